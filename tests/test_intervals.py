@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from scipy import integrate, stats
 
 from brittle.errors import ParameterError
 from brittle.intervals import (
+    bounded_mean,
     clopper_pearson,
     decided,
     jackknife,
@@ -66,6 +68,37 @@ def test_paired_proportion_holds_the_estimate() -> None:
     low, high = paired_proportion(one[valid], both[valid], 10, CONFIDENCE)
     estimate = (one[valid] + 2 * both[valid]) / 20
     assert bool(np.all((low <= estimate) & (estimate <= high)))
+
+
+@pytest.mark.parametrize("count", [2, 5, 10, 50, 500])
+@pytest.mark.parametrize("exponent", [0.02, 0.1, 0.5, 1.0, 2.0, 10.0, 50.0])
+def test_bounded_mean_covers(exponent: float, count: int) -> None:
+    """Powers of uniform numbers, which lean to one end or the other, and the same rounded to 0 and 1.
+
+    A side that misses 0.5% has 10 misses; more than 26 happen once in 1e5.
+    """
+    values = torch.from_numpy(np.random.default_rng(count).random((REPLICATES, count)) ** exponent)
+    share = 1 - 0.5 ** (1 / exponent)
+    for found, mean in ((values, 1 / (1 + exponent)), ((values > 0.5).double(), share)):
+        low, high = bounded_mean(found, CONFIDENCE)
+        assert int((low > mean).sum()) <= 26
+        assert int((high < mean).sum()) <= 26
+
+
+@pytest.mark.parametrize("count", [5, 50, 500, 5000])
+def test_bounded_mean_of_equal_values_is_little_wider_than_that_of_a_proportion(count: int) -> None:
+    exact = float(clopper_pearson(0, count, CONFIDENCE)[1])
+    for value in (0.0, 1e-6):
+        low, high = bounded_mean(torch.full((1, count), value, dtype=torch.float64), CONFIDENCE)
+        assert exact < float(high) < 1.15 * exact
+        assert 0.0 <= float(low) <= value
+
+
+def test_bounded_mean_knows_small_numbers_to_their_own_digits() -> None:
+    values = torch.from_numpy(np.random.default_rng(4).random((1, 100)))
+    low, _ = bounded_mean(values, CONFIDENCE)
+    assert float(low) > 0.3
+    assert float(bounded_mean(1e-30 * values, CONFIDENCE)[0]) == pytest.approx(1e-30 * float(low), rel=1e-5)
 
 
 def test_jackknife_of_a_mean_is_its_student_interval() -> None:

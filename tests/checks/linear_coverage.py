@@ -3,12 +3,11 @@
     PYTHONPATH=tests python -m checks.linear_coverage [--replicates 4000] [--classes 2 5 10] [--draws 10 20 100]
 
 For each number of classes, kind of competitors, flip probability and number of draws: `moments`, `shrinkage` in one
-stage and in two (adaptive), and `probability_change` over many replicates of one point, from the logits of its noisy
-copies on. Competitors are evenly matched (all margins alike, correlation one half) or graded (each half a standard
-deviation farther than the last). The truth is a one-dimensional integral for the flip probability, and importance
-sampling with 4 million pairs for the moments of the change; neither uses code of the package. Printed: misses on each
-side, in per cent at nominal 99%, and the median interval. `mmse` is exact on these networks at any number of draws; it
-goes through a real network, few times.
+stage and in two (adaptive), over many replicates of one point, from the logits of its noisy copies on. Competitors are
+evenly matched (all margins alike, correlation one half) or graded (each half a standard deviation farther than the
+last). The truth is a one-dimensional integral without code of the package. Printed: misses on each side, in per cent at
+nominal 99%, and the median interval. `mmse` is exact on these networks at any number of draws; it goes through a real
+network, few times.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from brittle.measure.rows import pick
 from brittle.measure.sample_sums import SampleSums
 from brittle.measure.sampling import needs_more
 from brittle.noise import Gaussian
-from brittle.scores import MMSE, Moments, ProbabilityChange, Score, Shrinkage
+from brittle.scores import MMSE, Moments, Score, Shrinkage
 
 CONFIDENCE, MOST = 0.99, 0.015
 """Nominal confidence, and the share of misses on either side that is let pass."""
@@ -42,17 +41,12 @@ KNOWN_TO = 1e-6
 STEP = 0.5
 """Distance between graded competitors, in standard deviations."""
 
-PAIRS, WIDE = 2_000_000, 3.0
-"""Pairs of the importance sampling, and how much wider than the noise it draws."""
-
 PROBABILITIES = (0.3, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
-SLOPES = {"flat": 1.0, "steep": 8.0}
-"""Standard deviation of the margins under noise, in logits."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A linear network at a point: margins `slope (level_i + (u_0 + u_i) / sqrt 2)`, `u` standard normal."""
+    """A linear network at a point: margins `level_i + (u_0 + u_i) / sqrt 2`, `u` standard normal."""
 
     classes: int
     graded: bool
@@ -83,18 +77,18 @@ def _nearest_level(problem: Problem) -> float:
     return optimize.brentq(lambda level: math.log(_flips(level, problem.offsets)) - target, -4.0, 10.0)  # pyright: ignore[reportReturnType] SciPy says less than it gives
 
 
-def logits(problem: Problem, slope: float, noise: Tensor) -> Tensor:
+def logits(problem: Problem, noise: Tensor) -> Tensor:
     """Logits at noise `[..., C]`, whose first coordinate all margins share; class 0 is the predicted one."""
     levels = torch.from_numpy(np.concatenate(([0.0], -problem.levels)))
     signs = torch.ones(problem.classes, dtype=torch.float64)
     signs[1:] = -1.0
-    return slope * (levels + signs * noise / math.sqrt(2))
+    return levels + signs * noise / math.sqrt(2)
 
 
-def sampled(problem: Problem, slope: float, draws: int, replicates: int, seed: int) -> tuple[Sampled, Sampled]:
+def sampled(problem: Problem, draws: int, replicates: int, seed: int) -> tuple[Sampled, Sampled]:
     """What `draws` noisy copies show over replicates, and the first of them that an adaptive score looks at."""
     generator = torch.Generator().manual_seed(seed)
-    clean_logits = logits(problem, slope, torch.zeros(replicates, problem.classes, dtype=torch.float64))
+    clean_logits = logits(problem, torch.zeros(replicates, problem.classes, dtype=torch.float64))
     ids = tuple(map(str, range(replicates)))
     clean = Clean(torch.zeros(replicates, 1), ids, 0, clean_logits, replicates)
     pairs, single = SampleSums.start(clean), SampleSums.start(clean, members=1)
@@ -103,7 +97,7 @@ def sampled(problem: Problem, slope: float, draws: int, replicates: int, seed: i
         while done < end:
             units = min(end - done, max(1, 2**22 // (replicates * problem.classes)))
             noise = torch.randn(replicates, units, problem.classes, generator=generator, dtype=torch.float64)
-            both = torch.stack([logits(problem, slope, sign * noise) for sign in (1.0, -1.0)], dim=2)
+            both = torch.stack([logits(problem, sign * noise) for sign in (1.0, -1.0)], dim=2)
             pairs.add(both)
             if done < first:
                 single.add(both[:, :, :1])
@@ -119,33 +113,6 @@ def in_stages(whole: Sampled, first: Sampled) -> SampledInStages:
     return SampledInStages(tuple((some, pick(part, some)) for some, part in rows), passes)
 
 
-@cache
-def change_truth(problem: Problem, slope: float, pairs: int = PAIRS) -> dict[str, float]:
-    """Moments of the change of the probability, by importance sampling in antithetic pairs."""
-    rng = np.random.default_rng(7)
-    levels, size = problem.levels, problem.classes - 1
-    doubt = _doubt(slope * levels[None])[0]
-    sums, count = np.zeros(3), 0
-    block = max(1000, 1_000_000 // problem.classes)
-    while count < pairs * min(1.0, 20 / problem.classes):
-        wide, one = rng.random(block) < 0.5, rng.integers(0, size, block)
-        shared, own = rng.standard_normal(block), rng.standard_normal((block, size))
-        shared = np.where(wide, WIDE * shared, shared)
-        own[np.arange(block), one] *= np.where(wide, WIDE, 1.0)
-        ratio = [np.exp(u**2 / 2 * (1 - WIDE**-2)) / WIDE for u in (shared, own)]
-        weight = 1.0 / (0.5 + 0.5 * ratio[0] * ratio[1].mean(axis=1))
-        for sign in (1.0, -1.0):
-            change = doubt - _doubt(slope * (levels + sign * (shared[:, None] + own) / math.sqrt(2)))
-            sums += [(weight * power).sum() for power in (change, change**2, abs(change))]
-        count += block
-    mean, square, absolute = sums / (2 * count)
-    return {"mean": mean, "variance": square - mean**2, "absolute": absolute}
-
-
-def _doubt(margins: NDArray[np.float64]) -> NDArray[np.float64]:
-    return special.expit(special.logsumexp(-margins, axis=1))
-
-
 def misses(score: Score, found: Sampled | SampledInStages, truth: float) -> tuple[float, float, float, float]:
     """Shares of replicates whose interval lies above and below the truth, and the median ends."""
     estimate = score.estimate({score.needs[0]: found}, CONFIDENCE)
@@ -157,11 +124,9 @@ def mmse_errors(problem: Problem, draws: int, points: int = 20) -> tuple[float, 
     """Shares of misses of `mmse` on a real linear network with these margins, in double precision."""
     network = nn.Linear(problem.classes, problem.classes, dtype=torch.float64)
     with torch.no_grad():
-        origin = logits(problem, 1.0, torch.zeros(problem.classes, dtype=torch.float64))
+        origin = logits(problem, torch.zeros(problem.classes, dtype=torch.float64))
         network.bias.copy_(origin)
-        network.weight.copy_(
-            torch.stack([logits(problem, 1.0, unit) - origin for unit in torch.eye(problem.classes)]).T
-        )
+        network.weight.copy_(torch.stack([logits(problem, unit) - origin for unit in torch.eye(problem.classes)]).T)
     classifier = brittle.Classifier(network, bounds=(-1, 1))
     x = torch.zeros(points, problem.classes, dtype=torch.float64)
     score = MMSE(1.0, draws=draws)
@@ -199,25 +164,17 @@ def main(arguments: list[str]) -> int:
 def _cell(problem: Problem, draws: int, replicates: int, worst: dict[str, float]) -> None:
     kind = "graded" if problem.graded else "even"
     line = f"{problem.classes:3d} classes {kind:6s} flip {problem.flip:7.0e} draws {draws:4d}"
-    for name, slope in SLOPES.items():
-        found, first = sampled(problem, slope, draws, replicates, seed=draws)
-        of_flips: dict[str, tuple[Score, Sampled | SampledInStages]] = {
-            "moments": (Moments(1.0, draws=draws), found),
-            "shrinkage": (Shrinkage(1.0, draws=draws), found),
-            "in stages": (Shrinkage(1.0, draws=draws, adaptive=True), in_stages(found, first)),
-        }
-        for kind_of, (score, seen) in of_flips.items() if name == "flat" else ():
-            above, below, low, high = misses(score, seen, problem.flip)
-            line += f" | {kind_of} {100 * above:4.2f} {100 * below:4.2f} [{low:.1e}, {high:.1e}]"
-            for side, share in (("low", above), ("high", below)):
-                worst[f"{kind_of}, {side}"] = max(worst.get(f"{kind_of}, {side}", 0.0), share)
-        truth = change_truth(problem, slope)
-        for statistic in ("mean", "variance", "absolute"):
-            score = ProbabilityChange(1.0, draws=draws, statistic=statistic)
-            above, below, _, _ = misses(score, found, truth[statistic])
-            line += f" | {statistic[:4]} {name} {100 * above:4.2f} {100 * below:4.2f}"
-            key = f"change, {statistic}, {name}"
-            worst[key] = max(worst.get(key, 0.0), above, below)
+    found, first = sampled(problem, draws, replicates, seed=draws)
+    of_flips: dict[str, tuple[Score, Sampled | SampledInStages]] = {
+        "moments": (Moments(1.0, draws=draws), found),
+        "shrinkage": (Shrinkage(1.0, draws=draws), found),
+        "in stages": (Shrinkage(1.0, draws=draws, adaptive=True), in_stages(found, first)),
+    }
+    for kind_of, (score, seen) in of_flips.items():
+        above, below, low, high = misses(score, seen, problem.flip)
+        line += f" | {kind_of} {100 * above:4.2f} {100 * below:4.2f} [{low:.1e}, {high:.1e}]"
+        for side, share in (("low", above), ("high", below)):
+            worst[f"{kind_of}, {side}"] = max(worst.get(f"{kind_of}, {side}", 0.0), share)
     if draws == 10:
         worst["mmse"] = max(worst.get("mmse", 0.0), *mmse_errors(problem, draws))
     print(line, flush=True)

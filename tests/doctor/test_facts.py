@@ -10,14 +10,13 @@ from torch import nn
 
 import brittle
 from brittle.doctor import cost, facts, run_all
-from brittle.scores import MMSE, Laplacian, Moments, MonteCarlo, Score, SmoothedLaplacian, Softmax, Taylor
+from brittle.scores import MMSE, Laplacian, Moments, MonteCarlo, Score, Softmax, Taylor
 
 PASSES = [
     ([Softmax()], (1, 0)),
     ([MonteCarlo(0.1, draws=30), Moments(0.1, draws=10)], (31, 0)),
     ([Taylor(0.1), Taylor(0.2)], (1, 4)),
     ([MMSE(0.1, draws=6)], (7, 24)),
-    ([SmoothedLaplacian(0.1, draws=8, form="gradient")], (9, 8)),
     ([Taylor(0.1), MonteCarlo(0.1, draws=20)], (21, 4)),
     ([Laplacian()], (3, 8)),
 ]

@@ -76,7 +76,6 @@ EXAMPLES: list[Score] = [
     Laplacian("gram", classes=2),
     Laplacian("probes", probes=8),
     SmoothedLaplacian(SIGMA, draws=32),
-    SmoothedLaplacian(SIGMA, draws=8, form="gradient"),
     ProbabilityChange(SIGMA, draws=32),
     ProbabilityChange(noise=Sphere(SIGMA), draws=32, statistic="variance"),
     ProbabilityChange(SIGMA, draws=32, statistic="absolute", clip=True),

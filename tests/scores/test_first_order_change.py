@@ -14,7 +14,7 @@ import brittle
 from brittle.errors import ParameterError
 from brittle.estimate import Status
 from brittle.noise import Gaussian, Noise, Sphere
-from brittle.scores import FirstOrderChange, ProbabilityChange, SmoothedLaplacian
+from brittle.scores import FirstOrderChange, ProbabilityChange
 from brittle.scores.first_order_change import absolute_moment
 
 SIZE = 12
@@ -23,7 +23,7 @@ SIZE = 12
 @pytest.mark.parametrize("noise", [Gaussian(1e-3), Sphere(1e-3)], ids=lambda noise: noise.name)
 @pytest.mark.parametrize("statistic", ["variance", "absolute"])
 def test_first_order_is_inside_at_a_small_radius(noise: Noise, statistic: str) -> None:
-    """Smooth network, 50 points at 99%: 0.5 misses expected, more than 5 happen once in 7e4; the seeds are fixed."""
+    """Smooth network, 50 points: its own error is 6% over 500 pairs, 6 times as much happens once in 1e6."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
         net = torch.nn.Sequential(torch.nn.Linear(SIZE, 24), torch.nn.Tanh(), torch.nn.Linear(24, 4)).double()
@@ -31,9 +31,8 @@ def test_first_order_is_inside_at_a_small_radius(noise: Noise, statistic: str) -
     first = estimate(brittle.Classifier(net), x, FirstOrderChange(noise=noise, statistic=statistic))
     score = ProbabilityChange(noise=noise, statistic=statistic, draws=1000)
     sampled = estimate(brittle.Classifier(net), x, score, rows=MANY_ROWS)
-    missed = (sampled.low > first.value) | (sampled.high < first.value)
-    assert int(missed.sum()) <= 5
-    assert float((sampled.high / sampled.low).max()) < 2.0
+    assert bool(((sampled.low <= first.value) & (first.value <= sampled.high)).all())
+    assert float((sampled.value / first.value - 1.0).abs().max()) < 0.38
     assert torch.equal(first.low, first.value)
 
 
@@ -75,13 +74,12 @@ def test_sphere_of_radius() -> None:
         Sphere.of_radius(-1.0, 49)
 
 
-def test_no_gradient_is_no_bound_and_no_laplacian() -> None:
+def test_no_gradient_is_no_bound() -> None:
     from brittle.scores import ChangeBound
 
     class Clamped(torch.nn.Module):
         def forward(self, x: Tensor) -> Tensor:
             return x.flatten(1)[:, :3].clamp(5.0, 6.0) + torch.tensor([0.0, 1.0, 2.0])
 
-    for score in (ChangeBound(0.1), SmoothedLaplacian(0.1, draws=8, form="gradient")):
-        found = estimate(brittle.Classifier(Clamped()), inputs(2), score)
-        assert set(found.status.tolist()) == {int(Status.ZERO_GRADIENT)}
+    found = estimate(brittle.Classifier(Clamped()), inputs(2), ChangeBound(0.1))
+    assert set(found.status.tolist()) == {int(Status.ZERO_GRADIENT)}

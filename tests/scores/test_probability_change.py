@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 import torch
+from checks.change_coverage import MOST, misses, sampled, seldom, truth
 from helpers.laws import CONFIDENCE, MANY_ROWS, estimate
+from helpers.margins import Case, cases
 from helpers.problems import inputs, linear_network, small_classifier
 from scipy import integrate, special
 from torch import Tensor
@@ -111,7 +113,6 @@ def long_run(score: ChangeScore) -> float:
     ]
     + [
         (SmoothedLaplacian(0.2, draws=100), SmoothedLaplacian(0.2)),
-        (SmoothedLaplacian(0.2, draws=100, form="gradient"), SmoothedLaplacian(0.2, form="gradient")),
     ],
     ids=lambda value: value.label if isinstance(value, Score) else None,
 )
@@ -127,6 +128,21 @@ def test_covers(score: ChangeScore, limit: ChangeScore) -> None:
     assert missed <= MOST_MISSES * replicates / REPLICATES
 
 
+HARD = [seldom(0.18), seldom(0.14, slope=0.05), *(case for case in cases() if case.family == "step")][::2]
+
+
+@pytest.mark.parametrize("case", HARD, ids=lambda case: case.name)
+def test_intervals_hold_where_seldom_noise_decides(case: Case) -> None:
+    """1,000 replicates; a side that misses 0.5%, as it may, exceeds the 1.5% let pass once in 1e4."""
+    true = truth(case, pairs=200_000)
+    for draws in (20, 100):
+        found = sampled(case, draws, 1000, seed=1)
+        for statistic in STATISTICS:
+            vacuous, ok, every, _ = misses(found, statistic, draws, true[statistic])
+            assert max(ok + every) <= MOST
+            assert vacuous == (1.0 if statistic == "variance" and draws == 20 else 0.0)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -135,8 +151,6 @@ def test_covers(score: ChangeScore, limit: ChangeScore) -> None:
         lambda: ProbabilityChange(0.1, draws=5),
         lambda: ProbabilityChange(),
         lambda: FirstOrderChange(0.1, statistic="mean"),
-        lambda: SmoothedLaplacian(0.1, form="hessian"),
-        lambda: SmoothedLaplacian(0.1, form="gradient", clip=True),
         lambda: SmoothedLaplacian(0.1, draws=2),
     ],
 )

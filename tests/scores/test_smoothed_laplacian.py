@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import pytest
 import torch
 from helpers.curved import network, points, smooth
 from helpers.laws import MANY_ROWS, estimate
@@ -13,21 +12,21 @@ from torch import Tensor, nn
 
 import brittle
 from brittle.estimate import Status
-from brittle.measure.forward import look
 from brittle.scores import Laplacian, SmoothedLaplacian
 
 
-@pytest.mark.parametrize("form", ["change", "gradient"])
 @smooth
-def test_smoothed_tends_to_the_laplacian(body: Callable[[], list[nn.Module]], form: str) -> None:
-    """At a small sigma both forms hold the Laplacian: of 6 points at 1 - 1e-6 a miss happens once in 1e5."""
+def test_smoothed_tends_to_the_laplacian(body: Callable[[], list[nn.Module]]) -> None:
+    """At a small sigma, in the mean of 8 replicates: of 6 points 12 standard errors are exceeded once in 2e4."""
     net, x = network(body), points()
     truth = estimate(brittle.Classifier(net), x, Laplacian("exact")).value
-    score = SmoothedLaplacian(0.003, draws=4000, form=form)
-    clean = look(brittle.Classifier(net), x, [str(n) for n in range(len(x))], 0, rows=MANY_ROWS)
-    found = score.estimate({score.needs[0]: score.needs[0](brittle.Classifier(net), clean)}, 1 - 1e-6)
-    assert bool(((found.low <= truth) & (truth <= found.high)).all())
-    assert float((found.high - found.low).mean()) < 20.0 * float(truth.abs().mean())
+    score = SmoothedLaplacian(0.003, draws=1000)
+    found = estimate(brittle.Classifier(net), torch.cat([x] * 8), score, rows=MANY_ROWS)
+    values = found.value.view(8, len(x))
+    error = values.std(dim=0) / math.sqrt(8)
+    assert bool(((values.mean(dim=0) - truth).abs() <= 12 * error).all())
+    assert float(error.mean()) < float(truth.abs().mean())
+    assert bool(((found.low <= truth.repeat(8)) & (truth.repeat(8) <= found.high)).all())
 
 
 def test_a_kink_counts_in_the_smoothed_laplacian() -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from brittle.measure.base import Measurement, NetworkTraits, Passes, passes_of, take
 from brittle.measure.certified import Certified, CertifiedRadius
 from brittle.measure.curvature import Curvature, Curved
-from brittle.measure.directional import Directional, SampleGradient
 from brittle.measure.features import Features, Forward, HeadInputs
 from brittle.measure.forward import Clean
 from brittle.measure.hessian_columns import Columns, HessianColumns
@@ -21,7 +20,7 @@ from brittle.measure.nearest import Nearest, NearestPoint
 from brittle.measure.nearest_margin import NearestMargin
 from brittle.measure.noisy_margins import NoisyMargins, Spread, Votes
 from brittle.measure.rare import RareFlips, RareSampled
-from brittle.measure.sample_sums import ProbabilityMoments, Sampled
+from brittle.measure.sample_sums import ProbabilityChanges, Sampled
 from brittle.measure.sampling import Sample, SampledInStages
 from brittle.measure.stopping import SampleUntil, StoppedVotes
 
@@ -32,7 +31,6 @@ __all__ = [
     "Columns",
     "Curvature",
     "Curved",
-    "Directional",
     "Features",
     "Forward",
     "HeadInputs",
@@ -46,11 +44,10 @@ __all__ = [
     "NetworkTraits",
     "NoisyMargins",
     "Passes",
-    "ProbabilityMoments",
+    "ProbabilityChanges",
     "RareFlips",
     "RareSampled",
     "Sample",
-    "SampleGradient",
     "SampleUntil",
     "Sampled",
     "SampledInStages",

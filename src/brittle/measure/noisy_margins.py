@@ -83,10 +83,6 @@ class Spread:
         """The spread of one of the numbers, `[B]` each."""
         return Spread(*(getattr(self, name)[:, number] for name in self.__dataclass_fields__))
 
-    def first(self, count: int) -> Spread:
-        """The spread of the first `count` numbers."""
-        return Spread(*(getattr(self, name)[:, :count] for name in self.__dataclass_fields__))
-
 
 @dataclass(frozen=True)
 class NoisyMargins:
@@ -212,10 +208,7 @@ def _hermite_errors(alike: Tensor) -> tuple[Tensor, Tensor]:
 
 @dataclass
 class MarginSums:
-    """Running sums over units of the margins of the kept competitors, and of one number more where that is given.
-
-    Margins are taken relative to the clean ones.
-    """
+    """Running sums over units of the margins of the kept competitors, relative to the clean ones."""
 
     predicted: Tensor
     competitors: Tensor
@@ -226,46 +219,40 @@ class MarginSums:
     odd_odd: Tensor
 
     @classmethod
-    def start(cls, clean: Clean, competitors: Tensor, members: int, more: int = 0) -> MarginSums:
-        """No units yet; `more` numbers beside the margins."""
+    def start(cls, clean: Clean, competitors: Tensor, members: int) -> MarginSums:
+        """No units yet."""
         points, kept = competitors.shape
         device = clean.logits.device
         origin = margins_of(clean.logits.double(), clean.predicted).nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
         square = torch.zeros(points, kept, kept, dtype=torch.float64, device=device)
-        powers = SpreadSums.start(points, kept + more, device)
+        powers = SpreadSums.start(points, kept, device)
         votes = VoteSums.start(clean, members)
         return cls(clean.predicted, competitors, origin, votes, powers, square, square.clone())
 
-    def add(self, logits: Tensor, more: Tensor | None = None) -> None:
-        """Add the logits `[B, units, members, C]` of some units, and `more` numbers `[B, units, members, M]`."""
+    def add(self, logits: Tensor) -> None:
+        """Add the logits `[B, units, members, C]` of some units."""
         self.votes.add(logits)
         shifted = margins_of(logits, self.predicted[:, None, None]) - self.origin[:, None, None]
         kept = shifted.gather(3, self.competitors[:, None, None].expand(*shifted.shape[:3], -1))
         even, odd = parts(kept)
         self.even_even += even.mT @ even
         self.odd_odd += odd.mT @ odd
-        beside = () if more is None else (parts(more),)
-        both = [torch.cat(each, dim=2) for each in zip((even, odd), *beside, strict=True)]
-        self.powers.add(*both)
+        self.powers.add(even, odd)
 
-    def spread(self, units: int, beside: Tensor | None = None) -> Spread:
-        """Mean and variance of the margins so far, then of the numbers beside them with the origin `beside`."""
-        origin = self.origin.gather(1, self.competitors)
-        numbers = self.powers.sums.shape[2] - origin.shape[1]
-        rest = origin.new_zeros(len(origin), numbers) if beside is None else beside
-        return self.powers.read(units, torch.cat((origin, rest), dim=1))
+    def spread(self, units: int) -> Spread:
+        """Mean and variance of the margins so far."""
+        return self.powers.read(units, self.origin.gather(1, self.competitors))
 
     def read(self, units: int) -> NoisyMargins | None:
         """What the units so far show of the margins; None below two of them."""
         if units < 2:
             return None
-        kept = self.competitors.shape[1]
-        even = self.powers.sums[0, :, :kept] / units
+        even = self.powers.sums[0] / units
         spread = self.even_even - units * even[:, :, None] * even[:, None, :]
         covariance = self.odd_odd / units + spread / (units - 1)
         sizes = (self.even_even + self.odd_odd).diagonal(dim1=1, dim2=2) / units + self._origin_size()
         covariance = without_rounding((covariance + covariance.mT) / 2, sizes)
-        return NoisyMargins(units, self.spread(units).first(kept), covariance)
+        return NoisyMargins(units, self.spread(units), covariance)
 
     def _origin_size(self) -> Tensor:
         """Squares of the clean margins of the competitors, times the precision: what rounding leaves of them."""

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import torch
-from scipy import special
 from torch import Tensor
 
 from brittle.errors import ParameterError
 from brittle.estimate import Direction, Estimate, Parameters, Status
-from brittle.intervals import student
-from brittle.measure import Measurement, ProbabilityMoments, Sampled
+from brittle.intervals import bounded_mean
+from brittle.measure import Measurement, Sampled
 from brittle.scores.base import finish, initial_status, mark, nonfinite_detail
-from brittle.scores.evidence import FEWEST_UNITS, deviation_factors
+from brittle.scores.evidence import VACUOUS_FROM
 from brittle.scores.monte_carlo import SampledScore
 from brittle.scores.options import option
 from brittle.scores.serving import Serves
@@ -30,8 +28,8 @@ PROBABILITY_CHANGE = "probability_change"
 FEWEST_DRAWS = 4
 """Two antithetic pairs: fewer have no spread."""
 
-NODES, WIDEST = 361, 9.0
-"""Points of the quadrature over a standard normal variable, and how far out they go."""
+LARGEST_VARIANCE = 0.25
+"""Of a number that lies in an interval of length 1."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +53,9 @@ class ProbabilityChange(ChangeScore):
     change is taken from `1 - p_c`, so that it is right where `p_c` is near 1. The flip rate under the same noise is
     `MonteCarlo`.
 
-    Validity: unbiased for every model and noise, with or without gradients. The interval holds a Student interval over
-    the pairs (for the variance of its linearisation; on the logarithmic scale for variance and absolute change), and
-    what a normal model of the soft margin `z_t - log sum_{j != t} exp z_j` says, because the first alone is too narrow
-    where rare noise decides (`change_interval`).
+    Validity: unbiased for every model and noise, with or without gradients. The interval holds for every model at any
+    number of draws, as the change is bounded (`change_interval`). So it reaches as far as noise that no draw met could
+    move the mean: after `n` pairs about `6 / n` of the probability. With few draws it is `vacuous`.
 
     Source: Yang, Liu, Bilgic, The analysis of the expected change in the classification probability of the predicted
     label (TMLR 2023), equation 1; the variance, which the paper leaves open, is this library's.
@@ -103,8 +100,9 @@ class ProbabilityChange(ChangeScore):
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """The moment of the sampled changes, with its interval."""
         sampled: Sampled = measured[self.needs[0]]
-        value, low, high = change_interval(sampled, self.statistic, confidence)
-        return finish(value, low, high, change_status(sampled), sampled.passes, change_detail(sampled))
+        value, low, high, vacuous = change_interval(sampled, self.statistic, confidence)
+        status = change_status(sampled, vacuous)
+        return finish(value, low, high, status, sampled.passes, change_detail(sampled))
 
 
 def check_statistic(statistic: str, known: tuple[str, ...]) -> None:
@@ -117,11 +115,12 @@ def check_statistic(statistic: str, known: tuple[str, ...]) -> None:
         raise ParameterError("statistic", f"the statistic must be one of {', '.join(known)}; found {statistic!r}")
 
 
-def change_interval(sampled: Sampled, statistic: str, confidence: float) -> tuple[Tensor, Tensor, Tensor]:
-    """A moment of `dp` over the noise with its interval, `[B]` each.
+def change_interval(sampled: Sampled, statistic: str, confidence: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """A moment of `dp` over the noise, its interval, and whether that is too wide to say anything, `[B]` each.
 
-    The interval holds both what the spread of the units says and what a normal model of the soft margin says. Alone,
-    the first is too narrow where rare noise decides, and the second where the soft margin is not normal.
+    Each is the mean of independent numbers whose bounds are known (`bounded_mean`). With `d = 1 - p_c`, `E[dp]` is
+    `d(x) - E[d(x + e)]`; `|dp|` is at most the larger of `d(x)` and `1 - d(x)`; and `Var[dp]` is half the mean of
+    `(d(x + e) - d(x + e'))^2`, `e` and `e'` of two units, so that half as many numbers speak for it.
 
     Args:
         sampled: what the noisy copies showed, of at least two units.
@@ -130,77 +129,27 @@ def change_interval(sampled: Sampled, statistic: str, confidence: float) -> tupl
     """
     change = sampled.change
     assert change is not None
-    value, error = _moment(change, statistic)
-    half = _quantile(change.units, confidence) * error
-    low, high = (value - half, value + half) if statistic == "mean" else positive_interval(value, half)
-    by_model = modelled_changes(change, confidence)[STATISTICS.index(statistic)]
-    return value, torch.minimum(low, by_model.amin(dim=0)), torch.maximum(high, by_model.amax(dim=0))
+    mean, square, absolute = change.mean.unbind(dim=1)
+    doubt, doubts = change.doubt, change.doubts
+    units = doubts.shape[1]
+    if statistic == "mean":
+        low, high = bounded_mean(doubts.mean(dim=2), confidence)
+        return mean, doubt - high, doubt - low, high - low >= VACUOUS_FROM
+    if statistic == "absolute":
+        most = torch.maximum(doubt, 1.0 - doubt)
+        sizes = (doubt[:, None, None] - doubts).abs().mean(dim=2) / most[:, None]
+        low, high = bounded_mean(sizes, confidence)
+        return absolute, low * most, high * most, high - low >= VACUOUS_FROM
+    value = (square - mean.square() + change.between / units).clamp_min(0.0)
+    one, other = doubts[:, : units // 2, :, None], doubts[:, units // 2 : units // 2 * 2, None]
+    low, high = (end / 2.0 for end in bounded_mean((one - other).square().mean(dim=(2, 3)), confidence))
+    return value, low, high.clamp_max(LARGEST_VARIANCE), high - low >= VACUOUS_FROM * LARGEST_VARIANCE
 
 
-def _quantile(units: int, confidence: float) -> float:
-    """Student's quantile over the units, with half the tail where there are few: their averages are lopsided there."""
-    return student(units, confidence if units >= FEWEST_UNITS else (1.0 + confidence) / 2.0)
-
-
-def modelled_changes(change: ProbabilityMoments, confidence: float) -> Tensor:
-    """`E[dp]`, `Var[dp]`, `E|dp|` of a normal soft margin at the ends of its mean and deviation, `[3, 4, B]`.
-
-    `dp = p_t(x + e) - p_t(x) = 1 - p_t(x) - sigmoid(-m - s u)`, `u` standard normal, by quadrature over `NODES` points.
-    The ends of `m` and `s` are those of a normal sample with the degrees of freedom of `change.soft`. Beyond the noise
-    that the draws reach, where fewer than one of them is expected (with few units everywhere), `s` is at least the
-    deviation of the nearest margin:
-    there one competitor decides alone.
-    """
-    soft = change.soft
-    shrunk, stretched = deviation_factors(soft.degrees, confidence)
-    shift = _quantile(change.units, confidence) * soft.mean_error
-    deviation = soft.variance.sqrt()
-    reach = float(special.ndtri(1.0 / change.draws)) if change.units >= FEWEST_UNITS else math.inf
-    ends = [
-        (soft.mean + sign * shift, deviation / scale, beyond / scale)
-        for sign in (-1, 1)
-        for scale, beyond in ((shrunk, torch.maximum(deviation, change.steepest)), (stretched, deviation))
-    ]
-    return torch.stack([_moments_of_normal(change.doubt, *end, reach) for end in ends], dim=1)
-
-
-def _moments_of_normal(doubt: Tensor, mean: Tensor, deviation: Tensor, beyond: Tensor, reach: float) -> Tensor:
-    """Mean, variance and mean absolute value of `doubt - sigmoid(-(mean + deviation u))`, `[3, B]`.
-
-    `beyond` takes the place of `deviation` where the standard normal `u` is below `reach`.
-    """
-    nodes = torch.linspace(-WIDEST, WIDEST, NODES, dtype=torch.float64, device=mean.device)
-    weights = torch.exp(-nodes.square() / 2)
-    weights = weights / weights.sum()
-    slope = torch.where(nodes < reach, beyond[:, None], deviation[:, None])
-    change = doubt[:, None] - torch.sigmoid(-(mean[:, None] + slope * nodes))
-    first = change @ weights
-    return torch.stack((first, (change - first[:, None]).square() @ weights, change.abs() @ weights))
-
-
-def _moment(moments: ProbabilityMoments, statistic: str) -> tuple[Tensor, Tensor]:
-    """A moment of `dp` and its standard error over the units, `[B]` each."""
-    mean, square, absolute = moments.mean.unbind(dim=1)
-    spread = moments.covariance
-    if statistic == "variance":
-        value = (square - mean.square() + spread[:, 0, 0] / moments.units).clamp_min(0.0)
-        between = spread[:, 1, 1] - 4.0 * mean * spread[:, 0, 1] + 4.0 * mean.square() * spread[:, 0, 0]
-    elif statistic == "absolute":
-        value, between = absolute, spread[:, 2, 2]
-    else:
-        value, between = mean, spread[:, 0, 0]
-    return value, (between.clamp_min(0.0) / moments.units).sqrt()
-
-
-def positive_interval(value: Tensor, half: Tensor) -> tuple[Tensor, Tensor]:
-    """The interval of a positive number whose logarithm has the half-width `half / value`."""
-    ratio = torch.where(value > 0, half / value, 0.0).exp()
-    return value / ratio, value * ratio
-
-
-def change_status(sampled: Sampled) -> Tensor:
+def change_status(sampled: Sampled, vacuous: Tensor) -> Tensor:
     """How sampling went at each point, `[B]`."""
-    return mark(initial_status(sampled.tied), sampled.votes.nonfinite > 0, Status.NONFINITE_LOGITS)
+    status = mark(initial_status(sampled.tied), vacuous, Status.VACUOUS)
+    return mark(status, sampled.votes.nonfinite > 0, Status.NONFINITE_LOGITS)
 
 
 def change_detail(sampled: Sampled) -> tuple[str | None, ...]:

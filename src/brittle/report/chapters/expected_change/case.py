@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from brittle.analysis.label_flips import CONFIDENCE
-from brittle.analysis.location import skewed_mean
-from brittle.analysis.mean_interval import MeanInterval
+from brittle.analysis.mean_interval import MeanInterval, ranged_interval
 from brittle.report.contents import Contents
 from brittle.report.wording import plural
 from brittle.store.columns import Column
@@ -80,5 +79,4 @@ def setting_text(case: ChangeCase) -> str:
 
 def mean_change(column: Column, confidence: float) -> MeanInterval:
     """Mean over points with its interval; a change of a probability lies between -1 and 1."""
-    mean, low, high = skewed_mean(column.value.to_numpy(), confidence)
-    return MeanInterval(mean, max(low, -1.0), min(high, 1.0))
+    return ranged_interval(column.value.to_numpy(dtype=np.float64), -1.0, 1.0, confidence)
