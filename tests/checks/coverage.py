@@ -24,7 +24,7 @@ from torch import Tensor, nn
 import brittle
 from brittle.estimate import Estimate, Evidence, Status
 from brittle.measure import Clean, Sample
-from brittle.measure.groups import NoiseChunk
+from brittle.measure.chunks import NoiseChunk
 from brittle.measure.nearest_margin import NearestMarginSums
 from brittle.measure.rows import pick
 from brittle.measure.sample_sums import SampleSums

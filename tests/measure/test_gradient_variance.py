@@ -77,7 +77,6 @@ def by_definition(copies: Tensor, units: list[list[int]], jacobians: Tensor) -> 
 
 @pytest.mark.parametrize("draws", [2, 4, 6, 22])
 def test_it_is_the_mean_of_two_grams(draws: int) -> None:
-    """With 11 pairs three of the eight groups hold two, and are left out together."""
     network = small_network(dtype=torch.float64)
     x = inputs(2, dtype=torch.float64)
     found = brittle.linearize(brittle.Classifier(network), x, noise=Gaussian(SIGMA), draws=draws)
@@ -87,13 +86,6 @@ def test_it_is_the_mean_of_two_grams(draws: int) -> None:
         units = [[2 * unit, 2 * unit + 1] for unit in range(draws // 2)]
         expected = by_definition(copies, units, jacobians)
         assert torch.allclose(found.quadratic_gram[number], expected, rtol=1e-10, atol=1e-12)
-        assert (found.quadratic_without_group is None) == (draws == 2)
-        if found.quadratic_without_group is None:
-            continue
-        for group in range(min(8, len(units))):
-            rest = [unit for place, unit in enumerate(units) if place % 8 != group]
-            expected = by_definition(copies, rest, jacobians)
-            assert torch.allclose(found.quadratic_without_group[number, group], expected, rtol=1e-10, atol=1e-12)
 
 
 def test_the_nearest_margin_is_differentiated_alike() -> None:
@@ -110,9 +102,6 @@ def test_the_nearest_margin_is_differentiated_alike() -> None:
         assert float(found.quadratic_variance[number]) == pytest.approx(
             float(by_definition(copies, units, margins)), rel=1e-10
         )
-        assert found.without_group is not None
-        rest = float(by_definition(copies, units[1:], margins))
-        assert float(found.without_group[2][number, 0]) == pytest.approx(rest, rel=1e-10)
 
 
 @pytest.mark.parametrize(("draws", "antithetic"), [(2, True), (4, True), (6, True), (2, False), (3, False), (4, False)])
@@ -123,10 +112,7 @@ def test_it_is_positive_semidefinite(draws: int, antithetic: bool, sigma: float)
     classifier = brittle.Classifier(small_network(dtype=torch.float64))
     found = brittle.linearize(classifier, x, noise=Gaussian(sigma), draws=draws, antithetic=antithetic)
     assert found.quadratic_gram is not None
-    every = [found.quadratic_gram[:, None]]
-    if found.quadratic_without_group is not None:
-        every.append(found.quadratic_without_group)
-    eigenvalues = torch.linalg.eigvalsh(torch.cat(every, dim=1))
+    eigenvalues = torch.linalg.eigvalsh(found.quadratic_gram)
     assert bool((eigenvalues[..., 0] >= -1e-12 * eigenvalues[..., -1]).all())
 
 
@@ -138,6 +124,6 @@ def test_copies_in_small_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("brittle.measure.linearize.JACOBIAN_NUMBERS", 3 * 4 * 36)
     parts = take(needs, classifier, clean_of(classifier, x))
     for need in needs:
-        for name in ("gram", "quadratic_gram", "quadratic_without_group", "logits"):
+        for name in ("gram", "quadratic_gram", "logits"):
             one, other = getattr(whole[need], name), getattr(parts[need], name)
             assert torch.allclose(one, other, rtol=1e-5, atol=1e-5)

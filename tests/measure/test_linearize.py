@@ -59,7 +59,7 @@ def test_above_100_classes_the_nearest_are_kept() -> None:
 
 
 @pytest.mark.parametrize("kind", [Taylor, TaylorMVS])
-def test_what_was_left_out_is_covered_by_the_interval(kind) -> None:
+def test_what_is_left_out_only_lowers_the_number_and_is_said(kind) -> None:
     classifier = brittle.Classifier(linear_network(120, 40))
     x = inputs(COUNT, (40,), dtype=torch.float64)
     clean = clean_of(classifier, x)
@@ -68,5 +68,3 @@ def test_what_was_left_out_is_covered_by_the_interval(kind) -> None:
     few, full = some.estimate(measured, 0.99), all_of_them.estimate(measured, 0.99)
     assert {"classes_kept"} == {brittle.estimate.Status(code).slug for code in few.status.tolist()}
     assert bool((few.value <= full.value + 1e-3).all())
-    assert bool((full.value <= few.high + 1e-3).all())
-    assert bool((few.high > few.value).all())

@@ -20,7 +20,7 @@ import brittle
 from brittle.errors import ParameterError
 from brittle.intervals import clopper_pearson
 from brittle.measure import Sample, take
-from brittle.measure.groups import PAIRS, noisy_chunks
+from brittle.measure.chunks import PAIRS, noisy_chunks
 from brittle.noise import Stream, Transform, Transforming
 from brittle.run import plan
 from brittle.scores import CATALOGUE, MMSE, Moments, MonteCarlo, NoiseScore, ProbabilityChange, Shrinkage, Taylor

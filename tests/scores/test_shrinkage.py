@@ -19,7 +19,7 @@ from brittle.estimate import Estimate, Evidence
 from brittle.intervals import clopper_pearson
 from brittle.measure import Sample, Sampled, SampledInStages
 from brittle.measure.forward import Clean, look
-from brittle.measure.groups import noisy_chunks
+from brittle.measure.chunks import noisy_chunks
 from brittle.measure.rows import pick
 from brittle.measure.sample_sums import KEPT_DRAWS, SampleSums
 from brittle.measure.sampling import needs_more

@@ -22,21 +22,21 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from brittle.measure.groups import GROUPS
+from brittle.measure.chunks import add_in_turn
 from brittle.measure.linearization import contract
 from brittle.noise import Noise
 
 
 @dataclass
 class GradientGrams:
-    """Running sums of the Gram matrices of the gradients of `M` functions at noisy copies, by group.
+    """Running sums of the Gram matrices of the gradients of `M` functions at noisy copies.
 
     A unit of noise is an antithetic pair or a single copy. Its gradients have an even part, their half-sum, and an odd
     part, their half-difference, 0 for a single copy.
 
     Attributes:
         shape: what decides the covariance that gradients are contracted with; None for the identity.
-        even: of the even parts, `[B, GROUPS, M, M]`, float64.
+        even: of the even parts, `[B, M, M]`, float64.
         odd: of the odd parts, likewise.
     """
 
@@ -47,22 +47,22 @@ class GradientGrams:
     @classmethod
     def start(cls, points: int, functions: int, shape: Noise | None, device: torch.device) -> GradientGrams:
         """No units yet."""
-        even = torch.zeros(points, GROUPS, functions, functions, dtype=torch.float64, device=device)
+        even = torch.zeros(points, functions, functions, dtype=torch.float64, device=device)
         return cls(shape, even, even.clone())
 
-    def add(self, groups: Tensor, gradients: Tensor) -> None:
-        """Add the gradients `[B, units, members, M, n]` of some units in these `groups` `[units]`."""
+    def add(self, gradients: Tensor) -> None:
+        """Add the gradients `[B, units, members, M, n]` of some units."""
         even = gradients.mean(2)
-        self.even.index_add_(1, groups, self._by_unit(even))
+        add_in_turn(self.even, self._by_unit(even))
         if gradients.shape[2] == 2:
-            self.odd.index_add_(1, groups, self._by_unit(gradients[:, :, 0] - even))
+            add_in_turn(self.odd, self._by_unit(gradients[:, :, 0] - even))
 
     def _by_unit(self, parts: Tensor) -> Tensor:
         """The Gram matrix of each unit's `[B, units, M, n]`, one unit at a time for its memory: `[B, units, M, M]`."""
         return torch.stack([contract(part, self.shape) for part in parts.unbind(1)], dim=1)
 
-    def read(self, of_means: Tensor, weights: Tensor) -> Tensor:
-        """`(a + b) / 2` for each of `weights` `[A, GROUPS]` of the groups, `[B, A, M, M]`.
+    def read(self, of_means: Tensor, units: int) -> Tensor:
+        """`(a + b) / 2` of the first `units` units, `[B, M, M]`.
 
         `a` is free of the bias `Cov / units` that the Gram matrix of a mean has: over the products of different units
         alone it is `(units of_means - even) / (units - 1)`, with `even` and `odd` the means over the units. It may have
@@ -72,13 +72,10 @@ class GradientGrams:
         quadratic.
 
         Args:
-            of_means: Gram matrices of the mean gradients with these weights, `[B, A, M, M]`.
-            weights: the mean over the units of some groups each.
+            of_means: Gram matrices of the mean gradients, `[B, M, M]`.
+            units: units of noise so far.
         """
-        units = 1.0 / weights.amax(dim=1)
-        several = (units > 1.5)[:, None, None]
-        rest = torch.where(several[:, 0, 0], units - 1.0, 1.0)
-        of_mean, of_even = (units / rest / 2)[:, None, None], ((units - 2.0) / rest / 2)[:, None, None]
-        even, odd = (torch.einsum("ag,bgmn->bamn", weights, each) for each in (self.even, self.odd))
-        found = of_mean * of_means + of_even * even + odd / 2
-        return torch.where(several, found, of_means + odd / 2)
+        even, odd = self.even / units, self.odd / units
+        if units == 1:
+            return of_means + odd / 2
+        return (units * of_means + (units - 2) * even) / (2 * (units - 1)) + odd / 2

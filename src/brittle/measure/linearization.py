@@ -36,12 +36,8 @@ class Linearization:
         dimension: number of coordinates of an input, `n`.
         lengths: norm of the gradient of each competitor's margin, `[B, M - 1]`, in class order, where that was
             asked for; or None.
-        without_group: the same linearisation without one group of draws each: `(logits [B, G, C],
-            gram [B, G, M, M])`; None at the point, and where there is one group only.
         quadratic_gram: `[B, M, M]`, float64, with which `s^2 quadratic_gram` is the covariance of logits that are
             quadratic in the noise (`brittle.measure.gradient_variance`); None at the point.
-        quadratic_without_group: the same without one group of draws each, `[B, G, M, M]`; None at the point, and where
-            there is one group only.
         votes: how the noisy copies voted; None at the point.
     """
 
@@ -55,9 +51,7 @@ class Linearization:
     nonfinite: Tensor
     dimension: int
     lengths: Tensor | None = None
-    without_group: tuple[Tensor, Tensor] | None = None
     quadratic_gram: Tensor | None = None
-    quadratic_without_group: Tensor | None = None
     votes: Votes | None = None
 
     @classmethod
@@ -76,7 +70,6 @@ class Linearization:
         pair, one = [0, 1 + number], slice(number, number + 1)
         logits = self.logits[:, pair]
         before = 1 + (0 if self.draws is not None else self.passes - 1 - self.classes.shape[1])
-        rest, quadratic = self.without_group, self.quadratic_without_group
         return Linearization(
             logits=logits,
             gram=_block(self.gram, pair),
@@ -88,25 +81,18 @@ class Linearization:
             nonfinite=(~logits.isfinite().all(dim=1)).long() if votes is None else votes.nonfinite,
             dimension=self.dimension,
             lengths=None if self.lengths is None else self.lengths[:, one],
-            without_group=None if rest is None else (rest[0][:, :, pair], _block(rest[1], pair)),
             quadratic_gram=None if self.quadratic_gram is None else _block(self.quadratic_gram, pair),
-            quadratic_without_group=None if quadratic is None else _block(quadratic, pair),
             votes=votes,
         )
 
     def quadratic(self) -> Linearization:
         """The same with `quadratic_gram` in the place of `gram`; itself at the point, where it has none."""
-        if self.quadratic_gram is None:
-            return self
-        rest = None
-        if self.without_group is not None and self.quadratic_without_group is not None:
-            rest = (self.without_group[0], self.quadratic_without_group)
-        return replace(self, gram=self.quadratic_gram, without_group=rest)
+        return self if self.quadratic_gram is None else replace(self, gram=self.quadratic_gram)
 
 
 def _block(gram: Tensor, rows: list[int]) -> Tensor:
-    """Some rows and columns of Gram matrices `[..., M, M]`."""
-    return gram[..., rows, :][..., rows]
+    """Some rows and columns of Gram matrices `[B, M, M]`."""
+    return gram[:, rows][:, :, rows]
 
 
 def _joined(values: Sequence[Any]) -> Any:
@@ -114,9 +100,7 @@ def _joined(values: Sequence[Any]) -> Any:
     first = values[0]
     if isinstance(first, Tensor):
         return torch.cat(list(values))
-    if isinstance(first, Votes):
-        return type(first).concatenate(values)
-    return tuple(map(_joined, zip(*values, strict=True))) if isinstance(first, tuple) else first
+    return Votes.concatenate(values) if isinstance(first, Votes) else first
 
 
 def contract(jacobian: Tensor, shape: Noise | None) -> Tensor:

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from brittle.errors import ParameterError
 from brittle.measure.base import Measurement, NetworkTraits, Passes, check_classes, check_draws
+from brittle.measure.chunks import PAIRS, SINGLE, at_budgets, noisy_chunks
 from brittle.measure.forward import Clean, competitors_kept, look
-from brittle.measure.groups import GROUPS, PAIRS, SINGLE, at_budgets, noisy_chunks
 from brittle.measure.linearization import COLUMNS, Linearization, contract, last, shape_at
 from brittle.measure.noisy_margins import Votes, VoteSums
 from brittle.measure.smoothed import LinearSums
@@ -76,11 +76,10 @@ class Linearize(Measurement):
         return Passes(0, kept) if self.draws is None else Passes(self.draws, self.draws * kept)
 
     def memory(self, points: int, network: NetworkTraits) -> int:
-        """That of the Jacobians, in single precision: of the points; over noise, of groups and of single copies."""
+        """That of the Jacobians, in single precision: of the points, and over noise of single copies."""
         held = points * network.classes * network.dimension
-        if self.draws is None:
-            return 4 * min(JACOBIAN_NUMBERS, held)
-        return 4 * (min(JACOBIAN_NUMBERS, GROUPS * held) + min(JACOBIAN_NUMBERS, self.draws * held))
+        copies = 0 if self.draws is None else min(JACOBIAN_NUMBERS, self.draws * held)
+        return 4 * (min(JACOBIAN_NUMBERS, held) + copies)
 
     @property
     def uses_graph(self) -> bool:
@@ -111,8 +110,7 @@ class Linearize(Measurement):
         """The linearisations of `needs`, in blocks of points whose Jacobians fit in memory."""
         first = needs[0]
         kept = torch.cat((clean.predicted[:, None], clean.competitors(first.classes)), dim=1).sort(dim=1).values
-        copies = 1 if first.draws is None else GROUPS
-        block = max(1, JACOBIAN_NUMBERS // (copies * kept.shape[1] * clean.inputs[0].numel()))
+        block = max(1, JACOBIAN_NUMBERS // (kept.shape[1] * clean.inputs[0].numel()))
         measured = _at_point if first.draws is None else _smoothed
         if len(kept) <= block:
             return measured(needs, classifier, clean, kept)

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from brittle.measure.base import NetworkTraits, Passes
+from brittle.measure.chunks import NoiseChunk, NoisyPasses, add_in_turn
 from brittle.measure.forward import Clean
 from brittle.measure.gradient_variance import GradientGrams
-from brittle.measure.groups import GROUPS, NoiseChunk, NoisyPasses, leave_one_out_weights
 from brittle.measure.linearization import contract, shape_at
 from brittle.measure.noisy_margins import Votes, VoteSums
 from brittle.model.classifier import Classifier
@@ -30,8 +30,6 @@ class SmoothedMargin:
         tied: whether the prediction of the clean input was a tie, `[B]`.
         passes: passes through the network per point, forward and backward.
         draws: noisy copies that were averaged.
-        without_group: margin, variance and quadratic variance without one group of draws each, `[B, G]` each, or None
-            with one group only.
         votes: how the noisy copies voted.
         classes: number of classes.
     """
@@ -42,7 +40,6 @@ class SmoothedMargin:
     tied: Tensor
     passes: int
     draws: int
-    without_group: tuple[Tensor, Tensor, Tensor] | None
     votes: Votes
     classes: int
 
@@ -75,8 +72,8 @@ class NearestMarginSums:
         classifier: whose margin.
         clean: the points.
         shape: what decides the covariance that the gradients are contracted with; None for the identity.
-        margins: averages of `h` over the pairs of each group, `[B, GROUPS]`, float64.
-        gradients: of its gradient, `[B, GROUPS, n]`.
+        margins: averages of `h` over the pairs, `[B]`, float64.
+        gradients: of its gradient, `[B, 1, n]`.
         grams: squared lengths of single gradients.
         votes: how the copies vote.
     """
@@ -97,8 +94,8 @@ class NearestMarginSums:
             classifier,
             clean,
             shape_at(noise.shape, clean),
-            margins=torch.zeros(points, GROUPS, dtype=torch.float64, device=device),
-            gradients=clean.inputs.new_zeros(points, GROUPS, clean.inputs[0].numel()),
+            margins=torch.zeros(points, dtype=torch.float64, device=device),
+            gradients=clean.inputs.new_zeros(points, 1, clean.inputs[0].numel()),
             grams=GradientGrams.start(points, 1, shape_at(noise.shape, clean), device),
             votes=VoteSums.start(clean, 2),
         )
@@ -110,26 +107,21 @@ class NearestMarginSums:
         self.votes.add(chunk.unfold(logits.detach().double()))
         margin = nearest_margin(logits, clean.predicted.repeat_interleave(chunk.units * chunk.members))
         gradient = self.classifier.gradient(margin, inputs, keep=False)
-        self.margins.index_add_(1, chunk.groups, chunk.unfold(margin.detach().double()).mean(2))
-        by_unit = chunk.unfold(gradient.flatten(1))
-        self.gradients.index_add_(1, chunk.groups, by_unit.mean(2))
-        self.grams.add(chunk.groups, by_unit[:, :, :, None])
+        add_in_turn(self.margins, chunk.unfold(margin.detach().double()).mean(2))
+        by_unit = chunk.unfold(gradient.flatten(1)[:, None])
+        add_in_turn(self.gradients, by_unit.mean(2))
+        self.grams.add(by_unit)
 
     def read(self, units: int) -> SmoothedMargin:
-        """Means over all pairs so far, and without one group each."""
-        weights = leave_one_out_weights(units).to(self.margins.device)
-        means = self.margins @ weights.mT
-        crossed = contract(self.gradients, self.shape)
-        variances = torch.einsum("ag,bgh,ah->ba", weights, crossed, weights)
-        quadratic = self.grams.read(variances[:, :, None, None], weights)[:, :, 0, 0]
+        """Means over all pairs so far."""
+        gram = contract(self.gradients / units, self.shape)
         return SmoothedMargin(
-            margin=means[:, 0],
-            variance=variances[:, 0],
-            quadratic_variance=quadratic[:, 0],
+            margin=self.margins / units,
+            variance=gram[:, 0, 0],
+            quadratic_variance=self.grams.read(gram, units)[:, 0, 0],
             tied=self.clean.tied,
             passes=self.clean.passes + 4 * units,
             draws=2 * units,
-            without_group=(means[:, 1:], variances[:, 1:], quadratic[:, 1:]) if len(weights) > 1 else None,
             votes=self.votes.read(units),
             classes=self.clean.logits.shape[1],
         )

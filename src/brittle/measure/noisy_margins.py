@@ -64,9 +64,6 @@ class Spread:
         mean: float64.
         variance: float64.
         even_variance: what of the variance is that of the even part: 0 where the numbers are linear in the noise.
-        mean_error: standard error of the mean.
-        degrees: degrees of freedom of the variance, `2 variance^2 / Var(variance)`: what normal parts would have, or
-            fewer where the squares of the units scatter more than that.
         skewness: sample skewness in its standard errors under normal parts; 0 where nothing varies.
         kurtosis: sample excess kurtosis, likewise.
     """
@@ -74,14 +71,8 @@ class Spread:
     mean: Tensor
     variance: Tensor
     even_variance: Tensor
-    mean_error: Tensor
-    degrees: Tensor
     skewness: Tensor
     kurtosis: Tensor
-
-    def column(self, number: int) -> Spread:
-        """The spread of one of the numbers, `[B]` each."""
-        return Spread(*(getattr(self, name)[:, number] for name in self.__dataclass_fields__))
 
 
 @dataclass(frozen=True)
@@ -180,9 +171,6 @@ class SpreadSums:
         variance = even + oo
         safe = torch.where(variance > 0, variance, 1.0)
         share = even / safe
-        normal = 2.0 * (oo.square() / units + even.square() / (units - 1))
-        scattered = (oooo + 2 * mixed4 + even4 - (oo + even2).square()) / (units - 1)
-        degrees = 2.0 * safe.square() / torch.maximum(normal, scattered).clamp_min(1e-300)
         skew_error, tail_error = _hermite_errors(2.0 * share - 1.0)
         skewness = (even3 + 3 * mixed3) / safe**1.5 / (skew_error / units).sqrt().clamp_min(1e-6)
         kurtosis = ((even4 + 6 * mixed4 + oooo) / safe.square() - 3.0) / (tail_error / units).sqrt()
@@ -191,8 +179,6 @@ class SpreadSums:
             mean=e + origin,
             variance=variance,
             even_variance=even,
-            mean_error=(even / units).sqrt(),
-            degrees=torch.where(flat, float(units), degrees),
             skewness=skewness.masked_fill(flat, 0.0),
             kurtosis=kurtosis.masked_fill(flat, 0.0),
         )

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from brittle.measure.base import NetworkTraits, Passes
+from brittle.measure.chunks import MIRRORED, PAIRS, SINGLE, NoiseChunk, NoisyPasses, noisy_chunks
 from brittle.measure.forward import Clean
-from brittle.measure.groups import MIRRORED, PAIRS, SINGLE, NoiseChunk, NoisyPasses, noisy_chunks
 from brittle.measure.rows import join, pick
 from brittle.measure.sample_sums import KEPT_DRAWS, Sampled, SampleSums
 from brittle.model.classifier import Classifier

@@ -1,4 +1,4 @@
-"""The linearisation averaged over noise: sums of logits and Jacobians by group, read off at every budget."""
+"""The linearisation averaged over noise: sums of logits and Jacobians, read off at every budget."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from brittle.measure.chunks import NoiseChunk, add_in_turn
 from brittle.measure.forward import Clean
 from brittle.measure.gradient_variance import GradientGrams
-from brittle.measure.groups import GROUPS, NoiseChunk, leave_one_out_weights
 from brittle.measure.linearization import Linearization, contract, shape_at
 from brittle.measure.noisy_margins import VoteSums
 from brittle.model.classifier import Classifier
@@ -18,7 +18,7 @@ from brittle.noise import Noise
 
 @dataclass
 class LinearSums:
-    """Running sums over units of noise, by group.
+    """Running sums over units of noise.
 
     Attributes:
         classifier: what is linearised.
@@ -26,8 +26,8 @@ class LinearSums:
         kept: the classes whose gradients are taken, `[B, M]`, in class order.
         shape: what decides the covariance that the Jacobians are contracted with; None for the identity.
         members: draws in a unit, 2 or 1.
-        logits: `[B, GROUPS, C]`, float64.
-        jacobian: `[B, GROUPS, M, n]`.
+        logits: `[B, C]`, float64.
+        jacobian: `[B, M, n]`.
         grams: of the Jacobians at single copies.
         votes: how the copies vote.
     """
@@ -53,8 +53,8 @@ class LinearSums:
             kept,
             shape,
             members,
-            logits=clean.logits.new_zeros(points, GROUPS, clean.logits.shape[1], dtype=torch.float64),
-            jacobian=clean.inputs.new_zeros(points, GROUPS, classes, clean.inputs[0].numel()),
+            logits=torch.zeros_like(clean.logits, dtype=torch.float64),
+            jacobian=clean.inputs.new_zeros(points, classes, clean.inputs[0].numel()),
             grams=GradientGrams.start(points, classes, shape, clean.inputs.device),
             votes=VoteSums.start(clean, members),
         )
@@ -64,7 +64,7 @@ class LinearSums:
         inputs, clean, kept = chunk.inputs.requires_grad_(True), self.clean, self.kept
         values = clean.logits_of(self.classifier, inputs, chunk.rows)
         exact = chunk.unfold(values.detach().double())
-        self.logits.index_add_(1, chunk.groups, exact.sum(2))
+        add_in_turn(self.logits, exact.sum(2))
         self.votes.add(exact)
         count = kept.shape[1]
         copies = kept.repeat_interleave(chunk.units * chunk.members, dim=0)
@@ -73,19 +73,16 @@ class LinearSums:
             chosen = values.gather(1, copies[:, number : number + 1])[:, 0]
             gradients[:, number] = self.classifier.gradient(chosen, inputs, keep=number + 1 < count).flatten(1)
         by_unit = chunk.unfold(gradients)
-        self.jacobian.index_add_(1, chunk.groups, by_unit.sum(2))
-        self.grams.add(chunk.groups, by_unit)
+        add_in_turn(self.jacobian, by_unit.sum(2))
+        self.grams.add(by_unit)
 
     def read(self, units: int) -> Linearization:
-        """Means over all units so far, and without one group each."""
+        """Means over all units so far."""
         clean, draws = self.clean, units * self.members
-        weights = leave_one_out_weights(units).to(self.kept.device)
-        means, grams = self._means(weights)
-        quadratic = self.grams.read(grams, weights)
-        votes = self.votes.read(units)
+        gram, votes = contract(self.jacobian / draws, self.shape), self.votes.read(units)
         return Linearization(
-            logits=means[:, 0],
-            gram=grams[:, 0],
+            logits=self.logits / draws,
+            gram=gram,
             classes=self.kept,
             predicted=clean.predicted,
             tied=clean.tied,
@@ -93,16 +90,6 @@ class LinearSums:
             draws=draws,
             nonfinite=votes.nonfinite,
             dimension=clean.inputs[0].numel(),
-            without_group=(means[:, 1:], grams[:, 1:]) if means.shape[1] > 1 else None,
-            quadratic_gram=quadratic[:, 0],
-            quadratic_without_group=quadratic[:, 1:] if means.shape[1] > 1 else None,
+            quadratic_gram=self.grams.read(gram, units),
             votes=votes,
         )
-
-    def _means(self, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits `[B, A, C]` and Gram `[B, A, M, M]` for each of `weights` `[A, GROUPS]` of the groups."""
-        logits, jacobian = self.logits / self.members, self.jacobian / self.members
-        groups, classes = jacobian.shape[1:3]
-        crossed = contract(jacobian.flatten(1, 2), self.shape).view(-1, groups, classes, groups, classes)
-        means = torch.einsum("ag,bgc->bac", weights, logits)
-        return means, torch.einsum("ag,bgmhn,ah->bamn", weights, crossed, weights)

@@ -9,16 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from scipy import special
 from torch import Tensor
 
 from brittle.estimate import Estimate, Evidence, Status
 from brittle.intervals import clopper_pearson, paired_proportion
 from brittle.measure.noisy_margins import Votes
 from brittle.scores.base import finish, mark
-
-FEWEST_UNITS = 25
-"""Units of noise from which on a test of normality sees what would make an interval wrong."""
 
 VACUOUS_FROM = 0.9
 """Width of an interval of a probability from which on it says nothing."""
@@ -56,16 +52,6 @@ def counted(votes: Votes, confidence: float) -> tuple[Tensor, Interval]:
     weights = torch.arange(votes.members + 1, device=votes.flips.device)
     share = (votes.flips * weights).sum(dim=1).double() / votes.draws
     return share, Interval(torch.from_numpy(ends[0][0]).to(share), torch.from_numpy(ends[1][1]).to(share))
-
-
-def deviation_factors(degrees: Tensor, confidence: float) -> tuple[Tensor, Tensor]:
-    """How much smaller and larger a normal sample's standard deviation may be than the true one, as factors of it.
-
-    `sqrt(q / degrees)`, `q` the lower and upper quantile of the chi-squared distribution at `confidence`.
-    """
-    tail, known = (1.0 - confidence) / 2.0, degrees.nan_to_num(nan=1.0).cpu().numpy()
-    low, high = (torch.from_numpy(special.chdtri(known, upper) / known).to(degrees) for upper in (1 - tail, tail))
-    return low.sqrt(), high.sqrt()
 
 
 def evidence_of(value: Tensor, draws: int) -> Tensor:

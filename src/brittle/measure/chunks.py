@@ -1,7 +1,4 @@
-"""Noisy copies in chunks, budgets that share them, and how draws are dealt out to groups.
-
-Leaving one group out says how sure the rest is.
-"""
+"""Noisy copies in chunks, and budgets that share them."""
 
 from __future__ import annotations
 
@@ -17,9 +14,6 @@ from brittle.measure.base import Measurement, check_draws
 from brittle.measure.forward import Clean
 from brittle.model.classifier import Classifier
 from brittle.noise import Noise
-
-GROUPS = 8
-"""Draws are dealt to this many groups in turn."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +43,6 @@ class NoiseChunk:
     def drawn(self) -> int:
         """How many draws these are."""
         return self.end * self.members
-
-    @property
-    def groups(self) -> Tensor:
-        """The group of each unit, `[units]`."""
-        return torch.arange(self.first, self.first + self.units, device=self.inputs.device) % GROUPS
 
     @property
     def rows(self) -> Tensor:
@@ -163,22 +152,10 @@ class NoisyPasses(Measurement, Generic[Result_co]):
         return at_budgets(chunks, first.sums(classifier, clean), budgets)
 
 
-def group_counts(units: int) -> Tensor:
-    """Units in each group after `units` of them, `[GROUPS]`."""
-    return torch.bincount(torch.arange(units) % GROUPS, minlength=GROUPS)
+def add_in_turn(total: Tensor, by_unit: Tensor) -> None:
+    """Add each unit of `by_unit` `[B, units, *rest]` to `total` `[B, *rest]`, one by one.
 
-
-def leave_one_out_weights(units: int) -> Tensor:
-    """Weights of the group sums in the mean over all units, then in the means without one group each.
-
-    `[1 + G, GROUPS]`, float64, with `G` the number of groups that hold units; a row per mean. With a single group no
-    mean without it exists, and `G` is 0.
+    So the last bits do not depend on how the units were cut into chunks.
     """
-    counts = group_counts(units).double()
-    filled = counts.nonzero().flatten()
-    means = [torch.full((GROUPS,), 1.0 / units, dtype=torch.float64)]
-    for group in filled if len(filled) > 1 else []:
-        weights = torch.full((GROUPS,), float(1.0 / (units - counts[group])), dtype=torch.float64)
-        weights[group] = 0.0
-        means.append(weights)
-    return torch.stack(means)
+    for one in by_unit.unbind(1):
+        total += one
