@@ -16,8 +16,8 @@ from torch import Tensor, nn
 import brittle
 from brittle.estimate import Direction, Estimate
 from brittle.measure import Clean, Forward, Measurement, NearestMargin, NetworkTraits, Passes, Sample, passes_of, take
-from brittle.measure.forward import look
 from brittle.measure.chunks import NoiseChunk, NoisyPasses
+from brittle.measure.forward import look
 from brittle.noise import Gaussian
 from brittle.run import plan
 from brittle.scores import Score

@@ -18,8 +18,8 @@ import brittle
 from brittle.estimate import Estimate, Evidence
 from brittle.intervals import clopper_pearson
 from brittle.measure import Sample, Sampled, SampledInStages
-from brittle.measure.forward import Clean, look
 from brittle.measure.chunks import noisy_chunks
+from brittle.measure.forward import Clean, look
 from brittle.measure.rows import pick
 from brittle.measure.sample_sums import KEPT_DRAWS, SampleSums
 from brittle.measure.sampling import needs_more
