@@ -13,6 +13,9 @@ from brittle.measure.noisy_margins import MarginSums, NoisyMargins, Votes, neare
 KEPT_DRAWS = 2000
 """Noisy copies of a point whose nearest margins are kept."""
 
+KEPT_UNITS = 2**16
+"""Units of noise, more or less, whose doubts are kept: more draws narrow the interval of a change no further."""
+
 
 @dataclass(frozen=True)
 class ProbabilityChanges:
@@ -24,7 +27,7 @@ class ProbabilityChanges:
         mean: means of `dp`, of `dp^2` and of `|dp|`, `[B, 3]`.
         between: variance of the average `dp` between units, `[B]`.
         doubt: `1 - p_t(x)`, `[B]`.
-        doubts: `1 - p_t(x + e)`, `[B, units, members]`.
+        doubts: `1 - p_t(x + e)` of the first units, all of them up to `KEPT_UNITS`, `[B, U, members]`.
     """
 
     mean: Tensor
@@ -87,8 +90,10 @@ class SampleSums:
         """Add the logits `[B, units, members, C]` of some units."""
         predicted = self.margins.predicted[:, None, None]
         self.margins.add(logits)
-        self.doubts.append(doubt(logits, predicted))
-        change = self.doubt[:, None, None] - self.doubts[-1]
+        doubts = doubt(logits, predicted)
+        if sum(kept.shape[1] for kept in self.doubts) < KEPT_UNITS:
+            self.doubts.append(doubts)
+        change = self.doubt[:, None, None] - doubts
         averages = torch.stack((change, change.square(), change.abs()), dim=3).mean(dim=2)
         self.changes += averages.sum(dim=1)
         self.change_products += averages.mT @ averages

@@ -131,7 +131,6 @@ def change_interval(sampled: Sampled, statistic: str, confidence: float) -> tupl
     assert change is not None
     mean, square, absolute = change.mean.unbind(dim=1)
     doubt, doubts = change.doubt, change.doubts
-    units = doubts.shape[1]
     if statistic == "mean":
         low, high = bounded_mean(doubts.mean(dim=2), confidence)
         return mean, doubt - high, doubt - low, high - low >= VACUOUS_FROM
@@ -140,8 +139,9 @@ def change_interval(sampled: Sampled, statistic: str, confidence: float) -> tupl
         sizes = (doubt[:, None, None] - doubts).abs().mean(dim=2) / most[:, None]
         low, high = bounded_mean(sizes, confidence)
         return absolute, low * most, high * most, high - low >= VACUOUS_FROM
-    value = (square - mean.square() + change.between / units).clamp_min(0.0)
-    one, other = doubts[:, : units // 2, :, None], doubts[:, units // 2 : units // 2 * 2, None]
+    value = (square - mean.square() + change.between / sampled.votes.units).clamp_min(0.0)
+    half = doubts.shape[1] // 2
+    one, other = doubts[:, :half, :, None], doubts[:, half : 2 * half, None]
     low, high = (end / 2.0 for end in bounded_mean((one - other).square().mean(dim=(2, 3)), confidence))
     return value, low, high.clamp_max(LARGEST_VARIANCE), high - low >= VACUOUS_FROM * LARGEST_VARIANCE
 
