@@ -15,6 +15,7 @@ from helpers.problems import inputs, small_classifier
 from playwright.sync_api import Browser
 
 import brittle
+from brittle.analysis.decisions import numbers_beside
 from brittle.analysis.overview import overview
 from brittle.analysis.overview_text import how_brittle, how_sure
 from brittle.scores import MonteCarlo
@@ -27,7 +28,7 @@ FINISHED, STOPPED = MonteCarlo(0.5, draws=500), MonteCarlo(0.5, draws=3000, limi
 def test_states_are_of_the_copies_for_the_limit_and_numbers_of_the_finished_ones(
     browser: Browser, written: Callable[[str], Path]
 ) -> None:
-    """At another limit the finished copies say both, and so does any score that the reader chooses."""
+    """At another limit the better count says both, and so does any score that the reader chooses."""
     table = brittle.score(small_classifier(), inputs(40), [FINISHED, STOPPED], skip_doctor=True)
     finished, stopped = table[FINISHED], table[STOPPED]
     assert finished.states(0.9).tolist() != stopped.states(0.9).tolist()
@@ -38,7 +39,8 @@ def test_states_are_of_the_copies_for_the_limit_and_numbers_of_the_finished_ones
 
         names = page.page.locator("#by option").all_inner_texts()
         assert [name for name in names if " ," in name or "  " in name] == []
-        assert listed(page) == finished.value.sort_values(ascending=False, kind="stable").index.tolist()
+        better = numbers_beside(table, stopped)
+        assert listed(page) == better.value.sort_values(ascending=False, kind="stable").index.tolist()
         assert states() == stopped.states(0.9).to_dict()
         assert page.page.locator("#overview .lead").inner_text() == how_brittle(overview(table))
         assert page.page.locator("#overview .sure").inner_text() == how_sure(overview(table))
@@ -46,9 +48,9 @@ def test_states_are_of_the_copies_for_the_limit_and_numbers_of_the_finished_ones
         assert "kept with probability below 0.9, by Monte Carlo" in page.page.locator("#card > p").inner_text()
         page.page.locator("#limit").fill("0.8")
         page.page.locator("#overview .lead", has_text="probability 0.8").wait_for()
-        assert states() == finished.states(0.8).to_dict()
+        assert states() == better.states(0.8).to_dict()
         page.page.locator("#limit").fill("0.9")
-        page.page.locator("#by").select_option(index=[one.label for one in table.columns].index(stopped.label))
+        page.page.locator("#by").select_option(label=next(name for name in names if "limit" in name))
         assert listed(page) == stopped.value.sort_values(ascending=False, kind="stable").index.tolist()
         assert states() == stopped.states(0.9).to_dict()
         assert page.said == []

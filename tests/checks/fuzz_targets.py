@@ -41,7 +41,6 @@ def detector_target() -> Target:
     with tempfile.TemporaryDirectory() as place:
         fitted = [Detector.fit(known, epsilon=0.02), Detector.fit(known, limit=0.9, tpr=0.8)]
         contents = [one.save(Path(place) / "detector.json").read_bytes() for one in fitted]
-    contents.append((Path(__file__).parents[1] / "detector" / "format_1.json").read_bytes())
 
     def mutate(rng: random.Random, files: Files) -> Files:
         return {"f.json": (mutated_json if rng.random() < 0.5 else mutated)(rng, files["f.json"])}

@@ -101,7 +101,7 @@ def test_a_function_of_a_file_is_noise_that_a_run_knows(place: Path, capsys: pyt
         (["--noise", "rotate:5"], "no noise with a level of its own is called 'rotate'; did you mean rotation:5?"),
         (["--noise", "rotation:200"], "at most 180"),
         (["--noise", "rotation:15", "--scores", "taylor"], "taylor needs noise that is added"),
-        (["--noise", "rotation:15", "--scores", "moments"], "moments fits a normal distribution"),
+        (["--noise", "rotation:15", "--scores", "moments"], "moments needs noise that is added"),
         (["--noise", "./mine.py:one"], "noise is a function (x, generator)"),
         (["--noise", "decibels:20", "--scores", "softmax"], "for scores under noise"),
     ],

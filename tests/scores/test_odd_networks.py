@@ -39,7 +39,7 @@ def test_refused_by_name_or_right(name: str) -> None:
 def test_zoo_is_large() -> None:
     families = [network.family for network in ZOO.values()]
     assert len(ZOO) >= 60
-    assert set(families) == {"company", "state", "outputs", "gradients", "geometry"}
+    assert set(families) == {"company", "state", "outputs", "signs", "gradients", "geometry"}
     assert min(families.count(family) for family in families) >= 15
 
 

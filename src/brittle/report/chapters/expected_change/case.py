@@ -79,4 +79,5 @@ def setting_text(case: ChangeCase) -> str:
 
 def mean_change(column: Column, confidence: float) -> MeanInterval:
     """Mean over points with its interval; a change of a probability lies between -1 and 1."""
-    return ranged_interval(column.value.to_numpy(dtype=np.float64), -1.0, 1.0, confidence)
+    values = column.value.to_numpy(dtype=np.float64).clip(-1.0, 1.0)  # a table may come from anybody
+    return ranged_interval(values, -1.0, 1.0, confidence)
