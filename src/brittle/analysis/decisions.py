@@ -94,7 +94,7 @@ def numbers_beside(table: Scored, judge: Column) -> Column:
 
     Points that were drawn for a limit stop once they are decided, those that break after a few copies, so that their
     numbers are coarse. So `asked_of_all` speaks, and a count that stops in its place only where it is narrower and,
-    where the other is a count of its own, looked at more copies. So no number becomes wider where a run grows.
+    where the other is a count of its own, looked at more copies. So no interval becomes wider where a run grows.
 
     Counts that stop read one sequence of copies, and all looks at it together miss with at most `1 - confidence`:
     among them the narrowest may be taken. Beside another count the errors could add up; where the one that stops has

@@ -84,9 +84,8 @@ class Noise(ABC):
         if not self.added or self.alike or not self.has_covariance:
             return None
         probes = torch.randn(2, size, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-        return (self.covariance(probes) != 0).any(
-            dim=0
-        )  # a row of K that is not 0 has products with both only by chance
+        # Of a row of K that is not 0 the products with both probes are 0 with probability 0.
+        return (self.covariance(probes) != 0).any(dim=0)
 
     @property
     def has_covariance(self) -> bool:
