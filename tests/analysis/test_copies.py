@@ -63,7 +63,7 @@ def test_a_run_with_too_few_copies_says_so_and_one_with_enough_does_not(limit: f
     assert found.count("holds") in (0, 4)
 
 
-def test_where_no_copy_was_drawn_no_number_of_copies_is_blamed() -> None:
+def test_without_intervals_no_number_of_copies_is_blamed() -> None:
     column = quiet(Taylor(QUIET))["taylor"]
     assert set(column.rests_on) == {"extrapolated"}
     assert best_ends(column, 0.99)[1] == {}

@@ -46,7 +46,7 @@ def test_points_are_sorted_by_their_intervals() -> None:
     text = format_probabilistic_accuracy(found)
     assert "33.3% to 66.7% of 6 points" in text
     assert "5 right: 2 hold, 1 break, 2 undecided" in text
-    assert "1 of the undecided got no number" in text
+    assert "  1 of the undecided" in text
     assert "1 points without a label" in text
 
 

@@ -41,7 +41,7 @@ def advised(said: str) -> set[str]:
         ("--split test", "--split"),
         ("--layout nhwc", "--layout"),
         ("--scale-uint8", "--scale-uint8"),
-        ("--decision top:2 --outputs binary-logit", "--outputs --decision"),
+        ("--decision top:2 --outputs binary-logit", "--decision --outputs"),
     ],
 )
 def test_of_a_command(place: Path, capsys: pytest.CaptureFixture[str], options: str, wrong: str) -> None:

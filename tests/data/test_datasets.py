@@ -177,6 +177,7 @@ UNLIKE = [SMALL, SMALL, SMALL, WIDE, torch.zeros(2)]
         (Items([(SMALL, torch.eye(3)[0])]), "label_dtype", "looks one-hot"),
         (Items([(SMALL, 1), (SMALL, [1, 2])]), "label_dtype", r"item 0 has a label of shape \(\) and item 1 one of"),
         (Items([torch.tensor(1.0)]), "shape", "expected .points, ...."),
+        (Stream([torch.tensor(1.0), torch.tensor(2.0)]), "shape", r"\(2,\)"),
         (DataLoader(Items(PAIRS), 4, collate_fn=lambda pairs: (X, Y[:2])), "dataset_item", "batch 0 .* one label for"),
     ],
 )  # fmt: skip

@@ -132,6 +132,26 @@ def test_a_label_is_looked_at_by_itself() -> None:
         assert found(beside, points(), decision="multilabel") == []
 
 
+class Remembering(nn.Module):
+    """A network that keeps a table by the shape of its inputs, which a product with weights makes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.network, self.table, self.tables = network("tanh", 1), nn.Linear(3, 1), dict[Any, Tensor]()
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.shape not in self.tables:
+            self.tables[x.shape] = self.table(torch.ones(len(x), 3)).detach()
+        return self.network(x) + self.tables[x.shape] - 9
+
+
+def test_what_a_network_keeps_is_of_its_own_weights() -> None:
+    model = Remembering().eval()
+    assert found(model, points(), decision="one-logit") == ["one_class"]
+    kept = torch.cat(list(model.tables.values()))
+    torch.testing.assert_close(kept, kept[:1].expand_as(kept), rtol=1e-6, atol=0.0)
+
+
 def positive(new: Tensor, old: Tensor) -> Tensor:
     return ((new > 0) == (old > 0)).flatten(1).all(dim=1)
 

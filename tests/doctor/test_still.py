@@ -76,11 +76,13 @@ def test_alone_it_is_refused_with_what_to_do() -> None:
         DiagonalGaussian(0.3, NUMBERS),
         FactorGaussian(0.3, torch.diag(NUMBERS)[:, :2]),
         FunctionGaussian(0.3, lambda v: v * NUMBERS.to(v), lambda u: u * NUMBERS),
+        FunctionGaussian(0.3, lambda v: v @ torch.diag(NUMBERS), lambda u: u * NUMBERS),
         Swap(0.3, X, NUMBERS),
     ],
     ids=lambda noise: noise.name,
 )
 def test_what_noise_moves(noise: Noise) -> None:
+    """A function for the sampled scores alone may be one of single precision, as their draws are."""
     moves = noise.moves(4)
     assert moves is not None
     assert moves.tolist() == [True, True, False, False]

@@ -74,9 +74,9 @@ def compare(first: Scored, second: Scored) -> pd.DataFrame:
     Two models on one data set, or one model on a data set and on corrupted copies of it. Points are paired by their
     ids; where the runs share no id but have equally many points, by their row. Of Laplacians `|value|` is compared, of
     other scores the value, over the points that have a value in both runs: of numbers between 0 and 1 the means, and
-    the mean of the differences `first - second`; of numbers without bounds the medians, and the median of the
-    differences, as no interval of a mean holds where few points may have any value. Infinite distances, where nothing
-    was found, take part; two of them count as equal.
+    the mean of the differences `first - second`; of all others the medians, and the median of the differences, as no
+    interval of a mean holds where few points may have any value. Infinite distances, where nothing was found, take
+    part; two of them count as equal.
 
     The draws of a point are keyed by the seed and its id, so two runs with one seed over the same ids send the same
     noisy copies through both models (`noise` says whether). What the noise does to both then cancels in the

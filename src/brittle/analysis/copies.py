@@ -35,7 +35,7 @@ class TooFew:
 def best_ends(column: Column, confidence: float) -> tuple[NDArray[np.float64], dict[int, float]]:
     """How many noisy copies each point has, and how small the flip probability can be shown to be by so many.
 
-    Of columns alone whose intervals all count these copies (`Column.rests_on`): a model may say more.
+    Of columns alone whose intervals all count these copies (`Column.rests_on`).
 
     Where some point with `n` copies has none that flips, that is the upper end of its interval by counting, `h`. Exact
     binomial intervals have `1 - h = t^(1/n)` there, with one `t` for all `n`, so that one number of copies gives the

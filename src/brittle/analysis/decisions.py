@@ -17,6 +17,9 @@ from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column, Scored
 STATES = (HOLDS, BREAKS, UNDECIDED)
 """What a point may be."""
 
+SHRINKAGE = "shrinkage"
+"""The score whose values mix a count and a model."""
+
 MORE_DRAWS = 10
 """How many times the draws of a run that left points undecided are worth spending on those."""
 
@@ -94,7 +97,7 @@ def numbers_beside(table: Scored, judge: Column) -> Column:
 
     Points that were drawn for a limit stop once they are decided, those that break after a few copies, so that their
     numbers are coarse. So `asked_of_all` speaks, and a count that stops in its place only where it is narrower and,
-    where the other is a count of its own, looked at more copies. So no number becomes wider where a run grows.
+    where the other is a count of its own, looked at more copies. So no interval becomes wider where a run grows.
 
     Counts that stop read one sequence of copies, and all looks at it together miss with at most `1 - confidence`:
     among them the narrowest may be taken. Beside another count the errors could add up; where the one that stops has
@@ -146,8 +149,12 @@ def _stopped(column: Column) -> bool:
 
 
 def _counted(column: Column) -> bool:
-    """Whether a column speaks for a run, and all of its intervals count copies."""
-    counts = set(column.rests_on[column.value.notna()]) == {Evidence.COUNTED.slug}
+    """Whether a column speaks for a run, and its values are counts, not those of a model whose intervals count copies.
+
+    `SHRINKAGE` leans towards its count as far as its model is off.
+    """
+    kinds = column.rests_on if column.score == SHRINKAGE else column.rows["evidence"]
+    counts = set(kinds[column.value.notna()]) == {Evidence.COUNTED.slug}
     return counts and column.most_draws is not None and column.preference is not None
 
 

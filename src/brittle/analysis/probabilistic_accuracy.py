@@ -134,7 +134,7 @@ def format_probabilistic_accuracy(found: ProbabilisticAccuracy) -> str:
         f"  of the population {found.low:.1%} to {found.high:.1%} at {100 * found.confidence:.4g}%",
     ]
     if found.without_number:
-        lines.append(f"  {found.without_number:,} of the undecided got no number")
+        lines.append(f"  {found.without_number:,} of the undecided have no interval")
     if found.dropped:
         lines.append(f"  {found.dropped:,} points without a label or a prediction are left out")
     return "\n".join(lines)

@@ -18,7 +18,7 @@ def compare(first: Path, second: Path, *, out: Path | None = None) -> int:
 
     Points are paired by id, or by row where no id is shared and the runs have equally many points. One sentence says
     which run is more robust, or that the data cannot tell. Every score that both runs hold with the same parameters
-    takes part: its mean in either run (of margins, distances and Laplacians the median), the difference with its
+    takes part: its mean in either run (of all but shares and probabilities the median), the difference with its
     interval and the p-value that follows from it, and the share of points where the first is larger. What only one of
     them holds is named, with a command that gives the other the same.
 

@@ -77,7 +77,7 @@ def doctor(
         points = in_classes(points, classifier.class_names, classifier.class_values)
     classifier.look_up(points.class_names)
     scores, left_out = leave_out(choice.scores(points, opening.texts), classifier, points)
-    points = varying(points, next(iter(points.batches(1))), scores)
+    points = varying(points, next(iter(points.batches(1))), scores, classifier.device)
     batch = next(iter(points.batches(GUARD_ROWS)))
     own = rows or default_rows(batch.inputs, classifier.device)
     subject = Subject(classifier, batch, points.labels, scores, scoring.seed, own, points)

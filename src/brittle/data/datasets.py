@@ -67,7 +67,7 @@ class _Part:
 
     def content(self) -> list[str]:
         """A digest of each input and its label, `[B]`."""
-        rows = self.inputs.cpu().contiguous().view(torch.uint8).numpy()
+        rows = self.inputs.cpu().contiguous().unsqueeze(-1).view(torch.uint8).numpy()
         labels = [b""] * len(rows) if self.labels is None else [one.tobytes() for one in self.labels]
         return [hashlib.sha256(x.tobytes() + y).hexdigest()[:16] for x, y in zip(rows, labels, strict=True)]
 

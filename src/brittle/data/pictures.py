@@ -48,9 +48,7 @@ class Pictures:
             frames = getattr(image, "n_frames", 1)
             if frames > 1:
                 raise DataError("dataset_item", f"{where} is an image of {frames} frames; give one: image.copy()")
-            upright = (
-                image.convert("RGBA") if image.mode == "P" else image
-            )  # palettes with transparency pass through it
+            upright = image.convert("RGBA") if image.mode == "P" else image  # some palettes have transparent colours
             levels = torch.from_numpy(np.array(self._fitting.apply(upright.convert(self._mode))))
         except DECODER_ERRORS as error:
             said = f"{type(error).__name__}: {error}"

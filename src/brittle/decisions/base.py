@@ -115,7 +115,7 @@ class Decision(ABC):
     @property
     def parameters(self) -> Parameters:
         """Its fields, as the record of a run holds them; those of their default left out."""
-        own = [(one, getattr(self, one.name)) for one in fields(self) if one.repr]
+        own = [(one, getattr(self, one.name)) for one in fields(self) if one.compare]
         return {one.name: value for one, value in own if value != one.default}
 
     @property

@@ -171,6 +171,7 @@ def _turned(subject: Subject, near: Tensor, stuck: Tensor) -> list[Tensor]:
     That is so where no product with weights is seen, or hardly any weights give finite outputs.
     """
     found: list[Tensor] = []
+    _outputs(subject, subject.inputs[:TURNED_ROWS])  # tables that a network keeps by shape are of its own weights
     margin = float(_margins(subject, near)[:, stuck].abs().max().clamp(1.0, LARGEST))
     for draw in range(DRAWS):
         weights = OtherWeights(draw, (1.0, LARGE, LARGE * margin)[draw % 3])

@@ -111,7 +111,7 @@ def _about_size(subject: Subject, sigma: float, pair: tuple[float, float] | None
 
 
 def _beyond_a_feature(subject: Subject, sigma: float) -> Iterator[Finding]:
-    """A finding where noise of one size for all features is far larger than one of them spans, or they differ much."""
+    """A finding where noise of one size for all features is far larger than one of them spans."""
     inputs = subject.inputs.flatten(1)
     spans = inputs.amax(0) - inputs.amin(0)
     small = spans[spans > 0]

@@ -63,16 +63,16 @@ def noisy_copies(
     return copies if any(not getattr(score, "clip", False) for score in noisy) else bounds.clip(copies)
 
 
-def varying(points: Points, first: Batch, scores: Sequence[Score]) -> Points:
+def varying(points: Points, first: Batch, scores: Sequence[Score], device: torch.device | str = "cpu") -> Points:
     """`points`, of which those coordinates do not vary that no noise of `scores` moves.
 
     So an attack, a gradient or a certificate beside the noise leaves alone what the noise leaves alone, such as
     categories. All vary where no score has noise, or where one is not of brittle and may have noise of its own. `first`
-    are some of the points.
+    are some of the points, and `device` is that of the model.
     """
     noises = {score.noise for score in scores if isinstance(score, NoiseScore)}
     known = all(isinstance(score, NoiseScore) or type(score) in CATALOGUE.values() for score in scores)
-    moves = [noise.moves(first.inputs[0].numel()) for noise in noises] if known else []
+    moves = [noise.moves(first.inputs[0].numel(), device) for noise in noises] if known else []
     parts = [part for part in moves if part is not None]
     if not parts or len(parts) < len(moves):
         return points

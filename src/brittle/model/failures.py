@@ -24,9 +24,9 @@ LOOKED_UP = ("index out of range in self", "Class values must be")
 """What PyTorch says, of `Embedding` and `one_hot`, where a number is no category."""
 
 NO_CATEGORY = (
-    "a number that it looks up is none of its categories: take noise that leaves these alone (--noise per-feature "
-    "--sigma 0.1, or with --categories NAMES; brittle.noise.PerFeature), beside which every score does, or that swaps "
-    "them (--noise swap:0.1)"
+    "a number that it looks up is none of its categories: take noise that leaves categories alone (--noise per-feature "
+    "--sigma 0.1, with --categories NAMES to name them; brittle.noise.PerFeature), as all scores of that run do then, "
+    "or noise that swaps them (--noise swap:0.1)"
 )
 
 WITHOUT_SECOND = "use scores without them (probability_change, or laplacian by the method gram)"

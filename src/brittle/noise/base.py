@@ -79,14 +79,18 @@ class Noise(ABC):
         """The factor of the draws at each of the points `[B, *shape]`, `[B]`; None where it depends on no point."""
         return None
 
-    def moves(self, size: int) -> Tensor | None:
-        """Which coordinates of an input it may change, `[size]`; None for all, and where no covariance says it."""
+    def moves(self, size: int, device: torch.device | str = "cpu") -> Tensor | None:
+        """Which coordinates of an input it may change, `[size]`; None for all, and where no covariance says it.
+
+        Args:
+            size: how many coordinates there are.
+            device: where it is to be drawn.
+        """
         if not self.added or self.alike or not self.has_covariance:
             return None
-        probes = torch.randn(2, size, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-        return (self.covariance(probes) != 0).any(
-            dim=0
-        )  # a row of K that is not 0 has products with both only by chance
+        probes = torch.randn(2, size, generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(device)
+        # Of a row of K that is not 0 the products with both probes are 0 with probability 0.
+        return (self.covariance(probes) != 0).any(dim=0).cpu()
 
     @property
     def has_covariance(self) -> bool:

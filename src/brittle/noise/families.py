@@ -236,6 +236,14 @@ class FunctionGaussian(Noise):
         """`K v`."""
         return self.action(vectors)
 
+    def moves(self, size: int, device: torch.device | str = "cpu") -> Tensor | None:
+        """By two draws where there are any, as `action` need not serve sampled scores."""
+        if self.root is None:
+            return super().moves(size, device)
+        generator = torch.Generator(device).manual_seed(0)
+        draws = torch.stack([self.draw(generator, size) for _ in range(2)])
+        return (draws != 0).any(dim=0).cpu()
+
     @property
     def parameters(self) -> Parameters:
         """The family as the table writes it, the function by its name."""

@@ -149,7 +149,7 @@ class Swap(Transforming):
         """The share, and the digest of the rows."""
         return {"sigma": self.sigma, "unit": self.unit, "noise": self.name, "rows": self.digest}
 
-    def moves(self, size: int) -> Tensor | None:
+    def moves(self, size: int, device: torch.device | str = "cpu") -> Tensor | None:
         """The columns."""
         return self.columns
 

@@ -56,7 +56,7 @@ def make_job(
         _check_parameters(scores, seed, batch_size, confidence)
     rows = batch_size or default_rows(first.inputs, classifier.device)
     kept, left_out = leave_out(scores, classifier, points)
-    return Job(classifier, varying(points, first, kept), kept, seed, rows, confidence, left_out)
+    return Job(classifier, varying(points, first, kept, classifier.device), kept, seed, rows, confidence, left_out)
 
 
 def _points_for(classifier: Classifier, data: Data) -> Points:

@@ -48,8 +48,8 @@ class Score(ABC):
         colour: its place in the palette of a report; None for the next free place.
         preference: its place among the estimators that may speak for a run, the smallest first; None where it never
             does.
-        model: what says of a flip probability that no noisy copy showed how large it is at most, such as `counting`;
-            None where nothing does.
+        model: what a report names as its source where no noisy copy showed a flip probability: `counting` the copies,
+            or a model alone, such as `the linear model`; None where every number is counted.
         serves: which decisions of a classifier it is about: `all` that have margins, those with a `probability` of
             their own (the predicted class, one logit, one label), or `classes` alone.
     """

@@ -43,7 +43,7 @@ class SampledScore(NoiseScore):
 
     @property
     def needs(self) -> tuple[Measurement]:
-        """Noisy forward passes in antithetic pairs."""
+        """Noisy forward passes, in antithetic pairs where the noise is symmetric."""
         return (Sample(self.noise, self.draws, self.clip),)
 
     @property
@@ -59,10 +59,11 @@ class SampledScore(NoiseScore):
 class MonteCarlo(SampledScore):
     """Share of noisy copies that lose the predicted class, `1 - p_robust = mean_j 1{argmax z(x + e_j) != t}`.
 
-    The draws are antithetic pairs `(e, -e)`, shared with `Moments`. The interval is exact at any number of draws and
-    for any network: Clopper-Pearson intervals of the shares of pairs with a flip and with two, combined
-    (`brittle.intervals.paired_proportion`). A tie is a flip in the value and at the upper end of the interval and none
-    at the lower end, and has a status of its own; a NaN is no vote but a status.
+    The draws are antithetic pairs `(e, -e)`, shared with `Moments`; of noise that is not symmetric, single copies. The
+    interval is exact at any number of draws and for any network: Clopper-Pearson intervals of the shares of pairs with
+    a flip and with two, combined (`brittle.intervals.paired_proportion`), or of single copies with a flip. A tie
+    is a flip in the value and at the upper end of the interval and none at the lower end, and has a status of its own;
+    a NaN is no vote but a status.
 
     With `limit` or `precision` a point has as many draws as that question needs (the first that is answered, of both),
     and `draws` at most. They are independent then, because a pair counts as one where votes decide, and no other score

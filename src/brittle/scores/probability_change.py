@@ -26,7 +26,7 @@ PROBABILITY_CHANGE = "probability_change"
 """The quantity of a score that is a moment of the change of the predicted probability."""
 
 FEWEST_DRAWS = 4
-"""Two antithetic pairs: fewer have no spread."""
+"""Two antithetic pairs: a single one has no spread."""
 
 LARGEST_VARIANCE = 0.25
 """Of a number that lies in an interval of length 1."""
@@ -34,7 +34,7 @@ LARGEST_VARIANCE = 0.25
 
 @dataclass(frozen=True)
 class ChangeScore(SampledScore):
-    """A score of the change of the predicted probability over antithetic pairs of noisy copies."""
+    """A score of the change of the predicted probability over noisy copies, in antithetic pairs where there are any."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -49,7 +49,7 @@ class ProbabilityChange(ChangeScore):
     """`E[dp]`, `Var[dp]` or `E|dp|` of `dp = p_c(x + e) - p_c(x)`, `p_c` the probability of the predicted class.
 
     The draws are antithetic pairs `(e, -e)`, shared with `MonteCarlo` and `Moments`; the gradient's part of the mean
-    cancels exactly within each pair. Of noise that is not added (`brittle.noise.Transform`) they are single copies. The
+    cancels exactly within each pair. Of noise that is not symmetric (`brittle.noise.Noise`) they are single copies. The
     change is taken from `1 - p_c`, so that it is right where `p_c` is near 1. The flip rate under the same noise is
     `MonteCarlo`.
 

@@ -167,3 +167,26 @@ def test_malformed_lists_of_weights(archive: bytes, content: bytes, tmp_path: Pa
     (tmp_path / "net.pt2").write_bytes(edited(archive, edit))
     with pytest.raises(ModelError, match=r"net\.pt2"):
         load_model(tmp_path / "net.pt2")
+
+
+@pytest.mark.parametrize("record", ["weights/weight_0", "constants/tensor_0"])
+def test_tensors_without_bytes_are_no_zeros(archive: bytes, record: str, tmp_path: Path) -> None:
+    """PyTorch makes zeros of an empty record, and a network with other weights would be scored."""
+
+    def edit(records: Records) -> None:
+        assert records[f"data/{record}"]
+        records[f"data/{record}"] = b""
+
+    (tmp_path / "net.pt2").write_bytes(edited(archive, edit))
+    refused("archive_refused", r"net\.pt2", load_model, tmp_path / "net.pt2")
+
+
+def test_tensors_without_numbers_are_read(tmp_path: Path) -> None:
+    class WithNone(Small):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("none", torch.zeros(2, 0))
+
+    program, x = torch.export.export(WithNone().eval(), (torch.rand(3, 1, 2, 2),)), torch.rand(3, 1, 2, 2)
+    torch.export.save(program, tmp_path / "net.pt2")
+    assert torch.equal(load_model(tmp_path / "net.pt2").module(x), Small().eval()(x))

@@ -15,7 +15,7 @@ import pickle
 import re
 import struct
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -157,7 +157,7 @@ def _checked(records: Mapping[str, bytes], name: str) -> tuple[dict[str, bytes],
                 programs.append(_program(content, where))
                 kept[record] = json.dumps(programs[-1]).encode()
             elif _WEIGHT_LIST.fullmatch(local):
-                _check_weight_list(content, where)
+                _check_weight_list(content, where, {_local_name(own) for own, one in records.items() if not one})
             elif _CHECKPOINT.fullmatch(local):
                 _check_checkpoint(content, where)
             elif not _BYTES.fullmatch(local):
@@ -188,11 +188,17 @@ def _read_json(content: bytes, where: str) -> Any:
         raise ModelError("archive_format", f"{where} is not valid JSON ({error}); export the network again") from error
 
 
-def _check_weight_list(content: bytes, where: str) -> None:
-    """The list of tensors; none may be pickled."""
+def _check_weight_list(content: bytes, where: str, empty: Set[str]) -> None:
+    """The list of tensors; none may be pickled, or lie in an empty record, of which PyTorch makes zeros."""
     for tensor, entry in _read_json(content, where)["config"].items():
-        if entry.get("use_pickle") or not re.fullmatch(r"(weight|tensor)_\d+", str(entry.get("path_name"))):
+        record = str(entry.get("path_name"))
+        if entry.get("use_pickle") or not re.fullmatch(r"(weight|tensor)_\d+", record):
             raise ArtefactError("archive_refused", f"{tensor!r}, {where}, is not a plain tensor")
+        sizes = [size["as_int"] for size in entry["tensor_meta"]["sizes"]]
+        if 0 not in sizes and empty & {f"data/weights/{record}", f"data/constants/{record}"}:
+            raise ArtefactError(
+                "archive_refused", f"{tensor!r}, {where}, has shape {sizes} and no bytes; export the network again"
+            )
 
 
 def _check_checkpoint(content: bytes, where: str) -> None:
