@@ -265,3 +265,12 @@ def test_the_margin_of_a_tolerance_is_not_scored_unless_it_is_asked_for(
     assert {one.score for one in brittle.read_table(tmp_path / "run").columns} == {"shrinkage"}
     assert brittle_main([*command, "--scores", "logit_margin", "--out", str(tmp_path / "asked")]) == 0
     assert set(brittle.read_table(tmp_path / "asked")["logit_margin"].value) == {0.5}
+
+
+@pytest.mark.parametrize("decision", ["multilabel", "multilabel:2", "multilabel:each", "within:0.5"])
+def test_as_many_labels_as_outputs_are_needed(decision: str) -> None:
+    """One column beside three outputs was compared with each of them."""
+    classifier = brittle.Classifier(torch.nn.Linear(4, 3), decision=decision)
+    with pytest.raises(ModelError, match="hold 1 .* returns 3") as caught:
+        brittle.score(classifier, (torch.rand(20, 4), torch.randint(2, (20, 1)).double()), [MonteCarlo(0.1, draws=10)])
+    assert caught.value.code == "num_classes"

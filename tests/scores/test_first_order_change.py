@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 from helpers.laws import MANY_ROWS, estimate
-from helpers.problems import inputs, linear_network, small_classifier
+from helpers.problems import inputs, small_classifier
 from torch import Tensor
 
 import brittle
@@ -33,7 +33,7 @@ def test_first_order_is_inside_at_a_small_radius(noise: Noise, statistic: str) -
     sampled = estimate(brittle.Classifier(net), x, score, rows=MANY_ROWS)
     assert bool(((sampled.low <= first.value) & (first.value <= sampled.high)).all())
     assert float((sampled.value / first.value - 1.0).abs().max()) < 0.38
-    assert torch.equal(first.low, first.value)
+    assert bool((first.low.isnan() & first.high.isnan()).all())
 
 
 def test_first_order_is_the_gradient() -> None:
@@ -43,16 +43,6 @@ def test_first_order_is_the_gradient() -> None:
     norm = torch.autograd.grad(top.sum(), leaf)[0].flatten(1).norm(dim=1).double()
     found = estimate(small_classifier(), x, FirstOrderChange(0.2)).value
     assert torch.allclose(found, (0.2 * norm).square(), rtol=1e-4)
-
-
-def test_left_out_classes_widen_first_order() -> None:
-    classifier = brittle.Classifier(linear_network(30, SIZE))
-    x = inputs(20, (SIZE,), dtype=torch.float64)
-    for statistic in ("variance", "absolute"):
-        whole = estimate(classifier, x, FirstOrderChange(0.1, statistic=statistic)).value
-        kept = estimate(classifier, x, FirstOrderChange(0.1, statistic=statistic, classes=25))
-        inside = (kept.low <= whole) & (whole <= kept.high)
-        assert bool(inside.all())
 
 
 @pytest.mark.parametrize("size", [1, 2, 12, 3072])

@@ -248,5 +248,5 @@ def _no_covariance(noise: Noise, what: str) -> ParameterError:
         "noise_covariance",
         f"{what} needs the covariance of the noise, and the family {noise.name} says none beside its draws; write "
         f"{family}.covariance, which gives K v (covariance = brittle.noise.identity where K = I), or use shrinkage, "
-        f"monte_carlo, moments or probability_change",
+        f"monte_carlo or probability_change",
     )

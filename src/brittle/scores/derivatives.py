@@ -23,7 +23,6 @@ class ProbabilityDerivatives:
         probability: `p_t`, `[B]`, float64.
         doubt: `1 - p_t`, at full relative precision, `[B]`.
         slope: `||m||`, `[B]`; in the metric of the noise where the Gram is.
-        slope_error: what the competitors that were not kept can add to or take from it, `[B]`.
         curvature: `2 ||m||^2 - sum_k p_k ||grad g_k||^2`, `[B]`.
         curvature_low: what it is at least, given those competitors, `[B]`.
         curvature_high: and at most, `[B]`.
@@ -32,16 +31,14 @@ class ProbabilityDerivatives:
     probability: Tensor
     doubt: Tensor
     slope: Tensor
-    slope_error: Tensor
     curvature: Tensor
     curvature_low: Tensor
     curvature_high: Tensor
 
     @property
-    def gradient_norm(self) -> tuple[Tensor, Tensor, Tensor]:
-        """`||grad p_t||` with what it is at least and at most, `[B]` each."""
-        low, high = (self.slope - self.slope_error).clamp_min(0.0), self.slope + self.slope_error
-        return self.probability * self.slope, self.probability * low, self.probability * high
+    def gradient_norm(self) -> Tensor:
+        """`||grad p_t||`, `[B]`."""
+        return self.probability * self.slope
 
     @property
     def laplacian(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -64,7 +61,6 @@ def derivatives(linear: Linearization, found: Margins) -> ProbabilityDerivatives
         probability=probability,
         doubt=others.sum(dim=1) + rest,
         slope=slope,
-        slope_error=error,
         curvature=2.0 * slope.square() - second,
         curvature_low=2.0 * (slope - error).clamp_min(0.0).square() - second - error * steepest,
         curvature_high=2.0 * (slope + error).square() - second,

@@ -12,6 +12,7 @@ from brittle.measure import Linearization, Linearize, Measurement
 from brittle.noise import Noise, Sphere
 from brittle.scores.base import NoiseScore, finish
 from brittle.scores.derivatives import derivatives
+from brittle.scores.evidence import no_interval
 from brittle.scores.linear import linear_detail, linear_status, margins
 from brittle.scores.options import option
 from brittle.scores.probability_change import PROBABILITY_CHANGE, check_statistic
@@ -31,8 +32,7 @@ class FirstOrderChange(NoiseScore):
 
     Validity: the variance is exact to second order in `s` for every noise; the absolute change to first order for
     normal and sphere noise, and for other families where the noise along the gradient is nearly normal, as it is in
-    high dimensions. The interval has no width, unless competitors were left out: then it bounds what these could add
-    by the largest kept gradient norm.
+    high dimensions. It has no interval: nothing is sampled, and the network's curvature is not known.
 
     Source: the moments of the linear term of Yang, Liu, Bilgic, The analysis of the expected change in the
     classification probability of the predicted label (TMLR 2023), equation 4.
@@ -72,12 +72,11 @@ class FirstOrderChange(NoiseScore):
         """The moment of the tangent of the predicted probability."""
         linear: Linearization = measured[self.needs[0]]
         found = margins(linear)
-        norms = derivatives(linear, found).gradient_norm
-        if self.statistic == "variance":
-            value, low, high = ((self.noise.sigma * norm).square() for norm in norms)
-        else:
-            value, low, high = (absolute_moment(self.noise, linear.dimension) * norm for norm in norms)
-        return finish(value, low, high, linear_status(linear, found), linear.passes, linear_detail(linear, found))
+        norm = derivatives(linear, found).gradient_norm
+        size = self.noise.sigma if self.statistic == "variance" else absolute_moment(self.noise, linear.dimension)
+        value = (size * norm).square() if self.statistic == "variance" else size * norm
+        ends, detail = no_interval(value), linear_detail(linear, found)
+        return finish(value, *ends, linear_status(linear, found), linear.passes, detail)
 
 
 def absolute_moment(noise: Noise, dimension: int) -> float:
