@@ -30,14 +30,14 @@ def change_run(
     kinks: int = 3,
     **recipe: Any,
 ) -> Table:
-    """A run with a Laplacian, and sampled changes that are `factor` times what it predicts."""
+    """A run with a Laplacian, and sampled changes that are `factor` times what it predicts, within -1 and 1."""
     table = make_table(points=points, scores=scores, sigmas=sigmas, budgets=(50,), seed=seed, **recipe)
     rng = np.random.default_rng([seed, 7])
     curvature = rng.standard_t(3, points) - 0.5
     status = ["kink"] * min(kinks, points) + ["ok"] * max(points - kinks, 0)
     table = with_score(table, "laplacian", curvature, LAPLACIAN, status=status)
     for sigma in sigmas:
-        sampled = factor * sigma**2 / 2 * curvature
+        sampled = np.clip(factor * sigma**2 / 2 * curvature, -1.0, 1.0)
         table = with_score(table, "probability_change", sampled, change(sigma), half=half)
     return table
 
