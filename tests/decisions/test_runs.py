@@ -14,7 +14,7 @@ import brittle
 from brittle.analysis import compare, format_overview, overview
 from brittle.cli import main as brittle_main
 from brittle.decisions import Custom, Decision, MultiLabel, Within
-from brittle.errors import DataError, ParameterError, ResumeError
+from brittle.errors import DataError, ModelError, ParameterError, ResumeError
 from brittle.scores import InputMargin, MonteCarlo, Shrinkage
 
 pytestmark = pytest.mark.usefixtures("nothing_drawn")  # words are what counts here
@@ -271,6 +271,6 @@ def test_the_margin_of_a_tolerance_is_not_scored_unless_it_is_asked_for(
 def test_as_many_labels_as_outputs_are_needed(decision: str) -> None:
     """One column beside three outputs was compared with each of them."""
     classifier = brittle.Classifier(torch.nn.Linear(4, 3), decision=decision)
-    with pytest.raises(ModelError, match="hold 1 .* returns 3") as caught:
+    with pytest.raises(ModelError, match=r"hold 1 .* returns 3") as caught:
         brittle.score(classifier, (torch.rand(20, 4), torch.randint(2, (20, 1)).double()), [MonteCarlo(0.1, draws=10)])
     assert caught.value.code == "num_classes"

@@ -168,3 +168,17 @@ def alone(given: Sequence[float]) -> float | tuple[float, ...]:
     """The only one of some numbers, or all of them."""
     values = tuple(map(float, given))
     return values[0] if len(values) == 1 else values
+
+
+def check_count(targets: Tensor, outputs: int) -> None:
+    """Raise unless data hold as many labels or numbers of each point, `[B, R]`, as the model returns.
+
+    Raises:
+        ModelError: they do not.
+    """
+    if targets.shape[1] != outputs:
+        raise ModelError(
+            "num_classes",
+            f"the data hold {targets.shape[1]} labels or numbers of each point, and the model returns {outputs}; give "
+            f"one column for each output, in its order (--label-column A,B or y of shape [N, {outputs}])",
+        )

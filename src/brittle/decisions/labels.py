@@ -11,7 +11,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from brittle.decisions.base import Decision, alone
+from brittle.decisions.base import Decision, alone, check_count
 from brittle.errors import ModelError, ParameterError, listed
 
 EACH = "each"
@@ -195,6 +195,7 @@ class MultiLabel(Decision):
         """Whether all labels, or the one, are as the data say."""
         if targets is None:
             return super().right(decided, labels, targets)
+        check_count(targets, decided.shape[1] if self._place is None else max(targets.shape[1], self._place + 1))
         return ((decided > 0) == (self._asked(targets) > 0.5).to(decided.device)).all(dim=1).tolist()
 
     def _asked(self, targets: Tensor) -> Tensor:

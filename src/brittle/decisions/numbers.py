@@ -9,7 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from brittle.decisions.base import Decision, alone, numbers
+from brittle.decisions.base import Decision, alone, check_count, numbers
 from brittle.errors import ModelError, ParameterError
 
 
@@ -60,6 +60,7 @@ class Within(Decision):
         """Whether every number lies within the tolerance of what the data say."""
         if targets is None:
             return super().right(decided, labels, targets)
+        check_count(targets, decided.shape[1])
         off = (decided.double() - targets.to(decided.device)).abs()
         return (off <= off.new_tensor(self.tolerance)).all(dim=1).tolist()
 

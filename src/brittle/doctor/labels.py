@@ -14,7 +14,7 @@ from torch import Tensor
 
 from brittle.doctor.finding import Finding
 from brittle.doctor.subject import Subject
-from brittle.errors import DataError, ModelError, ParameterError, listed
+from brittle.errors import DataError, ParameterError, listed
 from brittle.estimate import CONFIDENCE
 from brittle.intervals import clopper_pearson
 
@@ -47,13 +47,6 @@ def check_classes(subject: Subject) -> Iterator[Finding | str]:
     """The labels are classes of the model."""
     classes = subject.logits.shape[1]
     if subject.batch.targets is not None:
-        held = subject.batch.targets.shape[1]
-        if held != classes:
-            raise ModelError(
-                "num_classes",
-                f"the data hold {held} labels or numbers of each point, and the model returns {classes}; give one "
-                f"column for each output, in its order (--label-column A,B, y of shape [N, {classes}])",
-            )
         yield f"the data hold what is right: {subject.decision.explanation}"
         return
     if subject.labels is None:
