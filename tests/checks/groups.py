@@ -34,7 +34,7 @@ from scipy import special, stats
 
 import brittle
 from brittle.analysis import compare, mean_differences, mean_interval, powered_mean
-from brittle.analysis.comparison import _difference
+from brittle.analysis.mean_interval import ranged_interval
 from brittle.analysis.prediction_powered import TARGETS, Target
 from brittle.cli.digits import load_digits, train
 from brittle.scores import MonteCarlo
@@ -203,9 +203,7 @@ def pairs(replicates: int) -> float:
                 misses, widths = np.zeros(2), np.zeros(3)
                 for _ in range(replicates):
                     shared, own, apart = _votes(rng, points, draws, reach, step)
-                    found = [
-                        _difference(one, infinite=False, bounded=True, confidence=CONFIDENCE) for one in (shared, own)
-                    ]
+                    found = [ranged_interval(one, -1.0, 1.0, CONFIDENCE) for one in (shared, own)]
                     misses += (found[0][1] > truth, found[0][2] < truth)
                     widths[:2] += [high - low for _, low, high in found]
                     widths[2] += np.hypot(*(interval.high - interval.low for interval in apart))

@@ -244,3 +244,20 @@ def test_probabilities_on_one_side_of_their_threshold(threshold: float | None, d
         ["one_class"],
     )
     assert found(network("relu"), points(), decision=decision) in ([], ["one_class"])
+
+
+def test_a_rare_label_of_small_weights_beside_its_prior_is_a_logit() -> None:
+    """Its products are a hundredth of the others', and its prior decides at every point."""
+
+    class Adjusted(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body, self.head = nn.Sequential(nn.Linear(SIZE, 32), nn.Tanh()), nn.Linear(32, 3, bias=False)
+            with torch.no_grad():
+                self.head.weight[2] *= 0.01
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.head(self.body(x)) + torch.tensor([0.0, 0.0, -6.9])
+
+    torch.manual_seed(0)
+    assert "not_logits" not in found(Adjusted().eval(), points(), decision="multilabel")

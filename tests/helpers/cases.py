@@ -210,7 +210,7 @@ OUTPUT = (
          ("test_taylor.py::test_two_classes_taylor_is_exact", "test_catalogue.py::test_two_classes")),
     Case(43, "an integral over hundreds of classes", (stops("cost"), marked("classes_kept")),
          (*planted("an integral over 300 margins"), "test_linearize.py::test_above_100_classes_the_nearest_are_kept",
-          "test_linearize.py::test_what_was_left_out_is_covered_by_the_interval")),
+          "test_linearize.py::test_what_is_left_out_only_lowers_the_number_and_is_said")),
     Case(44, "a mapping, an object, a tuple", (result("by their logits, as the record says"), stops("output_type")),
          ("test_classifier.py::test_logits_are_found[mapping]", "test_classifier.py::test_logits_are_found[object]",
           "run/test_record.py::test_the_record_says_what_of_the_output_was_taken", *planted("a tuple"))),

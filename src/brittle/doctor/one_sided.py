@@ -44,7 +44,7 @@ NEARER = 1e-3
 
 
 class OtherWeights(TorchDispatchMode):
-    """Gives the channels of every product with weights signs by chance, and the product the size `size`.
+    """Gives the channels of every product with weights signs by chance, and each of them the size `size`.
 
     That is what other weights would give, each row of them multiplied by a number.
 
@@ -63,9 +63,9 @@ class OtherWeights(TorchDispatchMode):
         if func.overloadpacket.__name__ in PRODUCTS + CONVOLUTIONS and found.is_floating_point():
             self.products += 1
             wide = found.to(torch.promote_types(found.dtype, torch.float32))
-            sides = [1, wide.shape[1], *[1] * (wide.dim() - 2)] if wide.dim() > 1 else [1]
-            signs = torch.randint(2, sides, generator=self._generator).to(wide) * 2 - 1
-            largest = wide.abs().max().clamp_min(torch.finfo(wide.dtype).tiny)
+            others = [axis for axis in range(wide.dim()) if axis != 1]
+            largest = wide.abs().amax(dim=others, keepdim=True).clamp_min(torch.finfo(wide.dtype).tiny)
+            signs = torch.randint(2, largest.shape, generator=self._generator).to(wide) * 2 - 1
             found.copy_(wide / largest * (signs * self.size))
         return found
 

@@ -94,9 +94,12 @@ class Noise(ABC):
 
     @property
     def has_covariance(self) -> bool:
-        """Whether the family says its covariance: `covariance` stands in the class of `draw`, or in one below it."""
-        said, drawn = (_where(type(self), method) for method in ("covariance", "draw"))
-        return said is not Noise and issubclass(said, drawn)
+        """Whether the family says its covariance: `covariance` stands in the class of `draw`, or in one below it.
+
+        Where `scales` makes it depend on the point, `at` has to say that of each point.
+        """
+        said, drawn, scaled, at = (_where(type(self), method) for method in ("covariance", "draw", "scales", "at"))
+        return said is not Noise and issubclass(said, drawn) and (scaled is Noise or at is not Noise)
 
     @property
     def is_normal(self) -> bool:
@@ -129,8 +132,12 @@ class Noise(ABC):
 
     @property
     def alike(self) -> bool:
-        """Whether all coordinates are alike to it, so that some of them can be drawn as if there were no others."""
-        return type(self).covariance is identity
+        """Whether all coordinates are alike to it, so that some of them can be drawn as if there were no others.
+
+        Uncorrelated coordinates of one variance need not be: it is so of brittle's own draws alone.
+        """
+        own = _where(type(self), "draw").__module__.startswith("brittle.noise.")
+        return own and type(self).covariance is identity
 
     @property
     def has_draws(self) -> bool:

@@ -150,8 +150,8 @@ class Swap(Transforming):
         return {"sigma": self.sigma, "unit": self.unit, "noise": self.name, "rows": self.digest}
 
     def moves(self, size: int, device: torch.device | str = "cpu") -> Tensor | None:
-        """The columns."""
-        return self.columns
+        """The columns, unless a family that is derived from it does more than swap."""
+        return self.columns if type(self).apply is Swap.apply else None
 
     def apply(self, x: Tensor, generator: torch.Generator) -> Tensor:
         """The point with some of its coordinates from random rows."""
