@@ -301,3 +301,9 @@ def test_a_detector_is_advised_where_it_can_be_calibrated() -> None:
 def test_what_is_no_limit(limit: float) -> None:
     with pytest.raises(ParameterError, match="limit must be a number between 0 and 1"):
         overview(made([HOLD]), limit)
+
+
+@pytest.mark.parametrize("decision", [None, "multilabel", "top:2"])
+def test_a_detector_is_advised_where_it_knows_the_decision(decision: str | None) -> None:
+    found = replace(overview(made([HOLD] * FEWEST_FOR_DETECTOR + [BREAK] * FEWEST_FOR_DETECTOR)), decision=decision)
+    assert any("detector fit" in step.command for step in next_steps(found, "run")) == (decision is None)

@@ -20,6 +20,9 @@ FEWEST_FOR_DETECTOR = 47
 """Points that hold, and that break, before a detector is worth fitting: with fewer that break a true positive rate of
 0.95 cannot be calibrated once a fifth of them has chosen the score."""
 
+DETECTED = (None, "one-logit")
+"""Decisions that a detector knows."""
+
 RESTS = {
     Evidence.MODELLED: (
         "rests on a model of the margins that the noisy copies bear out",
@@ -225,7 +228,7 @@ def next_steps(found: Overview, run: str | None = None) -> tuple[NextStep, ...]:
         _step(held_wrong, words.held_wrong, f"{show} --state holds --wrong{limit}", HOLDS, WRONG),
         _step(0 if held_wrong else found.labelled - found.right, words.none_held, f"{show} --wrong{limit}", kind=WRONG),
         _step(
-            broken if min(broken, held) >= FEWEST_FOR_DETECTOR else 0,
+            broken if min(broken, held) >= FEWEST_FOR_DETECTOR and found.decision in DETECTED else 0,
             DETECTOR_WORDS,
             f"brittle detector fit {shlex.quote(run)}{limit}",
             BREAKS,
