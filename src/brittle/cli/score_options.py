@@ -76,8 +76,8 @@ class ScoreOptions:
             relative:0.5, decibels:20, swap:0.1, rotation:15, shift:2, brightness:0.2, contrast:0.5 or another
             corruption, and for texts token-dropout:0.2, token-mask:0.2 or token-replacement:0.2, several levels with
             commas; or FILE.py:CLASS, or FILE.py:FUNCTION, any function (x, generator) of an input.
-        categories: Columns that --noise per-feature leaves alone (by default those of few whole numbers), or that alone
-            --noise swap changes.
+        categories: All columns that --noise per-feature leaves alone (without it those of few whole numbers), or that
+            alone --noise swap changes.
         seed: Seed of the noise.
         until: decided counts noisy copies of each point until it is decided whether its prediction holds with
             probability --limit; most points need few.
