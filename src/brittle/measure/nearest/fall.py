@@ -85,7 +85,8 @@ class _Ways:
 
     def at(self, shares: Tensor) -> tuple[Tensor, Tensor]:
         """The margin and its derivative after `shares` of the way, `[R, K]`: `[R, K]` each."""
-        rows, ends, targets = (each.repeat_interleave(shares.shape[1], dim=0) for each in list(vars(self).values())[1:])
+        each_way = (self.rows, self.ends, self.targets)
+        rows, ends, targets = (each.repeat_interleave(shares.shape[1], dim=0) for each in each_way)
         way = ends - self.search.origin[rows]
         points = self.search.origin[rows] + shares.flatten().to(way)[:, None] * way
         response = self.search.differentiate(rows, points, targets)
