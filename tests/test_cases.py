@@ -191,7 +191,7 @@ def test_a_point_without_a_gradient_keeps_its_sampled_score() -> None:
 
     table = brittle.score(brittle.Classifier(Wrapped(flat_in_a_corner)), (x, None), [Taylor(0.1), MonteCarlo(0.1)])
     lost = [(row["point"], row["score"], row["status"]) for row in table.scores.to_pylist() if row["value"] is None]
-    assert lost == [("7", "taylor", "zero_gradient")]
+    assert lost == [("7", "taylor", "masked_gradient")]
 
 
 # Parameters.
@@ -202,7 +202,7 @@ def test_a_rate_lies_between_0_and_1(tpr: float) -> None:
     table = make_table(points=30, scores=("input_margin", "logit_margin"))
     with pytest.raises(ParameterError, match=rf"true positive rate must lie between 0 and 1; found {tpr}") as caught:
         brittle.Detector.fit(table, epsilon=0.1, tpr=tpr)
-    assert caught.value.code == "tpr"
+    assert caught.value.code == "parameter"
 
 
 # Storage.

@@ -8,6 +8,7 @@ from brittle import errors
 from brittle.errors import BrittleError, ParameterError, UnknownNameError, UsageError, listed, printable
 
 KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, BrittleError)]
+OF_THEIR_KIND = {UsageError: "usage", ParameterError: "parameter", UnknownNameError: "unknown_name"}
 
 
 @pytest.mark.parametrize("text", ["plain", "two\nlines", "\x1b[31mred", "\u202egnp", "\udc80", "caf\u00e9 \U0001f4a5"])
@@ -20,8 +21,9 @@ def test_any_text_is_told_in_one_line(text: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_every_error_has_a_code_and_an_exit_code(kind: type[BrittleError]) -> None:
-    error = kind("some_code", "seen \x1b here")
-    assert str(error) == "some_code: seen \\x1b here"
+    error = kind("seen \x1b here") if kind in OF_THEIR_KIND else kind("some_code", "seen \x1b here")
+    assert str(error) == f"{error.code}: seen \\x1b here"
+    assert error.code == OF_THEIR_KIND.get(kind, "some_code")
     assert error.exit_code in (2, 3, 5, 6, 7)
 
 

@@ -92,7 +92,7 @@ def test_a_footer_that_says_more_rows_than_there_are() -> None:
 
 
 def test_an_empty_tensor_of_an_endless_shape() -> None:
-    refused(ArtefactError, "pseudo_margin_format", PseudoMargin.load, FINDINGS / "endless-shape.safetensors")
+    refused(ArtefactError, "file_refused", PseudoMargin.load, FINDINGS / "endless-shape.safetensors")
 
 
 def npz(path: Path, **records: bytes) -> Path:
@@ -146,7 +146,7 @@ def test_number_types_that_pytorch_does_not_know(kind: str, tmp_path: Path) -> N
     (files,) = pseudo_margin_target().valid
     content = with_header(files["p.safetensors"], lambda header: header.replace(b'"U8"', f'"{kind}"'.encode()))
     (tmp_path / "p.safetensors").write_bytes(content)
-    refused(ArtefactError, "pseudo_margin_format", PseudoMargin.load, tmp_path / "p.safetensors")
+    refused(ArtefactError, "file_refused", PseudoMargin.load, tmp_path / "p.safetensors")
 
 
 def test_archives_that_gave_other_errors(capfd: pytest.CaptureFixture[str]) -> None:
@@ -156,15 +156,15 @@ def test_archives_that_gave_other_errors(capfd: pytest.CaptureFixture[str]) -> N
     flagged = bytearray(archive)
     flagged[first + 9] |= 8  # this name is UTF-8
     flagged[first + 46 : first + 48] = b"\x98\x98"
-    refused(ModelError, "archive_format", load_archive, bytes(flagged), "x.pt2")
+    refused(ModelError, "model_file", load_archive, bytes(flagged), "x.pt2")
     before = bytearray(archive)
     before[first + 42 : first + 46] = (0xFFFFFFF0).to_bytes(4, "little")
-    refused(ModelError, "archive_format", load_archive, bytes(before), "x.pt2")
+    refused(ModelError, "model_file", load_archive, bytes(before), "x.pt2")
 
     def version(records: Records) -> None:
         records[".data/version"] = b"-Infinity"
 
-    refused(ModelError, "archive_format", load_archive, edited(archive, version), "x.pt2")
+    refused(ModelError, "model_file", load_archive, edited(archive, version), "x.pt2")
     said = capfd.readouterr()
     assert "Traceback" not in said.out + said.err
 
@@ -188,7 +188,7 @@ def test_sizes_that_would_be_computed_for_ever(tower: str) -> None:
         size = json.loads(text)["graph_module"]["graph"]["tensor_values"]["x"]["sizes"][0]["as_expr"]["expr_str"]
         records["models/model.json"] = text.replace(f'"{size}"', f'"{tower}"').encode()
 
-    refused(ArtefactError, "archive_refused", load_archive, edited(export(dynamic=True), towering), "x.pt2")
+    refused(ArtefactError, "file_refused", load_archive, edited(export(dynamic=True), towering), "x.pt2")
 
 
 def test_a_program_that_is_no_object() -> None:

@@ -71,13 +71,22 @@ class UsageError(BrittleError):
 
     exit_code = 2
 
+    def __init__(self, message: str) -> None:
+        BrittleError.__init__(self, "usage", message)
+
 
 class ParameterError(BrittleError, ValueError):
     """A parameter of a score, a noise family or a run is outside its range."""
 
+    def __init__(self, message: str) -> None:
+        BrittleError.__init__(self, "parameter", message)
+
 
 class UnknownNameError(UsageError, ParameterError):
     """A name is not on its list; a usage error on the command line, a parameter from Python."""
+
+    def __init__(self, message: str) -> None:
+        BrittleError.__init__(self, "unknown_name", message)
 
 
 class ModelError(BrittleError):

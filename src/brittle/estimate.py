@@ -244,7 +244,7 @@ def parameters_json(parameters: Mapping[str, Any]) -> str:
     for key, value in parameters.items():
         for one in value if isinstance(value, tuple | list) else (value,):
             if isinstance(one, float) and not math.isfinite(one):
-                raise ParameterError(key, f"a parameter of a score is a finite number; the record holds {key}={one}")
+                raise ParameterError(f"a parameter of a score is a finite number; the record holds {key}={one}")
     written = {key: _written(value) for key, value in parameters.items()}
     return json.dumps(written, sort_keys=True, separators=(",", ":"), allow_nan=False)
 

@@ -32,7 +32,7 @@ def check_confidence(confidence: float) -> None:
         ParameterError: it is not.
     """
     if not isinstance(confidence, Real) or not 0.0 < confidence < 1.0:
-        raise ParameterError("confidence", f"the confidence must lie between 0 and 1; found {confidence!r:.60}")
+        raise ParameterError(f"the confidence must lie between 0 and 1; found {confidence!r:.60}")
 
 
 def check_share(name: str, value: object) -> None:
@@ -42,7 +42,7 @@ def check_share(name: str, value: object) -> None:
         ParameterError: it is something else.
     """
     if value is not None and not (isinstance(value, Real) and 0.0 < float(value) < 1.0):
-        raise ParameterError(name, f"{name} must be a number between 0 and 1; found {value!r:.40}")
+        raise ParameterError(f"{name} must be a number between 0 and 1; found {value!r:.40}")
 
 
 def clopper_pearson(successes: ArrayLike, trials: ArrayLike, confidence: float) -> tuple[NDArray, NDArray]:

@@ -29,13 +29,12 @@ def check_norm(norm: str, known: Collection[str] = tuple(DUAL_ORDER)) -> str:
     """
     if norm == COUNT and COUNT not in known:
         raise UnknownNameError(
-            "unknown_name",
             f"{COUNT} is a distance for input_margin alone; here the norm is one of {', '.join(known)}",
         )
     if not isinstance(norm, str) or norm not in known:
         near = get_close_matches(str(norm), known, 1)
         hint = f"did you mean {near[0]}? " if near else ""
-        raise UnknownNameError("unknown_name", f"no norm is called {norm!r:.60}; {hint}there are {', '.join(known)}")
+        raise UnknownNameError(f"no norm is called {norm!r:.60}; {hint}there are {', '.join(known)}")
     return norm
 
 
@@ -55,5 +54,5 @@ def parse_epsilon(text: float | str) -> float:
     except (ValueError, ZeroDivisionError):
         value = math.nan
     if not 0.0 < value < math.inf:
-        raise ParameterError("epsilon", f"epsilon must be a positive number or a fraction as 8/255; found {text!r:.60}")
+        raise ParameterError(f"epsilon must be a positive number or a fraction as 8/255; found {text!r:.60}")
     return value

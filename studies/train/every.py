@@ -57,7 +57,6 @@ def check_same(recipe: Recipe, seed: int, out: Path) -> None:
     meta = load_meta(out / recipe.name)
     if meta is not None and (meta["recipe"], meta["seed"]) != (repr(recipe), seed):
         raise UsageError(
-            "other_network",
             f"{out / recipe.name} was trained from seed {meta['seed']} as {meta['recipe']}, and asked for is seed "
             f"{seed} as {recipe!r}; remove it, or choose another --out",
         )

@@ -92,7 +92,7 @@ def test_a_run_that_keeps_no_inputs_says_so(shape: tuple[int, ...] | None) -> No
     for ask in (kept_inputs, kept_counterexamples, lambda one: changed_features(one, IDS[3])):
         with pytest.raises(DataError, match="the run keeps none of its inputs") as caught:
             ask(table)
-        assert caught.value.code == "no_inputs"
+        assert caught.value.code == "no_such_point"
     assert "x0" not in format_point_card(table, IDS[3])
 
 
@@ -100,7 +100,7 @@ def test_a_point_without_a_counterexample_says_so() -> None:
     for score, who in ((None, "any score of the run"), ("logit_margin", "logit_margin")):
         with pytest.raises(DataError, match=f"no input with another prediction was found by {who}; ") as caught:
             changed_features(TABLE, IDS[0], score)
-        assert caught.value.code == "no_counterexample"
+        assert caught.value.code == "no_such_point"
 
 
 def test_a_card_lists_features_and_the_largest_changes() -> None:

@@ -62,7 +62,7 @@ def test_what_the_command_refuses(capsys: pytest.CaptureFixture[str]) -> None:
         assert named in capsys.readouterr().err
     first_points(renamed(two_runs()[1]), 50).save("other")
     assert main(["compare", "one", "other"]) == 3
-    assert "unpaired_runs" in capsys.readouterr().err
+    assert "runs_differ" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

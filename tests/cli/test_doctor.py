@@ -71,7 +71,7 @@ def test_all_that_is_wrong_is_told_with_where_it_is_explained(place: Path, capsy
     np.savez(place / "bad.npz", x=inputs(40).numpy() * 255, y=np.arange(40) % 4 + 1)
     assert main(["doctor", "./net.py:detached", "bad.npz", "--scores", "taylor"]) == 3
     printed = capsys.readouterr().out
-    for code in ("value_range", "label_offset", "masked_gradient"):
+    for code in ("value_range", "labels", "masked_gradient"):
         assert f"[{PAGE}#{code}]" in printed
     assert "3 failed" in printed
     assert "http" not in printed
@@ -89,7 +89,7 @@ def test_a_note_is_no_failure(place: Path, capsys: pytest.CaptureFixture[str]) -
     ("model", "data", "code", "seen"),
     [
         ("./net.py:make", "nothing.npz", "no_such_path", "ok      model"),
-        ("./net.py:nothing", "data.npz", "factory_missing", "ok      data"),
+        ("./net.py:nothing", "data.npz", "user_code", "ok      data"),
         ("./net.py:nothing", "nothing.npz", "no_such_path", "failed  model"),
     ],
 )

@@ -118,4 +118,4 @@ def test_the_doctor_says_levels_in_their_own_unit(place: Path, capsys: pytest.Ca
     assert main(["doctor", "./net.py:make", "data.npz", "--noise", "rotation:45"]) == 0
     said = capsys.readouterr().out
     assert "rotation 45 degrees" in said
-    assert "huge_sigma" not in said
+    assert "sigma" not in said

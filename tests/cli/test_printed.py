@@ -61,7 +61,7 @@ def test_what_the_command_refuses(capsys: pytest.CaptureFixture[str]) -> None:
     assert "nowhere" in capsys.readouterr().err
     change_run(seed=1).save("others")
     assert main(["report", "clean", "--against", "others"]) == DataError.exit_code
-    assert "labels_differ" in capsys.readouterr().err
+    assert "runs_differ" in capsys.readouterr().err
     assert not Path("clean/report.html").exists()
 
 

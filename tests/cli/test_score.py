@@ -176,7 +176,7 @@ def test_points_without_a_number_are_told_by_the_exit_code(place: Path, capsys: 
 
 def test_what_is_no_model(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert score(model="./net.py:nothing") == 3
-    assert "factory_type" in capsys.readouterr().err
+    assert "user_code" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("found", ["", "<html><body>brittle</body></html>", "score,title\n", "\0\xff" * 9000])

@@ -14,7 +14,7 @@ from brittle.data import Points, array_points, open_points
 
 
 def npz_points(path: Path, x: Any, y: Any = None, ids: Any = None, feature_names: Any = None, **options: Any) -> Points:
-    given = {"x": x, "y": y, "ids": ids, "feature_names": feature_names}
+    given = {"x": x, "y": y, "ids": ids, "columns": feature_names}
     arrays = {key: value for key, value in given.items() if value is not None}
     np.savez(path / "data.npz", **arrays)
     return open_points(path / "data.npz", **options)
@@ -40,14 +40,14 @@ def test_labels_of_any_whole_type(reader: Reader, labels: np.ndarray, tmp_path: 
     [
         (
             np.array([0.0, 3.0, 0.5, 2.0]),
-            "label_dtype",
+            "labels",
             "holds 0.5 in row 2; class indices are whole numbers: give those",
         ),
-        (np.array([0.0, np.nan, 1.0, 2.0]), "label_dtype", "holds nan in row 1"),
-        (np.array([0.0, 1e300, np.inf, 2.0]), "label_dtype", r"holds 1e\+300 in row 1"),
-        (np.array([1j, 0, 1, 2]), "label_dtype", r"complex128; class indices .* \.astype\('int64'\)"),
-        (np.array(["a", "b", "a", "b"]), "label_dtype", "class indices are whole numbers"),
-        (np.eye(4, dtype=np.int64), "label_dtype", r"\(4, 4\), which looks one-hot; .*argmax\(1\)"),
+        (np.array([0.0, np.nan, 1.0, 2.0]), "labels", "holds nan in row 1"),
+        (np.array([0.0, 1e300, np.inf, 2.0]), "labels", r"holds 1e\+300 in row 1"),
+        (np.array([1j, 0, 1, 2]), "labels", r"complex128; class indices .* \.astype\('int64'\)"),
+        (np.array(["a", "b", "a", "b"]), "labels", "class indices are whole numbers"),
+        (np.eye(4, dtype=np.int64), "labels", r"\(4, 4\), which looks one-hot; .*argmax\(1\)"),
         (np.arange(3), "length", r"\(3,\) for 4 points"),
     ],
 )
@@ -104,7 +104,7 @@ def test_labels_beyond_a_class_index_are_refused(reader: Reader, kind: Any, tmp_
     for large in (2**31 + 1, 2**63 if kind is np.uint64 else -(2**63)):
         labels = np.array([0, 1, large, 1], dtype=object).astype(kind)
         match = "in row 2; class indices are whole numbers up to 2,147,483,648: give those"
-        refused("label_dtype", match, reader, tmp_path, FLOATS, labels)
+        refused("labels", match, reader, tmp_path, FLOATS, labels)
 
 
 @arrays
@@ -117,7 +117,7 @@ def test_ids_of_ones_own(reader: Reader, ids: list[Any], expected: tuple[str, ..
 
 @arrays
 def test_ids_that_do_not_fit(reader: Reader, tmp_path: Path) -> None:
-    refused("duplicate_id", "rows 1 and 3 .* share the id 'b'", reader, tmp_path, FLOATS, ids=np.array(list("abcb")))
+    refused("ids", "rows 1 and 3 .* share the id 'b'", reader, tmp_path, FLOATS, ids=np.array(list("abcb")))
     refused("length", "3 entries for 4 points", reader, tmp_path, FLOATS, ids=np.arange(3))
 
 
@@ -174,8 +174,8 @@ def test_splits_in_npz(form: str, tmp_path: Path) -> None:
     assert points.labels == LABELS
     assert torch.equal(inputs(points), torch.from_numpy(LEVELS).float() / 255)
     assert set(points.provenance["keys"]) <= set(SPLIT_FILES[form])
-    refused("split_missing", "holds the splits test, train; no split was named", open_points, path)
-    refused("split_missing", "there is no split 'val'", open_points, path, split="val")
+    refused("split", "holds the splits test, train; no split was named", open_points, path)
+    refused("split", "there is no split 'val'", open_points, path, split="val")
 
 
 def test_three_axes_are_grey_images_only_under_images(tmp_path: Path) -> None:
@@ -198,21 +198,21 @@ def test_grey_images_lie_as_they_do_in_the_array_in_every_layout(layout: str | N
 
 def test_npz_without_the_keys_lists_those_it_has(tmp_path: Path) -> None:
     np.savez(tmp_path / "data.npz", pixels=FLOATS, target=np.arange(4))
-    refused("missing_key", "none of the keys x, images; it has pixels, target", open_points, tmp_path / "data.npz")
+    refused("columns", "none of the keys x, images; it has pixels, target", open_points, tmp_path / "data.npz")
 
 
 @pytest.mark.parametrize(("one", "other"), [("x", "images"), ("y", "labels"), ("ids", "id")])
 def test_npz_with_two_arrays_for_one_thing_is_refused_by_both_names(one: str, other: str, tmp_path: Path) -> None:
     given: dict[str, Any] = {"x": FLOATS, one: FLOATS, other: -FLOATS}
     np.savez(tmp_path / "data.npz", **given)
-    refused("missing_key", f"has {one} and {other}", open_points, tmp_path / "data.npz")
+    refused("columns", f"has {one} and {other}", open_points, tmp_path / "data.npz")
 
 
 @pytest.mark.parametrize(
     ("given", "code", "match"),
     [
-        ({"y": {0, 1, 2, 3}}, "label_dtype", "type object"),
-        ({"y": (one for one in range(4))}, "label_dtype", "type object"),
+        ({"y": {0, 1, 2, 3}}, "labels", "type object"),
+        ({"y": (one for one in range(4))}, "labels", "type object"),
         ({"y": [[1], [1, 2], [], [3]]}, "dtype", "y is no array"),
         ({"y": torch.arange(4).to_sparse()}, "dtype", "y is no array"),
         ({"y": np.ma.masked_equal(range(4), 2)}, "dtype", "hides 1 of 4"),
@@ -252,7 +252,7 @@ def test_nothing_is_unpickled(key: str, tmp_path: Path) -> None:
     hostile = np.array([Canary(tmp_path / "canary")] * 4, dtype=object)
     arrays: dict[str, Any] = {"x": FLOATS} | {key: hostile}
     np.savez(tmp_path / "data.npz", **arrays)
-    refused("object_array", f"{key} in .*data.npz holds Python objects", open_points, tmp_path / "data.npz")
+    refused("dtype", f"{key} in .*data.npz holds Python objects", open_points, tmp_path / "data.npz")
     assert not (tmp_path / "canary").exists()
 
 
@@ -268,21 +268,21 @@ def test_a_damaged_npz(kind: int, tmp_path: Path) -> None:
 def test_features_may_have_names(reader: Reader, shape: tuple[int, ...], tmp_path: Path) -> None:
     names = np.array([f"f{number}" for number in range(6)])
     points = reader(tmp_path, FLOATS.reshape(shape), feature_names=names.reshape(shape[1:]))
-    assert points.provenance["feature_names"] == names.tolist()
-    assert "feature_names" not in reader(tmp_path, FLOATS.reshape(shape)).provenance
+    assert points.provenance["columns"] == names.tolist()
+    assert "columns" not in reader(tmp_path, FLOATS.reshape(shape)).provenance
 
 
 @arrays
 def test_names_of_inputs_that_no_run_keeps_are_left_out(reader: Reader, tmp_path: Path) -> None:
     points = reader(tmp_path, np.zeros((2, 300), np.float32), feature_names=np.full(300, "f"))
-    assert "feature_names" not in points.provenance
+    assert "columns" not in points.provenance
 
 
 @arrays
 @pytest.mark.parametrize("names", [np.array(["a"] * 5), np.array(["a"] * 7), np.arange(6), np.array([], np.str_)])
 def test_names_of_features_of_another_form(reader: Reader, names: np.ndarray, tmp_path: Path) -> None:
     refused(
-        "feature_names", "entries of type .* for inputs of 6 numbers; expected the name of each as text",
+        "columns", "entries of type .* for inputs of 6 numbers; expected the name of each as text",
         reader, tmp_path, FLOATS, feature_names=names,
     )  # fmt: skip
 

@@ -194,6 +194,6 @@ def test_data_that_change_are_not_read_as_if_they_had_not() -> None:
     """Another id would get another noise under the name of the point that was asked for."""
     chosen = choose_points(foreign(9), ["2", "5"])
     moved = replace(chosen, points=foreign(9, list("876543210")))
-    refused("dataset_changed", "row 2 has the id '6' instead of '2'", lambda: list(moved.batches(4)))
+    refused("dataset", "row 2 has the id '6' instead of '2'", lambda: list(moved.batches(4)))
     cut = replace(chosen, points=foreign(4))
-    refused("dataset_changed", "the data changed since it was opened: its points end before row 4", only, cut)
+    refused("dataset", "the data changed since it was opened: its points end before row 4", only, cut)

@@ -84,7 +84,7 @@ def test_points_that_cannot_be_read_keep_their_place(tmp_path: Path) -> None:
         (np.zeros((2, 8, 8), np.float32), ["contrast"], [1], "shape (8, 8), which is no image"),
         (np.zeros((2, 2, 8, 8), np.float32), ["contrast"], [1], "shape (2, 8, 8), which is no image"),
         (np.full((2, 1, 8, 8), 2.0, np.float32), ["contrast"], [1], "value_range: values from 2 to 2, outside [0, 1]"),
-        (np.zeros((2, 1, 8, 8), np.float32), ["contrast", "saturate"], [1], "colour_only"),
+        (np.zeros((2, 1, 8, 8), np.float32), ["contrast", "saturate"], [1], "shape"),
         (np.zeros((2, 1, 8, 8), np.float32), ["contrast"], [1, 0], "severity"),
         (np.zeros((2, 1, 8, 8), np.float32), ["contrast"], [], "at least one kind and one severity"),
     ],
@@ -114,7 +114,7 @@ def test_nothing_is_written_where_the_data_end_too_soon(tmp_path: Path) -> None:
             self.reads += 1
             yield from self.points.batches(size)
             if self.reads > 1:
-                raise DataError("dataset_changed", "the data changed")
+                raise DataError("dataset", "the data changed")
 
     with pytest.raises(DataError, match="changed"):
         write_copies(Failing(), tmp_path / "out", ["contrast"], [1, 2])  # pyright: ignore[reportArgumentType] misuse is what is tested

@@ -158,27 +158,27 @@ UNLIKE = [SMALL, SMALL, SMALL, WIDE, torch.zeros(2)]
 @pytest.mark.parametrize(
     ("data", "code", "match"),
     [
-        (Items(UNLIKE), "shape_mixed", r"item 0 has shape \(3, 4\) of float32 and item 3 has shape \(3, 5\) of"),
-        (Stream(UNLIKE), "shape_mixed", r"item 0 has shape \(3, 4\) .* item 3 has shape \(3, 5\)"),
-        (DataLoader(Items(UNLIKE), 2), "shape_mixed", r"item 2 has shape \(3, 4\) and item 3 has shape \(3, 5\)"),
-        (DataLoader(Items(UNLIKE), 3), "shape_mixed", r"item 3 has shape \(3, 5\) and item 4 has shape \(2\)"),
-        (DataLoader(Items(UNLIKE[:4]), 3), "shape_mixed", r"item 0 has shape \(3, 4\) .* item 3 has shape \(3, 5\)"),
-        (Items([SMALL, SMALL.double()]), "shape_mixed", "item 0 .* of float32 and item 1 .* of float64"),
+        (Items(UNLIKE), "shape", r"item 0 has shape \(3, 4\) of float32 and item 3 has shape \(3, 5\) of"),
+        (Stream(UNLIKE), "shape", r"item 0 has shape \(3, 4\) .* item 3 has shape \(3, 5\)"),
+        (DataLoader(Items(UNLIKE), 2), "shape", r"item 2 has shape \(3, 4\) and item 3 has shape \(3, 5\)"),
+        (DataLoader(Items(UNLIKE), 3), "shape", r"item 3 has shape \(3, 5\) and item 4 has shape \(2\)"),
+        (DataLoader(Items(UNLIKE[:4]), 3), "shape", r"item 0 has shape \(3, 4\) .* item 3 has shape \(3, 5\)"),
+        (Items([SMALL, SMALL.double()]), "shape", "item 0 .* of float32 and item 1 .* of float64"),
         (Items([]), "empty_dataset", "the data set Items holds no items"),
-        (Items([(SMALL, 1), RuntimeError("no such\nfile")]), "dataset_item", "item 1 of .* RuntimeError: file"),
-        (Items([(SMALL, 1), SMALL]), "label_null", "item 1 has no label and item 0 has one"),
-        (Items([{"pixels": SMALL, "y": 1}]), "dataset_item", "item 0 of .* has the keys pixels, y; call its input x"),
-        (Items([()]), "dataset_item", "item 0 .* is empty"),
-        (Items([("path.png", 1)]), "dataset_item", "item 0 .* holds a str as its input; expected a tensor"),
-        (Items([(np.array(["a"]), 1)]), "dataset_item", "holds an array of <U1 as its input"),
-        (Items([(SMALL, "ant")]), "label_dtype", r"item 0 .* label of type str \('ant'\); expected a class index"),
-        (Items([(SMALL, {"boxes": 1})]), "label_dtype", "label of type dict"),
-        (Items([(SMALL, 0.5)]), "label_dtype", "y holds 0.5 in row 0; class indices are whole numbers"),
-        (Items([(SMALL, torch.eye(3)[0])]), "label_dtype", "looks one-hot"),
-        (Items([(SMALL, 1), (SMALL, [1, 2])]), "label_dtype", r"item 0 has a label of shape \(\) and item 1 one of"),
+        (Items([(SMALL, 1), RuntimeError("no such\nfile")]), "dataset", "item 1 of .* RuntimeError: file"),
+        (Items([(SMALL, 1), SMALL]), "labels", "item 1 has no label and item 0 has one"),
+        (Items([{"pixels": SMALL, "y": 1}]), "dataset", "item 0 of .* has the keys pixels, y; call its input x"),
+        (Items([()]), "dataset", "item 0 .* is empty"),
+        (Items([("path.png", 1)]), "dataset", "item 0 .* holds a str as its input; expected a tensor"),
+        (Items([(np.array(["a"]), 1)]), "dataset", "holds an array of <U1 as its input"),
+        (Items([(SMALL, "ant")]), "labels", r"item 0 .* label of type str \('ant'\); expected a class index"),
+        (Items([(SMALL, {"boxes": 1})]), "labels", "label of type dict"),
+        (Items([(SMALL, 0.5)]), "labels", "y holds 0.5 in row 0; class indices are whole numbers"),
+        (Items([(SMALL, torch.eye(3)[0])]), "labels", "looks one-hot"),
+        (Items([(SMALL, 1), (SMALL, [1, 2])]), "labels", r"item 0 has a label of shape \(\) and item 1 one of"),
         (Items([torch.tensor(1.0)]), "shape", "expected .points, ...."),
         (Stream([torch.tensor(1.0), torch.tensor(2.0)]), "shape", r"\(2,\)"),
-        (DataLoader(Items(PAIRS), 4, collate_fn=lambda pairs: (X, Y[:2])), "dataset_item", "batch 0 .* one label for"),
+        (DataLoader(Items(PAIRS), 4, collate_fn=lambda pairs: (X, Y[:2])), "dataset", "batch 0 .* one label for"),
     ],
 )  # fmt: skip
 def test_items_of_another_form_get_one_sentence(data: Any, code: str, match: str) -> None:
@@ -186,7 +186,7 @@ def test_items_of_another_form_get_one_sentence(data: Any, code: str, match: str
 
 
 def test_a_data_set_without_a_length() -> None:
-    refused("dataset_item", "Dataset has no length; give it __len__", dataset_points, Dataset())
+    refused("dataset", "Dataset has no length; give it __len__", dataset_points, Dataset())
 
 
 @pytest.mark.parametrize("key", INPUT_KEYS)
@@ -246,19 +246,19 @@ def test_ids_are_the_indices_that_a_sampler_gives() -> None:
     points = dataset_points(DataLoader(TensorDataset(X, Y), 2, sampler=order))
     assert points.provenance == array_points(X[order], Y[order], ids=order).provenance
     refused(
-        "duplicate_id", "2 times item 7", dataset_points, DataLoader(TensorDataset(X, Y), 2, sampler=[*order, 7])
+        "ids", "2 times item 7", dataset_points, DataLoader(TensorDataset(X, Y), 2, sampler=[*order, 7])
     )  # fmt: skip
 
 
 @pytest.mark.parametrize("limit", [None, 8])
 def test_a_stream_that_each_worker_reads_is_told_with_what_to_do(limit: int | None) -> None:
     loader = DataLoader(Stream(PAIRS), 2, num_workers=2)
-    refused("duplicate_id", "each of the 2 workers .* num_workers=0", dataset_points, loader, limit=limit)
+    refused("ids", "each of the 2 workers .* num_workers=0", dataset_points, loader, limit=limit)
 
 
 @pytest.mark.parametrize(("keys", "said"), [(("x", "image", "y"), "x and image"), (("x", "y", "label"), "y and label")])
 def test_an_item_with_two_inputs_or_labels_is_refused_by_both_names(keys: tuple[str, ...], said: str) -> None:
-    refused("dataset_item", f"item 0 .* has {said}", dataset_points, Items([dict.fromkeys(keys, SMALL)]))
+    refused("dataset", f"item 0 .* has {said}", dataset_points, Items([dict.fromkeys(keys, SMALL)]))
 
 
 class Lengthless(Items):
@@ -269,11 +269,11 @@ class Lengthless(Items):
 @pytest.mark.parametrize(
     ("data", "code", "match"),
     [
-        (Lengthless(PAIRS), "dataset_item", "TypeError: no length"),
-        (Items([*PAIRS[:2], StopIteration()]), "dataset_item", "item 2"),
+        (Lengthless(PAIRS), "dataset", "TypeError: no length"),
+        (Items([*PAIRS[:2], StopIteration()]), "dataset", "item 2"),
         (Items([SMALL.to_sparse()]), "dtype", "item 0 .* sparse"),
         (Items([SMALL.to("meta")]), "dtype", "item 0 .* meta"),
-        (Items([SMALL.numpy().astype(np.longdouble)]), "dataset_item", "float128|longdouble"),
+        (Items([SMALL.numpy().astype(np.longdouble)]), "dataset", "float128|longdouble"),
         (Items([np.ma.masked_equal(SMALL.numpy(), 0)]), "dtype", "hides 12 of 12"),
     ],
 )

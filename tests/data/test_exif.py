@@ -140,9 +140,9 @@ def test_sizes_are_those_of_the_turned_images(reader: Reader, tmp_path: Path) ->
     """A camera writes upright and sideways photographs; brought to one size, they differ as their pixels lie."""
     sideways = np.rot90(COLOUR, 1, (1, 2))
     files = [encode(sideways, "PNG", exif=tag(6)), encode(COLOUR)]
-    refused("shape_mixed", "8 x 5 pixels, .* 5 x 8", reader, tmp_path, files)
+    refused("shape", "8 x 5 pixels, .* 5 x 8", reader, tmp_path, files)
     assert np.array_equal(levels(reader(tmp_path, files, exif="apply")), np.stack([COLOUR, COLOUR]))
-    refused("shape_mixed", "5 x 8 pixels, .* 8 x 5", reader, tmp_path, [files[1], encode(sideways)], exif="apply")
+    refused("shape", "5 x 8 pixels, .* 8 x 5", reader, tmp_path, [files[1], encode(sideways)], exif="apply")
 
 
 def chunks(png: bytes) -> list[bytes]:
@@ -279,7 +279,7 @@ def test_another_word_is_refused(reader: Reader, tmp_path: Path) -> None:
 def test_arrays_are_not_turned(reader: Reader, tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match=r"only encoded images are turned \(exif\), \S+ is a ") as caught:
         reader(tmp_path, LEVELS, LABELS, exif="apply")
-    assert caught.value.code == "exif"
+    assert caught.value.code == "parameter"
     assert len(reader(tmp_path, LEVELS, LABELS, exif="ignore")) == len(LEVELS)
 
 

@@ -40,8 +40,8 @@ def test_a_folder_without_images(tmp_path: Path) -> None:
 def test_splits_are_not_taken_for_classes(tmp_path: Path) -> None:
     for split in ("train", "test"):
         write_folder(tmp_path / split, [encode(one) for one in LEVELS], LABELS)
-    refused("split_missing", "holds the splits test, train; name one", open_points, tmp_path)
-    refused("split_missing", "no folder 'val'; it has test, train", open_points, tmp_path, split="val")
+    refused("split", "holds the splits test, train; name one", open_points, tmp_path)
+    refused("split", "no folder 'val'; it has test, train", open_points, tmp_path, split="val")
 
 
 @pytest.mark.parametrize(
@@ -59,4 +59,4 @@ def test_names_of_any_kind(name: bytes, tmp_path: Path) -> None:
 def test_a_file_that_went_away(tmp_path: Path) -> None:
     points = encoded_folder(tmp_path, [encode(one) for one in LEVELS])
     (tmp_path / "bee" / "002.png").unlink()
-    refused("dataset_changed", "bee/002.png cannot be opened", lambda: list(points.batches(2)))
+    refused("dataset", "bee/002.png cannot be opened", lambda: list(points.batches(2)))

@@ -13,7 +13,7 @@ from brittle.errors import DataError
 
 @pytest.mark.parametrize("reader", [from_npz, from_folder, from_idx], ids=lambda reader: reader.__name__)
 def test_an_unknown_split(reader: Reader, tmp_path: Path) -> None:
-    refused("split_missing", "nowhere|no splits", reader, tmp_path, LEVELS, LABELS, split="nowhere")
+    refused("split", "nowhere|no splits", reader, tmp_path, LEVELS, LABELS, split="nowhere")
 
 
 def test_a_path_that_does_not_exist(tmp_path: Path) -> None:

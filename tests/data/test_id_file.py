@@ -75,13 +75,11 @@ def test_what_is_no_file_of_ids(content: bytes, sentence: str, tmp_path: Path, m
     if "more than" in sentence:
         monkeypatch.setattr(id_file, "MOST_BYTES", 10)
     (tmp_path / "ids.txt").write_bytes(content)
-    refused(
-        "ids_file", f"ids.txt {sentence}.*; expected a text file of ids, one a line", read_ids, tmp_path / "ids.txt"
-    )
+    refused("ids", f"ids.txt {sentence}.*; expected a text file of ids, one a line", read_ids, tmp_path / "ids.txt")
 
 
 def test_what_is_no_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     refused("no_such_path", "nothing.txt does not exist", read_ids, tmp_path / "nothing.txt")
     for path in (tmp_path, tmp_path / "pipe"):
-        refused("ids_file", "is no regular file", read_ids, path)
+        refused("ids", "is no regular file", read_ids, path)

@@ -42,7 +42,7 @@ def test_a_damaged_gzip(kind: int, tmp_path: Path) -> None:
 def test_idx_splits(tmp_path: Path) -> None:
     for prefix, count in (("sprite", 2), ("letters-train", 3)):
         (tmp_path / f"{prefix}-images-idx3-ubyte").write_bytes(idx_bytes(LEVELS[:count, 0]))
-    refused("split_missing", "holds letters-train, sprite; no split was named", open_points, tmp_path)
+    refused("split", "holds letters-train, sprite; no split was named", open_points, tmp_path)
     assert len(open_points(tmp_path, split="train")) == 3
     assert len(open_points(tmp_path, split="sprite")) == 2
     (tmp_path / "letters-train-images-idx3-ubyte").unlink()

@@ -118,7 +118,7 @@ def test_a_large_image_costs_no_memory(tmp_path: Path) -> None:
 
 @encoded
 def test_no_image_can_be_read(reader: Reader, tmp_path: Path) -> None:
-    refused("no_readable_image", "none of the first 2 images .*0 bytes", reader, tmp_path / "bad", [b"", b"text"])
+    refused("corrupt", "none of the first 2 images .*0 bytes", reader, tmp_path / "bad", [b"", b"text"])
 
 
 @encoded
@@ -165,7 +165,7 @@ def test_orientation_tags_are_ignored(tmp_path: Path) -> None:
 @encoded
 def test_images_of_two_sizes(reader: Reader, tmp_path: Path) -> None:
     files = [encode(LEVELS[0]), encode(LEVELS[1]), encode(LEVELS[2, :, :3])]
-    refused("shape_mixed", r"002.png has 8 x 3 pixels, \S*000.png 8 x 5; bring", reader, tmp_path / "images", files)
+    refused("shape", r"002.png has 8 x 3 pixels, \S*000.png 8 x 5; bring", reader, tmp_path / "images", files)
 
 
 @encoded
@@ -174,7 +174,7 @@ def test_images_of_two_sizes_beyond_the_scan(reader: Reader, tmp_path: Path, mon
     points = reader(tmp_path / "images", [encode(LEVELS[0]), encode(LEVELS[1]), encode(LEVELS[2, :, :3])])
     batches = points.batches(2)
     assert len(next(batches)) == 2
-    refused("shape_mixed", "8 x 3 pixels", next, batches)
+    refused("shape", "8 x 3 pixels", next, batches)
 
 
 def test_thumbnails_are_small_and_only_of_images() -> None:

@@ -84,7 +84,7 @@ class Canary:
 def test_nothing_is_unpickled(which: str, tmp_path: Path) -> None:
     hostile = np.array([Canary(tmp_path / "canary")] * 4, dtype=object)
     arrays = {"x": FLOATS, "y": Y} | {which: hostile}
-    refused("object_array", f"{which}.npy holds Python objects", npy, tmp_path, arrays["x"], arrays["y"])
+    refused("dtype", f"{which}.npy holds Python objects", npy, tmp_path, arrays["x"], arrays["y"])
     assert not (tmp_path / "canary").exists()
 
 
@@ -119,8 +119,8 @@ def test_a_damaged_file(content: bytes, tmp_path: Path) -> None:
     ("labels", "code", "match"),
     [
         (np.arange(3), "length", r"y.npy has shape \(3,\) for 4 points"),
-        (np.full(4, 0.5), "label_dtype", "y.npy holds 0.5 in row 0"),
-        (np.eye(4, dtype=int), "label_dtype", "one-hot"),
+        (np.full(4, 0.5), "labels", "y.npy holds 0.5 in row 0"),
+        (np.eye(4, dtype=int), "labels", "one-hot"),
     ],
 )
 def test_labels_of_another_form(labels: np.ndarray, code: str, match: str, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_labels_that_are_not_there_or_not_for_this(tmp_path: Path) -> None:
     )
     np.savez(tmp_path / "data.npz", x=FLOATS)
     refused("unused_option", "--labels", open_points, tmp_path / "data.npz", labels=tmp_path / "y.npy")
-    refused("split_missing", "leave out --split", npy, tmp_path, FLOATS, split="test")
+    refused("split", "leave out --split", npy, tmp_path, FLOATS, split="test")
 
 
 def test_a_folder_without_classes_is_its_images(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_folder_without_classes_is_its_images(tmp_path: Path) -> None:
     again = open_points(tmp_path / "images", limit=3)
     assert (again.labels, len(again), again.provenance["other_files"]) == (None, 3, 1)
     assert (again.provenance["format"], points.class_names) == ("images", None)
-    refused("split_missing", "leave out --split", open_points, tmp_path / "images", split="test")
+    refused("split", "leave out --split", open_points, tmp_path / "images", split="test")
 
 
 def test_a_folder_without_classes_has_one_label_an_image(tmp_path: Path) -> None:

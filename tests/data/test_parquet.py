@@ -47,13 +47,13 @@ def test_parquet_columns_are_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "code", "match"),
     [
-        (pa.table({"x": ["a"]}), "image_column", "has 0 columns of type struct<bytes.* Its columns: x: string"),
-        (image_table(GOOD, copy=image_table(GOOD)["picture"]), "image_column", "has 2 columns"),
-        (image_table(GOOD, labels=pa.array([0.5] * COUNT)), "label_dtype", "holds 0.5 in row 0; class indices"),
-        (image_table(GOOD, label=pa.array(["a"] * COUNT)), "label_dtype", "string"),
-        (image_table(GOOD, label=pa.array([0, 1, None, 0, 0, 0, 0])), "label_null", "1 nulls, the first in row 2"),
-        (image_table(GOOD, id=pa.array([1, 2, 3, 1, 5, 6, 7])), "duplicate_id", "rows 0 and 3 .* '1'"),
-        (image_table(GOOD, id=pa.array([None] * COUNT, pa.string())), "id_dtype", "7 nulls"),
+        (pa.table({"x": ["a"]}), "columns", "has 0 columns of type struct<bytes.* Its columns: x: string"),
+        (image_table(GOOD, copy=image_table(GOOD)["picture"]), "columns", "has 2 columns"),
+        (image_table(GOOD, labels=pa.array([0.5] * COUNT)), "labels", "holds 0.5 in row 0; class indices"),
+        (image_table(GOOD, label=pa.array(["a"] * COUNT)), "labels", "string"),
+        (image_table(GOOD, label=pa.array([0, 1, None, 0, 0, 0, 0])), "labels", "1 nulls, the first in row 2"),
+        (image_table(GOOD, id=pa.array([1, 2, 3, 1, 5, 6, 7])), "ids", "rows 0 and 3 .* '1'"),
+        (image_table(GOOD, id=pa.array([None] * COUNT, pa.string())), "ids", "7 nulls"),
         (image_table(GOOD).replace_schema_metadata({"huggingface": "{"}), "metadata", "metadata 'huggingface' of"),
         (image_table(GOOD).replace_schema_metadata({"huggingface": "[1]"}), "metadata", "not of the form"),
     ],
@@ -105,7 +105,7 @@ def test_the_column_called_label_comes_before_another_one_of_classes(name: str, 
 def test_an_index_is_no_column_of_labels(tmp_path: Path) -> None:
     columns = {"__index_level_0__": pa.array(range(COUNT)), "__index_level_1__": pa.array(LABELS)}
     path = parquet(tmp_path, image_table(GOOD, label=pa.array(LABELS), **columns))
-    refused("table_columns", "column 3 .* is called '__index_level_1__'", open_points, path, label_column="-1")
+    refused("columns", "column 3 .* is called '__index_level_1__'", open_points, path, label_column="-1")
     assert open_points(path).labels == open_points(path, label_column="1").labels == LABELS
     assert open_points(path, label_column="__index_level_1__").labels == LABELS, "it was named"
 
@@ -114,7 +114,7 @@ def test_an_index_is_no_column_of_labels(tmp_path: Path) -> None:
 def test_two_columns_of_one_name_are_refused(name: str, tmp_path: Path) -> None:
     whole = image_table(GOOD, LABELS, id=pa.array(range(COUNT)), caption=pa.array(range(COUNT)))
     path = parquet(tmp_path, whole.append_column(name, whole[name]))
-    refused("table_columns", f"has two columns called '{name}'", open_points, path)
+    refused("columns", f"has two columns called '{name}'", open_points, path)
 
 
 @pytest.mark.parametrize("kind", range(4))
@@ -128,10 +128,10 @@ def test_a_damaged_parquet(kind: int, tmp_path: Path) -> None:
 def test_shards_must_be_complete_and_agree(tmp_path: Path) -> None:
     table = image_table(GOOD, LABELS)
     parquet(tmp_path, table, "test-00000-of-00002.parquet")
-    refused("shards_missing", "1 files of a split whose file names say 2", open_points, tmp_path)
+    refused("corrupt", "1 files of a split whose file names say 2", open_points, tmp_path)
     assert len(open_points(tmp_path / "test-00000-of-00002.parquet")) == COUNT
     parquet(tmp_path, table.drop_columns(["label"]), "test-00001-of-00002.parquet")
-    refused("columns_differ", "files of a split must agree", open_points, tmp_path)
+    refused("columns", "files of a split must agree", open_points, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_shards_must_be_complete_and_agree(tmp_path: Path) -> None:
 def test_files_that_are_not_the_shards_of_a_split_are_not_joined(names: tuple[str, str], tmp_path: Path) -> None:
     for name in names:
         parquet(tmp_path, image_table(GOOD, LABELS), f"{name}.parquet")
-    refused("shards_missing", "2 files of a split that are not numbered as its shards, 0, 1", open_points, tmp_path)
+    refused("corrupt", "2 files of a split that are not numbered as its shards, 0, 1", open_points, tmp_path)
     assert len(open_points(tmp_path / f"{names[0]}.parquet")) == COUNT
 
 
@@ -164,7 +164,7 @@ def test_shards_are_numbered(name: str, first: int, tmp_path: Path) -> None:
 def test_a_number_in_the_name_of_a_file_is_no_shard(tmp_path: Path) -> None:
     for year in (2019, 2020):
         parquet(tmp_path, image_table(GOOD, LABELS), f"data{year}.parquet")
-    refused("split_missing", "holds the splits data2019, data2020; no split was named", open_points, tmp_path)
+    refused("split", "holds the splits data2019, data2020; no split was named", open_points, tmp_path)
     assert len(open_points(tmp_path, split="data2020")) == COUNT
 
 
@@ -196,12 +196,12 @@ def test_what_is_wrong_in_a_shard_is_said_of_that_shard(tmp_path: Path) -> None:
     table = image_table(GOOD)
     parquet(tmp_path, table.append_column("label", pa.array(LABELS)), "test-00000-of-00002.parquet")
     parquet(tmp_path, table.append_column("label", pa.array(["a"] * COUNT)), "test-00001-of-00002.parquet")
-    refused("label_dtype", "label in .*test-00001-of-00002.parquet has type string", open_points, tmp_path)
+    refused("labels", "label in .*test-00001-of-00002.parquet has type string", open_points, tmp_path)
 
 
 def test_splits_of_parquet_are_listed(tmp_path: Path) -> None:
     for split in ("train", "test"):
         parquet(tmp_path, image_table(GOOD), f"{split}.parquet")
-    refused("split_missing", "holds the splits test, train; no split was named", open_points, tmp_path)
-    refused("split_missing", "there is no split 'val'", open_points, tmp_path, split="val")
-    refused("split_missing", "is the split 'test', not 'train'", open_points, tmp_path / "test.parquet", split="train")
+    refused("split", "holds the splits test, train; no split was named", open_points, tmp_path)
+    refused("split", "there is no split 'val'", open_points, tmp_path, split="val")
+    refused("split", "is the split 'test', not 'train'", open_points, tmp_path / "test.parquet", split="train")

@@ -68,7 +68,7 @@ def test_a_named_column_of_classes_is_taken(tmp_path: Path) -> None:
 
 def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
     twice = table().append_column("label", pa.array([0] * 7))
-    refused("table_columns", "has two columns called 'label'", open_points, save(tmp_path / "saved", twice))
+    refused("columns", "has two columns called 'label'", open_points, save(tmp_path / "saved", twice))
 
 
 def test_splits(tmp_path: Path) -> None:
@@ -76,11 +76,11 @@ def test_splits(tmp_path: Path) -> None:
         save(tmp_path / split, table(FILES[: 3 if split == "test" else 7]))
     (tmp_path / "dataset_dict.json").write_text(json.dumps({"splits": ["train", "test"]}))
     assert len(open_points(tmp_path, split="test")) == 3
-    refused("split_missing", "the splits train, test; no split was named", open_points, tmp_path)
-    refused("split_missing", "there is no split 'dev'", open_points, tmp_path, split="dev")
-    refused("split_missing", "without splits", open_points, tmp_path / "test", split="test")
+    refused("split", "the splits train, test; no split was named", open_points, tmp_path)
+    refused("split", "there is no split 'dev'", open_points, tmp_path, split="dev")
+    refused("split", "without splits", open_points, tmp_path / "test", split="test")
     (tmp_path / "dataset_dict.json").write_text(json.dumps({"splits": ["../test"]}))
-    refused("path_escape", "lies elsewhere", open_points, tmp_path)
+    refused("file_refused", "lies elsewhere", open_points, tmp_path)
 
 
 def test_a_bad_image_costs_its_own_row(tmp_path: Path) -> None:
@@ -91,11 +91,11 @@ def test_a_bad_image_costs_its_own_row(tmp_path: Path) -> None:
 
 def test_paths_without_bytes_are_told(tmp_path: Path) -> None:
     without = table([None] * 7)
-    refused("image_bytes", "paths of images, such as '0.png', and not", open_points, save(tmp_path / "saved", without))
+    refused("corrupt", "paths of images, such as '0.png', and not", open_points, save(tmp_path / "saved", without))
     pq.write_table(without, tmp_path / "x.parquet")
-    refused("image_bytes", "paths of images, such as '0.png', and not", open_points, tmp_path / "x.parquet")
+    refused("corrupt", "paths of images, such as '0.png', and not", open_points, tmp_path / "x.parquet")
     pq.write_table(pa.table({"image": ["0.png"], "label": [0]}), tmp_path / "y.parquet")
-    refused("image_bytes", "in its column 'image' and not their bytes", open_points, tmp_path / "y.parquet")
+    refused("corrupt", "in its column 'image' and not their bytes", open_points, tmp_path / "y.parquet")
 
 
 def test_class_names_of_a_table_of_features(tmp_path: Path) -> None:
@@ -112,16 +112,16 @@ def test_class_names_of_a_table_of_features(tmp_path: Path) -> None:
 
 def test_what_could_harm_is_refused(tmp_path: Path) -> None:
     packed = save(tmp_path / "packed", table(), compression="zstd")
-    refused("arrow_refused", "is compressed", open_points, packed)
+    refused("file_refused", "is compressed", open_points, packed)
     texts = pa.table({"image": table()["image"], "kind": pa.array(["a"] * 7).dictionary_encode()})
-    refused("arrow_refused", "of dictionaries", open_points, save(tmp_path / "dictionary", texts))
+    refused("file_refused", "of dictionaries", open_points, save(tmp_path / "dictionary", texts))
     saved = save(tmp_path / "saved", table())
     for name in ("../packed/data-00000-of-00002.arrow", "/etc/passwd", ""):
         (saved / "state.json").write_text(json.dumps({"_data_files": [{"filename": name}]}))
-        code = "path_escape" if name else "metadata"
+        code = "file_refused" if name else "metadata"
         refused(code, "elsewhere|names no files", open_points, saved)
     (saved / "state.json").write_text(json.dumps({"_data_files": [{"filename": "no.arrow"}]}))
-    refused("shards_missing", "named and not there", open_points, saved)
+    refused("corrupt", "named and not there", open_points, saved)
     (saved / "state.json").write_text("{")
     refused("metadata", "cannot be read", open_points, saved)
 
@@ -130,7 +130,7 @@ def test_what_could_harm_is_refused(tmp_path: Path) -> None:
 def test_extension_types_are_refused(tmp_path: Path) -> None:
     kind = pa.opaque(pa.binary(), "own", "somebody")
     extended = pa.table({"image": table()["image"], "x": pa.ExtensionArray.from_storage(kind, pa.array([b"x"] * 7))})
-    refused("parquet_refused", "extension type", open_points, save(tmp_path / "extended", extended))
+    refused("file_refused", "extension type", open_points, save(tmp_path / "extended", extended))
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -169,7 +169,7 @@ def test_a_table_of_numbers_is_read_as_from_parquet(tmp_path: Path) -> None:
     assert torch.equal(inputs(found), inputs(other))
     assert inputs(found).tolist() == [[1.5, 1.0], [2.5, 2.0], [-3.0, 3.0], [4.0, 4.0], [5.0, 5.0]]
     assert (found.labels, found.class_names) == ((0, 1, 0, 1, 1), ("flat", "house"))
-    assert found.provenance["feature_names"] == ["age", "rooms"]
+    assert found.provenance["columns"] == ["age", "rooms"]
     assert (found.provenance["format"], len(open_points(tmp_path / "saved", limit=2))) == ("datasets-table", 2)
     assert open_points(tmp_path / "saved", label_column="rooms").labels == (1, 2, 3, 4, 5)
 
@@ -178,15 +178,15 @@ def test_splits_of_a_table(tmp_path: Path) -> None:
     save(tmp_path / "both" / "test", numbers(), files=1)
     (tmp_path / "both" / "dataset_dict.json").write_text(json.dumps({"splits": ["test"]}))
     assert open_points(tmp_path / "both").provenance["split"] == "test"
-    refused("split_missing", "no split 'train'", open_points, tmp_path / "both", split="train")
+    refused("split", "no split 'train'", open_points, tmp_path / "both", split="train")
 
 
 def test_other_columns_of_a_table_are_refused_by_name(tmp_path: Path) -> None:
     texts = pa.array(["a", "b", "c", "d", "e"])
     folder = save(tmp_path / "text", numbers(town=texts))
-    refused("feature_text", "column 'town' of .* holds 'a', which is no number", open_points, folder)
+    refused("columns", "column 'town' of .* holds 'a', which is no number", open_points, folder)
     lists = pa.array([[1.0], [2.0], [3.0], [4.0], [5.0]])
-    refused("feature_text", "column 'many'", open_points, save(tmp_path / "lists", numbers(many=lists)))
+    refused("columns", "column 'many'", open_points, save(tmp_path / "lists", numbers(many=lists)))
     empty = pa.array([1.0, None, 2.0, 3.0, 4.0])
-    refused("feature_missing", "row 1, column 'gap'", open_points, save(tmp_path / "gap", numbers(gap=empty)))
+    refused("columns", "row 1, column 'gap'", open_points, save(tmp_path / "gap", numbers(gap=empty)))
     refused("unused_option", "is for encoded images", open_points, save(tmp_path / "plain", numbers()), resize=(4, 4))

@@ -77,7 +77,7 @@ def test_a_table_is_its_arrays(reader: Reader, name: str, tmp_path: Path) -> Non
     assert points.labels == Y
     assert points.class_names is None
     known = points.provenance
-    assert (known["format"], known["label_column"], known["feature_names"]) == ("table", name, NAMES)
+    assert (known["format"], known["label_column"], known["columns"]) == ("table", name, NAMES)
     assert known["points"] == len(points) == len(X)
     assert only(points).ids == tuple(map(str, range(len(X))))
     assert json.loads(json.dumps(known)) == known
@@ -105,7 +105,7 @@ def test_ids_are_the_column_id(reader: Reader, tmp_path: Path) -> None:
     assert only(points).ids == tuple(own)
     assert points.provenance["columns"] == ["target", "Id"]
     assert torch.equal(inputs(choose_points(points, own[3:5])), torch.from_numpy(X[3:5]))
-    refused("duplicate_id", "rows 0 and 1", reader_again(reader), tmp_path, FEATURES.assign(id="same"))
+    refused("ids", "rows 0 and 1", reader_again(reader), tmp_path, FEATURES.assign(id="same"))
 
 
 def reader_again(reader: Reader) -> Reader:
@@ -138,7 +138,7 @@ def test_what_labels_of_other_decisions_need_is_said(reader: Reader, tmp_path: P
     frame = FEATURES.assign(rain=Y, fog=Y, price=[0.5 + number for number in range(len(FEATURES))])
     several = "several are for --decision multilabel"
     refused("label_column", several, reader, tmp_path, frame, label_column="rain,fog")
-    refused("label_dtype", "say --decision within:T", reader, tmp_path, frame, label_column="price")
+    refused("labels", "say --decision within:T", reader, tmp_path, frame, label_column="price")
 
 
 @both
@@ -146,14 +146,14 @@ def test_several_columns_may_hold_the_labels(reader: Reader, tmp_path: Path) -> 
     frame = FEATURES.assign(label=Y, y=0.5)
     refused("label_column", "has the columns 'label' and 'y'; name the one", reader, tmp_path, frame)
     points = reader(tmp_path, frame, label_column="label")
-    assert points.provenance["feature_names"] == [*NAMES, "y"]
+    assert points.provenance["columns"] == [*NAMES, "y"]
 
 
 @each
 @pytest.mark.parametrize("large", [2**31 + 1, -(2**63), 2**63 + 1])
 def test_labels_beyond_a_class_index_are_refused(reader: Reader, large: int, tmp_path: Path) -> None:
     labels = pd.array([*Y[1:], large], dtype="uint64" if large >= 2**63 else "int64")
-    refused("label_dtype", "class indices are whole numbers up to 2,147,4", reader, tmp_path, FEATURES.assign(y=labels))
+    refused("labels", "class indices are whole numbers up to 2,147,4", reader, tmp_path, FEATURES.assign(y=labels))
 
 
 @pytest.mark.parametrize(
@@ -178,8 +178,8 @@ def test_a_table_without_a_header(place: str, tmp_path: Path) -> None:
     points = open_points(tmp_path / "table.csv", label_column=place)
     assert torch.equal(inputs(points), torch.from_numpy(X))
     assert (points.labels, points.provenance["label_column"]) == (Y, "4")
-    assert "feature_names" not in points.provenance
-    refused("feature_text", "row 0 .line 1., column '4' .* holds 'setosa'", open_points, tmp_path / "table.csv")
+    assert "columns" not in points.provenance
+    refused("columns", "row 0 .line 1., column '4' .* holds 'setosa'", open_points, tmp_path / "table.csv")
 
 
 def test_whether_there_is_a_header_is_asked_where_it_cannot_be_seen(tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_whether_there_is_a_header_is_asked_where_it_cannot_be_seen(tmp_path: Pa
     assert inputs(text(tmp_path, content, header=False)).tolist() == [[0, 1, 2], [0.5, 0.25, 1]]
     named = text(tmp_path, content, header=True, label_column="2")
     assert (inputs(named).tolist(), named.labels) == ([[0.5, 0.25]], (1,))
-    assert named.provenance["feature_names"] == ["0", "1"]
+    assert named.provenance["columns"] == ["0", "1"]
 
 
 @pytest.mark.parametrize("content", ["1,2,3,4\n0.1,0.2,0.3,0\n", "0.0,1.0,2.0\n3,4,1\n", "id,1,2\na,0.5,0\n"])
@@ -217,19 +217,19 @@ def test_a_header_may_hold_numbers(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "code", "match"),
     [
-        ("a,sex,y\n1,2,0\n1,male,0\n", "feature_text", r"row 1 \(line 3\), column 'sex' of .*csv holds 'male', which"),
-        ("a,b,y\n1,2,0\n\n1,,0\n", "feature_missing", r"row 1 \(line 4\), column 'b' of .*csv holds no value; fill it"),
-        ("a,b,y\n1,NA,0\n", "feature_missing", "row 0 .* column 'b'"),
-        ("a,b,y\n1,nan,0\n", "feature_missing", "row 0 .* column 'b'"),
-        ("a,b,y\n1,1_000,0\n", "feature_text", "holds '1_000'"),
-        ("a,b,y\n1,2,0\n1,2,\n", "label_null", r"row 1 \(line 3\) of the label column 'y' in .* is empty"),
-        ("a,b,y\n1,2,0\n1,2,0.5\n", "label_dtype", r"row 1 \(line 3\) .* holds 0.5; class indices are whole"),
-        ("a,b,y\n1,2,0\n1,2,ant\n", "label_dtype", "holds text and numbers: 'ant' in row 1 .*, 0 in row 0"),
-        ("a,b,y\n1,2,0\n1,2\n", "table_columns", r"row 1 \(line 3\) .* has 2 cells and the first row 3"),
-        ("a,,y\n1,2,0\n", "table_columns", "column 1 .* has no name, as the index that pandas writes"),
-        ("Unnamed: 0,a,y\n1,2,0\n", "table_columns", "column 0 .* is called 'Unnamed: 0'"),
-        ("a,a,y\n1,2,0\n", "table_columns", "two columns called 'a'"),
-        ("id,y\n1,2\n", "table_columns", "no column of features"),
+        ("a,sex,y\n1,2,0\n1,male,0\n", "columns", r"row 1 \(line 3\), column 'sex' of .*csv holds 'male', which"),
+        ("a,b,y\n1,2,0\n\n1,,0\n", "columns", r"row 1 \(line 4\), column 'b' of .*csv holds no value; fill it"),
+        ("a,b,y\n1,NA,0\n", "columns", "row 0 .* column 'b'"),
+        ("a,b,y\n1,nan,0\n", "columns", "row 0 .* column 'b'"),
+        ("a,b,y\n1,1_000,0\n", "columns", "holds '1_000'"),
+        ("a,b,y\n1,2,0\n1,2,\n", "labels", r"row 1 \(line 3\) of the label column 'y' in .* is empty"),
+        ("a,b,y\n1,2,0\n1,2,0.5\n", "labels", r"row 1 \(line 3\) .* holds 0.5; class indices are whole"),
+        ("a,b,y\n1,2,0\n1,2,ant\n", "labels", "holds text and numbers: 'ant' in row 1 .*, 0 in row 0"),
+        ("a,b,y\n1,2,0\n1,2\n", "columns", r"row 1 \(line 3\) .* has 2 cells and the first row 3"),
+        ("a,,y\n1,2,0\n", "columns", "column 1 .* has no name, as the index that pandas writes"),
+        ("Unnamed: 0,a,y\n1,2,0\n", "columns", "column 0 .* is called 'Unnamed: 0'"),
+        ("a,a,y\n1,2,0\n", "columns", "two columns called 'a'"),
+        ("id,y\n1,2\n", "columns", "no column of features"),
         ("a,b,y\n", "empty_dataset", "holds no rows"),
         ("", "empty_dataset", "holds no rows"),
         ('a,b,y\n1,"2,0\n', "corrupt", "not a readable table in UTF-8: unexpected end"),
@@ -247,12 +247,12 @@ def test_text_in_another_encoding(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "code", "match"),
     [
-        ({"a": [1.0, 2.0], "sex": ["f", "m"], "y": [0, 1]}, "feature_text", "row 0, column 'sex' .* holds 'f'"),
-        ({"a": [1.0, None], "y": [0, 1]}, "feature_missing", "row 1, column 'a' .* holds no value"),
-        ({"a": [1.0, np.nan], "y": [0, 1]}, "feature_missing", "row 1, column 'a'"),
-        ({"a": [1.0, 2.0], "v": [[1], [2]], "y": [0, 1]}, "feature_text", r"column 'v' .* holds \[1\]"),
-        ({"a": [1.0, 2.0], "y": [0, None]}, "label_null", "row 1 of the label column 'y'"),
-        ({"a": [1.0, 2.0], "y": [[0], [1]]}, "label_dtype", "has type list"),
+        ({"a": [1.0, 2.0], "sex": ["f", "m"], "y": [0, 1]}, "columns", "row 0, column 'sex' .* holds 'f'"),
+        ({"a": [1.0, None], "y": [0, 1]}, "columns", "row 1, column 'a' .* holds no value"),
+        ({"a": [1.0, np.nan], "y": [0, 1]}, "columns", "row 1, column 'a'"),
+        ({"a": [1.0, 2.0], "v": [[1], [2]], "y": [0, 1]}, "columns", r"column 'v' .* holds \[1\]"),
+        ({"a": [1.0, 2.0], "y": [0, None]}, "labels", "row 1 of the label column 'y'"),
+        ({"a": [1.0, 2.0], "y": [[0], [1]]}, "labels", "has type list"),
         ({"a": pa.array([], pa.float64())}, "empty_dataset", "holds no rows"),
     ],
 )
@@ -279,13 +279,13 @@ def test_a_damaged_parquet(tmp_path: Path) -> None:
 def test_files_of_a_split_agree(tmp_path: Path) -> None:
     shards_points(tmp_path, FEATURES)
     FEATURES.iloc[:, :2].to_parquet(tmp_path / "parts" / "test-00001-of-00002.parquet", index=False)
-    refused("columns_differ", "must agree in names and types", open_points, tmp_path / "parts")
+    refused("columns", "must agree in names and types", open_points, tmp_path / "parts")
 
 
 @pytest.mark.parametrize(
     ("reader", "options", "code"),
     [
-        (csv_points, {"split": "test"}, "split_missing"),
+        (csv_points, {"split": "test"}, "split"),
         (csv_points, {"exif": "apply"}, "exif"),
         (csv_points, {"layout": "nhwc"}, "layout"),
         (parquet_points, {"header": True}, "header"),

@@ -63,8 +63,8 @@ def test_one_file_and_shards_hold_the_points_of_a_folder(tmp_path: Path) -> None
     assert (points.labels, points.provenance["other_files"], points.provenance["split"]) == (LABELS, 7, "test")
     assert torch.equal(torch.cat([part.inputs for part in points.batches(2, 3)]), one.inputs[3:]), "from any row on"
     write(shards / "train-000000.tar", samples())
-    refused("split_missing", "the splits test, train; no split was named", open_points, shards)
-    refused("split_missing", "there is no split 'dev'", open_points, shards, split="dev")
+    refused("split", "the splits test, train; no split was named", open_points, shards)
+    refused("split", "there is no split 'dev'", open_points, shards, split="dev")
     assert open_points(shards, split="test", limit=4).labels == LABELS[:4]
 
 
@@ -82,21 +82,21 @@ def test_a_bad_image_costs_its_own_row(tmp_path: Path) -> None:
 
 
 HOSTILE: dict[str, tuple[str, str, Callable[[], list[tuple[tarfile.TarInfo, bytes]]]]] = {
-    "a link": ("tar_refused", "'a.png' .* is a link",
+    "a link": ("file_refused", "'a.png' .* is a link",
                lambda: [member("a.png", kind=tarfile.SYMTYPE, link="/etc/passwd")]),
-    "a hard link": ("tar_refused", "is a link", lambda: [*samples(), member("b.png", kind=tarfile.LNKTYPE, link="b")]),
-    "a device": ("tar_refused", "a device", lambda: [member("a.png", kind=tarfile.CHRTYPE)]),
-    "a way up": ("tar_refused", "leads out of", lambda: [member("../a.png", FILES[0])]),
-    "an absolute name": ("tar_refused", "leads out of", lambda: [member("/tmp/a.png", FILES[0])]),
-    "two images": ("tar_sample", "'a' .* has two images, 'a.png' and 'a.jpg'",
+    "a hard link": ("file_refused", "is a link", lambda: [*samples(), member("b.png", kind=tarfile.LNKTYPE, link="b")]),
+    "a device": ("file_refused", "a device", lambda: [member("a.png", kind=tarfile.CHRTYPE)]),
+    "a way up": ("file_refused", "leads out of", lambda: [member("../a.png", FILES[0])]),
+    "an absolute name": ("file_refused", "leads out of", lambda: [member("/tmp/a.png", FILES[0])]),
+    "two images": ("corrupt", "'a' .* has two images, 'a.png' and 'a.jpg'",
                    lambda: [member("a.png", FILES[0]), member("a.jpg", FILES[0])]),
-    "two classes": ("tar_sample", "'a' .* has two files of its class, 'a.CLS' a second time; keep one",
+    "two classes": ("corrupt", "'a' .* has two files of its class, 'a.CLS' a second time; keep one",
                     lambda: [member("a.png", FILES[0]), member("a.cls", b"1"), member("a.CLS", b"2")]),
-    "a class in words": ("label_dtype", "holds b'ant'", lambda: [member("a.png", FILES[0]), member("a.cls", b"ant")]),
-    "a class of a thousand digits": ("label_dtype", "whole number", lambda: [member("a.cls", b"1" * 1000)]),
-    "a class of ten digits": ("label_dtype", "holds 9999999999; class indices are whole numbers up to 2,147,483,648",
+    "a class in words": ("labels", "holds b'ant'", lambda: [member("a.png", FILES[0]), member("a.cls", b"ant")]),
+    "a class of a thousand digits": ("labels", "whole number", lambda: [member("a.cls", b"1" * 1000)]),
+    "a class of ten digits": ("labels", "holds 9999999999; class indices are whole numbers up to 2,147,483,648",
                               lambda: [member("a.png", FILES[0]), member("a.cls", b"9999999999")]),
-    "some classes": ("label_null", "'b.png' .* has no file of its class",
+    "some classes": ("labels", "'b.png' .* has no file of its class",
                      lambda: [*samples(), member("b.png", FILES[0])]),
     "no images": ("empty_dataset", "2 other files", lambda: [member("a.txt", b"x"), member("b.cls", b"1")]),
 }  # fmt: skip
@@ -120,7 +120,7 @@ def test_damaged_and_compressed_archives(tmp_path: Path) -> None:
     (tmp_path / "joined.tar").write_bytes(whole + whole)
     for name in ("short.tar", "noise.tar", "empty.tar", "broken.tar", "joined.tar"):
         refused("corrupt", f"{name}", open_points, tmp_path / name)
-    refused("tar_refused", "is compressed", open_points, write(tmp_path / "x.tar.gz", samples(), "w:gz"))
+    refused("file_refused", "is compressed", open_points, write(tmp_path / "x.tar.gz", samples(), "w:gz"))
     claims = tarfile.TarInfo("a.png")
     claims.size = 1 << 40
     (tmp_path / "claims.tar").write_bytes(claims.tobuf() + bytes(1024))
@@ -136,7 +136,7 @@ def test_an_archive_that_changes_is_noticed(tmp_path: Path) -> None:
     path = write(tmp_path / "x.tar", samples())
     points = open_points(path)
     path.write_bytes(path.read_bytes()[:2000])
-    refused("dataset_changed", "shorter than it was", only, points)
+    refused("dataset", "shorter than it was", only, points)
 
 
 @pytest.mark.parametrize("seed", range(40))

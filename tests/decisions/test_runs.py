@@ -273,4 +273,4 @@ def test_as_many_labels_as_outputs_are_needed(decision: str) -> None:
     classifier = brittle.Classifier(torch.nn.Linear(4, 3), decision=decision)
     with pytest.raises(ModelError, match=r"hold 1 .* returns 3") as caught:
         brittle.score(classifier, (torch.rand(20, 4), torch.randint(2, (20, 1)).double()), [MonteCarlo(0.1, draws=10)])
-    assert caught.value.code == "num_classes"
+    assert caught.value.code == "output_shape"

@@ -128,7 +128,7 @@ def test_points_needed(tpr: float, needed: int) -> None:
 def test_too_few_brittle_points_are_refused(table: Table) -> None:
     with pytest.raises(DataError, match=r"needs 38 brittle points.*found") as caught:
         Detector.fit(without(table, 30), epsilon=0.15)
-    assert caught.value.code == "too_few_calibration_points"
+    assert caught.value.code == "too_few_points"
 
 
 def test_an_epsilon_that_does_not_part_the_points_is_refused(table: Table) -> None:
@@ -139,7 +139,7 @@ def test_an_epsilon_that_does_not_part_the_points_is_refused(table: Table) -> No
         Detector.fit(table, epsilon=1e-9)
     with pytest.raises(DataError, match="no other prediction was found at all"):
         Detector.fit(with_margins(without_margins(table), [math.inf] * 400), epsilon=0.1)
-    assert (many.value.code, few.value.code) == ("no_robust_points", "no_brittle_points")
+    assert (many.value.code, few.value.code) == ("too_few_points", "too_few_points")
     largest = float(table.long().query("score == 'input_margin'")["value"].max())  # pyright: ignore[reportArgumentType] a cell, a column or a frame
     with pytest.raises(DataError, match="no robust point"):
         Detector.fit(table, epsilon=largest)
@@ -194,7 +194,7 @@ def test_the_norm_is_that_of_the_run(table: Table) -> None:
     both = with_margins(table, np.linspace(0, 1, 400).tolist(), norm="l2")
     with pytest.raises(DataError, match="input_margin in linf and l2; say which is meant with --norm") as caught:
         Detector.fit(both, epsilon=0.15)
-    assert caught.value.code == "several_norms"
+    assert caught.value.code == "no_such_score"
     assert margins_of(Detector.fit(both, epsilon=0.15, norm="l2")).norm == "l2"
     assert margins_of(Detector.fit(both, epsilon=0.15, margin="input_margin(norm=l2)")).norm == "l2"
 
@@ -300,7 +300,7 @@ def test_a_brittle_point_without_a_score_counts_as_flagged(table: Table) -> None
     assert found.threshold > 0
     with pytest.raises(DataError, match=r"have no score") as caught:
         Detector.fit(without_score(brittle_points), epsilon=0.15)
-    assert caught.value.code == "too_many_without_score"
+    assert caught.value.code == "too_few_points"
     assert threshold_of(np.array([-math.inf, *range(9)]), 0.9) > 0
     with pytest.raises(DataError, match=r"9 of 9 .*have no score"):
         threshold_of(np.full(9, -math.inf), 0.9)
@@ -354,12 +354,12 @@ def test_scores_of_other_points_are_refused(table: Table) -> None:
     for data in (points(400, seed=8), named):
         with pytest.raises(DataError, match=r"is of other data") as caught:
             Detector.fit(margins, epsilon=0.15, scores=brittle.score(classifier(), data, [LogitMargin()]))
-        assert caught.value.code == "other_points"
+        assert caught.value.code == "runs_differ"
     with pytest.raises(
         DataError, match=r"100 of 400 points that the detector is calibrated on are not in the run"
     ) as caught:
         Detector.fit(margins, epsilon=0.15, scores=without(only(table, "logit_margin"), 300))
-    assert caught.value.code == "other_points"
+    assert caught.value.code == "runs_differ"
     unknown = replace(table, record=replace(table.record, data=replace(table.record.data, sha256=None)))
     with pytest.raises(DataError, match="other data"):
         Detector.fit(unknown, epsilon=0.15, scores=unknown)

@@ -43,7 +43,7 @@ def test_what_cannot_be_asked_is_named(noise_table: Table, options: dict[str, An
 def test_another_model_is_refused(noise_detector: Detector) -> None:
     with pytest.raises(ModelError, match="state_sha256") as caught:
         noise_detector.wrap(classifier(seed=5))
-    assert caught.value.code == "detector_model"
+    assert caught.value.code == "other_model"
     other = brittle.Classifier(classifier().model, mean=0.5, std=0.3)
     with pytest.raises(ModelError, match="mean"):
         noise_detector.apply(other, points(8))

@@ -37,7 +37,7 @@ def test_another_model_or_preprocessing_is_refused(detector: Detector) -> None:
         for use in (detector.wrap, lambda other: detector.apply(other, points(8))):
             with pytest.raises(ModelError, match=f"{name} .* here ") as caught:
                 use(other)
-            assert caught.value.code == "detector_model"
+            assert caught.value.code == "other_model"
     with pytest.raises(ModelError, match="state_sha256"):
         detector.wrap(linear_network(3, 6, 5, torch.float32))
     with pytest.raises(ModelError, match=r"torch\.nn\.Module"):
@@ -56,7 +56,7 @@ def test_another_decision_has_no_detector(detector: Detector, decision: str) -> 
     run = brittle.score(other, x, scores, skip_doctor=True)
     with pytest.raises(DataError, match=f"found the decision {decision}") as fitted:
         Detector.fit(run, epsilon=0.1)
-    assert applied.value.code == fitted.value.code == "detector_decision"
+    assert applied.value.code == fitted.value.code == "other_model"
 
 
 def test_bounds_of_a_detector_are_one_pair_or_none() -> None:
@@ -65,4 +65,4 @@ def test_bounds_of_a_detector_are_one_pair_or_none() -> None:
     assert Identity.of_classifier(brittle.Classifier(weights, bounds=(0, 2))).bounds == (0.0, 2.0)
     with pytest.raises(ParameterError, match="one range for all features, or none") as caught:
         Identity.of_classifier(brittle.Classifier(weights, bounds=([0.0] * 6, [1.0] * 5 + [2.0])))
-    assert caught.value.code == "bounds"
+    assert caught.value.code == "parameter"

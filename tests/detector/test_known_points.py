@@ -152,7 +152,7 @@ def test_a_run_of_one_kind_is_refused(run: Table) -> None:
         DataError, match=r"no prediction holds .*choose a lower limit or a smaller sigma$"
     ) as all_of_them:
         Detector.fit(all_break, limit=0.9)
-    assert (none.value.code, all_of_them.value.code) == ("no_brittle_points", "no_robust_points")
+    assert (none.value.code, all_of_them.value.code) == ("too_few_points", "too_few_points")
     open_ = with_kept(run, [0.99] * 300 + [0.8] * 100, [0.99] * 300 + [0.95] * 100)
     with pytest.raises(DataError, match=r"100 are undecided\).*--until decided --limit 0\.9 --most-draws 100000"):
         Detector.fit(open_, limit=0.9)

@@ -46,7 +46,7 @@ def test_the_columns_are_named_and_the_advice_works(tmp_path: Path, name: str, l
     targets = classifier.decision.targets
     with pytest.raises(DataError) as caught:
         brittle.score(classifier, brittle.data.open_points(path, targets=targets), [brittle.scores.Taylor(0.1)])
-    assert caught.value.code == "label_columns"
+    assert caught.value.code == "labels"
     typed = re.search(r"label_column='([^']+)'", str(caught.value))
     assert typed is not None
     assert typed[1] == ",".join(names)

@@ -163,7 +163,7 @@ def test_a_function_that_never_says_no_is_refused(change: Callable[[Tensor], Ten
         torch.manual_seed(0)
         masks = Changed(nn.Conv2d(1, 1, 3, padding=1), change)
     x = torch.rand(8, 1, 8, 8, generator=torch.Generator().manual_seed(0))
-    assert found(masks, x, decision=Custom(positive)) == (["sigmoid_outputs"] if refused else [])
+    assert found(masks, x, decision=Custom(positive)) == (["outputs"] if refused else [])
 
 
 # Outside PyTorch, where no weights are seen.
@@ -260,4 +260,4 @@ def test_a_rare_label_of_small_weights_beside_its_prior_is_a_logit() -> None:
             return self.head(self.body(x)) + torch.tensor([0.0, 0.0, -6.9])
 
     torch.manual_seed(0)
-    assert "not_logits" not in found(Adjusted().eval(), points(), decision="multilabel")
+    assert "outputs" not in found(Adjusted().eval(), points(), decision="multilabel")

@@ -80,17 +80,17 @@ DECLARED: dict[str, tuple[str, Callable[[Tensor], Tensor], str | None]] = {
         lambda z: torch.cat((1 - one(z).sigmoid(), one(z).sigmoid()), 1),
         "probabilities",
     ),
-    "sigmoids as logits": ("logits", lambda z: z.sigmoid(), "sigmoid_outputs"),
-    "log-probabilities as logits": ("logits", lambda z: z.log_softmax(1), "log_softmax"),
-    "one logit as logits": ("logits", one, "num_classes"),
+    "sigmoids as logits": ("logits", lambda z: z.sigmoid(), "outputs"),
+    "log-probabilities as logits": ("logits", lambda z: z.log_softmax(1), "softmax_twice"),
+    "one logit as logits": ("logits", one, "output_shape"),
     "probabilities as probs": ("probs", lambda z: z.softmax(1), None),
-    "logits as probs": ("probs", lambda z: z, "not_probabilities"),
-    "log-probabilities as probs": ("probs", lambda z: z.log_softmax(1), "not_probabilities"),
-    "sigmoids as probs": ("probs", lambda z: z.sigmoid(), "not_probabilities"),
-    "one probability as probs": ("probs", lambda z: one(z).sigmoid(), "num_classes"),
+    "logits as probs": ("probs", lambda z: z, "outputs"),
+    "log-probabilities as probs": ("probs", lambda z: z.log_softmax(1), "outputs"),
+    "sigmoids as probs": ("probs", lambda z: z.sigmoid(), "outputs"),
+    "one probability as probs": ("probs", lambda z: one(z).sigmoid(), "output_shape"),
     "one logit as binary-logit": ("binary-logit", one, None),
-    "one probability as binary-logit": ("binary-logit", lambda z: one(z).sigmoid(), "sigmoid_outputs"),
-    "its logarithm as binary-logit": ("binary-logit", lambda z: one(z).sigmoid().log(), "not_logits"),
+    "one probability as binary-logit": ("binary-logit", lambda z: one(z).sigmoid(), "outputs"),
+    "its logarithm as binary-logit": ("binary-logit", lambda z: one(z).sigmoid().log(), "outputs"),
     "logits as binary-logit": ("binary-logit", lambda z: z, "output_shape"),
     "probabilities as binary-logit": ("binary-logit", lambda z: z.softmax(1), "output_shape"),
 }
@@ -105,9 +105,7 @@ def test_every_declaration_is_checked(name: str) -> None:
 
 @pytest.mark.parametrize("count", [1, 5, 20])
 def test_a_probability_is_seen_with_few_points(count: int) -> None:
-    assert (
-        codes(subject_of(lambda z: one(z).sigmoid(), "binary-logit", count=count))["class scores"] == "sigmoid_outputs"
-    )
+    assert codes(subject_of(lambda z: one(z).sigmoid(), "binary-logit", count=count))["class scores"] == "outputs"
 
 
 def far_apart(z: Tensor, copied: bool) -> Tensor:
@@ -181,7 +179,7 @@ def test_dropout_shows_in_16_bits(dtype: torch.dtype, offset: float) -> None:
 
 def test_sparse_scores_are_scores_and_complex_ones_are_not() -> None:
     assert not codes(subject_of(lambda z: z.to_sparse()))
-    assert codes(subject_of(lambda z: z.to(torch.complex64)))["forward"] == "output_type"
+    assert codes(subject_of(lambda z: z.to(torch.complex64)))["forward"] == "output_shape"
 
 
 @pytest.mark.parametrize("error", [KeyError, AttributeError, ZeroDivisionError])

@@ -127,7 +127,7 @@ def test_a_defect_is_named_and_nothing_is_scored(code: str, defect: type[Changed
 
 
 def test_an_output_that_is_written_over_is_noted() -> None:
-    assert found(ReusesOutput())["output kept"] == ("note", "reuses_output")
+    assert found(ReusesOutput())["output kept"] == ("note", "mutates_input")
 
 
 class MeansOverAll(Changed):

@@ -183,13 +183,13 @@ def test_masked_gradients_are_found_beside_dead_points_too(name: str) -> None:
 @pytest.mark.parametrize("name", NO_NUMBER)
 def test_a_network_without_gradients_at_most_points_is_refused(name: str) -> None:
     make, dead = NO_NUMBER[name]
-    assert found(make, dead).code == "zero_gradient"
+    assert found(make, dead).code == "masked_gradient"
 
 
 def test_the_dead_points_alone_get_no_number() -> None:
     with pytest.warns(UserWarning, match="the output stays the same around 4 of 64 rows"):
         table = brittle.score(brittle.Classifier(Dim()), (dim(4), None), [Taylor(0.2)])
-    assert [status == "zero_gradient" for status in table.scores["status"].to_pylist()] == [True] * 4 + [False] * 60
+    assert [status == "masked_gradient" for status in table.scores["status"].to_pylist()] == [True] * 4 + [False] * 60
 
 
 def test_both_tables_are_long() -> None:

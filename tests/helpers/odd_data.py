@@ -50,7 +50,7 @@ X = (torch.rand(COUNT, SIZE, generator=torch.Generator().manual_seed(1)) * 128).
 Y = torch.arange(COUNT) % 3
 PAIRS = list(zip(X, Y.tolist(), strict=True))
 
-ITEM, TWICE, SHUFFLED = "dataset_item", "duplicate_id", "shuffled"
+ITEM, TWICE, SHUFFLED = "dataset", "ids", "shuffled"
 
 Rows = Callable[[Any, Sequence[str]], Iterable[int]]
 """From the data and the ids of the points in their order to the rows that they should be."""
@@ -276,7 +276,7 @@ ODD_DATA = [
     OddData("a data set that raises", lambda: Items(PAIRS[:9].__getitem__), (ITEM,)),
     OddData("a data set that stops", lambda: Items(with_stop), (ITEM,)),
     OddData("two keys of inputs", lambda: Items(lambda at: {"image": X[-at], "pixel_values": X[at]}), (ITEM,)),
-    OddData("two arrays of inputs", lambda: npz(x=X.numpy(), images=-X.numpy(), y=Y.numpy()), ("missing_key",)),
+    OddData("two arrays of inputs", lambda: npz(x=X.numpy(), images=-X.numpy(), y=Y.numpy()), ("columns",)),
     OddData("a masked array", lambda: (np.ma.masked_less(X.numpy(), 0.0), Y), ("dtype",)),
     OddData("masked labels", lambda: (X, np.ma.masked_equal(Y.numpy(), 1)), ("dtype",)),
     OddData("a column-major array", lambda: (np.asfortranarray(X.numpy()), Y)),

@@ -68,7 +68,7 @@ def where_first(value: float) -> Callable[[], nn.Module]:
     return custom(step)
 
 
-NOT_SCORES = ("sigmoid_outputs", "probabilities", "not_logits")
+NOT_SCORES = ("outputs", "probabilities", "outputs")
 """What outputs between 0 and 1 may be called."""
 
 FAMILY_OUTPUTS = [
@@ -80,9 +80,9 @@ FAMILY_OUTPUTS = [
     outputs("probabilities declared as logits", on_logits(lambda z: z.softmax(1)), *NOT_SCORES),
     outputs("probabilities declared as such", on_logits(lambda z: z.softmax(1)), outputs="probs"),
     outputs("log-probabilities declared as logits", on_logits(lambda z: z.log_softmax(1))),
-    outputs("log-probabilities declared as probabilities", on_logits(lambda z: z.log_softmax(1)), "not_probabilities",
+    outputs("log-probabilities declared as probabilities", on_logits(lambda z: z.log_softmax(1)), "outputs",
             outputs="probs"),
-    outputs("logits declared as probabilities", on_logits(lambda z: z), "not_probabilities", outputs="probs"),
+    outputs("logits declared as probabilities", on_logits(lambda z: z), "outputs", outputs="probs"),
     outputs("sigmoids of many labels", on_logits(lambda z: z.sigmoid()), *NOT_SCORES),
     outputs("a softmax so sharp that it saturates", on_logits(lambda z: (200 * z).softmax(1)), *GRADIENTS,
             outputs="probs"),

@@ -26,10 +26,10 @@ BOUNDS = (-1.0, 1.0)
 COMPANY = ("batch_dependent",)
 """What networks may be called whose rows lean on each other."""
 
-STATE = ("nondeterministic_model", "mutates_state", "cached_output", "model_changed", "batch_dependent")
+STATE = ("nondeterministic_model", "mutates_state", "nondeterministic_model", "model_changed", "batch_dependent")
 """What networks may be called that remember."""
 
-GRADIENTS = ("masked_gradient", "zero_gradient", "not_differentiable")
+GRADIENTS = ("masked_gradient", "masked_gradient", "not_differentiable")
 """What networks may be called whose gradients are of no use, where scores with gradients are asked for."""
 
 Step = Callable[[Any, Tensor], Tensor]

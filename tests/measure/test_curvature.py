@@ -122,4 +122,4 @@ def test_an_operation_without_second_derivative_is_named() -> None:
 
     with pytest.raises(ModelError, match=r"no second derivatives \(the derivative for .*cdist") as caught:
         estimate(brittle.Classifier(Distances()), inputs(2, (3,)), Laplacian())
-    assert caught.value.code == "not_twice_differentiable"
+    assert caught.value.code == "not_differentiable"

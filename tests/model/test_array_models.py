@@ -224,11 +224,11 @@ def test_predictions_are_compared_at_later_calls_too() -> None:
     ],
 )
 def test_functions_that_return_no_class_scores(function: Any, match: str) -> None:
-    refused("output_type", match, brittle.Classifier(function, arrays="numpy"), torch.rand(2, 3))
+    refused("output_shape", match, brittle.Classifier(function, arrays="numpy"), torch.rand(2, 3))
 
 
 def test_arrays_without_the_word_are_explained() -> None:
-    refused("output_type", "arrays='numpy'", brittle.Classifier(lambda x: np.ones((len(x), 2))), torch.rand(2, 3))
+    refused("output_shape", "arrays='numpy'", brittle.Classifier(lambda x: np.ones((len(x), 2))), torch.rand(2, 3))
     with pytest.raises(ParameterError, match="torch, numpy"):
         brittle.Classifier(lambda x: x, arrays="jax")
     with pytest.raises(ParameterError, match="leave it out"):
@@ -266,10 +266,10 @@ def test_labels_that_it_was_not_fitted_on_are_told() -> None:
     x, y = _data(4)
     numbers = brittle.Classifier(GaussianNB().fit(x.reshape(60, -1), y + 1))
     said = "15 of 60 labels, such as 0, are no classes of the model, which was fitted on 1, 2, 3 and 1 more"
-    refused("label_values", said, brittle.score, numbers, (x, y), [MaxProbability()])
+    refused("labels", said, brittle.score, numbers, (x, y), [MaxProbability()])
     words = brittle.Classifier(GaussianNB().fit(x.reshape(60, -1), NAMES[y]))
     said = "labels 'eel' are no classes of the model; these are 'ant', 'bee'"
-    refused("label_values", said, brittle.score, words, (x, np.array(["eel"] * 60)), [MaxProbability()])
+    refused("labels", said, brittle.score, words, (x, np.array(["eel"] * 60)), [MaxProbability()])
 
 
 def test_labels_of_data_with_names_are_mapped_by_name(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ BAD = [(), (1.0,), (0.0, 1.0, 2.0), (1.0, 0.0), (1.0, 1.0), (math.nan, 1.0), (0.
 def test_what_is_no_range_is_refused(bounds: tuple[float, ...]) -> None:
     with pytest.raises(ParameterError, match="finite and increasing; found") as caught:
         check_bounds(bounds)
-    assert caught.value.code == "bounds"
+    assert caught.value.code == "parameter"
 
 
 @pytest.mark.parametrize("bounds", [(0, 1), (-1.0, 1.0), (-1e30, 1e30), (5, 5 + 1e-9)], ids=str)
@@ -115,7 +115,7 @@ def test_inputs_are_drawn_where_the_points_are_if_there_are_no_bounds(bounds: An
 def test_bounds_per_feature_that_are_none_are_refused(bounds: object, match: str) -> None:
     with pytest.raises(ParameterError, match=match) as caught:
         Bounds.of(bounds)
-    assert caught.value.code == "bounds"
+    assert caught.value.code == "parameter"
 
 
 def test_one_pair_is_asked_for_in_a_sentence_where_there_is_none() -> None:

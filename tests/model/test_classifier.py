@@ -53,8 +53,8 @@ def test_logits_are_found(change, taken: str | None) -> None:
 @pytest.mark.parametrize(
     ("change", "outputs", "code", "sentence"),
     [
-        (lambda z: (z, z[:, :1]), "logits", "output_type", r"a tuple \(tensor \[3, 4\], tensor \[3, 1\]\)"),
-        (lambda z: {"scores": z}, "logits", "output_type", r"a mapping \{'scores': tensor \[3, 4\]\}"),
+        (lambda z: (z, z[:, :1]), "logits", "output_shape", r"a tuple \(tensor \[3, 4\], tensor \[3, 1\]\)"),
+        (lambda z: {"scores": z}, "logits", "output_shape", r"a mapping \{'scores': tensor \[3, 4\]\}"),
         (
             lambda z: z[:, :, None, None],
             "logits",
@@ -63,7 +63,7 @@ def test_logits_are_found(change, taken: str | None) -> None:
         ),
         (lambda z: z[:, 0], "logits", "output_shape", r"3 inputs gave a result of shape \[3\]"),
         (lambda z: z.sum(), "logits", "output_shape", r"result of shape \[\]"),
-        (lambda z: z[:, :1], "logits", "num_classes", "--output[s]? binary-logit"),
+        (lambda z: z[:, :1], "logits", "output_shape", "--output[s]? binary-logit"),
         (lambda z: z, "binary-logit", "output_shape", "expected one column .*found 4"),
     ],
 )
@@ -77,7 +77,7 @@ def test_outputs_that_are_no_class_scores(change, outputs: str, code: str, sente
 def test_a_model_that_drops_the_batch_axis_at_one() -> None:
     with pytest.raises(ModelError, match="drops the batch axis at batch size one") as caught:
         wrapped(lambda z: z.squeeze())(inputs(1))
-    assert caught.value.code == "batch_dim"
+    assert caught.value.code == "output_shape"
 
 
 def test_probabilities_and_one_logit() -> None:
@@ -155,7 +155,7 @@ def test_weights_on_two_devices() -> None:
     network = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2, device="meta"))
     with pytest.raises(ModelError, match="cpu, meta") as caught:
         brittle.Classifier(network)
-    assert caught.value.code == "devices"
+    assert caught.value.code == "device"
 
 
 def test_a_model_that_fails_is_quoted() -> None:

@@ -95,7 +95,7 @@ def test_training_in_the_middle_of_a_run_stops_it(workers: list[Worker]) -> None
         ModelError, match=r"network.* was put into training mode while the model was measured"
     ) as caught:
         slow.result(LIMIT)
-    assert caught.value.code == "mode_changed"
+    assert caught.value.code == "model_changed"
     assert network.training
     assert network[0][0].training  # pyright: ignore[reportIndexIssue] a layer of a known kind
 

@@ -34,7 +34,7 @@ def test_a_classifier_counts_for_one_thread(workers: list[Worker]) -> None:
         for call in (lambda: classifier(inputs(2)), lambda: brittle.linearize(classifier, inputs(2))):
             with pytest.raises(ParameterError, match="give each thread a Classifier of its own") as caught:
                 workers[0](call)
-            assert caught.value.code == "classifier_in_use"
+            assert caught.value.code == "parameter"
         assert workers[0](lambda: brittle.linearize(shared, inputs(2))) is not None
         assert classifier.passes == 0
     workers[0](lambda: classifier(inputs(2)))

@@ -93,7 +93,7 @@ class Louder(Noise):
 def test_a_covariance_that_leaves_out_what_scales_the_draws_is_none(score: type) -> None:
     with pytest.raises(ParameterError) as caught:
         score(noise=Louder(1.0))
-    assert caught.value.code == "noise_covariance"
+    assert caught.value.code == "parameter"
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ def test_a_label_out_of_range_costs_its_row(label: int) -> None:
     table = run(inputs(COUNT), y)
     bad = [row for row in table.scores.to_pylist() if row["value"] is None]
     assert {(row["point"], row["status"], row["detail"]) for row in bad} == {
-        ("5", "label_range", f"row 5: label {label}, the model has 0..3")
+        ("5", "labels", f"row 5: label {label}, the model has 0..3")
     }
 
 
@@ -145,9 +145,9 @@ def test_zero_gradient_is_said_and_monte_carlo_still_counts() -> None:
     scores = [Taylor(SIGMA), MonteCarlo(SIGMA, draws=20)]
     table = run(inputs(6), labels(6), step, scores=scores, skip_doctor=True)
     for row in table.scores.to_pylist():
-        expected = {"taylor": {"zero_gradient", "tie"}, "monte_carlo": {"ok", "noisy_ties", "tie"}}[row["score"]]
+        expected = {"taylor": {"masked_gradient", "tie"}, "monte_carlo": {"ok", "noisy_ties", "tie"}}[row["score"]]
         assert row["status"] in expected
-        assert (row["value"] is None) == (row["status"] == "zero_gradient")
+        assert (row["value"] is None) == (row["status"] == "masked_gradient")
     ties = [row for row in table.scores.to_pylist() if row["status"] == "noisy_ties"]
     assert ties
     assert all("of 20 noisy copies tie" in row["detail"] for row in ties)

@@ -115,7 +115,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        ({"most_draws": 20}, "fewer_draws", "at most 20 draws are asked for; give 40 or more"),
+        ({"most_draws": 20}, "other_run", "at most 20 draws are asked for; give 40 or more"),
         ({"most_draws": 80, "seed": 1}, "other_run", "seed 0 there, 1 now"),
         ({"most_draws": 80, "first": 1}, "other_run", "data.sha256"),
         ({"most_draws": 80, "confidence": 0.9}, "other_run", "confidence 0.99 there, 0.9 now"),
@@ -136,7 +136,7 @@ def test_a_run_that_is_not_whole_is_finished_first(place: Path) -> None:
     (place / "scores-00001.parquet").unlink()
     with pytest.raises(ResumeError, match="go on with it as it was asked for first") as caught:
         run(place, most_draws=80, **RULE)
-    assert caught.value.code == "run_unfinished"
+    assert caught.value.code == "other_run"
     run(place, most_draws=40, **RULE)
     assert run(place, most_draws=80, **RULE).record.scores[-1].parameters["draws"] == 80
 

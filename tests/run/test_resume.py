@@ -77,7 +77,7 @@ def test_a_run_is_not_resumed_unasked(tmp_path: Path) -> None:
     run(tmp_path / "run")
     with pytest.raises(StorageError, match="--resume") as caught:
         run(tmp_path / "run", resume=False)
-    assert caught.value.code == "run_exists"
+    assert caught.value.code == "exists"
 
 
 def test_a_run_that_fails_in_its_first_shard_leaves_none(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def test_progress_counts_chosen_points() -> None:
 def test_what_is_no_batch_size(size: Any) -> None:
     with pytest.raises(ParameterError, match=r"must be a whole number of at least 1; found ") as caught:
         run(inputs(COUNT), labels(), batch_size=size)
-    assert caught.value.code == "batch_size"
+    assert caught.value.code == "parameter"
 
 
 @pytest.mark.parametrize("size", [1, 7, 32, 256])

@@ -137,7 +137,7 @@ def test_normal_noise_of_any_covariance() -> None:
 def test_other_noise_is_refused(noise) -> None:
     with pytest.raises(ParameterError, match="rare_event needs normal noise") as caught:
         RareEvent(noise=noise)
-    assert caught.value.code == "noise_normal"
+    assert caught.value.code == "parameter"
 
 
 @pytest.mark.parametrize("field", ["copies", "weighted"])

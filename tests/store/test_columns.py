@@ -42,7 +42,7 @@ def test_a_column_is_asked_for_without_spelling_the_defaults(key: Any, label: st
 @pytest.mark.parametrize(
     ("key", "code", "named"),
     [
-        ("taylor", "several_scores", r"taylor is one of 2 columns: taylor\(sigma=0\.1\), taylor\(sigma=0\.2\)"),
+        ("taylor", "no_such_score", r"taylor is one of 2 columns: taylor\(sigma=0\.1\), taylor\(sigma=0\.2\)"),
         (("moments", 10), "no_such_score", "found moments, 10; "),
         (("moments", 0.3), "no_such_score", r"found moments, 0\.3; the nearest of its scores: moments\(draws=10, "),
         (MonteCarlo(sigma=0.1), "no_such_score", r"found monte_carlo\(draws=1000, sigma=0\.1\)"),
@@ -116,7 +116,7 @@ def test_a_table_says_which_points_stop() -> None:
 def test_draws_are_a_whole_number(draws: Any) -> None:
     with pytest.raises(ParameterError, match="draws must be a whole number") as caught:
         Moments(0.1, draws=draws)
-    assert caught.value.code == "draws"
+    assert caught.value.code == "parameter"
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_draws_are_a_whole_number(draws: Any) -> None:
 def test_what_asks_for_no_column_is_named(key: Any) -> None:
     with pytest.raises(ParameterError, match="expected a score such as") as caught:
         TABLE[key]
-    assert caught.value.code == "column"
+    assert caught.value.code == "parameter"
 
 
 def test_the_number_beside_a_name_is_sigma() -> None:

@@ -53,7 +53,7 @@ def test_a_run_of_another_format_is_refused_by_name(name: str, found: Any, saved
     for read in (brittle.read_table, lambda folder: RunFolder.open(folder).__enter__()):
         with pytest.raises(StorageError, match=rf"format {found!r}, and this version reads format {FORMAT}") as caught:
             read(saved)
-        assert caught.value.code == "run_format"
+        assert caught.value.code == "run_damaged"
 
 
 @pytest.mark.parametrize("key", sorted(one.name for one in fields(RunRecord)))

@@ -112,7 +112,7 @@ def test_a_manifest_cannot_lead_out_of_its_folder(reader: Callable[[Path], Any],
     (run / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(ArtefactError, match="which is not in the run folder") as caught:
         reader(run)
-    assert (caught.value.code, caught.value.exit_code) == ("path_escape", 6)
+    assert (caught.value.code, caught.value.exit_code) == ("file_refused", 6)
 
 
 @pytest.mark.parametrize("name", ["points-00000.parquet", "run.json", "manifest.json"])
@@ -121,7 +121,7 @@ def test_a_link_cannot_lead_out_of_its_folder(name: str, run: Path) -> None:
     (run / name).symlink_to(run.parent / name)
     with pytest.raises(ArtefactError, match=f"{name} is a link to .*, out of the run folder") as caught:
         read_table(run)
-    assert caught.value.code == "path_escape"
+    assert caught.value.code == "file_refused"
 
 
 def test_shards_have_their_own_names(run: Path) -> None:

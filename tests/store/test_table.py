@@ -83,7 +83,7 @@ def test_a_damaged_shard_is_named(run: Path, name: str, damage: str) -> None:
     [
         ("run.json", "{", "run_damaged"),
         ("manifest.json", "[", "run_damaged"),
-        ("manifest.json", '{"format": 99}', "run_format"),
+        ("manifest.json", '{"format": 99}', "run_damaged"),
         ("run.json", None, "no_run"),
     ],
 )

@@ -24,7 +24,7 @@ def check_column(name: str, column: object) -> None:
         ParameterError: it is something else.
     """
     if not isinstance(column, Column | None):
-        raise ParameterError(name, f"{name} must be a column such as table['moments', 0.1]; found {column!r:.60}")
+        raise ParameterError(f"{name} must be a column such as table['moments', 0.1]; found {column!r:.60}")
 
 
 def probability_columns(table: Scored) -> tuple[Column, ...]:

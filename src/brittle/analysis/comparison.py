@@ -153,7 +153,7 @@ def _check_decisions(first: Scored, second: Scored) -> None:
         names = [name or "class" for name, _ in decided]
         unlike = " (with other parameters)" if names[0] == names[1] else ""
         raise DataError(
-            "decisions_differ",
+            "runs_differ",
             f"the first run is about the decision {names[0]}, the second about {names[1]}{unlike}, so their scores "
             f"answer different questions; score both with one --decision (decision=)",
         )
@@ -166,7 +166,7 @@ def _check_bounds(first: Scored, second: Scored) -> None:
     bounds = [model.bounds_text for model in models]
     if ends[0] != ends[1]:
         raise DataError(
-            "bounds_differ",
+            "runs_differ",
             f"the inputs of the first run have {bounds[0]}, those of the second {bounds[1]}; score both in one unit "
             f"and with the same bounds",
         )
@@ -187,7 +187,7 @@ def pair_points(first: Scored, second: Scored) -> Pairing:
     else:
         if len(places[0]) or len(places[1]):
             raise DataError(
-                "unpaired_runs",
+                "runs_differ",
                 f"the runs share no point: their ids differ, and so do their rows ({len(places[0]):,} and "
                 f"{len(places[1]):,} points); score the same points",
             )
@@ -201,7 +201,7 @@ def _check_labels(both: pd.DataFrame) -> None:
     differ = int((labels[:, 0] != labels[:, 1]).sum())
     if differ:
         raise DataError(
-            "labels_differ",
+            "runs_differ",
             f"{differ:,} of {len(labels):,} paired points have another label in the second run, so these are not the "
             f"same points; score the same data",
         )

@@ -51,7 +51,7 @@ def decide(table: Scored, limit: float | None = None, column: Column | None = No
     column = column if column is not None else column_for(table, limit)
     limit = column.limit if limit is None else limit
     if limit is None:
-        raise ParameterError("limit", f"{column.label} was not drawn for a limit; give one, such as limit=0.9")
+        raise ParameterError(f"{column.label} was not drawn for a limit; give one, such as limit=0.9")
     if column.is_probability and not column.judges and column.value.notna().any():
         raise DataError("no_such_score", f"{unjudged_text(column)}; score the points under noise, such as by shrinkage")
     frame = pd.DataFrame({"state": column.states(limit), "draws": drawn(column)})

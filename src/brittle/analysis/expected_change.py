@@ -83,7 +83,7 @@ def expected_change_points(table: Scored, setting: Setting | None = None) -> pd.
         setting = next(iter(changes))
     if setting not in changes:
         known = "; ".join(str(one) for one in changes)
-        raise ParameterError("setting", f"no mean change was sampled at {setting}; there is {known}")
+        raise ParameterError(f"no mean change was sampled at {setting}; there is {known}")
     return _points(table, laplacian, changes[setting])
 
 

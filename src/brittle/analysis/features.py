@@ -131,7 +131,7 @@ def _searched(table: Attacked, score: Key | Column | None, rows: pa.Table) -> Co
         if (column.score, parameters_json(column.parameters)) in there:
             return column
     raise DataError(
-        "no_counterexample",
+        "no_such_point",
         f"no input with another prediction was found by {who}; --scores input_margin searches for one",
     )
 
@@ -153,6 +153,6 @@ def _inputs(table: Scored, column: pa.ChunkedArray) -> np.ndarray:
 def _nothing_kept(shape: tuple[int, ...] | None) -> DataError:
     seen = "" if shape is None else f" of shape {list(shape)!s:.40}"
     return DataError(
-        "no_inputs",
+        "no_such_point",
         f"the run keeps none of its inputs{seen}; it keeps those of at most {MAX_KEPT} numbers that are no images",
     )

@@ -96,7 +96,7 @@ def group_means(
     frame = _points(table, estimates, counts, by)
     whole = frame.dropna(subset=["estimate", "class"])
     if not len(whole["count"].dropna()):
-        raise DataError("no_counts", f"no point of the run has both an estimate and a count by {counts.label}")
+        raise DataError("no_such_score", f"no point of the run has both an estimate and a count by {counts.label}")
     confidence = table.record.confidence
     units = counts.draws // 2 if counts.draws else None
     rows = [
@@ -155,14 +155,12 @@ def _check_counts(counts: Column) -> None:
     """Raise where a number of the column was not counted, or the count was stopped by what it showed."""
     if counts.stops:
         raise ParameterError(
-            "counts",
             f"{counts.label} stopped at every point by what it had counted; count as many draws of each",
         )
     rows = zip(counts.value.tolist(), counts.rows["evidence"].tolist(), strict=True)
     odd = sum(value == value and evidence != Evidence.COUNTED.slug for value, evidence in rows)
     if odd:
         raise ParameterError(
-            "counts",
             f"{odd:,} numbers of {counts.label} were not counted; only counts are without bias, such as "
             f"those of {REFERENCE}",
         )
@@ -171,10 +169,10 @@ def _check_counts(counts: Column) -> None:
 def _points(table: Scored, estimates: Column, counts: Column, by: By | None) -> pd.DataFrame:
     """`class`, `estimate`, `count` and `failed` of every point of `table`."""
     if by not in ("label", "predicted", None):
-        raise ParameterError("by", f"groups are by label, by predicted or None; found {by!r:.60}")
+        raise ParameterError(f"groups are by label, by predicted or None; found {by!r:.60}")
     points = table.points.select(["point", "label", "predicted"]).to_pandas().set_index("point")
     if by is not None and not len(points[by].dropna()):
-        raise DataError("no_classes", f"no point of the run has a class by {by}; group by predicted, or by None")
+        raise DataError("no_labels", f"no point of the run has a class by {by}; group by predicted, or by None")
     frame = pd.DataFrame({"class": points[by] if by is not None else 0.0}, index=points.index)
     frame["estimate"] = estimates.p_robust.reindex(frame.index)
     frame["count"] = counts.p_robust.reindex(frame.index)

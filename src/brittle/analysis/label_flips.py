@@ -66,9 +66,9 @@ def label_flips(table: Scored, confident: float = 0.8, group: int = 50) -> pd.Da
         ParameterError: the probability is not between 0 and 1, or the group not at least 1.
     """
     if not 0.0 <= confident <= 1.0:
-        raise ParameterError("confident", f"confident must be a probability between 0 and 1; found {confident}")
+        raise ParameterError(f"confident must be a probability between 0 and 1; found {confident}")
     if group < 1:
-        raise ParameterError("group", f"a group must have at least 1 point; found {group}")
+        raise ParameterError(f"a group must have at least 1 point; found {group}")
     found = table.columns
     laplacian = laplacian_column(found)
     if laplacian is None:

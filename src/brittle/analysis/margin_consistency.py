@@ -156,7 +156,7 @@ def equidistance(weight: ArrayLike, norm: str) -> Equidistance:
     check_norm(norm)
     rows = np.asarray(weight, dtype=np.float64)
     if rows.ndim != 2 or len(rows) < 2:
-        raise ParameterError("weight", f"the weight must be a matrix of at least two rows; found {list(rows.shape)}")
+        raise ParameterError(f"the weight must be a matrix of at least two rows; found {list(rows.shape)}")
     distances = scipy.spatial.distance.pdist(rows, "minkowski", p=DUAL_ORDER[norm])
     mean, std = float(distances.mean()), float(distances.std())
     return Equidistance(

@@ -56,7 +56,7 @@ def mean_absolute(table: Scored, column: Column | str = LAPLACIAN) -> MeanAbsolu
     values = np.abs(chosen.value.to_numpy(dtype=np.float64))
     if np.isinf(values).any():
         count = int(np.isinf(values).sum())
-        raise ParameterError("infinite", f"{chosen.label} is infinite at {count} points, so it has no mean")
+        raise ParameterError(f"{chosen.label} is infinite at {count} points, so it has no mean")
     known, confidence = values[~np.isnan(values)], table.record.confidence
     mean, low, high = skewed_mean(known, confidence)
     return MeanAbsolute(chosen.label, known.size, values.size - known.size, mean, max(low, 0.0), high, confidence)
@@ -66,7 +66,7 @@ def _named(found: Sequence[Column], name: str) -> Column:
     """The column of that label, else the one of that score that speaks for the run."""
     same = [column for column in found if name in (column.label, column.score)]
     if not same:
-        raise ParameterError("unknown_score", f"this run has no {name}; score the points by it first")
+        raise ParameterError(f"this run has no {name}; score the points by it first")
     named = next((column for column in same if column.label == name), None)
     valued = (column for column in same if column.value.notna().any())
     return named or (laplacian_column(same) if name == LAPLACIAN else None) or next(valued, same[0])

@@ -53,7 +53,7 @@ def mean_interval(values: ArrayLike, confidence: float) -> MeanInterval:
     points = points[~np.isnan(points)]
     odd = points[np.abs(points - 0.5) > 0.5 + ROUNDING]
     if odd.size:
-        raise ParameterError("range", f"the numbers must lie between 0 and 1; found {float(odd[0])!r}")
+        raise ParameterError(f"the numbers must lie between 0 and 1; found {float(odd[0])!r}")
     points = points.clip(0.0, 1.0)
     if points.size == 0:
         return MeanInterval(float("nan"), 0.0, 1.0)

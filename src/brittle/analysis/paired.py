@@ -40,7 +40,7 @@ def one_length(**sequences: ArrayLike) -> list[NDArray[np.float64]]:
     arrays = [np.asarray(sequence, dtype=np.float64) for sequence in sequences.values()]
     if any(array.shape != arrays[0].shape[:1] for array in arrays):
         found = ", ".join(f"{name} {list(array.shape)}" for name, array in zip(sequences, arrays, strict=True))
-        raise ParameterError("shape", f"the arrays must hold one number per point, as many each; found {found}")
+        raise ParameterError(f"the arrays must hold one number per point, as many each; found {found}")
     return arrays
 
 
@@ -51,5 +51,5 @@ def check_epsilon(epsilon: float) -> float:
         ParameterError: it is not a number of at least 0.
     """
     if not epsilon >= 0.0:
-        raise ParameterError("epsilon", f"epsilon must be a distance of at least 0; found {epsilon}")
+        raise ParameterError(f"epsilon must be a distance of at least 0; found {epsilon}")
     return float(epsilon)

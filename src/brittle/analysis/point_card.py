@@ -48,7 +48,7 @@ def find_point(table: Scored, asked: str | int) -> str:
         return named[0]
     if named:
         raise DataError(
-            "several_points", f"{len(named)} points have the name {str(asked)!r:.60}; ask by id: {listed(named, 5)}"
+            "no_such_point", f"{len(named)} points have the name {str(asked)!r:.60}; ask by id: {listed(named, 5)}"
         )
     raise DataError(
         "no_such_point", f"no point of the run has the id, row or name {str(asked)!r:.60}; ids: {listed(ids, 5)}"

@@ -58,7 +58,7 @@ def point_list(
         judge = judge if judge is not None else column_for(table, limit)
         by = numbers_beside(table, judge)
     if state not in (None, FAILED, *STATES):
-        raise ParameterError("state", f"state is holds, breaks, undecided or failed; found {state!r:.40}")
+        raise ParameterError(f"state is holds, breaks, undecided or failed; found {state!r:.40}")
     frame = _frame(table, by, judge if judge is not None else by, limit)
     wanted = np.ones(len(frame), dtype=bool) if of_class is None else _in_class(table, of_class)
     if state is not None:
@@ -113,7 +113,7 @@ def _frame(table: Scored, by: Column, judge: Column, limit: float | None) -> pd.
     """All points with what is shown of them, and `danger`, which orders them."""
     order = safety(by)
     if order is None:
-        raise ParameterError("by", f"{by.label} has no safer direction, so it orders no points; name another score")
+        raise ParameterError(f"{by.label} has no safer direction, so it orders no points; name another score")
     shown = ["point", "row", "name", "label", "predicted", "target", "decided", "correct"]
     frame = table.points.select(shown).to_pandas()
     rows = by.rows.reset_index(drop=True)
@@ -135,5 +135,5 @@ def _in_class(table: Scored, of_class: str | int) -> NDArray[np.bool_]:
     found = classes.map(lambda key: key == key and (int(key) == asked or str(int(key)) == asked)).to_numpy(dtype=bool)
     if not found.any():
         seen = listed([class_name(table, int(key)) for key in sorted(classes.dropna().unique())], 5) or "none"
-        raise DataError("no_such_class", f"no point of the run is in class {str(of_class)!r:.60}; classes: {seen}")
+        raise DataError("no_such_point", f"no point of the run is in class {str(of_class)!r:.60}; classes: {seen}")
     return found

@@ -130,14 +130,14 @@ def check_target(target: str) -> None:
         ParameterError: it is not.
     """
     if target not in TARGETS:
-        raise ParameterError("target", f"the target must be one of {', '.join(TARGETS)}; found {target!r:.60}")
+        raise ParameterError(f"the target must be one of {', '.join(TARGETS)}; found {target!r:.60}")
 
 
 def _check_range(f: Values, y: Values) -> None:
     for name, values in (("estimates", f), ("counts", y)):
         odd = values[~np.isnan(values) & ~((values >= 0.0) & (values <= 1.0))]
         if odd.size:
-            raise ParameterError("range", f"{name} must lie between 0 and 1; found {odd[0]!r} among {values.size:,}")
+            raise ParameterError(f"{name} must lie between 0 and 1; found {odd[0]!r} among {values.size:,}")
 
 
 def _weights(f: Values, y: Values, confidence: float, others: float, reach: float, most: float = 1.0) -> Values:

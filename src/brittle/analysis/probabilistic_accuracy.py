@@ -89,7 +89,7 @@ def probabilistic_accuracy(table: Scored, rho: float, column: Column | None = No
     """
     check_column("column", column)
     if not (isinstance(rho, Real) and 0.0 < rho <= 1.0):
-        raise ParameterError("rho", f"rho must be a probability above 0 and at most 1; found {rho!r:.60}")
+        raise ParameterError(f"rho must be a probability above 0 and at most 1; found {rho!r:.60}")
     column = column if column is not None else column_if_any(table, rho)
     if column is None or not column.is_probability:
         raise DataError("no_such_score", "the run holds no probability of keeping the prediction; score it by one")

@@ -295,7 +295,7 @@ def _mask(subset: ArrayLike, size: int) -> NDArray[np.bool_]:
         return places
     if places.dtype.kind not in "iu" or places.ndim != 1 or places.min() < 0 or places.max() >= size:
         raise ParameterError(
-            "subset", f"the subset must be positions below {size} or a mask of that length; found {subset!r:.80}"
+            f"the subset must be positions below {size} or a mask of that length; found {subset!r:.80}"
         )
     mask = np.zeros(size, dtype=bool)
     mask[places] = True

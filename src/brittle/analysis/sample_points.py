@@ -29,7 +29,7 @@ def sample_points(table: Scored, count: int, seed: int = 0) -> pd.DataFrame:
         ParameterError: `count` is no whole number of at least 1.
     """
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise ParameterError("count", f"the sample must hold a whole number of points, at least 1; found {count!r:.60}")
+        raise ParameterError(f"the sample must hold a whole number of points, at least 1; found {count!r:.60}")
     points = table.points.select(["point", "row", "name"]).to_pandas()
     order = sorted(range(len(points)), key=lambda place: _number(seed, str(points["point"].iat[place])))
     return points.iloc[sorted(order[:count])].reset_index(drop=True)

@@ -68,7 +68,6 @@ def sanity(
     """
     if not 0.0 <= attacked_robust_accuracy <= 1.0:
         raise ParameterError(
-            "attacked_robust_accuracy",
             f"the attack's robust accuracy must be a share between 0 and 1; found {attacked_robust_accuracy}",
         )
     found = direct_robust_accuracy(margin, correct, epsilon, confidence)

@@ -56,5 +56,5 @@ def check_order(model: str, data: Path) -> None:
         is_model = bool(_MODEL.fullmatch(text))
         if is_model and Path(model).exists() and not _MODEL.fullmatch(model):
             raise UsageError(
-                "swapped", f"MODEL is {model}, which is data, and DATA is {text}, which is a model; write MODEL first"
+                f"MODEL is {model}, which is data, and DATA is {text}, which is a model; write MODEL first"
             )

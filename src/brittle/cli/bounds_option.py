@@ -29,7 +29,6 @@ def bounds_of(words: Sequence[str]) -> Bounds:
         low, high = float(first), float(last)
     except ValueError as error:
         raise UsageError(
-            "bounds",
             "--bounds takes two numbers (--bounds 0 255, --bounds 0 inf), none, or a file of those per feature "
             f"(FILE.npy); found {' '.join(dict.fromkeys(words))!r:.60}",
         ) from error
@@ -40,10 +39,9 @@ def _read(path: Path) -> Bounds:
     try:
         ends = np.load(path, allow_pickle=False)
     except (OSError, ValueError) as error:
-        raise UsageError("bounds", f"{path} cannot be read as the bounds per feature: {error}") from error
+        raise UsageError(f"{path} cannot be read as the bounds per feature: {error}") from error
     if ends.ndim < 2 or len(ends) != 2 or ends.dtype.kind not in "fiu":
         raise UsageError(
-            "bounds",
             f"{path} has shape {list(ends.shape)} and type {ends.dtype}; bounds per feature are numbers [2, *shape], "
             f"the lower ones first: np.save({path.name!r}, np.stack([lower, upper]))",
         )

@@ -178,7 +178,7 @@ def report(
     chapters = (*CHAPTERS, *map(find_chapter, chapter))
     table = open_run(run_folder)
     if epsilon is not None and not margin_columns(table):
-        raise UsageError("unused_option", "--epsilon is for runs with input_margin; this one has none")
+        raise UsageError("--epsilon is for runs with input_margin; this one has none")
     contents = open_contents(table, epsilon, named(against))
     path = write_page(contents, page, chapters)
     for text in texts(contents):

@@ -65,7 +65,7 @@ def whole_numbers(app: App, command: tuple[str, ...], arguments: ArgumentCollect
                 int(token.value)
             except ValueError as error:
                 name = token.keyword or argument.name
-                raise UsageError("whole_number", f"{name} takes a whole number; found {token.value!r:.60}") from error
+                raise UsageError(f"{name} takes a whole number; found {token.value!r:.60}") from error
 
 
 def whole_rows(batch_size: str) -> int | None:
@@ -73,7 +73,7 @@ def whole_rows(batch_size: str) -> int | None:
     if batch_size == "auto":
         return None
     if not batch_size.lstrip("-").isdigit():
-        raise UsageError("batch_size", f"--batch-size takes a whole number or auto; found {batch_size!r}")
+        raise UsageError(f"--batch-size takes a whole number or auto; found {batch_size!r}")
     return int(batch_size)
 
 
@@ -85,7 +85,7 @@ def check_place(path: Path, suffix: str = "") -> None:
         StorageError: there is no such folder, it is not writable, or there is a link, a pipe, a device or a folder.
     """
     if path.suffix != (suffix or path.suffix):
-        raise ParameterError("out", f"the file must end in {suffix}; found {path.name!r}")
+        raise ParameterError(f"the file must end in {suffix}; found {path.name!r}")
     check_writable_file(path)
 
 
@@ -110,7 +110,7 @@ def check_own(path: Path, mark: str, what: str) -> None:
         raise StorageError("unwritable", f"{path} cannot be read ({error.strerror}); choose another file") from error
     if not ours:
         raise StorageError(
-            "file_exists", f"{path} is there already and is no {what} of brittle; choose another file, or remove it"
+            "exists", f"{path} is there already and is no {what} of brittle; choose another file, or remove it"
         )
 
 

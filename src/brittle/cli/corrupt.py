@@ -62,5 +62,5 @@ def corrupt(
 
 def _whole(severity: str) -> int:
     if not re.fullmatch(r"-?[0-9]+", severity):
-        raise UsageError("severity", f"--severity takes whole numbers from 1 to 5; found {severity!r}")
+        raise UsageError(f"--severity takes whole numbers from 1 to 5; found {severity!r}")
     return int(severity)

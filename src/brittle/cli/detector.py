@@ -149,7 +149,7 @@ def apply(
     _check_no_texts(model)
     rule = Detector.load(file)
     if head is not None and not reading_of(rule.score).uses_features:
-        raise UsageError("unused_option", f"the detector reads {rule.score}, which needs no features; leave out --head")
+        raise UsageError(f"the detector reads {rule.score}, which needs no features; leave out --head")
     known, rows = rule.model, whole_rows(batch_size)
     points = reading.open(data, known.bounds, model=model)
     classifier = network.load(model, known.bounds, known.mean, known.std, outputs=known.outputs, head=head)
@@ -225,7 +225,6 @@ def _check_no_texts(model: str) -> None:
 
     if reads_texts(model):
         raise UsageError(
-            "reads_texts",
             f"{model} reads texts, which detectors and pseudo-margins do not know; use brittle score",
         )
 
@@ -234,9 +233,7 @@ def _check_out(out: Path, overwrite: bool, suffix: str = "") -> None:
     """Raise, before anything is computed, where the file cannot be written or is there already."""
     check_place(out, suffix)
     if out.exists() and not overwrite:
-        raise StorageError(
-            "file_exists", f"{out} is there already; choose another file, or replace it with --overwrite"
-        )
+        raise StorageError("exists", f"{out} is there already; choose another file, or replace it with --overwrite")
 
 
 def _conclude(flags: pd.DataFrame, allow_row_errors: bool) -> int:

@@ -33,9 +33,7 @@ def load_digits() -> tuple[Tensor, Tensor, Tensor, Tensor]:
     try:
         from sklearn import datasets, model_selection
     except ModuleNotFoundError as error:
-        raise UsageError(
-            "missing_extra", "the demo needs scikit-learn; install with: pip install 'brittle[demo]'"
-        ) from error
+        raise UsageError("the demo needs scikit-learn; install with: pip install 'brittle[demo]'") from error
     images, labels = datasets.load_digits(return_X_y=True)
     images = (images.reshape(-1, 8, 8) / 16.0).astype(np.float32)[:, None]
     parts = model_selection.train_test_split(

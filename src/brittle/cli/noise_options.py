@@ -51,18 +51,17 @@ def check_noise(text: str, sigmas: Sequence[float], categories: Collection[str])
     """
     name = plain_name(text)
     if categories and name not in COLUMNS:
-        raise UsageError("unused_option", "--categories is for --noise per-feature and --noise swap:0.1")
+        raise UsageError("--categories is for --noise per-feature and --noise swap:0.1")
     if sigmas and name in LEVELED:
         raise UsageError(
-            "noise_level",
             f"the strength of --noise {text:.60} stands behind a colon, such as --noise {_example(text)}; leave out "
             "--sigma",
         )
     if sigmas and has_level(text):
-        raise UsageError("noise_level", f"--noise {text:.60} says how strong it is by itself; leave out --sigma")
+        raise UsageError(f"--noise {text:.60} says how strong it is by itself; leave out --sigma")
     if not sigmas and not has_level(text) and name in (PER_FEATURE, RELATIVE):
         of = "standard deviations of each feature" if name == PER_FEATURE else "root mean squares of each point"
-        raise UsageError("noise_level", f"--noise {text:.60} needs --sigma, such as --sigma 0.1, in {of}")
+        raise UsageError(f"--noise {text:.60} needs --sigma, such as --sigma 0.1, in {of}")
 
 
 def noises(
@@ -136,7 +135,6 @@ def _levels(text: str) -> list[float]:
         return [float(level) for level in dict.fromkeys(levels.split(","))]
     except ValueError as error:
         raise UsageError(
-            "noise_level",
             f"--noise {text:.60} needs a level behind a colon, or several with commas: --noise {_example(text)}",
         ) from error
 
@@ -158,7 +156,6 @@ def _check_family(text: str) -> None:
         near = get_close_matches(plain_name(text), there, n=1, cutoff=0.5)
         hint = f"did you mean {near[0].replace('_', '-')}:{level}? " if near else ""
         raise UsageError(
-            "noise_level",
             f"no noise with a level of its own is called {name!r:.60}; {hint}there are {', '.join(there)}",
         )
 
@@ -179,5 +176,5 @@ def _function(text: str) -> Transform | None:
     if not inspect.isfunction(found):
         return None
     if len(inspect.signature(found).parameters) < 2:
-        raise ParameterError("noise_transform", f"{text:.80} takes one argument; noise is a function (x, generator)")
+        raise ParameterError(f"{text:.80} takes one argument; noise is a function (x, generator)")
     return Transform(found)

@@ -56,7 +56,6 @@ class Opening:
         given = [f"--{name}" for name in names if getattr(self.declared, name) != getattr(own, name)]
         if self.reads_texts and given:
             raise UsageError(
-                "unused_option",
                 f"{self.model} reads texts, and noise is on the embeddings of their tokens; leave out "
                 f"{' and '.join(given)}",
             )

@@ -286,9 +286,7 @@ class DataOptions(ReadOptions):
         from brittle.data.id_file import read_ids
 
         if self.points is not None and self.ids is not None:
-            raise UsageError(
-                "points_and_ids", "--points takes the first points and --ids those that FILE names; give one of them"
-            )
+            raise UsageError("--points takes the first points and --ids those that FILE names; give one of them")
         ids = None if self.ids is None else read_ids(self.ids)
         return self.read(data, bounds, self.points, ids, targets, texts, model)
 

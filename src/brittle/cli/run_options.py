@@ -87,12 +87,10 @@ class WorkerOptions:
         arguments = sys.argv[1:]
         if self.cluster is None:
             if self.gpus_per_worker is not None or self.insecure_cluster:
-                raise UsageError("unused_option", "--gpus-per-worker and --insecure-cluster are for --cluster")
+                raise UsageError("--gpus-per-worker and --insecure-cluster are for --cluster")
             return None if self.workers is None else Crew(command_of(arguments), self.workers)
         if device is not None and device.startswith("cuda:"):
-            raise UsageError(
-                "device", f"each worker of a cluster sees its own GPUs alone: give --device cuda, not {device}"
-            )
+            raise UsageError(f"each worker of a cluster sees its own GPUs alone: give --device cuda, not {device}")
         gpus = float(device == "cuda") if self.gpus_per_worker is None else self.gpus_per_worker
         cluster = Cluster(self.cluster, arguments, partial(say, quiet), self.workers, gpus, self.insecure_cluster)
         cluster.prepare()

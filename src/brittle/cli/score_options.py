@@ -133,7 +133,6 @@ class ScoreOptions:
         choice = Choice(self, named, learned, spread, bounds)
         if spread is None and choice.default_noise:
             raise UsageError(
-                "no_range",
                 f"with --bounds {'none' if bounds.none else 'per feature'} there is no one range of which the noise "
                 f"could be a tenth: for a table add --noise per-feature --sigma 0.1, a tenth of each feature's "
                 f"deviation, or --sigma S in the units of the inputs",
@@ -153,7 +152,7 @@ class ScoreOptions:
         family = noises(self._family(), sigmas, bounds, self.categories, points, texts)
         chosen = choose(self.scores, sigmas, family, given, self.settings)
         if self.most_draws is not None and self.until is None and self.precision is None:
-            raise UsageError("unused_option", "--most-draws is for --until decided and --precision; give one of them")
+            raise UsageError("--most-draws is for --until decided and --precision; give one of them")
         most = MOST_DRAWS if self.most_draws is None else self.most_draws
         return [*drawn_until(chosen, self.until, self.limit, self.precision, most)]
 
@@ -162,7 +161,7 @@ class ScoreOptions:
         others = ["--sigma"] * bool(self.sigma) + ["--noise"] * (self.noise not in ("gaussian", "sphere"))
         if self.radius and others:
             beside = " and ".join(others)
-            raise UsageError("radius", f"--radius is noise on the sphere of that length; leave out {beside}")
+            raise UsageError(f"--radius is noise on the sphere of that length; leave out {beside}")
         return "sphere" if self.radius else self.noise
 
 
@@ -221,11 +220,10 @@ class Choice:
         if not self.noisy:
             return
         if name in TOKENS and not reads_texts:
-            raise UsageError("noise_level", f"--noise {noise:.60} is for models that read texts, and this one does not")
+            raise UsageError(f"--noise {noise:.60} is for models that read texts, and this one does not")
         if reads_texts and (name in COLUMNS or self.default_noise):
             what = "of a size that is given" if self.default_noise else "on their embeddings or tokens"
             raise UsageError(
-                "noise_level",
                 f"the model reads texts, which need noise {what}: --noise relative:0.5 (half the root mean square of a "
                 f"text's embeddings) or --noise token-dropout:0.2 (a fifth of the tokens)",
             )
@@ -250,6 +248,6 @@ def _check_used(choice: Choice, model: ModelOptions) -> None:
     """Raise where an option would silently change nothing."""
     options = choice.options
     if (options.sigma or options.radius or options.noise != "gaussian") and not choice.noisy:
-        raise UsageError("unused_option", "--sigma, --radius and --noise are for scores under noise; none was chosen")
+        raise UsageError("--sigma, --radius and --noise are for scores under noise; none was chosen")
     if model.head is not None and not any(need.uses_features for score in choice.scores() for need in score.needs):
-        raise UsageError("unused_option", "--head is for scores that need features; none was chosen")
+        raise UsageError("--head is for scores that need features; none was chosen")

@@ -64,19 +64,17 @@ def show(
 
     listing = top is not None or by or of_class or state or right or wrong
     if right and wrong:
-        raise UsageError("right_and_wrong", "--right and --wrong leave no point together; give one of them")
+        raise UsageError("--right and --wrong leave no point together; give one of them")
     if top is not None and top < 1:
-        raise UsageError("top", f"--top takes a number of points, 1 or more; found {top}")
+        raise UsageError(f"--top takes a number of points, 1 or more; found {top}")
     if point is not None and (listing or limit is not None or sigma is not None):
-        raise UsageError(
-            "point_and_list", f"POINT ({point}) shows one point and takes no option of a list; give one of both"
-        )
+        raise UsageError(f"POINT ({point}) shows one point and takes no option of a list; give one of both")
     table = open_run(run_folder)
     if sigma is not None and sigma not in {one.setting.sigma for one in table.columns}:
         known = (
             listed(sorted({one.setting.sigma for one in table.columns if one.setting.sigma is not None}), 5) or "none"
         )
-        raise UsageError("sigma", f"no score of the run has sigma {sigma:g}; it has {known}")
+        raise UsageError(f"no score of the run has sigma {sigma:g}; it has {known}")
     if point is not None:
         from brittle.analysis.point_card import find_point, format_point_card
 

@@ -112,24 +112,24 @@ def check_labels(labels: np.ndarray, where: str, count: int) -> tuple[int, ...]:
         labels = labels[:, 0]
     if labels.ndim == 2:
         raise DataError(
-            "label_dtype",
+            "labels",
             f"{where} has shape {labels.shape}, which looks one-hot; give class indices: {where.split()[0]}.argmax(1). "
             f"If several labels may hold at once, use --decision multilabel (decision='multilabel')",
         )
     if labels.dtype.kind in "US" or (labels.dtype.kind == "O" and any(isinstance(one, str) for one in labels.flat)):
         raise DataError(
-            "label_dtype",
+            "labels",
             f"{where} holds text such as {str(labels[0])!r:.40}; class indices are whole numbers: with names "
             f"the names of the model's outputs in their order, give [names.index(one) for one in {where.split()[0]}]",
         )
     if labels.dtype.kind not in "iufb":
         raise DataError(
-            "label_dtype",
+            "labels",
             f"{where} has type {labels.dtype}; class indices are whole numbers: convert with .astype('int64')",
         )
     labels = _whole(labels, where)
     if labels.ndim != 1 or len(labels) != count:
-        raise DataError("length", f"{where} has shape {labels.shape} for {count} points; expected one label each")
+        raise DataError("shape", f"{where} has shape {labels.shape} for {count} points; expected one label each")
     return tuple(labels.tolist())
 
 
@@ -143,7 +143,7 @@ def _whole(labels: np.ndarray, where: str) -> np.ndarray:
     if len(odd):
         first = labels[tuple(odd[0])].item()
         raise DataError(
-            "label_dtype",
+            "labels",
             f"{where} holds {number_text(first)} in row {odd[0][0]}; class indices are {index_range(first)}: give "
             "those, or, where the model predicts a number, use --decision within:T (decision='within:T'), T being the "
             "tolerance",
@@ -183,7 +183,7 @@ def list_points(
 def check_inputs(x: Any, where: str, options: ReadingOptions) -> Tensor:
     """Inputs `[N, *shape]` as a tensor of floating point numbers, or of uint8 that is to be mapped."""
     if options.layout is not None and options.layout not in LAYOUTS:
-        raise ParameterError("layout", f"layout must be one of {', '.join(LAYOUTS)}; found {options.layout!r}")
+        raise ParameterError(f"layout must be one of {', '.join(LAYOUTS)}; found {options.layout!r}")
     inputs = x.detach() if isinstance(x, Tensor) else _tensor(x, where)
     check_dense(inputs, where)
     _check_dtype(inputs, where, options.scale_uint8)
@@ -278,14 +278,14 @@ def right_answers(y: Any, where: str, count: int, options: ReadingOptions) -> Ri
     found = plain_array(y, where)
     if found.dtype.kind not in "iufb" or found.ndim not in (1, 2) or len(found) != count:
         raise DataError(
-            "label_dtype",
+            "labels",
             f"{where} has type {found.dtype} and shape {found.shape} for {count} points; expected numbers, one or one "
             f"row for each point",
         )
     numbers = found.reshape(count, -1).astype(np.float64)
     odd = np.argwhere(~np.isfinite(numbers))
     if len(odd):
-        raise DataError("label_null", f"{where} holds {numbers[tuple(odd[0])]} in row {odd[0][0]}; give every number")
+        raise DataError("labels", f"{where} holds {numbers[tuple(odd[0])]} in row {odd[0][0]}; give every number")
     return RightAnswers(targets=torch.from_numpy(numbers))
 
 
@@ -300,7 +300,7 @@ def text_ids(ids: Any, where: str, count: int) -> tuple[str, ...]:
         return tuple(str(row) for row in range(count))
     found = plain_array(ids, where).reshape(-1).tolist()
     if len(found) != count:
-        raise DataError("length", f"{where} has {len(found)} entries for {count} points; expected one id each")
+        raise DataError("shape", f"{where} has {len(found)} entries for {count} points; expected one id each")
     return tuple(str(own) for own in found)
 
 
@@ -315,7 +315,7 @@ def named_features(names: Any, where: str, inputs: Tensor) -> dict[str, list[str
     found, numbers = np.asarray(names), math.prod(inputs.shape[1:])
     if found.size != numbers or found.dtype.kind != "U":
         raise DataError(
-            "feature_names",
+            "columns",
             f"{where} holds {found.size} entries of type {found.dtype} for inputs of {numbers} numbers; expected the "
             f"name of each as text",
         )

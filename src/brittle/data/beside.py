@@ -31,13 +31,13 @@ def aside_of(
     odd = next((name for name, one in tensors.items() if not one.dim() or len(one) != len(inputs)), None)
     if odd is not None:
         raise DataError(
-            "length",
+            "shape",
             f"{odd} (beside=) has shape {tuple(tensors[odd].shape)} for {len(inputs)} points; expected a row each",
         )
     if isinstance(mask, str):
         if mask not in tensors:
             names = ", ".join(tensors) or "none"
-            raise ParameterError("mask", f"mask names one of the tensors in beside; found {mask!r:.60}, there: {names}")
+            raise ParameterError(f"mask names one of the tensors in beside; found {mask!r:.60}, there: {names}")
         mask = tensors[mask]
     if mask is None:
         return Aside(tensors=tensors) if tensors else None

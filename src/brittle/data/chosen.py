@@ -57,7 +57,6 @@ def choose_points(points: Points, ids: Iterable[str]) -> ChosenPoints:
         source = points.provenance.get("path") or "the data"
         like = ", ".join(f"{own!r:.60}" for own in there[:SHOWN])
         raise ParameterError(
-            "unknown_ids",
             f"{len(missing):,} of {len(asked):,} ids are not in {source}: "
             f"{listed([f'{own!r:.60}' for own in missing], SHOWN)}; its {len(there):,} ids, the column point of a run, "
             f"look like {like}",
@@ -107,7 +106,7 @@ class ChosenPoints:
             DataError: the data changed since they were opened, or cannot be read.
         """
         if size < 1:
-            raise ParameterError("batch_size", f"the batch size must be at least 1; found {size}")
+            raise ParameterError(f"the batch size must be at least 1; found {size}")
         end = len(self) if stop is None else min(stop, len(self))
         held: Batch | None = None
         for part in self._parts(size, start, end):
@@ -157,13 +156,13 @@ def _checked(ids: Iterable[str]) -> dict[str, None]:
         ParameterError: there are none, or one is no text.
     """
     if isinstance(ids, str) or not isinstance(ids, Iterable):
-        raise ParameterError("ids", f"expected a list of ids, each a text; found {ids!r:.60}")
+        raise ParameterError(f"expected a list of ids, each a text; found {ids!r:.60}")
     asked = tuple(ids)
     odd = [own for own in asked if not isinstance(own, str)]
     if odd:
-        raise ParameterError("ids", f"an id is a text, such as '17' for row 17 of an array; found {odd[0]!r:.60}")
+        raise ParameterError(f"an id is a text, such as '17' for row 17 of an array; found {odd[0]!r:.60}")
     if not asked:
-        raise ParameterError("ids", "no id was given; give at least one, or leave the ids out to take all points")
+        raise ParameterError("no id was given; give at least one, or leave the ids out to take all points")
     return dict.fromkeys(asked)
 
 

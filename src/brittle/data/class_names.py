@@ -70,7 +70,7 @@ def name_classes(points: Points, names: Sequence[str]) -> NamedPoints:
     """
     own, known = points.class_names, tuple(names)
     if not known or not all(isinstance(name, str) and name for name in known) or len(set(known)) < len(known):
-        raise ParameterError("class_names", f"expected names of classes, each once; found {known!r:.80}")
+        raise ParameterError(f"expected names of classes, each once; found {known!r:.80}")
     if own is None or points.labels is None:
         return NamedPoints(points, known, None)
     missing = [name for name in own if name not in known]
@@ -79,14 +79,12 @@ def name_classes(points: Points, names: Sequence[str]) -> NamedPoints:
         if alike is not None:
             pairs = listed([f"{one!r:.40} is {other!r:.40}" for one, other in alike.items() if one != other], SHOWN)
             raise ParameterError(
-                "class_names",
                 f"the classes of the data are called otherwise than those of the model, but agree with them one by one "
                 f"when case, spaces, '-' and '_' are left aside: {pairs}; write the names "
                 "(--class-names, class_names=) as the data do",
             )
         some = (listed([f"{name!r:.40}" for name in few], SHOWN) for few in (missing, known))
         raise ParameterError(
-            "class_names",
             f"{len(missing)} of the {len(own)} classes of the data are not among the {len(known)} names that were "
             f"given: {next(some)}; these are {next(some)}: rename the classes of the data or the names",
         )
@@ -137,7 +135,7 @@ def label_places(labels: Any, names: Sequence[str] | None) -> Any:
     unknown = sorted(set(found.tolist()) - set(places))
     if unknown:
         some = (listed([f"{name!r:.40}" for name in few], SHOWN) for few in (unknown, list(names)))
-        raise DataError("label_values", f"labels {next(some)} are no classes of the model; these are {next(some)}")
+        raise DataError("labels", f"labels {next(some)} are no classes of the model; these are {next(some)}")
     return np.array([places[name] for name in found.tolist()], np.int64)
 
 
@@ -146,7 +144,7 @@ def _check_values(labels: Sequence[int], places: Mapping[int, int]) -> None:
     if len(wrong) > 1 and len(wrong) > WRONG * len(labels):
         some = listed(sorted(set(wrong)), SHOWN)
         raise DataError(
-            "label_values",
+            "labels",
             f"{len(wrong)} of {len(labels)} labels, such as {some}, are no classes of the model, which was fitted on "
             f"{listed(list(places), SHOWN)}; give the labels that it was fitted on",
         )
@@ -179,18 +177,18 @@ def read_class_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
     where = f"{path_text(path)} (--class-names)"
     try:
         if Path(path).stat().st_size > MOST_BYTES:
-            raise ParameterError("class_names", f"{where} has more than {MOST_BYTES:,} bytes; give one name a line")
+            raise ParameterError(f"{where} has more than {MOST_BYTES:,} bytes; give one name a line")
         names = [line.strip() for line in Path(path).read_text(encoding="utf-8-sig").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
-        raise ParameterError("class_names", f"{where} cannot be read as text in UTF-8: {_reason(error)}") from error
+        raise ParameterError(f"{where} cannot be read as text in UTF-8: {_reason(error)}") from error
     seen: dict[str, int] = {}
     for line, name in enumerate(names, start=1):
         if not name or name in seen:
             found = f"the name {name!r:.40} of line {seen[name]} again" if name else "no name"
-            raise ParameterError("class_names", f"line {line} of {where} has {found}; give each class once, one a line")
+            raise ParameterError(f"line {line} of {where} has {found}; give each class once, one a line")
         seen[name] = line
     if not names:
-        raise ParameterError("class_names", f"{where} is empty; give one name a line")
+        raise ParameterError(f"{where} is empty; give one name a line")
     return tuple(names)
 
 

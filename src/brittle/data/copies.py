@@ -82,7 +82,7 @@ def write_copies(
     bounds = check_bounds(bounds)
     chosen = [(kind, severity) for kind in dict.fromkeys(kinds) for severity in dict.fromkeys(severities)]
     if not chosen:
-        raise ParameterError("corruption", "expected at least one kind and one severity of corruption, found none")
+        raise ParameterError("expected at least one kind and one severity of corruption, found none")
     strengths = {one: choose(*one)[1] for one in chosen}
     paths = {(kind, severity): Path(folder) / f"{kind}-{severity}.npz" for kind, severity in chosen}
     _check_absent(paths.values())
@@ -176,7 +176,7 @@ def _check_absent(paths: Iterable[Path]) -> None:
     for path in paths:
         check_target(path)
         if path.exists():
-            raise StorageError("file_exists", f"{path} is there already; choose another folder or remove it")
+            raise StorageError("exists", f"{path} is there already; choose another folder or remove it")
 
 
 @contextmanager

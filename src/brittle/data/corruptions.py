@@ -103,9 +103,9 @@ def choose(kind: str, severity: int) -> tuple[Severities, Any]:
     if kind not in CORRUPTIONS:
         near = get_close_matches(kind, CORRUPTIONS, 1)
         hint = "separate names with blanks; " if "," in kind else f"did you mean {near[0]}? " if near else ""
-        raise UsageError("unknown_name", f"no corruption is called {kind!r}; {hint}there are {', '.join(CORRUPTIONS)}")
+        raise UsageError(f"no corruption is called {kind!r}; {hint}there are {', '.join(CORRUPTIONS)}")
     if not isinstance(severity, int | np.integer) or severity not in SEVERITIES:
-        raise ParameterError("severity", f"the severity must be a whole number from 1 to 5; found {severity}")
+        raise ParameterError(f"the severity must be a whole number from 1 to 5; found {severity}")
     return CORRUPTIONS[kind], CORRUPTIONS[kind].strengths[severity - 1]
 
 
@@ -116,7 +116,7 @@ def check_channels(corruption: Severities, channels: int) -> None:
         DataError: they are grey, and it changes colours only.
     """
     if corruption.colour_only and channels == 1:
-        raise DataError("colour_only", f"{corruption.name} changes colours only, and the images are grey; leave it out")
+        raise DataError("shape", f"{corruption.name} changes colours only, and the images are grey; leave it out")
 
 
 def generator_for(seed: int, kind: str, severity: int, point: str) -> Draw:

@@ -41,7 +41,7 @@ def read_csv(path: Path, options: ReadingOptions) -> ListedPoints:
     """
     where = path_text(path)
     if options.split is not None:
-        raise DataError("split_missing", f"{where} is one table and has no splits; leave out --split (split=)")
+        raise DataError("split", f"{where} is one table and has no splits; leave out --split (split=)")
     lines = _lines(path, where)
     first = next(lines, None)
     if first is None:
@@ -61,7 +61,7 @@ def csv_rows(path: Path, options: ReadingOptions, where: str) -> tuple[list[str]
         ParameterError: it cannot be told whether the first row names the columns.
     """
     if options.split is not None:
-        raise DataError("split_missing", f"{where} is one table and has no splits; leave out --split (split=)")
+        raise DataError("split", f"{where} is one table and has no splits; leave out --split (split=)")
     rows = list(_lines(path, where))
     named = bool(rows) and _is_header(rows[0][1], options, where)
     return ([cell.strip() for cell in rows[0][1]], rows[1:]) if named else (None, rows)
@@ -113,7 +113,6 @@ def _counts(cells: Sequence[str]) -> bool:
 
 def _unclear(seen: str) -> ParameterError:
     return ParameterError(
-        "header",
         f"the first row of {seen}, which may be names of columns or values; say --header yes or --header no "
         "(header=True, header=False)",
     )
@@ -141,7 +140,7 @@ def row_cells(lines: Iterator[Line], roles: Roles, width: int, where: str) -> Ce
         ends.append(end)
         if len(cells) != width:
             raise DataError(
-                "table_columns",
+                "columns",
                 f"{place(row)} of {where} has {len(cells)} cells and the first row {width}; mend the row",
             )
         numbers.extend(_numbers([cells[at] for at in roles.numbers], place(row), roles, where))

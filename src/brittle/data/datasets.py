@@ -157,9 +157,7 @@ def _parts(data: Dataset[Any] | DataLoader[Any] | Sequence[Any], options: Readin
 def _items(data: Dataset[Any] | Sequence[Any], pictures: Pictures) -> Iterator[_Part]:
     """Every item as a part of one."""
     if not isinstance(data, IterableDataset) and not hasattr(data, "__len__"):
-        raise DataError(
-            "dataset_item", f"{_name(data)} has no length; give it __len__, or derive it from IterableDataset"
-        )
+        raise DataError("dataset", f"{_name(data)} has no length; give it __len__, or derive it from IterableDataset")
     items = iter(data) if isinstance(data, IterableDataset) else _in_turn(data)
     for position, item in enumerate(_guarded(data, items)):
         where = f"item {position} of {_name(data)}"
@@ -207,7 +205,7 @@ def _batches(loader: DataLoader[Any]) -> Iterator[_Part]:
         if inputs.dim() < 1 or (labels is not None and labels.shape[:1] != inputs.shape[:1]):
             found = None if labels is None else labels.shape
             raise DataError(
-                "dataset_item",
+                "dataset",
                 f"{where} holds inputs of shape {tuple(inputs.shape)} and labels of shape {found}; expected one label "
                 "for each input",
             )
@@ -259,7 +257,7 @@ def _ids(data: Any, parts: Sequence[_Part], options: ReadingOptions) -> list[str
         index, times = Counter(ids).most_common(1)[0]
         if times > 1:
             raise DataError(
-                "duplicate_id",
+                "ids",
                 f"the {type(_sampler(data)).__name__} of the DataLoader over {_name(data.dataset)} gives {times} times "
                 f"item {index}, and a point is scored once; give the data set itself, or each item once",
             )
@@ -320,7 +318,7 @@ def _check_workers(loader: DataLoader[Any], parts: Sequence[_Part], limit: int |
     if limit is None and sum(1 for _ in islice(stream, read)) >= read:
         return
     raise DataError(
-        "duplicate_id",
+        "ids",
         f"each of the {workers} workers of the DataLoader reads all of {_name(stream)}, so the same {len(found):,} "
         f"items came {workers} times; make it with num_workers=0, or let __iter__ take the share of "
         "torch.utils.data.get_worker_info()",
@@ -353,7 +351,7 @@ def _failed(source: object, position: int, loader: DataLoader[Any] | None, error
         return _unequal(start + int(first), f"shape ({one})", start + int(second), f"shape ({other})")
     said = f"{type(error).__name__}: {text.splitlines()[-1] if text else 'no message'}"
     where = f"{'item' if loader is None else 'batch'} {position}"
-    return DataError("dataset_item", f"{where} of {_name(source)} cannot be read, its code failed: {said}")
+    return DataError("dataset", f"{where} of {_name(source)} cannot be read, its code failed: {said}")
 
 
 def _limited(parts: Iterator[_Part], limit: int | None) -> Iterator[_Part]:
@@ -366,7 +364,7 @@ def _limited(parts: Iterator[_Part], limit: int | None) -> Iterator[_Part]:
         if (part.labels is None) != (first.labels is None):
             without, with_one = (part, first) if part.labels is None else (first, part)
             raise DataError(
-                "label_null",
+                "labels",
                 f"item {without.start} has no label and item {with_one.start} has one; label all items or none",
             )
         left = None if limit is None else limit - part.start
@@ -384,7 +382,7 @@ def _kind(part: _Part) -> str:
 
 def _unequal(first: int, one: str, second: int, other: str) -> DataError:
     return DataError(
-        "shape_mixed",
+        "shape",
         f"item {first} has {one} and item {second} has {other}; bring all items to one shape and type first",
     )
 
@@ -395,17 +393,17 @@ def _split(item: Any, where: str) -> tuple[Any, Any]:
         x, y = ([key for key in keys if key in item] for keys in (INPUT_KEYS, LABEL_KEYS))
         if not x:
             keys = ", ".join(map(str, item)) or "no keys"
-            raise DataError("dataset_item", f"{where} has the keys {keys}; call its input x or {INPUT_KEYS[1]}")
+            raise DataError("dataset", f"{where} has the keys {keys}; call its input x or {INPUT_KEYS[1]}")
         for what, keys in (("input", x), ("label", y)):
             if len(keys) > 1:
                 raise DataError(
-                    "dataset_item",
+                    "dataset",
                     f"{where} has {' and '.join(keys)}, and each may be its {what}; keep one of them",
                 )
         return item[x[0]], item[y[0]] if y else None
     if isinstance(item, tuple | list):
         if not item:
-            raise DataError("dataset_item", f"{where} is empty; expected x, (x, y) or a dictionary")
+            raise DataError("dataset", f"{where} is empty; expected x, (x, y) or a dictionary")
         return item[0], item[1] if len(item) > 1 else None
     return item, None
 
@@ -419,7 +417,7 @@ def _tensor(x: Any, where: str) -> Tensor:
         return torch.from_numpy(np.array(x, x.dtype.newbyteorder("="), order="C"))
     found = f"an array of {x.dtype}" if isinstance(x, np.ndarray) else f"a {type(x).__name__}"
     raise DataError(
-        "dataset_item",
+        "dataset",
         f"{where} holds {found} as its input; expected a tensor or a NumPy array of numbers: give the data set a "
         "transform that makes one, such as torchvision's ToTensor",
     )
@@ -434,7 +432,7 @@ def _array(y: Any, where: str) -> np.ndarray:
         labels = np.array(None)
     if labels.dtype.kind not in "iufb":
         raise DataError(
-            "label_dtype",
+            "labels",
             f"{where} has a label of type {type(y).__name__} ({y!r:.40}); expected a class index, the "
             "place of its class among the model's outputs",
         )
@@ -447,7 +445,7 @@ def _joined_labels(parts: Sequence[_Part]) -> np.ndarray | None:
     odd = next((number for number, one in enumerate(labels) if one.shape[1:] != labels[0].shape[1:]), None)
     if odd is not None:
         raise DataError(
-            "label_dtype",
+            "labels",
             f"item {parts[0].start} has a label of shape {labels[0].shape[1:]} and item {parts[odd].start} one of "
             f"shape {labels[odd].shape[1:]}; expected a class index each",
         )

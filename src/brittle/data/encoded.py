@@ -97,7 +97,7 @@ class EncodedImages:
         if size != self.look.size:
             width, height = self.look.size
             raise DataError(
-                "shape_mixed",
+                "shape",
                 f"{self.names[row]} has {size[0]} x {size[1]} pixels, {self.names[self.first]} {width} x {height}; "
                 "bring all images to one size first, or use --resize H W or --center-crop H W (resize=, center_crop=)"
                 f"{' (they were turned as their EXIF data say)' if self.turn else ''}",
@@ -119,7 +119,7 @@ def _check_crop(name: str, size: tuple[int, int], fitting: Fitting) -> None:
         width, height = fitting.resized(size)
         cut = " x ".join(map(str, (fitting.crop or ())[::-1]))
         raise DataError(
-            "center_crop",
+            "shape",
             f"{name} has {width} x {height} pixels{'' if fitting.resize is None else ' once resized'}, from which the "
             f"middle {cut} cannot be cut; use --resize (resize=) first, or a smaller --center-crop (center_crop=)",
         )
@@ -136,6 +136,4 @@ def _first_readable(files: Iterator[BinaryIO], names: Sequence[str], turn: bool)
         else:
             stream.seek(0)
             return row, look_at(stream, turn=turn)
-    raise DataError(
-        "no_readable_image", f"none of the first {len(failures)} images can be read; the first is {failures[0]}"
-    )
+    raise DataError("corrupt", f"none of the first {len(failures)} images can be read; the first is {failures[0]}")

@@ -52,7 +52,7 @@ def read_features(path: Path, options: ReadingOptions) -> ListedPoints:
     if is_csv(path):
         return read_csv(path, options)
     if options.header is not None:
-        raise ParameterError("header", f"{path_text(path)} names its columns itself; leave out --header (header=)")
+        raise ParameterError(f"{path_text(path)} names its columns itself; leave out --header (header=)")
     files, split = split_files(path, options.split)
     where = path_text(path)
     schema = parquet_schema(files)
@@ -103,7 +103,7 @@ def parquet_schema(files: Sequence[Path]) -> pa.Schema:
             found.append(parquet.schema)
         if not found[-1].equals(found[0]):
             raise DataError(
-                "columns_differ",
+                "columns",
                 f"{path_text(file)} has the columns {found[-1].names}, {path_text(files[0])} has {found[0].names}; the "
                 "files of a split must agree in names and types",
             )
@@ -156,7 +156,7 @@ def _labels(column: pa.Array, name: str, where: str) -> list[Any]:
         return [None if value is None else int(value) for value in column.to_pylist()]
     if not (_is_number(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         raise DataError(
-            "label_dtype", f"the label column {name!r:.60} in {where} has type {kind}; expected whole numbers or text"
+            "labels", f"the label column {name!r:.60} in {where} has type {kind}; expected whole numbers or text"
         )
     return column.to_pylist()
 

@@ -12,7 +12,7 @@ from brittle.errors import DataError
 
 def changed_error(path: str | None, found: str) -> DataError:
     """The error for data that are not what they were when they were opened."""
-    return DataError("dataset_changed", f"{path} changed since it was opened: {found}; open it again")
+    return DataError("dataset", f"{path} changed since it was opened: {found}; open it again")
 
 
 def path_text(path: str | os.PathLike[str]) -> str:

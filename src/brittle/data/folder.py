@@ -80,9 +80,7 @@ def read_flat_folder(path: Path, options: ReadingOptions) -> ListedPoints:
     """
     where = path_text(path)
     if options.split is not None:
-        raise DataError(
-            "split_missing", f"{where} is one folder of images and has no splits; leave out --split (split=)"
-        )
+        raise DataError("split", f"{where} is one folder of images and has no splits; leave out --split (split=)")
     found = sorted((one for one in path.iterdir() if one.is_file()), key=lambda one: one.name)
     files = [one for one in found if _is_point(one)]
     found_right = None if options.label_file is None else read_answers(options.label_file, len(files), options)
@@ -138,11 +136,11 @@ def _root(path: Path, split: str | None) -> Path:
     inside = [folder.name for folder in _folders(path)]
     if split is not None and split not in inside:
         raise DataError(
-            "split_missing", f"{path_text(path)} has no folder {split!r}; it has {', '.join(map(path_text, inside))}"
+            "split", f"{path_text(path)} has no folder {split!r}; it has {', '.join(map(path_text, inside))}"
         )
     if split is None and inside and SPLITS.issuperset(inside):
         raise DataError(
-            "split_missing", f"{path_text(path)} holds the splits {', '.join(inside)}; name one with --split (split=)"
+            "split", f"{path_text(path)} holds the splits {', '.join(inside)}; name one with --split (split=)"
         )
     return path if split is None else path / split
 

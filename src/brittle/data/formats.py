@@ -225,9 +225,7 @@ def open_points(
         UsageError: no format is called so.
     """
     if ids is not None and limit is not None:
-        raise ParameterError(
-            "ids", "a limit keeps the first points and ids keep those that they name; give one of them"
-        )
+        raise ParameterError("a limit keeps the first points and ids keep those that they name; give one of them")
     options = ReadingOptions(
         split,
         bounds,
@@ -287,14 +285,12 @@ def _pixels(sides: Sequence[int] | None) -> tuple[int, ...] | None:
 def _check_meant(known: Format, options: ReadingOptions, place: Path) -> None:
     """Raise where an option is given that is not for data of this form."""
     if options.layout is not None and not known.arrays:
-        raise ParameterError(
-            "layout", f"a layout is for arrays in .npz files and the like, {path_text(place)} is {known.form}"
-        )
+        raise ParameterError(f"a layout is for arrays in .npz files and the like, {path_text(place)} is {known.form}")
     if options.exif != "ignore" and not known.encoded:
-        raise ParameterError("exif", f"only encoded images are turned (exif), {path_text(place)} is {known.form}")
+        raise ParameterError(f"only encoded images are turned (exif), {path_text(place)} is {known.form}")
     for name, meant in FOR_SOME.items():
         if getattr(options, name) is not None and name not in known.options:
-            raise ParameterError("unused_option", f"{meant}, and {path_text(place)} is {known.form}; leave it out")
+            raise ParameterError(f"{meant}, and {path_text(place)} is {known.form}; leave it out")
 
 
 def _known(asked: Format | str | None, path: Path, of_texts: bool) -> Format:
@@ -310,9 +306,7 @@ def _known(asked: Format | str | None, path: Path, of_texts: bool) -> Format:
     else:
         known = _recognised(path)
     if of_texts and known is not TEXTS:
-        raise DataError(
-            "not_texts", f"the model reads texts; expected {TEXTS.form}, found {path_text(path)}, {known.form}"
-        )
+        raise DataError("texts", f"the model reads texts; expected {TEXTS.form}, found {path_text(path)}, {known.form}")
     return known
 
 
@@ -330,7 +324,7 @@ def _given(format: Format | str, path: Path) -> Format:  # noqa: A002
     known = find_format(format) if isinstance(format, str) else check_format(format, "format")
     own = _is_own(known)
     if not own and known.name in (one.name for one in FORMATS):
-        raise ParameterError("outside", f"expected a format of another name than brittle's own, found {known.name!r}")
+        raise ParameterError(f"expected a format of another name than brittle's own, found {known.name!r}")
     if not (known.recognise(path) if own else recognises(known, path)):
         raise DataError("unknown_format", f"expected {known.form} (format {known.name}), found {path_text(path)}")
     return known

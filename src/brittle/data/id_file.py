@@ -87,4 +87,4 @@ def _cell(cell: str) -> str:
 
 
 def _problem(path: Path, seen: str) -> DataError:
-    return DataError("ids_file", f"{path_text(path)} {seen}; expected a text file of ids, one a line")
+    return DataError("ids", f"{path_text(path)} {seen}; expected a text file of ids, one a line")

@@ -124,9 +124,7 @@ def _prefix(path: Path, split: str | None) -> str:
     if len(found) == 1:
         return found[0]
     asked = "no split was named" if split is None else f"{len(found)} of them are a split {split!r}"
-    raise DataError(
-        "split_missing", f"{path_text(path)} holds {', '.join(prefixes)}; {asked}: name one with --split (split=)"
-    )
+    raise DataError("split", f"{path_text(path)} holds {', '.join(prefixes)}; {asked}: name one with --split (split=)")
 
 
 def _files(path: Path, prefix: str, ending: str) -> list[Path]:

@@ -97,14 +97,14 @@ class ListedPoints:
             return
         if (odd := next((row for row, own in enumerate(self.ids) if not _is_text(own)), None)) is not None:
             raise DataError(
-                "id_text",
+                "ids",
                 f"the id of row {odd} of {source} is {self.ids[odd]!r:.80}, which UTF-8 cannot hold; escape it, or "
                 f"leave the ids out",
             )
         if len(set(self.ids)) < len(self.ids):
             first, second = _equal_pair(self.ids)
             raise DataError(
-                "duplicate_id",
+                "ids",
                 f"rows {first} and {second} of {source} share the id {self.ids[first]!r}; an id keys the noise of its "
                 f"point, so make the ids unique or leave them out",
             )
@@ -120,7 +120,7 @@ class ListedPoints:
             DataError: the files changed since they were opened, or images differ in size.
         """
         if size < 1:
-            raise ParameterError("batch_size", f"the batch size must be at least 1; found {size}")
+            raise ParameterError(f"the batch size must be at least 1; found {size}")
         end = len(self) if stop is None else min(stop, len(self))
         for chunk in self.read(size, start):
             kept = min(len(chunk.inputs), end - start)

@@ -45,7 +45,7 @@ def read_npy(path: Path, options: ReadingOptions) -> ListedPoints:
     """
     where = path_text(path)
     if options.split is not None:
-        raise DataError("split_missing", f"{where} is one array and has no splits; leave out --split (split=)")
+        raise DataError("split", f"{where} is one array and has no splits; leave out --split (split=)")
     inputs = check_inputs(read_array(path), where, options)
     right = RightAnswers() if options.label_file is None else read_answers(options.label_file, len(inputs), options)
     kept = slice(options.limit)
@@ -94,7 +94,7 @@ def read_array(path: Path) -> np.ndarray:
             shape, fortran, kind = _HEADERS[version](file)
             if kind.hasobject:
                 raise DataError(
-                    "object_array",
+                    "dtype",
                     f"{where} holds Python objects, which would have to be unpickled and could run code; save a plain "
                     "array: np.save(..., np.stack(list(x)))",
                 )

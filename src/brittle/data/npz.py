@@ -114,7 +114,7 @@ def _keys(path: Path, keys: Sequence[str], split: str | None) -> dict[str, str]:
         there = [own for key in names for own in _called(key, split) if own in keys]
         if len(there) > 1:
             raise DataError(
-                "missing_key",
+                "columns",
                 f"{path_text(path)} has {' and '.join(there)}, and each may be its {role}; save it with one of them",
             )
         found |= {role: there[0]} if there else {}
@@ -133,16 +133,16 @@ def _no_inputs(path: Path, keys: Sequence[str], split: str | None) -> DataError:
     if splits:
         asked = "no split was named" if split is None else f"there is no split {split!r}"
         return DataError(
-            "split_missing",
+            "split",
             f"{path_text(path)} holds the splits {', '.join(splits)}; {asked}: name one with --split (split=)",
         )
     if split is not None and set(keys) & set(INPUT_KEYS):
         return DataError(
-            "split_missing",
+            "split",
             f"{path_text(path)} has no splits (its keys: {', '.join(keys)}); leave out --split (split=)",
         )
     return DataError(
-        "missing_key",
+        "columns",
         f"{path_text(path)} has none of the keys {', '.join(INPUT_KEYS)}; it has "
         f"{', '.join(keys) or 'no keys at all'}; call the inputs x, and the labels y",
     )
@@ -168,7 +168,7 @@ def _array(archive: Any, path: Path, key: str) -> np.ndarray:
         if "allow_pickle" not in str(error):
             raise
         raise DataError(
-            "object_array",
+            "dtype",
             f"{key} in {path_text(path)} holds Python objects, which would have to be unpickled and could run code; "
             f"save a plain array: np.savez(..., {key}=np.stack(list({key})))",
         ) from error

@@ -80,11 +80,11 @@ class ReadingOptions:
 
     def __post_init__(self) -> None:
         if self.exif not in EXIF:
-            raise ParameterError("exif", f"exif must be one of {', '.join(EXIF)}; found {self.exif!r:.80}")
+            raise ParameterError(f"exif must be one of {', '.join(EXIF)}; found {self.exif!r:.80}")
         if self.limit is not None and self.limit < 1:
-            raise ParameterError("point_count", f"at least 1 point must be taken; found {self.limit}")
+            raise ParameterError(f"at least 1 point must be taken; found {self.limit}")
         if self.mode not in (None, *MODES):
-            raise ParameterError("mode", f"the mode must be one of {', '.join(MODES)}; found {self.mode!r:.80}")
+            raise ParameterError(f"the mode must be one of {', '.join(MODES)}; found {self.mode!r:.80}")
         _check_word("interpolation", self.interpolation, INTERPOLATIONS)
         _check_word("crop_rounding", self.crop_rounding, ROUNDINGS)
         _check_pixels("resize", self.resize, (1, 2))
@@ -110,7 +110,7 @@ class ReadingOptions:
 
 def _check_word(name: str, found: str | None, words: tuple[str, ...]) -> None:
     if found not in (None, *words):
-        raise ParameterError(name, f"{name} must be one of {', '.join(words)}; found {found!r:.80}")
+        raise ParameterError(f"{name} must be one of {', '.join(words)}; found {found!r:.80}")
 
 
 def _check_pixels(name: str, sides: tuple[int, ...] | None, counts: tuple[int, ...]) -> None:
@@ -120,5 +120,5 @@ def _check_pixels(name: str, sides: tuple[int, ...] | None, counts: tuple[int, .
     if len(sides) not in counts or not whole:
         sides_text = " or ".join("height and width" if count == 2 else "the shorter side" for count in counts[::-1])
         raise ParameterError(
-            name, f"{name} takes {sides_text} in pixels, whole numbers from 1 to {MOST_PIXELS:,}; found {sides!r:.60}"
+            f"{name} takes {sides_text} in pixels, whole numbers from 1 to {MOST_PIXELS:,}; found {sides!r:.60}"
         )

@@ -132,5 +132,5 @@ def _guarded(known: Format, path: Path, function: Callable[..., T], *arguments: 
         line = "" if module is None else line_of(error, module)
         seen = f"{type(error).__name__}: {error}"
         raise DataError(
-            "format_failed", f"{path_text(path)} cannot be read by the format {known.name}, which failed{line}: {seen}"
+            "user_code", f"{path_text(path)} cannot be read by the format {known.name}, which failed{line}: {seen}"
         ) from error

@@ -128,7 +128,7 @@ def split_files(path: Path, split: str | None) -> tuple[list[Path], str | None]:
         own = _named(path)["split"] or None
         if split is not None and split != own:
             raise DataError(
-                "split_missing", f"{path_text(path)} is the split {own!r}, not {split!r}; leave out --split (split=)"
+                "split", f"{path_text(path)} is the split {own!r}, not {split!r}; leave out --split (split=)"
             )
         return [path], own
     splits: dict[str, list[Path]] = {}
@@ -139,9 +139,7 @@ def split_files(path: Path, split: str | None) -> tuple[list[Path], str | None]:
     if split is None or split not in splits:
         asked = "no split was named" if split is None else f"there is no split {split!r}"
         there = ", ".join(name or "(without a name)" for name in splits)
-        raise DataError(
-            "split_missing", f"{path_text(path)} holds the splits {there}; {asked}: name one with --split (split=)"
-        )
+        raise DataError("split", f"{path_text(path)} holds the splits {there}; {asked}: name one with --split (split=)")
     _check_complete(path, splits[split])
     return splits[split], split or None
 
@@ -164,7 +162,7 @@ def _check_complete(path: Path, files: Sequence[Path]) -> None:
         wrong = f"{count} files of a split that are not numbered as its shards, 0, 1, 2, ..."
     if wrong:
         some = listed([path_text(file.name) for file in files], 3)
-        raise DataError("shards_missing", f"{path_text(path)} holds {wrong}: {some}; get the others, or give one file")
+        raise DataError("corrupt", f"{path_text(path)} holds {wrong}: {some}; get the others, or give one file")
 
 
 def _common_columns(files: Sequence[Path], asked: str | None) -> ImageColumns:
@@ -174,7 +172,7 @@ def _common_columns(files: Sequence[Path], asked: str | None) -> ImageColumns:
     for file, columns in found.items():
         if columns != first:
             raise DataError(
-                "columns_differ",
+                "columns",
                 f"{path_text(file)} has {columns}, {path_text(files[0])} has {first}; the files of a split must agree",
             )
     return first
@@ -207,11 +205,11 @@ def columns_of(schema: pa.Schema, where: str, asked: str | None) -> ImageColumns
         paths = next((one.name for one in schema if one.name in PATH_COLUMNS and is_text(one.type)), None)
         if paths is not None and not images:
             raise DataError(
-                "image_bytes",
+                "corrupt",
                 f"{where} holds the paths of images in its column {paths!r} and not their bytes; {_GIVE_BYTES}",
             )
         raise DataError(
-            "image_column",
+            "columns",
             f"{where} has {len(images)} columns of type struct<bytes: binary, ...>, the form of images; "
             f"give it one, or call one of them {' or '.join(IMAGE_COLUMNS)}. Its columns: {there}",
         )
@@ -238,7 +236,6 @@ def _label_column(names: Sequence[str], classes: Collection[str], asked: str | N
     if found is None and len(classes) > 1:
         both = " and ".join(map(repr, classes))
         raise ParameterError(
-            "label_column",
             f"{where} has the columns of classes {both}; name the one with the labels (--label-column, label_column=)",
         )
     return found
@@ -275,7 +272,7 @@ def class_names_of(schema: pa.Schema, where: str) -> dict[str, tuple[str, ...]]:
         return {name: tuple(map(str, names)) for name, names in labels.items() if name in schema.names}
     except (ValueError, LookupError, AttributeError, TypeError, RecursionError) as error:
         raise DataError(
-            "metadata",
+            "corrupt",
             f"the metadata 'huggingface' of {where} are not of the form that datasets writes: {error!r}",
         ) from error
 
@@ -321,7 +318,7 @@ def check_bytes(images: Iterator[BinaryIO], paths: Sequence[str | None], where: 
     if any(paths[:FIRST]) and not any(image.read(1) for image in images):
         named = next(name for name in paths if name)
         raise DataError(
-            "image_bytes",
+            "corrupt",
             f"{where} holds the paths of images, such as {named!r:.80}, and not their bytes; {_GIVE_BYTES}",
         )
 
@@ -329,7 +326,7 @@ def check_bytes(images: Iterator[BinaryIO], paths: Sequence[str | None], where: 
 def ids_of(column: pa.ChunkedArray, where: str) -> tuple[str, ...]:
     if not (is_text(column.type) or pa.types.is_integer(column.type)) or column.null_count:
         raise DataError(
-            "id_dtype",
+            "ids",
             f"{ID_COLUMN} in {where} has type {column.type} and {column.null_count} nulls; expected text or "
             f"whole numbers without nulls",
         )
@@ -339,13 +336,11 @@ def ids_of(column: pa.ChunkedArray, where: str) -> tuple[str, ...]:
 def labels_of(column: pa.ChunkedArray, where: str) -> tuple[int, ...]:
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
-        raise DataError(
-            "label_dtype", f"{where} has type {kind}; class indices are whole numbers: cast the column to int64"
-        )
+        raise DataError("labels", f"{where} has type {kind}; class indices are whole numbers: cast the column to int64")
     labels = column.to_pylist()
     if column.null_count:
         raise DataError(
-            "label_null",
+            "labels",
             f"{where} has {column.null_count} nulls, the first in row {labels.index(None)}; label all rows or none",
         )
     return check_labels(np.asarray(labels), where, len(labels)) if len(labels) else ()

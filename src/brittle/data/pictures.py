@@ -35,11 +35,11 @@ class Pictures:
         """
         if image.mode not in DECLARED:
             modes = ", ".join(DECLARED)
-            raise DataError("dataset_item", f"{where} is an image of mode {image.mode}; {modes} are converted")
+            raise DataError("dataset", f"{where} is an image of mode {image.mode}; {modes} are converted")
         width, height = self._fitting.resized(image.size)
         if max(width * height, image.width * image.height) > MAX_PIXELS or not self._fitting.holds(image.size):
             raise DataError(
-                "center_crop",
+                "shape",
                 f"{where} has {width} x {height} pixels{'' if self._fitting.resize is None else ' once resized'}, too "
                 f"few for the crop or more than {MAX_PIXELS:,}; use resize= first, or another center_crop=",
             )
@@ -47,12 +47,12 @@ class Pictures:
         try:
             frames = getattr(image, "n_frames", 1)
             if frames > 1:
-                raise DataError("dataset_item", f"{where} is an image of {frames} frames; give one: image.copy()")
+                raise DataError("dataset", f"{where} is an image of {frames} frames; give one: image.copy()")
             upright = image.convert("RGBA") if image.mode == "P" else image  # some palettes have transparent colours
             levels = torch.from_numpy(np.array(self._fitting.apply(upright.convert(self._mode))))
         except DECODER_ERRORS as error:
             said = f"{type(error).__name__}: {error}"
-            raise DataError("dataset_item", f"{where} is an image that cannot be decoded: {said}") from error
+            raise DataError("dataset", f"{where} is an image that cannot be decoded: {said}") from error
         pixels = levels.unsqueeze(0) if levels.dim() == 2 else levels.permute(2, 0, 1).contiguous()
         return from_levels(pixels, self._bounds)
 

@@ -125,7 +125,7 @@ def _root(path: Path, split: str | None) -> tuple[Path, str | None]:
     where = path_text(path)
     if not (path / SPLITS).is_file():
         if split is not None:
-            raise DataError("split_missing", f"{where} is one data set without splits; leave out --split (split=)")
+            raise DataError("split", f"{where} is one data set without splits; leave out --split (split=)")
         return path, None
     found = _json(path / SPLITS).get("splits")
     names = [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
@@ -134,7 +134,7 @@ def _root(path: Path, split: str | None) -> tuple[Path, str | None]:
     if split is None or split not in names:
         asked = "no split was named" if split is None else f"there is no split {split!r:.40}"
         there = ", ".join(names) or "none"
-        raise DataError("split_missing", f"{where} holds the splits {there}; {asked}: name one with --split (split=)")
+        raise DataError("split", f"{where} holds the splits {there}; {asked}: name one with --split (split=)")
     return _inside(path, split), split
 
 
@@ -143,7 +143,7 @@ def _data_files(root: Path) -> list[Path]:
     state = _json(root / STATE)
     if state.get("_indices_files") or state.get("_indices_data_files"):
         raise DataError(
-            "metadata",
+            "corrupt",
             f"{path_text(root)} holds a choice of rows beside its data; save it again after dataset.flatten_indices()",
         )
     listed = state.get("_data_files")
@@ -151,7 +151,7 @@ def _data_files(root: Path) -> list[Path]:
         [one.get("filename") if isinstance(one, dict) else None for one in listed] if isinstance(listed, list) else []
     )
     if not names or not all(isinstance(name, str) and name for name in names):
-        raise DataError("metadata", f"{path_text(root / STATE)} names no files of data; save the data set again")
+        raise DataError("corrupt", f"{path_text(root / STATE)} names no files of data; save the data set again")
     return [_inside(root, str(name)) for name in names]
 
 
@@ -160,7 +160,7 @@ def _inside(folder: Path, name: str) -> Path:
     path = folder / name
     if Path(name).name != name or path.resolve().parent != folder.resolve():
         raise ArtefactError(
-            "path_escape", f"{path_text(folder)} names {name!r:.80}, which lies elsewhere; save the data set again"
+            "file_refused", f"{path_text(folder)} names {name!r:.80}, which lies elsewhere; save the data set again"
         )
     return path
 
@@ -169,9 +169,9 @@ def _json(path: Path) -> dict[str, Any]:
     try:
         found = parse_json(read_text(path, _LIMITS), _LIMITS)
     except (OSError, FormatProblem) as error:
-        raise DataError("metadata", f"{path_text(path)} cannot be read: {error}; save the data set again") from error
+        raise DataError("corrupt", f"{path_text(path)} cannot be read: {error}; save the data set again") from error
     if not isinstance(found, dict):
-        raise DataError("metadata", f"{path_text(path)} is no JSON object; save the data set again")
+        raise DataError("corrupt", f"{path_text(path)} is no JSON object; save the data set again")
     return found
 
 
@@ -180,9 +180,7 @@ def _streams(files: Sequence[Path]) -> list[PlainStream]:
     streams = [_stream(file) for file in files]
     for stream in streams[1:]:
         if not stream.schema.equals(streams[0].schema):
-            raise DataError(
-                "columns_differ", f"{path_text(stream.file)} and {path_text(files[0])} have different columns"
-            )
+            raise DataError("columns", f"{path_text(stream.file)} and {path_text(files[0])} have different columns")
     return streams
 
 
@@ -197,7 +195,7 @@ def _damage(file: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise DataError("shards_missing", f"{path_text(file)} is named and not there; get it too") from error
+        raise DataError("corrupt", f"{path_text(file)} is named and not there; get it too") from error
     except ERRORS as error:
         raise DataError("corrupt", f"{path_text(file)} cannot be read as a stream of Arrow: {reason(error)}") from error
 

@@ -107,9 +107,7 @@ def find_roles(names: Sequence[str] | None, width: int, options: ReadingOptions,
     ids = None if own in found else own
     features = tuple(place for place in range(width) if place not in (*found, ids))
     if not features:
-        raise DataError(
-            "table_columns", f"{where} has no column of features besides labels and ids; expected at least 1"
-        )
+        raise DataError("columns", f"{where} has no column of features besides labels and ids; expected at least 1")
     targets = tuple(dict.fromkeys(found)) if options.targets else ()
     return Roles(None if names is None else tuple(names), label, ids, features, targets)
 
@@ -162,9 +160,9 @@ def bad_cell(place: str, name: str, where: str, seen: Any) -> DataError:
     """The error for a feature that is no number, or that is not there."""
     at = f"{place}, column {name!r:.60} of {where}"
     if seen is None or str(seen).strip().lower() in MISSING:
-        return DataError("feature_missing", f"{at} holds no value; fill it, or leave the row or the column out")
+        return DataError("columns", f"{at} holds no value; fill it, or leave the row or the column out")
     return DataError(
-        "feature_text",
+        "columns",
         f"{at} holds {seen!r:.60}, which is no number; if the column holds the labels, name it with --label-column "
         "(label_column=); else write text as numbers first (such as one column of 0 and 1 for each value), or leave "
         "the column out",
@@ -181,7 +179,7 @@ def check_no_index(names: Sequence[str], places: Iterable[int], where: str) -> N
     if index is not None:
         called = f"is called {names[index]!r}" if names[index] else "has no name"
         raise DataError(
-            "table_columns",
+            "columns",
             f"column {index} of {where} {called}, as the index that pandas writes; write the table without it "
             "(index=False), or give it a name",
         )
@@ -195,7 +193,7 @@ def check_distinct(names: Sequence[str], where: str) -> None:
     """
     twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
     if twice is not None:
-        raise DataError("table_columns", f"{where} has two columns called {twice!r:.60}; give each a name of its own")
+        raise DataError("columns", f"{where} has two columns called {twice!r:.60}; give each a name of its own")
 
 
 def find_place(names: Sequence[str] | None, width: int, asked: str, where: str, code: str) -> int | None:
@@ -213,7 +211,6 @@ def find_place(names: Sequence[str] | None, width: int, asked: str, where: str, 
         return named
     one, other = (named, place) if int(asked) < 0 else (named - width, place - width)
     raise ParameterError(
-        code,
         f"{asked!r} is what column {named} of {where} is called, and the place of {names[place]!r:.60}; count "
         f"places from the other end: {one} is the former, {other} the latter",
     )
@@ -230,7 +227,6 @@ def find_label(names: Sequence[str] | None, width: int, asked: str, where: str) 
     there = f"it has {width} without a header" if names is None else f"it has {listed(list(names), SHOWN)}"
     several = "several are for --decision multilabel or within:T (decision=); " if "," in asked else ""
     raise ParameterError(
-        "label_column",
         f"{where} has no column {asked!r:.60}; {there}: {several}name one, or give its place from 0 on",
     )
 
@@ -243,7 +239,6 @@ def _label_place(names: Sequence[str] | None, width: int, asked: str | None, whe
     if len(found) > 1:
         both = " and ".join(repr((names or ())[place]) for place in found)
         raise ParameterError(
-            "label_column",
             f"{where} has the columns {both}; name the one with the labels (--label-column, label_column=)",
         )
     return found[0] if found else None
@@ -262,9 +257,7 @@ def _classes(cells: Cells, roles: Roles, where: str) -> tuple[tuple[int, ...], t
     name = f"{roles.name(roles.label or 0)!r:.60} in {where}"
     missing = next((row for row, label in enumerate(labels) if label is None), None)
     if missing is not None:
-        raise DataError(
-            "label_null", f"{cells.place(missing)} of the label column {name} is empty; label all rows or none"
-        )
+        raise DataError("labels", f"{cells.place(missing)} of the label column {name} is empty; label all rows or none")
     texts = [isinstance(label, str) for label in labels]
     if all(texts):
         names = sorted(set(labels))
@@ -273,7 +266,7 @@ def _classes(cells: Cells, roles: Roles, where: str) -> tuple[tuple[int, ...], t
     if any(texts):
         text, number = texts.index(True), texts.index(False)
         raise DataError(
-            "label_dtype",
+            "labels",
             f"the label column {name} holds text and numbers: {labels[text]!r:.60} in {cells.place(text)}, "
             f"{labels[number]:g} in {cells.place(number)}; write all as one, and say with --header (header=) whether "
             "the first row names the columns",
@@ -281,7 +274,7 @@ def _classes(cells: Cells, roles: Roles, where: str) -> tuple[tuple[int, ...], t
     odd = next((row for row, one in enumerate(labels) if one != math.floor(one) or abs(one) > LARGEST_LABEL), None)
     if odd is not None:
         raise DataError(
-            "label_dtype",
+            "labels",
             f"{cells.place(odd)} of the label column {name} holds {number_text(labels[odd])}; class indices are "
             f"{index_range(labels[odd])}: name the column of the labels with --label-column (label_column=), or, where "
             "the model predicts a number, say --decision within:T (decision=), T being the tolerance",

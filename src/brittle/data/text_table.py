@@ -64,7 +64,6 @@ def read_texts(path: Path, options: ReadingOptions) -> ListedPoints:
     where, form = path_text(path), options.texts
     if form is None:
         raise ParameterError(
-            "text_form",
             f"{where} is read as texts, which become points by a tokenizer; name a folder of a Hugging Face classifier "
             f"of texts for MODEL, or in Python use brittle.data.text_points",
         )
@@ -131,7 +130,7 @@ def _kept(table: _Table, limit: int | None, where: str) -> list[str]:
     empty = next((row for row, text in enumerate(texts) if text is None or not text.strip()), None)
     if empty is not None:
         raise DataError(
-            "text_missing",
+            "columns",
             f"{table.cells.place(empty)}, column {table.column!r:.60} of {where} holds no text; leave the row out",
         )
     return [text for text in texts if text is not None]
@@ -156,7 +155,7 @@ def _from_csv(path: Path, options: ReadingOptions, where: str) -> _Table:
 
 def _from_parquet(path: Path, options: ReadingOptions, where: str) -> _Table:
     if options.header is not None:
-        raise ParameterError("header", f"{where} names its columns itself; leave out --header (header=)")
+        raise ParameterError(f"{where} names its columns itself; leave out --header (header=)")
     files, split = split_files(path, options.split)
     schema = parquet_schema(files)
     declared = class_names_of(schema, where)
@@ -168,7 +167,7 @@ def _from_parquet(path: Path, options: ReadingOptions, where: str) -> _Table:
     column = _text_column(roles, text, len(schema.names), options, where)
     if not _holds_text(schema.field(column).type):
         raise DataError(
-            "text_column",
+            "columns",
             f"the column {roles.name(column)!r:.60} of {where} has type {schema.field(column).type}; expected text",
         )
     cells = parquet_cells(parquet_batches(files), replace(roles, features=()), where)
@@ -206,7 +205,6 @@ def _text_column(roles: Roles, text: Sequence[int], width: int, options: Reading
             what = "holds the labels or the ids" if place is not None else "is not there"
             there = listed([repr(roles.name(at)) for at in roles.features], SHOWN)
             raise ParameterError(
-                "text_column",
                 f"the column {asked!r:.60} of {where} {what}; name the one with the texts, of {there}, with "
                 f"--text-column (text_column=)",
             )
@@ -216,7 +214,6 @@ def _text_column(roles: Roles, text: Sequence[int], width: int, options: Reading
     named = listed([repr(roles.name(at)) for at in (text or roles.features)], SHOWN)
     labelled = "" if roles.answers else ", and the one with the labels, if there is one, with --label-column"
     raise ParameterError(
-        "text_column",
         f"{where} has several columns of text ({named}); name the one to score with --text-column (text_column=)"
         f"{labelled}"
         if text

@@ -120,12 +120,12 @@ def _files(path: Path, split: str | None) -> tuple[list[Path], str | None]:
     if path.is_file():
         if path.suffix != ".tar":
             raise ArtefactError(
-                "tar_refused",
+                "file_refused",
                 f"{path_text(path)} is compressed, so it may unpack to any size; unpack it to a .tar file first, which "
                 "images in it hardly enlarge",
             )
         if split is not None:
-            raise DataError("split_missing", f"{path_text(path)} is one file; leave out --split (split=)")
+            raise DataError("split", f"{path_text(path)} is one file; leave out --split (split=)")
         return [path], None
     splits: dict[str, list[Path]] = {}
     for file in sorted(file for file in path.glob("*.tar") if file.is_file()):
@@ -137,7 +137,7 @@ def _files(path: Path, split: str | None) -> tuple[list[Path], str | None]:
         asked = "no split was named" if split is None else f"there is no split {split!r}"
         there = ", ".join(path_text(name) or "(without a name)" for name in splits)
         raise DataError(
-            "split_missing",
+            "split",
             f"{path_text(path)} holds the splits {there}; {asked}: name one with --split (split=), or give one file",
         )
     return splits[split], split or None
@@ -176,7 +176,7 @@ def _samples(file: Path) -> tuple[list[_Sample], int]:
 
 
 def _twice(key: str, file: Path, what: str) -> DataError:
-    return DataError("tar_sample", f"the sample {key!r:.80} of {path_text(file)} has two {what}")
+    return DataError("corrupt", f"the sample {key!r:.80} of {path_text(file)} has two {what}")
 
 
 def _parts(name: str) -> tuple[str, str]:
@@ -196,19 +196,19 @@ def _check_member(member: tarfile.TarInfo, file: Path, size: int) -> None:
     where = f"{member.name!r:.80} in {path_text(file)}"
     if not member.isreg() or member.issparse():
         raise ArtefactError(
-            "tar_refused", f"{where} is a link, a device or a sparse file; only plain files are read: pack it without"
+            "file_refused", f"{where} is a link, a device or a sparse file; only plain files are read: pack it without"
         )
     place = PurePosixPath(member.name)
     if place.is_absolute() or ".." in place.parts or "\0" in member.name:
         raise ArtefactError(
-            "tar_refused", f"{where} has a name that leads out of the archive; pack it with plain names"
+            "file_refused", f"{where} has a name that leads out of the archive; pack it with plain names"
         )
     if member.offset_data + member.size > size:
         raise DataError(
             "corrupt", f"{where} has {member.size:,} bytes and the archive of {size:,} bytes ends before; get it again"
         )
     if member.size > MOST_BYTES:
-        raise ArtefactError("tar_refused", f"{where} has {member.size:,} bytes; at most {MOST_BYTES:,} are read")
+        raise ArtefactError("file_refused", f"{where} has {member.size:,} bytes; at most {MOST_BYTES:,} are read")
 
 
 def _check_end(file: Path, end: int) -> None:
@@ -237,13 +237,13 @@ def _label(archive: tarfile.TarFile, member: tarfile.TarInfo, file: Path) -> int
     text = b"" if stream is None else stream.read(MOST_DIGITS + 1).strip()
     if not re.fullmatch(rb"-?\d+", text) or len(text) > MOST_DIGITS:
         raise DataError(
-            "label_dtype",
+            "labels",
             f"{member.name!r:.80} in {path_text(file)} holds {text!r:.60}; a class index is a whole number, as text",
         )
     label = int(text)
     if abs(label) > LARGEST_LABEL:
         raise DataError(
-            "label_dtype",
+            "labels",
             f"{member.name!r:.80} in {path_text(file)} holds {label}; class indices are {index_range(label)}: number "
             "the classes",
         )
@@ -257,7 +257,7 @@ def _labels(samples: Sequence[_Sample]) -> tuple[int, ...] | None:
     if known and len(known) < len(labels):
         first = samples[labels.index(None)]
         raise DataError(
-            "label_null",
+            "labels",
             f"{first.name!r:.80} in {path_text(first.file)} has no file of its class ({LABEL_KIND}), and {len(known)} "
             f"of {len(labels)} images have one; label all or none",
         )

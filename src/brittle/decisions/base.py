@@ -178,7 +178,7 @@ def check_count(targets: Tensor, outputs: int) -> None:
     """
     if targets.shape[1] != outputs:
         raise ModelError(
-            "num_classes",
+            "output_shape",
             f"the data hold {targets.shape[1]} labels or numbers of each point, and the model returns {outputs}; give "
             f"one column for each output, in its order (--label-column A,B or y of shape [N, {outputs}])",
         )

@@ -60,7 +60,7 @@ class Custom(Decision):
     def __post_init__(self) -> None:
         if not callable(self.compare):
             raise ParameterError(
-                "decision", f"Custom takes a function of two outputs that gives margins; found {self.compare!r:.60}"
+                f"Custom takes a function of two outputs that gives margins; found {self.compare!r:.60}"
             )
 
     @property

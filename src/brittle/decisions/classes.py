@@ -83,7 +83,7 @@ class SameTop(Decision):
 
     def __post_init__(self) -> None:
         if type(self.count) is not int or self.count < 1:
-            raise ParameterError("decision", f"top:K needs a whole number K of at least 1; found {self.count!r:.40}")
+            raise ParameterError(f"top:K needs a whole number K of at least 1; found {self.count!r:.40}")
 
     @property
     def has_classes(self) -> bool:
@@ -132,6 +132,6 @@ class SameTop(Decision):
         super().check(outputs)
         if outputs.shape[1] <= self.count:
             raise ModelError(
-                "num_classes",
+                "output_shape",
                 f"the decision {self.label} needs more than {self.count} classes; the model has {outputs.shape[1]}",
             )

@@ -78,15 +78,15 @@ class MultiLabel(Decision):
             low, high = (0.0, 1.0) if self.of_probabilities else (-math.inf, math.inf)
             if not given or not all(isinstance(each, int | float) and low < each < high for each in given):
                 wanted = "a probability between 0 and 1 (outputs=probs)" if self.of_probabilities else "a finite number"
-                raise ParameterError("decision", f"every threshold must be {wanted}; found {self.threshold!r:.60}")
+                raise ParameterError(f"every threshold must be {wanted}; found {self.threshold!r:.60}")
             object.__setattr__(self, "threshold", alone(given))
         named = isinstance(self.only, str) and self.only != ""
         if self.only is not None and not named and (type(self.only) is not int or self.only < 0):
             raise ParameterError(
-                "decision", f"a label is asked for by its position from 0, or by its name; found {self.only!r:.40}"
+                f"a label is asked for by its position from 0, or by its name; found {self.only!r:.40}"
             )
         if self.each and self.only is not None:
-            raise ParameterError("decision", f"give each=True or only={self.only!r:.40}, not both")
+            raise ParameterError(f"give each=True or only={self.only!r:.40}, not both")
 
     @property
     def label(self) -> str:
@@ -108,12 +108,12 @@ class MultiLabel(Decision):
         if not isinstance(self.only, str):
             return self
         if names is None:
-            raise ParameterError("decision", self._without_names)
+            raise ParameterError(self._without_names)
         if self.only not in names:
             near = get_close_matches(self.only, names, 1, cutoff=0.0)
             meant = f"; did you mean {near[0]!r:.60}?" if near else ""
             known = listed([f"{name!r:.40}" for name in names], SHOWN)
-            raise ParameterError("decision", f"there is no label {self.only!r:.60} among {known}{meant}")
+            raise ParameterError(f"there is no label {self.only!r:.60} among {known}{meant}")
         return replace(self, only=tuple(names).index(self.only))
 
     def taken_from(self, outputs: str) -> MultiLabel:
@@ -140,7 +140,7 @@ class MultiLabel(Decision):
             ParameterError: it is asked for by a name that nobody has looked up.
         """
         if isinstance(self.only, str):
-            raise ParameterError("decision", self._without_names)
+            raise ParameterError(self._without_names)
         return self.only
 
     @property
@@ -216,7 +216,7 @@ class MultiLabel(Decision):
         labels = outputs.shape[1]
         if isinstance(self.threshold, tuple) and len(self.threshold) != labels:
             raise ModelError(
-                "num_classes", f"{len(self.threshold)} thresholds were given; the model returns {labels} labels"
+                "output_shape", f"{len(self.threshold)} thresholds were given; the model returns {labels} labels"
             )
         if (one := self._place) is not None and one >= labels:
-            raise ModelError("num_classes", f"label {one} was asked for; the model returns {labels}, numbered from 0")
+            raise ModelError("output_shape", f"label {one} was asked for; the model returns {labels}, numbered from 0")

@@ -40,7 +40,6 @@ def as_decision(found: Decision | str | None) -> Decision:
         if known is not None:
             return known
     raise ParameterError(
-        "decision",
         f"a decision is one of {WORDS}, or in Python one of brittle.decisions; found {found!r:.60}",
     )
 

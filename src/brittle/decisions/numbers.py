@@ -37,7 +37,7 @@ class Within(Decision):
         fine = all(isinstance(each, int | float) and math.isfinite(each) and each > 0 for each in given)
         if not given or not fine:
             raise ParameterError(
-                "decision", f"a tolerance must be a positive finite number, as in within:0.1; found {self.tolerance!r}"
+                f"a tolerance must be a positive finite number, as in within:0.1; found {self.tolerance!r}"
             )
         object.__setattr__(self, "tolerance", alone(given))
 
@@ -77,6 +77,6 @@ class Within(Decision):
         super().check(outputs)
         if isinstance(self.tolerance, tuple) and len(self.tolerance) != outputs.shape[1]:
             raise ModelError(
-                "num_classes",
+                "output_shape",
                 f"{len(self.tolerance)} tolerances were given; the model returns {outputs.shape[1]} numbers",
             )

@@ -42,7 +42,7 @@ class Goal:
         check_confidence(self.confidence)
         object.__setattr__(self, "confidence", float(self.confidence))
         if not isinstance(self.seed, Integral) or isinstance(self.seed, bool) or not 0 <= self.seed <= MOST_WHOLE:
-            raise ParameterError("seed", f"the seed must be at least 0, a whole number; found {self.seed!r:.60}")
+            raise ParameterError(f"the seed must be at least 0, a whole number; found {self.seed!r:.60}")
         object.__setattr__(self, "seed", int(self.seed))
 
 

@@ -66,7 +66,6 @@ def check_epsilon(epsilon: float, width: float, norm: str, bounded: bool) -> Non
     most = largest_margin(width, norm, bounded)
     if not SMALLEST <= epsilon <= most:
         raise ParameterError(
-            "epsilon",
             f"margins in {norm} of inputs within bounds {width:g} apart lie in [{SMALLEST:g}, {most:g}]; found epsilon "
             f"{epsilon!r}",
         )
@@ -83,9 +82,9 @@ def check_noise(criterion: NoiseCriterion) -> None:
     check_share("limit", criterion.limit)
     kind, noise = CATALOGUE.get(criterion.column), criterion.noise
     if kind is not None and not issubclass(kind, NoiseScore):
-        raise ParameterError("column", f"{criterion.column} gives no flip probability under noise")
+        raise ParameterError(f"{criterion.column} gives no flip probability under noise")
     if "sigma" not in noise:
-        raise ParameterError("noise", f"a column under noise has a sigma; found {sorted(noise)!r:.80}")
+        raise ParameterError(f"a column under noise has a sigma; found {sorted(noise)!r:.80}")
     for name, value in noise.items():
         if name in ("sigma", "limit", "precision", "draws"):
             _check_number(name, value)
@@ -94,7 +93,7 @@ def check_noise(criterion: NoiseCriterion) -> None:
 def _check_number(name: str, value: Parameter) -> None:
     """Raise unless a parameter of every score under noise is one that it can be."""
     if not isinstance(value, int | float) or isinstance(value, bool):
-        raise ParameterError(name, f"{name} must be a number; found {value!r:.60}")
+        raise ParameterError(f"{name} must be a number; found {value!r:.60}")
     if name == "draws":
         check_draws(value, antithetic=False)  # type: ignore[arg-type]
     elif name == "sigma":
@@ -112,7 +111,6 @@ def check_threshold(threshold: float, score: str) -> None:
     least, most = reading_of(score).span
     if not least < threshold <= math.nextafter(most, math.inf):
         raise ParameterError(
-            "threshold",
             f"{reading_of(score).name} lies in [{least:.6g}, {most:g}]; found the threshold {threshold!r}",
         )
 
@@ -127,7 +125,7 @@ def _check_parameters(score: str, norm: Scalar, found: dict[str, Scalar]) -> Non
         fits = found == score_of(score, norm, None).parameters
     if not fits:
         of_norm = "" if norm is None else f" for {norm}"
-        raise ParameterError("parameters", f"{score}{of_norm} has no such parameters; found {found!r:.80}")
+        raise ParameterError(f"{score}{of_norm} has no such parameters; found {found!r:.80}")
 
 
 def _check_margin(found: Mapping[str, Any], norm: str) -> bool:
@@ -135,12 +133,10 @@ def _check_margin(found: Mapping[str, Any], norm: str) -> bool:
     usual = InputMargin()
     kinds = {name: type(getattr(usual, name, None)) for name in found}
     if not all(isinstance(value, str | bool) and type(value) is kinds[name] for name, value in found.items()):
-        raise ParameterError("margin", f"margins have no such parameters; found {found!r:.80}")
+        raise ParameterError(f"margins have no such parameters; found {found!r:.80}")
     margin = InputMargin(**found)
     if _as_json(margin.parameters) != _as_json(found) or margin.norm != norm:
-        raise ParameterError(
-            "margin", f"the parameters of margins in {norm} are written otherwise; found {found!r:.80}"
-        )
+        raise ParameterError(f"the parameters of margins in {norm} are written otherwise; found {found!r:.80}")
     return margin.bounded
 
 
@@ -149,7 +145,6 @@ def _check_points(detector: DetectorFields) -> None:
     counts = detector.counts
     if counts.calibration < points_needed(detector.tpr):
         raise ParameterError(
-            "calibration",
             f"a true positive rate of {detector.tpr!r} needs {points_needed(detector.tpr)} brittle points to calibrate "
             f"on; found {counts.calibration}",
         )
@@ -158,12 +153,12 @@ def _check_points(detector: DetectorFields) -> None:
         ("false_positives", detector.false_positives, counts.left(counts.robust), counts.left(counts.undecided)),
     ):
         if rate.points != points:
-            raise ParameterError(name, f"expected a rate of {points} points, as counted; found one of {rate.points}")
+            raise ParameterError(f"expected a rate of {points} points, as counted; found one of {rate.points}")
         if rate.undecided != undecided:
-            raise ParameterError(name, f"expected {undecided} undecided, as counted; found {rate.undecided}")
+            raise ParameterError(f"expected {undecided} undecided, as counted; found {rate.undecided}")
         _check_rate_interval(name, rate, detector.confidence)
     if isinstance(detector.criterion, MarginCriterion) and counts.undecided:
-        raise ParameterError("counts", f"every margin decides; found {counts.undecided} undecided")
+        raise ParameterError(f"every margin decides; found {counts.undecided} undecided")
 
 
 def _check_rate_interval(name: str, rate: Rate, confidence: float) -> None:
@@ -171,7 +166,6 @@ def _check_rate_interval(name: str, rate: Rate, confidence: float) -> None:
     own = Rate.counted(rate.flagged, rate.points, confidence, rate.undecided, rate.undecided_flagged)
     if abs(rate.low - own.low) > ROUNDING or abs(rate.high - own.high) > ROUNDING:
         raise ParameterError(
-            name,
             f"{rate.flagged} of {rate.points} have the interval [{own.low:.6f}, {own.high:.6f}] at a confidence of "
             f"{confidence!r}; found [{rate.low!r}, {rate.high!r}]",
         )

@@ -65,7 +65,7 @@ class Detector(DetectorFields):
 
     def __post_init__(self) -> None:
         if self.format != FORMAT:
-            raise ParameterError("format", f"expected format {FORMAT}, found {self.format}; fit the detector again")
+            raise ParameterError(f"expected format {FORMAT}, found {self.format}; fit the detector again")
         check_consistent(self)
 
     @classmethod
@@ -168,7 +168,7 @@ class Detector(DetectorFields):
         except FormatProblem as error:
             raise DetectorFormatError("detector_format", f"{path} is not a detector: {error}; fit it again") from error
         except OSError as error:
-            raise ModelError("detector_missing", f"{path} cannot be read: {error.strerror or error}") from error
+            raise ModelError("other_model", f"{path} cannot be read: {error.strerror or error}") from error
 
     def flag(self, scores: ArrayLike | Tensor) -> NDArray[np.bool_]:
         """Which of `scores` `[B]` are brittle, `[B]`: all but finite numbers that reach the threshold.
@@ -186,7 +186,7 @@ class Detector(DetectorFields):
         try:
             numbers = np.asarray(values, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise ParameterError("scores", f"expected numbers [B], found {scores!r:.80}") from error
+            raise ParameterError(f"expected numbers [B], found {scores!r:.80}") from error
         return flagged(numbers, self.threshold)
 
     def wrap(
@@ -302,7 +302,7 @@ class Detector(DetectorFields):
         wanted, named = find_head(classifier.model, self.head).name, classifier.head_name
         if named not in (None, wanted):
             raise ModelError(
-                "detector_head",
+                "no_head",
                 f"the detector reads the features of the layer {wanted!r}; the classifier names {named!r}; leave the "
                 f"name out (--head, head=)",
             )

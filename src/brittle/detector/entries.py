@@ -22,7 +22,6 @@ def check_table(table: Any, name: str) -> None:
     """
     if not isinstance(table, Table):
         raise ParameterError(
-            name,
             f"expected the brittle.Table of a run, found {type(table).__name__}; brittle.score gives one, and "
             f"brittle.read_table reads one from its folder",
         )
@@ -35,7 +34,7 @@ def check_label(name: str, label: str | None, example: str) -> None:
         ParameterError: it is something else.
     """
     if not isinstance(label, str | None):
-        raise ParameterError(name, f"expected the label of a score, such as {example!r}, found {type(label).__name__}")
+        raise ParameterError(f"expected the label of a score, such as {example!r}, found {type(label).__name__}")
 
 
 def norm_of(table: Table, norm: str | None, label: str | None = None) -> str:
@@ -58,7 +57,7 @@ def norm_of(table: Table, norm: str | None, label: str | None = None) -> str:
         raise _missing(table, label or INPUT_MARGIN)
     if len(found) > 1:
         raise DataError(
-            "several_norms",
+            "no_such_score",
             f"the run holds {INPUT_MARGIN} in {' and '.join(found)}; say which is meant with --norm (norm=)",
         )
     if COUNT in found:
@@ -96,9 +95,7 @@ def score_entry(table: Table, score: str, wanted: Mapping[str, Parameter], label
     asked = label or (f"{score} with {parameters_json(wanted)}" if wanted else score)
     if fitting:
         labels = ", ".join(entry.label for entry in fitting)
-        raise DataError(
-            "several_scores", f"the run holds {asked} {len(fitting)} times: {labels}; name one by its label"
-        )
+        raise DataError("no_such_score", f"the run holds {asked} {len(fitting)} times: {labels}; name one by its label")
     raise _missing(table, asked)
 
 

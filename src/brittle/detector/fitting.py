@@ -57,7 +57,6 @@ class Question:
     def __post_init__(self) -> None:
         if (self.epsilon is None) == (self.limit is None):
             raise ParameterError(
-                "epsilon",
                 f"a detector is of the worst case, with epsilon, or of the average case, with limit; found epsilon "
                 f"{self.epsilon!r:.60} and limit {self.limit!r:.60}; give one of them",
             )
@@ -67,11 +66,9 @@ class Question:
         check_label("column", self.column, "monte_carlo(draws=10000, limit=0.9, sigma=0.1)")
         check_share("limit", self.limit)
         if self.limit is not None and self.margin is not None:
-            raise ParameterError("margin", f"limit reads no margin; found {self.margin!r:.60}; leave it out")
+            raise ParameterError(f"limit reads no margin; found {self.margin!r:.60}; leave it out")
         if self.epsilon is not None and self.column is not None:
-            raise ParameterError(
-                "column", f"epsilon reads no flip probability; found {self.column!r:.60}; leave it out"
-            )
+            raise ParameterError(f"epsilon reads no flip probability; found {self.column!r:.60}; leave it out")
 
     def known(
         self, table: Table, learned_from: tuple[str, ...]

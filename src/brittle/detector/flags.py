@@ -62,7 +62,7 @@ def check_out(path: str | os.PathLike[str]) -> Path:
     """
     path = Path(path)
     if path.suffix not in _WRITERS:
-        raise ParameterError("out", f"the file must end in {' or '.join(_WRITERS)}; found {path.name!r}")
+        raise ParameterError(f"the file must end in {' or '.join(_WRITERS)}; found {path.name!r}")
     check_writable_file(path)
     return path
 

@@ -65,10 +65,10 @@ class Identity:
             check_input_numbers("bounds", (high - low,), positive=True)
         check_input_numbers("mean", self.mean)
         if not _DIGEST.fullmatch(self.state_sha256):
-            raise ParameterError("state_sha256", f"expected 64 hexadecimal digits, found {self.state_sha256!r:.80}")
+            raise ParameterError(f"expected 64 hexadecimal digits, found {self.state_sha256!r:.80}")
         check_input_numbers("std", self.std, positive=True)
         if self.outputs not in OUTPUTS:
-            raise ParameterError("outputs", f"outputs must be one of {', '.join(OUTPUTS)}; found {self.outputs!r:.80}")
+            raise ParameterError(f"outputs must be one of {', '.join(OUTPUTS)}; found {self.outputs!r:.80}")
 
     @classmethod
     def of_run(cls, record: RunRecord) -> Identity:
@@ -80,10 +80,10 @@ class Identity:
         """
         model = record.model
         if model.decision is not None:
-            raise DataError("detector_decision", _about(model.decision))
+            raise DataError("other_model", _about(model.decision))
         if model.state_sha256 is None:
             raise DataError(
-                "no_digest",
+                "other_model",
                 f"the run of {model.spec} holds no digest of the model's weights, to which a detector is tied; "
                 f"score a torch.nn.Module",
             )
@@ -102,15 +102,14 @@ class Identity:
         """
         if not isinstance(classifier, Classifier):
             raise ParameterError(
-                "classifier",
                 f"expected a brittle.Classifier, found {type(classifier).__name__}; wrap the model with what was "
                 f"declared for the run: brittle.Classifier(model, bounds, mean, std)",
             )
         if not classifier.decision.of_classes:
-            raise ModelError("detector_decision", _about(classifier.decision.label))
+            raise ModelError("other_model", _about(classifier.decision.label))
         bounds = classifier.bounds
         if bounds.pair is None and not bounds.none:
-            raise ParameterError("bounds", PER_FEATURE)
+            raise ParameterError(PER_FEATURE)
         return cls(_digest(classifier.model), bounds.pair, classifier.mean, classifier.std, classifier.outputs)
 
     def check(self, found: Identity, *, force: bool) -> bool:
@@ -122,7 +121,7 @@ class Identity:
         differing = self.differences(found)
         if differing and not force:
             raise ModelError(
-                "detector_model",
+                "other_model",
                 f"the detector was fitted for another model or preprocessing: {differing}; fit one for this model, or "
                 f"use --force (force=True), which is written into every row",
             )
@@ -194,7 +193,7 @@ def check_same_run(margins: RunRecord, scores: RunRecord) -> None:
     ours, theirs = (Source.of_run(run) for run in (margins, scores))
     if not ours.same(theirs):
         raise DataError(
-            "other_points",
+            "runs_differ",
             f"the run of the scores is of other data ({theirs}) than that of the margins ({ours}), so that an id may "
             f"be another point; score the same data",
         )
@@ -203,7 +202,7 @@ def check_same_run(margins: RunRecord, scores: RunRecord) -> None:
 def _digest(model: Any) -> str:
     if not isinstance(model, nn.Module):
         kind = type(model).__name__
-        raise ModelError("detector_model", f"a detector is tied to the weights of a torch.nn.Module; found a {kind}")
+        raise ModelError("other_model", f"a detector is tied to the weights of a torch.nn.Module; found a {kind}")
     return state_digest(model)
 
 

@@ -55,7 +55,7 @@ class KnownPoints:
         absent = self.ids[~self.ids.isin(rows.index)]
         if len(absent):
             raise DataError(
-                "other_points",
+                "runs_differ",
                 f"{len(absent)} of {self.left_out.points} points that the detector is calibrated on are not in the run "
                 f"of the scores, first {absent[0]!r:.60}; score all of them",
             )
@@ -128,14 +128,14 @@ def _check_margins(margins: NDArray[np.float64], epsilon: float) -> None:
     units = "in the units of the inputs, such as 8/255 where they range from 0 to 1"
     if largest <= epsilon:
         raise DataError(
-            "no_robust_points",
+            "too_few_points",
             f"every margin is at most {epsilon:g}, so there is no robust point to tell apart; the largest is "
             f"{largest:.4g}: choose a smaller epsilon, {units}",
         )
     if smallest > epsilon:
         found = f"the smallest is {smallest:.4g}" if math.isfinite(smallest) else "no other prediction was found at all"
         raise DataError(
-            "no_brittle_points",
+            "too_few_points",
             f"every margin is larger than {epsilon:g}, so there is no brittle point to calibrate on; {found}: choose a "
             f"larger epsilon, {units}",
         )
@@ -154,13 +154,13 @@ def _check_states(points: KnownPoints, criterion: Criterion) -> None:
     more = f"; {remedy}" if remedy else ""
     if not brittle:
         raise DataError(
-            "no_brittle_points",
+            "too_few_points",
             f"no prediction breaks at {criterion.size} ({robust} hold, {undecided} are undecided), so there is no "
             f"brittle point to calibrate on: choose a higher limit or a larger sigma{more}",
         )
     if not robust:
         raise DataError(
-            "no_robust_points",
+            "too_few_points",
             f"no prediction holds at {criterion.size} ({brittle} break, {undecided} are undecided), so there is no "
             f"robust point to tell apart: choose a lower limit or a smaller sigma{more}",
         )

@@ -134,7 +134,7 @@ class DetectorNetwork(nn.Module):
         """Raise unless the logits are what the last linear layer gives; once, on the first finite ones."""
         if torch.compiler.is_compiling():
             raise ModelError(
-                "head_unchecked",
+                "no_head",
                 f"whether the layer {head.name!r} gives the logits is checked in a first pass; run the network once "
                 f"before it is exported or compiled",
             )
@@ -154,12 +154,12 @@ def _check_inputs(inputs: Any, channels: int) -> None:
     if not isinstance(inputs, Tensor):
         kind = type(inputs).__name__
         raise ParameterError(
-            "inputs", f"a tensor [B, *shape] is needed; found {kind}; convert it, as torch.from_numpy does an array"
+            f"a tensor [B, *shape] is needed; found {kind}; convert it, as torch.from_numpy does an array"
         )
     if inputs.dim() < 2 or channels not in (1, inputs.shape[1]):
         expected = "[B, *shape]" if channels == 1 else f"[B, {channels}, ...]"
         raise ParameterError(
-            "inputs", f"{expected} is needed; found shape {list(inputs.shape)}; give one input alone as inputs[None]"
+            f"{expected} is needed; found shape {list(inputs.shape)}; give one input alone as inputs[None]"
         )
 
 

@@ -22,7 +22,7 @@ def check_share(name: str, value: float) -> None:
         ParameterError: one of them does not; a double as small as 1e-320 has the complement 1.
     """
     if not (0.0 < value < 1.0 and 0.0 < 1.0 - value < 1.0):
-        raise ParameterError(name, f"{name} must lie between 0 and 1, and not round to either; found {value!r}")
+        raise ParameterError(f"{name} must lie between 0 and 1, and not round to either; found {value!r}")
 
 
 def check_range(name: str, value: float, low: float, high: float) -> None:
@@ -32,7 +32,7 @@ def check_range(name: str, value: float, low: float, high: float) -> None:
         ParameterError: it is not.
     """
     if not low <= value <= high:
-        raise ParameterError(name, f"{name} must lie in [{low:g}, {high:g}]; found {value!r}")
+        raise ParameterError(f"{name} must lie in [{low:g}, {high:g}]; found {value!r}")
 
 
 def check_interval(name: str, value: float | None, low: float, high: float, span: tuple[float, float]) -> None:
@@ -45,7 +45,6 @@ def check_interval(name: str, value: float | None, low: float, high: float, span
     inside = low <= high if value is None else low <= value <= high
     if not (inside and first <= low and high <= last):
         raise ParameterError(
-            name,
             f"{name} and its interval must be in order within [{first:g}, {last:g}]; found {value!r} in "
             f"[{low!r}, {high!r}]",
         )
@@ -62,7 +61,7 @@ def check_input_numbers(name: str, numbers: tuple[float, ...] | None, *, positiv
     least = SMALLEST if positive else -LARGEST
     if not numbers or not all(least <= number <= LARGEST for number in numbers):
         wanted = "positive" if positive else "finite"
-        raise ParameterError(name, f"every {name} must be {wanted} in single precision; found {list(numbers)!r:.80}")
+        raise ParameterError(f"every {name} must be {wanted} in single precision; found {list(numbers)!r:.80}")
 
 
 def largest_margin(width: float, norm: str, bounded: bool) -> float:

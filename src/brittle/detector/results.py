@@ -50,11 +50,9 @@ class Rate:
         counted = 0 <= self.flagged <= self.points and 0 <= self.undecided_flagged <= self.undecided
         if not counted or not 0.0 <= self.low <= self.high <= 1.0:
             undecided = f" and {self.undecided_flagged} of {self.undecided} undecided" if self.undecided else ""
-            raise ParameterError(
-                "rate", f"{self.flagged} of {self.points}{undecided} in [{self.low}, {self.high}] is no rate"
-            )
+            raise ParameterError(f"{self.flagged} of {self.points}{undecided} in [{self.low}, {self.high}] is no rate")
         if self.value != _ratio(self.flagged, self.points):
-            raise ParameterError("value", f"{self.flagged} of {self.points} is no rate of {self.value!r}")
+            raise ParameterError(f"{self.flagged} of {self.points} is no rate of {self.value!r}")
 
     @classmethod
     def of(cls, flagged: NDArray[np.bool_], confidence: float, undecided: NDArray[np.bool_] | None = None) -> Rate:
@@ -137,7 +135,7 @@ class Counts:
         chosen = self.choice in (0, sum(map(choice_of, kinds)))
         halves = (self.calibration, self.held_out) == halves_of(self.left(self.brittle))
         if min(vars(self).values()) < 0 or self.points != whole or self.without_score > used or not (chosen and halves):
-            raise ParameterError("counts", f"the counts do not add up: {vars(self)}")
+            raise ParameterError(f"the counts do not add up: {vars(self)}")
 
     def left(self, kind: int) -> int:
         """How many of so many points of one kind the score was not chosen on."""
@@ -184,9 +182,7 @@ class Verdict:
         check_interval("tau", self.tau, self.tau_low, self.tau_high, (-1.0, 1.0))
         check_interval("auroc", self.auroc, self.auroc_low, self.auroc_high, (0.0, 1.0))
         if self.trusted and (self.auroc is None or self.auroc_low < GOOD_AUROC):
-            raise ParameterError(
-                "trusted", f"no score is trusted whose AUROC may be below {GOOD_AUROC}; found {self.auroc_low!r}"
-            )
+            raise ParameterError(f"no score is trusted whose AUROC may be below {GOOD_AUROC}; found {self.auroc_low!r}")
 
     def __str__(self) -> str:
         measured = (

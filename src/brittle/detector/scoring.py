@@ -97,7 +97,7 @@ def reading_of(score: str) -> Reading:
         near = get_close_matches(str(score), [*READINGS, *installed], 1)
         why = f"; did you mean {near[0]}?" if near else ""
     names = ", ".join([*READINGS, *installed])
-    raise UnknownNameError("unknown_name", f"a detector reads one of {names}; found {score!r:.60}{why}")
+    raise UnknownNameError(f"a detector reads one of {names}; found {score!r:.60}{why}")
 
 
 def check_score(score: str) -> str:
@@ -118,7 +118,6 @@ def check_use(score: str, pseudo_margin: PseudoMargin | None) -> None:
     """
     if pseudo_margin is not None and score != PSEUDO_MARGIN:
         raise ParameterError(
-            "pseudo_margin",
             f"a detector of the score {score} reads no pseudo-margin; leave out --pseudo-margin (pseudo_margin=)",
         )
 
@@ -133,7 +132,7 @@ def check_learned(pseudo_margin: PseudoMargin, identity: Identity, norm: str | N
     learned = pseudo_margin.recipe.norm
     if None not in (learned, norm) and learned != norm:
         raise ModelError(
-            "pseudo_margin_norm",
+            "other_model",
             f"the pseudo-margin was learned from margins in {learned}, the detector is for {norm}; learn one in {norm}",
         )
 
@@ -147,7 +146,6 @@ def parameters_of(score: str, norm: str | None, pseudo_margin: PseudoMargin | No
     if score == PSEUDO_MARGIN:
         if pseudo_margin is None:
             raise ParameterError(
-                "pseudo_margin",
                 "the score pseudo_margin needs the one that computed it; give its file too: --pseudo-margin FILE "
                 "(pseudo_margin=)",
             )
@@ -182,7 +180,7 @@ def check_read(score: str, parameters: Mapping[str, Any], pseudo_margin: PseudoM
     found = None if pseudo_margin is None else pseudo_margin.digest
     if pseudo_margin is None or found != parameters.get("sha256"):
         raise ModelError(
-            "detector_pseudo_margin",
+            "other_model",
             f"the detector reads the pseudo-margin {parameters.get('sha256')}; found {found}; give the file that it "
             f"was fitted with: --pseudo-margin FILE (pseudo_margin=)",
         )

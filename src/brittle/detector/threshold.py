@@ -23,7 +23,7 @@ def check_rate(tpr: float) -> float:
         ParameterError: it is no number between 0 and 1.
     """
     if not isinstance(tpr, Real) or not 0.0 < tpr < 1.0:
-        raise ParameterError("tpr", f"the true positive rate must lie between 0 and 1; found {tpr!r:.60}")
+        raise ParameterError(f"the true positive rate must lie between 0 and 1; found {tpr!r:.60}")
     return float(tpr)
 
 
@@ -87,7 +87,7 @@ def threshold_of(scores: NDArray[np.float64], tpr: float) -> float:
     decisive = np.sort(scores)[rank - 1]
     if np.isneginf(decisive):
         raise DataError(
-            "too_many_without_score",
+            "too_few_points",
             f"{int(np.isneginf(scores).sum())} of {scores.size} brittle points to calibrate on have no score, so that "
             f"no threshold can be chosen for a true positive rate of {tpr}; repair what keeps them from having one, or "
             f"choose another score",
@@ -111,7 +111,7 @@ def too_few(found: str, needed: int, use: str, tpr: float, wider: str = "a large
         wider: what would make more points brittle.
     """
     return DataError(
-        "too_few_calibration_points",
+        "too_few_points",
         f"a true positive rate of {tpr} needs {needed} brittle points, {use}; found {found}; score more points, or "
         f"choose {wider} or a smaller rate",
     )

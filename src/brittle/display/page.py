@@ -92,7 +92,7 @@ def show(
         ArtefactError: a file of a run leads out of its folder, or could run code.
     """
     if isinstance(height, bool) or not isinstance(height, int) or height < 1:
-        raise ParameterError("height", f"height must be a whole number of pixels, 1 or more; found {height!r:.40}")
+        raise ParameterError(f"height must be a whole number of pixels, 1 or more; found {height!r:.40}")
     others = {name: _opened(other) for name, other in (against or {}).items()}
     return ReportPage(render(open_contents(_opened(table), epsilon, others), chapters), height)
 
@@ -103,4 +103,4 @@ def _opened(table: object) -> Table:
         return table
     if isinstance(table, str | os.PathLike):
         return read_table(table)
-    raise ParameterError("table", f"expected a table or the folder of a run; found {type(table).__name__}")
+    raise ParameterError(f"expected a table or the folder of a run; found {type(table).__name__}")

@@ -84,7 +84,7 @@ def check_output_kept(subject: Subject) -> Iterator[Finding | str]:
     first = subject.first_pass
     if len(again) and largest_difference(first.returned, first.content) > 0:
         yield Finding(
-            "reuses_output",
+            "mutates_input",
             "the model wrote its next output over the tensor that it had returned; logits are copied, so no score "
             "changes, but in your own code return a new tensor (out.clone())",
         )
@@ -158,7 +158,7 @@ def _check_looked_at_again(subject: Subject) -> None:
     alike = torch.equal(kept, subject.logits) and torch.equal(subject.noisy_logits, subject.logits)
     if alike and bool((subject.logits != subject.logits[0]).any()):
         raise ModelError(
-            "cached_output",
+            "nondeterministic_model",
             f"another batch of {len(kept)} rows got the logits of the batch before, row by row; the model keeps its "
             f"output by the shape of the input, compute it anew every time",
         )

@@ -131,7 +131,7 @@ def _look(subject: Subject) -> Iterator[Finding | str]:
         )
     if zero > MOST_DEAD * total:
         raise ModelError(
-            "zero_gradient",
+            "masked_gradient",
             f"the gradients of all margins are 0 in {zero} of {total} rows, so an estimate by gradients says nothing "
             f"there (saturated outputs, binarised layers, dead units); {OFFER}, or return unsaturated class scores",
         )

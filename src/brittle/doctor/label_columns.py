@@ -44,7 +44,7 @@ def labels_among_features(
     listed, typed = ", ".join(map(repr, found)), ",".join(found)
     what = "they look like what is right for a row" if extra > 1 else "it looks like what is right for a row"
     return DataError(
-        "label_columns",
+        "labels",
         f"the model takes {width - extra} numbers a row and {known['path']} has {width} columns of features, with "
         f"{listed} among them; {what}: name {'them' if extra > 1 else 'it'} with --label-column {_quoted(typed)} "
         f"(label_column={typed!r})",

@@ -108,15 +108,13 @@ def check_labels(labels: Tensor, classes: int) -> None:
         DataError: labels count from 1, or more than 1% (and more than one) lie outside `0 .. classes - 1`.
     """
     if len(labels) and int(labels.min()) >= 1 and int(labels.max()) == classes:
-        raise DataError(
-            "label_offset", f"labels {int(labels.min())}..{classes}, the model has 0..{classes - 1}; subtract 1"
-        )
+        raise DataError("labels", f"labels {int(labels.min())}..{classes}, the model has 0..{classes - 1}; subtract 1")
     wrong = (labels < 0) | (labels >= classes)
     count = int(wrong.sum())
     if count > 1 and count > 0.01 * len(labels):
         wrongly = sorted({int(label) for label in labels[wrong]})[:SHOWN]
         raise DataError(
-            "label_range",
+            "labels",
             f"{count} of {len(labels)} labels lie outside the model's classes 0..{classes - 1}, such as {wrongly}; "
             f"correct them, or leave the labels out",
         )
@@ -136,9 +134,7 @@ def check_expected(expected: float) -> None:
     """
     if not 0.0 < expected <= 1.0:
         meant = f"; write {expected / 100:g} for {expected:g}%" if 1.0 < expected <= 100.0 else ""
-        raise ParameterError(
-            "expected_accuracy", f"the expected accuracy must lie in (0, 1]; found {expected:g}{meant}"
-        )
+        raise ParameterError(f"the expected accuracy must lie in (0, 1]; found {expected:g}{meant}")
 
 
 def check_accuracy(expected: float, subject: Subject) -> None:
@@ -151,13 +147,12 @@ def check_accuracy(expected: float, subject: Subject) -> None:
     check_expected(expected)
     if not subject.decision.of_classes:
         raise ParameterError(
-            "expected_accuracy",
             f"an accuracy is expected of predicted classes, and {subject.decision.label} decides "
             f"{subject.decision.explanation}; leave it out",
         )
     correct, labelled = subject.predictions.right
     if labelled == 0:
-        raise ParameterError("expected_accuracy", "an accuracy is expected, but the rows looked at carry no labels")
+        raise ParameterError("an accuracy is expected, but the rows looked at carry no labels")
     high = float(clopper_pearson(correct, labelled, CONFIDENCE)[1])
     if high < expected:
         raise DataError(

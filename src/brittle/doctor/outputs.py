@@ -113,7 +113,7 @@ def _refuse_classes(subject: Subject) -> None:
         and bool(((shown.sum(dim=1) - 1).abs() <= allowed_of_sums(subject.classifier, subject.classes)).all())
     ):
         raise ModelError(
-            "probabilities",
+            "outputs",
             f"each of {len(shown)} rows of {shown.shape[1]} probabilities sums to 1: these are classes of which one "
             f"holds; leave out --decision multilabel (decision='multilabel')",
         )
@@ -127,13 +127,13 @@ def _about_logits(subject: Subject) -> Iterator[Finding]:
     if whole is not None:
         divided = "" if whole == 1 else f"divide them by {whole:.4g} and "
         raise ModelError(
-            "probabilities",
+            "outputs",
             f"every row of the output is between 0 and {whole:.4g} and sums to {whole:.4g}: these are probabilities; "
             f"{divided}use --outputs probs (outputs='probs'), which takes their logarithm",
         )
     if logits.numel() >= LOOKED_AT and _inside(logits) and _inside(more_logits(subject)):
         raise ModelError(
-            "sigmoid_outputs",
+            "outputs",
             f"every output is between 0 and 1, but rows sum to {float(sums.min()):.3g} to {float(sums.max()):.3g}: "
             f"these look like sigmoids of a multi-label model; for one use --decision multilabel --outputs probs "
             f"(decision='multilabel', outputs='probs'), otherwise return the class scores",
@@ -141,7 +141,7 @@ def _about_logits(subject: Subject) -> Iterator[Finding]:
     if subject.labels is None:
         yield from _perhaps_labels(logits)
     if bool((torch.logsumexp(logits.double(), dim=1).abs() <= allowed).all()):
-        yield Finding("log_softmax", "the outputs are log-probabilities (log-softmax); they serve as logits")
+        yield Finding("softmax_twice", "the outputs are log-probabilities (log-softmax); they serve as logits")
 
 
 def _perhaps_labels(logits: Tensor) -> Iterator[Finding]:
@@ -167,7 +167,7 @@ def _about_probabilities(subject: Subject) -> Iterator[Finding]:
     sums = subject.finite.double().exp().sum(dim=1)
     if bool(((sums - 1).abs() > allowed_of_sums(subject.classifier, subject.classes)).any()):
         raise ModelError(
-            "not_probabilities",
+            "outputs",
             f"the outputs were declared as probabilities of classes, but rows sum to {float(sums.min()):.3g} to "
             f"{float(sums.max()):.3g}; for labels that each hold or not add --decision multilabel "
             f"(decision='multilabel'), for class scores leave out --outputs probs (outputs='probs')",

@@ -72,7 +72,6 @@ def check_cost(subject: Subject) -> Iterator[Finding | str]:
         if kept > MOST_DIMENSIONS:
             seconds = REFERENCE_SECONDS * (kept / REFERENCE_DIMENSIONS) ** GROWTH
             raise ParameterError(
-                "cost",
                 f"an integral over {kept} margins takes about {seconds:.1f} s per point; keep at most "
                 f"{MOST_DIMENSIONS} competitors (--classes, classes=), the interval says what the others could add",
             )
@@ -90,13 +89,13 @@ def _about_size(subject: Subject, sigma: float, pair: tuple[float, float] | None
     span, used = pair[1] - pair[0], float(subject.inputs.max() - subject.inputs.min())
     if sigma > HUGE_SIGMA * span:
         yield Finding(
-            "huge_sigma",
+            "sigma",
             f"sigma {sigma:g} is {sigma / span:.3g} times the value range {span:g}; sigma is in pixel units, choose a "
             f"smaller one",
         )
     elif 0 < HUGE_SIGMA * used < sigma:
         yield Finding(
-            "huge_sigma",
+            "sigma",
             f"sigma {sigma:g} is {sigma / used:.3g} times what the first {len(subject.inputs)} rows span ({used:.4g}); "
             f"sigma is in the units of the data: choose a smaller one (--sigma, sigma=), or see whether the data were "
             f"divided twice",
@@ -104,7 +103,7 @@ def _about_size(subject: Subject, sigma: float, pair: tuple[float, float] | None
     elif sigma < SMALL_SIGMA * span:
         meant = f"; if it was meant for values from 0 to 1, it is {sigma * span:g} here" if span > 1 else ""
         yield Finding(
-            "small_sigma",
+            "sigma",
             f"sigma {sigma:g} is {sigma / span:.2%} of the value range {span:g}, so hardly a prediction will flip; "
             f"sigma is in the units of the data (--sigma, sigma=){meant}",
         )
@@ -118,7 +117,7 @@ def _beyond_a_feature(subject: Subject, sigma: float) -> Iterator[Finding]:
     least = float(small.min()) if len(small) else 0.0
     if len(inputs) > 1 and 0 < HUGE_SIGMA * least < sigma:
         yield Finding(
-            "huge_sigma",
+            "sigma",
             f"sigma {sigma:g} is {sigma / least:.3g} times what a feature of the first {len(inputs)} rows spans "
             f"({least:.4g}); noise is of one size in all features: choose a smaller one, or {PER_FEATURE}",
         )
@@ -172,7 +171,6 @@ def _check_not_absorbed(subject: Subject, noise: Noise) -> None:
     absorbed = float(((inputs + draw == inputs) & (draw != 0)).double().mean())
     if absorbed > (ABSORBED_SHARE if inputs.dtype.itemsize >= 4 else ABSORBED_SHARE_NARROW):
         raise ParameterError(
-            "sigma_too_small",
             f"noise of sigma {noise.sigma:g} changes nothing in {absorbed:.0%} of the input numbers, because "
             f"{str(inputs.dtype).removeprefix('torch.')} cannot tell them apart; use a larger sigma",
         )

@@ -112,21 +112,17 @@ def plant(subject: Subject) -> Iterator[PlantResult]:
         ParameterError: there is no such score among the chosen ones, or no point with a prediction that is no tie.
     """
     if not subject.decision.of_classes:
-        raise ParameterError(
-            "planted", f"boundaries are planted between classes; {subject.decision.label} decides something else"
-        )
+        raise ParameterError(f"boundaries are planted between classes; {subject.decision.label} decides something else")
     scores = _largest_budgets([score for score in subject.scores if can_be_planted(score)])
     if not scores:
         known = ", ".join(kind.name for kind in (*DISTANCES, *PROBABILITIES))
-        raise ParameterError(
-            "planted", f"none of the chosen scores can be checked with planted boundaries; choose among {known}"
-        )
+        raise ParameterError(f"none of the chosen scores can be checked with planted boundaries; choose among {known}")
     inputs = subject.inputs[:PLANTS]
     aside = None if subject.aside is None else subject.aside.only(torch.arange(len(inputs)))
     clean = _look(subject.classifier, inputs, subject.seed, aside)
     rows = (clean.finite & ~clean.tied).nonzero().flatten().tolist()
     if not rows:
-        raise ParameterError("planted", f"none of the first {len(clean.inputs)} points has a prediction that is no tie")
+        raise ParameterError(f"none of the first {len(clean.inputs)} points has a prediction that is no tie")
     for score in scores:
         own = _estimate(score, subject.classifier, clean)
         for number, row in enumerate(rows):

@@ -215,7 +215,6 @@ def check_draws(draws: int, antithetic: bool = True) -> None:
     even = ", even (they come in antithetic pairs)" if antithetic else ""
     if type(draws) is not int or not 2 <= draws <= MOST_DRAWS or (antithetic and draws % 2):
         raise ParameterError(
-            "draws",
             f"draws must be a whole number between 2 and {MOST_DRAWS}{even}; found {draws}. Each costs a pass or more "
             f"per point",
         )
@@ -232,7 +231,7 @@ def check_enough(name: str, count: int) -> None:
         ParameterError: fewer than 2.
     """
     if count < 2:
-        raise ParameterError(name, f"at least 2 {name} are needed for an error; found {count}")
+        raise ParameterError(f"at least 2 {name} are needed for an error; found {count}")
 
 
 def check_classes(classes: int | None) -> None:
@@ -242,4 +241,4 @@ def check_classes(classes: int | None) -> None:
         ParameterError: fewer than 1.
     """
     if classes is not None and classes < 1:
-        raise ParameterError("classes", f"at least 1 competitor must be kept; found classes={classes}")
+        raise ParameterError(f"at least 1 competitor must be kept; found classes={classes}")

@@ -93,7 +93,7 @@ class Curvature(Measurement):
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
-            raise ParameterError("method", f"the method must be one of {', '.join(METHODS)}; found {self.method!r}")
+            raise ParameterError(f"the method must be one of {', '.join(METHODS)}; found {self.method!r}")
         check_enough("probes", self.probes)
 
     def cost(self, network: NetworkTraits) -> Passes:

@@ -55,7 +55,7 @@ class Linearize(Measurement):
 
     def __post_init__(self) -> None:
         if (self.noise is None) != (self.draws is None):
-            raise ParameterError("draws", "a smoothed linearisation needs both noise and draws, one at the point none")
+            raise ParameterError("a smoothed linearisation needs both noise and draws, one at the point none")
         if self.draws is not None:
             check_draws(self.draws, self.antithetic)
         check_classes(self.classes)

@@ -83,9 +83,7 @@ class Estimator(ArrayModel):
         classes = _classes(estimator)
         name = type(estimator).__name__
         if outputs == "binary-logit":
-            raise ParameterError(
-                "outputs", f"{name} scores each of its classes; leave out --outputs binary-logit (outputs=)"
-            )
+            raise ParameterError(f"{name} scores each of its classes; leave out --outputs binary-logit (outputs=)")
         self.class_values = _whole(classes)
         self.class_names = tuple(map(str, self.class_values or classes))
         self._probabilities = outputs == "probs" or not hasattr(estimator, "decision_function")
@@ -178,16 +176,16 @@ def as_model(model: Any, outputs: str, arrays: str) -> Callable[[Tensor], Any]:
         ModelError: the model is nothing that can be called, or an estimator that is no fitted classifier.
     """
     if arrays not in ARRAYS:
-        raise ParameterError("arrays", f"arrays must be one of {', '.join(ARRAYS)}; found {arrays!r}")
+        raise ParameterError(f"arrays must be one of {', '.join(ARRAYS)}; found {arrays!r}")
     if isinstance(model, nn.Module) and arrays == "numpy":
-        raise ParameterError("arrays", "arrays='numpy' is for functions; a torch.nn.Module takes tensors: leave it out")
+        raise ParameterError("arrays='numpy' is for functions; a torch.nn.Module takes tensors: leave it out")
     if isinstance(model, nn.Module | ArrayModel):
         return model
     if is_estimator(model):
         return Estimator(model, outputs)
     if not callable(model):
         raise ModelError(
-            "model_type",
+            "model_file",
             f"{model!r:.60} is of type {type(model).__qualname__} and no network; give a torch.nn.Module, a function "
             f"from inputs to class scores, or a fitted scikit-learn classifier",
         )
@@ -207,9 +205,7 @@ def check_one_logit(model: Any) -> None:
     """
     if is_estimator(model):
         name = type(model).__name__
-        raise ParameterError(
-            "decision", f"{name} scores each of its classes; leave out --decision one-logit (decision=)"
-        )
+        raise ParameterError(f"{name} scores each of its classes; leave out --decision one-logit (decision=)")
 
 
 def as_tensor(output: Any, device: torch.device) -> Tensor:
@@ -221,10 +217,10 @@ def as_tensor(output: Any, device: torch.device) -> Tensor:
     try:
         array = np.asarray(output)
     except (ValueError, TypeError, RuntimeError) as error:
-        raise ModelError("output_type", f"the model's output is no NumPy array ({error}); return one") from error
+        raise ModelError("output_shape", f"the model's output is no NumPy array ({error}); return one") from error
     if array.dtype.kind not in "fiub":
         raise ModelError(
-            "output_type", f"the model returned an array of type {array.dtype}; return class scores, real numbers"
+            "output_shape", f"the model returned an array of type {array.dtype}; return class scores, real numbers"
         )
     return torch.from_numpy(np.array(array, np.float32 if array.dtype.itemsize <= 4 else np.float64)).to(device)
 

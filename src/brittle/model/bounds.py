@@ -76,9 +76,7 @@ class Bounds:
             ParameterError: the bounds are no pair.
         """
         if self.pair is None:
-            raise ParameterError(
-                "bounds", f"this needs one lowest and one highest value for all features; the bounds are {self}"
-            )
+            raise ParameterError(f"this needs one lowest and one highest value for all features; the bounds are {self}")
         return iter(self.pair)
 
     def __str__(self) -> str:
@@ -153,7 +151,7 @@ class Bounds:
             ParameterError: a bound is infinite; see `closed`.
         """
         if not self.finite:
-            raise ParameterError("bounds", f"no uniform inputs can be drawn: the bounds are {self}")
+            raise ParameterError(f"no uniform inputs can be drawn: the bounds are {self}")
         generator = torch.Generator().manual_seed(0)
         uniform = torch.rand(*shape, generator=generator, dtype=torch.float32)
         low, high = self.ends(uniform)
@@ -239,7 +237,6 @@ class Bounds:
         pairs = zip(reversed(own), reversed(shape), strict=False)
         if len(own) > len(shape) or any(size not in (1, wanted) for size, wanted in pairs):
             raise ParameterError(
-                "bounds",
                 f"the bounds per feature have shape {list(own)}, an input has shape {list(shape)}; give one "
                 f"lower and one upper bound for each feature",
             )
@@ -255,7 +252,6 @@ class Bounds:
             return {"bounds": None if self.pair is None else list(self.pair)}
         if self.lower.numel() > MOST_NUMBERS:
             raise ParameterError(
-                "bounds",
                 f"bounds per feature hold {self.lower.numel():,} pairs, and a run keeps {MOST_NUMBERS:,} at most; give "
                 f"arrays that are broadcast, such as one number for each channel, [3, 1, 1]",
             )
@@ -295,11 +291,11 @@ def check_bounds(bounds: Sequence[float] | Bounds) -> tuple[float, float]:
         raise
     except (TypeError, ValueError) as error:
         raise ParameterError(
-            "bounds", f"bounds must be two numbers, finite and increasing, such as (0, 1); found {bounds!r:.40}"
+            f"bounds must be two numbers, finite and increasing, such as (0, 1); found {bounds!r:.40}"
         ) from error
     if len(numbers) != 2 or not all(map(math.isfinite, numbers)) or not numbers[0] < numbers[1]:
         found = ", ".join(f"{number:g}" for number in numbers)
-        raise ParameterError("bounds", f"bounds must be two numbers, finite and increasing; found {found}")
+        raise ParameterError(f"bounds must be two numbers, finite and increasing; found {found}")
     return numbers[0], numbers[1]
 
 
@@ -340,14 +336,13 @@ def _per_feature(bounds: BoundsLike) -> Bounds:
         low, high = (end.clone() for end in torch.broadcast_tensors(low, high))
     except (TypeError, ValueError, RuntimeError) as error:
         raise ParameterError(
-            "bounds", "bounds per feature must be two arrays of numbers, the lower and the upper ones, of one shape"
+            "bounds per feature must be two arrays of numbers, the lower and the upper ones, of one shape"
         ) from error
     wrong = ~(low <= high) | (low == math.inf) | (high == -math.inf)
     if not low.numel() or bool(wrong.any()):
         place = int(wrong.flatten().nonzero()[0]) if low.numel() else 0
         found = f"{low.flatten()[place]:g}, {high.flatten()[place]:g}" if low.numel() else "no numbers"
         raise ParameterError(
-            "bounds",
             f"no lower bound may lie above the upper one, and both must be numbers; found {found} at the "
             f"feature in place {place}",
         )

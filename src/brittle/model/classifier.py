@@ -98,7 +98,7 @@ class Classifier:
         perturb: str | None = None,
     ) -> None:
         if outputs not in OUTPUTS:
-            raise ParameterError("outputs", f"outputs must be one of {', '.join(OUTPUTS)}; found {outputs!r}")
+            raise ParameterError(f"outputs must be one of {', '.join(OUTPUTS)}; found {outputs!r}")
         self.decision = as_decision(decision)
         if isinstance(self.decision, OneLogit) and outputs == "logits":
             check_one_logit(model)
@@ -113,7 +113,7 @@ class Classifier:
         self.mean = channel_numbers("mean", mean)
         self.std = channel_numbers("std", std)
         if self.std is not None and min(self.std) <= 0:
-            raise ParameterError("std", f"every std must be positive; found {list(self.std)}")
+            raise ParameterError(f"every std must be positive; found {list(self.std)}")
         self.outputs = outputs
         self.source = dict(source or {})
         self.device, self.dtype = place(self.model, device)
@@ -153,7 +153,6 @@ class Classifier:
             return self.decision.as_logits(outputs, outputs)
         if aside is None or aside.decided is None:
             raise ParameterError(
-                "decided",
                 f"the margins of the decision {self.decision.label} need what was decided at the point; a measurement "
                 f"asks clean.logits_of(classifier, copies, rows)",
             )

@@ -21,7 +21,7 @@ def gradient_of(
     gradient = _derivative("differentiated at", values, inputs, device, keep or differentiable, differentiable)
     if gradient is not None and differentiable and differentiates_once(gradient):
         raise ModelError(
-            "not_twice_differentiable",
+            "not_differentiable",
             f"{NO_SECOND} (it is marked as differentiable once); {WITHOUT_SECOND}",
         )
     return gradient
@@ -40,7 +40,7 @@ def hessian_product_of(gradient: Tensor, inputs: Tensor, along: Tensor, device: 
         if error.code != "model_failed":
             raise
         reason = str(error.__cause__).partition("\n")[0].rstrip(".")
-        raise ModelError("not_twice_differentiable", f"{NO_SECOND} ({reason}); {WITHOUT_SECOND}") from error
+        raise ModelError("not_differentiable", f"{NO_SECOND} ({reason}); {WITHOUT_SECOND}") from error
     return torch.zeros_like(inputs) if product is None else product
 
 

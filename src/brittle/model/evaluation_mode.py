@@ -92,7 +92,7 @@ def check_mode(model: object) -> None:
         return
     training = {id(module) for module in held.watched if module.training}
     raise ModelError(
-        "mode_changed",
+        "model_changed",
         f"{_named(held.modules[0], training)} was put into training mode while the model was measured, by another "
         f"thread or by the model itself, so the numbers would mix both modes; measure a copy (copy.deepcopy(model)), "
         f"or do not train until it is done",

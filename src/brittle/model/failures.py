@@ -55,7 +55,7 @@ def failures_in_one_sentence(what: str, inputs: Tensor, device: torch.device) ->
             raise _out_of_memory(len(inputs), device) from error
         if reason.startswith("Inference tensors cannot be saved for backward"):
             raise ModelError(
-                "inference_tensors",
+                "weights",
                 "the model's weights were created under torch.inference_mode(), so PyTorch cannot differentiate it; "
                 "build or load it outside of that, or give a copy made outside (copy.deepcopy(model))",
             ) from error

@@ -41,7 +41,6 @@ def check_not_in_use(classifier: object) -> None:
     users = _users.get(id(classifier))
     if users and users[-1:] != [threading.get_ident()]:
         raise ParameterError(
-            "classifier_in_use",
             "another thread measures with this Classifier, and its counts of passes would mix both; give each thread a "
             "Classifier of its own, they may share the model",
         )

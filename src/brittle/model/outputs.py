@@ -92,7 +92,6 @@ def check_decision(decision: Decision, outputs: str, model: Any = None) -> None:
     if not isinstance(decision, fitting):
         tolerance = ", with a tolerance T" if written.endswith("T") else ""
         raise ParameterError(
-            "decision",
             f"config.json of the model says {problem}, and the decision is {decision.label}; use --decision {written} "
             f"(decision='{written}'){tolerance}",
         )
@@ -104,7 +103,6 @@ def check_decision(decision: Decision, outputs: str, model: Any = None) -> None:
     fits = allowed is None or isinstance(decision, allowed)
     if not fits or (outputs == "probs" and isinstance(decision, OneLogit)):
         raise ParameterError(
-            "decision",
             f"the decision {decision.label} is not taken from outputs={outputs}; leave out --outputs (outputs=) where "
             f"the model returns no such numbers, else --decision (decision=)",
         )
@@ -143,7 +141,7 @@ def _check_shape(scores: Tensor, rows: int) -> None:
     _check_rows(scores, rows)
     if scores.shape[1] < 2:
         raise ModelError(
-            "num_classes",
+            "output_shape",
             "the model returns 1 number per input, but a classifier has at least 2 classes; for the logit of a "
             "two-class model use --outputs binary-logit (outputs='binary-logit'), for its probability p return "
             "[1 - p, p] and use --outputs probs (outputs='probs')",
@@ -154,7 +152,7 @@ def _check_rows(scores: Tensor, rows: int) -> None:
     """Raise unless there is a row for each input."""
     if scores.dim() == 1 and rows == 1 and scores.numel() > 1:
         raise ModelError(
-            "batch_dim",
+            "output_shape",
             f"one input gave a result of shape {list(scores.shape)}; the model drops the batch axis at batch size "
             f"one, write squeeze(dim) instead of squeeze()",
         )
@@ -183,12 +181,12 @@ def scores_of(output: Any) -> tuple[Tensor, str | None]:
         return _dense(found), taken
     if isinstance(output, np.ndarray):
         raise ModelError(
-            "output_type",
+            "output_shape",
             "the model returned a NumPy array; if it also takes NumPy arrays, say so: Classifier(model, "
             "arrays='numpy'); otherwise return torch.from_numpy(...) of it",
         )
     raise ModelError(
-        "output_type",
+        "output_shape",
         f"the model returned {_describe(output)}; a tensor of class scores, or `logits` in a mapping or object, is "
         f"needed: wrap the model in a function that picks it",
     )
@@ -198,7 +196,7 @@ def _dense(scores: Tensor) -> Tensor:
     """Class scores in a plain tensor of real numbers, from a sparse or a quantised one as well."""
     if scores.is_complex():
         raise ModelError(
-            "output_type",
+            "output_shape",
             "the model returned complex numbers, which have no order; return real class scores, such as output.abs()",
         )
     scores = scores.dequantize() if scores.is_quantized else scores
@@ -210,7 +208,7 @@ def _check_probabilities(scores: Tensor) -> None:
     smallest, largest = float(scores.detach().min()), float(scores.detach().max())
     if smallest < 0 or largest > LARGEST_PROBABILITY:
         raise ModelError(
-            "not_probabilities",
+            "outputs",
             f"the outputs were declared as probabilities, but hold values from {smallest:.4g} to {largest:.4g}; leave "
             f"out --outputs probs (outputs='probs') if they are class scores",
         )

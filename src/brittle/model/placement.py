@@ -26,7 +26,7 @@ def place(model: Callable[[Tensor], Any], device: str | torch.device | None) -> 
         parameters = [*model.parameters(), *model.buffers()]
     devices = sorted({str(parameter.device) for parameter in parameters})
     if len(devices) > 1:
-        raise ModelError("devices", f"the weights are on several devices: {', '.join(devices)}; name one with device")
+        raise ModelError("device", f"the weights are on several devices: {', '.join(devices)}; name one with device")
     floating = [parameter.dtype for parameter in parameters if parameter.is_floating_point()]
     found = devices[0] if devices else str(device or "cpu")
     return torch.device(found), floating[0] if floating else None
@@ -37,7 +37,7 @@ def _check_initialized(model: nn.Module) -> None:
     lazy = [name for name, tensor in (*model.named_parameters(), *model.named_buffers()) if is_lazy(tensor)]
     if lazy:
         raise ModelError(
-            "uninitialized",
+            "weights",
             f"{', '.join(lazy[:5])} of the model are still uninitialized, because its lazy layers have had no input "
             f"yet; call the model once on a batch of inputs, or load its weights, before it is scored",
         )

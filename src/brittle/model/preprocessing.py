@@ -20,7 +20,7 @@ def channel_numbers(name: str, numbers: float | Sequence[float] | None) -> tuple
         return None
     values = (numbers,) if isinstance(numbers, int | float) else tuple(float(number) for number in numbers)
     if not values or not torch.tensor(values).isfinite().all():
-        raise ParameterError(name, f"{name} must be finite numbers; found {list(values)}")
+        raise ParameterError(f"{name} must be finite numbers; found {list(values)}")
     return tuple(float(value) for value in values)
 
 

@@ -57,7 +57,6 @@ def _normalised(inputs: Tensor, mean: Sequence[float] | None, std: Sequence[floa
     for name, numbers in (("mean", mean), ("std", std)):
         if numbers is not None and len(numbers) not in (1, channels):
             raise ParameterError(
-                name,
                 f"{len(numbers)} numbers for {name}, inputs of shape {list(inputs.shape)}; give 1 or one a channel",
             )
     return normalise(inputs, inputs.new_tensor(mean or (0.0,)), inputs.new_tensor(std or (1.0,)))

@@ -104,7 +104,6 @@ class TextForm:
         layer = ask() if callable(ask) else None
         if not isinstance(layer, nn.Embedding):
             raise ParameterError(
-                "model",
                 f"{type(self.model).__name__} has no get_input_embeddings() that gives a torch.nn.Embedding; make the "
                 f"embeddings yourself and give them to brittle.data.array_points(x, beside=..., mask=...)",
             )
@@ -140,7 +139,7 @@ class TextForm:
         """
         place = getattr(self.tokenizer, "mask_token_id", None)
         if place is None:
-            raise ParameterError("noise", "the tokenizer has no mask token; use --noise token-dropout:0.2 instead")
+            raise ParameterError("the tokenizer has no mask token; use --noise token-dropout:0.2 instead")
         return self.vocabulary[place]
 
     def check(self, tokens: Tokens) -> None:
@@ -161,7 +160,7 @@ class TextForm:
                 apart = float((alone - together[row]).abs().max())
                 if not apart <= AGREES * max(1.0, float(alone.abs().max())):
                     raise ModelError(
-                        "text_embeddings",
+                        "texts",
                         f"the outputs of {type(self.model).__name__} for text {row} differ by {apart:.3g} between its "
                         f"tokens alone and their embeddings beside longer texts; noise on embeddings says nothing of "
                         f"such a model",

@@ -55,7 +55,7 @@ class Noise(ABC):
 
     def __post_init__(self) -> None:
         if not (isinstance(self.sigma, int | float) and math.isfinite(self.sigma) and self.sigma > 0):
-            raise ParameterError("sigma", f"sigma must be a positive finite number in pixel units; found {self.sigma}")
+            raise ParameterError(f"sigma must be a positive finite number in pixel units; found {self.sigma}")
         object.__setattr__(self, "sigma", float(self.sigma))
         _check_name(type(self))
 
@@ -191,7 +191,6 @@ class Noise(ABC):
         )
         if beside:
             raise ParameterError(
-                "noise_fields",
                 f"the noise family {self.name} keeps {', '.join(beside)} beside its fields, so two that differ there "
                 f"would be taken for one; make it a frozen dataclass with a field for each",
             )
@@ -225,10 +224,9 @@ def _check_name(family: type[Noise]) -> None:
     """Raise unless `family` has a name, and one that is not reserved for another family."""
     name = getattr(family, "name", None)
     if not isinstance(name, str) or not name:
-        raise ParameterError("noise_name", f"the noise family {family.__name__} needs a name, such as name = 'speckle'")
+        raise ParameterError(f"the noise family {family.__name__} needs a name, such as name = 'speckle'")
     if _RESERVED.get(name, family) is not family:
         raise ParameterError(
-            "noise_name",
             f"the noise family {family.__name__} is called {name!r} like one of brittle's own, and tables could not "
             f"tell them apart; give it another name",
         )
@@ -242,7 +240,6 @@ def _where(family: type[Noise], method: str) -> type:
 def no_mirror(noise: Noise, what: str) -> ParameterError:
     """What is raised where `what` draws pairs `(e, -e)` of noise whose draws have no mirror image."""
     return ParameterError(
-        "noise_mirrored",
         f"{what} draws pairs (e, -e), and the noise family {noise.name} does not say that -e is as likely as e; write "
         f"symmetric: ClassVar[bool] = True beside {type(noise).__name__}.draw where it is, or use shrinkage, "
         f"monte_carlo, probability_change, or mmse with antithetic=False (--no-antithetic)",
@@ -252,7 +249,6 @@ def no_mirror(noise: Noise, what: str) -> ParameterError:
 def _no_covariance(noise: Noise, what: str) -> ParameterError:
     family = type(noise).__name__
     return ParameterError(
-        "noise_covariance",
         f"{what} needs the covariance of the noise, and the family {noise.name} says none beside its draws; write "
         f"{family}.covariance, which gives K v (covariance = brittle.noise.identity where K = I), or use shrinkage, "
         f"monte_carlo or probability_change",

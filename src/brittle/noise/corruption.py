@@ -165,14 +165,12 @@ class Corruption(Transforming):
         if kind not in KINDS:
             near = get_close_matches(str(kind), KINDS, 1)
             hint = f"did you mean {near[0]}? " if near else ""
-            raise UsageError(
-                "unknown_name", f"no corruption is called {kind!r:.60}; {hint}there are {', '.join(KINDS)}"
-            )
+            raise UsageError(f"no corruption is called {kind!r:.60}; {hint}there are {', '.join(KINDS)}")
         most = KINDS[kind].most
         if isinstance(strength, bool) or not isinstance(strength, int | float) or not 0.0 < strength <= most:
             at_most = f" and at most {most:g}" if most < np.inf else ""
             raise ParameterError(
-                "sigma", f"the strength of {kind} is in {KINDS[kind].unit}, above 0{at_most}; found {strength!r:.40}"
+                f"the strength of {kind} is in {KINDS[kind].unit}, above 0{at_most}; found {strength!r:.40}"
             )
         for name, value in (("sigma", strength), ("kind", kind), ("bounds", check_bounds(bounds))):
             object.__setattr__(self, name, value)
@@ -207,15 +205,12 @@ class Corruption(Transforming):
         """Raise unless `x` is an image of these bounds."""
         low, high = self.bounds
         if x.dim() != 3 or x.shape[0] not in (1, 3):
-            raise ParameterError(
-                "noise_image", f"{self.kind} is for images [C, H, W] of 1 or 3 channels; found shape {list(x.shape)}"
-            )
+            raise ParameterError(f"{self.kind} is for images [C, H, W] of 1 or 3 channels; found shape {list(x.shape)}")
         if KINDS[self.kind].colour_only and x.shape[0] == 1:
-            raise ParameterError("noise_image", f"{self.kind} changes colours only, and the images are grey")
+            raise ParameterError(f"{self.kind} changes colours only, and the images are grey")
         least, most = float(x.min()), float(x.max())
         if least < low - SLACK * (high - low) or most > high + SLACK * (high - low):
             raise ParameterError(
-                "noise_image",
                 f"{self.kind} has the bounds {low:g} and {high:g}, and an input goes from {least:g} to {most:g}; give "
                 f"it the bounds of the values",
             )

@@ -136,7 +136,6 @@ class DiagonalGaussian(Noise):
         super().__post_init__()
         if not bool(((self.scale >= 0) & self.scale.isfinite()).all()):
             raise ParameterError(
-                "scale",
                 f"every scale must be finite and at least 0; found {self.scale.min():g} to {self.scale.max():g}",
             )
         object.__setattr__(self, "scale", self.scale.detach().flatten().clone())
@@ -179,7 +178,7 @@ class FactorGaussian(Noise):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.factor.dim() != 2 or not bool(self.factor.isfinite().all()):
-            raise ParameterError("factor", f"the factor must be finite, [n, k]; found shape {list(self.factor.shape)}")
+            raise ParameterError(f"the factor must be finite, [n, k]; found shape {list(self.factor.shape)}")
         object.__setattr__(self, "factor", self.factor.detach().clone())
         object.__setattr__(self, "digest", _digest(self.factor))
 
@@ -228,7 +227,7 @@ class FunctionGaussian(Noise):
         """`root(u)` with `u` standard normal."""
         if self.root is None:
             raise ParameterError(
-                "noise_root", "sampled scores need `root`, a function u -> A u with A A^T = K; only `action` was given"
+                "sampled scores need `root`, a function u -> A u with A A^T = K; only `action` was given"
             )
         return self.root(_normal(size, generator))
 
@@ -270,4 +269,4 @@ def _digest(tensor: Tensor) -> str:
 
 def _check_size(found: int, size: int, what: str) -> None:
     if found != size:
-        raise ParameterError("noise_size", f"the {what} has {found} coordinates, the input {size}")
+        raise ParameterError(f"the {what} has {found} coordinates, the input {size}")

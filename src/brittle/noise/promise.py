@@ -49,7 +49,6 @@ def check_draw(noise: Noise, draw: Tensor, size: int) -> Tensor:
         return draw
     found = f"a tensor of shape {list(draw.shape)}" if isinstance(draw, Tensor) else f"{type(draw).__name__}"
     raise ParameterError(
-        "noise_draw",
         f"expected a draw [{size}] of the noise family {noise.name}, one number a coordinate; found {found}",
     )
 
@@ -63,7 +62,6 @@ def check_finite(noise: Noise, draws: Tensor) -> None:
     if not bool(draws.isfinite().all()):
         broken = int((~draws.isfinite()).sum())
         raise ParameterError(
-            "noise_draw",
             f"{broken} of {draws.numel()} numbers that the noise family {noise.name} drew are NaN or infinite",
         )
 
@@ -171,6 +169,4 @@ def _check_average(noise: Noise, what: str, found: Tensor, expected: Tensor) -> 
 
 
 def _broken(noise: Noise, how: str) -> ParameterError:
-    return ParameterError(
-        "noise_promise", f"the draws of the noise family {noise.name} are not what a family promises: {how}"
-    )
+    return ParameterError(f"the draws of the noise family {noise.name} are not what a family promises: {how}")

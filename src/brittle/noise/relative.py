@@ -88,7 +88,7 @@ class Decibels(Relative):
     def __init__(self, level: float) -> None:
         """Noise `level` decibels below the power of the point."""
         if isinstance(level, bool) or not isinstance(level, int | float) or not abs(level) <= 300.0:
-            raise ParameterError("sigma", f"a level in decibels is a number from -300 to 300; found {level!r:.40}")
+            raise ParameterError(f"a level in decibels is a number from -300 to 300; found {level!r:.40}")
         object.__setattr__(self, "sigma", 10.0 ** (-level / 20.0))
         self.__post_init__()
 

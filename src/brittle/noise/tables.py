@@ -54,7 +54,7 @@ class PerFeature(DiagonalGaussian):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not bool(self.scale.any()):
-            raise ParameterError("scale", "no feature has a scale above 0, so noise would change nothing")
+            raise ParameterError("no feature has a scale above 0, so noise would change nothing")
 
     @classmethod
     def of(cls, points: Points, sigma: float, categories: Collection[str | int] | None = None) -> PerFeature:
@@ -113,15 +113,13 @@ class Swap(Transforming):
     def __init__(self, share: float, rows: Tensor, columns: Tensor | None = None) -> None:
         """Values of these rows with the probability `share`."""
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 < share <= 1.0:
-            raise ParameterError("sigma", f"the share of swapped values is above 0 and at most 1; found {share!r:.40}")
+            raise ParameterError(f"the share of swapped values is above 0 and at most 1; found {share!r:.40}")
         rows = rows.detach().cpu().flatten(1).clone()
         if not len(rows) or not bool(rows.isfinite().all()):
-            raise ParameterError("noise_rows", f"rows to swap with must be finite, [R, n]; found {list(rows.shape)}")
+            raise ParameterError(f"rows to swap with must be finite, [R, n]; found {list(rows.shape)}")
         own = torch.ones(rows.shape[1], dtype=torch.bool) if columns is None else columns.cpu().flatten() != 0
         if len(own) != rows.shape[1] or not bool(own.any()):
-            raise ParameterError(
-                "noise_rows", f"{int(own.sum())} of {len(own)} columns may be swapped, in rows of {rows.shape[1]}"
-            )
+            raise ParameterError(f"{int(own.sum())} of {len(own)} columns may be swapped, in rows of {rows.shape[1]}")
         content = rows.contiguous().double().numpy().tobytes() + own.numpy().tobytes()
         digest = hashlib.sha256(content).hexdigest()[:16]
         for name, value in {"sigma": share, "rows": rows, "columns": own, "digest": digest}.items():
@@ -157,7 +155,7 @@ class Swap(Transforming):
         """The point with some of its coordinates from random rows."""
         size = self.rows.shape[1]
         if x.numel() != size:
-            raise ParameterError("noise_size", f"the rows to swap with have {size} coordinates, the input {x.numel()}")
+            raise ParameterError(f"the rows to swap with have {size} coordinates, the input {x.numel()}")
         chosen = (torch.rand(size, generator=generator, dtype=torch.float32) < self.sigma) & self.columns
         other = torch.randint(len(self.rows), (size,), generator=generator)
         return torch.where(chosen, self.rows[other, torch.arange(size)].to(x), x.flatten()).view_as(x)
@@ -215,7 +213,7 @@ def _rows(points: Points):
             some = True
             yield inputs[good]
     if not some:
-        raise DataError("noise_rows", "none of the rows could be read, so noise cannot be learned from them")
+        raise DataError("shape", "none of the rows could be read, so noise cannot be learned from them")
 
 
 def _first_rows(points: Points) -> Tensor:
@@ -243,7 +241,6 @@ def _mask(wanted: Collection[str | int], names: Sequence[str]) -> Tensor:
     chosen = {str(one) for one in wanted}
     if missing := sorted(chosen - set(names)):
         raise UsageError(
-            "unknown_name",
             f"no feature is called {listed([f'{one!r:.40}' for one in missing], SHOWN)}; there are "
             f"{listed(list(names), SHOWN)}",
         )

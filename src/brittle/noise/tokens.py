@@ -43,13 +43,13 @@ class TokenDropout(Transforming):
     def __init__(self, share: float, replacements: Tensor | None = None) -> None:
         """Replace a token with the probability `share`."""
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 < share <= 1.0:
-            raise ParameterError("sigma", f"the share of dropped tokens is above 0 and at most 1; found {share!r:.40}")
+            raise ParameterError(f"the share of dropped tokens is above 0 and at most 1; found {share!r:.40}")
         rows = None if replacements is None else replacements.detach().cpu().clone()
         if rows is not None:
             rows = rows[None] if rows.dim() == 1 else rows
             if rows.dim() != 2 or not len(rows) or not bool(rows.isfinite().all()):
                 raise ParameterError(
-                    "noise_rows", f"embeddings to replace tokens with must be finite, [R, E]; found {list(rows.shape)}"
+                    f"embeddings to replace tokens with must be finite, [R, E]; found {list(rows.shape)}"
                 )
         content = b"" if rows is None else rows.contiguous().double().numpy().tobytes()
         digest = hashlib.sha256(content).hexdigest()[:16]
@@ -71,9 +71,7 @@ class TokenDropout(Transforming):
         rows = self.replacements
         if x.dim() != 2 or (rows is not None and rows.shape[1] != x.shape[1]):
             width = "" if rows is None else f" with E = {rows.shape[1]}"
-            raise ParameterError(
-                "noise_size", f"tokens are dropped from inputs [T, E]{width}; found inputs {list(x.shape)}"
-            )
+            raise ParameterError(f"tokens are dropped from inputs [T, E]{width}; found inputs {list(x.shape)}")
         chance, other = torch.rand(len(x), 2, generator=generator, dtype=torch.float64).unbind(dim=1)
         taken = x.new_zeros(1, x.shape[1]) if rows is None else rows.to(x)
         place = (other * len(taken)).long().clamp_max(len(taken) - 1)

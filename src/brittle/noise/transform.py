@@ -62,7 +62,7 @@ class Transforming(Noise):
         Raises:
             ParameterError: always.
         """
-        raise ParameterError("noise_added", f"{self._text} is not added to an input, so there is no noise to draw")
+        raise ParameterError(f"{self._text} is not added to an input, so there is no noise to draw")
 
     def check_serves(self, score: str, linear: bool, pairs: bool = False) -> None:
         """Raise unless a score can stand on noise that is not added.
@@ -72,7 +72,6 @@ class Transforming(Noise):
         """
         if linear or pairs:
             raise ParameterError(
-                "noise_added",
                 f"{score} needs noise that is added to the input, its covariance or pairs (e, -e), and {self._text} is "
                 f"not added; use {SAMPLED}",
             )
@@ -138,12 +137,10 @@ class Transform(Transforming):
             parameters: numbers and texts that tell it from others of that name, such as `{"degrees": 10}`.
         """
         if not callable(fn):
-            raise ParameterError("noise_transform", f"expected a function (x, generator) -> x'; found {fn!r:.60}")
+            raise ParameterError(f"expected a function (x, generator) -> x'; found {fn!r:.60}")
         called = getattr(fn, "__name__", type(fn).__name__) if name is None else name
         if not isinstance(called, str) or not NAME.fullmatch(called):
-            raise ParameterError(
-                "noise_name", f"a transform needs a name of one word, such as name='rotate'; found {called!r:.60}"
-            )
+            raise ParameterError(f"a transform needs a name of one word, such as name='rotate'; found {called!r:.60}")
         own = {"sigma": 1.0, "fn": fn, "called": called, "settings": _written(parameters), "code": code_digest(fn)}
         for key, value in own.items():
             object.__setattr__(self, key, value)
@@ -154,9 +151,7 @@ class Transform(Transforming):
         try:
             found = self.fn(x, generator)
         except Exception as error:
-            raise ParameterError(
-                "noise_transform", f"{self._text} failed at an input of shape {list(x.shape)}: {_seen(error)}"
-            ) from error
+            raise ParameterError(f"{self._text} failed at an input of shape {list(x.shape)}: {_seen(error)}") from error
         return torch.from_numpy(found) if isinstance(found, np.ndarray) else found
 
     @property
@@ -190,7 +185,6 @@ def check_keyed(noise: Transforming, x: Tensor, generator: Callable[[], torch.Ge
     one, other = (transformed(noise, x, [generator()]) for _ in range(2))
     if not torch.equal(one, other):
         raise ParameterError(
-            "noise_transform",
             f"{noise._text} gives two results for one input and one generator; take all randomness from the "
             f"generator, as in torch.rand(1, generator=generator), and keep nothing between two calls",
         )
@@ -201,13 +195,9 @@ def _copy(noise: Transforming, x: Tensor, generator: torch.Generator, seed: Call
     found = noise.apply(x.clone(), generator)
     if not isinstance(found, Tensor) or found.shape != x.shape or found.is_complex():
         seen = f"shape {list(found.shape)}" if isinstance(found, Tensor) else f"type {type(found).__name__}"
-        raise ParameterError(
-            "noise_transform", f"{noise._text} must give one input of shape {list(x.shape)} again; found {seen}"
-        )
+        raise ParameterError(f"{noise._text} must give one input of shape {list(x.shape)} again; found {seen}")
     if not bool(found.isfinite().all()):
-        raise ParameterError(
-            "noise_transform", f"{noise._text} gives {int((~found.isfinite()).sum())} NaN or infinite numbers"
-        )
+        raise ParameterError(f"{noise._text} gives {int((~found.isfinite()).sum())} NaN or infinite numbers")
     return found.detach().to(x, copy=True)  # the function may write its next copy over this one
 
 
@@ -239,7 +229,6 @@ def _written(parameters: Mapping[str, Any] | None) -> str:
     for name, value in own.items():
         if not isinstance(value, int | float | str) or not isinstance(name, str):
             raise ParameterError(
-                "noise_transform",
                 f"a parameter of a transform is a number or a text; found {name!r:.40}: {value!r:.40}",
             )
     return ", ".join(f"{name}={own[name]!r}" for name in sorted(own))

@@ -172,29 +172,27 @@ def without_rounding(covariance: Tensor, scale: Tensor) -> Tensor:
 def _check_arguments(mean: Tensor, covariance: Tensor, tolerance: float, seed: int) -> None:
     if mean.ndim != 2 or mean.shape[1] == 0 or covariance.shape != (*mean.shape, mean.shape[-1]):
         found = f"{tuple(mean.shape)} and {tuple(covariance.shape)}"
-        raise ParameterError(
-            "orthant_shape", f"expected mean [B, K] and covariance [B, K, K] with K > 0; found {found}"
-        )
+        raise ParameterError(f"expected mean [B, K] and covariance [B, K, K] with K > 0; found {found}")
     if not (mean.is_floating_point() and covariance.is_floating_point()):
-        raise ParameterError("orthant_dtype", f"expected floating tensors; found {mean.dtype} and {covariance.dtype}")
+        raise ParameterError(f"expected floating tensors; found {mean.dtype} and {covariance.dtype}")
     if not 0 < tolerance < math.inf:
-        raise ParameterError("tolerance", f"the tolerance must be positive and finite; found {tolerance}")
+        raise ParameterError(f"the tolerance must be positive and finite; found {tolerance}")
     if seed < 0:
-        raise ParameterError("seed", f"the seed must not be negative; found {seed}")
+        raise ParameterError(f"the seed must not be negative; found {seed}")
 
 
 def _check_covariance(covariance: Tensor, finite: Tensor) -> None:
     variance = covariance.diagonal(dim1=1, dim2=2)
     if (negative := finite & (variance < 0).any(1)).any():
         row = int(negative.nonzero()[0])
-        raise ParameterError("negative_variance", f"row {row} has a variance of {float(variance[row].min()):.3g}")
+        raise ParameterError(f"row {row} has a variance of {float(variance[row].min()):.3g}")
     largest = covariance.abs().amax((1, 2))
     skew = (covariance - covariance.mT).abs().amax((1, 2))
     rounding = max(1e-5, 4 * torch.finfo(covariance.dtype).eps)
     if (skewed := finite & (skew > rounding * largest)).any():
         row = int(skewed.nonzero()[0])
         found = f"|S - S^T| reaches {float(skew[row]):.3g} where |S| reaches {float(largest[row]):.3g}"
-        raise ParameterError("asymmetric_covariance", f"the covariance of row {row} is not symmetric: {found}")
+        raise ParameterError(f"the covariance of row {row} is not symmetric: {found}")
 
 
 def _standardise(mean: Tensor, covariance: Tensor, finite: Tensor) -> tuple[Tensor, Tensor]:

@@ -96,8 +96,8 @@ def check_names(chapters: Sequence[Chapter]) -> None:
     for place, name in enumerate(names):
         if not _NAME.fullmatch(name):
             expected = "expected a chapter's name of small letters, digits and hyphens"
-            raise ParameterError("chapters", f"{expected}, found {name!r}")
+            raise ParameterError(f"{expected}, found {name!r}")
         if name in OWN_PLACES:
-            raise ParameterError("chapters", f"the page itself has a place called {name!r}; call the chapter otherwise")
+            raise ParameterError(f"the page itself has a place called {name!r}; call the chapter otherwise")
         if name in names[:place]:
-            raise ParameterError("chapters", f"expected chapters of different names, found two called {name!r}")
+            raise ParameterError(f"expected chapters of different names, found two called {name!r}")

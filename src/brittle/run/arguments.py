@@ -99,7 +99,7 @@ def _check_columns(classifier: Classifier, points: Points) -> None:
     if set(fitted) == set(found):
         at = next(place for place, (one, other) in enumerate(zip(fitted, found, strict=True)) if one != other)
         raise DataError(
-            "columns_differ",
+            "columns",
             f"the model was fitted on the same columns in another order: column {at} is {fitted[at]!r:.40} there and "
             f"{found[at]!r:.40} in the data; put the columns of the data in the order of the model's",
         )
@@ -113,7 +113,7 @@ def check_kinds(classifier: Any, scores: Any) -> None:
     """
     check_classifier(classifier)
     if not isinstance(scores, Sequence) or not all(isinstance(score, Score) for score in scores):
-        raise ParameterError("scores", f"expected a list of scores such as {_meant(scores)}; found {scores!r:.80}")
+        raise ParameterError(f"expected a list of scores such as {_meant(scores)}; found {scores!r:.80}")
     check_scores(scores)
 
 
@@ -132,13 +132,13 @@ def _meant(scores: Any) -> str:
 def _check_parameters(scores: Sequence[Score], seed: int, batch_size: int | None, confidence: float) -> None:
     check_confidence(confidence)
     if not scores:
-        raise ParameterError("scores", "no score was asked for; name at least one")
+        raise ParameterError("no score was asked for; name at least one")
     labels = [score.label for score in scores]
     if len(set(labels)) < len(labels):
         twice = next(label for number, label in enumerate(labels) if label in labels[:number])
-        raise ParameterError("scores", f"{twice} is asked for twice; the table could not tell them apart")
+        raise ParameterError(f"{twice} is asked for twice; the table could not tell them apart")
     check_seed(seed)
     whole = isinstance(batch_size, int) and not isinstance(batch_size, bool)
     if batch_size is not None and not (whole and batch_size >= 1):
         found = f"found {batch_size!r:.40}"
-        raise ParameterError("batch_size", f"the batch size must be a whole number of at least 1; {found}")
+        raise ParameterError(f"the batch size must be a whole number of at least 1; {found}")

@@ -162,7 +162,6 @@ def _passes_of_points(needs: Iterable[Measurement], said: Tensor, spent: int, cl
     """
     if int(said.sum()) > spent:
         raise ParameterError(
-            "passes",
             f"the measurements {listed(sorted({type(need).__qualname__ for need in needs}), 5)} say that they took "
             f"{int(said.sum())} passes, and the classifier counted {spent}; expected `passes` of a result to be those "
             f"of each point",

@@ -148,7 +148,7 @@ def _continued(score: MonteCarlo, old: ScoreRecord, folder: str) -> Continued:
     most = int(old.parameters["draws"])  # type: ignore[arg-type]
     if score.draws < most:
         raise ResumeError(
-            "fewer_draws",
+            "other_run",
             f"{folder} holds {old.label}, and at most {score.draws} draws are asked for; give {most} or more "
             f"(--most-draws, most_draws)",
         )

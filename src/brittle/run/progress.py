@@ -34,7 +34,7 @@ def asked(wanted: Progress | bool | None) -> AbstractContextManager[Progress | N
         return progress(not wanted, sys.stderr)
     if not callable(wanted):
         expected = "progress must be True, or a function of the points done, all points and the passes so far"
-        raise ParameterError("progress", f"{expected}; found {wanted!r:.40}")
+        raise ParameterError(f"{expected}; found {wanted!r:.40}")
     return nullcontext(wanted)
 
 

@@ -238,13 +238,13 @@ def _check_resumed(
     check_same(one, other, place)
     if growth is not None and not whole:
         raise ResumeError(
-            "run_unfinished",
+            "other_run",
             f"{place} holds a run that is not whole yet, and more is asked of it; go on with it as it was asked for "
             f"first (its run.json holds the command), then ask for more",
         )
     if growth is not None and options.workers is not None:
         given = "--workers (workers=)" if isinstance(options.workers, Crew) else "--cluster"
-        raise ParameterError("workers", f"one process draws more for a finished run; leave out {given}")
+        raise ParameterError(f"one process draws more for a finished run; leave out {given}")
 
 
 @dataclass(frozen=True)

@@ -183,17 +183,16 @@ class NoiseScore(Score):
 
     def __post_init__(self) -> None:
         if self.noise is None and self.sigma is None:
-            raise ParameterError("sigma", f"{type(self).__name__} needs sigma or noise")
+            raise ParameterError(f"{type(self).__name__} needs sigma or noise")
         if not isinstance(self.noise, Noise | None):
             raise ParameterError(
-                "noise",
                 f"expected a noise family such as brittle.noise.Gaussian(0.1), found {self.noise!r:.80}"
                 + ("; a function (x, generator) goes in as brittle.noise.Transform(function)" * isfunction(self.noise)),
             )
         if self.noise is None:
             object.__setattr__(self, "noise", Gaussian(self.sigma))  # type: ignore[arg-type]
         elif self.sigma not in (None, self.noise.sigma):
-            raise ParameterError("sigma", f"sigma={self.sigma} and noise of sigma={self.noise.sigma}; give one of them")
+            raise ParameterError(f"sigma={self.sigma} and noise of sigma={self.noise.sigma}; give one of them")
         object.__setattr__(self, "sigma", self.noise.sigma)
         self.noise.check_serves(getattr(self, "name", type(self).__name__), self.uses_covariance, self.uses_pairs)
         self._check_keys()
@@ -204,7 +203,6 @@ class NoiseScore(Score):
         both = sorted(own & (others | self.noise.parameters.keys() - {"noise"}) - {"sigma"})
         if both:
             raise ParameterError(
-                "noise_fields",
                 f"the noise family {self.noise.name} has a field {both[0]}, as {type(self).__name__} has, and the "
                 f"parameters hold one of them; rename that of the noise",
             )

@@ -87,7 +87,7 @@ def called_with(
         return array_points(x, ids=ids, bounds=classifier.bounds, beside=beside, mask=mask)
     for name, given in (("ids", ids), ("beside", beside), ("mask", mask)):
         if given is not None:
-            raise ParameterError(name, f"the points have their own; leave {name} out, or give the inputs as a tensor")
+            raise ParameterError(f"the points have their own; leave {name} out, or give the inputs as a tensor")
     return x
 
 
@@ -101,9 +101,7 @@ def check_classifier(classifier: object) -> None:
         _check_network(classifier.model)
     else:
         kind = type(classifier).__name__
-        raise ParameterError(
-            "classifier", f"expected a brittle.Classifier, found {kind}; wrap it: brittle.Classifier(model)"
-        )
+        raise ParameterError(f"expected a brittle.Classifier, found {kind}; wrap it: brittle.Classifier(model)")
 
 
 def _check_network(model: object) -> None:
@@ -114,10 +112,9 @@ def _check_network(model: object) -> None:
     """
     if isinstance(model, type):
         name = model.__name__
-        raise ParameterError("classifier", f"the classifier wraps the class {name}; make a network of it: {name}(...)")
+        raise ParameterError(f"the classifier wraps the class {name}; make a network of it: {name}(...)")
     if not callable(model):
         raise ParameterError(
-            "classifier",
             f"the classifier wraps {model!r:.60}, of type {type(model).__name__}, and not a network; give a "
             "torch.nn.Module, or a function from inputs to class scores",
         )
@@ -130,7 +127,7 @@ def check_seed(seed: object) -> None:
         ParameterError: it is not.
     """
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= MOST_SEED:
-        raise ParameterError("seed", f"the seed must be a whole number from 0 to {MOST_SEED}; found {seed!r:.40}")
+        raise ParameterError(f"the seed must be a whole number from 0 to {MOST_SEED}; found {seed!r:.40}")
 
 
 def _batches(classifier: Classifier, points: Points) -> Iterator[tuple[Batch, int]]:

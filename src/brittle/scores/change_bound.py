@@ -68,7 +68,7 @@ class ChangeBound(NoiseScore):
         super().__post_init__()
         if not isinstance(self.noise, Gaussian | Sphere):
             raise ParameterError(
-                "noise", f"{self.name} knows gaussian and sphere noise; found {self.noise.name}: leave the score out"
+                f"{self.name} knows gaussian and sphere noise; found {self.noise.name}: leave the score out"
             )
         check_enough("columns", self.columns)
 

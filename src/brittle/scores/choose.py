@@ -85,7 +85,7 @@ def _kinds(names: Iterable[str]) -> dict[str, type[Score]]:
     kinds: dict[str, type[Score]] = {}
     for kind in map(find_score, names):
         if kinds.get(kind.name) is kind:
-            raise ParameterError("scores", f"{kind.name} is asked for twice; name it once")
+            raise ParameterError(f"{kind.name} is asked for twice; name it once")
         check_alone(kinds, kind.name, kind)
     return kinds
 
@@ -127,7 +127,6 @@ def _check_all_taken(given: Given, kinds: Mapping[str, type[Score]], known: Mapp
     for name in given:
         if not any(taker in kinds for taker in known.get(name, {})):
             raise UsageError(
-                "unused_option",
                 f"--{name.replace('_', '-')} changes none of these scores; it is for {', '.join(known.get(name, {}))}",
             )
 
@@ -144,13 +143,13 @@ def _settings(settings: Sequence[str], kinds: Mapping[str, type]) -> dict[str, d
         place, equals, text = setting.partition("=")
         name, dot, field = place.partition(".")
         if not (equals and dot):
-            raise UsageError("set_form", f"--set takes NAME.FIELD=VALUE; found {setting!r:.80}")
+            raise UsageError(f"--set takes NAME.FIELD=VALUE; found {setting!r:.80}")
         if name not in kinds:
-            raise UsageError("unused_option", f"--set {setting:.80} changes nothing; chosen are {', '.join(kinds)}")
+            raise UsageError(f"--set {setting:.80} changes nothing; chosen are {', '.join(kinds)}")
         own = options_of(kinds[name])
         if field not in own or field == "sigma":
             fields_there = ", ".join(one for one in own if one != "sigma") or "none that can be set"
-            raise UsageError("set_field", f"{name} has no field {field!r:.60} that can be set; it has {fields_there}")
+            raise UsageError(f"{name} has no field {field!r:.60} that can be set; it has {fields_there}")
         value = own[field].read(text, f"--set {place}")
         _check_word(field, value, own[field])
         found.setdefault(name, {})[field] = value
@@ -192,9 +191,7 @@ def _make(kind: type[Made], given: Given) -> Made:
     try:
         return kind(**given)  # type: ignore[arg-type]
     except TypeError as error:
-        raise ParameterError(
-            "outside", f"{kind.__qualname__} cannot be made: {error}; give its fields defaults"
-        ) from error
+        raise ParameterError(f"{kind.__qualname__} cannot be made: {error}; give its fields defaults") from error
 
 
 def _smaller_budgets(draws: int) -> list[int]:

@@ -30,7 +30,6 @@ def of_each_label(scores: Sequence[Score], decision: Decision, names: Sequence[s
     silent = next((score for score in single if "label" not in score.parameters), None)
     if silent is not None:
         raise ParameterError(
-            "scores",
             f"{silent.name} leaves the label out of its parameters, so no table could tell labels apart; let its "
             f"parameters begin with super().parameters",
         )

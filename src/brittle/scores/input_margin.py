@@ -78,14 +78,12 @@ class InputMargin(Score):
         check_search(self.norm, self.attack, self.effort, self.bounded)
         if self.certify and self.norm == COUNT:
             raise ParameterError(
-                "certify",
                 f"no distance in {COUNT} can be certified; leave out --certify (certify=False), or choose another norm",
             )
         if self.norm != COUNT:
             Certified(self.norm, self.bounded, self.proof)
         if self.proof != "full" and not self.certify:
             raise ParameterError(
-                "proof",
                 f"proof {self.proof!r} says how a certificate is computed, and none is asked for; ask for one "
                 f"(--certify, certify=True) or leave the proof out",
             )

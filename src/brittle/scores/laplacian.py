@@ -76,7 +76,7 @@ class Laplacian(Score):
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
-            raise ParameterError("method", f"the method must be one of {', '.join(METHODS)}; found {self.method!r}")
+            raise ParameterError(f"the method must be one of {', '.join(METHODS)}; found {self.method!r}")
         check_enough("probes", self.probes)
         check_classes(self.classes)
 
@@ -188,7 +188,7 @@ def laplacian(
         True
     """
     if classes not in ("predicted", "all"):
-        raise ParameterError("classes", f"classes must be 'predicted' or 'all'; found {classes!r}")
+        raise ParameterError(f"classes must be 'predicted' or 'all'; found {classes!r}")
     _ = Laplacian(method, probes)  # raises where a parameter is out of range
     names = tuple(ids) if ids is not None else tuple(str(number) for number in range(len(inputs)))
     clean = look(classifier, inputs, names, seed, differentiate=True)

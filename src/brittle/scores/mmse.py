@@ -39,7 +39,7 @@ def check_form(form: str) -> None:
         ParameterError: it is not.
     """
     if form not in get_args(Form):
-        raise ParameterError("form", f"the form must be one of {', '.join(get_args(Form))}; found {form!r:.60}")
+        raise ParameterError(f"the form must be one of {', '.join(get_args(Form))}; found {form!r:.60}")
 
 
 def without_default(parameters: Parameters) -> Parameters:

@@ -50,7 +50,7 @@ class ModelledScore(SampledScore):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.draws < 4:
-            raise ParameterError("draws", f"{self.name} needs at least 4 draws (two pairs); found {self.draws}")
+            raise ParameterError(f"{self.name} needs at least 4 draws (two pairs); found {self.draws}")
 
     def normal_model(self, sampled: Sampled) -> NormalModel:
         """The orthant probability of a normal distribution with the moments of the sampled margins."""

@@ -110,13 +110,13 @@ class Option:
         """
         if self.kind is bool:
             if text.lower() not in YES_NO:
-                raise UsageError("set_value", f"{where} takes true or false; found {text!r:.60}")
+                raise UsageError(f"{where} takes true or false; found {text!r:.60}")
             return YES_NO[text.lower()]
         try:
             return self.kind(text)
         except ValueError as error:
             what = "a whole number" if self.kind is int else "a number"
-            raise UsageError("set_value", f"{where} takes {what}; found {text!r:.60}") from error
+            raise UsageError(f"{where} takes {what}; found {text!r:.60}") from error
 
 
 @cache

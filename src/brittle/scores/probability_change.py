@@ -40,7 +40,7 @@ class ChangeScore(SampledScore):
         super().__post_init__()
         if self.draws < FEWEST_DRAWS:
             raise ParameterError(
-                "draws", f"{self.name} needs an even number of draws, at least {FEWEST_DRAWS}; found {self.draws}"
+                f"{self.name} needs an even number of draws, at least {FEWEST_DRAWS}; found {self.draws}"
             )
 
 
@@ -112,7 +112,7 @@ def check_statistic(statistic: str, known: tuple[str, ...]) -> None:
         ParameterError: it is not.
     """
     if statistic not in known:
-        raise ParameterError("statistic", f"the statistic must be one of {', '.join(known)}; found {statistic!r}")
+        raise ParameterError(f"the statistic must be one of {', '.join(known)}; found {statistic!r}")
 
 
 def change_interval(sampled: Sampled, statistic: str, confidence: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:

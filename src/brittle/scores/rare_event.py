@@ -83,7 +83,6 @@ class RareEvent(NoiseScore):
         super().__post_init__()
         if not (self.noise.is_normal and self.noise.has_draws):
             raise ParameterError(
-                "noise_normal",
                 f"{self.name} needs normal noise that says its covariance and has draws, and the family "
                 f"{self.noise.name} is not; use brittle.noise.Gaussian, or monte_carlo for this family",
             )

@@ -45,7 +45,6 @@ def check_serves(score: Serving, classifier: object) -> None:
         return
     about = "a probability of the decision" if score.serves == "probability" else "the scores of classes"
     raise ParameterError(
-        "score_decision",
         f"{score.name} reads {about}, which {decision.label} ({decision.explanation}) does not have; use shrinkage, "
         f"monte_carlo, moments, taylor, input_margin or another score of margins",
     )

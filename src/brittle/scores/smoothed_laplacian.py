@@ -55,7 +55,6 @@ class SmoothedLaplacian(ChangeScore):
         super().__post_init__()
         if self.noise.shape is not None:
             raise ParameterError(
-                "noise",
                 f"{self.name} is for noise alike in all directions; found {self.noise.name}: leave the score out",
             )
 

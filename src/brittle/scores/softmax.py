@@ -48,7 +48,7 @@ class Softmax(OnePassScore):
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.temperature) and self.temperature > 0):
-            raise ParameterError("temperature", f"temperature must be positive and finite; found {self.temperature}")
+            raise ParameterError(f"temperature must be positive and finite; found {self.temperature}")
 
     @property
     def parameters(self) -> Parameters:

@@ -41,14 +41,13 @@ def drawn_until(
     check_share("limit", limit)
     check_share("precision", precision)
     if until not in (None, DECIDED):
-        raise ParameterError("until", f"until takes 'decided' or nothing; found {until!r:.40}")
+        raise ParameterError(f"until takes 'decided' or nothing; found {until!r:.40}")
     if until is not None and limit is None:
         raise ParameterError(
-            "until", "until decided needs a limit, such as 0.9 (--limit 0.9, limit=0.9): the probability to hold with"
+            "until decided needs a limit, such as 0.9 (--limit 0.9, limit=0.9): the probability to hold with"
         )
     if until is None and limit is not None:
         raise ParameterError(
-            "until",
             "a limit draws for each point only together with --until decided (until='decided'); which points of a run "
             "hold at another limit, brittle show RUN --limit 0.9 says, and brittle.analysis.decide(table, limit=0.9)",
         )
@@ -56,7 +55,7 @@ def drawn_until(
         return tuple(scores)
     noisy = [score for score in scores if isinstance(score, NoiseScore) and score.quantity == FLIP_PROBABILITY]
     if not noisy:
-        raise ParameterError("until", "no score says how often noise changes a prediction; add one, such as moments")
+        raise ParameterError("no score says how often noise changes a prediction; add one, such as moments")
     stopped = {
         (noise, clip): MonteCarlo(noise=noise, draws=most_draws, clip=clip, limit=limit, precision=precision)
         for noise, clip in _copies(noisy)

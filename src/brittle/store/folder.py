@@ -217,7 +217,7 @@ def check_free(folder: str | os.PathLike[str]) -> None:
     check_writable(folder)
     if any((Path(folder) / name).exists() for name in (RECORD, MANIFEST)):
         raise StorageError(
-            "run_exists",
+            "exists",
             f"{folder} holds a run already; go on with it (--resume, resume=True) or choose another folder",
         )
 

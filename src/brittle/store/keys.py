@@ -58,7 +58,7 @@ def column_of(columns: Sequence[Column], key: Key) -> Column:
         return together[0]
     if fitting:
         labels = listed([column.label for column in fitting], NEAREST)
-        raise DataError("several_scores", f"{asked} is one of {len(fitting)} columns: {labels}; say which by its label")
+        raise DataError("no_such_score", f"{asked} is one of {len(fitting)} columns: {labels}; say which by its label")
     near = listed(_nearest(columns, key), NEAREST) or "none"
     raise DataError("no_such_score", f"expected a score of this run, found {asked}; the nearest of its scores: {near}")
 
@@ -81,7 +81,7 @@ def _check_key(key: object) -> None:
     named = hasattr(key, "name") and hasattr(key, "parameters") and not isinstance(key, type)
     if not (isinstance(key, str) or named or (isinstance(key, tuple) and _is_pair(key))):
         expected = "expected a score such as Moments(sigma=0.1), a label, a name, or a name and its sigma"
-        raise ParameterError("column", f"{expected}; found {key!r:.80}")
+        raise ParameterError(f"{expected}; found {key!r:.80}")
 
 
 def _is_pair(key: tuple[object, ...]) -> bool:

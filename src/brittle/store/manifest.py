@@ -139,7 +139,8 @@ def _check_file(found: ShardFile, kind: str, number: int, path: Path) -> None:
         raise StorageError("run_damaged", f"{path} does not say size and sha256 of {kind} {number}; score again")
     if Path(file).name != file or file in (".", "..") or "\\" in file or "\0" in file:
         raise ArtefactError(
-            "path_escape", f"{path} names the file {file!r:.100}, which is not in the run folder; nothing of it is read"
+            "file_refused",
+            f"{path} names the file {file!r:.100}, which is not in the run folder; nothing of it is read",
         )
     if edition_of(file, kind, number) is None:
         expected = file_name(kind, number)

@@ -360,7 +360,7 @@ def record_of(kind: type[T], content: Mapping[str, Any], what: str) -> T:
         values = json.loads(json.dumps(own | dict(content), allow_nan=False))
         return convert(kind, values, MOST_TEXT)
     except (FormatProblem, TypeError, ValueError) as error:
-        raise ParameterError("record", f"{what} cannot be written into the record of a run: {error}") from error
+        raise ParameterError(f"{what} cannot be written into the record of a run: {error}") from error
 
 
 def check_format(found: Mapping[str, Any], folder: Path) -> None:
@@ -371,7 +371,7 @@ def check_format(found: Mapping[str, Any], folder: Path) -> None:
     """
     if found.get("format") != FORMAT:
         raise StorageError(
-            "run_format",
+            "run_damaged",
             f"{folder} is a run of format {found.get('format')!r:.40}, and this version reads format {FORMAT}; score "
             f"the data again into another folder, or read it with the version of brittle that its run.json names",
         )

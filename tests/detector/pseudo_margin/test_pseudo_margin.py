@@ -126,7 +126,7 @@ def test_only_points_that_were_learned_from_are_left_out(classifier: brittle.Cla
 
 def test_a_pseudo_margin_of_another_model_or_norm(classifier: brittle.Classifier, learned: PseudoMargin) -> None:
     x = points(200, seed=7)
-    for recipe, code in (({"norm": "l2"}, "pseudo_margin_norm"), ({"model": "0" * 64}, "pseudo_margin_model")):
+    for recipe, code in (({"norm": "l2"}, "other_model"), ({"model": "0" * 64}, "other_model")):
         other = replace(learned, recipe=replace(learned.recipe, **recipe))
         run = with_margins(brittle.score(classifier, x, [other.score]), margin(x).tolist())
         with pytest.raises(ModelError, match="was learned from") as caught:

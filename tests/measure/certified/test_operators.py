@@ -120,7 +120,7 @@ CURVED: dict[str, Callable[[Tensor], Tensor]] = {
     "baddbmm": lambda x: torch.baddbmm(x[:, 0], x[:, 0], x[:, 0].flip(1), beta=0.5, alpha=-2),
     "softmax": lambda x: (4 * x).softmax(2),
     "softmax of a rising scale": lambda x: (x * torch.logspace(-3, 3, 6, dtype=torch.float64)).softmax(-1),
-    "log_softmax": lambda x: x.log_softmax(3),
+    "softmax_twice": lambda x: x.log_softmax(3),
     "logsumexp": lambda x: x.logsumexp((2, 3)),
     "attention": lambda x: functional.scaled_dot_product_attention(3 * x, x.flip(2), x),
     "attention scale": lambda x: functional.scaled_dot_product_attention(x, x.flip(2), x, scale=2.0),

@@ -53,7 +53,7 @@ def test_files_that_are_no_archive(archive: bytes, kind: int, tmp_path: Path) ->
     middle = len(archive) // 3
     contents = [b"", b"text", archive[:middle], archive[:middle] + bytes(99) + archive[middle + 99 :]]
     (tmp_path / "net.pt2").write_bytes([*contents, checkpoint.getvalue()][kind])
-    refused("archive_refused" if kind == 4 else "archive_format", r"net\.pt2", load_model, tmp_path / "net.pt2")
+    refused("file_refused" if kind == 4 else "model_file", r"net\.pt2", load_model, tmp_path / "net.pt2")
 
 
 def hostile_sample(records: Records, canary: Path) -> None:
@@ -140,7 +140,7 @@ def test_archives_that_could_run_code_are_refused(
 ) -> None:
     canary = tmp_path / "canary"
     (tmp_path / "net.pt2").write_bytes(edited(archive, lambda records: attack(records, canary)))
-    error = refused("archive_refused", r"net\.pt2", load_model, tmp_path / "net.pt2")
+    error = refused("file_refused", r"net\.pt2", load_model, tmp_path / "net.pt2")
     assert isinstance(error, ArtefactError)
     assert error.exit_code == 6
     assert not canary.exists()
@@ -178,7 +178,7 @@ def test_tensors_without_bytes_are_no_zeros(archive: bytes, record: str, tmp_pat
         records[f"data/{record}"] = b""
 
     (tmp_path / "net.pt2").write_bytes(edited(archive, edit))
-    refused("archive_refused", r"net\.pt2", load_model, tmp_path / "net.pt2")
+    refused("file_refused", r"net\.pt2", load_model, tmp_path / "net.pt2")
 
 
 def test_tensors_without_numbers_are_read(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_what_a_tokenizer_lacks_is_told(tmp_path: Path, monkeypatch: pytest.Monk
     folder, tokenizer = text_folder(tmp_path / "bert"), Tokenizer()
     pretend(monkeypatch, Model(), tokenizer)
     tokenizer.pad_token = None  # type: ignore[assignment]
-    refused("tokenizer_padding", "has no padding token", load_model, folder)
+    refused("model_file", "has no padding token", load_model, folder)
 
     def broken(folder: str, **options: Any) -> None:
         assert options["trust_remote_code"] is False
@@ -63,6 +63,6 @@ def test_what_a_tokenizer_lacks_is_told(tmp_path: Path, monkeypatch: pytest.Monk
         raise ValueError("torn")
 
     sys.modules["transformers"].__dict__["AutoTokenizer"] = SimpleNamespace(from_pretrained=broken)
-    refused("hugging_face", "cannot load the tokenizer of .*: torn", load_model, folder)
+    refused("model_file", "cannot load the tokenizer of .*: torn", load_model, folder)
     (folder / "tokenizer.json").unlink()
-    refused("tokenizer_missing", r"no tokenizer.json; tokenizer.save_pretrained\(folder\)", load_model, folder)
+    refused("model_file", r"no tokenizer.json; tokenizer.save_pretrained\(folder\)", load_model, folder)

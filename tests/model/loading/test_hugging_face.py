@@ -121,8 +121,8 @@ def test_code_in_the_folder_is_not_run(saved: Path, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
     (tmp_path / "config.json").write_text(json.dumps(config | {"auto_map": own}))
     load_model(tmp_path)
-    (tmp_path / "config.json").write_text(json.dumps(config | {"auto_map": own, "model_type": "own"}))
-    refused("hugging_face", "cannot load", load_model, tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps(config | {"auto_map": own, "model_file": "own"}))
+    refused("model_file", "cannot load", load_model, tmp_path)
     assert not (tmp_path / "ran").exists()
 
 
@@ -135,12 +135,12 @@ def test_what_does_not_fit_is_told(saved: Path, tmp_path: Path) -> None:
     save_file(
         {name: value for name, value in weights.items() if "classifier" not in name}, tmp_path / "model.safetensors"
     )
-    refused("state_dict", r"do not fit the network \(2 missing: classifier.bias", load_model, tmp_path)
+    refused("weights", r"do not fit the network \(2 missing: classifier.bias", load_model, tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"no weights")
-    refused("hugging_face", "cannot load", load_model, tmp_path)
+    refused("model_file", "cannot load", load_model, tmp_path)
     save_file(weights, tmp_path / "model.safetensors")
-    (tmp_path / "config.json").write_text(json.dumps(config | {"model_type": "nothing such"}))
-    refused("hugging_face", "cannot load .*nothing such", load_model, tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps(config | {"model_file": "nothing such"}))
+    refused("model_file", "cannot load .*nothing such", load_model, tmp_path)
 
 
 def _folder(folder: Path, config: dict[str, Any], processor: dict[str, Any] | None = None, *files: str) -> Path:
@@ -152,18 +152,18 @@ def _folder(folder: Path, config: dict[str, Any], processor: dict[str, Any] | No
     return folder
 
 
-VIT = {"architectures": ["ViTForImageClassification"], "model_type": "vit"}
+VIT = {"architectures": ["ViTForImageClassification"], "model_file": "vit"}
 
 
 @pytest.mark.parametrize(
     ("config", "files", "code", "match"),
     [
-        ({"architectures": ["BertForSequenceClassification"]}, (), "weights_missing", "holds no model.safetensors"),
-        ({"architectures": ["BertForTokenClassification"]}, (), "hugging_face", "of images or texts .BertForToken"),
-        ({"architectures": ["ViTModel"]}, (), "hugging_face", "no classifier of images or texts .ViTModel"),
-        ({}, (), "hugging_face", "no architectures in config.json"),
-        (VIT, (), "weights_missing", "holds no model.safetensors"),
-        (VIT, ("pytorch_model.bin",), "weights_format", "pytorch_model.bin, a pickle .*save_pretrained"),
+        ({"architectures": ["BertForSequenceClassification"]}, (), "weights", "holds no model.safetensors"),
+        ({"architectures": ["BertForTokenClassification"]}, (), "model_file", "of images or texts .BertForToken"),
+        ({"architectures": ["ViTModel"]}, (), "model_file", "no classifier of images or texts .ViTModel"),
+        ({}, (), "model_file", "no architectures in config.json"),
+        (VIT, (), "weights", "holds no model.safetensors"),
+        (VIT, ("pytorch_model.bin",), "file_refused", "pytorch_model.bin, a pickle .*save_pretrained"),
     ],
 )
 def test_other_folders_are_refused_before_anything_is_built(
@@ -175,7 +175,7 @@ def test_other_folders_are_refused_before_anything_is_built(
 def test_descriptions_that_are_none(tmp_path: Path) -> None:
     for content in (b"[1]", b"{", b"\xff", b"[" * 100_000):
         (tmp_path / "config.json").write_bytes(content)
-        refused("model_config", "config.json", load_model, tmp_path)
+        refused("model_file", "config.json", load_model, tmp_path)
     refused("weights", "leave out --weights", load_model, tmp_path, weights="w.safetensors")
 
 
@@ -224,7 +224,7 @@ def test_other_preprocessing_is_refused(tmp_path: Path) -> None:
         {"image_mean": "imagenet"},
         {"rescale_factor": 0},
     ):
-        refused("model_config", "name a factory that does it", _declared, _folder(tmp_path, VIT, processor), {})
+        refused("model_file", "name a factory that does it", _declared, _folder(tmp_path, VIT, processor), {})
 
 
 @pytest.mark.parametrize(

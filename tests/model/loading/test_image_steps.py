@@ -162,12 +162,12 @@ def test_what_transformers_does_otherwise_is_not_copied(name: str, description: 
 def test_a_file_that_names_no_processor_is_that_of_the_model(tmp_path: Path) -> None:
     (tmp_path / "preprocessor_config.json").write_text(json.dumps({"size": 8}))
     for model, expected in (("vit", (8, 8)), ("dinov2", (8,))):
-        (tmp_path / "config.json").write_text(json.dumps({"model_type": model}))
+        (tmp_path / "config.json").write_text(json.dumps({"model_file": model}))
         (tmp_path / "preprocessor_config.json").write_text(json.dumps({"size": 8, "crop_size": 8}))
         found = declared_steps(str(tmp_path))
         assert isinstance(found, ImageSteps)
         assert found.resize == expected
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": "other"}))
+    (tmp_path / "config.json").write_text(json.dumps({"model_file": "other"}))
     assert declared_steps(str(tmp_path)) == "image processor of other"
     assert declared_steps("./net.py:make") is None
 
@@ -190,7 +190,7 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (tmp_path / "model").mkdir()
     save_model(Network(), str(tmp_path / "model" / "model.safetensors"))
     known = {"input_size": [3, 8, 8], "crop_pct": 0.8, "interpolation": "bicubic"}
-    config = {"architecture": "tiny", "num_classes": 2, "pretrained_cfg": known}
+    config = {"architecture": "tiny", "output_shape": 2, "pretrained_cfg": known}
     (tmp_path / "model" / "config.json").write_text(json.dumps(config))
     return str(tmp_path / "model")
 

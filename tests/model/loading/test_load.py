@@ -22,10 +22,10 @@ from brittle.model.loading.weights import state_digest
 @pytest.mark.parametrize(
     ("spec", "code", "match"),
     [
-        ("net.pth", "model_spec", r"\.pth file, which holds a pickle .* torch\.export\.save"),
-        ("net.safetensors", "model_spec", "weights without a network; give it with --weights"),
-        ("net.py", "model_spec", "names no function"),
-        ("resnet50", "model_spec", "neither FILE.pt2"),
+        ("net.pth", "model_file", r"\.pth file, which holds a pickle .* torch\.export\.save"),
+        ("net.safetensors", "model_file", "weights without a network; give it with --weights"),
+        ("net.py", "model_file", "names no function"),
+        ("resnet50", "model_file", "neither FILE.pt2"),
         ("absent.pt2", "model_missing", "absent.pt2 cannot be read: No such file"),
         ("absent.py:make", "model_missing", "absent.py cannot be read"),
         ("no_such_module:make", "model_missing", "no module no_such_module.* is it installed"),
@@ -73,11 +73,11 @@ def test_a_factory_in_an_installed_module(code: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("name", "code_", "match"),
     [
-        ("wrong", "factory_type", r"net\.py:wrong returned an object of type builtins\.dict"),
-        ("number", "factory_type", r"expected a function .* is an object of type builtins\.int"),
-        ("needs", "factory_type", "cannot be called without arguments .*'width'"),
-        ("fails", "factory_failed", r"net\.py:fails failed at line \d+: RuntimeError: no weights here; relative"),
-        ("absent", "factory_missing", "absent does not exist; the file has .*make"),
+        ("wrong", "user_code", r"net\.py:wrong returned an object of type builtins\.dict"),
+        ("number", "user_code", r"expected a function .* is an object of type builtins\.int"),
+        ("needs", "user_code", "cannot be called without arguments .*'width'"),
+        ("fails", "user_code", r"net\.py:fails failed at line \d+: RuntimeError: no weights here; relative"),
+        ("absent", "user_code", "absent does not exist; the file has .*make"),
     ],
 )
 def test_factories_that_make_no_network(code: Path, name: str, code_: str, match: str) -> None:
@@ -87,8 +87,8 @@ def test_factories_that_make_no_network(code: Path, name: str, code_: str, match
 def test_a_function_of_python_is_no_factory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is executed: `os.system` cannot be called without a command."""
     monkeypatch.chdir(tmp_path)
-    refused("factory_type", r"os:system \(\S*os\.py\) cannot be called", load_model, "os:system")
-    refused("factory_type", r"os:getcwd .* returned an object of type builtins\.str", load_model, "os:getcwd")
+    refused("user_code", r"os:system \(\S*os\.py\) cannot be called", load_model, "os:system")
+    refused("user_code", r"os:getcwd .* returned an object of type builtins\.str", load_model, "os:getcwd")
 
 
 @pytest.mark.parametrize(
@@ -103,15 +103,15 @@ def test_a_function_of_python_is_no_factory(tmp_path: Path, monkeypatch: pytest.
 def test_files_that_cannot_be_run(source: str, match: str, tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text(source, encoding="utf-8")
     (tmp_path / "layers.py").write_text("", encoding="utf-8")
-    refused("factory_failed", match, load_model, f"{tmp_path / 'bad.py'}:make")
+    refused("user_code", match, load_model, f"{tmp_path / 'bad.py'}:make")
 
 
 def test_an_installed_module_that_cannot_be_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "needs_more.py").write_text("import no_such_dependency", encoding="utf-8")
     (tmp_path / "stops.py").write_text("raise SystemExit", encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    refused("factory_failed", "no module no_such_dependency", load_model, "needs_more:make")
-    refused("factory_failed", "importing stops failed: SystemExit", load_model, "stops:make")
+    refused("user_code", "no module no_such_dependency", load_model, "needs_more:make")
+    refused("user_code", "importing stops failed: SystemExit", load_model, "stops:make")
 
 
 def test_the_current_folder_is_not_searched(code: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,7 +153,7 @@ def test_weights_are_loaded(code: Path) -> None:
     ],
 )
 def test_weights_must_fit(code: Path, changes: dict[str, torch.Tensor | None], match: str) -> None:
-    refused("state_dict", match, load_model, f"{code}:make", weights=weights_of(code, **changes))
+    refused("weights", match, load_model, f"{code}:make", weights=weights_of(code, **changes))
 
 
 def test_a_new_network_is_put_into_evaluation_mode(code: Path) -> None:
@@ -169,20 +169,20 @@ def test_weights_of_a_wrapped_network_are_loaded(code: Path, start: str) -> None
     loaded = load_model(f"{code}:make", weights=path)
     assert loaded.module.linear.bias.tolist() == [1.0, 2.0, 3.0]
     save_file({start + "linear.bias": weights["linear.bias"], "offset": weights["offset"]}, path)
-    refused("state_dict", "does not fit", load_model, f"{code}:make", weights=path)
+    refused("weights", "does not fit", load_model, f"{code}:make", weights=path)
 
 
 @pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
 def test_weights_must_be_finite(code: Path, value: float) -> None:
     path = weights_of(code, linear__bias=torch.tensor([0.0, value, value]))
-    refused("weights_nonfinite", r"linear\.bias of .* holds 2 NaN or infinite values among 3", load_model,
+    refused("weights", r"linear\.bias of .* holds 2 NaN or infinite values among 3", load_model,
             f"{code}:make", weights=path)  # fmt: skip
 
 
 @pytest.mark.parametrize("value", [torch.nan, torch.inf])
 def test_buffers_must_be_finite_but_may_mask(code: Path, value: float) -> None:
     path = weights_of(code, offset=torch.full((3,), value))
-    refused("weights_nonfinite", "offset of", load_model, f"{code}:make", weights=path)
+    refused("weights", "offset of", load_model, f"{code}:make", weights=path)
     assert load_model(f"{code}:make", weights=weights_of(code, offset=torch.full((3,), -torch.inf)))
 
 
@@ -190,13 +190,13 @@ def test_buffers_must_be_finite_but_may_mask(code: Path, value: float) -> None:
 def test_other_weights_are_refused(code: Path, suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"w{suffix}"
     path.write_bytes(pickled(Canary(tmp_path / "canary")))
-    refused("weights_format", "convert once with: python -c", load_model, f"{code}:make", weights=path)
+    refused("file_refused", "convert once with: python -c", load_model, f"{code}:make", weights=path)
     assert not (tmp_path / "canary").exists()
 
 
 def test_the_conversion_that_the_message_gives_works(code: Path, tmp_path: Path) -> None:
     torch.save(load_model(f"{code}:make").module.state_dict(), tmp_path / "w.pt")
-    error = refused("weights_format", "convert", load_model, f"{code}:make", weights=tmp_path / "w.pt")
+    error = refused("file_refused", "convert", load_model, f"{code}:make", weights=tmp_path / "w.pt")
     command = str(error).partition('python -c "')[2].rpartition('"')[0]
     exec(command, {})
     assert load_model(f"{code}:make", weights=tmp_path / "w.safetensors")
@@ -235,12 +235,12 @@ def with_header(header: bytes, size: int) -> bytes:
 )
 def test_unsound_safetensors_are_refused(code: Path, content: bytes, tmp_path: Path) -> None:
     (tmp_path / "w.safetensors").write_bytes(content)
-    error = refused("weights_refused", "not a sound", load_model, f"{code}:make", weights=tmp_path / "w.safetensors")
+    error = refused("file_refused", "not a sound", load_model, f"{code}:make", weights=tmp_path / "w.safetensors")
     assert error.exit_code == 6
 
 
 def test_absent_weights(code: Path) -> None:
-    refused("weights_missing", "cannot be read: No such file", load_model, f"{code}:make", weights="w.safetensors")
+    refused("weights", "cannot be read: No such file", load_model, f"{code}:make", weights="w.safetensors")
 
 
 def test_tied_weights_load(tmp_path: Path) -> None:

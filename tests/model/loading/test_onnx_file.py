@@ -78,7 +78,7 @@ def test_weights_in_another_file_are_refused_and_not_read(tmp_path: Path, monkey
     monkeypatch.chdir(tmp_path)
     (tmp_path / "secret.bin").write_bytes(WEIGHT.tobytes())
     path = _saved(tmp_path, linear(WEIGHT, 1, (12,), external="secret.bin"))
-    refused("onnx_refused", "save it in one file", load_model, path)
+    refused("file_refused", "save it in one file", load_model, path)
 
 
 def test_damaged_files_are_told_in_a_sentence(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -87,7 +87,7 @@ def test_damaged_files_are_told_in_a_sentence(tmp_path: Path, capfd: pytest.Capt
         error = refused("onnx", "cannot load", load_model, _saved(tmp_path, damaged))
         assert error.exit_code == 3
     assert capfd.readouterr().out == ""
-    refused("onnx_refused", "own form", load_model, _saved(tmp_path, b"\0\0\0\0ORTM" + bytes(40)))
+    refused("file_refused", "own form", load_model, _saved(tmp_path, b"\0\0\0\0ORTM" + bytes(40)))
 
 
 def test_weights_are_not_for_onnx(tmp_path: Path) -> None:

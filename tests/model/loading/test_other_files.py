@@ -38,7 +38,7 @@ TYPED = {
 def test_a_file_is_named_for_what_it_is(name: str, tmp_path: Path) -> None:
     content, match = TYPED[name]
     (tmp_path / name).write_bytes(content)
-    error = refused("model_spec", match, load_model, tmp_path / name)
+    error = refused("model_file", match, load_model, tmp_path / name)
     assert str(error).count("\n") == 0
     assert error.exit_code == (6 if "holds a pickle" in str(error) else 3 if "web page" in str(error) else 2)
 
@@ -59,7 +59,7 @@ def test_a_folder_is_named_for_what_it_is(files: tuple[str, ...], name: str, mat
     (tmp_path / name).mkdir()
     for file in files:
         (tmp_path / name / file).touch()
-    refused("model_spec", match, load_model, tmp_path / name)
+    refused("model_file", match, load_model, tmp_path / name)
 
 
 @pytest.mark.parametrize("ending", ["pt2", "onnx", "skops"])
@@ -69,5 +69,5 @@ def test_a_file_that_is_not_there(ending: str, tmp_path: Path) -> None:
 
 def test_no_pickle_is_opened(tmp_path: Path) -> None:
     (tmp_path / "model.pkl").write_bytes(b"cos\nsystem\n(S'touch opened'\ntR.")
-    refused("model_spec", "is not read", load_model, tmp_path / "model.pkl")
+    refused("model_file", "is not read", load_model, tmp_path / "model.pkl")
     assert [path.name for path in tmp_path.iterdir()] == ["model.pkl"]

@@ -35,7 +35,7 @@ def test_a_pipeline_predicts_as_it_did(tmp_path: Path) -> None:
 def test_a_forest_is_not_trusted_but_a_function_may_trust_it(tmp_path: Path) -> None:
     path = tmp_path / "forest.skops"
     skops.dump(RandomForestClassifier(3).fit(X, Y), path)
-    error = refused("skops_refused", r"sklearn\.tree\._tree\.Tree; if you trust the file", load_model, path)
+    error = refused("file_refused", r"sklearn\.tree\._tree\.Tree; if you trust the file", load_model, path)
     assert error.exit_code == 6
     code = tmp_path / "forest.py"
     load = f"skops.io.load({str(path)!r}, trusted=['sklearn.tree._tree.Tree'])"
@@ -50,7 +50,7 @@ def test_an_untrusted_type_is_not_made(tmp_path: Path, monkeypatch: pytest.Monke
     skops.dump(RandomForestClassifier(3).fit(X, Y), path)
     made: list[bytes] = []
     monkeypatch.setattr(skops, "loads", lambda content, trusted=None: made.append(content))
-    refused("skops_refused", "does not trust", load_model, path)
+    refused("file_refused", "does not trust", load_model, path)
     assert made == []
 
 

@@ -93,7 +93,7 @@ def children() -> list[int]:
 
 def lost(*arguments: Any) -> Generator[PackedShard]:
     """Workers that cannot be had."""
-    raise ClusterError("cluster_unreachable", "nobody listens")
+    raise ClusterError("cluster", "nobody listens")
     yield
 
 

@@ -64,7 +64,7 @@ def test_a_lock_that_is_none_is_not_written_over(kind: str, tmp_path: Path) -> N
     before = path.read_bytes()
     with pytest.raises(StorageError, match=f"{said}, so it is not written over") as caught:
         run_in(tmp_path)
-    assert caught.value.code == "no_lock"
+    assert caught.value.code == "unwritable"
     assert path.read_bytes() == before
     assert victim.read_bytes() == b""
     assert sorted(path.parent.iterdir()) == [path]

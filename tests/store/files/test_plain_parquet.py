@@ -23,7 +23,7 @@ def test_extension_types_and_pickles_in_parquet_are_refused(kind: str, run: Path
     for function, place in ((open_points, tmp_path / "x.parquet"), (read_table, run)):
         with pytest.raises(ArtefactError) as caught:
             function(place)
-        assert (caught.value.code, caught.value.exit_code) == ("parquet_refused", 6)
+        assert (caught.value.code, caught.value.exit_code) == ("file_refused", 6)
     assert not canary.exists()
 
 

@@ -51,7 +51,9 @@ class Examples(NamedTuple):
             raise DataError("too_few_points", f"a pseudo-margin needs {FEWEST} points; found {used.sum()}")
         scale = float(np.quantile(finite, SCALE_QUANTILE)) if finite.size else 0.0
         if scale <= 0.0:
-            raise DataError("no_margins", f"none of {finite.size} finite margins is positive; nothing can be learned")
+            raise DataError(
+                "no_such_score", f"none of {finite.size} finite margins is positive; nothing can be learned"
+            )
         shares = np.clip(margins[used] / scale, 0.0, 1.0)
         return cls(features[used], shares, scale, used, int((margins[used] > scale).sum()))
 
@@ -70,7 +72,6 @@ def as_arrays(
     )
     if rows.ndim != 2 or distances.shape != rows.shape[:1] or len(points) not in (0, len(rows)):
         raise ParameterError(
-            "shape",
             f"expected features [n, d], margins [n] and n points; found {list(rows.shape)}, "
             f"{list(distances.shape)} and {len(points)} points",
         )
@@ -112,5 +113,5 @@ def observe(
                 ids += [batch.ids[position] for position in wanted]
                 features.append(classifier.observe(batch.inputs[wanted])[1].double().cpu())
     if not ids:
-        raise DataError("other_points", "none of the points has a margin in the run; give the data of the run")
+        raise DataError("runs_differ", "none of the points has a margin in the run; give the data of the run")
     return ids, torch.cat(features)

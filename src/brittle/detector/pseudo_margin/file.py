@@ -36,7 +36,7 @@ def write(path: str | os.PathLike[str], recipe: Recipe, regressor: Regressor, po
     """
     path = Path(path)
     if path.suffix != SUFFIX:
-        raise ParameterError("out", f"the file must end in {SUFFIX}; found {path.name!r}")
+        raise ParameterError(f"the file must end in {SUFFIX}; found {path.name!r}")
     weights = {name: tensor.contiguous() for name, tensor in regressor.state_dict().items()}
     ids = json.dumps(list(points)).encode()
     weights["points"] = torch.from_numpy(np.frombuffer(ids, np.uint8).copy())
@@ -56,13 +56,11 @@ def read(path: str | os.PathLike[str]) -> tuple[Recipe, Regressor, tuple[str, ..
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)
     except OSError as error:
-        raise ModelError("pseudo_margin_missing", f"{path} cannot be read: {error.strerror or error}") from error
+        raise ModelError("other_model", f"{path} cannot be read: {error.strerror or error}") from error
     try:
         return _decode(content)
     except (FormatProblem, safetensors.SafetensorError) as error:
-        raise ArtefactError(
-            "pseudo_margin_format", f"{path} is not a pseudo-margin: {error}; train it again"
-        ) from error
+        raise ArtefactError("file_refused", f"{path} is not a pseudo-margin: {error}; train it again") from error
 
 
 def _decode(content: bytes) -> tuple[Recipe, Regressor, tuple[str, ...]]:

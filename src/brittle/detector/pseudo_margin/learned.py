@@ -51,7 +51,7 @@ class LearnedMargin:
         """
         if self.recipe.model not in (None, model):
             raise ModelError(
-                "pseudo_margin_model",
+                "other_model",
                 f"the pseudo-margin was learned from the features of the model {self.recipe.model}; found {model}; "
                 f"learn one for this model",
             )
@@ -64,7 +64,7 @@ class LearnedMargin:
         """
         rows = features if isinstance(features, Tensor) else torch.from_numpy(np.asarray(features, np.float32))
         if rows.dim() != 2 or rows.shape[1] != self.recipe.features:
-            raise ParameterError("features", f"expected [B, {self.recipe.features}], found {list(rows.shape)}")
+            raise ParameterError(f"expected [B, {self.recipe.features}], found {list(rows.shape)}")
         with torch.no_grad():
             return self.regressor(rows.to(self.regressor.mean.device))
 

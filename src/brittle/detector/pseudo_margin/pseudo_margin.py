@@ -90,7 +90,7 @@ class PseudoMargin(LearnedMargin):
         """
         rows, distances = as_arrays(features, margins, points)
         if len(points) and data is None:
-            raise ParameterError("data", "ids of points say nothing without their data; give their provenance too")
+            raise ParameterError("ids of points say nothing without their data; give their provenance too")
         examples = Examples.of(rows, distances)
         recipe = Recipe(
             features=rows.shape[1],
@@ -145,11 +145,11 @@ class PseudoMargin(LearnedMargin):
         model, norm = Identity.of_run(table.record), norm_of(table, norm)
         differing = model.differences(Identity.of_classifier(classifier))
         if differing:
-            raise ModelError("pseudo_margin_model", f"the run is of another model or preprocessing: {differing}")
+            raise ModelError("other_model", f"the run is of another model or preprocessing: {differing}")
         points = as_points(points, classifier.bounds)
         ours, theirs = Source.of_run(table.record), Source.of(points.provenance)
         if not ours.same(theirs):
-            raise DataError("other_points", f"the run is of the data {ours}; found {theirs}; give those of the run")
+            raise DataError("runs_differ", f"the run is of the data {ours}; found {theirs}; give those of the run")
         known = known_margins(table, norm)
         ids, features = observe(classifier, points, known)
         margins = [known[point] for point in ids]
@@ -189,5 +189,5 @@ def check_pseudo_margin(found: PseudoMargin | None) -> None:
     if not isinstance(found, PseudoMargin | None):
         kind = type(found).__name__
         raise ParameterError(
-            "pseudo_margin", f"expected a brittle.PseudoMargin, found {kind}; PseudoMargin.load reads one from its file"
+            f"expected a brittle.PseudoMargin, found {kind}; PseudoMargin.load reads one from its file"
         )

@@ -87,7 +87,7 @@ class Recipe:
         check_range("rate", self.rate, SMALLEST_RATE, 1.0)
         check_range("seed", self.seed, 0, MOST_WHOLE)
         if self.classes == 1:
-            raise ParameterError("classes", "classes must be 0, or at least 2; found 1")
+            raise ParameterError("classes must be 0, or at least 2; found 1")
         check_range("classes", self.classes, 0, MOST_COUNTED)
         if self.norm is not None:
             check_norm(self.norm)
@@ -101,4 +101,4 @@ class Recipe:
         check_range("best_epoch", self.best_epoch, 1, self.epochs)
         check_range("points", self.points, FEWEST, MOST_COUNTED)
         if ids not in (0, self.points):
-            raise ParameterError("points", f"{ids} ids are named; found {self.points} points")
+            raise ParameterError(f"{ids} ids are named; found {self.points} points")

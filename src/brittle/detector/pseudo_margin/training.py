@@ -69,7 +69,7 @@ def _train(recipe: Recipe, head: Head | None, examples: Examples) -> tuple[Recip
         if epoch - best >= PATIENCE:
             break
     if not math.isfinite(best_loss):
-        raise DataError("diverged", f"the error is not finite after {recipe.epochs} passes; use a smaller rate")
+        raise DataError("too_few_points", f"the error is not finite after {recipe.epochs} passes; use a smaller rate")
     regressor.load_state_dict(kept)
     done = replace(recipe, best_epoch=best, validation_loss=best_loss)
     return done, regressor.requires_grad_(False).eval()
@@ -82,7 +82,7 @@ def _attach(regressor: Regressor, head: Head | None, norm: str | None) -> None:
     weight = head.weight.detach().cpu().double()
     if weight.shape != regressor.head_weight.shape:
         found = f"{list(weight.shape)}, features of size {regressor.head_weight.shape[1]}"
-        raise ParameterError("head", f"the head must take the features; found weights of shape {found}")
+        raise ParameterError(f"the head must take the features; found weights of shape {found}")
     order = float(DUAL_ORDER[norm or "l2"])
     regressor.head_weight.copy_(weight)
     regressor.head_bias.copy_(torch.zeros(len(weight)) if head.bias is None else head.bias.detach().cpu())

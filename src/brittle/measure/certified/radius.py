@@ -96,7 +96,7 @@ class Certified(Measurement):
     def __post_init__(self) -> None:
         check_norm(self.norm)
         if self.proof not in PROOFS:
-            raise ParameterError("proof", f"no proof is called {self.proof!r}; there are {', '.join(PROOFS)}")
+            raise ParameterError(f"no proof is called {self.proof!r}; there are {', '.join(PROOFS)}")
 
     def cost(self, network: NetworkTraits) -> Passes:
         """That of `RADII` radii, whose margins to all classes are bounded one by one."""

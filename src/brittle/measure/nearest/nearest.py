@@ -233,7 +233,7 @@ def _points_of(
         return inputs, aside_of(inputs, beside or {}, mask)
     for name, given in (("beside", beside), ("mask", mask)):
         if given is not None:
-            raise ParameterError(name, f"the points have their own; leave {name} out, or give the inputs as a tensor")
+            raise ParameterError(f"the points have their own; leave {name} out, or give the inputs as a tensor")
     batches = list(inputs.batches(len(inputs)))
     unread = next((detail for batch in batches for detail in batch.detail if detail), None)
     if unread is not None:
@@ -254,12 +254,12 @@ def check_search(norm: str, attack: str, effort: str, bounded: bool) -> None:
         ("effort", effort, EFFORTS),
     ):
         if found not in known:
-            raise ParameterError(name, f"{name} must be one of {', '.join(known)}; found {found!r}")
+            raise ParameterError(f"{name} must be one of {', '.join(known)}; found {found!r}")
     if norm not in ONLY.get(attack, DISTANCES):
         known = " and ".join(f"norm={one!r}" for one in ONLY[attack])
-        raise ParameterError("attack", f"{attack} knows {known} only; found norm={norm!r}")
+        raise ParameterError(f"{attack} knows {known} only; found norm={norm!r}")
     if norm == COUNT and not bounded:
-        raise ParameterError("bounded", f"distances in {COUNT} need bounds, as one feature may change without end else")
+        raise ParameterError(f"distances in {COUNT} need bounds, as one feature may change without end else")
 
 
 def _check_inputs(inputs: Tensor, bounds: Bounds) -> None:
@@ -292,7 +292,6 @@ def _measure(need: Nearest, classifier: Classifier, clean: Clean) -> NearestPoin
     """Every effort begins with all that the smaller ones do, so it never ends farther away."""
     if need.norm == COUNT and not classifier.bounds.finite:
         raise ParameterError(
-            "bounds",
             f"distances in {COUNT} need finite bounds, as one feature may change without end otherwise; the bounds are "
             f"{classifier.bounds}: declare the range of the inputs",
         )

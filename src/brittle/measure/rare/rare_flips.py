@@ -122,7 +122,7 @@ class RareFlips(Measurement):
             value = getattr(self, name)
             if type(value) is not int or not FEWEST_COPIES <= value <= MOST_DRAWS:
                 raise ParameterError(
-                    name, f"{name} must be a whole number between {FEWEST_COPIES} and {MOST_DRAWS}; found {value!r:.40}"
+                    f"{name} must be a whole number between {FEWEST_COPIES} and {MOST_DRAWS}; found {value!r:.40}"
                 )
 
     def cost(self, network: NetworkTraits) -> Passes:

@@ -98,14 +98,14 @@ def load_archive(content: bytes, name: str) -> Exported:
     except Exception as error:
         reason = str(error).strip().partition("\n")[0]
         raise ModelError(
-            "archive_format",
+            "model_file",
             f"PyTorch {torch.__version__} cannot load {name} (written by {written_by or 'an unknown version'}): "
             f"{type(error).__name__}: {reason}",
         ) from error
     try:
         return Exported(module, _fixed_batch(program, name), written_by if isinstance(written_by, str) else None)
     except (LookupError, TypeError, AttributeError) as error:
-        raise ArtefactError("archive_refused", f"the graph in {name} is malformed: {error!r}") from error
+        raise ArtefactError("file_refused", f"the graph in {name} is malformed: {error!r}") from error
 
 
 def _read_records(content: bytes, name: str) -> dict[str, bytes]:
@@ -115,13 +115,11 @@ def _read_records(content: bytes, name: str) -> dict[str, bytes]:
             members = archive.infolist()
             for member in members:
                 if member.compress_type != zipfile.ZIP_STORED or member.file_size > len(content):
-                    raise ArtefactError("archive_refused", f"{member.filename!r} in {name} is compressed; export again")
+                    raise ArtefactError("file_refused", f"{member.filename!r} in {name} is compressed; export again")
             if sum(member.file_size for member in members) > len(content):
-                raise ArtefactError(
-                    "archive_refused", f"the records of {name} claim more than its {len(content)} bytes"
-                )
+                raise ArtefactError("file_refused", f"the records of {name} claim more than its {len(content)} bytes")
             if len({member.filename for member in members}) < len(members):
-                raise ArtefactError("archive_refused", f"{name} holds two records of one name; export it again")
+                raise ArtefactError("file_refused", f"{name} holds two records of one name; export it again")
             return {member.filename: archive.read(member) for member in members}
     except (
         zipfile.BadZipFile,
@@ -133,7 +131,7 @@ def _read_records(content: bytes, name: str) -> dict[str, bytes]:
         struct.error,
     ) as error:
         raise ModelError(
-            "archive_format",
+            "model_file",
             f"{name} is not an archive of torch.export ({error}); write one with "
             f"torch.export.save(torch.export.export(model, (inputs,), dynamic_shapes=...), 'model.pt2')",
         ) from error
@@ -162,15 +160,15 @@ def _checked(records: Mapping[str, bytes], name: str) -> tuple[dict[str, bytes],
                 _check_checkpoint(content, where)
             elif not _BYTES.fullmatch(local):
                 raise ArtefactError(
-                    "archive_refused",
+                    "file_refused",
                     f"{name} holds {record!r}, which is neither a tensor nor a graph of operators (compiled code and "
                     f"custom objects are not loaded); export the plain network",
                 )
         except (LookupError, TypeError, AttributeError, RecursionError) as error:
-            raise ArtefactError("archive_refused", f"{where} is malformed: {error!r}") from error
+            raise ArtefactError("file_refused", f"{where} is malformed: {error!r}") from error
     if len(programs) != 1:
         raise ModelError(
-            "archive_format", f"{name} holds {len(programs)} exported programs, not 1; write it with torch.export.save"
+            "model_file", f"{name} holds {len(programs)} exported programs, not 1; write it with torch.export.save"
         )
     return kept, programs[0]
 
@@ -185,7 +183,7 @@ def _read_json(content: bytes, where: str) -> Any:
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise ModelError("archive_format", f"{where} is not valid JSON ({error}); export the network again") from error
+        raise ModelError("model_file", f"{where} is not valid JSON ({error}); export the network again") from error
 
 
 def _check_weight_list(content: bytes, where: str, empty: Set[str]) -> None:
@@ -193,11 +191,11 @@ def _check_weight_list(content: bytes, where: str, empty: Set[str]) -> None:
     for tensor, entry in _read_json(content, where)["config"].items():
         record = str(entry.get("path_name"))
         if entry.get("use_pickle") or not re.fullmatch(r"(weight|tensor)_\d+", record):
-            raise ArtefactError("archive_refused", f"{tensor!r}, {where}, is not a plain tensor")
+            raise ArtefactError("file_refused", f"{tensor!r}, {where}, is not a plain tensor")
         sizes = [size["as_int"] for size in entry["tensor_meta"]["sizes"]]
         if 0 not in sizes and empty & {f"data/weights/{record}", f"data/constants/{record}"}:
             raise ArtefactError(
-                "archive_refused", f"{tensor!r}, {where}, has shape {sizes} and no bytes; export the network again"
+                "file_refused", f"{tensor!r}, {where}, has shape {sizes} and no bytes; export the network again"
             )
 
 
@@ -209,7 +207,7 @@ def _check_checkpoint(content: bytes, where: str) -> None:
     try:
         torch.load(io.BytesIO(content), weights_only=True, map_location="cpu")
     except (pickle.UnpicklingError, RuntimeError, ValueError, TypeError, KeyError, EOFError) as error:
-        raise ArtefactError("archive_refused", f"{where} holds more than tensors, which could run code") from error
+        raise ArtefactError("file_refused", f"{where} holds more than tensors, which could run code") from error
 
 
 def _program(content: bytes, where: str) -> dict[str, Any]:
@@ -221,7 +219,7 @@ def _program(content: bytes, where: str) -> dict[str, Any]:
         fits = _is_structure(text) if key in ("in_spec", "out_spec") else _FORMS.get(key, _PLAIN).fullmatch(text)
         if not fits:
             raise ArtefactError(
-                "archive_refused", f"{text!r:.80} ({key or 'a name'}), {where}, could run code when loaded"
+                "file_refused", f"{text!r:.80} ({key or 'a name'}), {where}, could run code when loaded"
             )
     return program
 
@@ -282,7 +280,7 @@ def _fixed_batch(program: Mapping[str, Any], name: str) -> int | None:
     tensors = [arg["as_tensor"]["name"] for arg in inputs if "as_tensor" in arg]
     if len(inputs) != 1 or not tensors:
         raise ModelError(
-            "inputs",
+            "input_shape",
             f"expected 1 input, a tensor; found that {name} takes {len(inputs)} inputs, {len(tensors)} of them tensors",
         )
     sizes = module["graph"]["tensor_values"][tensors[0]]["sizes"]

@@ -79,11 +79,9 @@ def read_description(path: Path) -> dict[str, Any]:
         content = path.read_bytes()
         found = json.loads(content) if len(content) <= MOST_BYTES else None
     except (OSError, ValueError, RecursionError) as error:
-        raise ModelError(
-            "model_config", f"{path} cannot be read as JSON: {str(error).partition(chr(10))[0]}"
-        ) from error
+        raise ModelError("model_file", f"{path} cannot be read as JSON: {str(error).partition(chr(10))[0]}") from error
     if not isinstance(found, dict):
-        raise ModelError("model_config", f"{path} describes no model; expected one JSON object")
+        raise ModelError("model_file", f"{path} describes no model; expected one JSON object")
     return found
 
 

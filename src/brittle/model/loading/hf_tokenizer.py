@@ -39,7 +39,7 @@ def text_form(folder: Path, module: nn.Module, config: Mapping[str, Any], transf
     """
     if not (folder / TOKENIZER).is_file():
         raise ModelError(
-            "tokenizer_missing",
+            "model_file",
             f"{folder} holds a classifier of texts and no {TOKENIZER}; tokenizer.save_pretrained(folder) writes it",
         )
     try:
@@ -49,11 +49,11 @@ def text_form(folder: Path, module: nn.Module, config: Mapping[str, Any], transf
     except Exception as error:
         reason = str(error).strip().partition("\n")[0]
         raise ModelError(
-            "hugging_face", f"transformers {transformers.__version__} cannot load the tokenizer of {folder}: {reason}"
+            "model_file", f"transformers {transformers.__version__} cannot load the tokenizer of {folder}: {reason}"
         ) from error
     if tokenizer.pad_token is None:
         raise ModelError(
-            "tokenizer_padding",
+            "model_file",
             f"the tokenizer of {folder} has no padding token, so texts cannot stand side by side; set "
             f"tokenizer.pad_token and save it again",
         )

@@ -78,7 +78,7 @@ def load_hugging_face(folder: Path) -> tuple[nn.Module, Declared, str]:
     except Exception as error:
         reason = str(error).strip().partition("\n")[0]
         raise ModelError(
-            "hugging_face", f"transformers {transformers.__version__} cannot load {folder}: {reason}"
+            "model_file", f"transformers {transformers.__version__} cannot load {folder}: {reason}"
         ) from error
     _check_loaded(folder, info)
     module.config.return_dict = True
@@ -96,7 +96,7 @@ def _check_images(folder: Path, config: Mapping[str, Any]) -> None:
         return
     found = listed(names, NAMED) or f"no architectures in {CONFIG}"
     raise ModelError(
-        "hugging_face",
+        "model_file",
         f"{folder} holds no classifier of images or texts ({found}); expected a model such as ViT{IMAGES} or "
         f"Bert{TEXTS}",
     )
@@ -111,11 +111,11 @@ def _weights(folder: Path) -> list[Path]:
     pickled = sorted(path.name for path in folder.glob("*.bin"))
     if pickled:
         raise ArtefactError(
-            "weights_format",
+            "file_refused",
             f"the weights of {folder} are in {pickled[0]}, a pickle that could run code and is not read; where you "
             f"trust it, load the model in Python and save it again: model.save_pretrained(folder)",
         )
-    raise ModelError("weights_missing", f"{folder} holds no {WEIGHTS}; model.save_pretrained(folder) writes it")
+    raise ModelError("weights", f"{folder} holds no {WEIGHTS}; model.save_pretrained(folder) writes it")
 
 
 def _transformers(folder: Path) -> Any:
@@ -140,7 +140,7 @@ def _check_loaded(folder: Path, info: Mapping[str, Any]) -> None:
         keys = sorted(str(key[0] if isinstance(key, tuple) else key) for key in info.get(kind) or ())
         if keys:
             raise ModelError(
-                "state_dict",
+                "weights",
                 f"the weights of {folder} do not fit the network ({len(keys)} {kind.removesuffix('_keys')}: "
                 f"{listed(keys, NAMED)}); all names must agree",
             )
@@ -169,12 +169,12 @@ def _normalisation(
         std = tuple(one * other for one, other in zip(std * len(again) if len(std) == 1 else std, again, strict=False))
     if processor.get("do_flip_channel_order", "MobileViT" in kind):
         raise ModelError(
-            "model_config",
+            "model_file",
             f"{folder / PREPROCESSOR} puts the colours in the order blue, green, red; name a factory that does it",
         )
     if factor is None or mean is None or std is None or processor.get("rescale_offset") or not factor[0]:
         raise ModelError(
-            "model_config",
+            "model_file",
             f"what {folder / PREPROCESSOR} does to pixels is not (x - mean) / std; name a factory that does it",
         )
     scale = LEVELS * factor[0]

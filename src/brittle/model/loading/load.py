@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import os
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -86,7 +87,7 @@ def load_model(spec: str | os.PathLike[str], *, weights: str | os.PathLike[str] 
         loaded = _load_code(spec) if names_code else _load_file(spec, weights)
     if weights is not None:
         if not isinstance(loaded.module, nn.Module):
-            raise UsageError("weights", f"{spec} is no network of PyTorch and has its own weights; leave out --weights")
+            raise UsageError(f"{spec} is no network of PyTorch and has its own weights; leave out --weights")
         loaded = replace(loaded, provenance=loaded.provenance | load_weights(loaded.module, Path(weights)))
     if not isinstance(loaded.module, nn.Module):
         return loaded
@@ -110,11 +111,11 @@ def check_named(spec: str, weights: Path | None) -> None:
             _check_file(spec, weights)
         file = Path(spec) if place is None else place
         if not file.is_file() and (place is None or place.suffix == ".py"):
-            read_content(file, "model")  # raises, with what may have been meant
+            read_content(file)  # raises, with what may have been meant
     if weights is not None:
         check_weights_name(weights)
         if not weights.is_file():
-            read_content(weights, "weights")
+            read_content(weights)
 
 
 def _check_file(spec: str, weights: str | os.PathLike[str] | None) -> None:
@@ -125,15 +126,15 @@ def _check_file(spec: str, weights: str | os.PathLike[str] | None) -> None:
 
 def _check_own_weights(spec: str, weights: str | os.PathLike[str] | None) -> None:
     if weights is not None:
-        raise UsageError("weights", f"{spec} holds its own weights; leave out --weights")
+        raise UsageError(f"{spec} holds its own weights; leave out --weights")
 
 
 def _load_file(spec: str, weights: str | os.PathLike[str] | None) -> LoadedModel:
     path = Path(spec)
     _check_file(spec, weights)
-    content = read_content(path, "model")
+    content = read_content(path)
     if page := web_page(path):
-        raise ModelError("model_spec", page)
+        raise ModelError("model_file", page)
     if path.suffix != ".pt2":
         return _load_forward(spec, content)
     exported = load_archive(content, spec)
@@ -190,13 +191,16 @@ def _load_code(spec: str) -> LoadedModel:
     return LoadedModel(network, provenance, runs_code=True)
 
 
+_failure = partial(ModelError, "user_code")
+
+
 def _run(path: Path) -> tuple[ModuleType, bytes]:
-    source = read_content(path, "model")
-    return run_file(path, source, ModelError, "factory_failed"), source
+    source = read_content(path)
+    return run_file(path, source, _failure), source
 
 
 def _import(place: str, name: str) -> tuple[ModuleType, bytes | None]:
-    module = import_module(place, name, ModelError, "factory_failed", "model_missing")
+    module = import_module(place, name, _failure)
     file = getattr(module, "__file__", None)
     return module, None if file is None else Path(file).read_bytes()
 
@@ -205,9 +209,7 @@ def _build(module: ModuleType, name: str, where: str) -> Any:
     """The network or estimator that a factory returns; messages call it `where`."""
     if not hasattr(module, name):
         there = [own for own, value in vars(module).items() if callable(value) and not own.startswith("_")]
-        raise ModelError(
-            "factory_missing", f"{where} does not exist; the file has {', '.join(there[:10]) or 'nothing'}"
-        )
+        raise ModelError("user_code", f"{where} does not exist; the file has {', '.join(there[:10]) or 'nothing'}")
     factory = getattr(module, name)
     if is_estimator(factory):
         return factory
@@ -219,19 +221,19 @@ def _build(module: ModuleType, name: str, where: str) -> Any:
             network.eval()  # a new network is in training mode, which is nothing to warn of
     except (Exception, SystemExit) as error:
         raise ModelError(
-            "factory_failed",
+            "user_code",
             f"{where} failed{line_of(error, module)}: {type(error).__name__}: {error}; relative paths start at "
             f"{Path.cwd()}",
         ) from error
     if not isinstance(network, nn.Module) and not is_estimator(network):
-        raise ModelError("factory_type", f"expected a torch.nn.Module, found that {where} returned {_kind(network)}")
+        raise ModelError("user_code", f"expected a torch.nn.Module, found that {where} returned {_kind(network)}")
     return network
 
 
 def _check_callable(factory: Any, where: str) -> None:
     if not callable(factory):
         raise ModelError(
-            "factory_type",
+            "user_code",
             f"expected a function that returns a torch.nn.Module, found that {where} is {_kind(factory)}",
         )
     try:
@@ -242,7 +244,7 @@ def _check_callable(factory: Any, where: str) -> None:
         signature.bind()
     except TypeError as error:
         raise ModelError(
-            "factory_type",
+            "user_code",
             f"expected a function without arguments that returns a torch.nn.Module, found that {where} cannot be "
             f"called without arguments ({error})",
         ) from error

@@ -22,9 +22,6 @@ from typing import TypeVar
 from brittle.errors import BrittleError, ParameterError, UsageError
 from brittle.model.loading.user_code import import_module, line_of, offered, run_file
 
-OUTSIDE = "outside"
-"""Code of the errors about code of the user's."""
-
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 """What a thing from outside is called, so that it can stand in tables, in labels and in options."""
 
@@ -46,15 +43,15 @@ def find_named(
         ParameterError: its code fails, or an entry point calls itself by another name.
     """
     if name.endswith(".py"):
-        raise UsageError("unknown_name", f"{name} is a file; name the class: {_classes(name)}")
+        raise UsageError(f"{name} is a file; name the class: {_classes(name)}")
     if ":" not in name:
         point = offered(group).get(name)
         return None if point is None else _loaded(point)
     place, _, attribute = name.rpartition(":")
-    module = _run(place) if place.endswith(".py") else import_module(place, attribute, ParameterError, OUTSIDE, OUTSIDE)
+    module = _run(place) if place.endswith(".py") else import_module(place, attribute, ParameterError)
     if not hasattr(module, attribute):
         there = [one for one, value in vars(module).items() if wanted(value) and _stands_in(module, value)]
-        raise UsageError("unknown_name", f"{place} has no {attribute}; it has {', '.join(there) or 'nothing such'}")
+        raise UsageError(f"{place} has no {attribute}; it has {', '.join(there) or 'nothing such'}")
     return getattr(module, attribute)
 
 
@@ -82,7 +79,7 @@ def check_name(where: str, name: object, example: str) -> None:
 
 def refused(where: str, why: str) -> ParameterError:
     """The error for something from outside, named by `where`, that cannot be used."""
-    return ParameterError(OUTSIDE, f"{where} {why}")
+    return ParameterError(f"{where} {why}")
 
 
 @contextmanager
@@ -118,7 +115,7 @@ def unknown(what: str, name: str, known: Sequence[str], hint: str = "") -> Usage
     near = get_close_matches(name, known, 1)
     advice = f"did you mean {near[0]}? " if near else "separate names with blanks; " if "," in name else ""
     there = ", ".join(known) or f"no names; a {what} of your own is FILE.py:NAME"
-    return UsageError("unknown_name", f"no {what} is called {name!r}; {hint or advice}there are {there}")
+    return UsageError(f"no {what} is called {name!r}; {hint or advice}there are {there}")
 
 
 def _classes(place: str) -> str:
@@ -141,14 +138,14 @@ def _run(place: str) -> ModuleType:
     try:
         source = path.read_bytes()
     except OSError as error:
-        raise UsageError("unknown_name", f"{place} cannot be read: {error.strerror or error}") from error
+        raise UsageError(f"{place} cannot be read: {error.strerror or error}") from error
     return _run_once(path.resolve(), source)
 
 
 @cache
 def _run_once(path: Path, source: bytes) -> ModuleType:
     """The module of a file, run once for all that is named of it."""
-    return run_file(path, source, ParameterError, OUTSIDE)
+    return run_file(path, source, ParameterError)
 
 
 def _loaded(point: EntryPoint) -> object:
@@ -158,7 +155,7 @@ def _loaded(point: EntryPoint) -> object:
         found = point.load()
     except Exception as error:
         seen = f"{type(error).__name__}: {error}"
-        raise ParameterError(OUTSIDE, f"{point.name} of {package} cannot be loaded ({point.value}): {seen}") from error
+        raise ParameterError(f"{point.name} of {package} cannot be loaded ({point.value}): {seen}") from error
     if getattr(found, "name", None) != point.name:
         raise refused(f"{point.value} of {package}", f"is offered as {point.name!r} and calls itself another name")
     return found

@@ -58,7 +58,7 @@ class OnnxModel(ArrayModel):
         if len(inputs) != 1 or inputs[0].type not in _TYPES or not inputs[0].shape:
             found = ", ".join(f"{one.name}: {one.type} {one.shape}" for one in inputs) or "none"
             raise ModelError(
-                "inputs", f"expected 1 input, a tensor of real numbers with a batch axis; {name} has {found}"
+                "input_shape", f"expected 1 input, a tensor of real numbers with a batch axis; {name} has {found}"
             )
         self.input, self._type = inputs[0].name, _TYPES[inputs[0].type]
         sizes = [size if isinstance(size, int) and size > 0 else None for size in inputs[0].shape]
@@ -137,7 +137,7 @@ def _open(content: bytes, name: str) -> Any:
         ) from error
     if _OTHER_FILE.search(content) or content[4:8] == b"ORTM":
         raise ArtefactError(
-            "onnx_refused",
+            "file_refused",
             f"{name} keeps weights in another file, or is in onnxruntime's own form; save it in one file: "
             f"onnx.save(onnx.load(...), 'model.onnx')",
         )
@@ -150,7 +150,7 @@ def _open(content: bytes, name: str) -> Any:
             return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     except Exception as error:
         reason = str(error).strip().partition("\n")[0]
-        raise ModelError("onnx", f"onnxruntime {onnxruntime.__version__} cannot load {name}: {reason}") from error
+        raise ModelError("model_file", f"onnxruntime {onnxruntime.__version__} cannot load {name}: {reason}") from error
 
 
 def _output(session: Any, name: str) -> str:
@@ -160,7 +160,7 @@ def _output(session: Any, name: str) -> str:
         return outputs[0] if len(outputs) == 1 else "logits"
     found = ", ".join(f"{one.name}: {one.type}" for one in session.get_outputs())
     raise ModelError(
-        "output_type",
+        "output_shape",
         f"{name} returns {found}; export it with one output of class scores, or call that one logits (skl2onnx: "
         f"options={{'zipmap': False}})",
     )

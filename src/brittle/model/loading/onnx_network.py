@@ -75,7 +75,7 @@ class OnnxNetwork(nn.Module):
         rows = self.original.arranged(inputs)
         if torch.compiler.is_compiling() and self._in_batches is not False:
             reason = "fixes the number of rows" if self._in_batches else "has not been compared with onnxruntime yet"
-            raise ModelError("onnx", f"{self.__name__} cannot be traced, because it {reason}")
+            raise ModelError("model_file", f"{self.__name__} cannot be traced, because it {reason}")
         if self._in_batches is None and self.forward_only is None:
             self._compare(rows)
         if self._in_batches is None:

@@ -59,19 +59,19 @@ def spec_error(spec: str) -> UsageError | ModelError:
     if path.is_dir():
         return _folder(spec, path)
     if page := web_page(path):
-        return ModelError("model_spec", page)
+        return ModelError("model_file", page)
     if torchscript(path):
         found = f"{spec} is a TorchScript file, which holds a pickle and code of its own and is not read"
-        return ArtefactError("model_spec", f"{found}; {TORCHSCRIPT.format(path=str(spec))}")
+        return ArtefactError("model_file", f"{found}; {TORCHSCRIPT.format(path=str(spec))}")
     if suffix in PICKLED or suffix in (".joblib", ".dill"):
         found = f"{spec} is a {suffix} file, which holds a pickle that could run code and is not read"
         advice = EXPORT if suffix in (".pt", ".pth", ".bin", ".ckpt") else f"{SKOPS}; of PyTorch, {EXPORT}"
-        return ArtefactError("model_spec", f"{found}; {advice}")
+        return ArtefactError("model_file", f"{found}; {advice}")
     kind = next((suffix for start, suffix in _STARTS if _head(path).startswith(start)), suffix)
     if kind in _KINDS:
         what, advice = _KINDS[kind]
-        return UsageError("model_spec", f"{spec} is {what}, which is not read; {advice}")
-    return UsageError("model_spec", f"{_other(spec, suffix, path)}; {EXPORT}")
+        return UsageError(f"{spec} is {what}, which is not read; {advice}")
+    return UsageError(f"{_other(spec, suffix, path)}; {EXPORT}")
 
 
 def web_page(path: Path) -> str | None:
@@ -116,9 +116,9 @@ def _other(spec: str, suffix: str, path: Path) -> str:
 def _folder(spec: str, path: Path) -> UsageError:
     if (path / "saved_model.pb").exists():
         advice = _ONNX.format(how=f"python -m tf2onnx.convert --saved-model {spec} --output model.onnx")
-        return UsageError("model_spec", f"{spec} is a TensorFlow SavedModel, which is not read; {advice}")
+        return UsageError(f"{spec} is a TensorFlow SavedModel, which is not read; {advice}")
     if path.suffix == ".mlpackage":
         what, advice = _KINDS[".mlpackage"]
-        return UsageError("model_spec", f"{spec} is {what}, which is not read; {advice}")
+        return UsageError(f"{spec} is {what}, which is not read; {advice}")
     found = f"{spec} is a folder without config.json; a model of Hugging Face has one, and DATA comes second"
-    return UsageError("model_spec", f"{found}; {EXPORT}")
+    return UsageError(f"{found}; {EXPORT}")

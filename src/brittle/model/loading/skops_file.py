@@ -36,13 +36,15 @@ def load_skops(content: bytes, name: str) -> Any:
         model = None if untrusted else skops.loads(content)
     except Exception as error:
         reason = str(error).strip().partition("\n")[0]
-        raise ModelError("skops", f"skops cannot load {name}: {type(error).__name__}: {reason}") from error
+        raise ModelError("model_file", f"skops cannot load {name}: {type(error).__name__}: {reason}") from error
     if untrusted:
         raise ArtefactError(
-            "skops_refused",
+            "file_refused",
             f"{name} holds types that skops does not trust: {listed(untrusted, NAMED)}; if you trust the file, load it "
             f"in a function of yours with skops.io.load('{name}', trusted=[...]) and name it: FILE.py:FUNCTION",
         )
     if not is_estimator(model):
-        raise ModelError("skops", f"{name} holds a {type(model).__name__}, no estimator; save the fitted classifier")
+        raise ModelError(
+            "model_file", f"{name} holds a {type(model).__name__}, no estimator; save the fitted classifier"
+        )
     return model

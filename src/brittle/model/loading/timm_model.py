@@ -32,7 +32,7 @@ def build_timm(spec: str, weights: Path | None) -> tuple[nn.Module, Declared]:
         ModelError: timm is not installed, or knows no such network.
     """
     if weights is None:
-        raise UsageError("weights", f"{spec} has no weights yet; give them with --weights FILE.safetensors")
+        raise UsageError(f"{spec} has no weights yet; give them with --weights FILE.safetensors")
     timm = _timm(spec)
     module = _created(timm, spec, spec.removeprefix(PREFIX), {})
     known = _described(module)
@@ -53,7 +53,7 @@ def load_timm(folder: Path) -> tuple[nn.Module, Declared, str]:
     config = read_description(folder / CONFIG)
     path = folder / WEIGHTS
     if not path.is_file():
-        raise ModelError("weights_missing", f"{folder} holds no {WEIGHTS}, the only form of weights that is read")
+        raise ModelError("weights", f"{folder} holds no {WEIGHTS}, the only form of weights that is read")
     options = {key: value for key, value in dict(config.get("model_args") or {}).items() if isinstance(key, str)}
     if isinstance(config.get("num_classes"), int):
         options["num_classes"] = config["num_classes"]
@@ -88,7 +88,7 @@ def _created(timm: Any, spec: str, name: str, options: Mapping[str, Any]) -> nn.
         return timm.create_model(name, pretrained=False, **options).eval()
     except Exception as error:
         reason = str(error).strip().partition("\n")[0]
-        raise ModelError("timm", f"timm {timm.__version__} cannot build {spec}: {reason}") from error
+        raise ModelError("model_file", f"timm {timm.__version__} cannot build {spec}: {reason}") from error
 
 
 def _described(module: nn.Module) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def _rows_of(path: Path, name: str) -> int | None:
         with safetensors.safe_open(path, framework="pt") as file:
             return file.get_slice(name).get_shape()[0] if name in file.keys() else None  # noqa: SIM118
     except (safetensors.SafetensorError, IndexError) as error:
-        raise ArtefactError("weights_refused", f"{path} is not a sound .safetensors file: {error}") from error
+        raise ArtefactError("file_refused", f"{path} is not a sound .safetensors file: {error}") from error
 
 
 def _declared(known: Mapping[str, Any], names: Any) -> Declared:

@@ -17,18 +17,17 @@ from brittle.errors import BrittleError
 DIGEST = "__sha256__"
 """Where a module that `run_file` made says what was run."""
 
-Failure = Callable[[str, str], BrittleError]
-"""Makes the error to raise of a code and a sentence."""
+Failure = Callable[[str], BrittleError]
+"""Makes the error to raise of a sentence."""
 
 
-def run_file(path: Path, source: bytes, failure: Failure, code: str) -> ModuleType:
+def run_file(path: Path, source: bytes, failure: Failure) -> ModuleType:
     """Run a file as a module; what is run is what is digested, so no compiled copy is looked for.
 
     Args:
         path: where the file lies, for its name and for messages.
         source: what is in it.
         failure: makes the error that is raised.
-        code: of that error.
 
     Raises:
         BrittleError: it fails; the line is named.
@@ -43,7 +42,7 @@ def run_file(path: Path, source: bytes, failure: Failure, code: str) -> ModuleTy
         exec(compile(source, os.fspath(path), "exec"), module.__dict__)
     except (Exception, SystemExit) as error:
         raise failure(
-            code, f"running {path} failed{line_of(error, module)}: {type(error).__name__}: {error}{_hint(error, path)}"
+            f"running {path} failed{line_of(error, module)}: {type(error).__name__}: {error}{_hint(error, path)}"
         ) from error
     return module
 
@@ -59,15 +58,13 @@ def _hint(error: BaseException, path: Path) -> str:
     return f"; modules beside the file are found with PYTHONPATH={path.parent}" if beside else ""
 
 
-def import_module(place: str, name: str, failure: Failure, failed: str, missing: str) -> ModuleType:
+def import_module(place: str, name: str, failure: Failure) -> ModuleType:
     """Import the module `place`; the current folder is not searched.
 
     Args:
         place: the module, such as `package.module`.
         name: what is wanted of it, for the message.
         failure: makes the error that is raised.
-        failed: code of the error where it cannot be run.
-        missing: code of the error where it is not there.
 
     Raises:
         BrittleError: it cannot be run, or is not there.
@@ -76,15 +73,14 @@ def import_module(place: str, name: str, failure: Failure, failed: str, missing:
         return importlib.import_module(place)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{place}.".startswith(f"{error.name}."):
-            raise failure(failed, f"importing {place} failed: no module {error.name}") from error
+            raise failure(f"importing {place} failed: no module {error.name}") from error
         file = Path(*place.split(".")).with_suffix(".py")
         advice = f"for the file in this folder write ./{file}:{name}" if file.is_file() else "is it installed?"
         raise failure(
-            missing,
             f"there is no module {place} (no module {error.name}); the current folder is not searched: {advice}",
         ) from error
     except (Exception, SystemExit) as error:
-        raise failure(failed, f"importing {place} failed: {type(error).__name__}: {error}") from error
+        raise failure(f"importing {place} failed: {type(error).__name__}: {error}") from error
 
 
 def offered(group: str) -> dict[str, EntryPoint]:

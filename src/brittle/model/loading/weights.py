@@ -56,24 +56,24 @@ def load_weights(module: nn.Module, path: Path) -> dict[str, Any]:
         ModelError: it is of another format, or its names are not those of the module.
     """
     check_weights_name(path)
-    content = read_content(path, "weights")
+    content = read_content(path)
     try:
         with safetensors.safe_open(path, framework="pt") as file:
             names = list(file.keys())
         missing, unexpected = load_safetensors(_wrapped(module, names), path, strict=False)
     except safetensors.SafetensorError as error:
-        raise ArtefactError("weights_refused", f"{path} is not a sound .safetensors file: {error}") from error
+        raise ArtefactError("file_refused", f"{path} is not a sound .safetensors file: {error}") from error
     except (LookupError, TypeError, ValueError, OverflowError) as error:
         reason = str(error).partition("\n")[0]
         found = f"{path} holds types or shapes that PyTorch does not know ({reason})"
-        raise ArtefactError("weights_refused", f"{found}; save it again") from error
+        raise ArtefactError("file_refused", f"{found}; save it again") from error
     except RuntimeError as error:
         lines = [line.strip() for line in str(error).splitlines()[1:]]
-        raise ModelError("state_dict", f"{path} does not fit the network: {' '.join(lines[:NAMED])}") from error
+        raise ModelError("weights", f"{path} does not fit the network: {' '.join(lines[:NAMED])}") from error
     if missing or unexpected:
         kinds = ((missing, "missing"), (unexpected, "unexpected"))
         found = "; ".join(f"{len(keys)} {kind}: {', '.join(sorted(keys)[:NAMED])}" for keys, kind in kinds if keys)
-        raise ModelError("state_dict", f"{path} does not fit the network ({found}); all names must agree")
+        raise ModelError("weights", f"{path} does not fit the network ({found}); all names must agree")
     return {"weights": os.fspath(path), "weights_sha256": hashlib.sha256(content).hexdigest()}
 
 
@@ -113,7 +113,7 @@ def check_weights(module: nn.Module, name: str) -> None:
             bad &= tensor != -torch.inf
         if count := int(bad.sum()):
             raise ModelError(
-                "weights_nonfinite",
+                "weights",
                 f"{tensor_name} of {name} holds {count} NaN or infinite values among {tensor.numel()}; the "
                 f"training has diverged or the file is damaged",
             )
@@ -123,16 +123,16 @@ def _tensors(module: nn.Module) -> list[tuple[str, Tensor]]:
     return [*module.named_parameters(), *module.named_buffers()]
 
 
-def read_content(path: Path, what: str) -> bytes:
+def read_content(path: Path) -> bytes:
     """The bytes of a file.
 
     Raises:
-        ModelError: it cannot be read; its code is `what` with `_missing`.
+        ModelError: it cannot be read.
     """
     if path.exists() and not path.is_file():
-        raise ModelError(f"{what}_missing", f"{path} is no regular file; name the file itself")
+        raise ModelError("unreadable", f"{path} is no regular file; name the file itself")
     try:
         return path.read_bytes()
     except OSError as error:
         meant = "" if path.exists() else nearby(path, lambda one: one.suffix == path.suffix)
-        raise ModelError(f"{what}_missing", f"{path} cannot be read: {error.strerror or error}{meant}") from error
+        raise ModelError("unreadable", f"{path} cannot be read: {error.strerror or error}{meant}") from error

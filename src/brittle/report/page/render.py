@@ -87,12 +87,11 @@ def write_report(
     if not isinstance(table, Table):
         where = f"read_table({table!r:.60})" if isinstance(table, str | Path) else "score(...)"
         raise ParameterError(
-            "table",
             f"a report is made of the table of a run, and of a file to write; found {table!r:.60} in place of the "
             f"table: write brittle.write_report(brittle.{where}, 'report.html')",
         )
     if path is None:
-        raise ParameterError("out", "name the file to write: brittle.write_report(table, 'report.html')")
+        raise ParameterError("name the file to write: brittle.write_report(table, 'report.html')")
     path = Path(path)
     check_target(path)
     return write_page(open_contents(table, epsilon, against), path, chapters)

@@ -80,15 +80,13 @@ class Cluster:
     def __post_init__(self) -> None:
         if self.address not in (LOCAL, AUTO) and host_and_port(self.address) is None:
             raise UsageError(
-                "cluster_address",
                 f"--cluster takes local, auto or host:port of a cluster's head; found {self.address!r:.100} (run the "
                 f"command on a node of the cluster, ray:// is not supported)",
             )
         if self.size is not None and not 1 <= self.size <= MOST_ON_CLUSTER:
-            raise ParameterError("workers", f"workers must be between 1 and {MOST_ON_CLUSTER}; found {self.size}")
+            raise ParameterError(f"workers must be between 1 and {MOST_ON_CLUSTER}; found {self.size}")
         if not (0 <= self.gpus <= 1 or (math.isfinite(self.gpus) and self.gpus > 1 and self.gpus % 1 == 0)):
             raise ParameterError(
-                "gpus_per_worker",
                 f"a worker takes a share of a GPU between 0 and 1, or a whole number of them; found {self.gpus:g}",
             )
         if self.address != LOCAL and not self.insecure and not has_token():
@@ -177,7 +175,7 @@ class Cluster:
         address = ray.get_runtime_context().gcs_address
         if self.address == LOCAL and (host_and_port(address) or ("", 0))[0] != LOOPBACK:
             raise ClusterError(
-                "cluster_open",
+                "cluster",
                 f"Ray {ray.__version__} listens at {address}, where other machines reach it, and not at {LOOPBACK} "
                 f"alone; use --workers, or another version of Ray",
             )
@@ -185,7 +183,7 @@ class Cluster:
     def _unreachable(self, error: Exception) -> ClusterError:
         token = "" if self.insecure or self.address == LOCAL else " and has the same token"
         return ClusterError(
-            "cluster_unreachable",
+            "cluster",
             f"the cluster at {self.address} cannot be joined ({last_line(error)}); see that this machine is one of its "
             f"nodes (ray status){token}",
         )
@@ -208,7 +206,7 @@ class Cluster:
         )
         if room == 0:
             raise ClusterError(
-                "cluster_room",
+                "cluster",
                 f"none of the {len(nodes)} nodes of the cluster at {self.address} has {cpus} CPUs and {self.gpus:g} "
                 f"GPUs for a worker; start Ray there with more (ray start --num-cpus, --num-gpus)",
             )

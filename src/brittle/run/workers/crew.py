@@ -38,7 +38,7 @@ class Crew:
 
     def __post_init__(self) -> None:
         if not 1 <= self.size <= MOST_WORKERS:
-            raise ParameterError("workers", f"workers must be between 1 and {MOST_WORKERS}; found {self.size}")
+            raise ParameterError(f"workers must be between 1 and {MOST_WORKERS}; found {self.size}")
 
     def shards(self, numbers: Sequence[int], expected: Expected | None = None) -> Generator[PackedShard]:
         """As `Workers.shards`."""

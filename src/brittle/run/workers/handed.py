@@ -29,7 +29,7 @@ def crew_for(job: Job, size: int) -> Crew:
             another process: it was made by code that stands in no module which another process can import.
     """
     if isinstance(size, bool) or not isinstance(size, int):
-        raise ParameterError("workers", f"workers must be a whole number; found {size!r:.40}")
+        raise ParameterError(f"workers must be a whole number; found {size!r:.40}")
     command = [sys.executable, "-P", "-c", f"from {__name__} import serve_handed; serve_handed()"]
     content, code = _packed(job)
     given = {"path": sys.path, "job": base64.b64encode(content).decode(), "code": code}
@@ -82,7 +82,6 @@ def _packed(job: Job) -> tuple[bytes, dict[str, str]]:
 
 def _refuse(why: str, error: Exception | None = None) -> NoReturn:
     raise ParameterError(
-        "workers",
         f"the model, the data or a score cannot be sent to another process ({why}); put what you define into a module "
         f"that is imported (from mymodel import Net), or leave out workers=",
     ) from error

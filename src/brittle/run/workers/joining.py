@@ -31,12 +31,12 @@ def library() -> Any:
         import ray.exceptions
     except ImportError as error:
         raise ClusterError(
-            "no_ray", "--cluster needs Ray, which is not installed: pip install 'brittle[ray]'"
+            "cluster", "--cluster needs Ray, which is not installed: pip install 'brittle[ray]'"
         ) from error
     if tuple(int(part) for part in ray.__version__.split(".")[:2]) < OLDEST_RAY:
         oldest = ".".join(map(str, OLDEST_RAY))
         raise ClusterError(
-            "no_ray", f"--cluster needs Ray {oldest} or later, which can ask for a token; found {ray.__version__}"
+            "cluster", f"--cluster needs Ray {oldest} or later, which can ask for a token; found {ray.__version__}"
         )
     return ray
 

@@ -123,7 +123,7 @@ class Lock:
 
     def _foreign(self, found: str) -> StorageError:
         return StorageError(
-            "no_lock", f"{self._path} {found}, so it is not written over; choose another folder, or remove that file"
+            "unwritable", f"{self._path} {found}, so it is not written over; choose another folder, or remove that file"
         )
 
     def _holder(self) -> str:

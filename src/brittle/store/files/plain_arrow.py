@@ -126,7 +126,7 @@ def opened(file: Path, name: str) -> Iterator[PlainStream]:
             elif kind != _BATCH or compressed or schema is None:
                 what = "compressed" if compressed else "of dictionaries" if kind == _DICTIONARY else "of another kind"
                 raise ArtefactError(
-                    "arrow_refused",
+                    "file_refused",
                     f"{name} has a message at byte {part.start:,} that is {what}; only plain batches are read, as "
                     "save_to_disk of datasets writes them",
                 )

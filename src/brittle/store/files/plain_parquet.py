@@ -121,7 +121,7 @@ def _check_field(field: pa.Field, name: str, where: str) -> None:
     if extension:
         kind = metadata.get(_EXTENSION_NAME, str(field.type).encode())
         raise ArtefactError(
-            "parquet_refused",
+            "file_refused",
             f"the column {where!r:.100} of {name} has the extension type "
             f"{kind.decode(errors='backslashreplace')!r:.60}; only plain types are read: cast it to its storage type",
         )
@@ -141,7 +141,7 @@ def _check_metadata(metadata: Mapping[bytes, bytes] | None, name: str, where: st
     for key, value in (metadata or {}).items():
         if value[:1] == b"\x80" and value[-1:] == b".":
             raise ArtefactError(
-                "parquet_refused",
+                "file_refused",
                 f"{where} of {name} carries a pickle as its metadata {key.decode(errors='backslashreplace')!r:.60}; "
                 f"write the file without it",
             )
@@ -156,7 +156,7 @@ def _check_size(metadata: pq.FileMetaData, size: int, name: str) -> None:
     rows = max(metadata.num_rows, sum(group.num_rows for group in groups))
     if rows > max(FEW_ROWS, size):
         raise ArtefactError(
-            "parquet_refused", f"{name} says that its {size:,} bytes hold {rows:,} rows; get it from another source"
+            "file_refused", f"{name} says that its {size:,} bytes hold {rows:,} rows; get it from another source"
         )
 
 
@@ -175,7 +175,7 @@ def _most(size: int) -> int:
 
 def _too_large(name: str, size: int, unpacked: int) -> ArtefactError:
     return ArtefactError(
-        "parquet_refused",
+        "file_refused",
         f"{name} has {size:,} bytes that unpack to {unpacked:,} or more; at most {MOST_TIMES:,} times is read: get it "
         f"from another source",
     )

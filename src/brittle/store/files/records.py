@@ -64,6 +64,6 @@ def check_inside(path: Path) -> None:
     """
     if path.is_symlink() and path.resolve().parent != path.parent.resolve():
         raise ArtefactError(
-            "path_escape",
+            "file_refused",
             f"{path} is a link to {path.resolve()}, out of the run folder; copy the file itself into the folder",
         )

@@ -62,7 +62,7 @@ def check_target(path: Path) -> None:
     kind = next((words for is_one, words in _KINDS if is_one(mode)), "no file")
     leads = f" to {path.readlink()}" if stat.S_ISLNK(mode) else ""
     raise StorageError(
-        "no_regular_file",
+        "unreadable",
         f"{path} is {kind}{leads}, and only regular files are written; remove it, or choose another name",
     )
 
@@ -86,7 +86,7 @@ def check_folder(path: Path) -> None:
     """
     if path.is_symlink():
         raise StorageError(
-            "no_folder", f"{path} is a link to {path.readlink()}, so files would be written there; name that folder"
+            "unwritable", f"{path} is a link to {path.readlink()}, so files would be written there; name that folder"
         )
 
 

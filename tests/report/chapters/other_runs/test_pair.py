@@ -77,5 +77,5 @@ def test_runs_that_share_nothing(table: Table) -> None:
     assert run.grid.rows == ()
     assert run.entries[-1].text == "The two runs share no score, so there is nothing to compare."
     assert_inert(page_of(table, against={"other": alone, "more": alone}))
-    with pytest.raises(DataError, match="labels_differ"):
+    with pytest.raises(DataError, match="runs_differ"):
         beside(table, {"other": change_run(seed=1)})
