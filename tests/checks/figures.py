@@ -1,9 +1,10 @@
-"""Figures of a tree: how large it is, how long its functions are, what its tests leave out, and how long things take.
+"""Figures of a tree: how large its rooms are, how many concepts it has, how long its functions are and things take.
 
-    python tests/checks/figures.py [ROOT] [--seconds] [--all]
+    python tests/checks/figures.py [ROOT] [--call] [--seconds] [--all]
 
-Everything is read off the files of the tree, which may be an older one; nothing of it is imported. `--seconds` times
-`import brittle` and `brittle --help`, the median of five. `--all` also runs the demo and the suite, once each.
+Everything is read off the files of the tree, which may be an older one; nothing of it is imported. `--call` scores five
+points and counts the functions of the package that run. `--seconds` times `import brittle` and `brittle --help`, the
+median of five. `--all` also runs the demo and the suite, once each.
 """
 
 from __future__ import annotations
@@ -30,6 +31,36 @@ REPEATED = 6
 
 TIMES = 5
 """How often a short command is timed."""
+
+SMALL = 60
+"""A file with fewer lines than this is small."""
+
+BUDGET = {
+    "the top": (700, 6), "model": (3000, 21), "decisions": (700, 6), "data": (2800, 16), "noise": (1300, 8),
+    "orthant": (560, 4), "measure": (7800, 45), "scores": (3100, 24), "store": (1700, 12), "run": (1900, 12),
+    "doctor": (2000, 13), "analysis": (3600, 24), "detector": (2000, 12), "report": (3900, 32), "cli": (1900, 15),
+}  # fmt: skip
+"""Lines and files that each room should have at most."""
+
+ERRORS = re.compile(r"\w*Error|Finding|warn")
+"""What is called with a code first."""
+
+CALL = """
+import sys, torch, brittle
+ran, package = set(), brittle.__path__[0]
+def note(frame, event, argument):
+    if event == "call" and frame.f_code.co_filename.startswith(package):
+        ran.add(frame.f_code)
+x = torch.rand(5, 6)
+classifier = brittle.Classifier(torch.nn.Linear(6, 3), bounds=(0, 1))
+brittle.score(classifier, (x, torch.zeros(5, dtype=torch.long)), [brittle.scores.Shrinkage(0.1)])  # imports what it needs
+sys.setprofile(note)
+brittle.score(classifier, (x, torch.zeros(5, dtype=torch.long)), [brittle.scores.Shrinkage(0.1)])
+sys.setprofile(None)
+named = {one for one in ran if not one.co_name.startswith("<")}
+print(len(named), "functions in", len({one.co_filename for one in named}), "files")
+"""
+"""One call of `brittle.score` on five points."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -211,6 +242,71 @@ def importing_tests(tests: list[Source]) -> list[str]:
     return found
 
 
+# Rooms and concepts.
+
+
+def by_room(package: list[Source]) -> Iterator[tuple[str, object]]:
+    """Lines and files of each room, beside its budget."""
+    for room, (most_lines, most_files) in BUDGET.items():
+        own = [file for file in package if _home(file.path) == room]
+        lines = sum(len(file.text.splitlines()) for file in own)
+        yield f"  {room}", f"{lines} lines in {len(own)} files; at most {most_lines} in {most_files}"
+
+
+def _home(path: Path) -> str:
+    return path.parts[2] if len(path.parts) > 3 else "the top"
+
+
+def kinds_of_lines(package: list[Source]) -> str:
+    """How many lines are docstrings, empty, comments and code."""
+    docstrings = comments = empty = 0
+    for file in package:
+        holders = (node for node in file.nodes if isinstance(node, Function | ast.ClassDef | ast.Module))
+        first = (node.body[0] for node in holders if ast.get_docstring(node) is not None)
+        docstrings += sum((one.end_lineno or one.lineno) - one.lineno + 1 for one in first)
+        lines = [line.strip() for line in file.text.splitlines()]
+        empty += lines.count("")
+        comments += sum(line.startswith("#") for line in lines)
+    return f"{docstrings} docstring, {empty} empty, {comments} comment"
+
+
+def codes(package: list[Source]) -> set[str]:
+    """Codes of errors and notes that are written out in the package."""
+    found = {"usage", "parameter", "unknown_name"}
+    for file in package:
+        calls = [node for node in file.nodes if isinstance(node, ast.Call) and len(node.args) > 1]
+        for node in calls:
+            called = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+            first = node.args[0]
+            if (
+                ERRORS.fullmatch(called)
+                and isinstance(first, ast.Constant)
+                and re.fullmatch(r"[a-z_]+", str(first.value))
+            ):
+                found.add(str(first.value))
+    return found
+
+
+def dataclasses(package: list[Source]) -> int:
+    """How many classes are decorated as dataclasses or derive from structs."""
+    every = [node for file in package for node in file.nodes if isinstance(node, ast.ClassDef)]
+    return sum(
+        "dataclass" in ast.unparse(ast.List(one.decorator_list, ast.Load())) or "Struct" in map(ast.unparse, one.bases)
+        for one in every
+    )
+
+
+def beyond_public(tests: list[Source]) -> list[str]:
+    """Files of tests that import more of the package than `brittle` and its rooms by name."""
+    found = []
+    for file in tests:
+        named = {node.module for node in file.nodes if isinstance(node, ast.ImportFrom) and node.module}
+        deep = any(name.startswith("brittle.") and name.count(".") > 1 for name in named)
+        if deep and file.path.name.startswith("test_"):
+            found.append(str(file.path))
+    return found
+
+
 # Repetition.
 
 
@@ -246,6 +342,13 @@ def seconds(root: Path, command: list[str], times: int = 1) -> str:
     return f"{statistics.median(taken):.2f}" + (f" (exit {max(codes)})" if any(codes) else "")
 
 
+def call(root: Path) -> str:
+    """Functions and files of the package that one call of `brittle.score` runs through."""
+    environment = os.environ | {"PYTHONPATH": str(root / "src"), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", CALL], cwd=root, env=environment, capture_output=True, text=True)
+    return done.stdout.strip() or done.stderr[-200:]
+
+
 def timed(root: Path, everything: bool) -> Iterator[tuple[str, object]]:
     """What takes how long, in seconds."""
     yield "seconds of import brittle", seconds(root, [sys.executable, "-c", "import brittle"], TIMES)
@@ -268,6 +371,12 @@ def figures(root: Path) -> Iterator[tuple[str, object]]:
     top = [path for path in (root / "src" / "brittle").iterdir() if path.name != "__pycache__"]
     yield "lines of src", sum(lines)
     yield "files of src", len(package)
+    yield from by_room(package)
+    yield "lines that are no code", kinds_of_lines(package)
+    small = [file for file in package if len(file.text.splitlines()) < SMALL and file.path.name != "__init__.py"]
+    yield f"files under {SMALL} lines", len(small)
+    yield "codes of errors and notes", len(codes(package))
+    yield "dataclasses and structs", dataclasses(package)
     yield "lines of the longest file", max(lines)
     yield "entries at the top of src/brittle", len(top)
     yield f"functions over {LONG} lines", len(long)
@@ -281,6 +390,7 @@ def figures(root: Path) -> Iterator[tuple[str, object]]:
     yield "lines of tests", sum(len(file.text.splitlines()) for file in tests)
     yield "files of tests", sum(file.path.name.startswith("test_") for file in tests)
     yield "modules without a test file of their name", len(absent)
+    yield "test files that import more than public names", len(beyond_public(tests))
     yield "test files that others import", len(importing_tests(tests))
 
 
@@ -288,12 +398,14 @@ def main() -> None:
     """Print a figure a line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).parents[2], help="the tree")
+    parser.add_argument("--call", action="store_true", help="also count what a call of brittle.score runs")
     parser.add_argument("--seconds", action="store_true", help="also time the import and the help")
     parser.add_argument("--all", action="store_true", help="also time the demo and the suite")
     parser.add_argument("--names", action="store_true", help="also name what was counted")
     given = parser.parse_args()
     root = given.root.resolve()
     rows = list(figures(root)) + list(timed(root, given.all) if given.seconds or given.all else ())
+    rows += [("one brittle.score of five points", call(root))] if given.call or given.all else []
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
         print(f"{name:<{width}}  {value}")
