@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -43,9 +44,8 @@ TYPED = (
 @pytest.mark.parametrize("limit", NONE)
 @pytest.mark.parametrize("place", GIVEN)
 def test_in_python(place: str, limit: float) -> None:
-    with pytest.raises(ParameterError) as caught:
+    with pytest.raises(ParameterError, match=f"limit .*{limit!r}"):
         GIVEN[place](limit)
-    assert str(caught.value) == f"limit: limit must be a number between 0 and 1; found {limit!r}"
 
 
 @pytest.mark.parametrize("limit", NONE)
@@ -60,7 +60,5 @@ def test_on_the_command_line(
     monkeypatch.chdir(tmp_path)
     RUN.save("run")
     assert main([*command, f"--limit={limit}"]) == ParameterError.exit_code
-    assert (
-        f"brittle: limit: limit must be a number between 0 and 1; found {float(limit)!r}\n" == capsys.readouterr().err
-    )
+    assert re.fullmatch(f"brittle: parameter: limit .*{float(limit)!r}\n", capsys.readouterr().err)
     assert not Path("new").exists()

@@ -53,14 +53,14 @@ def note(frame, event, argument):
         ran.add(frame.f_code)
 x = torch.rand(5, 6)
 classifier = brittle.Classifier(torch.nn.Linear(6, 3), bounds=(0, 1))
-brittle.score(classifier, (x, torch.zeros(5, dtype=torch.long)), [brittle.scores.Shrinkage(0.1)])  # imports what it needs
+brittle.score(classifier, (x, torch.zeros(5, dtype=torch.long)), [brittle.scores.Shrinkage(0.1)])
 sys.setprofile(note)
 brittle.score(classifier, (x, torch.zeros(5, dtype=torch.long)), [brittle.scores.Shrinkage(0.1)])
 sys.setprofile(None)
 named = {one for one in ran if not one.co_name.startswith("<")}
 print(len(named), "functions in", len({one.co_filename for one in named}), "files")
 """
-"""One call of `brittle.score` on five points."""
+"""One call of `brittle.score` on five points, after another that has imported what it needs."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
