@@ -135,7 +135,7 @@ def test_networks_without_gradients_are_masked(norm: str) -> None:
     found = run(brittle.Classifier(Signs()), points, norm=norm, effort="fast")
     assert found.masked.all()
     assert found.distance.isfinite().any()
-    assert found.by_attack["fab"].isinf().all()
+    assert all(found.by_attack[name].isinf().all() for name in found.by_attack if ATTACKS[name].guided)
     assert (found.by_attack["rays"] <= found.by_attack["segments"]).all()
     assert not run(problems.small_classifier(), points, norm=norm).masked.any()
 
@@ -178,9 +178,10 @@ def test_what_is_settled_stays_while_gradients_are_judged(norm: str) -> None:
     """An input that failed alone is looked at again in a batch, where rounding may let it pass."""
     classifier = problems.small_classifier()
     search = Search(classifier, clean_pass(classifier, problems.inputs(4)), NORMS[norm], True)
-    ATTACKS["segments"](search, search.best, EFFORTS["fast"], search.open)
+    ATTACKS["segments"].propose(search, search.best, EFFORTS["fast"], search.open)
     settled = search.settle()
     before = settled.points.clone()
-    ATTACKS["fab"](search, search.best, EFFORTS["fast"], search.open)
+    guided = "sparse_descent" if norm == "l1" else "apgd"
+    ATTACKS[guided].propose(search, search.best, EFFORTS["fast"], search.open)
     assert (search.best.distance < settled.distance).any()
     assert torch.equal(settled.points, before)
