@@ -13,6 +13,9 @@ PAIRS = [("best", norm) for norm in NORMS] + [
     (name, norm) for name, attack in ATTACKS.items() for norm in NORMS if norm in attack.norms
 ]
 
+ONE_NORM = [*PAIRS[: len(NORMS)], *{attack: (attack, norm) for attack, norm in PAIRS[len(NORMS) :]}.values()]
+"""`best` in every norm, and every attack in one."""
+
 
 def run(classifier: brittle.Classifier, points: Tensor, **options) -> NearestPoint:
     return Nearest(**options)(classifier, clean_pass(classifier, points))

@@ -80,7 +80,8 @@ def test_more_effort_never_ends_farther_away(name: str, norm: str) -> None:
     check_order(name, norm, list(EFFORTS)[:2])
 
 
-@pytest.mark.parametrize("norm", ["linf", *(pytest.param(norm, marks=pytest.mark.slow) for norm in ("l2", "l1"))])
+@pytest.mark.slow
+@pytest.mark.parametrize("norm", NORMS)
 def test_the_most_effort_ends_no_farther_away(norm: str) -> None:
     check_order("small", norm, list(EFFORTS)[1:])
 
