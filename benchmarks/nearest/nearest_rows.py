@@ -24,10 +24,8 @@ OURS = "brittle"
 NORMS = ("linf", "l2", "l1", "l0")
 OUR_ATTACKS = {
     "apgd": ("linf", "l2"),
-    "fab": ("linf", "l2", "l1"),
-    "ddn": ("l2",),
     "sparse_descent": ("l1",),
-    "sigma_zero": ("l0",),
+    "exchange": ("l0",),
 }
 EFFORTS = ("fast", "standard", "thorough")
 RIVALS: dict[str, tuple[Rival, tuple[str, ...]]] = {

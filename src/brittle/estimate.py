@@ -111,10 +111,10 @@ _SENTENCES = {
     Status.NEAREST_MARGIN: "Only the nearest margin was linearised: what several competitors do together is left out.",
     Status.DISAGREE: "The ways to sample the rare flips disagree, or say too little: the value is the largest of them, "
     "and the interval says only what it is at most.",
-    Status.COARSE: "Subset simulation and stretched noise agree, but some flips of stretched noise lie where "
-    "importance sampling expects none: fewer other flips are ruled out, and the interval is wide.",
-    Status.UNFORESEEN: "Noise that was stretched or shrunk flips the prediction more often than the other ways to "
-    "sample rare flips say, or elsewhere: the interval says only what the flip probability is at most.",
+    Status.COARSE: "Subset simulation and stretched noise agree on the probability of rare flips; the errors of both "
+    "are large, and the interval is wide.",
+    Status.UNFORESEEN: "Noise that was stretched or shrunk flips the prediction more often than was foreseen: the "
+    "interval says only what the flip probability is at most.",
     Status.NO_FLIP: "No noise that flips the prediction was found; the interval says what its probability is at most.",
     Status.NO_CERTIFICATE: "A certificate was asked for and none could be computed, so the low end of 0 proves "
     "nothing; the value is the distance that the attack found.",

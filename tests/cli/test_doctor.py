@@ -155,7 +155,7 @@ def test_misuse_is_told_as_everywhere(place: Path, capsys: pytest.CaptureFixture
 MISUSES = [
     (["--scores", "softmax", "--sigma", "0.1"], "unused_option"),
     (["--scores", "softmax", "--head", "head"], "unused_option"),
-    (["--scores", "softmax", "--attack", "fab"], "unused_option"),
+    (["--scores", "softmax", "--attack", "apgd"], "unused_option"),
     (["--radius", "1", "--sigma", "0.1"], "radius"),
     (["--scores", "input_margin", "--attack", "luck"], "unknown_name"),
 ]

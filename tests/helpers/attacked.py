@@ -7,10 +7,14 @@ from torch import Tensor
 import brittle
 from brittle.measure.forward import Clean, look
 from brittle.measure.nearest import ATTACKS, Nearest, NearestPoint
-from brittle.measure.nearest.nearest import ONLY
 from brittle.measure.nearest.norms import NORMS
 
-PAIRS = [(attack, norm) for attack in ("best", *ATTACKS) for norm in NORMS if norm in ONLY.get(attack, NORMS)]
+PAIRS = [("best", norm) for norm in NORMS] + [
+    (name, norm) for name, attack in ATTACKS.items() for norm in NORMS if norm in attack.norms
+]
+
+ONE_NORM = [*PAIRS[: len(NORMS)], *{attack: (attack, norm) for attack, norm in PAIRS[len(NORMS) :]}.values()]
+"""`best` in every norm, and every attack in one."""
 
 
 def run(classifier: brittle.Classifier, points: Tensor, **options) -> NearestPoint:

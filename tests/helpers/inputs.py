@@ -59,7 +59,7 @@ EXAMPLES: list[Score] = [
     MMSEMargin(SIGMA, draws=6, form="linear"),
     Softmax(),
     Softmax(temperature=3.0),
-    RareEvent(SIGMA, copies=50, weighted=50),
+    RareEvent(SIGMA, copies=50),
     InputMargin(effort="fast"),
     InputMargin("linf", effort="fast"),
     InputMargin("linf", effort="fast", certify=True, proof="fast"),

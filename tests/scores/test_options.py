@@ -17,7 +17,7 @@ from brittle.scores.options import by_name, described, option, options_of
 
 NAMES = {
     "draws", "gradient_draws", "no_antithetic", "clip", "classes", "temperature", "norm", "attack", "effort", "certify",
-    "unbounded", "laplacian_method", "probes", "columns", "mmse_form", "level_copies", "importance_draws",
+    "unbounded", "laplacian_method", "probes", "columns", "mmse_form", "level_copies",
     "no_adaptive", "proof",
 }  # fmt: skip
 

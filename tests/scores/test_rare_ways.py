@@ -1,4 +1,4 @@
-"""What the ways to sample rare flips say together: each piece of evidence alone forbids `ok`."""
+"""Both ways to sample rare flips together: each piece of evidence against them alone forbids a number."""
 
 from __future__ import annotations
 
@@ -29,16 +29,10 @@ AGREED = RareSampled(
     drawn=200,
     flips=torch.tensor([0]),
     ties=torch.tensor([0]),
-    kept_ties=torch.tensor([0]),
     subset=levels(),
     stretched=levels(),
-    strays=numbers(0.0),
-    surprises=numbers(0.0),
     shrunk=torch.tensor([0]),
     shrunk_drawn=150,
-    weighted=numbers(VALUE),
-    weighted_error=numbers(VALUE / 10),
-    effective=numbers(100.0),
     nonfinite=torch.tensor([0]),
     tied=torch.tensor([False]),
     passes=torch.tensor([5000]),
@@ -51,46 +45,36 @@ def judged(found: RareSampled) -> tuple[Estimate, Status]:
     return estimate, Status(int(estimate.status))
 
 
-def test_three_ways_agree() -> None:
+def test_both_ways_agree() -> None:
     estimate, status = judged(AGREED)
-    assert status is Status.OK
-    assert float(estimate.value) == VALUE
-    assert float(estimate.low) > VALUE / 2  # that of importance sampling
-    assert float(estimate.high) > 4 * VALUE  # those of the others
+    assert status is Status.COARSE
+    assert VALUE < float(estimate.value) < 1.5 * VALUE  # the logarithms are low by half their variance
+    assert float(estimate.low) < VALUE / 2
+    assert float(estimate.high) > 2 * VALUE
 
 
 @pytest.mark.parametrize(
     ("change", "status"),
     [
-        ({"strays": numbers(0.3)}, Status.COARSE),
-        ({"surprises": numbers(0.3)}, Status.COARSE),
-        ({"effective": numbers(5.0)}, Status.COARSE),
-        ({"weighted": numbers(VALUE / 1e3), "weighted_error": numbers(VALUE / 1e4)}, Status.COARSE),
         ({"shrunk": torch.tensor([4])}, Status.UNFORESEEN),
         ({"stretched": levels(math.log(1000 * VALUE))}, Status.UNFORESEEN),
         ({"stretched": levels(math.log(VALUE / 1000))}, Status.DISAGREE),
         ({"stretched": levels(-math.inf, 0.0)}, Status.DISAGREE),
+        ({"stretched": levels(math.nan, math.nan)}, Status.DISAGREE),
         ({"subset": levels(math.log(1000 * VALUE))}, Status.DISAGREE),
         ({"subset": levels(-math.inf, 0.0)}, Status.UNFORESEEN),
         ({"flips": torch.tensor([4])}, Status.DISAGREE),
     ],
 )
-def test_one_thing_forbids_ok(change: dict[str, object], status: Status) -> None:
-    found = replace(AGREED, **change)
-    estimate, said = judged(found)
-    assert said is status
-    if status is not Status.COARSE:
-        assert float(estimate.low) == 0.0
-        assert float(estimate.high) >= float(stats.beta.ppf(0.995, int(found.flips) + 1, 200 - int(found.flips))) - 1e-9
-
-
-def test_no_stretched_copy_flips() -> None:
-    """There is nothing to meet then: no half-space within reach of the probe is left out."""
-    assert judged(replace(AGREED, stretched=levels(math.nan, math.nan)))[1] is Status.OK
+def test_one_thing_forbids_a_number(change: dict[str, object], status: Status) -> None:
+    changed = replace(AGREED, **change)
+    estimate, found = judged(changed)
+    assert found is status
+    assert float(estimate.low) == 0.0
+    assert float(estimate.high) >= float(stats.beta.ppf(0.995, int(changed.flips) + 1, 200 - int(changed.flips))) - 1e-9
 
 
 def test_a_number_never_leaves_the_interval_by_counting() -> None:
-    """None of 200 flips: not more than 0.03 at 99.5%, whatever two ways agree on."""
+    """None of 200 flips: not more than 0.03 at 99.5%, whatever both ways agree on."""
     many = levels(math.log(0.1))
-    changed = replace(AGREED, weighted=numbers(0.1), weighted_error=numbers(0.01), subset=many, stretched=many)
-    assert judged(changed)[1] is Status.DISAGREE
+    assert judged(replace(AGREED, subset=many, stretched=many))[1] is Status.DISAGREE

@@ -1,4 +1,4 @@
-"""What the ways to sample rare flips say together: whether they agree, and what may be said then."""
+"""The two ways to sample rare flips together: whether they agree, and the number that may be published then."""
 
 from __future__ import annotations
 
@@ -13,134 +13,82 @@ from brittle.measure import RareSampled
 from brittle.measure.rare.rare_flips import ByLevels
 from brittle.scores.evidence import Interval
 
-FEWEST_EFFECTIVE = 10.0
-"""Effective draws from which on importance sampling says anything."""
-
-STRETCH = 1.25
-"""By how much the interval of importance sampling is wider than its standard error says: weights are skewed, and with
-the plain quantile its lower end was too high for 3 of 100 numbers of a bent margin."""
-
 UNSEEN = 0.03
 """By how much a level adds to the standard error of a product of levels beyond what its chains show, as a share."""
-
-MOST_SURPRISES = 0.1
-"""Share of flips that importance sampling may not have expected."""
-
-
-@dataclass(frozen=True)
-class RareNumber:
-    """A flip probability with its interval, `[B]`."""
-
-    value: Tensor
-    interval: Interval
-
-    def where(self, chosen: Tensor, other: RareNumber) -> RareNumber:
-        """This one where `chosen` holds, else the other."""
-        one, two = self.interval, other.interval
-        ends = (torch.where(chosen, a, b) for a, b in ((one.low, two.low), (one.high, two.high)))
-        return RareNumber(torch.where(chosen, self.value, other.value), Interval(*ends))
-
-    @property
-    def inside(self) -> Tensor:
-        """Whether the value lies in its interval."""
-        return ~self.interval.excludes(self.value)
 
 
 @dataclass(frozen=True)
 class Ways:
-    """The ways to sample rare flips, `[B]` each.
+    """Subset simulation and stretched noise, `[B]` each.
 
     Attributes:
-        weights: the interval of importance sampling.
-        subset: that of subset simulation.
+        subset: the interval of subset simulation.
         stretched: that of stretched noise.
-        precise: the number of importance sampling, whose interval reaches up to the upper ends of all.
-        precise_holds: whether it may be said: the others agree with it, and stretched and shrunk noise shows no flips
-            that it did not foresee.
-        coarse: the same where all flips at noise that is not stretched were foreseen; elsewhere the number of subset
-            simulation and stretched noise.
-        coarse_holds: whether it may be said: these two agree.
-        unforeseen: whether stretched or shrunk noise shows more flips than the others foresaw, or elsewhere.
-        largest: the largest of the values.
-        highest: the largest of the upper ends.
+        value: their mean, on the scale of the logarithm and by their precisions.
+        interval: of it: the ends of both, no wider than the interval by counting.
+        agree: whether that number may be published: they differ by no more than their errors explain, it lies in its
+            interval, and shrunk noise shows no flips that they did not foresee.
+        unforeseen: whether stretched noise finds more flips than subset simulation, or shrunk noise than both.
+        largest: the larger of the two values.
+        highest: the larger of the two upper ends.
     """
 
-    weights: Interval
     subset: Interval
     stretched: Interval
-    precise: RareNumber
-    precise_holds: Tensor
-    coarse: RareNumber
-    coarse_holds: Tensor
+    value: Tensor
+    interval: Interval
+    agree: Tensor
     unforeseen: Tensor
     largest: Tensor
     highest: Tensor
 
     @classmethod
-    def of(cls, found: RareSampled, confidence: float) -> Ways:
+    def of(cls, sampled: RareSampled, confidence: float) -> Ways:
         """Each way has an interval at `confidence`, the count at half the error, since it may cut off either end."""
-        weights, count = by_importance(found, confidence), counted(found, (1.0 + confidence) / 2.0)
-        subset, stretched = by_levels(found.subset, confidence), by_levels(found.stretched, confidence)
-        value, trusted = found.weighted.nan_to_num(nan=0.0), found.effective >= FEWEST_EFFECTIVE
-        highest = _largest(torch.where(trusted, weights.high, value), subset.high, stretched.high)
-        top = torch.minimum(highest, count.high)
-        precise = RareNumber(value, Interval(torch.maximum(weights.low, count.low), top))
-        meets = trusted & found.subset.log.isfinite() & _overlap(subset, weights) & precise.inside
-        silent, shrunk = found.stretched.log.isnan(), _shrunk(found, confidence) > highest
-        reached = silent | (_overlap(stretched, weights) & (found.surprises <= MOST_SURPRISES))
-        foreseen = meets & reached & ~shrunk
-        elsewhere = meets & ((found.surprises > MOST_SURPRISES) | (stretched.low > weights.high))
-        lowest = torch.maximum(torch.minimum(subset.low, stretched.low), count.low)
-        mean = torch.where(foreseen, value, _mean(found.subset, found.stretched))
-        coarse = RareNumber(mean, Interval(torch.where(foreseen, precise.interval.low, lowest), top))
+        one, two, count = sampled.subset, sampled.stretched, counted(sampled, (1.0 + confidence) / 2.0)
+        subset, stretched = by_levels(one, confidence), by_levels(two, confidence)
+        highest, value = torch.maximum(subset.high, stretched.high), _mean(one, two)
+        low = torch.maximum(torch.minimum(subset.low, stretched.low), count.low)
+        interval = Interval(low, torch.minimum(highest, count.high))
+        shrunk = _shrunk(sampled, confidence) > highest
+        close = _difference(one, two) <= _quantile(confidence) * (_variance(one) + _variance(two)).sqrt()
         return cls(
-            weights,
             subset,
             stretched,
-            precise=precise,
-            precise_holds=foreseen & (found.strays <= MOST_SURPRISES),
-            coarse=coarse,
-            coarse_holds=_close(found.subset, found.stretched, confidence) & coarse.inside & ~shrunk,
-            unforeseen=shrunk | elsewhere | (stretched.low > subset.high),
-            largest=_largest(value, *(each.log.exp().nan_to_num(nan=0.0) for each in (found.subset, found.stretched))),
+            value,
+            interval,
+            agree=close & ~interval.excludes(value) & ~shrunk,
+            unforeseen=shrunk | (stretched.low > subset.high),
+            largest=torch.maximum(*(each.log.exp().nan_to_num(nan=0.0) for each in (one, two))),
             highest=highest,
         )
 
 
-def counted(found: RareSampled, confidence: float) -> Interval:
+def counted(sampled: RareSampled, confidence: float) -> Interval:
     """The exact interval by the plain copies; a tie is a flip at the upper end, and none at the lower one."""
-    flips, ties = found.flips.cpu().numpy(), found.kept_ties.cpu().numpy()
-    low = clopper_pearson(flips - ties, found.drawn, confidence)[0]
-    high = clopper_pearson(flips, found.drawn, confidence)[1]
-    return Interval(*(torch.from_numpy(end).to(found.weighted) for end in (low, high)))
+    flips, ties = sampled.flips.cpu().numpy(), sampled.ties.cpu().numpy()
+    low = clopper_pearson(flips - ties, sampled.drawn, confidence)[0]
+    high = clopper_pearson(flips, sampled.drawn, confidence)[1]
+    return Interval(*(torch.from_numpy(end).to(sampled.subset.log) for end in (low, high)))
 
 
-def by_importance(found: RareSampled, confidence: float) -> Interval:
-    """The interval of importance sampling, on the scale of the logarithm, with as many degrees of freedom as draws
-    count; 0 where nothing flipped."""
-    value = found.weighted.nan_to_num(nan=0.0)
-    relative = torch.where(value > 0, found.weighted_error / value, 0.0).nan_to_num(nan=0.0)
-    degrees = (found.effective - 1.0).clamp_min(1.0).cpu().numpy()
-    quantile = torch.from_numpy(special.stdtrit(degrees, (1.0 + confidence) / 2.0)).to(value)
-    width = STRETCH * quantile * torch.log1p(relative.square()).sqrt()
-    return Interval(value * torch.exp(-width), value * torch.exp(width))
-
-
-def by_levels(found: ByLevels, confidence: float) -> Interval:
+def by_levels(product: ByLevels, confidence: float) -> Interval:
     """The interval of a product of levels, on the scale of the logarithm; 0 where it came to nothing.
 
-    The chains of a level depend on those of the level before, which adds `UNSEEN` a level to the error that they show;
-    the estimate is right in the mean, so its logarithm is low by half its variance.
+    The chains of a level depend on those of the level before, which adds `UNSEEN` a level to the error that they show.
     """
-    variance = _variance(found)
-    width = _quantile(confidence) * variance.sqrt()
-    log = found.log.nan_to_num(nan=-torch.inf) + variance / 2.0
+    width, log = _quantile(confidence) * _variance(product).sqrt(), _log(product)
     return Interval(torch.exp(log - width), torch.exp(log + width))
 
 
-def _variance(found: ByLevels) -> Tensor:
+def _variance(product: ByLevels) -> Tensor:
     """The variance of the logarithm: what the chains show, and what they do not."""
-    return (1.0 + UNSEEN * found.levels.double()).square() * found.variance.nan_to_num(nan=0.0)
+    return (1.0 + UNSEEN * product.levels.double()).square() * product.variance.nan_to_num(nan=0.0)
+
+
+def _log(product: ByLevels) -> Tensor:
+    """The logarithm, raised by half its variance, by which that of an estimate that is right in the mean is low."""
+    return product.log.nan_to_num(nan=-torch.inf) + _variance(product) / 2.0
 
 
 def _quantile(confidence: float) -> float:
@@ -148,27 +96,16 @@ def _quantile(confidence: float) -> float:
 
 
 def _mean(one: ByLevels, two: ByLevels) -> Tensor:
-    """The mean of two products of levels, on the scale of the logarithm and by their precisions, `[B]`."""
     weights = [1.0 / _variance(each).clamp_min(1e-6) for each in (one, two)]
-    logs = [each.log.nan_to_num(nan=-torch.inf) + _variance(each) / 2.0 for each in (one, two)]
-    return ((weights[0] * logs[0] + weights[1] * logs[1]) / (weights[0] + weights[1])).exp().clamp_max(1.0)
+    return ((weights[0] * _log(one) + weights[1] * _log(two)) / (weights[0] + weights[1])).exp().clamp_max(1.0)
 
 
-def _close(one: ByLevels, two: ByLevels, confidence: float) -> Tensor:
-    """Whether two products of levels differ by no more than their errors explain, `[B]`."""
-    difference = (one.log + _variance(one) / 2.0 - two.log - _variance(two) / 2.0).nan_to_num(nan=torch.inf)
-    return difference.abs() <= _quantile(confidence) * (_variance(one) + _variance(two)).sqrt()
+def _difference(one: ByLevels, two: ByLevels) -> Tensor:
+    """How far apart their logarithms are, `[B]`; infinity where one came to nothing."""
+    return (_log(one) - _log(two)).nan_to_num(nan=torch.inf).abs()
 
 
-def _overlap(one: Interval, other: Interval) -> Tensor:
-    return (one.low <= other.high) & (other.low <= one.high)
-
-
-def _shrunk(found: RareSampled, confidence: float) -> Tensor:
+def _shrunk(sampled: RareSampled, confidence: float) -> Tensor:
     """The lower end of the share of copies with shrunk noise that flip, `[B]`."""
-    drawn = torch.full_like(found.shrunk, found.shrunk_drawn).cpu().numpy()
-    return torch.from_numpy(clopper_pearson(found.shrunk.cpu().numpy(), drawn, confidence)[0]).to(found.weighted)
-
-
-def _largest(*numbers: Tensor) -> Tensor:
-    return torch.stack(numbers).amax(dim=0)
+    drawn = torch.full_like(sampled.shrunk, sampled.shrunk_drawn).cpu().numpy()
+    return torch.from_numpy(clopper_pearson(sampled.shrunk.cpu().numpy(), drawn, confidence)[0]).to(sampled.subset.log)

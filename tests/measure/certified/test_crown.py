@@ -8,10 +8,9 @@ from helpers.bounded_networks import CASES, classifier_of, on_sphere, traced
 from helpers.problems import inputs
 
 from brittle.measure.certified.crown import logit_bounds, margin_bounds
-from brittle.measure.certified.enclosure import Enclosure
 from brittle.measure.certified.intervals import interval_bounds
 from brittle.measure.certified.proof import leads
-from brittle.measure.certified.region import Region
+from brittle.measure.certified.region import Enclosure, Region
 from brittle.model.bounds import Bounds
 
 

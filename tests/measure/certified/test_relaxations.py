@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from brittle.measure.certified.curves import CURVES
-from brittle.measure.certified.enclosure import Enclosure
+from brittle.measure.certified.region import Enclosure
 from brittle.measure.certified.relaxations import relax
 
 FUNCTIONS: dict[str, tuple[tuple[float, ...], Callable[[Tensor], Tensor], float]] = {
@@ -21,22 +21,18 @@ FUNCTIONS: dict[str, tuple[tuple[float, ...], Callable[[Tensor], Tensor], float]
     "leaky_relu:steep": ((1.7,), lambda y: functional.leaky_relu(y, 1.7), -1e9),
     "leaky_relu:falling": ((-0.4,), lambda y: functional.leaky_relu(y, -0.4), -1e9),
     "abs": ((), torch.abs, -1e9),
-    "atan": ((), torch.atan, -1e9),
-    "celu": ((0.7,), lambda y: functional.celu(y, 0.7), -1e9),
     "clamp": ((-0.5, 0.8), lambda y: y.clamp(-0.5, 0.8), -1e9),
     "clamp_max": ((0.3,), lambda y: y.clamp(max=0.3), -1e9),
     "clamp_min": ((0.3,), lambda y: y.clamp(min=0.3), -1e9),
     "elu": ((2.0,), lambda y: functional.elu(y, 2.0), -1e9),
     "erf": ((), torch.erf, -1e9),
     "exp": ((), torch.exp, -1e9),
-    "expm1": ((), torch.expm1, -1e9),
     "gelu": ((), functional.gelu, -1e9),
     "gelu:tanh": (("tanh",), lambda y: functional.gelu(y, approximate="tanh"), -1e9),  # type: ignore[dict-item]
     "hardsigmoid": ((), functional.hardsigmoid, -1e9),
     "hardswish": ((), functional.hardswish, -1e9),
     "hardtanh": ((), functional.hardtanh, -1e9),
     "log": ((), torch.log, 0.0),
-    "log1p": ((), torch.log1p, -1.0),
     "log_sigmoid": ((), functional.logsigmoid, -1e9),
     "mish": ((), functional.mish, -1e9),
     "pow:2": ((2,), torch.square, -1e9),
@@ -106,7 +102,7 @@ def test_lines_are_near_on_narrow_intervals(name: str) -> None:
     assert gap.median() <= 2e-3 * scale.median()
 
 
-@pytest.mark.parametrize("name", ["log", "log1p", "reciprocal", "rsqrt", "sqrt"])
+@pytest.mark.parametrize("name", ["log", "reciprocal", "rsqrt", "sqrt"])
 def test_nothing_is_said_of_an_interval_outside_the_domain(name: str) -> None:
     below = torch.tensor([-3.0, -2.0, -3.0], dtype=torch.float64)
     interval = Enclosure(below, torch.tensor([-1.5, 0.0, 2.0], dtype=torch.float64))

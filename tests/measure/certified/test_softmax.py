@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from brittle.measure.certified.enclosure import Enclosure
+from brittle.measure.certified.region import Enclosure
 from brittle.measure.certified.softmax import box, planes
 
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from brittle.measure.nearest.counting import ends_downhill, fewest, ranks
+from brittle.measure.nearest.blocks import ranks
 from brittle.measure.nearest.exchange import chosen_features
-from brittle.measure.nearest.norms import DISTANCES
+from brittle.measure.nearest.norms import DISTANCES, ends_downhill, fewest
 from brittle.measure.nearest.search import Response
 
 SEEDS = range(4)

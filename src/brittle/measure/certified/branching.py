@@ -8,9 +8,8 @@ from dataclasses import dataclass, fields, replace
 import torch
 from torch import Tensor
 
-from brittle.measure.certified.enclosure import Enclosure
 from brittle.measure.certified.graph import Network
-from brittle.measure.certified.region import Region
+from brittle.measure.certified.region import Enclosure, Region
 from brittle.measure.certified.slopes import Choices, Chosen, optimised
 
 ROOT_STEPS = 3

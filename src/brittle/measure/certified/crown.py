@@ -11,11 +11,10 @@ from torch import Tensor
 from torch.nn.functional import pad
 from torch.utils._pytree import tree_leaves, tree_map
 
-from brittle.measure.certified.enclosure import Bounded, Enclosure
 from brittle.measure.certified.graph import Layer, Network, run_layer
 from brittle.measure.certified.intervals import propagate
 from brittle.measure.certified.operators import ACTIVATIONS, BILINEAR, EACH, MAXIMA, MOVES
-from brittle.measure.certified.region import Region
+from brittle.measure.certified.region import Bounded, Enclosure, Region
 from brittle.measure.certified.relaxations import NARROW, Lines, relax, relaxed
 from brittle.measure.certified.steps import largest, product, shares
 

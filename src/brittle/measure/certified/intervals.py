@@ -10,9 +10,9 @@ from torch import Tensor
 from torch.utils._pytree import tree_map
 
 from brittle.measure.certified.curves import CURVES
-from brittle.measure.certified.enclosure import Enclosure
 from brittle.measure.certified.graph import Layer, Network, run_layer
 from brittle.measure.certified.operators import BILINEAR, MAXIMA, MOVES, SUMS
+from brittle.measure.certified.region import Enclosure
 from brittle.measure.certified.softmax import box, seen_places
 
 RISING = MAXIMA | MOVES | {"relu", "leaky_relu", "sigmoid", "tanh"}

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from brittle.measure.certified.curves import CURVES, Curve
-from brittle.measure.certified.enclosure import Enclosure
 from brittle.measure.certified.operators import KINKED
+from brittle.measure.certified.region import Enclosure
 
 HALVINGS = 20
 """Of the interval in which a tangent point is sought; the tangent is a bound after any number of them."""

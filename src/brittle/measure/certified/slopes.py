@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from brittle.measure.certified.crown import Walk
-from brittle.measure.certified.enclosure import Enclosure
 from brittle.measure.certified.graph import Network
-from brittle.measure.certified.region import Region
+from brittle.measure.certified.region import Enclosure, Region
 from brittle.measure.certified.relaxations import Line, Lines, plain
 
 RATE = 0.1

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from brittle.measure.certified.enclosure import Enclosure
 from brittle.measure.certified.operators import causal
+from brittle.measure.certified.region import Enclosure
 
 NARROW = 1e-9
 """Width of a difference below which a tangent stands for a chord."""

@@ -7,12 +7,12 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
-from brittle.measure.certified.enclosure import Bounded, Enclosure
-from brittle.measure.certified.graph import Layer, run_layer
+from brittle.measure.certified.graph import Layer, UnsupportedLayer, run_layer
 from brittle.measure.certified.intervals import propagate
-from brittle.measure.certified.maxima import candidates
 from brittle.measure.certified.operators import FUNCTIONS
+from brittle.measure.certified.region import Bounded, Enclosure
 from brittle.measure.certified.relaxations import Line, Lines
 from brittle.measure.certified.softmax import Planes, planes, seen_places
 
@@ -143,3 +143,75 @@ def _beside(one: Bounded, other: Bounded) -> Bounded:
 def _fixed(value: Any) -> Bounded:
     """A constant."""
     return Bounded(value, Enclosure(value, value))
+
+
+def candidates(layer: Layer, value: Tensor, constants: tuple[Any, ...], shape: torch.Size, fill: Tensor) -> Tensor:
+    """The `k` numbers behind each number of the layer's value, `[B, k, ...]`.
+
+    Args:
+        layer: one of `operators.MAXIMA` but `maximum`.
+        value: what enters it, `[B, ...]`.
+        constants: the layer's other arguments.
+        shape: of its value.
+        fill: what stands in the padding, a number for each row, `[B]`; no larger than any number that can enter.
+    """
+    if layer.operator == "amax":
+        return _of_axes(value, constants[0], len(fill))
+    places = _places(layer, value, constants, shape)
+    filled = _filled(value, places, fill)
+    found = [filled]
+    for axis, (_, _, starts, stride, count) in places.items():
+        found = [
+            one.narrow(axis, start, (count - 1) * stride + 1)[
+                (slice(None),) * (axis % one.dim()) + (slice(None, None, stride),)
+            ]
+            for one in found
+            for start in starts
+        ]
+    return torch.stack(found)[None] if len(fill) == 1 else torch.stack(found, dim=1)
+
+
+def _of_axes(value: Tensor, axes: Any, rows: int) -> Tensor:
+    chosen = {axis % value.dim() for axis in ([axes] if isinstance(axes, int) else axes)}
+    if rows == 1:
+        value, chosen = value[None], {axis + 1 for axis in chosen}
+    rest = [axis for axis in range(1, value.dim()) if axis not in chosen]
+    moved = value.permute(0, *sorted(chosen), *rest)
+    return moved.flatten(1, len(chosen))
+
+
+def _places(layer: Layer, value: Tensor, constants: tuple[Any, ...], shape: torch.Size) -> dict[int, Any]:
+    """By axis: what is added on its left and right, where the windows' places start, their stride and count."""
+    axes = 1 if layer.operator.endswith("1d") else 2
+    found = {}
+    for place, axis in enumerate(range(-axes, 0)):
+        size, count = value.shape[axis], shape[axis]
+        if layer.operator.startswith("adaptive"):
+            if size % count:
+                raise UnsupportedLayer(f"{layer.words} of windows of different sizes ({size} to {count})")
+            kernel, stride, left, step = size // count, size // count, 0, 1
+        else:
+            kernel, stride, left, step = (
+                _of(constants, number, place, default) for number, default in enumerate((1, 0, 0, 1))
+            )
+            stride = stride or kernel
+        reached = (count - 1) * stride + step * (kernel - 1) + 1
+        right = max(0, reached - size - left)
+        found[axis] = left, right, [step * number for number in range(kernel)], stride, count
+    return found
+
+
+def _of(constants: tuple[Any, ...], number: int, place: int, default: int) -> int:
+    """One size of a pooling layer, which may be given for all axes together or not at all."""
+    given = constants[number] if number < len(constants) else default
+    if isinstance(given, int):
+        return given
+    return default if not given else given[place if len(given) > 1 else 0]
+
+
+def _filled(value: Tensor, places: dict[int, Any], fill: Tensor) -> Tensor:
+    pads = [amount for axis in sorted(places, reverse=True) for amount in places[axis][:2]]
+    if not any(pads):
+        return value
+    outside = pad(torch.zeros_like(value, dtype=torch.bool), pads, value=True)
+    return torch.where(outside, fill.view(-1, *[1] * (value.dim() - 1)), pad(value, pads))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -13,7 +14,7 @@ from torch import Tensor, fx, nn
 from torch.fx.node import map_arg
 from torch.utils._pytree import tree_leaves, tree_map
 
-from brittle.measure.certified.composites import COMPOSITES
+from brittle.decisions import Decision, PredictedClass
 from brittle.measure.certified.graph import (
     Edge,
     Layer,
@@ -23,10 +24,17 @@ from brittle.measure.certified.graph import (
     run_layer,
     unchanged,
 )
-from brittle.measure.certified.in_place import ChangedInPlace, check_writes
-from brittle.measure.certified.operators import ALIASES, FUNCTIONS, PAIRS, SEVERAL, SUPPORTED
-from brittle.measure.certified.probabilities import below_probabilities
-from brittle.measure.certified.rules import check
+from brittle.measure.certified.operators import (
+    ALIASES,
+    COMPOSITES,
+    FUNCTIONS,
+    PAIRS,
+    SAME,
+    SEVERAL,
+    SUPPORTED,
+    VIEWS,
+    check,
+)
 from brittle.model.classifier import Classifier
 from brittle.model.quiet import without_last_words, without_warnings
 from brittle.model.turns import PASSES
@@ -197,7 +205,7 @@ def _layers(module: fx.GraphModule, inputs: Edge) -> tuple[list[Layer], Edge]:
     """
     layers: list[Layer] = []
     values: dict[fx.Node, Any] = {}
-    check_writes(module.graph, _canonical)
+    _check_writes(module.graph)
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
     if len(placeholders) != 1:
         raise UnsupportedLayer(f"a model of {len(placeholders)} inputs")
@@ -211,6 +219,47 @@ def _layers(module: fx.GraphModule, inputs: Edge) -> tuple[list[Layer], Edge]:
         elif node.users:
             values[node] = _value(node, values, layers)
     raise UnsupportedLayer("a graph without an output")
+
+
+class ChangedInPlace(UnsupportedLayer):
+    """A tensor that is changed where others may see it."""
+
+
+def _check_writes(graph: fx.Graph) -> None:
+    """Refuse an operator that changes a tensor which is read by another way than through its result.
+
+    Values of layers are not changed, so that a later reader would get what stood there before. What is changed, and
+    each value whose memory it may share, has the one user that leads to the change.
+    """
+    for node in graph.nodes:
+        for changed in _written(node):
+            shared: fx.Node | None = changed
+            while shared is not None:
+                if shared.op == "get_attr" or len(shared.users) > 1:
+                    raise ChangedInPlace(f"{_canonical(node)} in place on a tensor that is used elsewhere")
+                shared = _source(shared)
+
+
+def _written(node: fx.Node) -> list[fx.Node]:
+    """The values that the operator of `node` changes, as its schema says."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is None or node.op != "call_function":
+        return []
+    changed = []
+    for place, one in enumerate(schema.arguments):
+        if one.alias_info is not None and one.alias_info.is_write:
+            changed += tree_leaves(node.args[place] if place < len(node.args) else node.kwargs.get(one.name))
+    return [one for one in changed if isinstance(one, fx.Node)]
+
+
+def _source(node: fx.Node) -> fx.Node | None:
+    """The value whose memory that of `node` may be; None where it has its own."""
+    first = node.args[0] if node.op == "call_function" and node.args else None
+    if not isinstance(first, fx.Node):
+        return None
+    schema = getattr(node.target, "_schema", None)
+    returned = schema is not None and any(one.alias_info is not None for one in schema.returns)
+    return first if returned or _canonical(node) in VIEWS | SAME else None
 
 
 def _constant(module: nn.Module, path: str) -> Any:
@@ -345,3 +394,34 @@ def _positional(node: fx.Node, values: Mapping[fx.Node, Any]) -> tuple[Any, ...]
 
 _KNOWN = SUPPORTED | set(COMPOSITES) | set(ALIASES) | set(PAIRS) | {"sym_size", "getitem"}
 """Operators that need no decomposition."""
+
+
+def below_probabilities(
+    layers: list[Layer], output: Edge, decision: Decision, dtype: torch.dtype
+) -> tuple[Edge, Callable[[Tensor], Tensor]]:
+    """What stands for class probabilities in margins, and the function from it to their logarithms.
+
+    Classes are in the same order by their probabilities, by the logarithms of these, which the classifier compares, and
+    by what a softmax at the end makes them of. Margins of the last are bounded where there is one, and otherwise those
+    of the probabilities themselves. As these are at most 1, they are wrong by no more than their logarithms are.
+
+    Args:
+        layers: of the network.
+        output: the edge of the probabilities.
+        decision: what is decided from them.
+        dtype: their precision, in which the smallest normal number stands for 0.
+
+    Raises:
+        UnsupportedLayer: another decision is taken from them than the largest. The others compare small probabilities,
+            which underflow, or ones near 1, whose difference from it is rounded.
+    """
+    if not isinstance(decision, PredictedClass):
+        raise UnsupportedLayer(
+            f"probabilities from which {decision.label} is decided: let the model return the logits below them, "
+            "without outputs=probs"
+        )
+    tiny = torch.finfo(dtype).tiny
+    last = next((one for one in layers if Edge(one.name) == output), None)
+    if last is not None and last.operator == "softmax" and last.args[1:] in ((1,), (-1,)):
+        return last.args[0], lambda logits: logits.log_softmax(dim=1).clamp_min(math.log(tiny))
+    return output, lambda probabilities: probabilities.clamp_min(tiny).log()

@@ -9,10 +9,9 @@ import torch
 from torch import Tensor
 
 from brittle.measure.nearest.effort import Decay, Effort, Rounds
-from brittle.measure.nearest.patterns import coarse_signs
+from brittle.measure.nearest.norms import TINY
 from brittle.measure.nearest.search import ANY, FAR, Found, Search
-
-TINY = 1e-30
+from brittle.measure.nearest.segments import coarse_signs
 
 
 @dataclass(frozen=True)
@@ -119,7 +118,8 @@ def apgd(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
         _scout(search, effort, rows)
     ends = torch.empty(0, len(search.own), dtype=torch.float64, device=rows.device)
     for start in effort.starts:
-        doubtful = rows[~_agreed(ends, search.best.distance, effort.agreeing)[rows]]
+        as_near = ends.isfinite() & (ends <= (1 + AGREE) * search.best.distance)
+        doubtful = rows[(as_near.sum(dim=0) < effort.agreeing)[rows]]
         ends = torch.cat([ends, _set_out(search, effort, doubtful, start)[None]])
     search.bisect(found, effort.halvings)
     if effort.refine_steps:
@@ -144,17 +144,12 @@ def _scout(search: Search, effort: Effort, rows: Tensor) -> None:
 def steepest_line(search: Search, rows: Tensor, targets: Tensor, length: Tensor) -> Tensor:
     """The `length`, `[R]`, halved as long as a step as long along the steepest direction has another prediction."""
     length, going = length.clone(), torch.arange(len(rows), device=rows.device)
-    direction = _unit(search, search.differentiate(rows, search.origin[rows], targets).gradient)
+    direction = search.norm.unit(search.differentiate(rows, search.origin[rows], targets).gradient)
     for _ in range(HALVINGS):
         step = length[going].to(direction)[:, None] * direction[going]
         going = going[search.look(rows[going], search.origin[rows[going]] - step) < 0]
         length[going] /= 2
     return length
-
-
-def _agreed(ends: Tensor, best: Tensor, agreeing: int) -> Tensor:
-    """Whether so many descents ended as near as the `best`, `[B]`, of the distances where each did, `[K, B]`."""
-    return (ends.isfinite() & (ends <= (1 + AGREE) * best)).sum(dim=0) >= agreeing
 
 
 def _set_out(search: Search, effort: Effort, rows: Tensor, start: int) -> Tensor:
@@ -217,7 +212,7 @@ def _descend(
             radius = next_radius(response.flipped, length, boundary, found.distance[rows], radius, change)
             steepness = search.norm.dual(response.gradient).clamp_min(TINY).to(points)[:, None]
             heading = schedule.momentum * heading + response.gradient / steepness
-            moved = response.points - (step * radius).to(points)[:, None] * _unit(search, heading)
+            moved = response.points - (step * radius).to(points)[:, None] * search.norm.unit(heading)
             points = origin + search.norm.into_ball(moved - origin, radius)
             number += 1
     search.look(rows, points)
@@ -242,12 +237,6 @@ def next_radius(
     grown = torch.minimum(radius * (1 + change), best * (1 - BELOW))
     towards = boundary.clamp(1.05 * radius, 1.5 * radius)
     return torch.where(flipped, shrunk, torch.where(best > FAR * radius, towards, grown)).nan_to_num(posinf=1 / TINY)
-
-
-def _unit(search: Search, gradient: Tensor) -> Tensor:
-    """The steepest direction at length one."""
-    direction = search.norm.steepest(gradient)
-    return direction / search.norm.length(direction).clamp_min(TINY).to(direction)[:, None]
 
 
 def _geometric(ends: tuple[float, float], share: float) -> float:

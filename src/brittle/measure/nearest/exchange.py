@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from brittle.measure.nearest.counting import ends_downhill, fewest, ranks
+from brittle.measure.nearest.blocks import put_back, ranks
 from brittle.measure.nearest.effort import Effort
-from brittle.measure.nearest.features import put_back
+from brittle.measure.nearest.norms import ends_downhill, fewest
 from brittle.measure.nearest.search import Found, Response, Search
 
 GROWTH = 0.25
@@ -28,7 +28,7 @@ def exchange(search: Search, found: Found, effort: Effort, rows: Tensor) -> None
     the nearest input known. From then on their number stays there, and each step puts those of the least worth back and
     changes others instead. What was just moved rests, so that the search leaves a set that no single swap improves.
     First towards a few competitors from the point, then towards those reached nearest from the nearest input that any
-    attack has found; at the end features are put back one by one while another class wins (`features.put_back`).
+    attack has found; at the end features are put back one by one while another class wins (`blocks.put_back`).
 
     Sources: Papernot et al., The limitations of deep learning in adversarial settings (EuroS&P 2016), algorithm 1
     (features changed to their ends in the order of their slopes); Glover, Tabu search, part I (ORSA Journal on

@@ -12,7 +12,7 @@ from brittle.measure.nearest.search import Search
 PARTS = 8
 """Parts of the way at first, all of one length."""
 
-UNEXPLAINED = 0.5
+UNEXPLAINED = 0.25
 """Gradients that leave a larger share of the fall unexplained mislead."""
 
 EXPLAINED = 0.1

@@ -17,17 +17,14 @@ from brittle.errors import DataError, ParameterError
 from brittle.measure.base import Measurement, NetworkTraits, Passes
 from brittle.measure.forward import Clean, default_rows, look
 from brittle.measure.nearest.apgd import apgd
-from brittle.measure.nearest.ddn import ddn
+from brittle.measure.nearest.blocks import blocks
 from brittle.measure.nearest.effort import EFFORTS, Effort, stages
 from brittle.measure.nearest.exchange import exchange
-from brittle.measure.nearest.fab import fab
 from brittle.measure.nearest.fall import UNEXPLAINED, unexplained
-from brittle.measure.nearest.features import blocks
 from brittle.measure.nearest.norms import DISTANCES, NORMS, Norm
 from brittle.measure.nearest.rays import rays
 from brittle.measure.nearest.search import Found, Search
 from brittle.measure.nearest.segments import segments
-from brittle.measure.nearest.sigma_zero import sigma_zero
 from brittle.measure.nearest.sparse_descent import sparse_descent
 from brittle.measure.nearest.straight_through import straight_through
 from brittle.model.aside import Aside
@@ -35,34 +32,32 @@ from brittle.model.bounds import Bounds
 from brittle.model.classifier import Classifier
 from brittle.norms import COUNT
 
-ATTACKS: dict[str, Callable[[Search, Found, Effort, Tensor], None]] = {
-    "segments": segments,
-    "apgd": apgd,
-    "fab": fab,
-    "ddn": ddn,
-    "sparse_descent": sparse_descent,
-    "straight_through": straight_through,
-    "rays": rays,
-    "sigma_zero": sigma_zero,
-    "exchange": exchange,
-    "blocks": blocks,
+
+@dataclass(frozen=True)
+class Attack:
+    """One way to propose inputs.
+
+    Attributes:
+        propose: shows inputs around some points to the search, at an effort.
+        norms: the norms that it knows.
+        guided: whether it follows gradients; `best` runs it where there are some, and the others where these vanish.
+    """
+
+    propose: Callable[[Search, Found, Effort, Tensor], None]
+    norms: Sequence[str]
+    guided: bool = True
+
+
+ATTACKS = {
+    "segments": Attack(segments, tuple(DISTANCES), guided=False),
+    "apgd": Attack(apgd, ("linf", "l2")),
+    "sparse_descent": Attack(sparse_descent, ("l1",)),
+    "straight_through": Attack(straight_through, tuple(NORMS), guided=False),
+    "rays": Attack(rays, tuple(NORMS), guided=False),
+    "exchange": Attack(exchange, (COUNT,)),
+    "blocks": Attack(blocks, (COUNT,), guided=False),
 }
 """Every attack, in the order in which `best` runs them."""
-
-ONLY = {
-    "apgd": ("linf", "l2"),
-    "fab": tuple(NORMS),
-    "ddn": ("l2",),
-    "sparse_descent": ("l1",),
-    "straight_through": tuple(NORMS),
-    "rays": tuple(NORMS),
-    "sigma_zero": (COUNT,),
-    "exchange": (COUNT,),
-    "blocks": (COUNT,),
-}
-"""The norms of the attacks that do not know all."""
-
-WITHOUT_GRADIENTS = ("segments", "straight_through", "rays", "blocks")
 
 MISLED = 1.5
 """Attacks with gradients are misled where all of them end this many times farther away than those without."""
@@ -81,8 +76,8 @@ class NearestPoint:
         by_attack: the distance that each attack reached, `[B]`; attacks after the first may start from what earlier
             ones found.
         masked: whether gradients mislead at the point, `[B]`: no competitor's margin has one there; or they leave more
-            than half of the fall of the margin on the way to the input found unexplained; or all attacks with gradients
-            end more than `MISLED` times farther away than those without.
+            than a quarter of the fall of the margin on the way to the input found unexplained; or all attacks with
+            gradients end more than `MISLED` times farther away than those without.
         feature_distance: norm of the difference of the features at the input found and at the point, `[B]`, where
             that was asked for; NaN where none was found, or None.
     """
@@ -140,7 +135,7 @@ class Nearest(Measurement):
     @property
     def attacks(self) -> list[str]:
         """The attacks that run, in their order."""
-        suited = [name for name in ATTACKS if self.norm in ONLY.get(name, DISTANCES)]
+        suited = [name for name, attack in ATTACKS.items() if self.norm in attack.norms]
         return suited if self.attack == "best" else [self.attack]
 
     def cost(self, network: NetworkTraits) -> Passes:
@@ -223,12 +218,7 @@ def _points_of(
     beside: Mapping[str, Tensor | np.ndarray] | None,
     mask: str | Tensor | np.ndarray | None,
 ) -> tuple[Tensor, Aside | None]:
-    """The inputs of some points, and what they have beside them.
-
-    Raises:
-        DataError: an input cannot be read, or a tensor is not one for each.
-        ParameterError: points are given with other tensors or a mask of their own.
-    """
+    """The inputs of some points, and what they have beside them."""
     if isinstance(inputs, Tensor):
         return inputs, aside_of(inputs, beside or {}, mask)
     for name, given in (("beside", beside), ("mask", mask)):
@@ -243,21 +233,13 @@ def _points_of(
 
 
 def check_search(norm: str, attack: str, effort: str, bounded: bool) -> None:
-    """Raise unless there is such a search.
-
-    Raises:
-        ParameterError: a name is unknown, or the attack is for another norm; or `l0` without bounds.
-    """
-    for name, found, known in (
-        ("norm", norm, DISTANCES),
-        ("attack", attack, ("best", *ATTACKS)),
-        ("effort", effort, EFFORTS),
-    ):
-        if found not in known:
-            raise ParameterError(f"{name} must be one of {', '.join(known)}; found {found!r}")
-    if norm not in ONLY.get(attack, DISTANCES):
-        known = " and ".join(f"norm={one!r}" for one in ONLY[attack])
-        raise ParameterError(f"{attack} knows {known} only; found norm={norm!r}")
+    """Raise unless there is such a search."""
+    choices = {"norm": (norm, DISTANCES), "attack": (attack, ("best", *ATTACKS)), "effort": (effort, EFFORTS)}
+    for name, (value, known) in choices.items():
+        if value not in known:
+            raise ParameterError(f"{name} must be one of {', '.join(known)}; found {value!r}")
+    if attack != "best" and norm not in ATTACKS[attack].norms:
+        raise ParameterError(f"{attack} knows the norms {', '.join(ATTACKS[attack].norms)} only; found norm={norm!r}")
     if norm == COUNT and not bounded:
         raise ParameterError(f"distances in {COUNT} need bounds, as one feature may change without end else")
 
@@ -278,13 +260,10 @@ def _check_inputs(inputs: Tensor, bounds: Bounds) -> None:
 
 
 def _concatenate(parts: Sequence[NearestPoint]) -> NearestPoint:
+    names = ("distance", "points", "predicted", "passes", "masked")
+    by_attack = {name: torch.cat([part.by_attack[name] for part in parts]) for name in parts[0].by_attack}
     return NearestPoint(
-        distance=torch.cat([part.distance for part in parts]),
-        points=torch.cat([part.points for part in parts]),
-        predicted=torch.cat([part.predicted for part in parts]),
-        passes=torch.cat([part.passes for part in parts]),
-        by_attack={name: torch.cat([part.by_attack[name] for part in parts]) for name in parts[0].by_attack},
-        masked=torch.cat([part.masked for part in parts]),
+        by_attack=by_attack, **{name: torch.cat([getattr(part, name) for part in parts]) for name in names}
     )
 
 
@@ -292,8 +271,7 @@ def _measure(need: Nearest, classifier: Classifier, clean: Clean) -> NearestPoin
     """Every effort begins with all that the smaller ones do, so it never ends farther away."""
     if need.norm == COUNT and not classifier.bounds.finite:
         raise ParameterError(
-            f"distances in {COUNT} need finite bounds, as one feature may change without end otherwise; the bounds are "
-            f"{classifier.bounds}: declare the range of the inputs",
+            f"distances in {COUNT} need finite bounds; declare those of the inputs, which are {classifier.bounds}"
         )
     search = Search(classifier, clean, DISTANCES[need.norm], need.bounded)
     vanishing = search.vanishing
@@ -314,9 +292,9 @@ def _spend(search: Search, need: Nearest, vanishing: Tensor, effort: Effort) -> 
         for name in need.attacks:
             rows = search.open
             if need.attack == "best" and name != "segments":
-                rows = rows[vanishing[rows] == (name in WITHOUT_GRADIENTS)]
+                rows = rows[vanishing[rows] != ATTACKS[name].guided]
             with search.attack(name) as found:
-                ATTACKS[name](search, found, effort, rows)
+                ATTACKS[name].propose(search, found, effort, rows)
     return search.settle()
 
 
@@ -339,7 +317,7 @@ def _features(classifier: Classifier, inputs: Tensor, rows: int, aside: Aside | 
 def _misled(search: Search, attacks: Sequence[str], vanishing: Tensor) -> Tensor:
     """Whether gradients do not explain what was found, or attacks that follow them end much farther away, `[B]`."""
     misled = torch.zeros_like(vanishing)
-    guided = [search.by_attack[name].distance for name in attacks if name not in WITHOUT_GRADIENTS]
+    guided = [search.by_attack[name].distance for name in attacks if ATTACKS[name].guided]
     if not guided:
         return misled
     farther = torch.stack(guided).amin(dim=0) > MISLED * search.best.distance

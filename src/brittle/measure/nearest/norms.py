@@ -8,12 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from brittle.measure.nearest import taxicab
-from brittle.measure.nearest.counting import ends_downhill, fewest
 from brittle.norms import COUNT, DUAL_ORDER, ORDER
-
-NEWTON_STEPS = 100
-"""More than the projections need: each step fixes further coordinates at the box, about ten steps in practice."""
 
 
 @dataclass(frozen=True)
@@ -57,56 +52,49 @@ class Norm:
 
     def into_ball(self, vectors: Tensor, radius: Tensor) -> Tensor:
         """The nearest vector of at most norm `radius`, `[R]`, to each row: `[R, n]`."""
-        if self.name == "l1":
-            return taxicab.into_ball(vectors, radius)
         bound = radius.to(vectors.dtype)[:, None]
+        if self.name == "l1":
+            return _into_cross_polytope(vectors, bound)
         if self.name == "linf":
             return vectors.clamp(-bound, bound)
         length = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
         return vectors * (bound / length.clamp_min(torch.finfo(vectors.dtype).tiny)).clamp_max(1)
 
-    def onto_plane(
-        self, points: Tensor, gradient: Tensor, drop: Tensor, low: float | Tensor, high: float | Tensor
-    ) -> Tensor:
-        """The nearest point `y` in the box to each row `x` with `gradient . (x - y) = drop`.
+    def unit(self, gradient: Tensor) -> Tensor:
+        """The steepest direction at length one, `[R, n]`; 0 where the gradient vanishes."""
+        direction = self.steepest(gradient)
+        return direction / self.length(direction).clamp_min(TINY).to(direction)[:, None]
 
-        The solution is `y = clip(x - l u)`, `u` the steepest direction, for the one number `l` that meets the
-        equation. Its left side is concave and piecewise linear in `l`, so Newton's method from `l = 0` never
-        overshoots and ends at the solution after finitely many steps. Where the box holds no solution, the point of
-        the box that comes nearest to the plane.
 
-        Source: Croce and Hein, Minimally distorted adversarial examples with a fast adaptive boundary attack (ICML
-        2020), section 2.2, solve the same problem by sorting.
+TINY = 1e-30
+"""Below every length that a search meets; what is divided by is at least this."""
 
-        Args:
-            points: `[R, n]`, in the box.
-            gradient: `[R, n]`; a row of zeros leaves its point where it is.
-            drop: by how much the linear function has to fall, `[R]`; negative to rise.
-            low: lower bound of every coordinate, or one for each, `[n]`; minus infinity for none.
-            high: upper bound, likewise.
 
-        Returns:
-            `[R, n]`.
-        """
-        if self.name == "l1":
-            return taxicab.onto_plane(points, gradient, drop, low, high)
-        downhill = gradient * drop.sign().to(gradient.dtype)[:, None]
-        direction = self.steepest(downhill)
-        gain = downhill * direction
-        room = torch.where(direction > 0, points - low, high - points) / direction.abs()
-        room = torch.where(direction == 0, torch.inf, room)
-        wanted, step = drop.abs().to(points.dtype), points.new_zeros(len(points))
-        at_bound = torch.where(room.isinf(), 0, gain * room)
-        for _ in range(NEWTON_STEPS):
-            free = room > step[:, None]
-            slope = torch.where(free, gain, 0).sum(dim=1)
-            reached = torch.where(free, 0, at_bound).sum(dim=1)
-            newton = torch.where(slope > 0, (wanted - reached) / slope, step)
-            newton = torch.where((slope <= 0) & (wanted > reached), room.nan_to_num(posinf=0).amax(dim=1), newton)
-            if not bool((newton > step).any()):
-                break
-            step = torch.maximum(step, newton)
-        return (points - step[:, None] * direction).clamp(low, high)  # type: ignore[arg-type]
+def _into_cross_polytope(vectors: Tensor, bound: Tensor) -> Tensor:
+    """`sign(v) max(|v| - l, 0)` with the one `l` that gives the L1 norm `bound`, `[R, 1]`; 0 where it is less already.
+
+    Source: Duchi, Shalev-Shwartz, Singer and Chandra, Efficient projections onto the l1-ball for learning in high
+    dimensions (ICML 2008), figure 1.
+    """
+    sizes = vectors.abs()
+    sorted_sizes = sizes.sort(dim=1, descending=True).values
+    counts = torch.arange(1, vectors.shape[1] + 1, device=vectors.device)
+    levels = (sorted_sizes.cumsum(dim=1) - bound) / counts
+    kept = (sorted_sizes > levels).sum(dim=1, keepdim=True).clamp_min(1)
+    level = levels.gather(1, kept - 1).clamp_min(0)
+    return vectors.sign() * (sizes - level).clamp_min(0)
+
+
+def ends_downhill(points: Tensor, gradient: Tensor, low: Tensor | float, high: Tensor | float) -> Tensor:
+    """The end of the box towards which the linear function falls, feature by feature; where it is flat `points`."""
+    ends = torch.where(gradient > 0, torch.zeros_like(points) + low, torch.zeros_like(points) + high)
+    return torch.where(gradient == 0, points, ends)
+
+
+def fewest(gains: Tensor, drop: Tensor) -> Tensor:
+    """How many of `gains`, `[R, n]`, at least 0, add up to more than `drop`, `[R]`: `[R]`; `n + 1` where all do not."""
+    sums = gains.sort(dim=1, descending=True).values.double().cumsum(dim=1)
+    return (sums <= drop[:, None]).sum(dim=1) + 1
 
 
 _STEEPEST: dict[str, Callable[[Tensor], Tensor]] = {
@@ -119,4 +107,4 @@ NORMS = {name: Norm(name, ORDER[name], dual, _STEEPEST[name]) for name, dual in 
 """The norms of `brittle.norms` by name."""
 
 DISTANCES = NORMS | {COUNT: Norm(COUNT, 0.0, torch.inf, torch.sign)}
-"""What perturbations are measured by: the norms, and how many features change."""
+"""The measures of a perturbation: the norms, and how many features change."""

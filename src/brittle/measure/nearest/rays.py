@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from brittle.measure.nearest.effort import Effort
-from brittle.measure.nearest.patterns import coarse_signs
 from brittle.measure.nearest.search import DOUBLINGS, Found, Search
+from brittle.measure.nearest.segments import coarse_signs
 
 CUTS = 6
 """Cuts of the bisection along a direction that crosses the boundary earlier."""

@@ -7,8 +7,8 @@ from torch import Tensor
 
 from brittle.measure.nearest.apgd import next_radius
 from brittle.measure.nearest.effort import Effort
+from brittle.measure.nearest.norms import TINY
 from brittle.measure.nearest.search import FAR, Found, Response, Search
-from brittle.measure.nearest.taxicab import into_box_and_ball
 
 POWERS = (2.0, 6.0)
 """A coordinate of a step is the gradient's raised to a power, from the first to the last: ever fewer ones move."""
@@ -22,7 +22,8 @@ WIDE_CHANGE, FINE_CHANGE = (0.4, 0.0005), (0.1, 0.0005)
 OUTSIDE = 4.0
 """How many times as far as the nearest input found a fixed start is."""
 
-TINY = 1e-30
+HALVINGS = 30
+"""Of the level of a projection on a ball inside a box."""
 
 
 def sparse_descent(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
@@ -110,3 +111,32 @@ def _direction(response: Response, low: float | Tensor, high: float | Tensor, po
     shares = free.abs() / free.abs().amax(dim=1, keepdim=True).clamp_min(TINY)
     direction = free.sign() * shares**power
     return direction / direction.abs().sum(dim=1, keepdim=True).clamp_min(TINY)
+
+
+def into_box_and_ball(vectors: Tensor, radius: Tensor, low: Tensor | float, high: Tensor | float) -> Tensor:
+    """The vector of the box nearest to each row in L2 that has at most the L1 norm `radius`, `[R]`: `[R, n]`.
+
+    `clip(sign(v) max(|v| - l, 0))` with the one `l` that gives the norm, by bisection to a part in `2^HALVINGS` of the
+    largest coordinate; 0 where the clipped row has it already.
+
+    Source: Croce and Hein, Mind the box: l1-APGD for sparse adversarial attacks on image classifiers (ICML 2021),
+    proposition 2.2.
+
+    Args:
+        vectors: `[R, n]`.
+        radius: `[R]`.
+        low: the box, at most 0: numbers or `[R, n]`; minus infinity for none.
+        high: likewise, at least 0.
+    """
+    sizes = vectors.abs()
+    room = torch.where(vectors > 0, high, -low).clamp_min(0)
+    bound = radius.to(vectors)[:, None]
+    lower = torch.zeros_like(bound)
+    upper = sizes.amax(dim=1, keepdim=True)
+    inside = torch.minimum(sizes, room).sum(dim=1, keepdim=True) <= bound
+    for _ in range(HALVINGS):
+        middle = (lower + upper) / 2
+        outside = torch.minimum((sizes - middle).clamp_min(0), room).sum(dim=1, keepdim=True) > bound
+        lower, upper = torch.where(outside, middle, lower), torch.where(outside, upper, middle)
+    level = torch.where(inside, 0, upper)
+    return vectors.sign() * torch.minimum((sizes - level).clamp_min(0), room)

@@ -22,8 +22,6 @@ STEP, CHANGE = (1.0, 0.05), (0.2, 0.002)
 BELOW = 0.9995
 """A radius is at most this share of the nearest distance known."""
 
-TINY = 1e-30
-
 
 def straight_through(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
     """Projected descent on `z_t - z_j`, with stand-ins for steps inside the network in the backward pass only.
@@ -79,9 +77,7 @@ def _descend(search: Search, steps: int, rows: Tensor, targets: Tensor, points: 
         shrunk = torch.minimum(radius, length) * (1 - change)
         grown = torch.minimum(radius * (1 + change), BELOW * search.best.distance[rows])
         radius = torch.where(response.flipped, shrunk, grown)
-        direction = search.norm.steepest(response.gradient)
-        direction = direction / search.norm.length(direction).clamp_min(TINY).to(direction)[:, None]
-        moved = response.points - (step * radius).to(points)[:, None] * direction
+        moved = response.points - (step * radius).to(points)[:, None] * search.norm.unit(response.gradient)
         points = origin + search.norm.into_ball(moved - origin, radius)
     search.look(rows, points)
 

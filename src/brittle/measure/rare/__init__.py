@@ -1,4 +1,4 @@
-"""Flip probabilities that no count reaches: three ways to sample the same rare flips."""
+"""Flip probabilities that no count reaches: two ways to sample the same rare flips, which fail differently."""
 
 from __future__ import annotations
 

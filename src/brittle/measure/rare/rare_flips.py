@@ -1,4 +1,4 @@
-"""What three ways to sample rare flips say of a point: plain copies first, then all where these hardly flip."""
+"""Rare flips at the points of a batch: plain copies first, then both ways to sample them where these hardly flip."""
 
 from __future__ import annotations
 
@@ -13,12 +13,9 @@ from torch import Tensor
 from brittle.errors import ParameterError
 from brittle.measure.base import MOST_DRAWS, Measurement, NetworkTraits, Passes
 from brittle.measure.forward import Clean
-from brittle.measure.rare.asking import Ask, Search, Seen, Spent, answer
-from brittle.measure.rare.importance import Weighted, importance
-from brittle.measure.rare.mixture import Covariance
-from brittle.measure.rare.stretched import Descent, Stretched, shrunk_copies, stretched
-from brittle.measure.rare.subset import Draw, SubsetSimulation, subset
-from brittle.measure.rare.tangents import Tangents, nearest_flips
+from brittle.measure.noisy_margins import margins_of
+from brittle.measure.rare.stretched import Stretched, shrunk_copies, stretched
+from brittle.measure.rare.subset import Draw, LevelProduct, Result, Search, subset
 from brittle.model.classifier import Classifier
 from brittle.noise import Noise
 
@@ -27,9 +24,6 @@ FEWEST_COPIES = 20
 
 ENOUGH_FLIPS = 20
 """Flips among the plain copies from which on counting them is enough."""
-
-STARTS = 32
-"""Plain copies with the smallest margins, whose gradients are taken."""
 
 
 @dataclass(frozen=True)
@@ -48,32 +42,28 @@ class ByLevels:
     levels: Tensor
 
     @classmethod
-    def of(cls, found: Sequence[SubsetSimulation | Descent | None], device: torch.device) -> ByLevels:
-        """What was found at each point."""
-        logs = [math.nan if each is None else each.log_probability for each in found]
-        variances = [math.nan if each is None else each.variance for each in found]
-        log, variance = (torch.tensor(each, dtype=torch.float64, device=device) for each in (logs, variances))
-        return cls(log, variance, torch.tensor([0 if each is None else each.levels for each in found], device=device))
+    def of(cls, products: Sequence[LevelProduct | None], device: torch.device) -> ByLevels:
+        """The products of all points."""
+        each = [LevelProduct(math.nan, math.nan, 0) if one is None else one for one in products]
+        log, variance = (
+            torch.tensor(numbers, dtype=torch.float64, device=device)
+            for numbers in ([one.log for one in each], [one.variance for one in each])
+        )
+        return cls(log, variance, torch.tensor([one.levels for one in each], device=device))
 
 
 @dataclass(frozen=True)
 class RareSampled:
-    """What was sampled at each point, `[B]` each.
+    """Sampled flips of each point, `[B]` each.
 
     Attributes:
         drawn: plain noisy copies.
         flips: those of them that flip, ties among them.
-        ties: those that tie, with the draws of importance sampling that tie.
-        kept_ties: those of the plain ones that tie.
+        ties: those that tie.
         subset: the flip probability by subset simulation.
         stretched: by stretched noise.
-        strays: share of the flips of stretched noise where importance sampling expects none.
-        surprises: share of the flips that they lead to, at noise that is not stretched, where it expects none.
         shrunk: copies with shrunk noise that flip, of `shrunk_drawn`.
         shrunk_drawn: copies with shrunk noise.
-        weighted: the flip probability by importance sampling; 0 where no draw flipped, NaN where there was none.
-        weighted_error: its standard error.
-        effective: effective number of its draws that flip.
         nonfinite: copies with NaN or infinite logits.
         tied: whether the prediction of the clean input was a tie.
         passes: passes through the network, the clean one included.
@@ -82,16 +72,10 @@ class RareSampled:
     drawn: int
     flips: Tensor
     ties: Tensor
-    kept_ties: Tensor
     subset: ByLevels
     stretched: ByLevels
-    strays: Tensor
-    surprises: Tensor
     shrunk: Tensor
     shrunk_drawn: int
-    weighted: Tensor
-    weighted_error: Tensor
-    effective: Tensor
     nonfinite: Tensor
     tied: Tensor
     passes: Tensor
@@ -99,39 +83,36 @@ class RareSampled:
 
 @dataclass(frozen=True)
 class RareFlips(Measurement):
-    """Plain noisy copies and, where fewer than `ENOUGH_FLIPS` flip, three ways to sample rare flips.
+    """Plain noisy copies and, where fewer than `ENOUGH_FLIPS` flip, two ways to sample rare flips.
 
     Attributes:
-        noise: normal noise that says its covariance and has draws.
+        noise: normal noise that has draws.
         copies: plain noisy copies, and copies in each level of subset simulation and of stretched noise.
-        weighted: draws of importance sampling.
 
     Raises:
-        ParameterError: a number is out of range.
+        ParameterError: `copies` is out of range.
     """
 
     noise: Noise
     copies: int
-    weighted: int
 
+    differentiates: ClassVar[bool] = False
     needs_gradients: ClassVar[bool] = False
     cost_varies: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        for name in ("copies", "weighted"):
-            value = getattr(self, name)
-            if type(value) is not int or not FEWEST_COPIES <= value <= MOST_DRAWS:
-                raise ParameterError(
-                    f"{name} must be a whole number between {FEWEST_COPIES} and {MOST_DRAWS}; found {value!r:.40}"
-                )
+        if type(self.copies) is not int or not FEWEST_COPIES <= self.copies <= MOST_DRAWS:
+            raise ParameterError(
+                f"copies must be a whole number between {FEWEST_COPIES} and {MOST_DRAWS}; found {self.copies!r:.40}"
+            )
 
     def cost(self, network: NetworkTraits) -> Passes:
-        """What a flip probability of about 1e-6 takes; counting takes `copies`, 1e-12 about twice as much."""
-        return Passes(36 * self.copies + self.weighted, 90)
+        """Passes at a flip probability of about 1e-6; counting takes `copies`, 1e-12 about twice as much."""
+        return Passes(36 * self.copies)
 
     def memory(self, points: int, network: NetworkTraits) -> int:
-        """The noise of the first stretched copies, plain and stretched, and that of importance sampling."""
-        return points * network.dimension * (24 * self.copies + 12 * self.weighted)
+        """The noise of the first stretched copies, plain and stretched."""
+        return points * network.dimension * 24 * self.copies
 
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[RareSampled]:
@@ -139,164 +120,103 @@ class RareFlips(Measurement):
         need: RareFlips = needs[0]
         with torch.no_grad():
             searches = [need._search(clean, point) for point in range(len(clean.ids))]
-            found, spent = answer(classifier, clean, searches)
-        return [_together(need, clean, found, spent) for _ in needs]
+            found, passes = _run(classifier, clean, searches)
+        device = clean.logits.device
 
-    def _search(self, clean: Clean, point: int) -> Search[RareFound]:
-        """The search of one point."""
-        purposes = ("rare_subset", "rare_weighted", "rare_stretched")
-        draws = Draws(*(self._draws(clean, point, purpose) for purpose in purposes))
+        def whole(numbers: list[int]) -> Tensor:
+            return torch.tensor(numbers, device=device)
 
-        varies = None if clean.varies is None else clean.varies[point : point + 1]
-        noise = self.noise.at(clean.inputs[point : point + 1], varies)
+        sampled = RareSampled(
+            drawn=need.copies,
+            flips=whole([one.flips for one in found]),
+            ties=whole([one.ties for one in found]),
+            subset=ByLevels.of([one.subset for one in found], device),
+            stretched=ByLevels.of([one.stretched and one.stretched.product for one in found], device),
+            shrunk=whole([one.stretched.shrunk if one.stretched else 0 for one in found]),
+            shrunk_drawn=shrunk_copies(need.copies),
+            nonfinite=whole([one.nonfinite for one in found]),
+            tied=clean.tied,
+            passes=whole([clean.passes + spent for spent in passes]),
+        )
+        return [sampled for _ in needs]
 
-        def covariance(vectors: Tensor) -> Tensor:
-            return noise.covariance(vectors) * noise.sigma**2
+    def _search(self, clean: Clean, point: int) -> Search[RarePoint]:
+        """The search of one point; the two ways have independent noise."""
+        only = clean.only(torch.tensor([point], device=clean.inputs.device))
 
-        return search(draws, covariance, clean.competitors()[point], self.copies, self.weighted)
+        def draws(purpose: str) -> Draw:
+            stream = only.stream(self.noise, purpose)
+            return lambda count: stream.draw(count)[0].flatten(1)
 
-    def _draws(self, clean: Clean, point: int, purpose: str) -> Draw:
-        stream = clean.only(torch.tensor([point], device=clean.inputs.device)).stream(self.noise, purpose)
-        return lambda count: stream.draw(count)[0].flatten(1)
+        return search(draws("rare_subset"), draws("rare_stretched"), self.copies)
 
 
 @dataclass(frozen=True)
-class RareFound:
-    """What was sampled at one point.
+class RarePoint:
+    """Sampled flips of one point.
 
     Attributes:
         flips: plain copies that flip.
         ties: plain copies that tie.
         nonfinite: copies with NaN or infinite logits.
         subset: by subset simulation; None where counting was enough.
-        weighted: by importance sampling; None likewise, and where nothing leads to a flip.
         stretched: by stretched noise; None where subset simulation found no flip.
     """
 
     flips: int
     ties: int
     nonfinite: int
-    subset: SubsetSimulation | None = None
-    weighted: Weighted | None = None
+    subset: LevelProduct | None = None
     stretched: Stretched | None = None
 
-    @property
-    def descent(self) -> Descent | None:
-        """Where stretched noise led to; None where nothing was stretched, or no stretched copy flipped."""
-        return self.stretched and self.stretched.descent
 
-    def unexpected(self, flipped: Tensor | None) -> float:
-        """The share of `flipped` noise `[m, n]` where importance sampling expects no flips; 0 where there is none."""
-        if self.weighted is None or flipped is None or not len(flipped):
-            return 0.0
-        return float(self.weighted.unexpected(flipped).double().mean())
-
-
-@dataclass(frozen=True)
-class Draws:
-    """Independent noise of one point.
-
-    Attributes:
-        plain: for the plain copies and for subset simulation.
-        weighted: for importance sampling.
-        stretched: for the copies that are stretched.
-    """
-
-    plain: Draw
-    weighted: Draw
-    stretched: Draw
-
-
-def search(draws: Draws, covariance: Covariance, competitors: Tensor, copies: int, weighted: int) -> Search[RareFound]:
-    """Sample the flips of one point.
-
-    Args:
-        draws: noise.
-        covariance: of the noise.
-        competitors: classes whose nearest flips are looked for.
-        copies: plain copies, and copies in a level.
-        weighted: draws of importance sampling.
-    """
-    first = draws.plain(copies)
-    seen = yield Ask(first)
-    counted = RareFound(int((seen.margins <= 0).sum()), int((seen.margins == 0).sum()), seen.nonfinite)
+def search(plain: Draw, for_stretching: Draw, copies: int) -> Search[RarePoint]:
+    """Sample the flips of one point with `copies` plain copies, and as many in a level."""
+    noise = plain(copies)
+    every = yield noise
+    nearest = every.amin(dim=1)
+    counted = RarePoint(int((nearest <= 0).sum()), int((nearest == 0).sum()), int((nearest == -torch.inf).sum()))
     if counted.flips >= ENOUGH_FLIPS or counted.nonfinite:
         return counted
-    scales = _scales(seen)
-    seen = replace(seen, margins=(seen.every / scales).amin(dim=1))
-    by_levels = yield from subset(draws.plain, first, seen, scales)
-    if by_levels.nonfinite:
-        return replace(counted, nonfinite=by_levels.nonfinite)
-    nearest = yield from nearest_flips(covariance, scales, competitors, first.shape[1])
-    starts = first[seen.margins.argsort(stable=True)[:STARTS]]
-    slopes = yield Ask(starts, True, scales)
-    near = Tangents.at(starts, slopes, covariance).without_own()
-    tangents = Tangents.together((nearest, near, near.means(covariance)))
-    by_weights = yield from importance(draws.weighted, covariance, scales, tangents, by_levels.flipped, weighted)
-    nonfinite = slopes.nonfinite + (0 if by_weights is None else by_weights.nonfinite)
-    counted = replace(counted, nonfinite=nonfinite, subset=by_levels, weighted=by_weights)
-    if not len(by_levels.flipped):
-        return counted
-    return replace(counted, stretched=(yield from stretched(draws.stretched, copies)))
+    # A class that is far in its margin but steep counts as one that is near and flat.
+    deviations = every.std(dim=0)
+    scales = torch.where(deviations.isfinite() & (deviations > 0), deviations, 1.0)
+    by_subset = yield from subset(plain, noise, every, scales)
+    if by_subset.nonfinite:
+        return replace(counted, nonfinite=by_subset.nonfinite)
+    if by_subset.log == -math.inf:
+        return replace(counted, subset=by_subset)
+    return replace(counted, subset=by_subset, stretched=(yield from stretched(for_stretching, copies)))
 
 
-def _scales(seen: Seen) -> Tensor:
-    """Standard deviations of the margins over the copies, `[C]`; 1 where there is none."""
-    deviations = seen.every.std(dim=0)
-    return torch.where(deviations.isfinite() & (deviations > 0), deviations, 1.0)
+def _run(classifier: Classifier, clean: Clean, searches: Sequence[Search[Result]]) -> tuple[list[Result], list[int]]:
+    """The results of one search for each point of `clean`, which share passes, and how many passes each took."""
+    passes = [0] * len(searches)
+    results: dict[int, Result] = {}
+    waiting = {point: next(search) for point, search in enumerate(searches)}
+    while waiting:
+        sizes = [len(noise) for noise in waiting.values()]
+        points = torch.tensor(list(waiting), device=clean.inputs.device)
+        points = points.repeat_interleave(torch.tensor(sizes, device=points.device))
+        margins = _margins(classifier, clean, points, torch.cat(list(waiting.values()))).split(sizes)
+        asking, waiting = list(waiting), {}
+        for point, every in zip(asking, margins, strict=True):
+            passes[point] += len(every)
+            try:
+                waiting[point] = searches[point].send(every)
+            except StopIteration as end:
+                results[point] = end.value
+    return [results[point] for point in range(len(searches))], passes
 
 
-def _together(need: RareFlips, clean: Clean, found: Sequence[RareFound], spent: Sequence[Spent]) -> RareSampled:
-    """What was found at all points of a batch."""
-    device = clean.logits.device
-
-    def numbers(values: list[float]) -> Tensor:
-        return torch.tensor(values, dtype=torch.float64, device=device)
-
-    def whole(values: list[int]) -> Tensor:
-        return torch.tensor(values, device=device)
-
-    weighted = [Estimated.of(each.weighted) for each in found]
-    return RareSampled(
-        drawn=need.copies,
-        flips=whole([each.flips for each in found]),
-        ties=whole([each.ties + (each.weighted.ties if each.weighted else 0) for each in found]),
-        kept_ties=whole([each.ties for each in found]),
-        subset=ByLevels.of([each.subset for each in found], device),
-        stretched=ByLevels.of([each.descent for each in found], device),
-        strays=numbers([each.unexpected(each.stretched and each.stretched.flipped) for each in found]),
-        surprises=numbers([each.unexpected(each.descent and each.descent.flipped) for each in found]),
-        shrunk=whole([each.stretched.shrunk if each.stretched else 0 for each in found]),
-        shrunk_drawn=shrunk_copies(need.copies),
-        weighted=numbers([each.value for each in weighted]),
-        weighted_error=numbers([each.error for each in weighted]),
-        effective=numbers([each.effective for each in weighted]),
-        nonfinite=whole([each.nonfinite for each in found]),
-        tied=clean.tied,
-        passes=whole([clean.passes + each.forward + each.backward for each in spent]),
-    )
-
-
-@dataclass(frozen=True)
-class Estimated:
-    """An estimate of importance sampling.
-
-    Attributes:
-        value: mean of the weights.
-        error: its standard error.
-        effective: `(sum w)^2 / sum w^2`.
-    """
-
-    value: float
-    error: float
-    effective: float
-
-    @classmethod
-    def of(cls, weighted: Weighted | None) -> Estimated:
-        """The estimate of some draws; NaN without them."""
-        if weighted is None:
-            return cls(math.nan, math.nan, 0.0)
-        weights = weighted.weights
-        total, squares = float(weights.sum()), float(weights.square().sum())
-        effective = total**2 / squares if squares > 0 else 0.0
-        return cls(total / len(weights), float(weights.std()) / len(weights) ** 0.5, effective)
+def _margins(classifier: Classifier, clean: Clean, points: Tensor, noise: Tensor) -> Tensor:
+    """All margins of copies with `noise` `[m, n]` of the points `[m]`, in passes of at most `clean.rows` rows."""
+    parts = []
+    for rows in torch.arange(len(points), device=points.device).split(clean.rows):
+        chosen = points[rows]
+        copies = clean.inputs[chosen] + noise[rows].to(clean.inputs).view(-1, *clean.inputs.shape[1:])
+        logits, predicted = clean.logits_of(classifier, copies, chosen), clean.predicted[chosen]
+        margins = margins_of(logits, predicted).double().scatter(1, predicted[:, None], torch.inf)
+        broken = ~logits.isfinite().all(dim=1, keepdim=True)
+        parts.append(margins.masked_fill(broken, -torch.inf))
+    return torch.cat(parts)

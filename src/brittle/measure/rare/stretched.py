@@ -1,16 +1,16 @@
-"""Subset simulation that follows no margin: noise is stretched until it flips, and then stretched less and less."""
+"""Stretched noise: noise is stretched until it flips, then less and less; it follows no margin."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
 from scipy import special
 from torch import Tensor
 
-from brittle.measure.rare.asking import Ask, Search
-from brittle.measure.rare.subset import ACCEPTED, CHAIN, FIRST_STEP, LEAST_STEP, MOST_STEP, SHARE, Draw, share_of
+from brittle.measure.rare.subset import CHAIN, FIRST_STEP, SHARE, Draw, LevelProduct, Population, Search, follow
 
 STRETCHES = (1.5, 2.0, 3.0, 4.5)
 """Factors by which noise is stretched, one after another, until it flips often."""
@@ -38,34 +38,15 @@ MOST_LEVELS = 30
 
 
 @dataclass(frozen=True)
-class Descent:
-    """What is left of the flips of stretched noise where it is not stretched.
-
-    Attributes:
-        log_probability: logarithm of the probability of such a flip; minus infinity where the chains did not get there.
-        variance: of that logarithm.
-        levels: how many levels there were.
-        flipped: noise, not stretched, that flips, `[m, n]`, about as it is distributed given a flip.
-    """
-
-    log_probability: float
-    variance: float
-    levels: int
-    flipped: Tensor
-
-
-@dataclass(frozen=True)
 class Stretched:
-    """What stretched and shrunk noise says of one point.
+    """Flips of stretched and shrunk noise at one point.
 
     Attributes:
-        descent: of the flips; None where no stretched copy flipped.
-        flipped: the noise of the stretched copies that flipped, stretched, `[m, n]`.
+        product: the flip probability of noise that is not stretched; None where no stretched copy flipped.
         shrunk: copies with shrunk noise that flip.
     """
 
-    descent: Descent | None
-    flipped: Tensor
+    product: LevelProduct | None
     shrunk: int
 
 
@@ -74,16 +55,14 @@ class Level:
     """Noise that flips where it is stretched by a factor, and what is known so far.
 
     Attributes:
-        noise: before it is stretched, `[N, n]`, in the order of chains.
-        chains: from which chain of the level before each comes, `[N]`.
+        copies: the noise before it is stretched, with its margins where it is.
         factor: by which it is stretched.
         log: logarithm of the probability that noise flips so.
         variance: of that logarithm.
         step: the share of fresh noise in the next move.
     """
 
-    noise: Tensor
-    chains: Tensor
+    copies: Population
     factor: float
     log: float
     variance: float
@@ -94,8 +73,8 @@ def stretched(draw: Draw, copies: int) -> Search[Stretched]:
     """The flip probability of one point, from noise that is stretched less and less; only whether copies flip counts.
 
     `P_s`, the probability that `x + s e` flips, is counted at a factor `s` where it is common. From one factor to the
-    next one, `P_s' / P_s = P(s' e flips | s e flips) / P(s e flips | s' e flips)`, which holds for flips of any shape;
-    moves as those of subset simulation leave the noise as it is distributed given a flip.
+    next one, `P_s' / P_s = P(s' e flips | s e flips) / P(s e flips | s' e flips)`, which holds for flips of any shape.
+    A tie is a flip, and so are logits that are not finite.
 
     Source: K. Cheng, I. Papaioannou, Z. Lu, X. Zhang, Y. Wang, Rare event estimation with sequential directional
     importance sampling, Struct. Saf. 100 (2023), for the sequence of factors; the moves are those of `subset`.
@@ -106,23 +85,27 @@ def stretched(draw: Draw, copies: int) -> Search[Stretched]:
     """
     shrunk = 0
     for factor in SHRUNK:
-        shrunk += int((yield from _flips(draw(shrunk_copies(copies) // len(SHRUNK)), factor)).sum())
-    factor, noise, flips = yield from _scan(draw, SCANNED * copies)
-    flipped = noise[flips] * factor
-    if not bool(flips.any()):
-        return Stretched(None, flipped, shrunk)
-    return Stretched((yield from _descent(noise, flips, factor, draw, copies)), flipped, shrunk)
-
-
-def _scan(draw: Draw, count: int) -> Search[tuple[float, Tensor, Tensor]]:
-    """The first factor at which flips are common, or the last, `count` copies at it, and which of them flip."""
-    factor, noise, flips = 1.0, draw(0), torch.zeros(0, dtype=torch.bool)
+        margins = yield from _look(factor)(draw(shrunk_copies(copies) // len(SHRUNK)))
+        shrunk += int((margins <= 0).sum())
+    factor, first = 1.0, Population.independent(draw(0), torch.zeros(0))
     for factor in STRETCHES:
-        noise = draw(count)
-        flips = yield from _flips(noise, factor)
-        if float(flips.double().mean()) >= OFTEN:
+        noise = draw(SCANNED * copies)
+        first = Population.independent(noise, (yield from _look(factor)(noise)))
+        if float((first.margins <= 0).double().mean()) >= OFTEN:
             break
-    return factor, noise, flips
+    if not bool((first.margins <= 0).any()):
+        return Stretched(None, shrunk)
+    share, variance = first.share_below(0.0)
+    level, number = Level(first, factor, math.log(share), variance, FIRST_STEP), 1
+    level = yield from _moved(level, draw, copies // CHAIN)
+    while level.factor > 1.0 and number <= MOST_LEVELS:
+        after = yield from _next(level, draw)
+        if after is None:
+            break
+        level, number = after, number + 1
+    if level.factor > 1.0:
+        return Stretched(LevelProduct(-math.inf, 0.0, number), shrunk)
+    return Stretched(LevelProduct(level.log, level.variance, number), shrunk)
 
 
 def shrunk_copies(copies: int) -> int:
@@ -130,41 +113,20 @@ def shrunk_copies(copies: int) -> int:
     return len(SHRUNK) * (copies // 4)
 
 
-def _flips(noise: Tensor, factor: float) -> Search[Tensor]:
-    """Whether copies with stretched noise flip, `[m]`; a tie is a flip, and so are broken logits."""
-    seen = yield Ask(noise * factor)
-    return seen.margins <= 0
+def _look(factor: float) -> Callable[[Tensor], Search[Tensor]]:
+    """The nearest margins at noise that is stretched by a factor, `[m]`."""
+
+    def look(noise: Tensor) -> Search[Tensor]:
+        every = yield noise * factor
+        return every.amin(dim=1)
+
+    return look
 
 
-def _descent(noise: Tensor, flips: Tensor, factor: float, draw: Draw, copies: int) -> Search[Descent]:
-    """From copies of which `flips` do so at a factor, down to noise that is not stretched."""
-    chains = torch.arange(len(noise), device=noise.device)
-    share, variance = share_of(flips, chains)
-    level = Level(noise, chains, factor, math.log(share), variance, FIRST_STEP)
-    level, number = (yield from _moved(level, flips, factor, draw, copies // CHAIN)), 1
-    while level.factor > 1.0 and number <= MOST_LEVELS:
-        after = yield from _next(level, draw)
-        if after is None:
-            break
-        level, number = after, number + 1
-    if level.factor > 1.0:
-        return Descent(-math.inf, 0.0, number, noise[:0])
-    return Descent(level.log, level.variance, number, level.noise)
-
-
-def _moved(level: Level, flips: Tensor, factor: float, draw: Draw, count: int) -> Search[Level]:
-    """`count` chains from the copies of `level` that flip at `factor`, each of which flips there, too."""
-    below = flips.nonzero().flatten()
-    seeds = below[torch.arange(count, device=below.device) * len(below) // count]
-    noise, step, found = level.noise[seeds], level.step, [level.noise[seeds]]
-    for _ in range(CHAIN - 1):
-        moved = (1.0 - step**2) ** 0.5 * noise + step * draw(count)
-        kept = yield from _flips(moved, factor)
-        noise = torch.where(kept[:, None], moved, noise)
-        found.append(noise)
-        step = min(MOST_STEP, max(LEAST_STEP, step * math.exp(float(kept.double().mean()) - ACCEPTED)))
-    chains = torch.unique(level.chains[seeds], return_inverse=True)[1].repeat(CHAIN)
-    return replace(level, noise=torch.cat(found), chains=chains, factor=factor, step=step)
+def _moved(level: Level, draw: Draw, count: int) -> Search[Level]:
+    """`count` chains from the copies of `level` that flip at its factor, each of which flips there, too."""
+    copies, step, _ = yield from follow(level.copies, 0.0, _look(level.factor), draw, count, level.step)
+    return replace(level, copies=copies, step=step)
 
 
 def _next(level: Level, draw: Draw) -> Search[Level | None]:
@@ -172,27 +134,28 @@ def _next(level: Level, draw: Draw) -> Search[Level | None]:
     found = yield from _next_factor(level)
     if found is None:
         return None
-    factor, flips = found
-    share, variance = share_of(flips, level.chains)
-    count = len(level.noise) // CHAIN
-    after = yield from _moved(level, flips, factor, draw, count)
-    back = yield from _flips(after.noise[-count:], level.factor)
-    if not bool(back.any()):
+    factor, copies = found
+    share, variance = copies.share_below(0.0)
+    count = len(copies.noise) // CHAIN
+    after = yield from _moved(replace(level, copies=copies, factor=factor), draw, count)
+    last, chains = after.copies.noise[-count:], after.copies.chains[-count:]
+    back = Population(last, (yield from _look(level.factor)(last)), chains)
+    if not bool((back.margins <= 0).any()):
         return None
-    back_share, back_variance = share_of(back, after.chains[-count:])
+    back_share, back_variance = back.share_below(0.0)
     log = level.log + math.log(share) - math.log(back_share)
     return replace(after, log=log, variance=level.variance + variance + back_variance)
 
 
-def _next_factor(level: Level) -> Search[tuple[float, Tensor] | None]:
-    """The next smaller factor, 1 at last, and which copies flip there: about `SHARE` of them; None if none is found."""
+def _next_factor(level: Level) -> Search[tuple[float, Population] | None]:
+    """The next smaller factor, 1 at last, at which about `SHARE` of the copies flip, and their margins there."""
     least, high = max(1.0, level.factor / LARGEST_RATIO), level.factor
     factor, low = max(least, _guess(level)), None
     for _ in range(TRIES):
-        flips = yield from _flips(level.noise, factor)
-        share = float(flips.double().mean())
+        copies = replace(level.copies, margins=(yield from _look(factor)(level.copies.noise)))
+        share = float((copies.margins <= 0).double().mean())
         if share >= LEAST_SHARE and (share <= MOST_SHARE or factor == least):
-            return factor, flips
+            return factor, copies
         low, high = (factor, high) if share < LEAST_SHARE else (low, factor)
         factor = least if low is None else (low * high) ** 0.5
     return None

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
-from brittle.measure.rare.asking import Ask, Search, Seen
-
 Draw = Callable[[int], Tensor]
 """The next draws of a point's noise, `[count, n]`."""
+
+Result = TypeVar("Result")
+Search = Generator[Tensor, Tensor, Result]
+"""A search at one point: yields noise `[m, n]` and is sent the margins `z_t - z_j` there, `[m, C]`, float64: infinite
+for `t`, minus infinity where logits are not finite."""
 
 SHARE = 0.2
 """Share of the copies of a level that go on to the next one."""
@@ -34,96 +38,107 @@ FIRST_STEP, LEAST_STEP, MOST_STEP = 0.6, 0.05, 1.0
 
 
 @dataclass(frozen=True)
-class SubsetSimulation:
-    """What subset simulation found for one point.
+class LevelProduct:
+    """A flip probability as a product over levels.
 
     Attributes:
-        log_probability: logarithm of the flip probability; minus infinity where no level reached the flips.
-        variance: of that logarithm.
-        flipped: noise that flips, `[m, n]`, about as it is distributed given a flip.
-        nonfinite: copies with NaN or infinite logits.
-        levels: how many levels there were.
+        log: its logarithm; minus infinity where the levels did not reach the flips.
+        variance: of that logarithm, between chains.
+        levels: how many there were.
+        nonfinite: copies with NaN or infinite logits on the way.
     """
 
-    log_probability: float
+    log: float
     variance: float
-    flipped: Tensor
-    nonfinite: int
     levels: int
+    nonfinite: int = 0
 
 
-@dataclass
+@dataclass(frozen=True)
 class Population:
     """Noise with its margins, in the order of chains.
 
     Attributes:
         noise: `[N, n]`.
         margins: `[N]`.
-        chains: from which chain of the level before each comes, `[N]`: what comes from one chain is alike.
+        chains: the chain of the level before from which each comes, `[N]`: what comes from one chain is alike.
     """
 
     noise: Tensor
     margins: Tensor
     chains: Tensor
 
+    @classmethod
+    def independent(cls, noise: Tensor, margins: Tensor) -> Population:
+        """Draws that have nothing in common."""
+        return cls(noise, margins, torch.arange(len(noise), device=noise.device))
+
     def share_below(self, level: float) -> tuple[float, float]:
         """The share of margins that are at most `level`, and the variance of its logarithm between chains."""
-        return share_of(self.margins <= level, self.chains)
+        below = (self.margins <= level).double()
+        share = float(below.mean())
+        count = int(self.chains.max()) + 1
+        left = torch.zeros(count, dtype=torch.float64, device=below.device).index_add(0, self.chains, below - share)
+        between = float(left.square().sum()) * count / max(1, count - 1) / len(below) ** 2
+        single = share * (1.0 - share) / len(below)
+        return share, max(between, single) / share**2
 
 
-def share_of(chosen: Tensor, chains: Tensor) -> tuple[float, float]:
-    """The share of `chosen` `[N]`, and the variance of its logarithm between chains."""
-    below = chosen.double()
-    share = float(below.mean())
-    count = int(chains.max()) + 1
-    left = torch.zeros(count, dtype=torch.float64, device=below.device).index_add(0, chains, below - share)
-    between = float(left.square().sum()) * count / max(1, count - 1) / len(below) ** 2
-    single = share * (1.0 - share) / len(below)
-    return share, max(between, single) / share**2
+def subset(draw: Draw, noise: Tensor, margins: Tensor, scales: Tensor) -> Search[LevelProduct]:
+    """Subset simulation of one point from plain noisy copies `[N, n]` and their margins `[N, C]`.
 
-
-def subset(draw: Draw, first: Tensor, seen: Seen, scales: Tensor) -> Search[SubsetSimulation]:
-    """Subset simulation of one point from the plain noisy copies `first` `[N, n]` and what was seen of them.
-
-    A level is the share `SHARE` with the smallest margins, in their `scales`. Each copy that goes on starts a chain of
-    moves `e' = sqrt(1 - a^2) e + a f`, `f` fresh noise, kept where the margin stays below the level: they leave the
-    noise as it is distributed there.
+    A level is the share `SHARE` with the smallest nearest margins, in their `scales`, `[C]`. Each copy that goes on
+    starts a chain of moves that stays below the level (`follow`).
 
     Source: S.-K. Au, J. Beck, Estimation of small failure probabilities in high dimensions by subset simulation, Prob.
-    Eng. Mech. 16 (2001); the moves are those of I. Papaioannou et al., MCMC algorithms for subset simulation, Prob.
-    Eng. Mech. 41 (2015), section 3.3.
+    Eng. Mech. 16 (2001).
     """
-    now = Population(first, seen.margins, torch.arange(len(first), device=first.device))
+
+    def look(moved: Tensor) -> Search[Tensor]:
+        every = yield moved
+        return (every / scales).amin(dim=1)
+
+    now = Population.independent(noise, (margins / scales).amin(dim=1))
     log, variance, step, nonfinite, number = 0.0, 0.0, FIRST_STEP, 0, 0
     for number in range(1, MOST_LEVELS + 1):
-        level = max(0.0, float(now.margins.kthvalue(max(1, round(SHARE * len(first)))).values))
+        level = max(0.0, float(now.margins.kthvalue(max(1, round(SHARE * len(noise)))).values))
         share, relative = now.share_below(level)
         log, variance = log + math.log(share), variance + relative
-        below = (now.margins <= level).nonzero().flatten()
         if level == 0.0 or nonfinite:
-            return SubsetSimulation(log, variance, now.noise[below], nonfinite, number)
+            return LevelProduct(log, variance, number, nonfinite)
         if share > STUCK:
             break
-        now, step, broken = yield from _next_level(now, below, level, draw, scales, step)
+        now, step, broken = yield from follow(now, level, look, draw, len(now.noise) // CHAIN, step)
         nonfinite += broken
-    return SubsetSimulation(-math.inf, 0.0, first[:0], nonfinite, number)
+    return LevelProduct(-math.inf, 0.0, number, nonfinite)
 
 
-def _next_level(
-    now: Population, below: Tensor, level: float, draw: Draw, scales: Tensor, step: float
+def follow(
+    start: Population, level: float, look: Callable[[Tensor], Search[Tensor]], draw: Draw, count: int, step: float
 ) -> Search[tuple[Population, float, int]]:
-    """Chains of `CHAIN` copies from `below`, each with a margin of at most `level`; the next step; broken copies."""
-    count = len(now.noise) // CHAIN
+    """`count` chains of `CHAIN` copies from those of `start` whose margins are at most `level`; all stay there.
+
+    Moves are `e' = sqrt(1 - a^2) e + a f`, `f` fresh noise, kept where the margin stays below the level: they leave the
+    noise as it is distributed there.
+
+    Source: I. Papaioannou et al., MCMC algorithms for subset simulation, Prob. Eng. Mech. 41 (2015), section 3.3.
+
+    Returns:
+        the copies, the step `a` of the next move, and how many copies had NaN or infinite logits.
+    """
+    below = (start.margins <= level).nonzero().flatten()
     seeds = below[torch.arange(count, device=below.device) * len(below) // count]
-    noise, margins = now.noise[seeds], now.margins[seeds]
-    found, found_margins, nonfinite = [noise], [margins], 0
+    noise, margins = start.noise[seeds], start.margins[seeds]
+    all_noise, all_margins, nonfinite = [noise], [margins], 0
     for _ in range(CHAIN - 1):
         moved = (1.0 - step**2) ** 0.5 * noise + step * draw(count)
-        seen = yield Ask(moved, scales=scales)
-        nonfinite += seen.nonfinite
-        kept = seen.margins <= level
-        noise, margins = torch.where(kept[:, None], moved, noise), torch.where(kept, seen.margins, margins)
-        found, found_margins = [*found, noise], [*found_margins, margins]
-        step = min(MOST_STEP, max(LEAST_STEP, step * math.exp(float(kept.double().mean()) - ACCEPTED)))
-    chains = torch.unique(now.chains[seeds], return_inverse=True)[1].repeat(CHAIN)
-    return Population(torch.cat(found), torch.cat(found_margins), chains), step, nonfinite
+        margins_there = yield from look(moved)
+        nonfinite += int((margins_there == -torch.inf).sum())
+        accepted = margins_there <= level
+        noise = torch.where(accepted[:, None], moved, noise)
+        margins = torch.where(accepted, margins_there, margins)
+        all_noise.append(noise)
+        all_margins.append(margins)
+        step = min(MOST_STEP, max(LEAST_STEP, step * math.exp(float(accepted.double().mean()) - ACCEPTED)))
+    chains = torch.unique(start.chains[seeds], return_inverse=True)[1].repeat(CHAIN)
+    return Population(torch.cat(all_noise), torch.cat(all_margins), chains), step, nonfinite

@@ -42,10 +42,7 @@ def put_back(search: Search, found: Found, rows: Tensor, passes: int) -> None:
 def _put_back(search: Search, rows: Tensor, points: Tensor, weight: Tensor, passes: int) -> None:
     origin = search.origin[rows]
     changed = points != origin
-    order = torch.where(changed, weight, torch.inf).argsort(dim=1, stable=True)
-    places = torch.empty_like(order).scatter_(
-        1, order, torch.arange(order.shape[1], device=rows.device).expand_as(order)
-    )
+    places = ranks(torch.where(changed, weight, torch.inf))
     count = changed.sum(dim=1)
     first, size = torch.zeros_like(count), (count // 2).clamp_min(1)
     for _ in range(passes):
@@ -60,3 +57,10 @@ def _put_back(search: Search, rows: Tensor, points: Tensor, weight: Tensor, pass
         alone = size[live] == 1
         first[live] += torch.where(good, size[live], torch.where(alone, 1, 0))
         size[live] = torch.where(good, 2 * size[live], (size[live] // 2).clamp_min(1))
+
+
+def ranks(values: Tensor) -> Tensor:
+    """The place of each value of a row in its ascending order, the first of equal ones first, `[R, n]`."""
+    order = values.argsort(dim=1, stable=True)
+    places = torch.arange(order.shape[1], device=order.device).expand_as(order)
+    return torch.empty_like(order).scatter_(1, order, places)
