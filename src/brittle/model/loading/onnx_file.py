@@ -15,7 +15,7 @@ from torch import Tensor
 
 from brittle.errors import ArtefactError, ModelError
 from brittle.model.arrays import ArrayModel
-from brittle.model.failures import WITHOUT_GRADIENT
+from brittle.model.passes import WITHOUT_GRADIENT
 
 THREADS = 2
 """At most so many threads compute a batch."""
