@@ -73,10 +73,6 @@ class OnnxModel(ArrayModel):
     def __deepcopy__(self, memo: dict[int, Any]) -> OnnxModel:
         return self  # nothing of it changes
 
-    def set_reason(self, reason: str) -> None:
-        """Say why there are no gradients, in words that follow "because"."""
-        self.forward_only = self.sentence(reason)
-
     def sentence(self, reason: str) -> str:
         """Why there are no gradients and what to do, in a sentence."""
         return f"{self.__name__} runs forward only, because {reason}; {WITHOUT_GRADIENT}"

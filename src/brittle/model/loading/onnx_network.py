@@ -360,7 +360,8 @@ def _read_graph(content: bytes, taken: str, given: str) -> _Graph:
         else:
             nodes.append(node)
     used = {name for node in nodes for name in node.inputs} | {given}
-    return _Graph(tuple(nodes), {name: constants[name] for name in used & constants.keys()}, opset, taken, given)
+    kept = {name: value for name, value in constants.items() if name in used}
+    return _Graph(tuple(nodes), kept, opset, taken, given)
 
 
 def _compute(node: _Node, values: Sequence[Any], opset: int, device: torch.device) -> tuple[Any, ...]:
