@@ -6,9 +6,9 @@ import io
 import json
 import random
 import struct
-import warnings
 import time
 import tracemalloc
+import warnings
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -40,7 +40,6 @@ from brittle.doctor import Subject
 from brittle.doctor.first_rows import look
 from brittle.errors import ParameterError, ResumeError, StorageError
 from brittle.estimate import Status
-
 from brittle.scores import Softmax
 
 ORIENTATION = 0x0112

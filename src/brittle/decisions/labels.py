@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from typing import ClassVar
 
 import torch
@@ -77,8 +76,9 @@ class MultiLabel(Decision):
             given = self.threshold if isinstance(self.threshold, Sequence) else (self.threshold,)
             low, high = (0.0, 1.0) if self.of_probabilities else (-math.inf, math.inf)
             if not given or not all(isinstance(each, int | float) and low < each < high for each in given):
-                wanted = "a probability between 0 and 1 (outputs=probs)" if self.of_probabilities else "a finite number"
-                raise ParameterError(f"every threshold must be {wanted}; found {self.threshold!r:.60}")
+                raise ParameterError(
+                    f"every threshold must be a number between {low:g} and {high:g}; found {self.threshold!r:.60}"
+                )
             object.__setattr__(self, "threshold", alone(given))
         named = isinstance(self.only, str) and self.only != ""
         if self.only is not None and not named and (type(self.only) is not int or self.only < 0):
@@ -107,13 +107,12 @@ class MultiLabel(Decision):
         """
         if not isinstance(self.only, str):
             return self
-        if names is None:
-            raise ParameterError(self._without_names)
-        if self.only not in names:
-            near = get_close_matches(self.only, names, 1, cutoff=0.0)
-            meant = f"; did you mean {near[0]!r:.60}?" if near else ""
-            known = listed([f"{name!r:.40}" for name in names], SHOWN)
-            raise ParameterError(f"there is no label {self.only!r:.60} among {known}{meant}")
+        if names is None or self.only not in names:
+            known = "nobody names the labels (--class-names FILE, classifier.class_names = [...])"
+            known = known if names is None else f"the labels are {listed([f'{name!r:.40}' for name in names], SHOWN)}"
+            raise ParameterError(
+                f"there is no label {self.only!r:.60}; {known}; a position such as {self.name}:0 will do"
+            )
         return replace(self, only=tuple(names).index(self.only))
 
     def taken_from(self, outputs: str) -> MultiLabel:
@@ -125,31 +124,23 @@ class MultiLabel(Decision):
         return replace(self, only=position, each=False)
 
     @property
-    def _without_names(self) -> str:
-        return (
-            f"the label {self.only!r:.60} is asked for by its name, and neither the model nor the data name their "
-            f"labels; give its position from 0, such as {self.name}:0, or the names (--class-names FILE, "
-            f"classifier.class_names = [...])"
-        )
-
-    @property
     def _place(self) -> int | None:
         """The position of the one label; None for all.
 
         Raises:
             ParameterError: it is asked for by a name that nobody has looked up.
         """
-        if isinstance(self.only, str):
-            raise ParameterError(self._without_names)
-        return self.only
+        own = self.named(None)
+        assert not isinstance(own.only, str)
+        return own.only
 
     @property
     def _cut(self) -> float | tuple[float, ...]:
         """The thresholds as logits."""
-        given = 0.0 if self.threshold is None else self.threshold
-        if not self.of_probabilities or self.threshold is None:
-            return given
-        return alone([math.log(each) - math.log1p(-each) for each in (given if isinstance(given, tuple) else (given,))])
+        if self.threshold is None or not self.of_probabilities:
+            return self.threshold or 0.0
+        given = self.threshold if isinstance(self.threshold, tuple) else (self.threshold,)
+        return alone([math.log(each) - math.log1p(-each) for each in given])
 
     def decide(self, outputs: Tensor) -> Tensor:
         """Signs `[B, L]`: 1 where a label holds, -1 where it does not; a logit at the threshold holds."""

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from brittle.decisions import Decision, OneLogit, as_decision
-from brittle.decisions.undecided import Undecided, as_numbers
+from brittle.decisions.base import Undecided, as_numbers
 from brittle.errors import ModelError, ParameterError
 from brittle.model.arrays import ArrayModel, Estimator, as_model, check_one_logit
 from brittle.model.aside import Aside

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from brittle.decisions import Custom, Decision, MultiLabel, OneLogit, PredictedClass, SameTop, Within
-from brittle.decisions.undecided import Undecided
+from brittle.decisions.base import Undecided
 from brittle.errors import ModelError, ParameterError
 
 OUTPUTS = ("logits", "probs", "binary-logit")
