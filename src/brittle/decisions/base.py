@@ -217,7 +217,6 @@ class Undecided(Decision):
         return outputs.new_zeros(len(outputs), 0)
 
     def described(self, decided: Tensor) -> list[str]:
-        """Nothing."""
         return [""] * len(decided)
 
     def as_logits(self, outputs: Tensor, decided: Tensor) -> Tensor:

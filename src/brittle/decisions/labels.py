@@ -90,21 +90,14 @@ class MultiLabel(Decision):
 
     @property
     def label(self) -> str:
-        """`multilabel`, `multilabel:each`, or such as `multilabel:3` for one label alone."""
         value = EACH if self.each else self.only
         return self.name if value is None else f"{self.name}:{value}"
 
     @property
     def has_probability(self) -> bool:
-        """For one label, whose probability is the sigmoid of its margin."""
         return self.only is not None and self._cut == 0.0
 
     def named(self, names: Sequence[str] | None) -> MultiLabel:
-        """The same with the position of a label that was asked for by its name.
-
-        Raises:
-            ParameterError: there is no label of this name, or nobody names the labels.
-        """
         if not isinstance(self.only, str):
             return self
         if names is None or self.only not in names:
@@ -116,7 +109,6 @@ class MultiLabel(Decision):
         return replace(self, only=tuple(names).index(self.only))
 
     def taken_from(self, outputs: str) -> MultiLabel:
-        """The same with thresholds in the units of these outputs."""
         return replace(self, of_probabilities=outputs == "probs")
 
     def alone(self, position: int) -> MultiLabel:
@@ -152,28 +144,23 @@ class MultiLabel(Decision):
         return self._above(outputs) * decided
 
     def described(self, decided: Tensor) -> list[str]:
-        """The positions of the labels that hold; of one label whether it holds."""
         if self.only is not None:
             return ["holds" if own > 0 else "does not hold" for own in decided[:, 0].tolist()]
         return [", ".join(str(at) for at, own in enumerate(row) if own > 0) or "none" for row in decided.tolist()]
 
     def codes(self, decided: Tensor) -> list[int | None]:
-        """The labels that hold as the bits of a number, label 0 the lowest; None for more than `MOST_NAMED` labels."""
         if decided.shape[1] > MOST_NAMED:
             return [None] * len(decided)
         bits = 2 ** torch.arange(decided.shape[1], device=decided.device)
         return ((decided > 0) * bits).sum(dim=1).tolist()
 
     def target_codes(self, targets: Tensor) -> list[int | None]:
-        """The labels that hold, as such a number."""
         return self.codes(self._asked(targets) - 0.5)
 
     def target_words(self, targets: Tensor) -> list[str]:
-        """The positions of the labels that hold; of one label whether it holds."""
         return self.described(self._asked(targets) - 0.5)
 
     def code_names(self, names: Sequence[str] | None, outputs: int) -> Sequence[str] | None:
-        """The labels that hold, such as `beach + sunset`, or `none`."""
         own = list(names) if names is not None and len(names) == outputs else [f"label {at}" for at in range(outputs)]
         if (one := self._place) is not None:
             return (f"not {own[one]}", own[one])
@@ -183,7 +170,6 @@ class MultiLabel(Decision):
         return [" + ".join(name for at, name in enumerate(own) if code >> at & 1) or "none" for code in sets]
 
     def right(self, decided: Tensor, labels: Tensor | None, targets: Tensor | None) -> list[bool | None]:
-        """Whether all labels, or the one, are as the data say."""
         if targets is None:
             return super().right(decided, labels, targets)
         check_count(targets, decided.shape[1] if self._place is None else max(targets.shape[1], self._place + 1))
@@ -197,12 +183,6 @@ class MultiLabel(Decision):
         return above if (one := self._place) is None else above[:, one : one + 1]
 
     def check(self, outputs: Tensor) -> None:
-        """Raise unless there is a column for each label that is named.
-
-        Raises:
-            ModelError: there is not.
-            ParameterError: the label is asked for by a name that nobody has looked up.
-        """
         super().check(outputs)
         labels = outputs.shape[1]
         if isinstance(self.threshold, tuple) and len(self.threshold) != labels:
