@@ -12,8 +12,7 @@ from helpers.artefacts import refused
 from helpers.text_models import Model, Tokenizer, pretend, text_folder
 from torch import nn
 
-from brittle.model.loading.hf_tokenizer import longest
-from brittle.model.loading.hugging_face import reads_texts
+from brittle.model.loading.hugging_face import longest, reads_texts
 from brittle.model.loading.load import load_model
 
 

@@ -125,10 +125,15 @@ def check_weights(module: nn.Module, name: str) -> None:
 
 
 def _tensors(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Parameters and buffers by name, on the CPU and dense, as those of MKLDNN and sparse ones are not."""
+    """Parameters and buffers by name."""
     for name, tensor in (*module.named_parameters(), *module.named_buffers()):
-        plain = tensor.detach().cpu()
-        yield name, plain if plain.layout == torch.strided else plain.to_dense()
+        yield name, dense(tensor)
+
+
+def dense(tensor: Tensor) -> Tensor:
+    """The same numbers on the CPU, and with bytes, as weights of MKLDNN and sparse ones have none."""
+    plain = tensor.detach().cpu()
+    return plain if plain.layout == torch.strided else plain.to_dense()
 
 
 def read_content(path: Path) -> bytes:
