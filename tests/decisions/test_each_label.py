@@ -149,18 +149,6 @@ def test_the_page_offers_each_label(tmp_path: Path) -> None:
     assert all(f"label {name}" in page for name in NAMES)
 
 
-def test_a_finished_run_of_each_label_goes_on_until_decided(tmp_path: Path) -> None:
-    """The same counts as a run that drew until decided at once."""
-    until = {"until": "decided", "limit": 0.8}
-    scored("multilabel:each", [MonteCarlo(sigma=0.3)], out=tmp_path / "run", **until, most_draws=100)
-    grown = scored("multilabel:each", [MonteCarlo(sigma=0.3)], out=tmp_path / "run", resume=True, **until)
-    fresh = scored("multilabel:each", [MonteCarlo(sigma=0.3)], **until)
-    assert len(grown.columns) == 5
-    for column in fresh.columns:
-        label = column.parameters.get("label")
-        same(rows_of(grown, "monte_carlo", label), rows_of(fresh, "monte_carlo", label))  # type: ignore[arg-type]
-
-
 def test_a_score_of_probabilities_is_asked_of_each_label_alone() -> None:
     table = scored("multilabel:each", [Softmax(), Shrinkage(sigma=0.1)])
     assert {column.parameters.get("label") for column in table.columns if column.score == "softmax"} == {*NAMES}
@@ -194,18 +182,9 @@ def test_a_label_by_its_name_is_the_label_by_its_position() -> None:
         assert LogitMargin()(classifier, X).value.tolist() == pytest.approx(network()(X)[:, 1].abs().tolist())
 
 
-@pytest.mark.parametrize(
-    ("names", "said"),
-    [
-        (NAMES, "there is no label 'fogg' among 'rain', 'snow', 'fog', 'wind'; did you mean 'fog'?"),
-        (None, "neither the model nor the data name their"),
-    ],
-)
-def test_a_name_that_no_label_has_is_refused_in_one_sentence(names: tuple[str, ...] | None, said: str) -> None:
-    with pytest.raises(ParameterError, match=said.replace("?", "[?]")):
+@pytest.mark.parametrize("names", [NAMES, None])
+def test_a_name_that_no_label_has_is_refused(names: tuple[str, ...] | None) -> None:
+    with pytest.raises(ParameterError, match="fogg"):
         scored("multilabel:fogg", [LogitMargin()], names=names)
-
-
-def test_a_name_that_nobody_looks_up_is_refused_where_it_is_needed() -> None:
-    with pytest.raises(ParameterError, match="give its position from 0"):
-        LogitMargin()(brittle.Classifier(network(), decision="multilabel:fog"), X)
+    with pytest.raises(ParameterError, match="fogg"):
+        LogitMargin()(brittle.Classifier(network(), decision="multilabel:fogg"), X)

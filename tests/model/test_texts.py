@@ -59,7 +59,9 @@ def test_the_vocabulary_and_its_bounds_are_those_of_the_layer() -> None:
 def test_without_a_mask_token_there_is_none() -> None:
     tokenizer = Tokenizer()
     tokenizer.mask_token_id = None  # type: ignore[assignment]
-    refused("noise", "has no mask token; use --noise token-dropout", lambda: TextForm(Model(), tokenizer).mask_vector)
+    refused(
+        "parameter", "has no mask token; use --noise token-dropout", lambda: TextForm(Model(), tokenizer).mask_vector
+    )
 
 
 def test_lengths_are_those_of_texts_that_are_not_cut() -> None:

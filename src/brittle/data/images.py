@@ -6,6 +6,7 @@ It lies as its pixels do, as in torchvision, unless it is to be turned as its EX
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,7 +22,6 @@ from brittle.data.exif import DECODER_ERRORS, SIDEWAYS, TURNS, UPRIGHT, orientat
 from brittle.data.fitting import UNFITTED, Fitting
 from brittle.estimate import Status
 from brittle.model.bounds import Bounds, BoundsLike
-from brittle.model.quiet import without_warnings
 
 FORMATS = ("PNG", "JPEG", "BMP", "WEBP", "PPM")
 """The image formats that are read, PPM with its kin PGM and PBM; none of them starts another program.
@@ -216,7 +216,7 @@ def _png(pixels: np.ndarray) -> bytes:
 @contextmanager
 def _opened(stream: BinaryIO) -> Iterator[Image.Image]:
     """An image with an acceptable header; Pillow's own warnings are replaced by the checks here."""
-    with without_warnings():
+    with warnings.catch_warnings(action="ignore"):
         image = _open(stream)
         _check_header(image)
         yield image

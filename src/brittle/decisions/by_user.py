@@ -65,12 +65,10 @@ class Custom(Decision):
 
     @property
     def label(self) -> str:
-        """Such as `custom:overlap`."""
         return f"{self.name}:{self.name_of or getattr(self.compare, '__name__', type(self.compare).__name__)}"
 
     @property
     def parameters(self) -> Parameters:
-        """The name of the function, and a digest of its code."""
         return {"function": self.label.partition(":")[2], "code": code_digest(self.compare)}
 
     def decide(self, outputs: Tensor) -> Tensor:
@@ -99,11 +97,6 @@ class Custom(Decision):
         return found.clone() if found.is_floating_point() else found.double()
 
     def check_taken(self, margins: Tensor) -> None:
-        """Raise unless each point decides the same as itself.
-
-        Raises:
-            ModelError: the function says that a point differs from itself.
-        """
         broken = (margins < 0).any(dim=1)
         if bool(broken.any()):
             raise ModelError(
@@ -113,7 +106,6 @@ class Custom(Decision):
             )
 
     def described(self, decided: Tensor) -> list[str]:
-        """What the user's function says."""
         return ["" if self.described_as is None else self.described_as(row) for row in decided]
 
     def check(self, outputs: Tensor) -> None:

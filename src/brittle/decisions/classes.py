@@ -21,12 +21,10 @@ class PredictedClass(Decision):
 
     @property
     def of_classes(self) -> bool:
-        """It is."""
         return True
 
     @property
     def has_probability(self) -> bool:
-        """It has the softmax of the class scores."""
         return True
 
     def decide(self, outputs: Tensor) -> Tensor:
@@ -40,17 +38,14 @@ class PredictedClass(Decision):
         return outputs.gather(1, decided) - outputs.gather(1, others)
 
     def classes_of(self, logits: Tensor, decided: Tensor | None) -> int | None:
-        """As many as there are logits."""
         return logits.shape[1]
 
     def right(self, decided: Tensor, labels: Tensor | None, targets: Tensor | None) -> list[bool | None]:
-        """Whether it is the label."""
         if labels is None:
             return super().right(decided, labels, targets)
         return (decided[:, 0] == labels.to(decided)).tolist()
 
     def described(self, decided: Tensor) -> list[str]:
-        """The class."""
         return [str(own) for own in decided[:, 0].tolist()]
 
 
@@ -87,12 +82,10 @@ class SameTop(Decision):
 
     @property
     def has_classes(self) -> bool:
-        """A label is right where it is among them."""
         return True
 
     @property
     def label(self) -> str:
-        """Such as `top:5`."""
         return f"top:{self.count}"
 
     def decide(self, outputs: Tensor) -> Tensor:
@@ -106,29 +99,20 @@ class SameTop(Decision):
         return (inside - outside).flatten(1)
 
     def codes(self, decided: Tensor) -> list[int | None]:
-        """The class that scores highest."""
         return decided[:, 0].tolist()
 
     def classes_of(self, logits: Tensor, decided: Tensor | None) -> int | None:
-        """As many as are ranked."""
         return None if decided is None else decided.shape[1]
 
     def right(self, decided: Tensor, labels: Tensor | None, targets: Tensor | None) -> list[bool | None]:
-        """Whether the label is one of these classes."""
         if labels is None:
             return super().right(decided, labels, targets)
         return (decided[:, : self.count] == labels[:, None].to(decided)).any(dim=1).tolist()
 
     def described(self, decided: Tensor) -> list[str]:
-        """The classes, the highest first."""
         return [", ".join(map(str, row)) for row in decided[:, : self.count].tolist()]
 
     def check(self, outputs: Tensor) -> None:
-        """Raise unless there are more classes than are asked for.
-
-        Raises:
-            ModelError: there are not.
-        """
         super().check(outputs)
         if outputs.shape[1] <= self.count:
             raise ModelError(

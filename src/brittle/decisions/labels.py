@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from typing import ClassVar
 
 import torch
@@ -77,8 +76,9 @@ class MultiLabel(Decision):
             given = self.threshold if isinstance(self.threshold, Sequence) else (self.threshold,)
             low, high = (0.0, 1.0) if self.of_probabilities else (-math.inf, math.inf)
             if not given or not all(isinstance(each, int | float) and low < each < high for each in given):
-                wanted = "a probability between 0 and 1 (outputs=probs)" if self.of_probabilities else "a finite number"
-                raise ParameterError(f"every threshold must be {wanted}; found {self.threshold!r:.60}")
+                raise ParameterError(
+                    f"every threshold must be a number between {low:g} and {high:g}; found {self.threshold!r:.60}"
+                )
             object.__setattr__(self, "threshold", alone(given))
         named = isinstance(self.only, str) and self.only != ""
         if self.only is not None and not named and (type(self.only) is not int or self.only < 0):
@@ -90,47 +90,30 @@ class MultiLabel(Decision):
 
     @property
     def label(self) -> str:
-        """`multilabel`, `multilabel:each`, or such as `multilabel:3` for one label alone."""
         value = EACH if self.each else self.only
         return self.name if value is None else f"{self.name}:{value}"
 
     @property
     def has_probability(self) -> bool:
-        """For one label, whose probability is the sigmoid of its margin."""
         return self.only is not None and self._cut == 0.0
 
     def named(self, names: Sequence[str] | None) -> MultiLabel:
-        """The same with the position of a label that was asked for by its name.
-
-        Raises:
-            ParameterError: there is no label of this name, or nobody names the labels.
-        """
         if not isinstance(self.only, str):
             return self
-        if names is None:
-            raise ParameterError(self._without_names)
-        if self.only not in names:
-            near = get_close_matches(self.only, names, 1, cutoff=0.0)
-            meant = f"; did you mean {near[0]!r:.60}?" if near else ""
-            known = listed([f"{name!r:.40}" for name in names], SHOWN)
-            raise ParameterError(f"there is no label {self.only!r:.60} among {known}{meant}")
+        if names is None or self.only not in names:
+            known = "nobody names the labels (--class-names FILE, classifier.class_names = [...])"
+            known = known if names is None else f"the labels are {listed([f'{name!r:.40}' for name in names], SHOWN)}"
+            raise ParameterError(
+                f"there is no label {self.only!r:.60}; {known}; a position such as {self.name}:0 will do"
+            )
         return replace(self, only=tuple(names).index(self.only))
 
     def taken_from(self, outputs: str) -> MultiLabel:
-        """The same with thresholds in the units of these outputs."""
         return replace(self, of_probabilities=outputs == "probs")
 
     def alone(self, position: int) -> MultiLabel:
         """One of the labels, asked for by itself."""
         return replace(self, only=position, each=False)
-
-    @property
-    def _without_names(self) -> str:
-        return (
-            f"the label {self.only!r:.60} is asked for by its name, and neither the model nor the data name their "
-            f"labels; give its position from 0, such as {self.name}:0, or the names (--class-names FILE, "
-            f"classifier.class_names = [...])"
-        )
 
     @property
     def _place(self) -> int | None:
@@ -139,17 +122,17 @@ class MultiLabel(Decision):
         Raises:
             ParameterError: it is asked for by a name that nobody has looked up.
         """
-        if isinstance(self.only, str):
-            raise ParameterError(self._without_names)
-        return self.only
+        own = self.named(None)
+        assert not isinstance(own.only, str)
+        return own.only
 
     @property
     def _cut(self) -> float | tuple[float, ...]:
         """The thresholds as logits."""
-        given = 0.0 if self.threshold is None else self.threshold
-        if not self.of_probabilities or self.threshold is None:
-            return given
-        return alone([math.log(each) - math.log1p(-each) for each in (given if isinstance(given, tuple) else (given,))])
+        if self.threshold is None or not self.of_probabilities:
+            return self.threshold or 0.0
+        given = self.threshold if isinstance(self.threshold, tuple) else (self.threshold,)
+        return alone([math.log(each) - math.log1p(-each) for each in given])
 
     def decide(self, outputs: Tensor) -> Tensor:
         """Signs `[B, L]`: 1 where a label holds, -1 where it does not; a logit at the threshold holds."""
@@ -161,28 +144,23 @@ class MultiLabel(Decision):
         return self._above(outputs) * decided
 
     def described(self, decided: Tensor) -> list[str]:
-        """The positions of the labels that hold; of one label whether it holds."""
         if self.only is not None:
             return ["holds" if own > 0 else "does not hold" for own in decided[:, 0].tolist()]
         return [", ".join(str(at) for at, own in enumerate(row) if own > 0) or "none" for row in decided.tolist()]
 
     def codes(self, decided: Tensor) -> list[int | None]:
-        """The labels that hold as the bits of a number, label 0 the lowest; None for more than `MOST_NAMED` labels."""
         if decided.shape[1] > MOST_NAMED:
             return [None] * len(decided)
         bits = 2 ** torch.arange(decided.shape[1], device=decided.device)
         return ((decided > 0) * bits).sum(dim=1).tolist()
 
     def target_codes(self, targets: Tensor) -> list[int | None]:
-        """The labels that hold, as such a number."""
         return self.codes(self._asked(targets) - 0.5)
 
     def target_words(self, targets: Tensor) -> list[str]:
-        """The positions of the labels that hold; of one label whether it holds."""
         return self.described(self._asked(targets) - 0.5)
 
     def code_names(self, names: Sequence[str] | None, outputs: int) -> Sequence[str] | None:
-        """The labels that hold, such as `beach + sunset`, or `none`."""
         own = list(names) if names is not None and len(names) == outputs else [f"label {at}" for at in range(outputs)]
         if (one := self._place) is not None:
             return (f"not {own[one]}", own[one])
@@ -192,7 +170,6 @@ class MultiLabel(Decision):
         return [" + ".join(name for at, name in enumerate(own) if code >> at & 1) or "none" for code in sets]
 
     def right(self, decided: Tensor, labels: Tensor | None, targets: Tensor | None) -> list[bool | None]:
-        """Whether all labels, or the one, are as the data say."""
         if targets is None:
             return super().right(decided, labels, targets)
         check_count(targets, decided.shape[1] if self._place is None else max(targets.shape[1], self._place + 1))
@@ -206,12 +183,6 @@ class MultiLabel(Decision):
         return above if (one := self._place) is None else above[:, one : one + 1]
 
     def check(self, outputs: Tensor) -> None:
-        """Raise unless there is a column for each label that is named.
-
-        Raises:
-            ModelError: there is not.
-            ParameterError: the label is asked for by a name that nobody has looked up.
-        """
         super().check(outputs)
         labels = outputs.shape[1]
         if isinstance(self.threshold, tuple) and len(self.threshold) != labels:

@@ -14,55 +14,36 @@ DECISIONS: dict[str, type[Decision]] = {
 }
 """Every decision by its name."""
 
-WORDS = (
-    "class, one-logit, multilabel, multilabel:J (one label, counted from 0, or its name), multilabel:each, top:K, "
-    "within:T (such as within:0.1)"
-)
-"""How a decision is written."""
 
-
-def as_decision(found: Decision | str | None) -> Decision:
+def as_decision(given: Decision | str | None) -> Decision:
     """A decision from itself or from its word, such as `top:5`; None is the predicted class.
 
     Raises:
         ParameterError: it is neither.
     """
-    if found is None:
-        return PredictedClass()
-    if isinstance(found, Decision):
-        return found
-    if isinstance(found, str):
-        name, _, value = found.partition(":")
-        try:
-            known = _from_word(name, value)
-        except ValueError:
-            known = None
-        if known is not None:
-            return known
+    if given is None or isinstance(given, Decision):
+        return given or PredictedClass()
+    name, _, value = str(given).partition(":")
+    try:
+        match name:
+            case "class" if not value:
+                return PredictedClass()
+            case "one-logit" if not value:
+                return OneLogit()
+            case "top":
+                return SameTop(int(value)) if value else SameTop()
+            case "within" if value:
+                return Within(tuple(float(each) for each in value.split(",")))
+            case "multilabel" if value in ("", EACH):
+                return MultiLabel(each=value == EACH)
+            case "multilabel":
+                return MultiLabel(only=int(value) if value.removeprefix("-").isdecimal() else value)
+    except ParameterError:
+        raise
+    except ValueError:
+        pass
     raise ParameterError(
-        f"a decision is one of {WORDS}, or in Python one of brittle.decisions; found {found!r:.60}",
+        f"a decision is one of class, one-logit, multilabel, multilabel:J (one label, counted from 0, or its name), "
+        f"multilabel:each, top:K, within:T (such as within:0.1), or in Python one of brittle.decisions; found "
+        f"{given!r:.60}"
     )
-
-
-def _labels(value: str) -> MultiLabel:
-    """All labels, all and each of them, or one by its position or its name."""
-    if value in ("", EACH):
-        return MultiLabel(each=value == EACH)
-    whole = value.removeprefix("-").isdecimal()
-    return MultiLabel(only=int(value) if whole else value)
-
-
-def _from_word(name: str, value: str) -> Decision | None:
-    """The decision `name:value`; None where there is none of this name and kind of value.
-
-    Raises:
-        ValueError: the value is no number.
-    """
-    if name == SameTop.name:
-        return SameTop(int(value)) if value else SameTop()
-    if name == Within.name and value:
-        return Within(tuple(float(each) for each in value.split(",")))
-    if name == MultiLabel.name:
-        return _labels(value)
-    simple = {PredictedClass.name: PredictedClass, OneLogit.name: OneLogit}
-    return simple[name]() if name in simple and not value else None

@@ -43,7 +43,6 @@ class Within(Decision):
 
     @property
     def label(self) -> str:
-        """Such as `within:0.1`."""
         own = self.tolerance if isinstance(self.tolerance, tuple) else (self.tolerance,)
         return f"{self.name}:{','.join(f'{each:g}' for each in own)}"
 
@@ -57,7 +56,6 @@ class Within(Decision):
         return torch.cat((tolerance - moved, tolerance + moved), dim=1)
 
     def right(self, decided: Tensor, labels: Tensor | None, targets: Tensor | None) -> list[bool | None]:
-        """Whether every number lies within the tolerance of what the data say."""
         if targets is None:
             return super().right(decided, labels, targets)
         check_count(targets, decided.shape[1])
@@ -65,15 +63,9 @@ class Within(Decision):
         return (off <= off.new_tensor(self.tolerance)).all(dim=1).tolist()
 
     def described(self, decided: Tensor) -> list[str]:
-        """The numbers."""
         return [numbers(row) for row in decided.tolist()]
 
     def check(self, outputs: Tensor) -> None:
-        """Raise unless there is a tolerance for each number.
-
-        Raises:
-            ModelError: there is not.
-        """
         super().check(outputs)
         if isinstance(self.tolerance, tuple) and len(self.tolerance) != outputs.shape[1]:
             raise ModelError(

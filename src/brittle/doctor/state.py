@@ -14,6 +14,7 @@ from brittle.doctor.rounding import allowed_again, excess, largest_difference
 from brittle.doctor.subject import NOW, OTHERS, REPEATS, Subject
 from brittle.errors import ModelError, listed
 from brittle.model.loading.weights import check_weights as check_finite_weights
+from brittle.model.loading.weights import dense
 
 NAMED = 3
 """Tensors that a message names."""
@@ -128,5 +129,5 @@ def _digests(model: nn.Module) -> dict[str, bytes]:
 
 
 def _digest(tensor: Tensor) -> bytes:
-    content = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
+    content = dense(tensor).contiguous().reshape(-1).view(torch.uint8).numpy()
     return hashlib.blake2b(content.tobytes(), digest_size=16).digest()

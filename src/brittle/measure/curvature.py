@@ -8,13 +8,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from brittle.errors import ParameterError
 from brittle.measure.base import Measurement, NetworkTraits, Passes, check_enough
 from brittle.measure.forward import Clean
 from brittle.model.classifier import Classifier
-from brittle.model.turns import PASSES
+from brittle.model.evaluation_mode import twice_differentiable
 from brittle.noise import Gaussian
 
 Function = Callable[[Tensor, Tensor], Tensor]
@@ -210,6 +209,6 @@ def differentiable_gradients(
     """
     for part in torch.arange(len(clean.inputs), device=clean.inputs.device).split(clean.rows):
         inputs = clean.inputs[part].clone().requires_grad_(True)
-        with PASSES.alone(), sdpa_kernel(SDPBackend.MATH):  # which holds for all threads
+        with twice_differentiable():
             gradient = classifier.gradient(function(inputs, part), inputs, keep=True, differentiable=True)
         yield part, inputs, gradient

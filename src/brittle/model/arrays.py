@@ -38,7 +38,7 @@ class ArrayModel:
     """A function of NumPy arrays as a function of tensors; the result has no gradient.
 
     Args:
-        function: from an array `[B, *shape]` to class scores `[B, C]`..
+        function: from an array `[B, *shape]` to class scores `[B, C]`.
     """
 
     def __init__(self, function: Callable[[np.ndarray], Any]) -> None:
@@ -46,11 +46,7 @@ class ArrayModel:
         self.__name__ = getattr(function, "__name__", type(function).__name__)
 
     def __call__(self, inputs: Tensor) -> Tensor:
-        """Class scores `[B, C]` of `inputs`, `[B, *shape]`, on their device.
-
-        Raises:
-            ModelError: what the function returns is no array of real numbers.
-        """
+        """Class scores `[B, C]` of `inputs`, `[B, *shape]`, on their device."""
         return as_tensor(self.function(inputs.detach().cpu().numpy()), inputs.device)
 
 
@@ -109,11 +105,7 @@ class Estimator(ArrayModel):
         return scores
 
     def _check_predicted(self, rows: Rows, scores: np.ndarray) -> None:
-        """Raise unless `predict` gives the class of the largest score, wherever that is clearly the largest.
-
-        Raises:
-            ModelError: it does not.
-        """
+        """Raise unless `predict` gives the class of the largest score, wherever that is clearly the largest."""
         first, second = np.sort(scores, axis=1)[:, :-3:-1].T
         gap = first - second
         clear = gap > CLEAR * (1.0 + np.abs(first))
@@ -198,11 +190,7 @@ def is_estimator(model: Any) -> bool:
 
 
 def check_one_logit(model: Any) -> None:
-    """Raise where a model of which one logit is to be decided from is an estimator.
-
-    Raises:
-        ParameterError: it is.
-    """
+    """Raise where a model of which one logit is to be decided from is an estimator."""
     if is_estimator(model):
         name = type(model).__name__
         raise ParameterError(f"{name} scores each of its classes; leave out --decision one-logit (decision=)")
@@ -226,47 +214,34 @@ def as_tensor(output: Any, device: torch.device) -> Tensor:
 
 
 def _last(estimator: Any) -> Any:
-    """What decides in a pipeline, or in a search that has found the best."""
+    """The estimator that decides in a pipeline, or in a search that has found the best."""
     inside = estimator.steps[-1][1] if hasattr(estimator, "steps") else getattr(estimator, "best_estimator_", None)
     return estimator if inside is None else _last(inside)
 
 
 def _check_threshold(estimator: Any, name: str) -> None:
-    """Raise where a classifier of two classes decides by a threshold of its own, and not by the larger score.
-
-    Raises:
-        ModelError: it does.
-    """
+    """Raise where a classifier of two classes decides by a threshold of its own, and not by the larger score."""
     threshold = getattr(estimator, "best_threshold_", getattr(estimator, "threshold", "auto"))
-    inside = getattr(estimator, "estimator_", None)
-    if inside is None or not hasattr(estimator, "response_method") or isinstance(threshold, str):
+    inside, method = getattr(estimator, "estimator_", None), getattr(estimator, "response_method", None)
+    if inside is None or method is None or isinstance(threshold, str):
         return
-    method = estimator.response_method
-    if method == "auto":
-        method = "predict_proba" if hasattr(inside, "predict_proba") else "decision_function"
-    usual = 0.5 if method == "predict_proba" else 0.0
-    if threshold != usual:
+    probabilities = method == "predict_proba" or (method == "auto" and hasattr(inside, "predict_proba"))
+    if threshold != (0.5 if probabilities else 0.0):
         raise ModelError(
             "estimator",
-            f"{name} decides by the threshold {threshold:.4g} and not by the larger score, so its decision is not that "
-            f"of its scores; give the classifier inside it, estimator_, or ask for the largest probability, "
-            f"outputs='probs'",
+            f"{name} decides by the threshold {threshold:.4g} and not by the larger score; give the classifier inside "
+            f"it, estimator_, or ask for the largest probability, outputs='probs'",
         )
 
 
 def _classes(estimator: Any) -> np.ndarray:
     """`classes_` of a fitted classifier of one label."""
-    name = type(estimator).__name__
-    if not any(hasattr(estimator, method) for method in ("predict_proba", "decision_function", "classes_")):
-        raise ModelError(
-            "estimator",
-            f"{name} predicts numbers or groups and no classes (it has neither predict_proba nor decision_function); "
-            f"fit a classifier, such as RandomForestClassifier",
-        )
-    classes = getattr(estimator, "classes_", None)
+    name, classes = type(estimator).__name__, getattr(estimator, "classes_", None)
     if classes is None:
         raise ModelError(
-            "estimator", f"{name} has no classes_; fit it, or a classifier, on labels first: {name}().fit(x, y)"
+            "estimator",
+            f"{name} has no classes_; fit a classifier, such as RandomForestClassifier, on labels first: {name}().fit"
+            f"(x, y); what predicts numbers or groups is none",
         )
     if isinstance(classes, list) or np.ndim(classes) != 1:
         raise ModelError("estimator", f"{name} predicts several labels for an input; give it one label an input")

@@ -6,32 +6,25 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from brittle.decisions import Decision, OneLogit, as_decision
-from brittle.decisions.undecided import Undecided, as_numbers
+from brittle.decisions.base import Undecided, as_numbers
 from brittle.errors import ModelError, ParameterError
 from brittle.model.arrays import ArrayModel, Estimator, as_model, check_one_logit
 from brittle.model.aside import Aside
 from brittle.model.bounds import Bounds, BoundsLike
-from brittle.model.caller_modes import standard_modes
-from brittle.model.derivatives import gradient_of, hessian_product_of
-from brittle.model.evaluation_mode import check_mode, evaluation_mode
-from brittle.model.failures import NO_GRADIENT, failures_in_one_sentence
+from brittle.model.evaluation_mode import evaluating, one_pass
 from brittle.model.head import Head, check_head, find_head
-from brittle.model.in_use import check_not_in_use, in_use
 from brittle.model.outputs import OUTPUTS, check_decision, logits_of, numbers_of, scores_of
 from brittle.model.pass_memory import PassMemory
-from brittle.model.placement import place
-from brittle.model.preprocessing import channel_numbers
-from brittle.model.sent_rows import SentRows, as_seen, called
-from brittle.model.turns import PASSES
-from brittle.model.uncompiled import uncompiled
+from brittle.model.passes import NO_GRADIENT, called, failures_in_one_sentence, gradient_of, hessian_product_of
+from brittle.model.preprocessing import as_seen, channel_numbers, place
 
 Watcher = Callable[["Classifier", Tensor, Tensor, Aside | None], None]
 """Called with the classifier, the inputs of a pass, what `Classifier.read` makes of its output, and what the rows have
@@ -39,6 +32,14 @@ beside their inputs."""
 
 WATCHER: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
 """Called for every pass that this thread makes; None for no watcher."""
+
+
+@dataclass
+class _SentRows:
+    """Rows that were sent forward and backward through a model, counted for all classifiers that share this."""
+
+    forward: int = 0
+    backward: int = 0
 
 
 class Classifier:
@@ -117,7 +118,7 @@ class Classifier:
         self.outputs = outputs
         self.source = dict(source or {})
         self.device, self.dtype = place(self.model, device)
-        self._counts = SentRows()
+        self._counts = _SentRows()
         self._memory: PassMemory | None = None
         self._recalls = False
         self.output_dtype = self.dtype or torch.float32
@@ -192,19 +193,9 @@ class Classifier:
 
     def with_head(self, name: str | None) -> Classifier:
         """The same model under the same declaration, with the last linear layer `name`, and its passes not counted."""
-        other = Classifier(
-            self.model,
-            self.bounds,
-            self.mean,
-            self.std,
-            outputs=self.outputs,
-            device=self.device,
-            source=self.source,
-            head=name,
-            decision=self.decision,
-            perturb=self.perturb,
-        )
-        other.class_names = self.class_names
+        other = copy(self)
+        vars(other).pop("head", None)
+        other.head_name, other._head_agrees, other._counts = name, False, _SentRows()
         return other
 
     @property
@@ -215,7 +206,7 @@ class Classifier:
             return self
         other = copy(self)
         other.decision = Undecided(self.decision)
-        other._counts = SentRows()
+        other._counts = _SentRows()
         return other
 
     def deciding(self, decision: Decision) -> Classifier:
@@ -283,7 +274,7 @@ class Classifier:
         Raises:
             ModelError: the model cannot be differentiated.
         """
-        self._count_backward(inputs)
+        self.backward_passes += len(inputs)
         gradient = gradient_of(values, inputs, self.device, keep=keep, differentiable=differentiable)
         if gradient is None:
             raise ModelError("not_differentiable", self.forward_only or NO_GRADIENT)
@@ -303,13 +294,8 @@ class Classifier:
         Raises:
             ModelError: an operation of the model has no second derivative.
         """
-        self._count_backward(inputs)
-        return hessian_product_of(gradient, inputs, along, self.device, keep=keep)
-
-    def _count_backward(self, inputs: Tensor) -> None:
-        """Count rows that are about to be sent backward, by the thread that uses this classifier."""
-        check_not_in_use(self)
         self.backward_passes += len(inputs)
+        return hessian_product_of(gradient, inputs, along, self.device, keep=keep)
 
     @property
     def forward_only(self) -> str | None:
@@ -350,34 +336,23 @@ class Classifier:
     def evaluating(self) -> Iterator[None]:
         """Evaluation mode without parameter gradients inside the block; everything is as before afterwards.
 
-        The mode of the model is held in all threads, and restored once no thread evaluates it. In this thread
-        gradients can be taken with respect to inputs, in any mode that the caller has switched on (`no_grad`,
-        `inference_mode`, `autocast`).
+        One thread measures at a time, and another waits here. Gradients can be taken with respect to inputs, in any
+        mode that the caller has switched on (`no_grad`, `inference_mode`, `autocast`).
 
         Raises:
             ModelError: a module stays in training mode after `eval()`, or is put into it inside the block.
-            ParameterError: another thread measures with this classifier; it takes one of its own, of the same model.
         """
         if self.class_names is not None:
             self.look_up()
-        with in_use(self), standard_modes(self.device), uncompiled():
-            if not isinstance(self.model, nn.Module):
-                yield
-                return
-            with evaluation_mode(self.model) as was_training:
-                self.was_training = was_training
-                yield
+        with evaluating(self.model, self.device) as self.was_training:
+            yield
 
     def _run(self, call: Callable[..., Any], inputs: Tensor, aside: Aside | None = None) -> Any:
         """What `call` makes of `inputs` as the model sees them; counts `B` forward passes."""
-        check_not_in_use(self)
         self.forward_passes += len(inputs)
         seen = as_seen(inputs.to(self.device, self.dtype or inputs.dtype), aside, self.mean, self.std)
-        check_mode(self.model)
-        with PASSES.together(), failures_in_one_sentence("run on", inputs, self.device):
-            output = called(call, seen, aside, self.perturb)
-        check_mode(self.model)
-        return output
+        with one_pass(self.model), failures_in_one_sentence("run on", inputs, self.device):
+            return called(call, seen, aside, self.perturb)
 
     def _outputs(self, output: Any, rows: int) -> Tensor:
         """What the decision is taken from; remembers in which form and precision the model returned it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -98,13 +97,7 @@ def _module_heads(model: Any) -> dict[str, Callable[[], Head]]:
 def _hooked(model: nn.Module, name: str, layer: nn.Linear) -> Head:
     def observe(*inputs: Tensor, **others: Tensor) -> OutputAndFeatures:
         captured: list[Tensor] = []
-        thread = threading.get_ident()
-
-        def capture(_: nn.Module, arguments: tuple[Tensor, ...], __: Any) -> None:
-            if threading.get_ident() == thread:  # a hook is called by every thread that uses the layer
-                captured.append(arguments[0])
-
-        handle = layer.register_forward_hook(capture)
+        handle = layer.register_forward_hook(lambda _, arguments, __: captured.append(arguments[0]))
         try:
             output = model(*inputs, **others)
         finally:

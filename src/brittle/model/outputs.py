@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from brittle.decisions import Custom, Decision, MultiLabel, OneLogit, PredictedClass, SameTop, Within
-from brittle.decisions.undecided import Undecided
+from brittle.decisions.base import Undecided
 from brittle.errors import ModelError, ParameterError
 
 OUTPUTS = ("logits", "probs", "binary-logit")
@@ -96,12 +96,11 @@ def check_decision(decision: Decision, outputs: str, model: Any = None) -> None:
             f"(decision='{written}'){tolerance}",
         )
     only = {
+        "logits": Decision,
         "binary-logit": (OneLogit, PredictedClass, Undecided),
         "probs": (PredictedClass, MultiLabel, SameTop, Undecided),
     }
-    allowed = only.get(outputs)
-    fits = allowed is None or isinstance(decision, allowed)
-    if not fits or (outputs == "probs" and isinstance(decision, OneLogit)):
+    if not isinstance(decision, only[outputs]) or (outputs == "probs" and isinstance(decision, OneLogit)):
         raise ParameterError(
             f"the decision {decision.label} is not taken from outputs={outputs}; leave out --outputs (outputs=) where "
             f"the model returns no such numbers, else --decision (decision=)",
@@ -116,29 +115,18 @@ def class_scores(scores: Tensor, rows: int, outputs: str) -> Tensor:
     Raises:
         ModelError: they are not one row of class scores for each input.
     """
+    if outputs == "binary-logit" and scores.numel() == rows:
+        scores = scores.reshape(rows, 1)
+    if scores.dim() != 2 or scores.shape[0] != rows:
+        squeezed = "; write squeeze(dim) instead of squeeze() in the model" if rows == 1 < scores.numel() else ""
+        raise ModelError(
+            "output_shape",
+            f"{rows} inputs gave a result of shape {list(scores.shape)}; expected [{rows}, classes]{squeezed}",
+        )
     if outputs == "binary-logit":
-        scores = _two_classes(scores, rows)
-    _check_shape(scores, rows)
-    return scores if scores.dtype in (torch.float32, torch.float64) else scores.float()
-
-
-def log_probabilities(scores: Tensor) -> Tensor:
-    """Logarithms of probabilities; one that underflowed to 0 counts as the smallest number of its precision."""
-    return scores.clamp_min(torch.finfo(scores.dtype).tiny).log()
-
-
-def _two_classes(scores: Tensor, rows: int) -> Tensor:
-    """The logit of class 1 beside the one of class 0, which is 0."""
-    scores = scores.reshape(rows, -1) if scores.numel() == rows else scores
-    _check_rows(scores, rows)
-    if scores.shape[1] != 1:
-        raise ModelError("output_shape", f"expected one column where outputs=binary-logit, found {scores.shape[1]}")
-    return torch.cat((torch.zeros_like(scores), scores), dim=1)
-
-
-def _check_shape(scores: Tensor, rows: int) -> None:
-    """Raise unless there is a row for each input, of two classes or more."""
-    _check_rows(scores, rows)
+        if scores.shape[1] != 1:
+            raise ModelError("output_shape", f"expected one column where outputs=binary-logit, found {scores.shape[1]}")
+        scores = torch.cat((torch.zeros_like(scores), scores), dim=1)
     if scores.shape[1] < 2:
         raise ModelError(
             "output_shape",
@@ -146,21 +134,12 @@ def _check_shape(scores: Tensor, rows: int) -> None:
             "two-class model use --outputs binary-logit (outputs='binary-logit'), for its probability p return "
             "[1 - p, p] and use --outputs probs (outputs='probs')",
         )
+    return scores if scores.dtype in (torch.float32, torch.float64) else scores.float()
 
 
-def _check_rows(scores: Tensor, rows: int) -> None:
-    """Raise unless there is a row for each input."""
-    if scores.dim() == 1 and rows == 1 and scores.numel() > 1:
-        raise ModelError(
-            "output_shape",
-            f"one input gave a result of shape {list(scores.shape)}; the model drops the batch axis at batch size "
-            f"one, write squeeze(dim) instead of squeeze()",
-        )
-    if scores.dim() != 2 or scores.shape[0] != rows:
-        raise ModelError(
-            "output_shape",
-            f"{rows} inputs gave a result of shape {list(scores.shape)}; expected [{rows}, classes]",
-        )
+def log_probabilities(scores: Tensor) -> Tensor:
+    """Logarithms of probabilities; one that underflowed to 0 counts as the smallest number of its precision."""
+    return scores.clamp_min(torch.finfo(scores.dtype).tiny).log()
 
 
 def scores_of(output: Any) -> tuple[Tensor, str | None]:
@@ -179,17 +158,10 @@ def scores_of(output: Any) -> tuple[Tensor, str | None]:
         found, taken = getattr(output, "logits", None), "output.logits"
     if isinstance(found, Tensor):
         return _dense(found), taken
+    advice = "a tensor of class scores, or `logits` in a mapping or object, is needed: wrap the model in a function"
     if isinstance(output, np.ndarray):
-        raise ModelError(
-            "output_shape",
-            "the model returned a NumPy array; if it also takes NumPy arrays, say so: Classifier(model, "
-            "arrays='numpy'); otherwise return torch.from_numpy(...) of it",
-        )
-    raise ModelError(
-        "output_shape",
-        f"the model returned {_describe(output)}; a tensor of class scores, or `logits` in a mapping or object, is "
-        f"needed: wrap the model in a function that picks it",
-    )
+        advice = "if it also takes NumPy arrays, say so: Classifier(model, arrays='numpy')"
+    raise ModelError("output_shape", f"the model returned {_describe(output)}; {advice}")
 
 
 def _dense(scores: Tensor) -> Tensor:
@@ -204,7 +176,6 @@ def _dense(scores: Tensor) -> Tensor:
 
 
 def _check_probabilities(scores: Tensor) -> None:
-    """Raise where a score is no probability."""
     smallest, largest = float(scores.detach().min()), float(scores.detach().max())
     if smallest < 0 or largest > LARGEST_PROBABILITY:
         raise ModelError(
@@ -216,10 +187,7 @@ def _check_probabilities(scores: Tensor) -> None:
 
 def _describe(output: Any) -> str:
     if isinstance(output, Mapping):
-        inside = ", ".join(f"{key!r}: {_describe(value)}" for key, value in output.items())
-        return f"a mapping {{{inside}}}"
+        return f"a mapping with the keys {', '.join(map(repr, output))}"
     if isinstance(output, tuple | list):
-        return f"a {type(output).__name__} ({', '.join(_describe(value) for value in output)})"
-    if isinstance(output, Tensor):
-        return f"tensor {list(output.shape)}"
+        return f"a {type(output).__name__} of {len(output)}"
     return f"an object of type {type(output).__name__}"

@@ -42,7 +42,7 @@ def test_a_fixed_batch_is_known(tmp_path: Path) -> None:
 
 def test_weights_for_an_archive(archive: bytes, tmp_path: Path) -> None:
     (tmp_path / "net.pt2").write_bytes(archive)
-    error = refused("weights", "holds its own weights", load_model, tmp_path / "net.pt2", weights="w.safetensors")
+    error = refused("usage", "holds its own weights", load_model, tmp_path / "net.pt2", weights="w.safetensors")
     assert isinstance(error, UsageError)
 
 

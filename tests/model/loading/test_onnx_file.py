@@ -84,7 +84,7 @@ def test_weights_in_another_file_are_refused_and_not_read(tmp_path: Path, monkey
 def test_damaged_files_are_told_in_a_sentence(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     content = linear(WEIGHT, 1, (12,))
     for damaged in (content.replace(b"MatMul", b"Mat\xfful"), b"", b"\0" * 40, content[:100], b"ONNX" * 20):
-        error = refused("onnx", "cannot load", load_model, _saved(tmp_path, damaged))
+        error = refused("model_file", "cannot load", load_model, _saved(tmp_path, damaged))
         assert error.exit_code == 3
     assert capfd.readouterr().out == ""
     refused("file_refused", "own form", load_model, _saved(tmp_path, b"\0\0\0\0ORTM" + bytes(40)))
@@ -92,7 +92,7 @@ def test_damaged_files_are_told_in_a_sentence(tmp_path: Path, capfd: pytest.Capt
 
 def test_weights_are_not_for_onnx(tmp_path: Path) -> None:
     path = _saved(tmp_path, linear(WEIGHT, 1, (12,)))
-    refused("weights", "leave out --weights", load_model, path, weights="w.safetensors")
+    refused("usage", "leave out --weights", load_model, path, weights="w.safetensors")
 
 
 def test_what_onnxruntime_cannot_compute_is_told_in_a_sentence(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_a_name_with_weights_has_the_classes_of_the_weights(tmp_path: Path) -> N
 def test_a_folder_says_what_it_holds(tmp_path: Path) -> None:
     network = Network(num_classes=2, width=5)
     save_model(network, str(tmp_path / "model.safetensors"))
-    config = {"architecture": "tiny", "output_shape": 2, "model_args": {"width": 5}, "label_names": ["ant", "bee"]}
+    config = {"architecture": "tiny", "num_classes": 2, "model_args": {"width": 5}, "label_names": ["ant", "bee"]}
     config["pretrained_cfg"] = {"mean": [0.1], "std": [0.3]}
     (tmp_path / "config.json").write_text(json.dumps(config))
     loaded = load_model(tmp_path)
@@ -74,11 +74,9 @@ def test_a_folder_says_what_it_holds(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_had_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    refused("weights", "give them with --weights", load_model, "timm:tiny")
+    refused("usage", "--weights", load_model, "timm:tiny")
     save_model(Network(), str(tmp_path / "w.safetensors"))
-    refused(
-        "timm", "cannot build timm:other: Unknown model", load_model, "timm:other", weights=tmp_path / "w.safetensors"
-    )
+    refused("model_file", "timm:other", load_model, "timm:other", weights=tmp_path / "w.safetensors")
     (tmp_path / "bad.safetensors").write_bytes(b"none")
     refused("file_refused", "no.* sound", load_model, "timm:tiny", weights=tmp_path / "bad.safetensors")
     monkeypatch.setitem(sys.modules, "timm", None)

@@ -16,7 +16,7 @@ from brittle.detector.pseudo_margin.examples import Examples
 from brittle.detector.pseudo_margin.recipe import Recipe
 from brittle.detector.pseudo_margin.regressor import Regressor, blank
 from brittle.errors import DataError, ParameterError
-from brittle.model.caller_modes import standard_modes
+from brittle.model.evaluation_mode import standard_modes
 from brittle.model.head import Head
 from brittle.norms import DUAL_ORDER
 

@@ -36,9 +36,7 @@ from brittle.measure.certified.operators import (
     check,
 )
 from brittle.model.classifier import Classifier
-from brittle.model.quiet import without_last_words, without_warnings
-from brittle.model.turns import PASSES
-from brittle.model.uncompiled import plain
+from brittle.model.evaluation_mode import plain, traced
 
 
 def build_network(classifier: Classifier, inputs: Tensor) -> Network:
@@ -146,7 +144,7 @@ def _known_layers(classifier: Classifier, inputs: Tensor, first: Edge, alone: bo
         ):
             raise
         try:
-            with without_warnings(), without_last_words():
+            with traced():
                 decomposed = program.run_decompositions(_decompositions()).module()
             assert isinstance(decomposed, fx.GraphModule)
             return _layers(decomposed, first)
@@ -172,7 +170,7 @@ def _exported(classifier: Classifier, inputs: Tensor, alone: bool) -> torch.expo
     example = inputs[:1].to(classifier.dtype or inputs.dtype).expand(rows, *inputs.shape[1:]).clone()
     dynamic = None if alone else ({0: torch.export.Dim.AUTO},)
     try:
-        with PASSES.alone(), _quiet():  # tracing puts other parameters into the model
+        with _quiet():
             return torch.export.export(plain(model), (example,), dynamic_shapes=dynamic, strict=False)
     except Exception as error:
         reason = str(error).strip().partition("\n")[0]
@@ -186,7 +184,7 @@ def _quiet() -> Iterator[None]:
     level = logger.level
     logger.setLevel(logging.CRITICAL)
     try:
-        with without_warnings(), without_last_words():
+        with traced():
             yield
     finally:
         logger.setLevel(level)

@@ -1,9 +1,8 @@
 """Archives of `torch.export`, loaded without running code of theirs.
 
-`torch.export.load` unpickles sample inputs, legacy weights, pickled tensors and custom objects, opens compiled
-libraries, evaluates the text of symbolic sizes and compiles Python from the names in the graph. So the archive is read
-here first: each record must be on a short list and hold nothing but tensors, or a graph whose texts are names, and what
-PyTorch loads is a copy of exactly those records.
+`torch.export.load` unpickles samples and custom objects, opens compiled libraries, evaluates the text of symbolic sizes
+and compiles Python from the names in the graph. So each record must be tensors, or JSON whose texts are names, and
+PyTorch loads a copy of exactly those records.
 """
 
 from __future__ import annotations
@@ -15,8 +14,7 @@ import pickle
 import re
 import struct
 import zipfile
-from collections.abc import Iterator, Mapping, Set
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,7 +59,9 @@ _FORMS = {
 }  # fmt: skip
 """The form of a text in a program by its key; of all others `_PLAIN`."""
 
-_CONTAINERS = (None, "builtins.tuple", "builtins.list", "builtins.dict", "collections.OrderedDict")
+_CONTAINERS = re.compile(r"builtins\.(tuple|list|dict)|collections\.OrderedDict")
+_KEYS = re.compile(r"(?!.*__)[^\\]*")
+"""Keys of a container: PyTorch imports what stands under `__enum__`."""
 
 
 @dataclass(frozen=True)
@@ -90,22 +90,29 @@ def load_archive(content: bytes, name: str) -> Exported:
         ArtefactError: the archive holds more than tensors and a graph of PyTorch operators.
         ModelError: the file is no such archive, or PyTorch cannot load it.
     """
-    records, program = _checked(_read_records(content, name), name)
-    written_by = program.get("torch_version")
+    records = _read_records(content, name)
     try:
-        with _without_log():
-            module = torch.export.load(io.BytesIO(_write_records(records))).module()
+        records, program = _checked(records, name)
+        fixed_batch = _fixed_batch(program, name)
+    except (LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise ArtefactError("file_refused", f"{name} is malformed ({error!r:.80}); export the network again") from error
+    copied, log, version = io.BytesIO(), logging.getLogger("torch.export"), program.get("torch_version")
+    with zipfile.ZipFile(copied, "w", zipfile.ZIP_STORED) as archive:
+        for record, own in records.items():
+            archive.writestr(record, own)
+    before, log.disabled = log.disabled, True  # it writes tracebacks to the terminal
+    try:
+        module = torch.export.load(io.BytesIO(copied.getvalue())).module()
     except Exception as error:
         reason = str(error).strip().partition("\n")[0]
         raise ModelError(
             "model_file",
-            f"PyTorch {torch.__version__} cannot load {name} (written by {written_by or 'an unknown version'}): "
+            f"PyTorch {torch.__version__} cannot load {name} (written by {version or 'an unknown version'}): "
             f"{type(error).__name__}: {reason}",
         ) from error
-    try:
-        return Exported(module, _fixed_batch(program, name), written_by if isinstance(written_by, str) else None)
-    except (LookupError, TypeError, AttributeError) as error:
-        raise ArtefactError("file_refused", f"the graph in {name} is malformed: {error!r}") from error
+    finally:
+        log.disabled = before
+    return Exported(module, fixed_batch, version if isinstance(version, str) else None)
 
 
 def _read_records(content: bytes, name: str) -> dict[str, bytes]:
@@ -113,23 +120,16 @@ def _read_records(content: bytes, name: str) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             members = archive.infolist()
-            for member in members:
-                if member.compress_type != zipfile.ZIP_STORED or member.file_size > len(content):
-                    raise ArtefactError("file_refused", f"{member.filename!r} in {name} is compressed; export again")
-            if sum(member.file_size for member in members) > len(content):
-                raise ArtefactError("file_refused", f"the records of {name} claim more than its {len(content)} bytes")
-            if len({member.filename for member in members}) < len(members):
-                raise ArtefactError("file_refused", f"{name} holds two records of one name; export it again")
+            packed = any(member.compress_type != zipfile.ZIP_STORED for member in members)
+            twice = len({member.filename for member in members}) < len(members)
+            if packed or twice or sum(member.file_size for member in members) > len(content):
+                raise ArtefactError(
+                    "file_refused",
+                    f"{name} is compressed, holds two records of one name, or claims more than its {len(content)} "
+                    f"bytes; export the network again",
+                )
             return {member.filename: archive.read(member) for member in members}
-    except (
-        zipfile.BadZipFile,
-        NotImplementedError,
-        EOFError,
-        OSError,
-        RuntimeError,
-        ValueError,
-        struct.error,
-    ) as error:
+    except (zipfile.BadZipFile, EOFError, OSError, RuntimeError, ValueError, struct.error) as error:
         raise ModelError(
             "model_file",
             f"{name} is not an archive of torch.export ({error}); write one with "
@@ -137,35 +137,26 @@ def _read_records(content: bytes, name: str) -> dict[str, bytes]:
         ) from error
 
 
-def _write_records(records: Mapping[str, bytes]) -> bytes:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        for record, content in records.items():
-            archive.writestr(record, content)
-    return file.getvalue()
-
-
 def _checked(records: Mapping[str, bytes], name: str) -> tuple[dict[str, bytes], dict[str, Any]]:
     """The records that PyTorch may read, and the program among them."""
     kept, programs = dict(records), []
+    empty = {_local_name(record) for record, content in records.items() if not content}
     for record, content in records.items():
         where, local = f"{record!r} in {name}", _local_name(record)
-        try:
-            if _PROGRAM.fullmatch(local):
-                programs.append(_program(content, where))
-                kept[record] = json.dumps(programs[-1]).encode()
-            elif _WEIGHT_LIST.fullmatch(local):
-                _check_weight_list(content, where, {_local_name(own) for own, one in records.items() if not one})
-            elif _CHECKPOINT.fullmatch(local):
-                _check_checkpoint(content, where)
-            elif not _BYTES.fullmatch(local):
-                raise ArtefactError(
-                    "file_refused",
-                    f"{name} holds {record!r}, which is neither a tensor nor a graph of operators (compiled code and "
-                    f"custom objects are not loaded); export the plain network",
-                )
-        except (LookupError, TypeError, AttributeError, RecursionError) as error:
-            raise ArtefactError("file_refused", f"{where} is malformed: {error!r}") from error
+        if _PROGRAM.fullmatch(local):
+            programs.append(_program(content, where))
+            kept[record] = json.dumps(programs[-1]).encode()
+        elif _WEIGHT_LIST.fullmatch(local):
+            for tensor, entry in _read_json(content, where)["config"].items():
+                _check_tensor(f"{tensor!r}, {where},", entry, empty)
+        elif _CHECKPOINT.fullmatch(local):
+            _check_checkpoint(content, where)
+        elif not _BYTES.fullmatch(local):
+            raise ArtefactError(
+                "file_refused",
+                f"{name} holds {record!r}, which is neither a tensor nor a graph of operators (compiled code and "
+                f"custom objects are not loaded); export the plain network",
+            )
     if len(programs) != 1:
         raise ModelError(
             "model_file", f"{name} holds {len(programs)} exported programs, not 1; write it with torch.export.save"
@@ -182,39 +173,32 @@ def _local_name(record: str) -> str:
 def _read_json(content: bytes, where: str) -> Any:
     try:
         return json.loads(content)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise ModelError("model_file", f"{where} is not valid JSON ({error}); export the network again") from error
 
 
-def _check_weight_list(content: bytes, where: str, empty: Set[str]) -> None:
-    """The list of tensors; none may be pickled, or lie in an empty record, of which PyTorch makes zeros."""
-    for tensor, entry in _read_json(content, where)["config"].items():
-        record = str(entry.get("path_name"))
-        if entry.get("use_pickle") or not re.fullmatch(r"(weight|tensor)_\d+", record):
-            raise ArtefactError("file_refused", f"{tensor!r}, {where}, is not a plain tensor")
-        sizes = [size["as_int"] for size in entry["tensor_meta"]["sizes"]]
-        if 0 not in sizes and empty & {f"data/weights/{record}", f"data/constants/{record}"}:
-            raise ArtefactError(
-                "file_refused", f"{tensor!r}, {where}, has shape {sizes} and no bytes; export the network again"
-            )
+def _check_tensor(tensor: str, entry: Any, empty: set[str]) -> None:
+    """Raise where a tensor is pickled, or lies in an empty record, of which PyTorch makes zeros."""
+    record, sizes = str(entry.get("path_name")), [size["as_int"] for size in entry["tensor_meta"]["sizes"]]
+    if entry.get("use_pickle") or not re.fullmatch(r"(weight|tensor)_\d+", record):
+        raise ArtefactError("file_refused", f"{tensor} is not a plain tensor; export the network again")
+    if 0 not in sizes and empty & {f"data/weights/{record}", f"data/constants/{record}"}:
+        raise ArtefactError("file_refused", f"{tensor} has shape {sizes} and no bytes; export the network again")
 
 
 def _check_checkpoint(content: bytes, where: str) -> None:
-    """A checkpoint that PyTorch unpickles; it must load as tensors alone."""
-    if not content:
-        return
-    _read_records(content, where)
-    try:
-        torch.load(io.BytesIO(content), weights_only=True, map_location="cpu")
-    except (pickle.UnpicklingError, RuntimeError, ValueError, TypeError, KeyError, EOFError) as error:
-        raise ArtefactError("file_refused", f"{where} holds more than tensors, which could run code") from error
+    """Raise unless a checkpoint, which PyTorch unpickles, loads as tensors alone."""
+    if content:
+        _read_records(content, where)
+        try:
+            torch.load(io.BytesIO(content), weights_only=True, map_location="cpu")
+        except (pickle.UnpicklingError, RuntimeError, ValueError, TypeError, KeyError, EOFError) as error:
+            raise ArtefactError("file_refused", f"{where} holds more than tensors, which could run code") from error
 
 
 def _program(content: bytes, where: str) -> dict[str, Any]:
     """The graph of a program without what PyTorch would interpret; every text in it has the form of its key."""
     program = _emptied(_read_json(content, where))
-    if not isinstance(program, dict):
-        raise TypeError("no object")
     for key, text in _texts(program):
         fits = _is_structure(text) if key in ("in_spec", "out_spec") else _FORMS.get(key, _PLAIN).fullmatch(text)
         if not fits:
@@ -246,31 +230,11 @@ def _texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
 def _is_structure(text: str) -> bool:
     """Whether a text describes nested tuples, lists and dictionaries."""
     try:
-        version, spec = json.loads(text)
-    except (ValueError, RecursionError, TypeError):
+        texts = list(_texts(json.loads(text)))
+    except ValueError:
         return False
-    return isinstance(version, int) and _is_container(spec)
-
-
-def _is_container(spec: Any) -> bool:
-    return (
-        isinstance(spec, dict)
-        and spec.get("type") in _CONTAINERS
-        and "__enum__" not in str(spec.get("context"))
-        and isinstance(spec.get("children_spec"), list)
-        and all(_is_container(child) for child in spec["children_spec"])
-    )
-
-
-@contextmanager
-def _without_log() -> Iterator[None]:
-    """Keep PyTorch from writing the traceback of what it could not read to the terminal."""
-    log = logging.getLogger("torch.export")
-    before, log.disabled = log.disabled, True
-    try:
-        yield
-    finally:
-        log.disabled = before
+    forms = {"type": _CONTAINERS, "context": _KEYS, "": _NAME}
+    return all(key in forms and forms[key].fullmatch(one) for key, one in texts)
 
 
 def _fixed_batch(program: Mapping[str, Any], name: str) -> int | None:

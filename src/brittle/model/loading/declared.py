@@ -12,11 +12,11 @@ from typing import Any
 from brittle.errors import ModelError, listed
 from brittle.model.texts import TextForm
 
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
+"""Files of the folder of a model, as Hugging Face and timm write it."""
+
 MOST_BYTES = 1 << 24
 """A longer file describes no model."""
-
-SHOWN = 3
-"""Classes that a sentence names."""
 
 
 @dataclass(frozen=True)
@@ -46,25 +46,19 @@ class Declared:
     @property
     def words(self) -> str:
         """What is declared, in words."""
-        numbers = (
-            f"{name} {' '.join(f'{one:.4g}' for one in found)}"
-            for name, found in (("mean", self.mean), ("std", self.std))
-            if found is not None
-        )
-        parts = [*numbers] or (["neither mean nor std"] if self.texts is None else [self._texts_in_words])
+        numbers = (("mean", self.mean), ("std", self.std))
+        parts = [f"{name} {' '.join(f'{one:.4g}' for one in found)}" for name, found in numbers if found is not None]
+        if self.texts is not None:
+            length = "any length" if self.texts.length is None else f"at most {self.texts.length:,} tokens"
+            parts.append(f"texts of {length} ({self.texts.facts.get('tokenizer')})")
+        elif not parts:
+            parts.append("neither mean nor std")
         if self.size is not None:
             parts.append(f"images of {self.size[0]} x {self.size[1]}")
         if self.class_names is not None:
-            some = listed([f"{name!r:.40}" for name in self.class_names], SHOWN)
+            some = listed([f"{name!r:.40}" for name in self.class_names], 3)
             parts.append(f"{len(self.class_names)} classes ({some})")
         return ", ".join(parts)
-
-    @property
-    def _texts_in_words(self) -> str:
-        if self.texts is None:
-            return ""
-        length = "any length" if self.texts.length is None else f"at most {self.texts.length:,} tokens"
-        return f"texts of {length} ({self.texts.facts.get('tokenizer')})"
 
 
 def read_description(path: Path) -> dict[str, Any]:

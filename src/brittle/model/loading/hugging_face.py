@@ -11,23 +11,23 @@ from typing import Any
 from torch import nn
 
 from brittle.errors import ArtefactError, ModelError, listed
-from brittle.model.loading.declared import Declared, digest_of, numbers, read_description
-from brittle.model.loading.hf_tokenizer import TEXTS, is_text_classifier, text_form
+from brittle.model.loading.declared import CONFIG, WEIGHTS, Declared, digest_of, numbers, read_description
 from brittle.model.loading.weights import NAMED
+from brittle.model.texts import TextForm
 
-CONFIG, PREPROCESSOR, WEIGHTS, INDEX = (
-    "config.json",
-    "preprocessor_config.json",
-    "model.safetensors",
-    "model.safetensors.index.json",
-)
+PREPROCESSOR, INDEX, TOKENIZER = "preprocessor_config.json", "model.safetensors.index.json", "tokenizer.json"
 """Files of a folder; the index stands for weights in several files."""
 
-IMAGES = "ForImageClassification"
-"""How the names of image classifiers end."""
+TOKENIZER_FILES = (TOKENIZER, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+
+IMAGES, TEXTS = "ForImageClassification", "ForSequenceClassification"
+"""How the names of classifiers end."""
 
 LEVELS = 255
 """Largest number of a pixel before it is scaled."""
+
+UNLIMITED = 1 << 20
+"""A tokenizer that declares more tokens than this declares no length."""
 
 
 def is_hugging_face(folder: Path) -> bool:
@@ -41,7 +41,7 @@ def reads_texts(spec: str | os.PathLike[str]) -> bool:
     Raises:
         ModelError: that file cannot be read.
     """
-    return is_hugging_face(Path(spec)) and is_text_classifier(read_description(Path(spec) / CONFIG))
+    return is_hugging_face(Path(spec)) and _is_kind(read_description(Path(spec) / CONFIG), TEXTS)
 
 
 def load_hugging_face(folder: Path) -> tuple[nn.Module, Declared, str]:
@@ -56,50 +56,39 @@ def load_hugging_face(folder: Path) -> tuple[nn.Module, Declared, str]:
             classifier of images or texts, or one of texts has no tokenizer.
     """
     config = read_description(folder / CONFIG)
-    of_texts = is_text_classifier(config)
-    if not of_texts:
-        _check_images(folder, config)
+    of_texts = _is_kind(config, TEXTS)
+    if not of_texts and not _is_kind(config, IMAGES):
+        raise ModelError(
+            "model_file",
+            f"{folder} holds no classifier of images or texts ({config.get('architectures')!r:.80}); expected a model "
+            f"such as ViT{IMAGES} or Bert{TEXTS}",
+        )
     files = _weights(folder)
     transformers = _transformers(folder)
-    try:
-        kind = (
-            transformers.AutoModelForSequenceClassification
-            if of_texts
-            else transformers.AutoModelForImageClassification
-        )
-        module, info = kind.from_pretrained(
-            os.fspath(folder),
-            local_files_only=True,
-            use_safetensors=True,
-            trust_remote_code=False,
-            attn_implementation="eager",
-            output_loading_info=True,
-        )
-    except Exception as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise ModelError(
-            "model_file", f"transformers {transformers.__version__} cannot load {folder}: {reason}"
-        ) from error
-    _check_loaded(folder, info)
+    kind = transformers.AutoModelForSequenceClassification if of_texts else transformers.AutoModelForImageClassification
+    options = {"use_safetensors": True, "attn_implementation": "eager", "output_loading_info": True}
+    module, info = _from_folder(transformers, kind, folder, **options)
+    for problem in ("missing_keys", "mismatched_keys"):
+        keys = sorted(str(key[0] if isinstance(key, tuple) else key) for key in info.get(problem) or ())
+        if keys:  # these parameters are random
+            raise ModelError(
+                "weights",
+                f"the weights of {folder} do not fit the network ({len(keys)} {problem.removesuffix('_keys')}: "
+                f"{listed(keys, NAMED)}); all names must agree",
+            )
     module.config.return_dict = True
-    described = [path for name in (CONFIG, PREPROCESSOR) if (path := folder / name).is_file()]
-    digest = digest_of([*described, *files])
+    digest = digest_of([*(path for name in (CONFIG, PREPROCESSOR) if (path := folder / name).is_file()), *files])
     if of_texts:
-        form = text_form(folder, module, config, transformers)
+        form = _text_form(folder, module, config, transformers)
         return module, Declared(class_names=_class_names(config), texts=form), digest
-    return module, _declared(folder, config), digest
+    processor = read_description(folder / PREPROCESSOR)
+    mean, std = _normalisation(folder, processor)
+    return module, Declared(mean, std, _size(processor, config), _class_names(config)), digest
 
 
-def _check_images(folder: Path, config: Mapping[str, Any]) -> None:
-    names = [name for name in config.get("architectures") or [] if isinstance(name, str)]
-    if any(IMAGES in name for name in names):
-        return
-    found = listed(names, NAMED) or f"no architectures in {CONFIG}"
-    raise ModelError(
-        "model_file",
-        f"{folder} holds no classifier of images or texts ({found}); expected a model such as ViT{IMAGES} or "
-        f"Bert{TEXTS}",
-    )
+def _is_kind(config: Mapping[str, Any], ending: str) -> bool:
+    names = config.get("architectures")
+    return isinstance(names, list) and any(isinstance(name, str) and ending in name for name in names)
 
 
 def _weights(folder: Path) -> list[Path]:
@@ -134,23 +123,15 @@ def _transformers(folder: Path) -> Any:
     return transformers
 
 
-def _check_loaded(folder: Path, info: Mapping[str, Any]) -> None:
-    """Raise where parameters have got no weights and are random."""
-    for kind in ("missing_keys", "mismatched_keys"):
-        keys = sorted(str(key[0] if isinstance(key, tuple) else key) for key in info.get(kind) or ())
-        if keys:
-            raise ModelError(
-                "weights",
-                f"the weights of {folder} do not fit the network ({len(keys)} {kind.removesuffix('_keys')}: "
-                f"{listed(keys, NAMED)}); all names must agree",
-            )
-
-
-def _declared(folder: Path, config: Mapping[str, Any]) -> Declared:
-    """What the files say of inputs and classes."""
-    processor = read_description(folder / PREPROCESSOR)
-    mean, std = _normalisation(folder, processor)
-    return Declared(mean, std, _size(processor, config), _class_names(config))
+def _from_folder(transformers: Any, kind: Any, folder: Path, **options: Any) -> Any:
+    """What a class of transformers reads from a folder, without a server and without code in it."""
+    try:
+        return kind.from_pretrained(os.fspath(folder), local_files_only=True, trust_remote_code=False, **options)
+    except Exception as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise ModelError(
+            "model_file", f"transformers {transformers.__version__} cannot load {folder}: {reason}"
+        ) from error
 
 
 def _normalisation(
@@ -167,15 +148,12 @@ def _normalisation(
     if std is not None and processor.get("include_top", "EfficientNet" in kind):  # divides once more
         again = numbers(processor.get("image_std", 1.0)) or ()
         std = tuple(one * other for one, other in zip(std * len(again) if len(std) == 1 else std, again, strict=False))
-    if processor.get("do_flip_channel_order", "MobileViT" in kind):
+    flipped = processor.get("do_flip_channel_order", "MobileViT" in kind)
+    if flipped or factor is None or mean is None or std is None or processor.get("rescale_offset") or not factor[0]:
         raise ModelError(
             "model_file",
-            f"{folder / PREPROCESSOR} puts the colours in the order blue, green, red; name a factory that does it",
-        )
-    if factor is None or mean is None or std is None or processor.get("rescale_offset") or not factor[0]:
-        raise ModelError(
-            "model_file",
-            f"what {folder / PREPROCESSOR} does to pixels is not (x - mean) / std; name a factory that does it",
+            f"what {folder / PREPROCESSOR} does to pixels is more than (x - mean) / std, or it puts the colours in the "
+            f"order blue, green, red; name a factory that does it",
         )
     scale = LEVELS * factor[0]
     mean, std = (tuple(round(one / scale, 12) for one in values) for values in (mean, std))
@@ -207,3 +185,37 @@ def _class_names(config: Mapping[str, Any]) -> tuple[str, ...] | None:
     if len(plain) < len(named) or len(set(plain)) < len(plain) or plain == [f"LABEL_{at}" for at in range(len(plain))]:
         return None
     return tuple(plain)
+
+
+def _text_form(folder: Path, module: nn.Module, config: Mapping[str, Any], transformers: Any) -> TextForm:
+    """How texts become inputs of `module`, by the tokenizer in its folder."""
+    if not (folder / TOKENIZER).is_file():
+        raise ModelError(
+            "model_file",
+            f"{folder} holds a classifier of texts and no {TOKENIZER}; tokenizer.save_pretrained(folder) writes it",
+        )
+    tokenizer = _from_folder(transformers, transformers.AutoTokenizer, folder, use_fast=True)
+    if tokenizer.pad_token is None:
+        raise ModelError(
+            "model_file",
+            f"the tokenizer of {folder} has no padding token, so texts cannot stand side by side; set "
+            f"tokenizer.pad_token and save it again",
+        )
+    length = longest(module, config, getattr(tokenizer, "model_max_length", None))
+    digest = digest_of(path for name in TOKENIZER_FILES if (path := folder / name).is_file())
+    facts = {"tokenizer": type(tokenizer).__name__, "tokenizer_sha256": digest, "text_length": length}
+    return TextForm(module, tokenizer, length, facts)
+
+
+def longest(module: nn.Module, config: Mapping[str, Any], declared: Any) -> int | None:
+    """Most tokens of a text: the smaller of what the tokenizer declares and what the network has positions for.
+
+    Networks such as RoBERTa begin to count positions behind that of padding. None where neither says it.
+    """
+    found = [declared] if isinstance(declared, int) and 0 < declared <= UNLIMITED else []
+    positions = config.get("max_position_embeddings")
+    if isinstance(positions, int) and positions > 0:
+        layers = (one for name, one in module.named_modules() if name.endswith("position_embeddings"))
+        padding = (one.padding_idx for one in layers if isinstance(one, nn.Embedding))
+        found.append(positions - max((place + 1 for place in padding if place is not None), default=0))
+    return min(found, default=None)

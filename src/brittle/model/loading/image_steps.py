@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from brittle.model.loading.declared import read_description
-from brittle.model.loading.hugging_face import CONFIG, PREPROCESSOR
+from brittle.model.loading.declared import CONFIG, read_description
+from brittle.model.loading.hugging_face import PREPROCESSOR
 from brittle.model.loading.timm_model import PREFIX, is_timm, pretrained_description
 
 CODES = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}
@@ -44,8 +44,8 @@ class ImageSteps:
         """What is done, in words."""
         parts = []
         if self.resize is not None:
-            sides = " x ".join(map(str, self.resize))
-            parts.append(f"resized to {sides}{' (the shorter side)' * (len(self.resize) == 1)}, {self.interpolation}")
+            sides = " x ".join(map(str, self.resize)) + (" (the shorter side)" if len(self.resize) == 1 else "")
+            parts.append(f"resized to {sides}, {self.interpolation}")
         if self.center_crop is not None:
             parts.append(f"the middle {self.center_crop[0]} x {self.center_crop[1]} kept")
         return ", ".join(parts) or "neither resized nor cut"
@@ -56,6 +56,7 @@ class _Processor:
     """What an image processor of transformers does where its file does not say.
 
     Attributes:
+        models: that have it, for files that do not name their image processor.
         size: height and width, or the shorter side.
         crop: height and width that it cuts out, or None.
         interpolation: a key of `CODES`.
@@ -63,6 +64,7 @@ class _Processor:
         cuts: whether it cuts at all.
     """
 
+    models: tuple[str, ...]
     size: tuple[int, ...]
     crop: int | None = None
     interpolation: int = 3
@@ -70,40 +72,23 @@ class _Processor:
     cuts: bool = False
 
 
-_VIT = _Processor((224, 224), interpolation=2, square=True)
-_CLIP = _Processor((224,), 224, cuts=True)
-_MOBILE = _Processor((256,), 224, interpolation=2, cuts=True)
 PROCESSORS = {
-    "ViT": _VIT,
-    "DeiT": _Processor((256, 256), 224, square=True, cuts=True),
-    "Beit": _Processor((224, 224), 224, square=True),
-    "Pvt": _Processor((224, 224), square=True),
-    "Siglip": _Processor((224, 224)),
-    "CLIP": _CLIP,
-    "Bit": _CLIP,
-    "MobileNetV1": _MOBILE,
-    "MobileNetV2": _MOBILE,
-    "EfficientNet": _Processor((346, 346), 289, square=True),
-    "ConvNext": _Processor((SQUASHED,)),
-    "Levit": _Processor((224,), 224, cuts=True),
+    "ViT": _Processor(
+        ("vit", "swin", "swinv2", "swiftformer", "dinat", "vit_msn", "ijepa"), (224, 224), interpolation=2, square=True
+    ),
+    "DeiT": _Processor(("deit",), (256, 256), 224, square=True, cuts=True),
+    "Beit": _Processor(("beit", "data2vec-vision"), (224, 224), 224, square=True),
+    "Pvt": _Processor(("pvt", "pvt_v2"), (224, 224), square=True),
+    "Siglip": _Processor(("siglip",), (224, 224)),
+    "CLIP": _Processor(("clip",), (224,), 224, cuts=True),
+    "Bit": _Processor(("bit", "dinov2", "focalnet", "hiera"), (224,), 224, cuts=True),
+    "MobileNetV1": _Processor(("mobilenet_v1",), (256,), 224, interpolation=2, cuts=True),
+    "MobileNetV2": _Processor(("mobilenet_v2",), (256,), 224, interpolation=2, cuts=True),
+    "EfficientNet": _Processor(("efficientnet",), (346, 346), 289, square=True),
+    "ConvNext": _Processor(("convnext", "convnextv2", "cvt", "resnet", "regnet"), (SQUASHED,)),
+    "Levit": _Processor(("levit",), (224,), 224, cuts=True),
 }
 """The image processors whose rules are known, by their names without `ImageProcessor`."""
-
-BY_MODEL = {
-    "ViT": ("vit", "swin", "swinv2", "swiftformer", "dinat", "vit_msn", "ijepa"),
-    "DeiT": ("deit",),
-    "Beit": ("beit", "data2vec-vision"),
-    "Pvt": ("pvt", "pvt_v2"),
-    "Siglip": ("siglip",),
-    "CLIP": ("clip",),
-    "Bit": ("bit", "dinov2", "focalnet", "hiera"),
-    "MobileNetV1": ("mobilenet_v1",),
-    "MobileNetV2": ("mobilenet_v2",),
-    "EfficientNet": ("efficientnet",),
-    "ConvNext": ("convnext", "convnextv2", "cvt", "resnet", "regnet"),
-    "Levit": ("levit",),
-}
-"""The models that have them, for files that do not name their image processor."""
 
 
 def declared_steps(model: str) -> ImageSteps | str | None:
@@ -130,11 +115,10 @@ def timm_steps(known: Mapping[str, Any]) -> ImageSteps | str | None:
     if not isinstance(size, list | tuple) or len(size) != 3:
         return None
     height, width = size[1:]
-    numbers = all(isinstance(one, int) and one > 0 for one in (height, width))
-    if not numbers or not isinstance(share, int | float) or share <= 0:
-        return f"size {height!r:.20} x {width!r:.20}, crop_pct {share!r:.20}"
-    if mode not in ("center", "squash") or method not in CODES.values() or (mode == "center" and height != width):
-        return f"crop_mode {mode!s:.20} to {height} x {width}, interpolation {method!s:.20}"
+    whole = all(isinstance(one, int) and one > 0 for one in (height, width))
+    known_mode = mode == "squash" or (mode == "center" and height == width)
+    if not whole or not isinstance(share, int | float) or share <= 0 or not known_mode or method not in CODES.values():
+        return f"{mode!s:.20} to {height!r:.20} x {width!r:.20}, crop_pct {share!r:.20}, interpolation {method!s:.20}"
     sides = (height,) if mode == "center" else (height, width)
     return ImageSteps(tuple(math.floor(side / share) for side in sides), (height, width), method, "even")
 
@@ -148,21 +132,16 @@ def transformers_steps(processor: Mapping[str, Any], config: Mapping[str, Any]) 
     size = _size(processor.get("size"), defaults.size, defaults.square)
     crop = _size(processor.get("crop_size"), (defaults.crop,) * 2 if defaults.crop else (), square=True)
     method = CODES.get(processor.get("resample", defaults.interpolation))
-    cuts = _flag(processor, "do_center_crop", defaults.cuts)
-    if not _flag(processor, "do_resize", True):
-        size, steps = None, ImageSteps()
-    elif size is None or method is None:
+    resizes, cuts = _flag(processor, "do_resize", True), _flag(processor, "do_center_crop", defaults.cuts)
+    if resizes and (size is None or method is None):
         return f"size {processor.get('size')!r:.60}, resample {processor.get('resample')!r:.20}"
-    else:
-        steps = _resized(name, size, method, processor.get("crop_pct"))
-        if isinstance(steps, str):
-            return steps
-    if not cuts:
+    steps = _resized(name, size, method, processor.get("crop_pct")) if resizes and size and method else ImageSteps()
+    if not cuts or isinstance(steps, str):
         return steps
     if crop is None or len(crop) != 2 or steps.center_crop is not None or processor.get("do_pad"):
         return f"crop_size {processor.get('crop_size')!r:.60}"
-    least = None if size is None else steps.resize
-    if least is not None and (min(least) < max(crop) if len(least) == 1 else least[0] < crop[0] or least[1] < crop[1]):
+    sides = steps.resize or crop
+    if any(side < least for side, least in zip(sides * 2 if len(sides) == 1 else sides, crop, strict=True)):
         return f"the middle {crop[0]} x {crop[1]} of smaller images, with a border of zeros"
     return ImageSteps(steps.resize, crop, steps.interpolation, "down")
 
@@ -190,7 +169,7 @@ def _name(processor: Mapping[str, Any], config: Mapping[str, Any]) -> str:
             named = named.removesuffix(ending)
         return named
     model = config.get("model_type")
-    return next((name for name, models in BY_MODEL.items() if model in models), f"of {model}")
+    return next((name for name, one in PROCESSORS.items() if model in one.models), f"of {model}")
 
 
 def _flag(processor: Mapping[str, Any], name: str, usual: bool) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import inspect
 import os
 from dataclasses import dataclass, replace
@@ -13,23 +14,16 @@ from typing import Any
 
 from torch import fx, nn
 
-from brittle.errors import ModelError, UsageError
+from brittle.errors import ArtefactError, ModelError, UsageError, listed
 from brittle.model.arrays import is_estimator
 from brittle.model.loading.archive import load_archive
 from brittle.model.loading.declared import Declared
 from brittle.model.loading.hugging_face import is_hugging_face, load_hugging_face
 from brittle.model.loading.onnx_network import open_onnx
 from brittle.model.loading.other_files import spec_error, web_page
-from brittle.model.loading.skops_file import load_skops
 from brittle.model.loading.timm_model import PREFIX, build_timm, is_timm, load_timm
 from brittle.model.loading.user_code import import_module, line_of, run_file
-from brittle.model.loading.weights import (
-    check_weights,
-    check_weights_name,
-    load_weights,
-    read_content,
-    state_digest,
-)
+from brittle.model.loading.weights import check_weights, check_weights_name, load_weights, read_content, state_digest
 
 
 @dataclass(frozen=True)
@@ -77,18 +71,21 @@ def load_model(spec: str | os.PathLike[str], *, weights: str | os.PathLike[str] 
         ModelError: there is no such model, it is no network, or its weights do not fit or are not finite.
         ArtefactError: a file is refused because it could run code.
     """
-    spec = os.fspath(spec)
+    spec, path = os.fspath(spec), None if weights is None else Path(weights)
+    _check_form(spec, path)
     if spec.startswith(PREFIX):
-        loaded = _load_timm(spec, None if weights is None else Path(weights))
+        module, declared = build_timm(spec, path)
+        loaded = LoadedModel(module, _provenance(spec, "timm"), runs_code=False, declared=declared)
     elif is_hugging_face(Path(spec)):
-        loaded = _load_folder(spec, weights)
+        form, load = ("timm", load_timm) if is_timm(Path(spec)) else ("transformers", load_hugging_face)
+        module, declared, digest = load(Path(spec))
+        loaded = LoadedModel(module, _provenance(spec, form, digest), runs_code=False, declared=declared)
     else:
-        names_code = ":" in spec and not Path(spec).is_file()
-        loaded = _load_code(spec) if names_code else _load_file(spec, weights)
-    if weights is not None:
+        loaded = _load_file(spec) if _factory_file(spec) is None else _load_code(spec)
+    if path is not None:
         if not isinstance(loaded.module, nn.Module):
             raise UsageError(f"{spec} is no network of PyTorch and has its own weights; leave out --weights")
-        loaded = replace(loaded, provenance=loaded.provenance | load_weights(loaded.module, Path(weights)))
+        loaded = replace(loaded, provenance=loaded.provenance | load_weights(loaded.module, path))
     if not isinstance(loaded.module, nn.Module):
         return loaded
     check_weights(loaded.module, spec)
@@ -103,80 +100,97 @@ def check_named(spec: str, weights: Path | None) -> None:
         ModelError: a file is not there.
         ArtefactError: a file is a pickle.
     """
-    if is_hugging_face(Path(spec)):
-        _check_own_weights(spec, weights)
-    elif not spec.startswith(PREFIX):
-        place = Path(spec.rpartition(":")[0]) if ":" in spec and not Path(spec).is_file() else None
-        if place is None:
-            _check_file(spec, weights)
-        file = Path(spec) if place is None else place
-        if not file.is_file() and (place is None or place.suffix == ".py"):
-            read_content(file)  # raises, with what may have been meant
+    _check_form(spec, weights)
+    file = _factory_file(spec) or Path(spec)
+    known = spec.startswith(PREFIX) or is_hugging_face(Path(spec))
+    if not known and not file.is_file() and (file == Path(spec) or file.suffix == ".py"):
+        read_content(file)  # raises, with what may have been meant
     if weights is not None:
         check_weights_name(weights)
         if not weights.is_file():
             read_content(weights)
 
 
-def _check_file(spec: str, weights: str | os.PathLike[str] | None) -> None:
-    if Path(spec).suffix not in (".pt2", ".onnx", ".skops"):
+def _factory_file(spec: str) -> Path | None:
+    """What stands before the name of a factory; None where `spec` names none."""
+    return Path(spec.rpartition(":")[0]) if ":" in spec and not Path(spec).is_file() else None
+
+
+def _check_form(spec: str, weights: Path | None) -> None:
+    if spec.startswith(PREFIX) or _factory_file(spec) is not None:
+        return
+    if not is_hugging_face(Path(spec)) and Path(spec).suffix not in (".pt2", ".onnx", ".skops"):
         raise spec_error(spec)
-    _check_own_weights(spec, weights)
-
-
-def _check_own_weights(spec: str, weights: str | os.PathLike[str] | None) -> None:
     if weights is not None:
         raise UsageError(f"{spec} holds its own weights; leave out --weights")
 
 
-def _load_file(spec: str, weights: str | os.PathLike[str] | None) -> LoadedModel:
+def _provenance(spec: str, form: str, digest: str | None = None) -> dict[str, Any]:
+    own = {} if digest is None else {"file": spec, "sha256": digest}
+    return {"spec": spec, "format": form, "runs_code": False, **own}
+
+
+def _load_file(spec: str) -> LoadedModel:
     path = Path(spec)
-    _check_file(spec, weights)
     content = read_content(path)
     if page := web_page(path):
         raise ModelError("model_file", page)
+    digest = hashlib.sha256(content).hexdigest()
     if path.suffix != ".pt2":
-        return _load_forward(spec, content)
+        model = open_onnx(content, spec) if path.suffix == ".onnx" else _load_skops(content, spec)
+        provenance = _provenance(spec, path.suffix.removeprefix("."), digest)  # the file stands for its weights
+        return LoadedModel(model, provenance | {"state_sha256": digest}, runs_code=False)
     exported = load_archive(content, spec)
-    provenance = {
-        "spec": spec,
-        "format": "torch.export",
-        "runs_code": False,
-        "file": spec,
-        "sha256": hashlib.sha256(content).hexdigest(),
+    provenance = _provenance(spec, "torch.export", digest) | {
         "written_by_torch": exported.torch_version,
         "fixed_batch": exported.fixed_batch,
     }
     return LoadedModel(exported.module, provenance, runs_code=False, fixed_batch=exported.fixed_batch)
 
 
-def _load_forward(spec: str, content: bytes) -> LoadedModel:
-    """What runs outside PyTorch; the digest of the file stands for that of its weights."""
-    form = Path(spec).suffix.removeprefix(".")
-    model = open_onnx(content, spec) if form == "onnx" else load_skops(content, spec)
-    digest = hashlib.sha256(content).hexdigest()
-    provenance = {"spec": spec, "format": form, "runs_code": False, "file": spec, "sha256": digest}
-    return LoadedModel(model, provenance | {"state_sha256": digest}, runs_code=False)
+def _load_skops(content: bytes, name: str) -> Any:
+    """The classifier in a file of `skops.io.dump`, made of types that skops itself trusts.
+
+    It does not trust trees and forests, because scikit-learn follows the numbers in them without looking whether they
+    lead out of the tree.
+    """
+    try:
+        skops = importlib.import_module("skops.io")
+    except ImportError as error:
+        raise ModelError(
+            "not_installed", f"{name} needs skops, which is not installed; pip install 'brittle[sklearn]'"
+        ) from error
+    try:
+        untrusted = skops.get_untrusted_types(data=content)
+        model = None if untrusted else skops.loads(content)
+    except Exception as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise ModelError("model_file", f"skops cannot load {name}: {type(error).__name__}: {reason}") from error
+    if untrusted:
+        raise ArtefactError(
+            "file_refused",
+            f"{name} holds types that skops does not trust: {listed(untrusted, 3)}; if you trust the file, load it "
+            f"in a function of yours with skops.io.load('{name}', trusted=[...]) and name it: FILE.py:FUNCTION",
+        )
+    if not is_estimator(model):
+        raise ModelError(
+            "model_file", f"{name} holds a {type(model).__name__}, no estimator; save the fitted classifier"
+        )
+    return model
 
 
-def _load_folder(spec: str, weights: str | os.PathLike[str] | None) -> LoadedModel:
-    _check_own_weights(spec, weights)
-    form, load = ("timm", load_timm) if is_timm(Path(spec)) else ("transformers", load_hugging_face)
-    module, declared, digest = load(Path(spec))
-    provenance = {"spec": spec, "format": form, "runs_code": False, "file": spec, "sha256": digest}
-    return LoadedModel(module, provenance, runs_code=False, declared=declared)
-
-
-def _load_timm(spec: str, weights: Path | None) -> LoadedModel:
-    module, declared = build_timm(spec, weights)
-    provenance = {"spec": spec, "format": "timm", "runs_code": False}
-    return LoadedModel(module, provenance, runs_code=False, declared=declared)
+_failure = partial(ModelError, "user_code")
 
 
 def _load_code(spec: str) -> LoadedModel:
     place, _, name = spec.rpartition(":")
-    module, source = _run(Path(place)) if place.endswith(".py") else _import(place, name)
-    digest = None if source is None else hashlib.sha256(source).hexdigest()
+    if place.endswith(".py"):
+        source = read_content(Path(place))
+        module = run_file(Path(place), source, _failure)
+    else:
+        module = import_module(place, name, _failure)
+        file = getattr(module, "__file__", None)
+        source = None if file is None else Path(file).read_bytes()
     file = getattr(module, "__file__", None)
     network = _build(module, name, spec if place.endswith(".py") or file is None else f"{spec} ({file})")
     provenance = {
@@ -184,32 +198,18 @@ def _load_code(spec: str) -> LoadedModel:
         "format": "python",
         "runs_code": True,
         "file": file,
-        "sha256": digest,
+        "sha256": None if source is None else hashlib.sha256(source).hexdigest(),
         "weights": None,
         "weights_sha256": None,
     }
     return LoadedModel(network, provenance, runs_code=True)
 
 
-_failure = partial(ModelError, "user_code")
-
-
-def _run(path: Path) -> tuple[ModuleType, bytes]:
-    source = read_content(path)
-    return run_file(path, source, _failure), source
-
-
-def _import(place: str, name: str) -> tuple[ModuleType, bytes | None]:
-    module = import_module(place, name, _failure)
-    file = getattr(module, "__file__", None)
-    return module, None if file is None else Path(file).read_bytes()
-
-
 def _build(module: ModuleType, name: str, where: str) -> Any:
     """The network or estimator that a factory returns; messages call it `where`."""
     if not hasattr(module, name):
         there = [own for own, value in vars(module).items() if callable(value) and not own.startswith("_")]
-        raise ModelError("user_code", f"{where} does not exist; the file has {', '.join(there[:10]) or 'nothing'}")
+        raise _failure(f"{where} does not exist; the file has {', '.join(there[:10]) or 'nothing'}")
     factory = getattr(module, name)
     if is_estimator(factory):
         return factory
@@ -220,22 +220,19 @@ def _build(module: ModuleType, name: str, where: str) -> Any:
         if isinstance(network, nn.Module) and not isinstance(network, fx.GraphModule):
             network.eval()  # a new network is in training mode, which is nothing to warn of
     except (Exception, SystemExit) as error:
-        raise ModelError(
-            "user_code",
+        raise _failure(
             f"{where} failed{line_of(error, module)}: {type(error).__name__}: {error}; relative paths start at "
-            f"{Path.cwd()}",
+            f"{Path.cwd()}"
         ) from error
     if not isinstance(network, nn.Module) and not is_estimator(network):
-        raise ModelError("user_code", f"expected a torch.nn.Module, found that {where} returned {_kind(network)}")
+        raise _failure(f"expected a torch.nn.Module, found that {where} returned {_kind(network)}")
     return network
 
 
 def _check_callable(factory: Any, where: str) -> None:
+    expected = "expected a function without arguments that returns a torch.nn.Module, found that"
     if not callable(factory):
-        raise ModelError(
-            "user_code",
-            f"expected a function that returns a torch.nn.Module, found that {where} is {_kind(factory)}",
-        )
+        raise _failure(f"{expected} {where} is {_kind(factory)}")
     try:
         signature = inspect.signature(factory)
     except ValueError:
@@ -243,11 +240,7 @@ def _check_callable(factory: Any, where: str) -> None:
     try:
         signature.bind()
     except TypeError as error:
-        raise ModelError(
-            "user_code",
-            f"expected a function without arguments that returns a torch.nn.Module, found that {where} cannot be "
-            f"called without arguments ({error})",
-        ) from error
+        raise _failure(f"{expected} {where} cannot be called without arguments ({error})") from error
 
 
 def _kind(value: Any) -> str:

@@ -7,7 +7,6 @@ for, or all are listed.
 
 from __future__ import annotations
 
-import ast
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -43,14 +42,21 @@ def find_named(
         ParameterError: its code fails, or an entry point calls itself by another name.
     """
     if name.endswith(".py"):
-        raise UsageError(f"{name} is a file; name the class: {_classes(name)}")
+        raise UsageError(f"{name} is a file; name a class in it: {name}:CLASS")
     if ":" not in name:
         point = offered(group).get(name)
         return None if point is None else _loaded(point)
     place, _, attribute = name.rpartition(":")
-    module = _run(place) if place.endswith(".py") else import_module(place, attribute, ParameterError)
+    if place.endswith(".py"):
+        try:
+            module = _run_once(Path(place).resolve(), Path(place).read_bytes())
+        except OSError as error:
+            raise UsageError(f"{place} cannot be read: {error.strerror or error}") from error
+    else:
+        module = import_module(place, attribute, ParameterError)
     if not hasattr(module, attribute):
-        there = [one for one, value in vars(module).items() if wanted(value) and _stands_in(module, value)]
+        found = ((one, value) for one, value in vars(module).items() if wanted(value))
+        there = [one for one, value in found if getattr(value, "__module__", module.__name__) == module.__name__]
         raise UsageError(f"{place} has no {attribute}; it has {', '.join(there) or 'nothing such'}")
     return getattr(module, attribute)
 
@@ -97,12 +103,9 @@ def failing(kind: type, method: str) -> Iterator[None]:
         if kind.__module__.partition(".")[0] == "brittle":
             raise
         seen = f"{type(error).__name__}: {error}".removesuffix(": ")
-        raise refused(f"{kind.__qualname__}.{method}", f"failed{_where(error, kind)}: {seen}") from error
-
-
-def _where(error: BaseException, kind: type) -> str:
-    module = sys.modules.get(kind.__module__)
-    return "" if module is None or not hasattr(module, "__file__") else line_of(error, module)
+        module = sys.modules.get(kind.__module__)
+        line = "" if module is None or not hasattr(module, "__file__") else line_of(error, module)
+        raise refused(f"{kind.__qualname__}.{method}", f"failed{line}: {seen}") from error
 
 
 def kind_of(found: object) -> str:
@@ -116,30 +119,6 @@ def unknown(what: str, name: str, known: Sequence[str], hint: str = "") -> Usage
     advice = f"did you mean {near[0]}? " if near else "separate names with blanks; " if "," in name else ""
     there = ", ".join(known) or f"no names; a {what} of your own is FILE.py:NAME"
     return UsageError(f"no {what} is called {name!r}; {hint or advice}there are {there}")
-
-
-def _classes(place: str) -> str:
-    """How the classes of a file are named; the file is read and not run."""
-    try:
-        body = ast.parse(Path(place).read_bytes()).body
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        body = []
-    names = [one.name for one in body if isinstance(one, ast.ClassDef) and not one.name.startswith("_")]
-    return " or ".join(f"{place}:{name}" for name in names or ["CLASS"])
-
-
-def _stands_in(module: ModuleType, value: object) -> bool:
-    """Whether a class was made in the module; other things are not asked."""
-    return not isinstance(value, type) or value.__module__ == module.__name__
-
-
-def _run(place: str) -> ModuleType:
-    path = Path(place)
-    try:
-        source = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"{place} cannot be read: {error.strerror or error}") from error
-    return _run_once(path.resolve(), source)
 
 
 @cache

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from brittle.errors import ArtefactError, ModelError
 from brittle.model.arrays import ArrayModel
-from brittle.model.failures import WITHOUT_GRADIENT
+from brittle.model.passes import WITHOUT_GRADIENT
 
 THREADS = 2
 """At most so many threads compute a batch."""
@@ -72,10 +72,6 @@ class OnnxModel(ArrayModel):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> OnnxModel:
         return self  # nothing of it changes
-
-    def set_reason(self, reason: str) -> None:
-        """Say why there are no gradients, in words that follow "because"."""
-        self.forward_only = self.sentence(reason)
 
     def sentence(self, reason: str) -> str:
         """Why there are no gradients and what to do, in a sentence."""

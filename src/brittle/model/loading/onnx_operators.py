@@ -1,8 +1,11 @@
-"""The operators of ONNX graphs that are known here, in one table, as operations of PyTorch."""
+"""The operators of ONNX graphs that are known here, in one table, as operations of PyTorch.
+
+Each is named and behaves as in https://onnx.ai/onnx/operators.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from math import prod
@@ -13,24 +16,30 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from brittle.model.loading import onnx_layers as layers
-from brittle.model.loading.onnx_layers import Call, NotConverted
 
-TYPES = {
-    1: torch.float32,
-    2: torch.uint8,
-    3: torch.int8,
-    5: torch.int16,
-    6: torch.int32,
-    7: torch.int64,
-    9: torch.bool,
-    10: torch.float16,
-    11: torch.float64,
-    16: torch.bfloat16,
-}
-"""Types by their numbers in ONNX."""
+class NotConverted(Exception):
+    """A part of an ONNX graph that has no counterpart here, in words that follow "because"."""
 
-ALL = tuple(range(8))
+
+@dataclass(frozen=True)
+class Call:
+    """What an operator is called with besides its inputs.
+
+    Attributes:
+        attributes: of the node, by name; tensors as NumPy arrays.
+        opset: version of the operators of the graph.
+        outputs: number of outputs of the node.
+        device: where the tensors are.
+    """
+
+    attributes: Mapping[str, Any]
+    opset: int
+    outputs: int
+    device: torch.device
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The attribute `name`, or `default` where the node has none."""
+        return self.attributes.get(name, default)
 
 
 @dataclass(frozen=True)
@@ -54,163 +63,10 @@ def _plain(function: Callable[..., Any], on_sizes: Callable[..., Any] | None = N
     return Operator(lambda call, *values: function(*values), on_sizes=sized)
 
 
-def _folded(function: Callable[[Any, Any], Any], on_sizes: Callable[[Any, Any], Any] | None = None) -> Operator:
+def _of_any_number(function: Callable[..., Any], on_sizes: Callable[..., Any] | None = None) -> Operator:
     """An operator of two inputs that takes any number of them."""
     sized = None if on_sizes is None else (lambda *values: reduce(on_sizes, values))
     return _plain(lambda *values: reduce(function, values), sized)
-
-
-def _divide(a: Tensor, b: Tensor) -> Tensor:
-    whole = not (a.is_floating_point() or b.is_floating_point())
-    return torch.div(a, b, rounding_mode="trunc" if whole else None)
-
-
-def _divide_sizes(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return a // b if a.dtype.kind in "iuO" and b.dtype.kind in "iuO" else np.divide(a, b)
-
-
-def _power(call: Call, x: Tensor, exponent: Tensor) -> Tensor:
-    return x.pow(float(exponent)) if exponent.numel() == 1 and exponent.dim() <= x.dim() else x.pow(exponent)
-
-
-def _clip(call: Call, x: Tensor, low: list[float] | None = None, high: list[float] | None = None) -> Tensor:
-    least, most = (call.get(name) if one is None else one[0] for name, one in (("min", low), ("max", high)))
-    return x if least is None and most is None else x.clamp(least, most)
-
-
-def _gelu(call: Call, x: Tensor) -> Tensor:
-    return functional.gelu(x, approximate=call.get("approximate", "none"))
-
-
-def _prelu(call: Call, x: Tensor, slope: Tensor) -> Tensor:
-    return torch.where(x < 0, slope * x, x)
-
-
-def _cast(call: Call, x: Tensor) -> Tensor:
-    if call.get("to") not in TYPES:
-        raise NotConverted(f"its Cast makes a type (number {call.get('to')}) that is no number")
-    return x.to(TYPES[call.get("to")])
-
-
-def _cast_sizes(call: Call, x: np.ndarray) -> np.ndarray:
-    whole = call.get("to") in (6, 7)
-    return x if whole and x.dtype == object else x.astype(np.int64 if whole else np.float64)
-
-
-def _reshape(call: Call, x: Tensor, shape: list[int]) -> Tensor:
-    taken = bool(call.get("allowzero", 0))
-    return x.reshape([x.shape[at] if size == 0 and not taken else size for at, size in enumerate(shape)])
-
-
-def _flatten(call: Call, x: Tensor) -> Tensor:
-    axis = call.get("axis", 1)
-    axis += x.dim() if axis < 0 else 0
-    return x.flatten(axis) if axis == 1 and x.dim() > 1 else x.reshape(prod(x.shape[:axis]), -1)
-
-
-def _transpose(call: Call, x: Tensor) -> Tensor:
-    return x.permute(*call.get("perm", range(x.dim())[::-1]))
-
-
-def _squeeze(call: Call, x: Any, axes: list[int] | None = None) -> Any:
-    axes = call.get("axes") if axes is None else axes
-    axes = [at for at, size in enumerate(x.shape) if size == 1] if axes is None else [at % x.ndim for at in axes]
-    return x.reshape([size for at, size in enumerate(x.shape) if at not in axes])
-
-
-def _unsqueeze(call: Call, x: Any, axes: list[int] | None = None) -> Any:
-    axes = call.get("axes") if axes is None else axes
-    whole = x.ndim + len(axes or ())
-    added = {at % whole for at in axes or ()}
-    sizes = iter(x.shape)
-    return x.reshape([1 if at in added else next(sizes) for at in range(whole)])
-
-
-def _concat(call: Call, *parts: Tensor) -> Tensor:
-    return torch.cat(parts, dim=call.get("axis", 1))
-
-
-def _slices(call: Call, rank: int, given: Sequence[list[int] | None]) -> list[tuple[int, int, int, int]]:
-    """Axis, start, end and step of each slice."""
-    starts, ends, axes, steps = [*given, None, None, None, None][:4]
-    starts, ends = starts or call.get("starts", []), ends or call.get("ends", [])
-    axes = axes or call.get("axes") or list(range(len(starts)))
-    steps = steps or [1] * len(axes)
-    return [(axis % rank, *rest) for axis, rest in zip(axes, zip(starts, ends, steps, strict=True), strict=True)]
-
-
-def _slice(call: Call, x: Tensor, *given: list[int] | None) -> Tensor:
-    for axis, start, end, step in _slices(call, x.dim(), given):
-        if step == 1:
-            x = x[(slice(None),) * axis + (slice(start, end),)]
-        else:
-            places = torch.arange(*slice(start, end, step).indices(x.shape[axis]), device=x.device)
-            x = x.index_select(axis, places)
-    return x
-
-
-def _slice_sizes(call: Call, x: np.ndarray, *given: np.ndarray | None) -> np.ndarray:
-    for axis, start, end, step in _slices(call, x.ndim, [None if one is None else one.tolist() for one in given]):
-        x = x[(slice(None),) * axis + (slice(start, end, step),)]
-    return x
-
-
-def _gather(call: Call, x: Tensor, places: Tensor) -> Tensor:
-    axis = call.get("axis", 0) % x.dim()
-    places = torch.where(places < 0, places + x.shape[axis], places)
-    taken = x.index_select(axis, places.reshape(-1))
-    return taken.reshape([*x.shape[:axis], *places.shape, *x.shape[axis + 1 :]])
-
-
-def _gather_elements(call: Call, x: Tensor, places: Tensor) -> Tensor:
-    axis = call.get("axis", 0)
-    return x.gather(axis, torch.where(places < 0, places + x.shape[axis], places))
-
-
-def _shape(call: Call, x: Any) -> np.ndarray:
-    """The sizes as an array, of objects where a network is traced and they are no plain numbers."""
-    sizes = list(x.shape)[call.get("start", 0) : call.get("end")]
-    return np.array(sizes, np.int64 if all(type(size) is int for size in sizes) else object)
-
-
-def _constant_of_shape(call: Call, shape: list[int]) -> Tensor:
-    value = np.asarray(call.get("value", np.zeros(1, np.float32))).reshape(-1)
-    kind = torch.from_numpy(value).dtype
-    return torch.full([int(size) for size in shape], value[0].item(), dtype=kind, device=call.device)
-
-
-def _constants_of_sizes(call: Call, shape: np.ndarray) -> np.ndarray:
-    value = np.asarray(call.get("value", np.zeros(1, np.float32))).reshape(-1)
-    return np.full([int(size) for size in shape.tolist()], value[0])
-
-
-def _expand(call: Call, x: Tensor, shape: list[int]) -> Tensor:
-    own = [1] * (len(shape) - x.dim()) + list(x.shape)
-    wanted = [1] * (x.dim() - len(shape)) + list(shape)
-    return x.expand([size if new == 1 else new for size, new in zip(own, wanted, strict=True)])
-
-
-def _pad(
-    call: Call, x: Tensor, pads: list[int] | None = None, value: list[float] | None = None, axes: Any = None
-) -> Tensor:
-    pads = list(pads or call.get("pads"))
-    axes = [axis % x.dim() for axis in axes] if axes else list(range(x.dim()))
-    number = float(value[0]) if value else call.get("value", 0.0)
-    ends = [0] * 2 * x.dim()
-    for at, axis in enumerate(axes):
-        ends[2 * (x.dim() - 1 - axis)], ends[2 * (x.dim() - 1 - axis) + 1] = pads[at], pads[at + len(axes)]
-    mode = str(call.get("mode", "constant"))
-    if mode == "constant":
-        return functional.pad(x, ends, value=number)
-    if any(ends[2 * (x.dim() - 2) :]):
-        raise NotConverted(f"its Pad repeats rows or channels ({mode})")
-    return functional.pad(x, ends[: 2 * (x.dim() - 2)], mode={"edge": "replicate", "wrap": "circular"}.get(mode, mode))
-
-
-def _split(call: Call, x: Tensor, sizes: list[int] | None = None) -> tuple[Tensor, ...]:
-    axis = call.get("axis", 0)
-    sizes = sizes or call.get("split")
-    return x.split(sizes or -(-x.shape[axis] // call.outputs), dim=axis)
 
 
 def _reduced(function: Callable[[Tensor, tuple[int, ...], bool], Tensor]) -> Operator:
@@ -225,75 +81,280 @@ def _reduced(function: Callable[[Tensor, tuple[int, ...], bool], Tensor]) -> Ope
     return Operator(compute, (1,))
 
 
-def _product(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
-    for axis in sorted((one % x.dim() for one in axes), reverse=True):
-        x = x.prod(axis, keepdim=keep)
-    return x
-
-
-def _depth_to_space(call: Call, x: Tensor) -> Tensor:
-    size, (rows, channels, height, width) = call.get("blocksize"), x.shape
-    less = channels // size**2
-    if call.get("mode", "DCR") == "CRD":
-        return functional.pixel_shuffle(x, size)
-    blocks = x.reshape(rows, size, size, less, height, width).permute(0, 3, 4, 1, 5, 2)
-    return blocks.reshape(rows, less, height * size, width * size)
-
-
-def _space_to_depth(call: Call, x: Tensor) -> Tensor:
-    size, (rows, channels, height, width) = call.get("blocksize"), x.shape
-    blocks = x.reshape(rows, channels, height // size, size, width // size, size).permute(0, 3, 5, 1, 2, 4)
-    return blocks.reshape(rows, channels * size**2, height // size, width // size)
-
-
-def _triangle(call: Call, x: Tensor, diagonal: list[int] | None = None) -> Tensor:
-    return (torch.triu if call.get("upper", 1) else torch.tril)(x, int(diagonal[0]) if diagonal else 0)
-
-
-def _identity(call: Call, x: Any, *_: Any) -> Any:
-    return x
-
-
-def _dropout(call: Call, x: Any, *_: Any) -> Any:
+def _unchanged(call: Call, x: Any, *_: Any) -> Any:
     if call.outputs > 1:
         raise NotConverted("its Dropout returns a mask besides values")
     return x
 
 
+# Products, convolutions, pools and normalisations
+
+
+def _gemm(call: Call, a: Tensor, b: Tensor, c: Tensor | None = None) -> Tensor:
+    product = call.get("alpha", 1.0) * ((a.T if call.get("transA", 0) else a) @ (b.T if call.get("transB", 0) else b))
+    return product if c is None else product + call.get("beta", 1.0) * c
+
+
+def _convolution(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    axes = x.dim() - 2
+    strides, dilations = call.get("strides", [1] * axes), call.get("dilations", [1] * axes)
+    before, after = _padding(call, x.shape[2:], weight.shape[2:], strides, dilations)
+    if before != after:
+        x, before = functional.pad(x, _ends(before, after)), [0] * axes
+    function = _by_axes(axes, functional.conv1d, functional.conv2d, functional.conv3d)
+    return function(x, weight, bias, strides, before, dilations, call.get("group", 1))
+
+
+def _max_pool(call: Call, x: Tensor) -> Tensor:
+    if call.outputs > 1:
+        raise NotConverted("its MaxPool returns places besides values")
+    kernel = call.get("kernel_shape")
+    strides, dilations = call.get("strides", [1] * len(kernel)), call.get("dilations", [1] * len(kernel))
+    before, after = _padding(call, x.shape[2:], kernel, strides, dilations)
+    if before != after or any(2 * pad > size for pad, size in zip(before, kernel, strict=True)):
+        x, before = functional.pad(x, _ends(before, after), value=-torch.inf), [0] * len(kernel)
+    function = _by_axes(len(kernel), functional.max_pool1d, functional.max_pool2d, functional.max_pool3d)
+    return function(x, kernel, strides, before, dilations, bool(call.get("ceil_mode", 0)))
+
+
+def _average_pool(call: Call, x: Tensor) -> Tensor:
+    kernel = call.get("kernel_shape")
+    strides = call.get("strides", [1] * len(kernel))
+    if any(one != 1 for one in call.get("dilations", [1])):
+        raise NotConverted("its AveragePool has dilations")
+    before, after = _padding(call, x.shape[2:], kernel, strides, [1] * len(kernel))
+    counted, rounded_up = (bool(call.get(name, 0)) for name in ("count_include_pad", "ceil_mode"))
+    function = _by_axes(len(kernel), functional.avg_pool1d, functional.avg_pool2d, functional.avg_pool3d)
+    if before == after and all(2 * pad <= size for pad, size in zip(before, kernel, strict=True)):
+        return function(x, kernel, strides, before, rounded_up, counted)
+    mean, ones = (
+        function(functional.pad(one, _ends(before, after)), kernel, strides, [0] * len(kernel), rounded_up)
+        for one in (x, torch.ones_like(x))
+    )
+    return mean if counted else mean / ones
+
+
+def _batch_normalization(call: Call, x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, var: Tensor) -> Tensor:
+    if call.get("training_mode", 0) or (call.opset < 7 and not call.get("is_test", 0)):
+        raise NotConverted("its BatchNormalization is in training mode")
+    return functional.batch_norm(x, mean, var, scale, bias, False, 0.0, call.get("epsilon", 1e-5))
+
+
+def _layer_normalization(call: Call, x: Tensor, scale: Tensor, bias: Tensor | None = None) -> Tensor:
+    if call.outputs > 1:
+        raise NotConverted("its LayerNormalization returns means besides values")
+    shape = x.shape[call.get("axis", -1) % x.dim() :]
+    normal = functional.layer_norm(x, shape, None, None, call.get("epsilon", 1e-5)) * scale
+    return normal if bias is None else normal + bias
+
+
+def _group_normalization(call: Call, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
+    groups = call.get("num_groups")
+    if call.opset < 21:  # one number a group
+        scale, bias = (one.repeat_interleave(x.shape[1] // groups) for one in (scale, bias))
+    return functional.group_norm(x, groups, scale, bias, call.get("epsilon", 1e-5))
+
+
+def _over_axis(function: Callable[[Tensor, int], Tensor]) -> Operator:
+    """A function over an axis; before opset 13, over that axis and all after it."""
+
+    def compute(call: Call, x: Tensor) -> Tensor:
+        if call.opset >= 13:
+            return function(x, call.get("axis", -1))
+        axis = call.get("axis", 1) % x.dim()
+        return function(x.flatten(axis), axis).reshape(x.shape)
+
+    return Operator(compute)
+
+
+def _by_axes(axes: int, *functions: Any) -> Any:
+    if not 1 <= axes <= len(functions):
+        raise NotConverted(f"a layer of it has {axes} axes of places")
+    return functions[axes - 1]
+
+
+def _padding(
+    call: Call, sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
+) -> tuple[list[int], list[int]]:
+    """How much is padded before and after each axis."""
+    kind, axes = call.get("auto_pad", "NOTSET"), len(kernel)
+    if kind in ("NOTSET", "VALID"):
+        pads = call.get("pads", [0] * 2 * axes) if kind == "NOTSET" else [0] * 2 * axes
+        return list(pads[:axes]), list(pads[axes:])
+    wide = [
+        max(0, (-(-size // stride) - 1) * stride + (width - 1) * dilation + 1 - size)
+        for size, width, stride, dilation in zip(sizes, kernel, strides, dilations, strict=True)
+    ]
+    less, more = [one // 2 for one in wide], [one - one // 2 for one in wide]
+    return (less, more) if kind == "SAME_UPPER" else (more, less)
+
+
+def _ends(before: Sequence[int], after: Sequence[int]) -> list[int]:
+    """Padding in the order of PyTorch, the last axis first."""
+    return [pad for pair in reversed(list(zip(before, after, strict=True))) for pad in pair]
+
+
+# Arithmetic and types
+
+
+def _divide(a: Tensor, b: Tensor) -> Tensor:
+    whole = not (a.is_floating_point() or b.is_floating_point())
+    return torch.div(a, b, rounding_mode="trunc" if whole else None)
+
+
+def _divide_sizes(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return a // b if a.dtype.kind in "iuO" and b.dtype.kind in "iuO" else np.divide(a, b)
+
+
+def _power(x: Tensor, exponent: Tensor) -> Tensor:
+    return x.pow(float(exponent)) if exponent.numel() == 1 and exponent.dim() <= x.dim() else x.pow(exponent)
+
+
+def _clip(call: Call, x: Tensor, low: list[float] | None = None, high: list[float] | None = None) -> Tensor:
+    least, most = (call.get(name) if one is None else one[0] for name, one in (("min", low), ("max", high)))
+    return x if least is None and most is None else x.clamp(least, most)
+
+
+TYPES = {
+    1: torch.float32, 2: torch.uint8, 3: torch.int8, 5: torch.int16, 6: torch.int32, 7: torch.int64, 9: torch.bool,
+    10: torch.float16, 11: torch.float64, 16: torch.bfloat16,
+}  # fmt: skip
+"""Types by their numbers in ONNX."""
+
+
+def _cast(call: Call, x: Tensor) -> Tensor:
+    if call.get("to") not in TYPES:
+        raise NotConverted(f"its Cast makes a type (number {call.get('to')}) that is no number")
+    return x.to(TYPES[call.get("to")])
+
+
+def _cast_sizes(call: Call, x: np.ndarray) -> np.ndarray:
+    whole = call.get("to") in (6, 7)
+    return x if whole and x.dtype == object else x.astype(np.int64 if whole else np.float64)
+
+
+# Shapes
+
+
+def _reshape(call: Call, x: Tensor, shape: list[int]) -> Tensor:
+    kept = not call.get("allowzero", 0)
+    return x.reshape([x.shape[at] if size == 0 and kept else size for at, size in enumerate(shape)])
+
+
+def _flatten(call: Call, x: Tensor) -> Tensor:
+    axis = call.get("axis", 1)
+    axis += x.dim() if axis < 0 else 0
+    return x.flatten(axis) if axis == 1 and x.dim() > 1 else x.reshape(prod(x.shape[:axis]), -1)
+
+
+def _squeeze(call: Call, x: Any, axes: Any = None) -> Any:
+    axes = call.get("axes") if axes is None else list(axes)
+    axes = [at for at, size in enumerate(x.shape) if size == 1] if axes is None else [at % x.ndim for at in axes]
+    return x.reshape([size for at, size in enumerate(x.shape) if at not in axes])
+
+
+def _unsqueeze(call: Call, x: Any, axes: Any = None) -> Any:
+    axes = call.get("axes") if axes is None else list(axes)
+    whole = x.ndim + len(axes)
+    added, sizes = {at % whole for at in axes}, iter(x.shape)
+    return x.reshape([1 if at in added else next(sizes) for at in range(whole)])
+
+
+def _slice(call: Call, x: Any, *given: Any) -> Any:
+    starts, ends, axes, steps = [*(None if one is None else list(one) for one in given), None, None, None, None][:4]
+    starts, ends = starts or call.get("starts", []), ends or call.get("ends", [])
+    axes = axes or call.get("axes") or range(len(starts))
+    for axis, start, end, step in zip(axes, starts, ends, steps or [1] * len(starts), strict=True):
+        before = (slice(None),) * (axis % x.ndim)
+        if step == 1 or isinstance(x, np.ndarray):
+            x = x[(*before, slice(start, end, step))]
+        else:  # PyTorch has no negative steps
+            places = torch.arange(*slice(start, end, step).indices(x.shape[axis]), device=x.device)
+            x = x.index_select(axis, places)
+    return x
+
+
+def _gather(call: Call, x: Tensor, places: Tensor) -> Tensor:
+    axis = call.get("axis", 0) % x.dim()
+    places = torch.where(places < 0, places + x.shape[axis], places)
+    taken = x.index_select(axis, places.reshape(-1))
+    return taken.reshape([*x.shape[:axis], *places.shape, *x.shape[axis + 1 :]])
+
+
+def _shape(call: Call, x: Any) -> np.ndarray:
+    """The sizes as an array, of objects where a network is traced and they are no plain numbers."""
+    sizes = list(x.shape)[call.get("start", 0) : call.get("end")]
+    return np.array(sizes, np.int64 if all(type(size) is int for size in sizes) else object)
+
+
+def _constant_of_shape(call: Call, shape: list[int]) -> Tensor:
+    value = torch.from_numpy(np.array(call.get("value", np.zeros(1, np.float32))).reshape(-1)).to(call.device)
+    return value[:1].repeat(prod(map(int, shape))).reshape([int(size) for size in shape])
+
+
+def _expand(call: Call, x: Tensor, shape: list[int]) -> Tensor:
+    own = [1] * (len(shape) - x.dim()) + list(x.shape)
+    wanted = [1] * (x.dim() - len(shape)) + list(shape)
+    return x.expand([size if new == 1 else new for size, new in zip(own, wanted, strict=True)])
+
+
+def _pad(call: Call, x: Tensor, pads: Any = None, value: list[float] | None = None, axes: Any = None) -> Tensor:
+    pads, mode = list(pads or call.get("pads")), str(call.get("mode", "constant"))
+    axes = [axis % x.dim() for axis in axes] if axes else list(range(x.dim()))
+    before, after = [0] * x.dim(), [0] * x.dim()
+    for at, axis in enumerate(axes):
+        before[axis], after[axis] = pads[at], pads[at + len(axes)]
+    if mode == "constant":
+        return functional.pad(x, _ends(before, after), value=float(value[0]) if value else call.get("value", 0.0))
+    if any(before[:2] + after[:2]):
+        raise NotConverted(f"its Pad repeats rows or channels ({mode})")
+    known = {"edge": "replicate", "wrap": "circular"}
+    return functional.pad(x, _ends(before[2:], after[2:]), mode=known.get(mode, mode))
+
+
+def _split(call: Call, x: Tensor, sizes: list[int] | None = None) -> tuple[Tensor, ...]:
+    axis = call.get("axis", 0)
+    return x.split(sizes or call.get("split") or -(-x.shape[axis] // call.outputs), dim=axis)
+
+
+_OF_TORCH = (
+    "Relu", "Sigmoid", "Tanh", "Erf", "Sqrt", "Exp", "Log", "Abs", "Reciprocal", "Round", "Sign", "Sin", "Cos",
+)  # fmt: skip
+
 OPERATORS: dict[str, Operator] = {
     # Products, convolutions, pools and normalisations
-    "Gemm": Operator(layers.gemm),
+    "Gemm": Operator(_gemm),
     "MatMul": _plain(torch.matmul),
     "Einsum": Operator(lambda call, *values: torch.einsum(call.get("equation"), *values)),
-    "Conv": Operator(layers.convolution),
-    "MaxPool": Operator(layers.max_pool),
-    "AveragePool": Operator(layers.average_pool),
-    "GlobalAveragePool": Operator(layers.global_average_pool),
-    "GlobalMaxPool": Operator(layers.global_max_pool),
-    "BatchNormalization": Operator(layers.batch_normalization),
-    "InstanceNormalization": Operator(layers.instance_normalization),
-    "LayerNormalization": Operator(layers.layer_normalization),
-    "GroupNormalization": Operator(layers.group_normalization),
-    "LRN": Operator(layers.local_response_normalization),
-    "Softmax": Operator(layers.softmax),
-    "LogSoftmax": Operator(layers.log_softmax),
-    # Activations
-    "Relu": _plain(torch.relu),
+    "Conv": Operator(_convolution),
+    "MaxPool": Operator(_max_pool),
+    "AveragePool": Operator(_average_pool),
+    "GlobalAveragePool": _plain(lambda x: x.mean(dim=tuple(range(2, x.dim())), keepdim=True)),
+    "GlobalMaxPool": _plain(lambda x: x.amax(dim=tuple(range(2, x.dim())), keepdim=True)),
+    "BatchNormalization": Operator(_batch_normalization),
+    "InstanceNormalization": Operator(
+        lambda call, x, scale, bias: functional.instance_norm(x, weight=scale, bias=bias, eps=call.get("epsilon", 1e-5))
+    ),
+    "LayerNormalization": Operator(_layer_normalization),
+    "GroupNormalization": Operator(_group_normalization),
+    "LRN": Operator(
+        lambda call, x: functional.local_response_norm(
+            x, call.get("size"), call.get("alpha", 1e-4), call.get("beta", 0.75), call.get("bias", 1.0)
+        )
+    ),
+    "Softmax": _over_axis(torch.softmax),
+    "LogSoftmax": _over_axis(torch.log_softmax),
+    # Activations and functions of one number
+    **{name: _plain(getattr(torch, name.lower())) for name in _OF_TORCH},
+    **{name: _plain(getattr(functional, name.lower())) for name in ("HardSwish", "Mish", "Softplus", "Softsign")},
     "LeakyRelu": Operator(lambda call, x: functional.leaky_relu(x, call.get("alpha", 0.01))),
-    "PRelu": Operator(_prelu),
+    "PRelu": _plain(lambda x, slope: torch.where(x < 0, slope * x, x)),
     "Elu": Operator(lambda call, x: functional.elu(x, call.get("alpha", 1.0))),
     "Celu": Operator(lambda call, x: functional.celu(x, call.get("alpha", 1.0))),
     "Selu": Operator(lambda call, x: call.get("gamma", 1.05070102) * functional.elu(x, call.get("alpha", 1.67326319))),
-    "Sigmoid": _plain(torch.sigmoid),
     "HardSigmoid": Operator(lambda call, x: (call.get("alpha", 0.2) * x + call.get("beta", 0.5)).clamp(0, 1)),
-    "HardSwish": _plain(functional.hardswish),
     "Swish": Operator(lambda call, x: x * torch.sigmoid(call.get("alpha", 1.0) * x)),
-    "Mish": _plain(functional.mish),
-    "Tanh": _plain(torch.tanh),
-    "Softplus": _plain(functional.softplus),
-    "Softsign": _plain(functional.softsign),
-    "Gelu": Operator(_gelu),
-    "Erf": _plain(torch.erf),
+    "Gelu": Operator(lambda call, x: functional.gelu(x, approximate=call.get("approximate", "none"))),
     "ThresholdedRelu": Operator(lambda call, x: torch.where(x > call.get("alpha", 1.0), x, torch.zeros_like(x))),
     # Arithmetic
     "Add": _plain(torch.add, np.add),
@@ -304,22 +365,13 @@ OPERATORS: dict[str, Operator] = {
         lambda call, a, b: torch.fmod(a, b) if call.get("fmod", 0) else torch.remainder(a, b),
         on_sizes=lambda call, a, b: np.fmod(a, b) if call.get("fmod", 0) else np.remainder(a, b),
     ),
-    "Pow": Operator(_power),
-    "Sqrt": _plain(torch.sqrt),
-    "Exp": _plain(torch.exp),
-    "Log": _plain(torch.log),
-    "Abs": _plain(torch.abs),
+    "Pow": _plain(_power),
     "Neg": _plain(torch.neg, np.negative),
-    "Reciprocal": _plain(torch.reciprocal),
     "Floor": _plain(torch.floor, np.floor),
     "Ceil": _plain(torch.ceil, np.ceil),
-    "Round": _plain(torch.round),
-    "Sign": _plain(torch.sign),
-    "Sin": _plain(torch.sin),
-    "Cos": _plain(torch.cos),
-    "Min": _folded(torch.minimum, np.minimum),
-    "Max": _folded(torch.maximum, np.maximum),
-    "Sum": _folded(torch.add),
+    "Min": _of_any_number(torch.minimum, np.minimum),
+    "Max": _of_any_number(torch.maximum, np.maximum),
+    "Sum": _of_any_number(torch.add),
     "Clip": Operator(_clip, (1, 2)),
     # Conditions
     "Equal": _plain(torch.eq, np.equal),
@@ -331,13 +383,11 @@ OPERATORS: dict[str, Operator] = {
     "Or": _plain(torch.logical_or),
     "Not": _plain(torch.logical_not),
     "Where": _plain(torch.where, np.where),
-    "IsNaN": _plain(torch.isnan),
     # Means and sums over axes
     "ReduceMean": _reduced(lambda x, axes, keep: x.mean(axes, keepdim=keep)),
     "ReduceSum": _reduced(lambda x, axes, keep: x.sum(axes, keepdim=keep)),
     "ReduceMax": _reduced(lambda x, axes, keep: x.amax(axes, keepdim=keep)),
     "ReduceMin": _reduced(lambda x, axes, keep: x.amin(axes, keepdim=keep)),
-    "ReduceProd": _reduced(_product),
     "ReduceL1": _reduced(lambda x, axes, keep: x.abs().sum(axes, keepdim=keep)),
     "ReduceL2": _reduced(lambda x, axes, keep: torch.linalg.vector_norm(x, dim=axes, keepdim=keep)),
     "ReduceSumSquare": _reduced(lambda x, axes, keep: x.square().sum(axes, keepdim=keep)),
@@ -345,33 +395,32 @@ OPERATORS: dict[str, Operator] = {
     # Shapes
     "Reshape": Operator(_reshape, (1,), lambda call, x, shape: x.reshape(shape.tolist())),
     "Flatten": Operator(_flatten),
-    "Transpose": Operator(_transpose),
-    "Squeeze": Operator(_squeeze, (1,), lambda call, x, *axes: _squeeze(call, x, *(one.tolist() for one in axes))),
-    "Unsqueeze": Operator(
-        _unsqueeze, (1,), lambda call, x, *axes: _unsqueeze(call, x, *(one.tolist() for one in axes))
+    "Transpose": Operator(lambda call, x: x.permute(*call.get("perm", range(x.dim())[::-1]))),
+    "Squeeze": Operator(_squeeze, (1,), _squeeze),
+    "Unsqueeze": Operator(_unsqueeze, (1,), _unsqueeze),
+    "Concat": Operator(
+        lambda call, *parts: torch.cat(parts, dim=call.get("axis", 1)),
+        on_sizes=lambda call, *parts: np.concatenate(parts, axis=call.get("axis", 1)),
     ),
-    "Concat": Operator(_concat, (), lambda call, *parts: np.concatenate(parts, axis=call.get("axis", 1))),
-    "Slice": Operator(_slice, (1, 2, 3, 4), _slice_sizes),
+    "Slice": Operator(_slice, (1, 2, 3, 4), _slice),
     "Gather": Operator(_gather, (), lambda call, x, places: np.take(x, places, axis=call.get("axis", 0))),
-    "GatherElements": Operator(_gather_elements),
     "Shape": Operator(_shape, (), _shape),
     "Size": Operator(lambda call, x: np.array(prod(x.shape)), (), lambda call, x: np.array(x.size)),
-    "ConstantOfShape": Operator(_constant_of_shape, (0,), _constants_of_sizes),
+    "ConstantOfShape": Operator(
+        _constant_of_shape, (0,), lambda call, shape: _constant_of_shape(call, shape.tolist()).cpu().numpy()
+    ),
     "Expand": Operator(_expand, (1,)),
     "Tile": Operator(lambda call, x, repeats: x.repeat(*repeats), (1,)),
     "Pad": Operator(_pad, (1, 2, 3)),
     "Split": Operator(_split, (1,)),
-    "DepthToSpace": Operator(_depth_to_space),
-    "SpaceToDepth": Operator(_space_to_depth),
-    "Trilu": Operator(_triangle, (1,)),
     "Range": Operator(
         lambda call, *ends: torch.arange(*(end[0] for end in ends), device=call.device),
-        ALL,
+        (0, 1, 2),
         lambda call, *ends: np.arange(*(end.item() for end in ends)),
     ),
     # What changes nothing
-    "Identity": Operator(_identity, (), _identity),
-    "Dropout": Operator(_dropout, (), _dropout),
+    "Identity": Operator(_unchanged, (), _unchanged),
+    "Dropout": Operator(_unchanged, (), _unchanged),
     "Cast": Operator(_cast, (), _cast_sizes),
     "CastLike": _plain(lambda x, like: x.to(like.dtype)),
 }

@@ -11,8 +11,7 @@ import safetensors
 from torch import nn
 
 from brittle.errors import ArtefactError, ModelError, UsageError
-from brittle.model.loading.declared import Declared, digest_of, numbers, read_description
-from brittle.model.loading.hugging_face import CONFIG, WEIGHTS
+from brittle.model.loading.declared import CONFIG, WEIGHTS, Declared, digest_of, numbers, read_description
 from brittle.model.loading.weights import load_weights
 
 PREFIX = "timm:"

@@ -20,29 +20,26 @@ DIGEST = "__sha256__"
 Failure = Callable[[str], BrittleError]
 """Makes the error to raise of a sentence."""
 
+_OWN = {"brittle", *sys.stdlib_module_names}
+
 
 def run_file(path: Path, source: bytes, failure: Failure) -> ModuleType:
-    """Run a file as a module; what is run is what is digested, so no compiled copy is looked for.
+    """Run `source`, which is what lies in the file `path`, as a module.
 
-    Args:
-        path: where the file lies, for its name and for messages.
-        source: what is in it.
-        failure: makes the error that is raised.
-
-    Raises:
-        BrittleError: it fails; the line is named.
+    What is run is what is digested, so no compiled copy is looked for. Where it fails, `failure` makes the error.
     """
-    digest = hashlib.sha256(source).hexdigest()
     own = hashlib.sha256(os.fsencode(path.resolve()) + b"\0" + source).hexdigest()
     module = ModuleType(f"brittle_user_{own[:16]}")
     module.__file__ = os.fspath(path)
-    vars(module)[DIGEST] = digest
+    vars(module)[DIGEST] = hashlib.sha256(source).hexdigest()
     sys.modules[module.__name__] = module
     try:
         exec(compile(source, os.fspath(path), "exec"), module.__dict__)
     except (Exception, SystemExit) as error:
+        beside = isinstance(error, ModuleNotFoundError) and (path.parent / f"{error.name}.py").exists()
+        advice = f"; modules beside the file are found with PYTHONPATH={path.parent}" if beside else ""
         raise failure(
-            f"running {path} failed{line_of(error, module)}: {type(error).__name__}: {error}{_hint(error, path)}"
+            f"running {path} failed{line_of(error, module)}: {type(error).__name__}: {error}{advice}"
         ) from error
     return module
 
@@ -53,22 +50,9 @@ def line_of(error: BaseException, module: ModuleType) -> str:
     return f" at line {frames[-1].lineno}" if frames else ""
 
 
-def _hint(error: BaseException, path: Path) -> str:
-    beside = isinstance(error, ModuleNotFoundError) and (path.parent / f"{error.name}.py").exists()
-    return f"; modules beside the file are found with PYTHONPATH={path.parent}" if beside else ""
-
-
 def import_module(place: str, name: str, failure: Failure) -> ModuleType:
-    """Import the module `place`; the current folder is not searched.
-
-    Args:
-        place: the module, such as `package.module`.
-        name: what is wanted of it, for the message.
-        failure: makes the error that is raised.
-
-    Raises:
-        BrittleError: it cannot be run, or is not there.
-    """
+    """Import the module `place`, such as `package.module`, of which `name` is wanted; the current folder is not
+    searched. Where it is not there or fails, `failure` makes the error."""
     try:
         return importlib.import_module(place)
     except ModuleNotFoundError as error:
@@ -84,7 +68,7 @@ def import_module(place: str, name: str, failure: Failure) -> ModuleType:
 
 
 def offered(group: str) -> dict[str, EntryPoint]:
-    """What installed packages offer in an entry point group, by name; nothing of it is loaded."""
+    """Entry points of a group in installed packages, by name; nothing of them is loaded."""
     return {point.name: point for point in entry_points(group=group)}
 
 
@@ -98,9 +82,6 @@ def digests(things: Iterable[object]) -> dict[str, str] | None:
     outside = [name for name in names if name.partition(".")[0] not in _OWN]
     files = {file for name in outside if (file := _file(sys.modules.get(name))) is not None}
     return {name: " ".join(sorted(own for one, own in files if one == name)) for name, _ in sorted(files)} or None
-
-
-_OWN = {"brittle", *sys.stdlib_module_names}
 
 
 def _file(module: ModuleType | None) -> tuple[str, str] | None:

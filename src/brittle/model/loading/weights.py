@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
+import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +24,6 @@ NAMED = 5
 PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
 """Endings of files that hold a pickle, which could run code; none is opened."""
 
-
-_CONVERT = (
-    'convert once with: python -c "import torch; from safetensors.torch import save_file; '
-    "save_file(torch.load('{path}', weights_only=True), '{stem}.safetensors')\""
-)
-
-
 WRAPPERS = ("module", "_orig_mod")
 """What `DataParallel` and `torch.compile` put before the names of the weights of the network that they wrap."""
 
@@ -40,10 +36,13 @@ def check_weights_name(path: Path) -> None:
         ModelError: it is of another format.
     """
     if path.suffix != ".safetensors":
-        advice = _CONVERT.format(path=path, stem=path.with_suffix(""))
-        found = f"{path} is not a .safetensors file, the only form that is read"
         kind = ArtefactError if path.suffix in PICKLED else ModelError
-        raise kind("weights_format", f"{found}; {advice}")
+        raise kind(
+            "weights_format",
+            f"{path} is not a .safetensors file, the only form that is read; convert once with: "
+            f'python -c "import torch; from safetensors.torch import save_file; '
+            f"save_file(torch.load('{path}', weights_only=True), '{path.with_suffix('')}.safetensors')\"",
+        )
 
 
 def load_weights(module: nn.Module, path: Path) -> dict[str, Any]:
@@ -61,12 +60,11 @@ def load_weights(module: nn.Module, path: Path) -> dict[str, Any]:
         with safetensors.safe_open(path, framework="pt") as file:
             names = list(file.keys())
         missing, unexpected = load_safetensors(_wrapped(module, names), path, strict=False)
-    except safetensors.SafetensorError as error:
-        raise ArtefactError("file_refused", f"{path} is not a sound .safetensors file: {error}") from error
-    except (LookupError, TypeError, ValueError, OverflowError) as error:
+    except (safetensors.SafetensorError, LookupError, TypeError, ValueError, OverflowError) as error:
         reason = str(error).partition("\n")[0]
-        found = f"{path} holds types or shapes that PyTorch does not know ({reason})"
-        raise ArtefactError("file_refused", f"{found}; save it again") from error
+        raise ArtefactError(
+            "file_refused", f"{path} is not a sound .safetensors file ({reason}); save it again"
+        ) from error
     except RuntimeError as error:
         lines = [line.strip() for line in str(error).splitlines()[1:]]
         raise ModelError("weights", f"{path} does not fit the network: {' '.join(lines[:NAMED])}") from error
@@ -89,11 +87,19 @@ def _wrapped(module: nn.Module, names: list[str]) -> nn.Module:
 
 
 def state_digest(module: nn.Module) -> str:
-    """The sha256 over names, types, shapes and bytes of all parameters and buffers."""
+    """The sha256 over names, types, shapes and bytes of all parameters and buffers; of a frozen TorchScript module,
+    which has none, over its code and constants."""
     digest = hashlib.sha256()
+    count = 0
     for name, tensor in _tensors(module):
+        count += 1
         digest.update(repr((name, str(tensor.dtype), tuple(tensor.shape))).encode())
-        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+        digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    if not count and isinstance(module, torch.jit.ScriptModule):
+        with zipfile.ZipFile(io.BytesIO(module.save_to_buffer())) as archive:
+            for name in sorted(archive.namelist()):
+                if "/constants" in name or name.endswith((".py", "data.pkl")):
+                    digest.update(archive.read(name))
     return digest.hexdigest()
 
 
@@ -107,10 +113,9 @@ def check_weights(module: nn.Module, name: str) -> None:
     for tensor_name, tensor in _tensors(module):
         if not (tensor.is_floating_point() or tensor.is_complex()):
             continue
-        bad = ~tensor.detach().isfinite()
+        bad = ~tensor.isfinite()
         if tensor_name not in parameters:
-            # Attention masks are buffers that hold -inf on purpose.
-            bad &= tensor != -torch.inf
+            bad &= tensor != -torch.inf  # attention masks are buffers that hold it on purpose
         if count := int(bad.sum()):
             raise ModelError(
                 "weights",
@@ -119,8 +124,16 @@ def check_weights(module: nn.Module, name: str) -> None:
             )
 
 
-def _tensors(module: nn.Module) -> list[tuple[str, Tensor]]:
-    return [*module.named_parameters(), *module.named_buffers()]
+def _tensors(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """Parameters and buffers by name."""
+    for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+        yield name, dense(tensor)
+
+
+def dense(tensor: Tensor) -> Tensor:
+    """The same numbers on the CPU, and with bytes, as weights of MKLDNN and sparse ones have none."""
+    plain = tensor.detach().cpu()
+    return plain if plain.layout == torch.strided else plain.to_dense()
 
 
 def read_content(path: Path) -> bytes:
