@@ -180,26 +180,33 @@ class Team:
         numbers that they have beside any others.
         """
         rows = [row for batch in job.batches(number) for row in batch.rows]
+        opened: list[Worker] = []
 
         def kills(some: Sequence[int]) -> bool:
-            others = {row: "left out for a trial" for row in rows if row not in some}
-            worker = self.hire()
+            others, asked = {row: "left out for a trial" for row in rows if row not in some}, False
             try:
-                calls: dict[str, tuple[Any, ...]] = {"open": (self.opening,), "shard": (number, {**others, **lost})}
-                for method, arguments in calls.items():
-                    try:
-                        _answer(self._next({worker.submit(method, *arguments): None}))
-                    except self.died:
-                        return method == "shard"
-                return False
-            finally:
-                worker.close()
+                if not opened:
+                    opened.append(self.hire())
+                    self._ask(opened[0], "open", self.opening)
+                asked = True
+                self._ask(opened[0], "shard", number, {**others, **lost})
+            except self.died:
+                opened.pop().close()
+                return asked
+            return False
 
         suspects = [row for row in rows if row not in lost]
-        while len(suspects) > 1:
-            half, rest = suspects[: len(suspects) // 2], suspects[len(suspects) // 2 :]
-            suspects = half if kills(half) else rest
-        return suspects[0] if suspects and kills(suspects) and kills(suspects) else None
+        try:
+            while len(suspects) > 1:
+                half, rest = suspects[: len(suspects) // 2], suspects[len(suspects) // 2 :]
+                suspects = half if kills(half) else rest
+            return suspects[0] if suspects and kills(suspects) and kills(suspects) else None
+        finally:
+            for worker in opened:
+                worker.close()
+
+    def _ask(self, worker: Worker, method: str, *arguments: Any) -> Any:
+        return _answer(self._next({worker.submit(method, *arguments): None}))
 
 
 @dataclass

@@ -137,8 +137,9 @@ class RunFolder:
             return file.read(columns=["label", "predicted"], use_threads=False)
 
     def finish(self, record: RunRecord) -> None:
-        """Write the record of a run that is over."""
-        self._commit_manifest()
+        """Write the record of a run that is over; a part of a small one may have no shard."""
+        if not self.shards:
+            self._commit_manifest()
         _commit(self.path, RECORD, _json_bytes(plain(record)))
 
     def _recover(self) -> None:
