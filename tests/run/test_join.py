@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from checks.faults import contents
 from helpers.killed import some_kills
@@ -221,25 +218,17 @@ def test_what_is_no_part(text: str, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "--part" in capsys.readouterr().err
 
 
-def test_parts_on_the_command_line(tmp_path: Path) -> None:
-    """Each in a process of its own, as a Slurm array starts them; the last one is killed at once, and begun again."""
-    (tmp_path / "net.py").write_text(
+def test_parts_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("net.py").write_text(
         "import torch\n\n\ndef make():\n    torch.manual_seed(0)\n"
         "    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(36, 4)).eval()\n"
     )
-    import numpy as np
-
-    np.savez(tmp_path / "data.npz", x=inputs(600).numpy(), y=np.arange(600) % 4)
+    np.savez("data.npz", x=inputs(COUNT).numpy(), y=np.arange(COUNT) % 4)
     line = ["score", "./net.py:make", "data.npz", "--scores", "logit_margin", "--quiet"]
-    brittle_ = [sys.executable, "-m", "brittle"]
     for number in (1, 2):
-        part = [*brittle_, *line, "--out", f"part-{number}", "--part", f"{number}/2", "--resume"]
-        if number == 2:
-            begun = subprocess.Popen(part, cwd=tmp_path)
-            begun.send_signal(signal.SIGKILL)
-            begun.wait()
-        subprocess.run(part, cwd=tmp_path, check=True)
-    assert subprocess.run([*brittle_, "join", "run", "part-2", "part-1"], cwd=tmp_path).returncode == 0
-    assert len(brittle.read_table(tmp_path / "run").points) == 600
-    shutil.rmtree(tmp_path / "part-2")
-    assert subprocess.run([*brittle_, "join", "other", "part-1"], cwd=tmp_path).returncode == 2
+        assert main([*line, "--out", f"part-{number}", "--part", f"{number}/2"]) == 0
+    assert main(["join", "run", "part-2", "part-1"]) == 0
+    assert main([*line, "--out", "run", "--resume"]) == 0
+    assert len(brittle.read_table("run").points) == COUNT
+    assert main(["join", "other", "part-1"]) == 2

@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -50,12 +50,12 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run of this process alone."""
     place = prepare(tmp_path_factory.mktemp("alone"))
     with pytest.MonkeyPatch.context() as patch:
         assert run(place, "run", patch) == 0
-    yield place / "run"
+    return place / "run"
 
 
 def test_workers_write_the_bytes_of_one_process_and_kills_lose_nothing(

@@ -92,6 +92,6 @@ def test_bounds_must_increase_and_a_direction_is_one_of_two(saved: Path) -> None
     for part, key, value in ((content["model"], "bounds", [1.0, 0.0]), (content["scores"][0], "safer", "upwards")):
         kept, part[key] = part[key], value
         (saved / "run.json").write_text(json.dumps(content))
-        with pytest.raises(StorageError, match="model|safer"):
+        with pytest.raises(StorageError, match=r"model|safer"):
             brittle.read_table(saved)
         part[key] = kept

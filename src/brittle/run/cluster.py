@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from brittle.errors import ClusterError, ClusterLostError, ModelError, ParameterError, UsageError, printable
+from brittle.errors import BrittleError, ClusterError, ClusterLostError, ModelError, ParameterError, UsageError, printable
 from brittle.run.job import Job
 from brittle.run.workers import Opened, Opening, Station, Team, environment, worker_threads
 from brittle.store.folder import PackedShard
@@ -211,12 +211,15 @@ class ClusterStation(Station):
 
     def open(self, opening: Opening) -> Any:
         """As `Station.open`."""
+        node = f"the node {socket.gethostname()}"
         try:
             os.chdir(self._directory)
         except OSError:
-            node = socket.gethostname()
-            return ModelError("worker_differs", f"the node {node} has no folder {self._directory} to work in")
-        return super().open(opening)
+            return ModelError("worker_differs", f"{node} has no folder {self._directory} to work in")
+        answer = super().open(opening)
+        if isinstance(answer, BrittleError):
+            answer.args = (f"{node}: {answer.args[0]}",)
+        return answer
 
 
 @dataclass

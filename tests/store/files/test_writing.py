@@ -22,7 +22,7 @@ MAKERS = ("write_text", "write_bytes", "mkdir", "makedirs", "touch", "mkstemp", 
 
 
 def test_every_file_is_written_by_one_function() -> None:
-    """Nothing else in the package makes or opens a file for writing, but for records within an archive; the lock is of filelock."""
+    """Nothing else in the package makes or opens a file for writing, but for records within an archive."""
     found = set()
     for path in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
