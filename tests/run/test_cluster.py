@@ -332,7 +332,7 @@ def test_where_a_token_may_lie(no_token: Path, monkeypatch: pytest.MonkeyPatch) 
     "address", ["", "ray://head:10001", "head", "head:", ":6379", "head:port", "http://head:80", "head:99999", "head:²"]
 )
 def test_what_is_no_address(address: str) -> None:
-    assert refused(address, insecure=True).code == "parameter"
+    assert refused(address, insecure=True).code == "usage"
 
 
 @pytest.mark.parametrize("size", [0, -1, 5000])

@@ -256,10 +256,13 @@ class _Execution:
             for account, points in shards:
                 self.record.add(account, points)
                 _check_failures(self.record.account, self.options.most_failures)
-                self._report(self.record.account.points, self.record.account.passes)
+                if self.options.workers is not None:
+                    self._report(self.record.account.points, self.record.account.passes)
         if self.folder is not None and self.folder.shards.keys() != {*self.share}:
             there = len(self.folder.shards)
             raise RuntimeError(f"{there} of {len(self.share)} shards are there at the end of the run")
+        if self.options.workers is None:
+            self._report(self._points, self.record.account.passes)
 
     def _shards(self) -> Generator[tuple[Account, pa.Table]]:
         """The account and the points of every shard: of those that are there, then of the others once they are safe."""
