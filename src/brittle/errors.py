@@ -6,11 +6,13 @@ a value with a status (see `brittle.estimate.Status`); what is raised here stops
 
 from __future__ import annotations
 
+import copyreg
 import os
 import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 _PACKAGE = str(Path(__file__).parent) + os.sep
 
@@ -47,6 +49,9 @@ class BrittleError(Exception):
 
     def __str__(self) -> str:
         return f"{self.code}: {printable(self.args[0])}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
 class BrittleWarning(UserWarning):

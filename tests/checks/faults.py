@@ -4,8 +4,8 @@
     PYTHONPATH=tests python -m checks.faults some WORK SHARDS KILLS STEP ...
 
 The first makes every kill and prints what was lost. The second makes some, and prints a line of JSON: the steps of a
-run, and what was seen. WORK is `score` or `grow`, KILLS how many come at random moments, a STEP below zero counts from
-the end.
+run, and what was seen. WORK is `score`, and KILLS how many come at random moments, a STEP below zero counts from the
+end; or it is `parts`, and KILLS how many parts the run has, two of which are killed.
 
 Every run is a child of this process, killed by SIGKILL: at random moments, and at every step of the commit protocol of
 every shard. A kill that did not land is an error of the harness.
@@ -26,6 +26,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -34,7 +35,8 @@ from torch import nn
 import brittle
 from brittle.errors import BrittleError
 from brittle.run import job as jobs
-from brittle.scores import LogitMargin, Moments, MonteCarlo, Score
+from brittle.run.join import join
+from brittle.scores import LogitMargin, Moments
 
 POINTS_IN_A_SHARD, SHARDS, SIZE = 16, 20, 12
 """Small shards, so that a run of 20 takes a moment."""
@@ -46,24 +48,14 @@ Work = Callable[[Path], None]
 """What writes the run folder that it is given."""
 
 
-def score(out: Path, *more: Score) -> None:
-    """The run that is killed and resumed."""
+def score(out: Path, part: tuple[int, int] | None = None) -> None:
+    """The run that is killed and resumed, or a part of it."""
     torch.manual_seed(0)
     network = nn.Sequential(nn.Linear(SIZE, 16), nn.Tanh(), nn.Linear(16, 3))
     x = torch.rand(POINTS_IN_A_SHARD * SHARDS - 5, SIZE)
     y = torch.arange(len(x)) % 3
-    scores = [Moments(0.1, draws=4), LogitMargin(), *more]
-    brittle.score(brittle.Classifier(network), (x, y), scores, out=out, resume=True)
-
-
-def grow(out: Path) -> None:
-    """A finished run that draws more, in a copy of it; killed and resumed, too."""
-    few = out.parent / "few"
-    if not out.exists():
-        if not few.exists():
-            score(few, MonteCarlo(0.5, draws=40, limit=0.9))
-        shutil.copytree(few, out)
-    score(out, MonteCarlo(0.5, draws=80, limit=0.9))
+    scores = [Moments(0.1, draws=4), LogitMargin()]
+    brittle.score(brittle.Classifier(network), (x, y), scores, out=out, resume=True, part=part, skip_doctor=True)
 
 
 @dataclass
@@ -85,7 +77,7 @@ class Tally:
         return sum(numbers) + len(self.not_resumed)
 
 
-def in_child(work: Callable[[], None], kill_after: float | None = None) -> int:
+def in_child(work: Callable[[], object], kill_after: float | None = None) -> int:
     """Run `work` in a child of this process; gives its wait status. It is killed after so many seconds, if told.
 
     This process must have no thread that holds a lock: the child would wait for it for ever.
@@ -106,7 +98,7 @@ def in_child(work: Callable[[], None], kill_after: float | None = None) -> int:
     return os.waitpid(child, 0)[1]
 
 
-def killed_at(step: int, out: Path, scoring: Work = score) -> Callable[[], None]:
+def killed_at(step: int, out: Path) -> Callable[[], None]:
     """A run that kills itself before step `step` of its commits: flushes and renames, and right after each."""
 
     def work() -> None:
@@ -128,12 +120,12 @@ def killed_at(step: int, out: Path, scoring: Work = score) -> Callable[[], None]
 
         os.fsync = counted(os.fsync)
         Path.replace = counted(Path.replace)  # type: ignore[method-assign]
-        scoring(out)
+        score(out)
 
     return work
 
 
-def steps(folder: Path, scoring: Work = score) -> int:
+def steps(folder: Path) -> int:
     """Steps of the commit protocol in a whole run."""
     out, told = folder / "counted", folder / "steps"
 
@@ -149,7 +141,7 @@ def steps(folder: Path, scoring: Work = score) -> int:
 
         os.fsync = counted(os.fsync)
         Path.replace = counted(Path.replace)  # type: ignore[method-assign]
-        scoring(out)
+        score(out)
         told.write_text(str(seen[0]))
 
     assert in_child(work) == 0
@@ -164,9 +156,9 @@ def contents(run: Path) -> dict[str, str]:
     return found | {"manifest.json": json.dumps(manifest, sort_keys=True), "run.json": ""}
 
 
-def reference(folder: Path, scoring: Work = score) -> dict[str, str]:
+def reference(folder: Path) -> dict[str, str]:
     """An uninterrupted run's files."""
-    assert in_child(lambda: scoring(folder / "reference")) == 0
+    assert in_child(lambda: score(folder / "reference")) == 0
     found = contents(folder / "reference")
     assert len(found) == 2 * SHARDS + len(NAMES)
     return found
@@ -187,9 +179,7 @@ def examine(run: Path, expected: dict[str, str], tally: Tally) -> None:
     tally.rows_doubled += sum(points.values()) - len(points)
 
 
-def kill_and_resume(
-    folder: Path, runs: Iterable[tuple[str, Callable[[Path], int]]], expected: dict[str, str], scoring: Work = score
-) -> Tally:
+def kill_and_resume(folder: Path, runs: Iterable[tuple[str, Callable[[Path], int]]], expected: dict[str, str]) -> Tally:
     """Kill each run, see that what is there can be read, resume it, and compare."""
     tally = Tally()
     for name, start in runs:
@@ -200,11 +190,10 @@ def kill_and_resume(
         tally.kills += 1
         if (out / "run.json").exists() and (out / "manifest.json").exists():
             try:
-                points = brittle.read_table(out).points
-                tally.rows_lost += POINTS_IN_A_SHARD * SHARDS - 5 - len(points) if scoring is grow else 0
+                brittle.read_table(out)
             except BrittleError:
                 tally.unreadable_files += 1
-        if in_child(lambda out=out: scoring(out)) != 0:
+        if in_child(lambda out=out: score(out)) != 0:
             tally.not_resumed.append(name)
             continue
         examine(out, expected, tally)
@@ -214,38 +203,66 @@ def kill_and_resume(
 
 def random_kills(folder: Path, count: int, expected: dict[str, str]) -> Tally:
     """Kills at random moments of a run."""
+    killed = killer(folder, score, random.Random(0))
+    return kill_and_resume(folder, ((f"random-{number}", killed) for number in range(count)), expected)
+
+
+def killer(folder: Path, scoring: Work, moments: random.Random) -> Callable[[Path], int]:
+    """What begins a run and kills it at a random moment; gives the wait status of its process."""
     began = time.monotonic()
-    assert in_child(lambda: score(folder / "timed")) == 0
+    assert in_child(lambda: scoring(folder / "timed")) == 0
     whole = time.monotonic() - began
     shutil.rmtree(folder / "timed")
-    moments = random.Random(0)
 
     def killed(out: Path) -> int:
         while True:  # a run may end before its moment comes
-            status = in_child(lambda: score(out), kill_after=moments.uniform(0.02, 0.9) * whole)
+            status = in_child(lambda: scoring(out), kill_after=moments.uniform(0.02, 0.9) * whole)
             if status != 0:
                 return status
             shutil.rmtree(out)
 
-    return kill_and_resume(folder, ((f"random-{number}", killed) for number in range(count)), expected)
+    return killed
 
 
-def kills_at_steps(folder: Path, chosen: Iterable[int], expected: dict[str, str], scoring: Work = score) -> Tally:
+def killed_parts(folder: Path, count: int, expected: dict[str, str]) -> Tally:
+    """A run in parts, two of which are killed at random moments and begun again; joined, it is the run."""
+    tally, moments = Tally(), random.Random(count)
+    places = [folder / f"part-{number}" for number in range(1, count + 1)]
+    chosen = moments.sample(range(1, count + 1), min(2, count))
+    for number, place in enumerate(places, 1):
+        scoring = partial(score, part=(number, count))
+        if number in chosen:
+            killer(folder, scoring, moments)(place)
+            tally.kills += 1
+        if in_child(partial(scoring, place)) != 0:
+            tally.not_resumed.append(place.name)
+    if in_child(partial(join, folder / "joined", places)) != 0:
+        tally.not_resumed.append("joined")
+    else:
+        examine(folder / "joined", expected, tally)
+    for place in (*places, folder / "joined"):
+        shutil.rmtree(place, ignore_errors=True)
+    return tally
+
+
+def kills_at_steps(folder: Path, chosen: Iterable[int], expected: dict[str, str]) -> Tally:
     """Kills at steps of the commit protocol."""
-    runs = ((f"step-{step}", lambda out, step=step: in_child(killed_at(step, out, scoring))) for step in chosen)
-    return kill_and_resume(folder, runs, expected, scoring)
+    runs = ((f"step-{step}", lambda out, step=step: in_child(killed_at(step, out))) for step in chosen)
+    return kill_and_resume(folder, runs, expected)
 
 
 def some(work: str, shards: str, kills: str, *chosen: str) -> int:
     """Some of it; prints a line of JSON."""
     global SHARDS
-    SHARDS, scoring = int(shards), {"score": score, "grow": grow}[work]
+    SHARDS = int(shards)
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        expected, count = reference(folder, scoring), steps(folder, scoring)
-        at = [step if step >= 0 else count + step for step in map(int, chosen)]
-        tallies = [random_kills(folder, int(kills), expected)] if int(kills) else []
-        tallies.append(kills_at_steps(folder, at, expected, scoring))
+        expected, count = reference(folder), 0 if work == "parts" else steps(folder)
+        if work == "parts":
+            tallies = [killed_parts(folder, int(kills), expected)]
+        else:
+            at = [step if step >= 0 else count + step for step in map(int, chosen)]
+            tallies = [random_kills(folder, int(kills), expected), kills_at_steps(folder, at, expected)]
     print(json.dumps({"steps": count, "tallies": [asdict(tally) for tally in tallies]}))
     return int(sum(tally.faults for tally in tallies) > 0)
 
@@ -256,16 +273,15 @@ def main() -> int:
     if sys.argv[1:2] == ["some"]:
         return some(*sys.argv[2:])
     with tempfile.TemporaryDirectory() as place:
-        folder, growing = Path(place), Path(place, "growing")
-        growing.mkdir()
-        expected, grown = reference(folder), reference(growing, grow)
-        count, more = steps(folder), steps(growing, grow)
-        print(f"a run of {SHARDS} shards; {count} steps of its commit protocol, {more} where it draws more")
+        folder = Path(place)
+        expected = reference(folder)
+        count = steps(folder)
+        print(f"a run of {SHARDS} shards; {count} steps of its commit protocol")
         faults = 0
         for name, tally in (
             ("random moments", random_kills(folder, 50, expected)),
             ("every step", kills_at_steps(folder, range(count), expected)),
-            ("every step of drawing more", kills_at_steps(growing, range(more), grown, grow)),
+            *((f"{parts} parts, joined", killed_parts(folder, parts, expected)) for parts in (1, 3, 8)),
         ):
             faults += tally.faults
             print(
@@ -273,7 +289,13 @@ def main() -> int:
                 f"unreadable files {tally.unreadable_files}, stray files {tally.stray_files}, files with other bytes "
                 f"{tally.other_bytes}, not resumed {len(tally.not_resumed)}"
             )
+        print(f"sha256 of every joined run: {digest(expected)}")
     return int(faults > 0)
+
+
+def digest(found: dict[str, str]) -> str:
+    """One sha256 of all files of a run, `run.json` with its times left out."""
+    return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
 
 
 if __name__ == "__main__":

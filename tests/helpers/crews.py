@@ -1,4 +1,4 @@
-"""Runs of several workers on this machine."""
+"""Runs of several processes on this machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from brittle.cli import main
 
 NETWORK = """
-import os, signal, time
+import os, signal
 import torch
 
 
@@ -23,7 +23,7 @@ class Net(torch.nn.Module):
 
     def forward(self, x):
         poisoned = (x.flatten(1)[:, 0] == 0.123).any()
-        if poisoned and "POISON" in os.environ and "--as-worker" in open("/proc/self/cmdline").read():
+        if poisoned and "POISON" in os.environ and "spawn_main" in open("/proc/self/cmdline").read():
             os.kill(os.getpid(), signal.SIGSEGV)
         return self.layer(x.flatten(1))
 
@@ -37,7 +37,7 @@ COUNT = 700
 """Points: three shards of the size that a run has."""
 
 POISONED = 303
-"""The row that kills a worker, the last of its batch of 16: fewest workers die until it is found."""
+"""The row that kills a worker."""
 
 
 def prepare(place: Path) -> Path:
@@ -49,16 +49,9 @@ def prepare(place: Path) -> Path:
 
 
 def line(project: Path, name: str, *options: str) -> list[str]:
+    model, data = f"{project / 'net.py'}:make", str(project / "data.npz")
     scores = ["--scores", "moments", "logit_margin", "--draws", "4", "--quiet"]
-    return [
-        "score",
-        f"{project / 'net.py'}:make",
-        str(project / "data.npz"),
-        "--out",
-        str(project / name),
-        *scores,
-        *options,
-    ]
+    return ["score", model, data, "--out", str(project / name), *scores, *options]
 
 
 def run(project: Path, name: str, monkeypatch: pytest.MonkeyPatch, *options: str) -> int:

@@ -112,16 +112,13 @@ def raylet_of(node: Any) -> subprocess.Popen[bytes]:
     return node.all_processes["raylet"][0].process
 
 
-def workers(of: str) -> list[int]:
-    """The worker processes of runs into the folder `of`."""
+def workers() -> list[int]:
+    """The processes of the workers of runs."""
     found = []
     for place in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (place / "cmdline").read_bytes().decode().split("\0")
-        except OSError:
-            continue
-        if "--as-worker" in command and of in command:
-            found.append(int(place.name))
+        with suppress(OSError):
+            if (place / "cmdline").read_bytes().startswith(b"ray::ClusterStation"):
+                found.append(int(place.name))
     return sorted(found)
 
 

@@ -20,9 +20,7 @@ from brittle.store.reading import verify
 
 COUNT = 20
 
-FIRST: dict[str, Any] = {"skip_doctor": True}
-MORE: dict[str, Any] = FIRST | {"until": "decided", "limit": 0.9, "most_draws": 40}
-"""A run, and what the finished one is asked for beyond that."""
+ASKED: dict[str, Any] = {"skip_doctor": True}
 
 
 @pytest.fixture(autouse=True)
@@ -50,19 +48,16 @@ def resize(place: Path, kilobytes: int) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="file systems of a given size are mounted on Linux")
 def test_a_full_disk_loses_nothing_and_the_run_goes_on(disk: Path, tmp_path: Path) -> None:
-    """Room for one file more each time, in a run and when the finished run is asked for more."""
-    kilobytes, held = itertools.count(8, 8), False
-    for asked in (FIRST, MORE):
-        whole, failures = run(tmp_path / "whole", **asked), []
-        while (failure := attempt(disk, next(kilobytes), asked)) is not None:
-            failures.append((failure.code, failure.exit_code))
-            points = points_of(disk / "run")
-            assert points == whole.points["point"].to_pylist()[: len(points)]
-            assert len(points) == COUNT or (len(points) % SHARD == 0 and not held)
-        assert len(failures) > 1
-        assert set(failures) == {("unwritable", 7)}
-        assert contents(disk / "run") == contents(tmp_path / "whole")
-        held = True
+    """Room for one file more each time."""
+    whole, failures, kilobytes = run(tmp_path / "whole", **ASKED), [], itertools.count(8, 8)
+    while (failure := attempt(disk, next(kilobytes), ASKED)) is not None:
+        failures.append((failure.code, failure.exit_code))
+        points = points_of(disk / "run")
+        assert points == whole.points["point"].to_pylist()[: len(points)]
+        assert len(points) == COUNT or len(points) % SHARD == 0
+    assert len(failures) > 1
+    assert set(failures) == {("unwritable", 7)}
+    assert contents(disk / "run") == contents(tmp_path / "whole")
 
 
 def attempt(disk: Path, kilobytes: int, asked: dict[str, Any]) -> StorageError | None:
@@ -85,22 +80,19 @@ def points_of(folder: Path) -> list[str]:
 
 def test_the_clock_and_the_times_of_files_decide_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock goes back by decades and ahead by a century between the parts of a run, and files come from either."""
-    for asked in (FIRST, MORE):
-        run(tmp_path / "whole", **asked)
-        for year in (1971, 2126, 1980):
+    run(tmp_path / "whole", **ASKED)
+    for year in (1971, 2126, 1980):
 
-            class Clock(datetime):
-                @classmethod
-                def now(cls, tz: tzinfo | None = None) -> datetime:
-                    return datetime(year, 1, 1, tzinfo=tz)  # noqa: B023 - read within the loop
+        class Clock(datetime):
+            @classmethod
+            def now(cls, tz: tzinfo | None = None) -> datetime:
+                return datetime(year, 1, 1, tzinfo=tz)  # noqa: B023 - read within the loop
 
-            monkeypatch.setattr("brittle.run.record.datetime", Clock)
-            monkeypatch.setenv("TZ", "Asia/Kathmandu" if year > 2000 else "America/St_Johns")
-            table = run(tmp_path / "run", **asked)
-            assert year != 1971 or str(table.record.finished).startswith("1971")  # a run that is whole stays as it is
-            if asked is FIRST:
-                (tmp_path / "run" / "scores-00001.parquet").unlink()  # the next part computes it again
-            for place, file in enumerate(sorted((tmp_path / "run").iterdir())):
-                os.utime(file, (place * 10**9, place * 10**9))
-        run(tmp_path / "run", **asked)
-        assert contents(tmp_path / "run") == contents(tmp_path / "whole")
+        monkeypatch.setattr("brittle.run.record.datetime", Clock)
+        monkeypatch.setenv("TZ", "Asia/Kathmandu" if year > 2000 else "America/St_Johns")
+        run(tmp_path / "run", **ASKED)
+        (tmp_path / "run" / "scores-00001.parquet").unlink()  # the next part computes it again
+        for place, file in enumerate(sorted((tmp_path / "run").iterdir())):
+            os.utime(file, (place * 10**9, place * 10**9))
+    run(tmp_path / "run", **ASKED)
+    assert contents(tmp_path / "run") == contents(tmp_path / "whole")

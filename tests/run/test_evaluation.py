@@ -15,6 +15,7 @@ from helpers.small_runs import COUNT, SCORES, labels, run
 import brittle
 from brittle.analysis import kept_counterexamples, kept_inputs
 from brittle.estimate import Status, parameters_json
+from brittle.run.join import join
 from brittle.scores import MMSE, InputMargin, LogitMargin, Moments, MonteCarlo, Score, Shrinkage, Softmax, Taylor
 
 
@@ -68,7 +69,7 @@ def test_a_label_out_of_range_costs_its_row(label: int) -> None:
     table = run(inputs(COUNT), y)
     bad = [row for row in table.scores.to_pylist() if row["value"] is None]
     assert {(row["point"], row["status"], row["detail"]) for row in bad} == {
-        ("5", "labels", f"row 5: label {label}, the model has 0..3")
+        ("5", "label_range", f"row 5: label {label}, the model has 0..3")
     }
 
 
@@ -145,9 +146,9 @@ def test_zero_gradient_is_said_and_monte_carlo_still_counts() -> None:
     scores = [Taylor(SIGMA), MonteCarlo(SIGMA, draws=20)]
     table = run(inputs(6), labels(6), step, scores=scores, skip_doctor=True)
     for row in table.scores.to_pylist():
-        expected = {"taylor": {"masked_gradient", "tie"}, "monte_carlo": {"ok", "noisy_ties", "tie"}}[row["score"]]
+        expected = {"taylor": {"zero_gradient", "tie"}, "monte_carlo": {"ok", "noisy_ties", "tie"}}[row["score"]]
         assert row["status"] in expected
-        assert (row["value"] is None) == (row["status"] == "masked_gradient")
+        assert (row["value"] is None) == (row["status"] == "zero_gradient")
     ties = [row for row in table.scores.to_pylist() if row["status"] == "noisy_ties"]
     assert ties
     assert all("of 20 noisy copies tie" in row["detail"] for row in ties)
@@ -226,19 +227,12 @@ def test_an_input_that_is_not_finite_is_kept_as_it_is() -> None:
 
 def test_kept_inputs_are_in_the_folder_and_stay_when_the_run_grows(tmp_path: Path) -> None:
     classifier, x = tabular(6)
-    wanted = {"until": "decided", "limit": 0.9, "out": tmp_path / "run"}
-    first = brittle.score(
-        classifier, x.float(), [MonteCarlo(SIGMA), InputMargin("l2", certify=False)], **wanted, most_draws=50
-    )
-    grown = brittle.score(
-        classifier,
-        x.float(),
-        [MonteCarlo(SIGMA), InputMargin("l2", certify=False)],
-        **wanted,
-        most_draws=400,
-        resume=True,
-    )
-    assert grown.record.account.passes > first.record.account.passes
+    rule = {"until": "decided", "limit": 0.9}
+    scores = [MonteCarlo(SIGMA), InputMargin("l2", certify=False)]
+    first = brittle.score(classifier, x.float(), scores, **rule, most_draws=50, out=tmp_path / "first")
+    brittle.score(classifier, x.float(), scores[:1], **rule, most_draws=400, out=tmp_path / "later")
+    join(tmp_path / "run", [tmp_path / "first", tmp_path / "later"])
+    grown = brittle.read_table(tmp_path / "run")
     for kept in (kept_inputs, kept_counterexamples):
         assert np.array_equal(kept(grown), kept(first), equal_nan=True)
     assert np.array_equal(kept_inputs(grown), x.float().double().numpy())

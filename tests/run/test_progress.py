@@ -13,7 +13,7 @@ from helpers.small_runs import run
 
 from brittle.errors import ParameterError
 from brittle.run import progress as module
-from brittle.run.progress import asked, progress
+from brittle.run.progress import progress, progress_of
 from brittle.scores import Softmax
 
 
@@ -147,4 +147,4 @@ def test_a_run_from_python_shows_how_far_it_is_where_it_is_asked_to(
 
 def test_progress_that_cannot_be_called_is_refused() -> None:
     with pytest.raises(ParameterError, match=r"progress must be True, or a function .*; found 'yes'"):
-        asked("yes")  # pyright: ignore[reportArgumentType] that is the mistake
+        progress_of("yes")  # pyright: ignore[reportArgumentType] that is the mistake

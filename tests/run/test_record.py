@@ -8,11 +8,15 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from helpers.inputs import SIGMA
 from helpers.problems import Wrapped, inputs, small_classifier, small_network
 from helpers.small_runs import COUNT, labels, run
 
 import brittle
 from brittle.model.loading.weights import state_digest
+from brittle.noise import Uniform
+from brittle.run.record import draws_of
+from brittle.scores import MMSE, Moments, MonteCarlo, Softmax, Taylor
 
 
 def test_the_record_tells_everything() -> None:
@@ -54,3 +58,13 @@ def test_the_record_says_what_of_the_output_was_taken(
     assert classifier.passes == plain.passes
     (tmp_path / "run" / "points-00000.parquet").unlink()
     assert run(inputs(COUNT), labels(), classifier, **options).record.model == table.record.model
+
+
+def test_clipping_and_the_number_of_draws_do_not_change_the_draws_and_the_noise_does() -> None:
+    one = draws_of(MonteCarlo(SIGMA, draws=40))
+    assert list(one.values()) == [40]
+    assert draws_of(Moments(SIGMA, draws=8, clip=True)).keys() == one.keys()
+    assert not draws_of(MonteCarlo(2 * SIGMA)).keys() & one.keys()
+    assert not draws_of(MonteCarlo(noise=Uniform(SIGMA))).keys() & one.keys()
+    assert not draws_of(MMSE(SIGMA)).keys() & one.keys()
+    assert draws_of(Taylor(SIGMA)) == draws_of(Softmax()) == {}

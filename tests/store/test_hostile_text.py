@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import unicodedata
@@ -28,10 +29,9 @@ from brittle.errors import ArtefactError, DataError, StorageError
 from brittle.report import write_report
 from brittle.scores import LogitMargin
 from brittle.store.files.csv_text import text_of
-from brittle.store.files.records import MOST_TEXT
-from brittle.store.files.strict_json import convert
+from brittle.store.files.strict_json import parse
 from brittle.store.reading import read_table
-from brittle.store.record import RunRecord, plain
+from brittle.store.record import MOST_TEXT, RunRecord, plain
 
 NAMES = (
     b"two\nlines.png",
@@ -136,7 +136,7 @@ def test_failed_points_are_told_in_lines_that_can_be_read(
 def test_ids_that_cannot_be_stored_are_refused() -> None:
     with pytest.raises(DataError, match=r"id of row 1 of the data is '.udc80'") as caught:
         array_points(torch.zeros(2, 3), ids=["a", "\udc80"])
-    assert caught.value.code == "parameter"
+    assert caught.value.code == "ids"
 
 
 def hostile_run(folder: Path) -> Path:
@@ -168,7 +168,7 @@ def hostile_run(folder: Path) -> Path:
         points=poisoned(table.points, "name", "detail"),
         scores=poisoned(table.scores, "detail"),
         counterexamples=poisoned(table.counterexamples),
-        record=convert(RunRecord, content, MOST_TEXT),
+        record=parse(RunRecord, json.dumps(content), MOST_TEXT),
     ).save(folder)
     return folder
 

@@ -55,6 +55,11 @@ app.command(
 )
 app.command(show_run, name="show")
 app.command(verify)
+app.command(
+    "brittle.cli.join:join",
+    name="join",
+    help="Put parts of a run together, or add later runs to a first one, in the new run folder OUT.",
+)
 
 
 def run() -> None:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from brittle.cli.common import Flag, say
+from brittle.cli.common import Flag
 from brittle.cli.options import BatchSize, Quiet
 from brittle.errors import UsageError
 from brittle.estimate import CONFIDENCE
 
 if TYPE_CHECKING:
-    from brittle.run.workers import Workers
+    from brittle.run.workers import Opening, Workers
 
 
 @Parameter(name="*")
@@ -30,8 +28,8 @@ class RunOptions:
         allow_row_errors: Exit with 0 even where some points got no number; where more than 10 of the first
             1,000 get none the run stops.
         skip_doctor: Leave out the checks before the run; the record says so.
-        resume: Go on with the run in OUT, if there is one: what is there and whole is kept,
-            and a finished run costs nothing but what --until or --precision ask beyond it.
+        resume: Go on with the run in OUT, if there is one: what is there and whole is kept, and a finished run
+            costs nothing.
     """
 
     confidence: float = CONFIDENCE
@@ -65,33 +63,48 @@ class WorkerOptions:
             machine belongs to), or host:port of its head.
         gpus_per_worker: GPUs that each of them gets there, or the share of one (1 with --device cuda, otherwise 0).
         insecure_cluster: Use a cluster though it asks nobody for a token.
-        as_worker: What such a process is started with.
+        part: Compute one part of so many, such as 3/8, into a run folder of its own; brittle join puts them together.
     """
 
     workers: int | None = None
     cluster: str | None = None
     gpus_per_worker: float | None = None
     insecure_cluster: Annotated[bool, Flag] = False
-    as_worker: Annotated[bool, Parameter(show=False, negative=())] = False
+    part: str | None = None
 
-    def crew(self, device: str | None, quiet: bool) -> Workers | None:
-        """The processes, which are started by the command that is running; None for this one alone.
+    @property
+    def which(self) -> tuple[int, int] | None:
+        """The number of the part, and of how many; None for the whole.
+
+        Raises:
+            UsageError: it is none.
+        """
+        if self.part is None:
+            return None
+        number, _, count = self.part.partition("/")
+        if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+            raise UsageError(f"--part takes one of so many, such as 3/8; found {self.part!r:.40}")
+        return int(number), int(count)
+
+    def processes(self, opening: Opening, device: str | None) -> Workers | None:
+        """The processes, each of which opens the run by `opening`; None for this one alone.
 
         Raises:
             BrittleError: so many cannot be started, or not there.
         """
-        from brittle.run.workers.cluster import Cluster
-        from brittle.run.workers.crew import Crew
-        from brittle.run.workers.worker import command_of
-
-        arguments = sys.argv[1:]
         if self.cluster is None:
             if self.gpus_per_worker is not None or self.insecure_cluster:
                 raise UsageError("--gpus-per-worker and --insecure-cluster are for --cluster")
-            return None if self.workers is None else Crew(command_of(arguments), self.workers)
+            if self.workers is None:
+                return None
+            from brittle.run.workers import Processes
+
+            return Processes(self.workers, opening)
         if device is not None and device.startswith("cuda:"):
             raise UsageError(f"each worker of a cluster sees its own GPUs alone: give --device cuda, not {device}")
+        from brittle.run.cluster import Cluster
+
         gpus = float(device == "cuda") if self.gpus_per_worker is None else self.gpus_per_worker
-        cluster = Cluster(self.cluster, arguments, partial(say, quiet), self.workers, gpus, self.insecure_cluster)
+        cluster = Cluster(self.cluster, opening, self.workers, gpus, self.insecure_cluster)
         cluster.prepare()
         return cluster

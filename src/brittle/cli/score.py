@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from brittle.cli.advice import check_order
-from brittle.cli.common import ROW_FAILURES, say, show, whole_rows
+from brittle.cli.common import ROW_FAILURES, in_pairs, say, show, whole_rows
 from brittle.cli.opening import Opening
 from brittle.cli.options import DataOptions, ModelOptions
 from brittle.cli.run_options import RunOptions, WorkerOptions
@@ -48,10 +48,6 @@ def score(
     out
         Folder for the run; it must not hold one yet, unless it is resumed.
     """
-    from brittle.run.workers.service import serve
-
-    if sharing.as_worker:
-        return serve(partial(_open_job, model, data, None, declared, reading, scoring, running))
     return scored(("brittle", *sys.argv[1:]), model, data, out, declared, reading, scoring, running, sharing)
 
 
@@ -70,11 +66,10 @@ def scored(
 ) -> int:
     """As `score`, for a command that is recorded word by word; `inside` another one, which says the result itself."""
     from brittle.run import JobOptions, execute
-    from brittle.run.notes import Once
     from brittle.run.progress import progress
 
-    notes = Once(_say_note)
-    workers = sharing.crew(declared.device, running.quiet)
+    part = sharing.which
+    workers = sharing.processes(partial(open_again, tuple(sys.argv[1:])), declared.device)
     job = _open_job(model, data, out, declared, reading, scoring, running)
     with progress(running.quiet, sys.stderr) as advance:
         options = JobOptions(
@@ -83,15 +78,27 @@ def scored(
             command=command,
             skip_doctor=running.skip_doctor,
             workers=workers,
-            told=notes.tell,
+            part=part,
+            note=_say_note,
         )
         record = execute(job, out, options)
-    notes.tell_rest(record)
     if declared.decides.level and scoring.scores is BY_DEFAULT:
         say(running.quiet, f"logit_margin is left out: with {declared.decides.label} it is the same at every point")
     if job.classifier.passes == 0:
         say(running.quiet, f"the run in {out} was finished before; nothing was computed")
     return _conclude(record, out, running, silent=inside and running.quiet)
+
+
+def open_again(words: Sequence[str]) -> Job:
+    """What the command `brittle WORDS` computes, opened in another process; what is said was said by the first."""
+    from brittle.cli.commands import app
+
+    quiet = [] if "--quiet" in words else ["--quiet"]
+    words = [word for word in words if word != "--debug"]
+    _, given, _ = app.parse_args(in_pairs([*words, *quiet]), exit_on_error=False, print_error=False)
+    given.apply_defaults()
+    model, data, _, declared, reading, scoring, running, _ = given.arguments.values()
+    return _open_job(model, data, None, declared, reading, scoring, running)
 
 
 def _open_job(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -37,23 +37,31 @@ def make_job(
     seed: int,
     batch_size: int | None,
     confidence: float,
+    rule: Callable[[Sequence[Score]], Sequence[Score]] | None = None,
 ) -> Job:
     """The job of `score` with these arguments, without those scores that the model cannot have beside others.
+
+    `rule` says how the scores draw (`brittle.scores.until.drawn_until`), once they are found to be scores.
 
     Raises:
         ParameterError: a parameter is outside its range.
         DataError: the data do not fit the declaration.
     """
-    check_kinds(classifier, scores)
+    _check_kinds(classifier, scores)
+    scores = scores if rule is None else rule(scores)
     check_all_serve(scores, classifier)
     points = _points_for(classifier, data)
     _check_columns(classifier, points)
-    _check_parameters(scores, seed, batch_size, confidence)
+    check_confidence(confidence)
+    check_seed(seed)
+    if batch_size is not None and (type(batch_size) is not int or batch_size < 1):
+        raise ParameterError(f"the batch size must be a whole number of at least 1; found {batch_size!r:.40}")
+    _check_distinct(scores)
     classifier.look_up(points.class_names)
     first = next(iter(points.batches(1)))
     if isinstance(classifier.decision, MultiLabel) and classifier.decision.each:
         scores = of_each_label(scores, classifier.decision, _label_names(classifier, points))
-        _check_parameters(scores, seed, batch_size, confidence)
+        _check_distinct(scores)
     rows = batch_size or default_rows(first.inputs, classifier.device)
     kept, left_out = leave_out(scores, classifier, points)
     return Job(classifier, varying(points, first, kept, classifier.device), kept, seed, rows, confidence, left_out)
@@ -88,11 +96,7 @@ def _label_names(classifier: Classifier, points: Points) -> list[str]:
 
 
 def _check_columns(classifier: Classifier, points: Points) -> None:
-    """Raise where the columns of the data stand in another order than those that an estimator was fitted on.
-
-    Raises:
-        DataError: they do.
-    """
+    """Raise where the columns of the data stand in another order than those that an estimator was fitted on."""
     fitted, found = getattr(classifier.model, "feature_names", None), points.provenance.get("feature_names")
     if fitted is None or found is None or list(fitted) == list(found) or len(fitted) != len(found):
         return
@@ -105,12 +109,8 @@ def _check_columns(classifier: Classifier, points: Points) -> None:
         )
 
 
-def check_kinds(classifier: Any, scores: Any) -> None:
-    """Raise unless these are a classifier and a list of scores that can be used together.
-
-    Raises:
-        ParameterError: they are not.
-    """
+def _check_kinds(classifier: Any, scores: Any) -> None:
+    """Raise unless these are a classifier and a list of scores that can be used together."""
     check_classifier(classifier)
     if not isinstance(scores, Sequence) or not all(isinstance(score, Score) for score in scores):
         raise ParameterError(f"expected a list of scores such as {_meant(scores)}; found {scores!r:.80}")
@@ -129,16 +129,10 @@ def _meant(scores: Any) -> str:
     return f"[brittle.scores.{kind.__name__}({sigma})]"
 
 
-def _check_parameters(scores: Sequence[Score], seed: int, batch_size: int | None, confidence: float) -> None:
-    check_confidence(confidence)
+def _check_distinct(scores: Sequence[Score]) -> None:
     if not scores:
         raise ParameterError("no score was asked for; name at least one")
     labels = [score.label for score in scores]
     if len(set(labels)) < len(labels):
         twice = next(label for number, label in enumerate(labels) if label in labels[:number])
         raise ParameterError(f"{twice} is asked for twice; the table could not tell them apart")
-    check_seed(seed)
-    whole = isinstance(batch_size, int) and not isinstance(batch_size, bool)
-    if batch_size is not None and not (whole and batch_size >= 1):
-        found = f"found {batch_size!r:.40}"
-        raise ParameterError(f"the batch size must be a whole number of at least 1; {found}")

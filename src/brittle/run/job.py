@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
 
 import pyarrow as pa
 import torch
@@ -15,7 +14,7 @@ from brittle.doctor.reference import Reference
 from brittle.estimate import Status
 from brittle.model.classifier import Classifier
 from brittle.run.evaluation import evaluate
-from brittle.run.standing import Standing
+from brittle.run.rechecks import Rechecks
 from brittle.scores import Score
 from brittle.store.account import Account
 
@@ -24,8 +23,6 @@ SHARD = 256
 
 MOST_SHARDS = 512
 """Shards of a run at most, so that the manifest, which is written with each of them, stays small."""
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -41,23 +38,6 @@ class Shard:
     number: int
     tables: dict[str, pa.Table]
     account: Account
-
-
-@dataclass(frozen=True)
-class Visited(Generic[T]):
-    """What came of a visit to every batch of a shard.
-
-    Attributes:
-        parts: what each visit gave.
-        passes: passes through the network that the visits made.
-        check_passes: those of the checks on them.
-        turned: points whose image says in its EXIF data that it is turned or mirrored.
-    """
-
-    parts: list[T]
-    passes: int
-    check_passes: int
-    turned: int
 
 
 @dataclass(frozen=True)
@@ -106,7 +86,6 @@ class Job:
         number: int,
         lost: Mapping[int, str] | None = None,
         begun: Callable[[Batch], None] | None = None,
-        only: int | None = None,
         reference: Reference | None = None,
     ) -> Shard:
         """The rows of shard `number`.
@@ -115,7 +94,6 @@ class Job:
             number: position of the shard in the run.
             lost: rows of the data that are not to be measured, and why.
             begun: called with each batch before it is measured.
-            only: measure the one batch that begins with this row.
             reference: the first points as this process saw them at first, to check that the network is still the same;
                 None does not look.
 
@@ -123,44 +101,23 @@ class Job:
             DataError: a value lies outside the bounds.
             ModelError: the model cannot be scored, a row depends on its batch, or the network is another by now.
         """
-        found = self.visit(number, self._evaluate, lost, begun, only, reference)
-        kinds = found.parts[0]
-        tables = {kind: pa.concat_tables([part[kind] for part in found.parts]).combine_chunks() for kind in kinds}
-        spent = (found.passes, found.turned, found.check_passes)
-        account = Account.of(tables["points"], tables["scores"], *spent, first=self.first_point(number))
-        return Shard(number, tables, account)
-
-    def visit(
-        self,
-        number: int,
-        each: Callable[[Batch], T],
-        lost: Mapping[int, str] | None = None,
-        begun: Callable[[Batch], None] | None = None,
-        only: int | None = None,
-        reference: Reference | None = None,
-    ) -> Visited[T]:
-        """Call `each` with every batch of shard `number`; what it sends through the network is looked at meanwhile.
-
-        The other arguments and what is raised are those of `shard`.
-        """
         before, turned = self.classifier.passes, 0
-        parts: list[T] = []
-        standing = Standing(self.classifier, number, -(-self.shard_points // self.batch_points), reference)
+        parts: list[dict[str, pa.Table]] = []
+        rechecks = Rechecks(self.classifier, number, -(-self.shard_points // self.batch_points), reference)
         with self.classifier.evaluating():
             for batch in self.batches(number, lost):
-                if only is not None and batch.rows[0] != only:
-                    continue
                 if begun is not None:
                     begun(batch)
                 turned += sum(batch.turned or ())
-                standing.begin(batch)
-                with standing.watching():
-                    parts.append(each(batch))
+                rechecks.begin(batch)
+                with rechecks.watching():
+                    parts.append(evaluate(self.classifier, batch, self.scores, self.seed, self.rows, self.confidence))
             spent = self.classifier.passes - before
-            return Visited(parts, spent, standing.check(), turned)
-
-    def _evaluate(self, batch: Batch) -> dict[str, pa.Table]:
-        return evaluate(self.classifier, batch, self.scores, self.seed, self.rows, self.confidence)
+            check_passes = rechecks.check()
+        tables = {kind: pa.concat_tables([part[kind] for part in parts]).combine_chunks() for kind in parts[0]}
+        first = self.first_point(number)
+        account = Account.of(tables["points"], tables["scores"], spent, turned, check_passes, first)
+        return Shard(number, tables, account)
 
     def begin(self) -> Reference:
         """The first points as a process that is about to compute shards sees them, after other inputs.

@@ -24,7 +24,7 @@ SECONDS_BETWEEN_CHANGES = 0.2
 """The line of a notebook changes at most this often."""
 
 
-def asked(wanted: Progress | bool | None) -> AbstractContextManager[Progress | None]:
+def progress_of(wanted: Progress | bool | None) -> AbstractContextManager[Progress | None]:
     """What to call after each batch of a run from Python: what the caller gave, or where that is True what shows it.
 
     Raises:

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 import platform
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata
 
+import pyarrow as pa
 import torch
 from torch import nn
 
 from brittle.decisions import Decision
-from brittle.doctor import Diagnosis, Finding, about_accuracy, about_orientation, unweighted
+from brittle.doctor import Diagnosis, Finding, about_accuracy, about_orientation, confusion_in, unweighted
+from brittle.estimate import parameters_json
 from brittle.model.classifier import Classifier
 from brittle.model.loading.weights import state_digest
 from brittle.noise import Noise
 from brittle.run.job import Job
-from brittle.run.sources import draws_of
 from brittle.scores import Score
 from brittle.scores.outside import code_of
 from brittle.store.account import Account
@@ -33,6 +35,9 @@ from brittle.store.record import (
     WarningRecord,
     record_of,
 )
+
+LENGTH = 16
+"""Characters of the digest of a source of noise."""
 
 
 @dataclass
@@ -69,17 +74,26 @@ class RunningRecord:
         names = decision.code_names(fixed.data.class_names, diagnosis.classes)
         decided = None if decision.of_classes or names is None else tuple(names)
         data = replace(fixed.data, input_shape=tuple(diagnosis.input_shape), decided_names=decided)
-        begun = replace(fixed, model=model, data=data, doctor=diagnosis.examined, created=created or _now())
-        return cls(begun, list(diagnosis.findings), diagnosis.classes)
+        known = replace(fixed, model=model, data=data, doctor=diagnosis.examined, created=created or _now())
+        return cls(known, list(diagnosis.findings), diagnosis.classes)
+
+    def add(self, account: Account, points: pa.Table) -> None:
+        """Account for a shard: what became of its points, and their columns `label` and `predicted`."""
+        self.account += account
+        self.confusion += confusion_in(points)
 
     def finish(self, seconds: float) -> None:
-        """The run is over."""
-        account, exif = self.account, self.fixed.data.exif
+        """The run is over; a part of one says nothing of its few points, which `brittle join` says of all."""
         self.fixed = replace(self.fixed, seconds=seconds, finished=_now())
+        if self.fixed.part is None:
+            self.note_outcome()
+
+    def note_outcome(self) -> None:
+        """Note what all points together show."""
+        account, exif = self.account, self.fixed.data.exif
         self.findings += about_orientation(account.turned, account.points, applied=exif == "apply")
-        of_classes = self.fixed.model.decision is None
-        if of_classes and self.fixed.data.chosen_from is None:  # those that are wrong may have been chosen for it
-            model = self.fixed.model
+        model = self.fixed.model
+        if model.decision is None and self.fixed.data.chosen_from is None:  # the wrong ones may have been chosen for it
             made = unweighted({"format": model.format, "spec": model.spec, "weights": model.weights})
             found = about_accuracy(account.correct, account.labelled, self.classes, self.confusion, unweighted=made)
             self.findings += found
@@ -91,8 +105,8 @@ class RunningRecord:
         return replace(self.fixed, account=self.account, warnings=warnings)
 
 
-def describe(job: Job, command: Sequence[str] | None = None) -> RunRecord:
-    """Everything needed to repeat `job`; no pass through the network is made for it.
+def describe(job: Job, command: Sequence[str] | None = None, part: tuple[int, int] | None = None) -> RunRecord:
+    """Everything needed to repeat `job`, or a part of it; no pass through the network is made for it.
 
     Raises:
         ParameterError: the model, the data or a score describes itself by something that a record cannot hold.
@@ -104,6 +118,7 @@ def describe(job: Job, command: Sequence[str] | None = None) -> RunRecord:
         confidence=job.confidence,
         batch_size=job.rows,
         shard_points=job.shard_points,
+        part=part,
         model=_describe_model(job.classifier),
         data=_describe_data(job),
         scores=tuple(map(describe_score, job.scores)),
@@ -130,6 +145,35 @@ def _describe_noise(noise: object) -> dict[str, str | bool | None] | None:
         return None
     isotropic = noise.shape is None if noise.has_covariance else None
     return {"explanation": noise.explanation, "isotropic": isotropic, "fixed_length": noise.has_fixed_length}
+
+
+def draws_of(score: Score) -> dict[str, int]:
+    """How many draws `score` reads of each source of noise, by the digest of what keys these; empty without noise.
+
+    Equal digests mean equal draws.
+    """
+    found: dict[str, int] = {}
+    for need in score.needs:
+        draws = getattr(need, "draws", None)
+        if isinstance(draws, int):
+            source = hashlib.sha256(_key_text(need.noise_source).encode("utf-8", "surrogatepass")).hexdigest()[:LENGTH]
+            found[source] = max(draws, found.get(source, 0))
+    return found
+
+
+def _key_text(value: object) -> str:
+    """`value` in words that are the same in every process; what has none is told by its kind alone."""
+    if isinstance(value, type):
+        return f"{value.__module__}.{value.__qualname__}"
+    kind = _key_text(type(value))
+    if isinstance(value, Noise):
+        return f"{kind}{parameters_json(value.parameters)}"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_key_text, value))})"
+    if is_dataclass(value):
+        own = (f"{one.name}={_key_text(getattr(value, one.name))}" for one in fields(value) if one.compare)
+        return f"{kind}({', '.join(own)})"
+    return repr(value) if isinstance(value, str | int | float | None) else kind
 
 
 def _describe_model(classifier: Classifier) -> ModelRecord:

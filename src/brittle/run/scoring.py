@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from tempfile import TemporaryDirectory
 from typing import Literal
 
@@ -14,26 +15,21 @@ import pyarrow as pa
 
 from brittle import doctor
 from brittle.data import Batch
-from brittle.errors import DataError, ParameterError, ResumeError
+from brittle.errors import DataError, ParameterError, warn
 from brittle.estimate import CONFIDENCE, MOST_DRAWS
 from brittle.model.classifier import Classifier
-from brittle.run.arguments import Data, check_kinds, make_job
-from brittle.run.growing import grow
-from brittle.run.growth import Growth, growth_of, without_growth
-from brittle.run.identity import check_same
+from brittle.run.arguments import Data, make_job
 from brittle.run.job import Job, Shard
-from brittle.run.notes import Told, Warnings
-from brittle.run.progress import Progress, asked
-from brittle.run.record import RunningRecord, describe, describe_score
-from brittle.run.workers import Expected, Workers
-from brittle.run.workers.crew import Crew
-from brittle.run.workers.handed import crew_for
+from brittle.run.progress import Progress, progress_of
+from brittle.run.record import RunningRecord, describe
+from brittle.run.workers import Processes, Workers
 from brittle.scores import Score
 from brittle.scores.until import drawn_until
 from brittle.store.account import FIRST_ROWS, Account
+from brittle.store.experiment import check_same
 from brittle.store.folder import RunFolder, check_free
 from brittle.store.reading import read_table
-from brittle.store.record import RunRecord
+from brittle.store.record import RunRecord, WarningRecord
 from brittle.store.schemas import KINDS
 from brittle.store.table import Table
 
@@ -55,7 +51,9 @@ class JobOptions:
         most_failures: stop when more of the first 1,000 points than this get no number; None never stops for that.
         skip_doctor: leave out the checks before the run.
         workers: processes that compute the shards of a run folder, in place of this one.
-        told: called with the code and the sentence of every note, those of the examination before anything is scored.
+        part: compute this part of so many of the shards, such as (1, 8); None computes all.
+        note: called with the code and the sentence of every note, once each, those of the examination before anything
+            is scored.
     """
 
     expected_accuracy: float | None = None
@@ -64,7 +62,12 @@ class JobOptions:
     most_failures: int | None = MOST_FAILURES
     skip_doctor: bool = False
     workers: Workers | None = None
-    told: Told | None = None
+    part: tuple[int, int] | None = None
+    note: Callable[[str, str], None] | None = None
+
+    def __post_init__(self) -> None:
+        if self.part is not None and not 1 <= self.part[0] <= self.part[1]:
+            raise ParameterError(f"a part is one of so many, such as 1/8; found {self.part[0]}/{self.part[1]}")
 
 
 def score(
@@ -87,6 +90,7 @@ def score(
     precision: float | None = None,
     most_draws: int = MOST_DRAWS,
     workers: int | None = None,
+    part: tuple[int, int] | None = None,
 ) -> Table:
     """Score every point of `data` by every score of `scores`.
 
@@ -105,8 +109,7 @@ def score(
             large inputs.
         confidence: of all intervals in the table.
         out: folder to write the run to, shard by shard; None keeps it in memory.
-        resume: go on with the run in `out`, if there is one: shards that are there and whole are kept. A finished run
-            draws more where `most_draws` is larger than it was, and gets a column more for another question.
+        resume: go on with the run in `out`, if there is one: shards that are there and whole are kept.
         expected_accuracy: stop when the accuracy on the first labelled points is surely below.
         progress: True shows how far the run is, on a terminal, in a notebook or in lines; a function is called after
             every batch with the points done, all points and the passes through the network so far.
@@ -120,6 +123,7 @@ def score(
         workers: processes that compute side by side, with one thread each, as `--workers` has them; each gets a copy of
             the model and of the data, so what you define has to stand in a module that can be imported. The table is
             the same for any number of them, and for none with one thread. None computes here.
+        part: compute this part of so many of the shards, such as (1, 8), to be put together by `brittle join`.
         most_draws: noisy copies of a point at most, where `until` or `precision` is given.
 
     Returns:
@@ -133,53 +137,54 @@ def score(
         DataError: the data do not fit the declaration, or too many of the first rows get no number.
         ModelError: the model cannot be scored as it stands.
         ParameterError: a parameter is outside its range.
-        ResumeError: `out` holds another experiment than this one; the fields that differ are named. Or it holds more
-            draws than `most_draws`, or is asked for more before it is finished.
+        ResumeError: `out` holds another experiment than this one; the fields that differ are named.
         StorageError: `out` holds a run that is not to be resumed, is written by another process, or cannot be written.
     """
     if out is not None and not resume:
         check_free(out)
-    parts: list[Shard] = []
-    check_kinds(classifier, scores)
-    scores = drawn_until(scores, until, limit, precision, most_draws)
-    job = make_job(classifier, data, scores, seed, batch_size, confidence)
-    notes = Warnings()
-    crew = None if workers is None else crew_for(job, workers)
-    with asked(progress) as advance, _place(out, crew) as place:
+    shards: list[Shard] = []
+    rule = partial(drawn_until, until=until, limit=limit, precision=precision, most_draws=most_draws)
+    job = make_job(classifier, data, scores, seed, batch_size, confidence, rule)
+    processes = None if workers is None else Processes(workers)
+    with progress_of(progress) as advance, _place(out, processes) as place:
         options = JobOptions(
             expected_accuracy=expected_accuracy,
             progress=advance,
             command=command,
             most_failures=most_failures,
             skip_doctor=skip_doctor,
-            workers=crew,
-            told=notes.tell,
+            workers=processes,
+            part=part,
+            note=warn,
         )
-        record = execute(job, place, options, keep=parts.append if place is None else None)
-        found = None if place is None else read_table(place)
-    notes.tell_rest(record)
-    if found is not None:
-        return found
-    tables = {kind: pa.concat_tables([part.tables[kind] for part in parts]).combine_chunks() for kind in KINDS}
+        record = execute(job, place, options, keep=shards.append if place is None else None)
+        if place is not None:
+            return read_table(place)
+    tables = {
+        kind: pa.concat_tables([schema.empty_table(), *(shard.tables[kind] for shard in shards)]).combine_chunks()
+        for kind, schema in KINDS.items()
+    }
     return Table(record=record, **tables)
 
 
 def _place(
-    out: str | os.PathLike[str] | None, crew: Crew | None
+    out: str | os.PathLike[str] | None, processes: Processes | None
 ) -> AbstractContextManager[str | os.PathLike[str] | None]:
     """The run folder; for other processes, which write into one, a folder of its own that is removed afterwards."""
-    return nullcontext(out) if out is not None or crew is None else TemporaryDirectory(prefix="brittle-")
+    return nullcontext(out) if out is not None or processes is None else TemporaryDirectory(prefix="brittle-")
 
 
 def execute(
-    job: Job, out: str | os.PathLike[str] | None, options: JobOptions = JobOptions(), keep: Keep | None = None
+    job: Job,
+    out: str | os.PathLike[str] | None,
+    options: JobOptions = JobOptions(),
+    keep: Callable[[Shard], None] | None = None,
 ) -> RunRecord:
     """Compute the shards of `job` that are not there yet; gives the record of the run.
 
     Args:
         job: what is computed.
-        out: the run folder; a run in it is resumed, and one that is complete costs no pass, or what its draws go on
-            by. None writes nothing.
+        out: the run folder; a run in it is resumed, and one that is complete costs no pass. None writes nothing.
         options: how it is carried out.
         keep: called with every shard that this process computed.
 
@@ -187,64 +192,40 @@ def execute(
         As `score`.
     """
     started = time.monotonic()
-    fixed = describe(job, options.command)
+    fixed = describe(job, options.command, options.part)
+    part, parts = options.part or (1, 1)
+    share = range(part - 1, job.shards, parts)
     opened: AbstractContextManager[RunFolder | None] = nullcontext() if out is None else RunFolder.open(out)
     with opened as folder, job.classifier.evaluating():
-        before, growth = None if folder is None else folder.record, None
+        before = None if folder is None else folder.record
         if folder is not None and before is not None:
-            job, growth = growth_of(job, before, os.fspath(folder.path))
-            fixed = replace(fixed, scores=tuple(map(describe_score, job.scores)))
-            whole = before.finished is not None and len(folder.shards) == job.shards
-            _check_resumed(folder, job, before, fixed, growth, whole, options)
-            if whole and growth is None:
+            check_same(before, fixed, os.fspath(folder.path))
+            if before.finished is not None and folder.shards.keys() == {*share}:
+                _note(before.warnings, options)
                 return before
         diagnosis = _examine(job, options)
         assert diagnosis.reference is not None
-        if options.told is not None:
-            for finding in diagnosis.findings:
-                options.told(finding.code, finding.sentence)
         reference = diagnosis.reference.checked(job.classifier, "when the run begins")
         record = RunningRecord.start(
             fixed, diagnosis, job.classifier.decision, None if before is None else before.created
         )
-        if folder is not None and before is not None and growth is None:
+        examined = record.now.warnings
+        _note(examined, options)
+        if folder is not None and before is not None:
             folder.begin(record.now)
-        _Execution(job, options, folder, record, reference, keep, growth).carry_out()
+        _Execution(job, options, folder, record, reference, share, keep).carry_out()
         doctor.check_unchanged(job.points, diagnosis.digest)
-        earlier = 0.0 if before is None or growth is None else before.seconds or 0.0
-        record.finish(earlier + time.monotonic() - started)
+        record.finish(time.monotonic() - started)
         if folder is not None:
             folder.finish(record.now)
+    _note([warning for warning in record.now.warnings if warning not in examined], options)
     return record.now
 
 
-def _check_resumed(
-    folder: RunFolder,
-    job: Job,
-    before: RunRecord,
-    fixed: RunRecord,
-    growth: Growth | None,
-    whole: bool,
-    options: JobOptions,
-) -> None:
-    """Raise unless the run in `folder` can go on as `fixed`, the record of `job`, which asks for `growth` beyond it.
-
-    Raises:
-        ParameterError: other processes are to compute what a run grows by.
-        ResumeError: it is another experiment, or is not `whole` and asked for more.
-    """
-    place = os.fspath(folder.path)
-    one, other = without_growth(job, before, fixed) if growth is None else (growth.expected(before, fixed), fixed)
-    check_same(one, other, place)
-    if growth is not None and not whole:
-        raise ResumeError(
-            "other_run",
-            f"{place} holds a run that is not whole yet, and more is asked of it; go on with it as it was asked for "
-            f"first (its run.json holds the command), then ask for more",
-        )
-    if growth is not None and options.workers is not None:
-        given = "--workers (workers=)" if isinstance(options.workers, Crew) else "--cluster"
-        raise ParameterError(f"one process draws more for a finished run; leave out {given}")
+def _note(warnings: Sequence[WarningRecord], options: JobOptions) -> None:
+    if options.note is not None:
+        for warning in dict.fromkeys(warnings):
+            options.note(warning.code, warning.sentence)
 
 
 @dataclass(frozen=True)
@@ -257,8 +238,8 @@ class _Execution:
         folder: where it is written, or None.
         record: its record and running account.
         reference: the first points as this process saw them at first.
+        share: numbers of the shards.
         keep: called with every shard that this process computed, or None.
-        growth: what a finished run is asked for beyond what it holds, or None.
     """
 
     job: Job
@@ -266,70 +247,46 @@ class _Execution:
     folder: RunFolder | None
     record: RunningRecord
     reference: doctor.Reference
-    keep: Keep | None
-    growth: Growth | None
+    share: Sequence[int]
+    keep: Callable[[Shard], None] | None
 
     def carry_out(self) -> None:
         """Compute every shard that is not there, and account for all of them."""
         with closing(self._shards()) as shards:
             for account, points in shards:
-                self.record.account += account
-                self.record.confusion += doctor.confusion_in(points)
+                self.record.add(account, points)
                 _check_failures(self.record.account, self.options.most_failures)
-        if self.folder is not None and len(self.folder.shards) != self.job.shards:
+                if self.options.workers is not None:
+                    self._report(self.record.account.points, self.record.account.passes)
+        if self.folder is not None and self.folder.shards.keys() != {*self.share}:
             there = len(self.folder.shards)
-            raise RuntimeError(f"{there} of {self.job.shards} shards are there at the end of the run")
+            raise RuntimeError(f"{there} of {len(self.share)} shards are there at the end of the run")
+        if self.options.workers is None:
+            self._report(self._points, self.record.account.passes)
 
     def _shards(self) -> Generator[tuple[Account, pa.Table]]:
         """The account and the points of every shard: of those that are there, then of the others once they are safe."""
         folder, workers = self.folder, self.options.workers
-        if folder is not None and self.growth is not None:
-            yield from self._by_growth(folder, self.growth)
-            return
-        there = {} if folder is None else dict(folder.shards)
-        missing = [number for number in range(self.job.shards) if number not in there]
+        missing = [number for number in self.share if folder is None or number not in folder.shards]
         if folder is not None:
-            for number, entry in sorted(there.items()):
+            for number, entry in sorted(folder.shards.items()):
                 yield entry.account, folder.points(number)
         if folder is not None and workers is not None:
-            yield from self._by_workers(folder, workers, missing)
-        else:
-            yield from self._by_this_process(missing)
-
-    def _by_workers(
-        self, folder: RunFolder, workers: Workers, missing: Sequence[int]
-    ) -> Generator[tuple[Account, pa.Table]]:
-        """The shards that other processes compute, in the order in which they are done."""
-        expected = Expected(self.record.fixed, self.reference.content(self.job.classifier))
-        with closing(workers.shards(missing, expected)) as shards:
-            for shard in shards:
-                self._begin(folder)
-                entry = folder.enter(shard)
-                yield entry.account, folder.points(entry.number)
-                self._report(self.record.account.points, self.record.account.passes)
-
-    def _by_growth(self, folder: RunFolder, growth: Growth) -> Generator[tuple[Account, pa.Table]]:
-        """The shards of a finished run, each once it holds what is asked for."""
-        for number, entry in sorted(folder.shards.items()):
-            tables = folder.tables(number)
-            if not growth.is_in(tables["scores"]):
-                begun = self._batch_reporter()
-                found = grow(self.job, growth, number, tables, entry.account, begun, self.reference)
-                folder.replace(number, found.points, found.scores, found.account)
-            yield folder.shards[number].account, folder.points(number)
-        self._report(len(self.job.points), self.record.account.passes)
-
-    def _by_this_process(self, missing: Sequence[int]) -> Generator[tuple[Account, pa.Table]]:
-        """The shards that this process computes, one after the other."""
+            expected = (self.record.fixed, self.reference.content(self.job.classifier))
+            with closing(workers.shards(missing, self.job, expected)) as shards:
+                for packed in shards:
+                    self._begin(folder)
+                    folder.enter(packed)
+                    yield packed.account, folder.points(packed.number)
+            return
         for number in missing:
             shard = self.job.shard(number, begun=self._batch_reporter(), reference=self.reference)
             if self.keep is not None:
                 self.keep(shard)
-            if self.folder is not None:
-                self._begin(self.folder)
-                self.folder.commit(number, shard.tables, shard.account)
+            if folder is not None:
+                self._begin(folder)
+                folder.commit(number, shard.tables, shard.account)
             yield shard.account, shard.tables["points"]
-        self._report(len(self.job.points), self.record.account.passes)
 
     def _begin(self, folder: RunFolder) -> None:
         """Make the folder a run once there is a shard: what fails before leaves none, so that it can be tried again."""
@@ -352,7 +309,13 @@ class _Execution:
 
     def _report(self, done: int, passes: int) -> None:
         if self.options.progress is not None:
-            self.options.progress(done, len(self.job.points), passes)
+            self.options.progress(done, self._points, passes)
+
+    @property
+    def _points(self) -> int:
+        """How many points the shards have."""
+        size, count = self.job.shard_points, len(self.job.points)
+        return sum(min(size, count - number * size) for number in self.share)
 
 
 def _examine(job: Job, options: JobOptions) -> doctor.Diagnosis:

@@ -18,25 +18,25 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from filelock import FileLock, Timeout
 
 from brittle.errors import StorageError
 from brittle.store.account import Account
-from brittle.store.files.lock import Lock
-from brittle.store.files.writing import make_folder, write
-from brittle.store.manifest import (
+from brittle.store.files.writing import check_target, make_folder, write
+from brittle.store.record import FORMAT, RunRecord, plain, read_record
+from brittle.store.schemas import KINDS
+from brittle.store.shards import (
+    LOCK,
     MANIFEST,
     RECORD,
     Manifest,
     ShardEntry,
     ShardFile,
     check_records,
-    edition_of,
     file_name,
+    is_stray,
     read_manifest,
 )
-from brittle.store.record import FORMAT, RunRecord, plain, read_record
-from brittle.store.schemas import KINDS
-from brittle.store.shards import decode, is_stray, read_bytes
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class RunFolder:
         make_folder(folder.path)
         try:
             check_records(folder.path)
-            with Lock(folder.path):
+            with _locked(folder.path):
                 folder._recover()
                 yield folder
         finally:
@@ -131,53 +131,22 @@ class RunFolder:
         self._commit_manifest()
         return entry
 
-    def replace(self, number: int, points: pa.Table, scores: pa.Table, account: Account) -> None:
-        """Put other points and scores in the place of those of shard `number`; what they replace is whole until then.
-
-        Raises:
-            StorageError: as `commit`.
-        """
-        there = self.shards[number]
-        edition = 1 + max(edition_of(file.file, kind, number) or 0 for kind, file in there.files.items())
-        packed = PackedShard.of(number, {"points": points, "scores": scores}, account)
-        files = {
-            kind: _commit(self.path, file_name(kind, number, edition), content)
-            for kind, content in packed.files.items()
-        }
-        self.shards[number] = ShardEntry(number, account, **files, counterexamples=there.counterexamples)
-        self._commit_manifest()
-
-    def tables(self, number: int) -> dict[str, pa.Table]:
-        """Points and scores of a shard that exists, as they were written.
-
-        Raises:
-            ArtefactError: a file leads out of the folder, or has an extension type.
-            StorageError: a file is not what was written.
-        """
-        files = self.shards[number].files
-        return {
-            kind: decode(read_bytes(self.path, files[kind]), KINDS[kind], self.path / files[kind].file)
-            for kind in ("points", "scores")
-        }
-
     def points(self, number: int) -> pa.Table:
         """Labels and predictions of the points of a shard that exists."""
         with pq.ParquetFile(self.path / self.shards[number].points.file) as file:
             return file.read(columns=["label", "predicted"], use_threads=False)
 
     def finish(self, record: RunRecord) -> None:
-        """Write the record of a run that is over, and remove the files that others took the place of."""
+        """Write the record of a run that is over; a part of a small one may have no shard."""
+        if not self.shards:
+            self._commit_manifest()
         _commit(self.path, RECORD, _json_bytes(plain(record)))
-        self._remove_strays()
 
     def _recover(self) -> None:
         if (self.path / MANIFEST).exists():
             manifest = read_manifest(self.path / MANIFEST)
             if self.record is not None:  # without it nobody knows which run they are of
                 self.shards = {entry.number: entry for entry in manifest.shards if self._is_whole(entry)}
-        self._remove_strays()
-
-    def _remove_strays(self) -> None:
         known = {file.file for entry in self.shards.values() for file in entry.files.values()}
         for path in self.path.iterdir():
             if is_stray(path.name) and path.name not in known:
@@ -187,7 +156,7 @@ class RunFolder:
         """Whether every file of a shard is what was written."""
         for kind, file in entry.files.items():
             path = self.path / file.file
-            if edition_of(file.file, kind, entry.number) is None or path.is_symlink() or not path.is_file():
+            if file.file != file_name(kind, entry.number) or path.is_symlink() or not path.is_file():
                 return False
             if hashlib.sha256(path.read_bytes()).hexdigest() != file.sha256:
                 return False
@@ -196,6 +165,37 @@ class RunFolder:
     def _commit_manifest(self) -> None:
         manifest = Manifest(FORMAT, tuple(self.shards[number] for number in sorted(self.shards)))
         _commit(self.path, MANIFEST, _json_bytes(plain(manifest)))
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold a run folder; the lock is the system's, so one that a dead process left behind is free.
+
+    Nothing is opened but a regular file that is empty and has one name: whoever can write a folder can put a pipe, a
+    link or somebody else's file under the name of the lock.
+    """
+    path = folder / LOCK
+    check_target(path)
+    if path.exists() and (path.stat().st_size or path.stat().st_nlink > 1):
+        raise StorageError(
+            "unwritable",
+            f"{path} is no lock of a run and is not touched; choose another folder, or remove it",
+        )
+    lock = FileLock(path, blocking=False)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise StorageError(
+            "locked", f"{folder} is being written by another process; wait for it, or stop it first"
+        ) from error
+    except OSError as error:
+        raise StorageError("unwritable", f"{path} cannot be written ({error.strerror})") from error
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # Windows removes no open file
+            path.unlink()
+        lock.release()
 
 
 def _commit(folder: Path, name: str, content: bytes) -> ShardFile:

@@ -8,14 +8,23 @@ from pathlib import Path
 import pyarrow as pa
 
 from brittle.errors import ArtefactError, StorageError
-from brittle.estimate import parameters_json
-from brittle.store.files.records import check_present
 from brittle.store.inputs import problem_of
-from brittle.store.manifest import MANIFEST, RECORD, Manifest, ShardFile, check_files, read_manifest
-from brittle.store.record import RunRecord, read_record
+from brittle.store.record import RunRecord, check_present, read_record
 from brittle.store.schemas import KINDS
-from brittle.store.shards import Fault, ShardError, decode, read_bytes, strays
-from brittle.store.table import Table, rows_of
+from brittle.store.shards import (
+    MANIFEST,
+    RECORD,
+    Fault,
+    Manifest,
+    ShardError,
+    ShardFile,
+    check_files,
+    decode,
+    read_bytes,
+    read_manifest,
+    strays,
+)
+from brittle.store.table import Table
 
 
 def read_table(folder: str | os.PathLike[str]) -> Table:
@@ -26,12 +35,10 @@ def read_table(folder: str | os.PathLike[str]) -> Table:
         ArtefactError: a file leads out of the folder, or a shard has an extension type.
     """
     folder = Path(folder)
-    record, manifest = _open_run(folder)
-    known = [(score.score, parameters_json(score.parameters)) for score in record.scores]
+    record, manifest = open_run(folder)
     tables: dict[str, list[pa.Table]] = {kind: [] for kind in KINDS}
     for kind, file in manifest.files:
-        rows = _read(folder, kind, file, record)
-        tables[kind].append(rows_of(rows, known) if kind == "scores" else rows)
+        tables[kind].append(read_shard(folder, kind, file, record))
     parts = {
         kind: pa.concat_tables(tables[kind]) if tables[kind] else schema.empty_table() for kind, schema in KINDS.items()
     }
@@ -56,11 +63,11 @@ def verify(folder: str | os.PathLike[str]) -> list[Fault]:
         ArtefactError: the manifest leads out of the folder.
     """
     folder = Path(folder)
-    record, manifest = _open_run(folder)
+    record, manifest = open_run(folder)
     faults = []
     for kind, file in manifest.files:
         try:
-            _read(folder, kind, file, record)
+            read_shard(folder, kind, file, record)
         except ShardError as error:
             faults.append(Fault(file.file, error.problem))
         except (StorageError, ArtefactError) as error:
@@ -68,7 +75,7 @@ def verify(folder: str | os.PathLike[str]) -> list[Fault]:
     return faults + strays(folder, (file for _, file in manifest.files))
 
 
-def _read(folder: Path, kind: str, file: ShardFile, record: RunRecord) -> pa.Table:
+def read_shard(folder: Path, kind: str, file: ShardFile, record: RunRecord) -> pa.Table:
     """The rows of a file of a shard; the inputs that they hold are such as the record says.
 
     Raises:
@@ -84,11 +91,15 @@ def _read(folder: Path, kind: str, file: ShardFile, record: RunRecord) -> pa.Tab
     return rows
 
 
-def _open_run(folder: Path) -> tuple[RunRecord, Manifest]:
-    """The record of a run, and the shards that exist."""
+def open_run(folder: Path) -> tuple[RunRecord, Manifest]:
+    """The record of a run, which may come from anybody, and the shards that exist.
+
+    Raises:
+        StorageError: there is no run, or `run.json` or `manifest.json` is not what a run writes.
+        ArtefactError: the manifest leads out of the folder.
+    """
     for name in (RECORD, MANIFEST):
         check_present(folder / name)
-    record = read_record(folder / RECORD)  # first: shards that a run grows by meanwhile hold what it says, and more
-    manifest = read_manifest(folder / MANIFEST)
+    record, manifest = read_record(folder / RECORD), read_manifest(folder / MANIFEST)
     check_files(manifest, folder / MANIFEST)
     return record, manifest

@@ -1,8 +1,4 @@
-"""The record of a run: everything needed to repeat it, and what became of it. It is the content of `run.json`.
-
-Every field says by its metadata whether it makes a run the same run (`brittle.store.same_run`); of the account, where
-all is what became of the run, `RunRecord.account` says it.
-"""
+"""The record of a run: everything needed to repeat it, and what became of it. It is the content of `run.json`."""
 
 from __future__ import annotations
 
@@ -12,12 +8,13 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from brittle.errors import ParameterError, StorageError
+from msgspec import Meta
+
+from brittle.errors import ArtefactError, MissingRunError, ParameterError, StorageError
 from brittle.estimate import Parameter
 from brittle.store.account import Account
-from brittle.store.files.records import MOST_TEXT, read_object
-from brittle.store.files.strict_json import FormatProblem, Rule, convert
-from brittle.store.same_run import OTHER, SAME, checked
+from brittle.store.files.nearby import nearby
+from brittle.store.files.strict_json import FormatProblem, Limits, convert, parse_json, read_text
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -25,20 +22,21 @@ if TYPE_CHECKING:
 FORMAT = 1
 """Version of the run folder's layout."""
 
+MOST_TEXT = Limits(size=1 << 25, characters=1 << 20, printable=False)
+"""A record holds what people called their files, and the names of many classes."""
 
-Share = Annotated[float, Rule(lambda value: 0 < value < 1, "a number between 0 and 1")]
+Share = Annotated[float, Meta(gt=0, lt=1)]
 """A number between 0 and 1, both excluded."""
 
-Range = Annotated[tuple[float, float], Rule(lambda pair: pair[0] < pair[1], "two increasing numbers")]
-"""A smaller and a larger number."""
-
-Count = Annotated[int, Rule(lambda value: value >= 0, "a whole number of at least 0")]
+Count = Annotated[int, Meta(ge=0)]
 """How many there are."""
+
+Part = Annotated[int, Meta(ge=1, le=100_000)]
+"""The number of a part of a run, and of how many."""
 
 T = TypeVar("T")
 
 
-@checked
 @dataclass(frozen=True, kw_only=True)
 class ModelRecord:
     """The model of a run, as it was opened and declared.
@@ -73,31 +71,35 @@ class ModelRecord:
         taken: what of the output the logits were, where it was no tensor.
     """
 
-    spec: str = field(metadata=SAME)
-    format: str = field(metadata=SAME)
-    bounds: Range | None = field(metadata=SAME)
-    outputs: str = field(metadata=SAME)
-    lower: tuple[float | None, ...] | None = field(default=None, metadata=SAME)
-    upper: tuple[float | None, ...] | None = field(default=None, metadata=SAME)
-    bounds_shape: tuple[int, ...] | None = field(default=None, metadata=SAME)
-    parameters: Count | None = field(default=None, metadata=SAME)
-    sha256: str | None = field(default=None, metadata=SAME)
-    weights_sha256: str | None = field(default=None, metadata=SAME)
-    state_sha256: str | None = field(default=None, metadata=SAME)
-    fixed_batch: int | None = field(default=None, metadata=SAME)
-    mean: tuple[float, ...] | None = field(default=None, metadata=SAME)
-    std: tuple[float, ...] | None = field(default=None, metadata=SAME)
-    head: str | None = field(default=None, metadata=SAME)
-    perturb: str | None = field(default=None, metadata=SAME)
-    decision: str | None = field(default=None, metadata=SAME)
-    decision_parameters: Mapping[str, Parameter | None] | None = field(default=None, metadata=SAME)
-    dtype: str | None = field(default=None, metadata=SAME)
-    file: str | None = field(default=None, metadata=OTHER)
-    weights: str | None = field(default=None, metadata=OTHER)
-    runs_code: bool | None = field(default=None, metadata=OTHER)
-    written_by_torch: str | None = field(default=None, metadata=OTHER)
-    classes: Count | None = field(default=None, metadata=OTHER)
-    taken: str | None = field(default=None, metadata=OTHER)
+    spec: str
+    format: str
+    bounds: tuple[float, float] | None
+    outputs: str
+    lower: tuple[float | None, ...] | None = None
+    upper: tuple[float | None, ...] | None = None
+    bounds_shape: tuple[int, ...] | None = None
+    parameters: Count | None = None
+    sha256: str | None = None
+    weights_sha256: str | None = None
+    state_sha256: str | None = None
+    fixed_batch: int | None = None
+    mean: tuple[float, ...] | None = None
+    std: tuple[float, ...] | None = None
+    head: str | None = None
+    perturb: str | None = None
+    decision: str | None = None
+    decision_parameters: Mapping[str, Parameter | None] | None = None
+    dtype: str | None = None
+    file: str | None = None
+    weights: str | None = None
+    runs_code: bool | None = None
+    written_by_torch: str | None = None
+    classes: Count | None = None
+    taken: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.bounds is not None and not self.bounds[0] < self.bounds[1]:
+            raise ParameterError(f"bounds must be two increasing numbers; found {list(self.bounds)}")
 
     @property
     def bounds_text(self) -> str:
@@ -107,7 +109,6 @@ class ModelRecord:
         return "no bounds" if self.lower is None else "bounds per feature"
 
 
-@checked
 @dataclass(frozen=True, kw_only=True)
 class DataRecord:
     """The data of a run.
@@ -152,43 +153,43 @@ class DataRecord:
         code: sha256 of the file of a format from outside, by its name; None for one of brittle's.
     """
 
-    format: str | None = field(default=None, metadata=SAME)
-    split: str | None = field(default=None, metadata=SAME)
-    sha256: str | None = field(default=None, metadata=SAME)
-    points: Count | None = field(default=None, metadata=SAME)
-    limit: Count | None = field(default=None, metadata=SAME)
-    chosen_from: Count | None = field(default=None, metadata=SAME)
-    ids_sha256: str | None = field(default=None, metadata=SAME)
-    keys: tuple[str, ...] | None = field(default=None, metadata=SAME)
-    columns: tuple[str, ...] | None = field(default=None, metadata=SAME)
-    label_column: str | None = field(default=None, metadata=SAME)
-    text_column: str | None = field(default=None, metadata=SAME)
-    tokenizer: str | None = field(default=None, metadata=OTHER)
-    tokenizer_sha256: str | None = field(default=None, metadata=SAME)
-    text_length: Count | None = field(default=None, metadata=SAME)
-    cut_texts: Count | None = field(default=None, metadata=OTHER)
-    layout: str | None = field(default=None, metadata=SAME)
-    scale_uint8: bool | None = field(default=None, metadata=SAME)
-    exif: str | None = field(default=None, metadata=SAME)
-    resize: tuple[int, ...] | None = field(default=None, metadata=SAME)
-    center_crop: tuple[int, ...] | None = field(default=None, metadata=SAME)
-    interpolation: str | None = field(default=None, metadata=SAME)
-    crop_rounding: str | None = field(default=None, metadata=SAME)
-    mode: str | None = field(default=None, metadata=SAME)
-    class_names: tuple[str, ...] | None = field(default=None, metadata=SAME)
-    decided_names: tuple[str, ...] | None = field(default=None, metadata=OTHER)
-    feature_names: tuple[str, ...] | None = field(default=None, metadata=SAME)
-    labelled: bool = field(default=False, metadata=SAME)
-    targets: Count | None = field(default=None, metadata=SAME)
-    beside: tuple[str, ...] | None = field(default=None, metadata=SAME)
-    masked: bool = field(default=False, metadata=SAME)
-    labels_sha256: str | None = field(default=None, metadata=SAME)
-    labels: str | None = field(default=None, metadata=OTHER)
-    code: Mapping[str, str] | None = field(default=None, metadata=SAME)
-    path: str | None = field(default=None, metadata=OTHER)
-    files: tuple[str, ...] | None = field(default=None, metadata=OTHER)
-    other_files: Count | None = field(default=None, metadata=OTHER)
-    input_shape: tuple[int, ...] | None = field(default=None, metadata=OTHER)
+    format: str | None = None
+    split: str | None = None
+    sha256: str | None = None
+    points: Count | None = None
+    limit: Count | None = None
+    chosen_from: Count | None = None
+    ids_sha256: str | None = None
+    keys: tuple[str, ...] | None = None
+    columns: tuple[str, ...] | None = None
+    label_column: str | None = None
+    text_column: str | None = None
+    tokenizer: str | None = None
+    tokenizer_sha256: str | None = None
+    text_length: Count | None = None
+    cut_texts: Count | None = None
+    layout: str | None = None
+    scale_uint8: bool | None = None
+    exif: str | None = None
+    resize: tuple[int, ...] | None = None
+    center_crop: tuple[int, ...] | None = None
+    interpolation: str | None = None
+    crop_rounding: str | None = None
+    mode: str | None = None
+    class_names: tuple[str, ...] | None = None
+    decided_names: tuple[str, ...] | None = None
+    feature_names: tuple[str, ...] | None = None
+    labelled: bool = False
+    targets: Count | None = None
+    beside: tuple[str, ...] | None = None
+    masked: bool = False
+    labels_sha256: str | None = None
+    labels: str | None = None
+    code: Mapping[str, str] | None = None
+    path: str | None = None
+    files: tuple[str, ...] | None = None
+    other_files: Count | None = None
+    input_shape: tuple[int, ...] | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -196,7 +197,6 @@ class DataRecord:
         return self.decided_names or self.class_names or ()
 
 
-@checked
 @dataclass(frozen=True, kw_only=True)
 class NoiseRecord:
     """What readers say about the noise of a score.
@@ -207,12 +207,11 @@ class NoiseRecord:
         fixed_length: whether every draw has the length `sigma sqrt(n)`.
     """
 
-    explanation: str = field(default="", metadata=OTHER)
-    isotropic: bool | None = field(default=None, metadata=OTHER)
-    fixed_length: bool = field(default=False, metadata=OTHER)
+    explanation: str = ""
+    isotropic: bool | None = None
+    fixed_length: bool = False
 
 
-@checked
 @dataclass(frozen=True, kw_only=True)
 class ScoreRecord:
     """A score of a run, with all that readers say about it.
@@ -236,37 +235,35 @@ class ScoreRecord:
             the digests of such classes of scores and noise that stand in no file; None where all are brittle's.
     """
 
-    score: str = field(metadata=SAME)
-    parameters: Mapping[str, Parameter] = field(metadata=SAME)
-    label: str = field(metadata=SAME)
-    quantity: str = field(metadata=SAME)
-    title: str = field(metadata=OTHER)
-    reference: str = field(metadata=OTHER)
-    explanation: str = field(default="", metadata=OTHER)
-    safer: Literal["higher", "lower"] | None = field(default=None, metadata=OTHER)
-    colour: Count | None = field(default=None, metadata=OTHER)
-    preference: float | None = field(default=None, metadata=OTHER)
-    model: str | None = field(default=None, metadata=OTHER)
-    noise: NoiseRecord | None = field(default=None, metadata=OTHER)
-    draws: Mapping[str, Count] | None = field(default=None, metadata=OTHER)
-    code: Mapping[str, str] | None = field(default=None, metadata=SAME)
+    score: str
+    parameters: Mapping[str, Parameter]
+    label: str
+    quantity: str
+    title: str
+    reference: str
+    explanation: str = ""
+    safer: Literal["higher", "lower"] | None = None
+    colour: Count | None = None
+    preference: float | None = None
+    model: str | None = None
+    noise: NoiseRecord | None = None
+    draws: Mapping[str, Count] | None = None
+    code: Mapping[str, str] | None = None
 
 
-@checked
 @dataclass(frozen=True, kw_only=True)
 class VersionsRecord:
     """Versions of Python and of the packages that can change a number."""
 
-    python: str = field(metadata=OTHER)
-    torch: str = field(metadata=SAME)
-    numpy: str = field(metadata=SAME)
-    scipy: str = field(metadata=SAME)
-    pyarrow: str = field(metadata=SAME)
-    pillow: str = field(metadata=SAME)
-    safetensors: str = field(metadata=SAME)
+    python: str
+    torch: str
+    numpy: str
+    scipy: str
+    pyarrow: str
+    pillow: str
+    safetensors: str
 
 
-@checked
 @dataclass(frozen=True, kw_only=True)
 class MachineRecord:
     """What the run was computed on.
@@ -278,22 +275,20 @@ class MachineRecord:
         platform: kind of processor.
     """
 
-    device: str = field(metadata=SAME)
-    default_dtype: str | None = field(default=None, metadata=SAME)
-    threads: Count = field(metadata=OTHER)
-    platform: str = field(metadata=OTHER)
+    device: str
+    default_dtype: str | None = None
+    threads: Count
+    platform: str
 
 
-@checked
 @dataclass(frozen=True)
 class WarningRecord:
     """Something that a user should know: its stable code, and a sentence."""
 
-    code: str = field(metadata=OTHER)
-    sentence: str = field(metadata=OTHER)
+    code: str
+    sentence: str
 
 
-@checked
 @dataclass(frozen=True, kw_only=True)
 class RunRecord:
     """Everything needed to repeat a run, and what became of it.
@@ -305,6 +300,7 @@ class RunRecord:
         confidence: of all intervals.
         batch_size: most rows in one pass through the network.
         shard_points: points in a shard.
+        part: which of how many parts of a run it is, where each is computed by a command of its own; None is the whole.
         model: the model.
         data: the data.
         scores: what was computed.
@@ -319,24 +315,25 @@ class RunRecord:
         warnings: what a user should know, in the order in which it was found.
     """
 
-    format: int = field(default=FORMAT, metadata=SAME)
-    brittle: str = field(metadata=SAME)
-    seed: Count = field(metadata=SAME)
-    confidence: Share = field(metadata=SAME)
-    batch_size: Count = field(metadata=SAME)
-    shard_points: Count = field(metadata=SAME)
-    model: ModelRecord = field(metadata=SAME)
-    data: DataRecord = field(metadata=SAME)
-    scores: tuple[ScoreRecord, ...] = field(metadata=SAME)
-    versions: VersionsRecord = field(metadata=SAME)
-    machine: MachineRecord = field(metadata=SAME)
-    command: tuple[str, ...] | None = field(default=None, metadata=OTHER)
-    doctor: str | None = field(default=None, metadata=OTHER)
-    created: str = field(default="", metadata=OTHER)
-    finished: str | None = field(default=None, metadata=OTHER)
-    seconds: float | None = field(default=None, metadata=OTHER)
-    account: Account = field(default=Account(), metadata=OTHER)
-    warnings: tuple[WarningRecord, ...] = field(default=(), metadata=OTHER)
+    format: int = FORMAT
+    brittle: str
+    seed: Count
+    confidence: Share
+    batch_size: Count
+    shard_points: Count
+    model: ModelRecord
+    data: DataRecord
+    scores: tuple[ScoreRecord, ...]
+    versions: VersionsRecord
+    machine: MachineRecord
+    part: tuple[Part, Part] | None = None
+    command: tuple[str, ...] | None = None
+    doctor: str | None = None
+    created: str = ""
+    finished: str | None = None
+    seconds: float | None = None
+    account: Account = field(default=Account())
+    warnings: tuple[WarningRecord, ...] = ()
 
 
 def plain(record: DataclassInstance) -> dict[str, Any]:
@@ -357,24 +354,9 @@ def record_of(kind: type[T], content: Mapping[str, Any], what: str) -> T:
     """
     own = {one.name: one.default for one in fields(kind) if isinstance(one.default, str | bool | None)}  # type: ignore[arg-type]
     try:
-        values = json.loads(json.dumps(own | dict(content), allow_nan=False))
-        return convert(kind, values, MOST_TEXT)
-    except (FormatProblem, TypeError, ValueError) as error:
+        return convert(kind, parse_json(json.dumps(own | dict(content), allow_nan=False), MOST_TEXT))
+    except (TypeError, ValueError) as error:
         raise ParameterError(f"{what} cannot be written into the record of a run: {error}") from error
-
-
-def check_format(found: Mapping[str, Any], folder: Path) -> None:
-    """Raise unless the run in `folder`, of which a file holds `found`, has the layout of this version.
-
-    Raises:
-        StorageError: it has not.
-    """
-    if found.get("format") != FORMAT:
-        raise StorageError(
-            "run_damaged",
-            f"{folder} is a run of format {found.get('format')!r:.40}, and this version reads format {FORMAT}; score "
-            f"the data again into another folder, or read it with the version of brittle that its run.json names",
-        )
 
 
 def read_record(path: Path) -> RunRecord:
@@ -384,4 +366,40 @@ def read_record(path: Path) -> RunRecord:
         StorageError: it is missing, too large, of another format, or not what a run writes.
         ArtefactError: it is a link out of the folder.
     """
-    return read_object(path, RunRecord, check_format)
+    return read_object(path, RunRecord)
+
+
+def read_object(path: Path, kind: type[T]) -> T:
+    """The dataclass `kind` that the file `path` of a run folder holds; what is raised as for `read_record`."""
+    check_present(path)
+    check_inside(path)
+    try:
+        found = parse_json(read_text(path, MOST_TEXT), MOST_TEXT)
+        if isinstance(found, dict) and found.get("format", FORMAT) != FORMAT:
+            raise FormatProblem(f"it is of format {found['format']!r:.40}, and this version reads format {FORMAT}")
+        return convert(kind, found)
+    except OSError as error:
+        raise StorageError("unreadable", f"{path} cannot be read ({error.strerror})") from error
+    except FormatProblem as error:
+        raise StorageError(
+            "run_damaged",
+            f"{path} is not what this version writes: {error}; score again into another folder, or read it with the "
+            f"version of brittle that its run.json names",
+        ) from error
+
+
+def check_present(path: Path) -> None:
+    """Raise `MissingRunError` where a file of a run folder is missing."""
+    if not path.is_file():
+        folder = path.parent
+        meant = nearby(folder, lambda one: (one / path.name).is_file())
+        raise MissingRunError("no_run", f"{path} is missing; {folder} is not a run folder{meant}")
+
+
+def check_inside(path: Path) -> None:
+    """Raise `ArtefactError` where a file is a link that leads out of its folder."""
+    if path.is_symlink() and path.resolve().parent != path.parent.resolve():
+        raise ArtefactError(
+            "file_refused",
+            f"{path} is a link to {path.resolve()}, out of the run folder; copy the file itself into the folder",
+        )

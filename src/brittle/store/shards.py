@@ -1,20 +1,30 @@
-"""The shard files that the manifest of a run names, read without trust."""
+"""The shards of a run folder: the manifest that lists them, and their files, read without trust."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
+from typing import Annotated
 
 import pyarrow as pa
+from msgspec import Meta
 
-from brittle.errors import StorageError, printable
+from brittle.errors import ArtefactError, StorageError, printable
+from brittle.store.account import Account
 from brittle.store.files.plain_parquet import ERRORS, opened, reason
-from brittle.store.files.records import check_inside
-from brittle.store.manifest import ShardFile
+from brittle.store.files.writing import check_target
+from brittle.store.record import Count, check_inside, read_object
+
+RECORD, MANIFEST, LOCK = "run.json", "manifest.json", ".lock"
+"""What the record of a run, the list of its shards and the lock of its writer are called."""
+
+Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+"""A sha256."""
+
 
 ROWS = 1 << 8
 """Rows that are unpacked at a time."""
@@ -22,9 +32,119 @@ ROWS = 1 << 8
 _TEXTS = (pa.string(), pa.binary())
 """Columns that are read so that a value of many rows is held once: a small file may hold a large one for all rows."""
 
-_SHARD = r"(points|scores|counterexamples)-\d{5,}(-\d+)?\.parquet"
+_SHARD = r"(points|scores|counterexamples)-\d{5,}\.parquet"
 _STRAY = re.compile(rf"{_SHARD}|\.({_SHARD}|run\.json|manifest\.json)(\..*)?\.tmp", re.DOTALL)
 """Names of shards, and of the files of a run while they are written."""
+
+
+@dataclass(frozen=True)
+class ShardFile:
+    """A file of a shard, as the manifest names it.
+
+    Attributes:
+        file: its name in the run folder.
+        bytes: its size.
+        sha256: digest of its bytes, 64 hexadecimal digits.
+    """
+
+    file: str
+    bytes: Count
+    sha256: Digest
+
+
+@dataclass(frozen=True)
+class ShardEntry:
+    """A shard that exists.
+
+    Attributes:
+        number: position of the shard in the run.
+        account: what became of its points.
+        points: the file of its points.
+        scores: the file of its scores.
+        counterexamples: the file of the inputs found with another prediction, or None where there are none.
+    """
+
+    number: Count
+    account: Account
+    points: ShardFile
+    scores: ShardFile
+    counterexamples: ShardFile | None = None
+
+    @property
+    def files(self) -> dict[str, ShardFile]:
+        """Its files, by the kind of their rows."""
+        found = {"points": self.points, "scores": self.scores, "counterexamples": self.counterexamples}
+        return {kind: file for kind, file in found.items() if file is not None}
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The shards that exist, in order.
+
+    Attributes:
+        format: version of the run folder's layout.
+        shards: the entry of each.
+    """
+
+    format: int
+    shards: tuple[ShardEntry, ...]
+
+    @property
+    def files(self) -> Iterator[tuple[str, ShardFile]]:
+        """The files of all shards, each with the kind of its rows."""
+        return (pair for entry in self.shards for pair in entry.files.items())
+
+
+def read_manifest(path: Path) -> Manifest:
+    """The manifest in the file `path` of a run folder, which may come from anybody; `check_files` checks its names.
+
+    Raises:
+        ArtefactError: it is a link out of the folder.
+        StorageError: it is missing, of another format, or not what a run writes.
+    """
+    return read_object(path, Manifest)
+
+
+def check_files(manifest: Manifest, path: Path) -> None:
+    """Raise unless the files that a manifest names are those of its shards.
+
+    Args:
+        manifest: what the file holds.
+        path: of the file, for messages.
+
+    Raises:
+        ArtefactError: a name leads out of the folder.
+        StorageError: a shard stands there twice, or a name is none that a run writes.
+    """
+    numbers = [entry.number for entry in manifest.shards]
+    if len(set(numbers)) < len(numbers):
+        raise StorageError("run_damaged", f"{path} names a shard twice; score again")
+    for entry in manifest.shards:
+        for kind, file in entry.files.items():
+            if Path(file.file).name != file.file or file.file in (".", "..") or set("\\\0") & set(file.file):
+                raise ArtefactError(
+                    "file_refused",
+                    f"{path} names the file {file.file!r:.100}, which is not in the run folder; nothing of it is read",
+                )
+            if file.file != (expected := file_name(kind, entry.number)):
+                raise StorageError(
+                    "run_damaged", f"{path} names {file.file!r:.100} where {expected} is written; score again"
+                )
+
+
+def file_name(kind: str, number: int) -> str:
+    """The name of the file that holds one kind of table of shard `number`."""
+    return f"{kind}-{number:05d}.parquet"
+
+
+def check_records(folder: Path) -> None:
+    """Raise where something is in `folder` under the name of a record or of the lock that is no regular file.
+
+    Raises:
+        StorageError: there is.
+    """
+    for name in (LOCK, RECORD, MANIFEST):
+        check_target(folder / name)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from brittle.store.account import Account
-from brittle.store.columns import BULKY, Column, columns_of, storable
+from brittle.store.columns import BULKY, Column, columns_of
 from brittle.store.folder import RunFolder, check_free
 from brittle.store.keys import Key, column_of
 from brittle.store.record import RunRecord
@@ -122,21 +122,6 @@ class Table:
                 {"points": points, "scores": scores, "counterexamples": found},
                 Account.of(points, scores, spent, *extra, first=start),
             )
-
-
-def rows_of(scores: pa.Table, known: Iterable[tuple[str, str]]) -> pa.Table:
-    """The rows of the scores that a run holds.
-
-    Others are of a score that one with more draws took the place of, or of one that the run does not hold yet.
-
-    Args:
-        scores: rows with the schema `brittle.store.schemas.SCORES`.
-        known: name and parameters, as the table writes them, of each score of the run.
-    """
-    named = pc.call_function("binary_join_element_wise", [scores["score"], scores["parameters"], pa.scalar("\n")])
-    names = pa.array([storable("\n".join(pair)) for pair in known], pa.string())
-    held = pc.call_function("is_in", [named], pc.SetLookupOptions(names))
-    return scores if pc.call_function("all", [held]).as_py() is not False else scores.filter(held)
 
 
 def _wide(column: Column) -> pd.DataFrame:

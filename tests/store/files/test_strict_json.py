@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from brittle.store.files.strict_json import FormatProblem, convert, parse_json
+from brittle.store.files.strict_json import FormatProblem, Limits, convert, parse_json
 
 
 @pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity"])
@@ -21,11 +21,12 @@ def test_a_key_that_stands_twice_is_refused() -> None:
         parse_json('{"x": 1, "y": {"x": 1}, "x": 2}')
 
 
-def test_brackets_in_strings_are_no_brackets() -> None:
-    text = "[" * 1000
-    assert parse_json(f'{{"x": "{text}"}}') == {"x": text}
-    with pytest.raises(FormatProblem, match="brackets are nested 1000 deep"):
-        parse_json(text + "]" * 1000)
+def test_deep_brackets_and_large_numbers_are_refused() -> None:
+    text = "[" * 100_000
+    assert parse_json(f'{{"x": "{text}"}}', Limits(characters=100_000)) == {"x": text}
+    for content in (text, text + "]" * 100_000, "1e999", str(2**63), '"a\\nb"', '"' + "x" * 1001 + '"'):
+        with pytest.raises(FormatProblem):
+            parse_json(content)
 
 
 @dataclass(frozen=True)
@@ -55,9 +56,9 @@ def test_objects_that_may_stand_in_a_place_are_told_apart_by_their_keys() -> Non
     assert convert(Holder, {"one": {"epsilon": 1}}) == Holder(Near(1.0))
     both = {"one": {"limit": 0.5, "noise": {"draws": 2, "sizes": [1, 2]}}}
     assert convert(Holder, both) == Holder(Noisy(0.5, {"draws": 2, "sizes": (1, 2)}))
-    with pytest.raises(FormatProblem, match=r"^one lacks noise; found limit$"):
+    with pytest.raises(FormatProblem, match="one lacks noise"):
         convert(Holder, {"one": {"limit": 0.5}})
-    with pytest.raises(FormatProblem, match=r"^one\.epsilon must be a finite number"):
+    with pytest.raises(FormatProblem, match=r"^one\.epsilon"):
         convert(Holder, {"one": {"epsilon": "1"}})
     for other in ({}, None, 1, [], {"epsilon": 1, "limit": 0.5}):
         with pytest.raises(FormatProblem):

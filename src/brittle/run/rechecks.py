@@ -1,6 +1,6 @@
-"""What is looked at during a run: do rows depend on their batch after all, and is the network still the same function?
+"""Some rows of every shard go through the network again: do they depend on their batch, and is it the same function?
 
-What depends on the company may not show in the first rows of the data. So a few rows of the passes of every shard,
+What mixes the rows of a batch may not show in the first rows of the data. So a few rows of the passes of every shard,
 chosen by their position alone, go through the network once more with nothing beside them. And the first points of the
 data go through it again: a network that counts, averages or remembers is not what it was.
 """
@@ -32,7 +32,7 @@ SPACING = 0.6180339887498949
 
 
 @dataclass(frozen=True)
-class Kept:
+class PassRow:
     """One row of one pass.
 
     Attributes:
@@ -55,7 +55,7 @@ class Kept:
 
 
 @dataclass
-class Standing:
+class Rechecks:
     """Watches the passes of one shard.
 
     One row is kept of the first pass of some batches, of each of the first `FIRST_PASSES` passes of the shard, and of
@@ -76,7 +76,7 @@ class Standing:
     _number: int = field(default=-1, init=False)
     _passes: int = field(default=0, init=False)
     _fresh: bool = field(default=False, init=False)
-    _kept: list[Kept] = field(default_factory=list, init=False)
+    _kept: list[PassRow] = field(default_factory=list, init=False)
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -115,8 +115,8 @@ class Standing:
                 )
         return self.classifier.passes - before
 
-    def _check_recorded(self, kept: Kept, alone: Tensor) -> None:
-        """Raise where it is not the company of a row but the recording of gradients that makes the difference."""
+    def _check_recorded(self, kept: PassRow, alone: Tensor) -> None:
+        """Raise where the recording of gradients makes the difference, and not the batch."""
         if not kept.recorded:
             return
         with torch.enable_grad():
@@ -149,4 +149,4 @@ class Standing:
         explained = allowed(logits, precision_of(classifier))[row : row + 1]
         own, found = (part[row : row + 1].detach().clone() for part in (inputs, logits))
         beside = None if aside is None else aside.only(torch.tensor([row], device=logits.device))
-        self._kept.append(Kept(at, len(inputs), own, beside, found, explained, recorded))
+        self._kept.append(PassRow(at, len(inputs), own, beside, found, explained, recorded))

@@ -1,0 +1,30 @@
+"""The command that puts the parts of a run together, or adds later runs to a first one."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from brittle.cli.common import say
+from brittle.cli.options import Quiet
+
+
+def join(out: Path, runs: tuple[Path, ...], /, *, quiet: Quiet = False) -> int:
+    """Put parts of a run together, or add later runs to a first one, in the new run folder OUT.
+
+    Parameters
+    ----------
+    out
+        Folder for the whole run; it must not hold one yet.
+    runs
+        All parts of a run, made by --part, in any order; or a run and later ones over some or all of its points, with
+        more draws or other scores: later numbers of the same point and score take the place of earlier ones.
+    """
+    from brittle.run.join import join as join_runs
+
+    record = join_runs(out, runs)
+    account = record.account
+    say(quiet, f"{account.points} points, {account.passes:,} passes; next: brittle show {out}, brittle report {out}")
+    for warning in record.warnings:
+        print(f"brittle: note: {warning.code}: {warning.sentence}", file=sys.stderr)
+    return 0

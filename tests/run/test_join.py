@@ -1,0 +1,234 @@
+"""Parts of a run, joined, are the run; later runs add to a first one."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from checks.faults import contents
+from helpers.killed import some_kills
+from helpers.problems import inputs, small_classifier
+from helpers.resumed import SHARD, run
+
+import brittle
+from brittle.cli import main
+from brittle.data import array_points, choose_points
+from brittle.errors import BrittleError
+from brittle.run.join import join
+from brittle.scores import LogitMargin, Moments, MonteCarlo, Score
+from brittle.store.reading import verify
+
+COUNT = 60
+"""Points: eight shards of the size below, the last not full."""
+
+
+@pytest.fixture(autouse=True)
+def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("brittle.run.job.SHARD", SHARD)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("whole") / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("brittle.run.job.SHARD", SHARD)
+        run(place, count=COUNT)
+    return place
+
+
+def parts_of(folder: Path, count: int, **options: Any) -> list[Path]:
+    places = [folder / f"part-{number}" for number in range(1, count + 1)]
+    for number, place in enumerate(places, 1):
+        run(place, count=COUNT, part=(number, count), **options)
+    return places
+
+
+@pytest.mark.parametrize("count", [1, 3, 8, 9])
+def test_parts_joined_are_the_run(count: int, whole: Path, tmp_path: Path) -> None:
+    """In any order; the last of nine parts has no shard at all. What the run showed is said of all points."""
+    places = parts_of(tmp_path, count)
+    random.Random(0).shuffle(places)
+    record = join(tmp_path / "run", places)
+    assert contents(tmp_path / "run") == contents(whole)
+    one, other = (brittle.read_table(place).record for place in (tmp_path / "run", whole))
+    assert record == one
+    assert (one.account, one.warnings, one.part) == (other.account, other.warnings, None)
+    assert verify(tmp_path / "run") == []
+    model = small_classifier()
+    run(tmp_path / "run", count=COUNT, model=model)
+    assert model.passes == 0
+
+
+def test_parts_that_were_killed_and_begun_again_are_the_run() -> None:
+    """Three parts, two of them killed at random; `make test-faults` does it with eight parts, too."""
+    _, (seen,) = some_kills("parts", 6, 3)
+    assert seen["kills"] == 2
+    assert {name for name, count in seen.items() if count} == {"kills"}, seen
+
+
+def test_a_join_that_died_leaves_no_run_and_is_begun_again(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = parts_of(tmp_path, 2)
+    real, left = os.fsync, [9]
+
+    def fsync(file: int) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        real(file)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(KeyboardInterrupt):
+        join(tmp_path / "run", places)
+    monkeypatch.setattr(os, "fsync", real)
+    assert not (tmp_path / "run" / "run.json").exists()
+    join(tmp_path / "run", places)
+    assert contents(tmp_path / "run") == contents(whole)
+    with pytest.raises(BrittleError) as caught:
+        join(tmp_path / "run", places)
+    assert caught.value.code == "exists"
+
+
+def _unfinished(place: Path) -> None:
+    record = json.loads((place / "run.json").read_text())
+    (place / "run.json").write_text(json.dumps(record | {"finished": None}))
+
+
+def _without_a_shard(place: Path) -> None:
+    manifest = json.loads((place / "manifest.json").read_text())
+    (place / "manifest.json").write_text(json.dumps(manifest | {"shards": manifest["shards"][1:]}))
+
+
+def _damaged(place: Path) -> None:
+    file = next(place.glob("scores-*.parquet"))
+    file.write_bytes(file.read_bytes()[:-1])
+
+
+CHOICES: dict[str, tuple[Callable[[list[Path]], list[Path]], str, str]] = {
+    "missing": (lambda parts: parts[:2], "usage", "3/3 missing"),
+    "twice": (lambda parts: [*parts, parts[0]], "usage", "1/3 there twice"),
+    "none": (lambda parts: [], "usage", "two folders"),
+    "no run": (lambda parts: [*parts, parts[0].parent], "no_run", "run.json"),
+}
+
+
+@pytest.mark.parametrize("what", CHOICES)
+def test_parts_that_are_not_all_there_once_are_named(what: str, tmp_path: Path) -> None:
+    choose, code, said = CHOICES[what]
+    with pytest.raises(BrittleError, match=said) as caught:
+        join(tmp_path / "run", choose(parts_of(tmp_path, 3)))
+    assert caught.value.code == code
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "code"),
+    [(_unfinished, "run_damaged"), (_without_a_shard, "run_damaged"), (_damaged, "shard_damaged")],
+    ids=["unfinished", "without a shard", "damaged"],
+)
+def test_a_part_that_is_not_whole_is_named(spoil: Callable[[Path], None], code: str, tmp_path: Path) -> None:
+    places = parts_of(tmp_path, 2)
+    spoil(places[1])
+    with pytest.raises(BrittleError, match="part-2") as caught:
+        join(tmp_path / "run", places)
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        ({"seed": 1}, "other_run", "seed 0 .* 1 "),
+        ({"scores": [Moments(0.2, draws=4)]}, "other_run", "sigma=0.2"),
+        ({"first": 1}, "other_run", "data.sha256"),
+        ({"part": (2, 4)}, "usage", "one of 4"),
+        ({"part": None}, "usage", "whole"),
+    ],
+)
+def test_parts_of_different_runs_are_refused_by_the_field(
+    options: dict[str, Any], code: str, said: str, tmp_path: Path
+) -> None:
+    first = parts_of(tmp_path, 2)[0]
+    run(tmp_path / "other", **{"count": COUNT, "part": (2, 2), **options})
+    with pytest.raises(BrittleError, match=said) as caught:
+        join(tmp_path / "run", [first, tmp_path / "other"])
+    assert caught.value.code == code
+
+
+def scored(place: Path, scores: list[Score], ids: list[str] | None = None, seed: int = 0, **options: Any) -> Any:
+    points = array_points(inputs(COUNT), [number % 4 for number in range(COUNT)])
+    points = points if ids is None else choose_points(points, ids)
+    return brittle.score(small_classifier(), points, scores, out=place, seed=seed, **options)
+
+
+RULE: dict[str, Any] = {"until": "decided", "limit": 0.9}
+
+
+def test_a_run_grows_by_a_later_one_over_its_open_points(tmp_path: Path) -> None:
+    """Their rows are those of a run that had as many draws from the first, and all others stay."""
+    scores: list[Score] = [MonteCarlo(0.5, draws=4), LogitMargin()]
+    first = scored(tmp_path / "first", scores, **RULE, most_draws=20)
+    stopped = next(column for column in first.columns if column.limit is not None)
+    ids = [str(point) for point, state in stopped.states(0.9).items() if state == "undecided"]
+    assert 0 < len(ids) < COUNT
+    later = scored(tmp_path / "later", [MonteCarlo(0.5, draws=4)], ids, **RULE, most_draws=200)
+    join(tmp_path / "grown", [tmp_path / "first", tmp_path / "later"])
+    found = brittle.read_table(tmp_path / "grown")
+    assert verify(tmp_path / "grown") == []
+    (column,) = (column for column in found.columns if column.limit is not None)
+    assert column.most_draws == 200
+    assert len(found.columns) == len(first.columns)
+    own = next(column for column in later.columns if column.limit is not None)
+    for name in ("value", "low", "high", "status", "passes"):
+        assert column.rows.loc[ids, name].tolist() == own.rows.loc[ids, name].tolist()
+        rest = column.rows.index.difference(ids)
+        assert column.rows.loc[rest, name].tolist() == stopped.rows.loc[rest, name].tolist()
+    assert found.record.account.passes == first.record.account.passes + later.record.account.passes
+    assert found["logit_margin"].value.tolist() == first["logit_margin"].value.tolist()
+    with pytest.raises(BrittleError) as caught:
+        join(tmp_path / "other", [tmp_path / "later", tmp_path / "first"])
+    assert caught.value.code == "usage"
+
+
+def test_a_later_run_over_all_points_adds_scores(tmp_path: Path) -> None:
+    both = scored(tmp_path / "both", [LogitMargin(), Moments(0.1, draws=4)])
+    scored(tmp_path / "first", [LogitMargin()])
+    scored(tmp_path / "later", [Moments(0.1, draws=4)])
+    join(tmp_path / "grown", [tmp_path / "first", tmp_path / "later"])
+    assert brittle.read_table(tmp_path / "grown").scores.equals(both.scores)
+    scored(tmp_path / "some", [Moments(0.2, draws=4)], ["3", "4"])
+    with pytest.raises(BrittleError, match=r"sigma=0\.2.* of point 0") as caught:
+        join(tmp_path / "run", [tmp_path / "first", tmp_path / "some"])
+    assert caught.value.code == "usage"
+    scored(tmp_path / "seed", [LogitMargin()], ["3", "4"], seed=1)
+    with pytest.raises(BrittleError, match="seed 0") as caught:
+        join(tmp_path / "run", [tmp_path / "first", tmp_path / "seed"])
+    assert caught.value.code == "other_run"
+
+
+@pytest.mark.parametrize("text", ["0/3", "4/3", "3", "a/b", "1/3/3", "-1/3"])
+def test_what_is_no_part(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["score", "no.py:make", "no.npz", "--out", str(tmp_path / "run"), "--part", text]) == 2
+    assert "--part" in capsys.readouterr().err
+
+
+def test_parts_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("net.py").write_text(
+        "import torch\n\n\ndef make():\n    torch.manual_seed(0)\n"
+        "    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(36, 4)).eval()\n"
+    )
+    np.savez("data.npz", x=inputs(COUNT).numpy(), y=np.arange(COUNT) % 4)
+    line = ["score", "./net.py:make", "data.npz", "--scores", "logit_margin", "--quiet"]
+    for number in (1, 2):
+        assert main([*line, "--out", f"part-{number}", "--part", f"{number}/2"]) == 0
+    assert main(["join", "run", "part-2", "part-1"]) == 0
+    assert main([*line, "--out", "run", "--resume"]) == 0
+    assert len(brittle.read_table("run").points) == COUNT
+    assert main(["join", "other", "part-1"]) == 2

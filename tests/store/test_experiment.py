@@ -1,0 +1,156 @@
+"""What makes it the same run: every field is compared but those on a list, and a difference is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from checks.faults import contents
+from helpers.problems import inputs, small_network
+from helpers.resumed import classifier, run
+from helpers.tables import make_table, score_record
+
+import brittle
+from brittle.data import open_points
+from brittle.errors import ParameterError, ResumeError
+from brittle.model.loading.load import load_model
+from brittle.run import execute, make_job
+from brittle.run.record import describe
+from brittle.scores import LogitMargin, Moments, Softmax
+from brittle.store.experiment import UNDECISIVE, check_same
+from brittle.store.record import plain
+
+CHANGES: dict[str, Callable[[], dict[str, Any]]] = {
+    "seed": lambda: {"seed": 1},
+    "scores": lambda: {"scores": [Moments(0.2, draws=4)]},
+    "model.state_sha256": lambda: {"model": brittle.Classifier(small_network(seed=1), bounds=(0, 1))},
+    "model.bounds": lambda: {"model": classifier(bounds=(-1, 1))},
+    "model.std": lambda: {"model": classifier(std=0.5)},
+    "model.dtype": lambda: {"model": brittle.Classifier(small_network().double())},
+    "data.points": lambda: {"count": 21},
+    "data.sha256": lambda: {"first": 1},
+    "part": lambda: {"part": (1, 2)},
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_another_experiment_is_refused_by_name(name: str, tmp_path: Path) -> None:
+    run(tmp_path / "run")
+    before = contents(tmp_path / "run")
+    with pytest.raises(ResumeError, match=rf"{name}\b") as caught:
+        run(tmp_path / "run", **CHANGES[name]())
+    assert (caught.value.code, caught.value.exit_code) == ("other_run", 5)
+    assert contents(tmp_path / "run") == before
+
+
+RECORD = make_table(points=2).record
+
+
+def places(record: Any, inside: str = "") -> Iterator[str]:
+    """The dotted names of the fields of a record; the account is one."""
+    for one in fields(record):
+        value = getattr(record, one.name)
+        if is_dataclass(value) and one.name != "account":
+            yield from places(value, f"{inside}{one.name}.")
+        else:
+            yield f"{inside}{one.name}"
+
+
+def changed(record: Any, place: str, value: Any) -> Any:
+    """`record` with the field of a dotted name set to `value`."""
+    name, _, rest = place.partition(".")
+    return replace(record, **{name: changed(getattr(record, name), rest, value) if rest else value})
+
+
+PLACES = tuple(places(RECORD))
+
+
+def test_every_field_is_compared_but_those_on_the_list() -> None:
+    """One that is not compared lets rows of another experiment into a run: each changed alone is named, both values."""
+    for name in {*PLACES} - {"scores", "account", "warnings"}:
+        texts = [("0", "9"), ("1", "8")] if name == "model.bounds" else ["old", "new"]
+        old, new = (changed(RECORD, name, text) for text in texts)
+        check_same(old, changed(RECORD, name, texts[0]), "run")
+        if name in UNDECISIVE - {"part"}:
+            check_same(old, new, "run")
+        else:
+            with pytest.raises(ResumeError, match=name):
+                check_same(old, new, "run")
+
+
+def test_the_list_names_fields_that_there_are() -> None:
+    of_scores = {f"scores.{one.name}" for one in fields(RECORD.scores[0])}
+    assert {*PLACES} | of_scores >= UNDECISIVE
+
+
+@pytest.mark.parametrize(("old", "new"), [("ab", "bc"), ("01234", ""), ("", "c"), ("ab", "ba")])
+def test_other_scores_are_named(old: str, new: str) -> None:
+    one, other = (replace(RECORD, scores=tuple(score_record(name, {}) for name in names)) for names in (old, new))
+    with pytest.raises(ResumeError) as caught:
+        check_same(one, other, "run")
+    assert all(name in str(caught.value) for name in {*new} - {*old})
+
+
+@pytest.mark.parametrize("name", sorted(one.name for one in fields(RECORD.scores[0])))
+def test_of_a_score_only_what_it_computes_makes_the_run(name: str) -> None:
+    one, other = (
+        replace(RECORD, scores=(replace(score_record("a", {}), **{name: text}),))  # type: ignore[arg-type]
+        for text in ("x", "y")
+    )
+    if f"scores.{name}" in UNDECISIVE:
+        check_same(one, other, "run")
+    else:
+        with pytest.raises(ResumeError, match="scores"):
+            check_same(one, other, "run")
+
+
+def test_of_code_from_outside_the_file_is_named() -> None:
+    there, now = {"mine.py": "a1", "same.py": "c3"}, {"mine.py": "b2", "same.py": "c3"}
+    one, other = (
+        replace(RECORD, scores=tuple(score_record(name, {}, code=code) for name in "pq")) for code in (there, now)
+    )
+    with pytest.raises(ResumeError, match=r"scores\.code\.mine\.py a1 there, b2 now;") as caught:
+        check_same(one, other, "run")
+    assert "same.py" not in str(caught.value)
+
+
+def test_what_every_reader_and_loader_says_of_itself_is_recorded(tmp_path: Path) -> None:
+    """A new fact of a data format or of a model must be a field of its record, or no run of it can begin."""
+    from helpers.data_files import LABELS, LEVELS, READERS
+
+    (tmp_path / "net.py").write_text("import torch\n\n\ndef make():\n    return torch.nn.Flatten()\n")
+    models = [brittle.Classifier(torch.nn.Flatten(), source=load_model(f"{tmp_path / 'net.py'}:make").provenance)]
+    program = torch.export.export(
+        small_network(), (inputs(2),), dynamic_shapes=({0: torch.export.Dim("batch")},), strict=False
+    )
+    torch.export.save(program, tmp_path / "net.pt2")
+    loaded = load_model(tmp_path / "net.pt2")
+    models += [brittle.Classifier(loaded.module, source=loaded.provenance), classifier()]
+    for place, reader in enumerate(READERS):
+        folder = tmp_path / str(place)
+        folder.mkdir()
+        for model in models:
+            job = make_job(model, reader(folder, LEVELS, LABELS), [Softmax()], 0, 2, 0.9)
+            record, found = describe(job), job.points.provenance
+            assert {name: plain(record.data)[name] for name in found} == found
+            assert {name: plain(record.model)[name] for name in model.source} == model.source
+
+
+def test_a_fact_that_no_record_knows_is_refused() -> None:
+    odd = brittle.Classifier(small_network(), source={"colour": "red"})
+    with pytest.raises(ParameterError, match="colour"):
+        brittle.score(odd, inputs(3), [LogitMargin()])
+
+
+def test_a_run_of_a_moved_data_set_is_the_same_run(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        np.savez(tmp_path / name / "data.npz", x=inputs(20).numpy())
+        job = make_job(classifier(), open_points(tmp_path / name / "data.npz"), [LogitMargin()], 0, None, 0.99)
+        execute(job, tmp_path / "run")
+    assert len(brittle.read_table(tmp_path / "run").points) == 20
