@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from html.parser import HTMLParser
 from typing import Any, TypeVar
 
-from brittle.report import CHAPTERS, Chapter, open_contents, render
-from brittle.report.page.script import script
+from brittle.report import open_contents
+from brittle.report.chapter import Chapter
+from brittle.report.render import CHAPTERS, render, script
 from brittle.store.table import Table
 
 Result = TypeVar("Result")
