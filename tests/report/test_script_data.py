@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import json
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,14 +16,13 @@ import torch
 from helpers.change_runs import change_run, other_run
 from helpers.known_groups import counted
 from helpers.pages import EVERY_SCORE
-from helpers.tables import make_table
+from helpers.tables import HOSTILE, make_table
 from scipy.stats import beta
 
 import brittle
 from brittle.analysis.overview import overview
 from brittle.report import open_contents
-from brittle.report.page.data import page_data
-from brittle.report.page.packed import KINDS
+from brittle.report.script_data import KINDS, inert_json, packed, page_data
 from brittle.scores import MonteCarlo, Softmax
 from brittle.store.schemas import POINTS
 from brittle.store.table import Table
@@ -188,3 +189,17 @@ def test_points_that_another_run_does_not_hold_are_absent() -> None:
 
 def test_a_run_without_scores_or_points_has_nothing_to_explore(table: Table) -> None:
     assert page_data(open_contents(make_table(points=0))) is None
+
+
+def test_numbers_keep_every_bit() -> None:
+    values = [0.1, 1 - 0.9, math.nextafter(0.1, 1), math.nan, math.inf, 5e-324]
+    assert np.array_equal(numbers(packed(values, "f8")), values, equal_nan=True)
+    for kind in KINDS:
+        assert numbers(packed([0, 1, 2, 200], kind)).tolist() == [0, 1, 2, 200]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_text_ends_the_element(text: str) -> None:
+    written = inert_json({"name": text, text: [text]})
+    assert json.loads(written) == {"name": text, text: [text]}
+    assert not set(written) & set("<>&\u2028\u2029")
