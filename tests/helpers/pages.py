@@ -12,7 +12,6 @@ from brittle.report.chapter import Chapter
 from brittle.report.render import CHAPTERS, render, script
 from brittle.store.table import Table
 
-
 EVERY_SCORE = (
     "softmax", "taylor", "taylor_mvs", "mmse", "mmse_mvs", "mmse_margin", "moments", "shrinkage", "monte_carlo",
     "logit_margin", "first_order_margin", "feature_margin", "input_margin", "max_probability", "probability_margin",

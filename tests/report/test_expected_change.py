@@ -154,8 +154,8 @@ def test_large_changes_that_fall_short_are_not_to_be_read_from_the_laplacian() -
     large = np.where(np.arange(400) < 30, 1e3 * np.sign(curvature), curvature)
     table = with_score(without(table, "laplacian"), "laplacian", large, LAPLACIAN)
     sampled = np.clip(0.02 * large, -0.3, 0.3)
-    conclusion = change_values(with_score(table, "probability_change", sampled, change(0.2)))["prediction"]["conclusion"]
-    assert "the typical change is 1.0 times the predicted. Read the direction" in conclusion
+    values = change_values(with_score(table, "probability_change", sampled, change(0.2)))
+    assert "the typical change is 1.0 times the predicted. Read the direction" in values["prediction"]["conclusion"]
 
 
 def test_noise_that_is_not_alike_in_all_directions_and_many_levels(table: Table) -> None:
@@ -174,7 +174,8 @@ def test_flips_are_those_of_the_analysis(table: Table) -> None:
     grids = flips["by_laplacian"].rows, flips["by_flips"].rows
     for row, cells, others in zip(frame.to_dict("records"), *grids, strict=True):
         assert cells[1:3] == (f"{row['points']}", f"{row['group']}")
-        assert [cell.split("\n")[0] for cell in cells[3:5]] == [small_percent(row[one]) for one in ("lowest", "highest")]
+        shares = [small_percent(row[one]) for one in ("lowest", "highest")]
+        assert [cell.split("\n")[0] for cell in cells[3:5]] == shares
         assert others[1:3] == (f"{row['flipped']}", f"{row['never_flipped']}")
         assert others[3].split("\n")[0] == signed(row["laplacian_flipped"], 3)
     drawn = flips["shares"].frame.pivot(index="setting", columns="group", values="value")

@@ -18,9 +18,9 @@ from helpers.colours import DARK, LIGHT, contrast, turned
 from helpers.pages import DRAWING, EVERY_CHANGE, EVERY_SCORE
 from helpers.tables import HOSTILE, make_table
 
-from brittle.report import open_contents
+from brittle.report import charts, open_contents
 from brittle.report.chapters.classes import classes_chart
-from brittle.report.charts import ACCENT, CLAIMED, DECADES, FREE, PALETTE, TICKS, colour_at, colour_places, styled, symlog
+from brittle.report.charts import ACCENT, CLAIMED, FREE, PALETTE, colour_at, colour_places, styled, symlog
 from brittle.report.figure import FITS, NARROW_ONLY, NATURAL, WIDE_ONLY, Figure, draw, inert, panels
 from brittle.report.render import CHAPTERS
 from brittle.report.wording import show
@@ -173,9 +173,9 @@ def test_a_scale_of_any_sign_holds_its_numbers(scale: float, offset: float) -> N
     both = symlog(values)
     assert both.domain[0] <= min(values.min(), 0.0)
     assert both.domain[1] >= max(values.max(), 0.0)
-    assert both.constant >= np.abs(values).max() * 10.0**-DECADES * (1.0 - 1e-12)
+    assert both.constant >= np.abs(values).max() * 10.0**-charts.DECADES * (1.0 - 1e-12)
     assert both.ticks[0] == 0.0
-    assert 2 <= len(both.ticks) <= 1 + 2 * TICKS
+    assert 2 <= len(both.ticks) <= 1 + 2 * charts.TICKS
     assert all(both.domain[0] <= tick <= both.domain[1] for tick in both.ticks)
 
 

@@ -175,7 +175,6 @@ def test_a_record_of_little_is_read() -> None:
         (
             {"labels": False, "images": False, "sigmas": (0.1,)},
             "no point carries a label",
-            "Points by predicted class",
             "holds no images",
         ),
         ({"scores": ("moments", "softmax"), "sigmas": (0.1,)}, "Can a cheap score stand in?"),

@@ -38,11 +38,10 @@ CHAPTER = Chapter("agreement", "The scores beside each other", summarize, "metho
 def _estimators(contents: Contents) -> dict[str, Any] | None:
     """Estimators against Monte Carlo, a table for each noise setting."""
     frame = agreement(contents)
-    if frame.empty:
+    if frame.empty or contents.chosen is None:
         return None
-    main = contents.chosen.setting if contents.chosen is not None else None
     groups = by_setting(frame)
-    tables = [_comparison(contents, setting, rows, setting == main) for setting, rows in groups.items()]
+    tables = [_comparison(contents, setting, rows) for setting, rows in groups.items()]
     drawn = _drawn(contents, frame, groups)
     best = [
         (setting, rows.loc[rows["mae"].idxmin()])
@@ -73,7 +72,7 @@ def _drawn(contents: Contents, frame: pd.DataFrame, groups: Mapping[Setting, pd.
     return pd.concat(parts, ignore_index=True) if parts else frame.iloc[:0].assign(setting="", place=0)
 
 
-def _comparison(contents: Contents, setting: Setting, rows: pd.DataFrame, main: bool) -> dict[str, Any]:
+def _comparison(contents: Contents, setting: Setting, rows: pd.DataFrame) -> dict[str, Any]:
     widest = rows.loc[rows["reference_draws"].idxmax()]
     cells = [
         (
@@ -92,7 +91,7 @@ def _comparison(contents: Contents, setting: Setting, rows: pd.DataFrame, main: 
         "title": f"{show(str(setting))}: Monte Carlo with {widest['reference_draws']:,} draws, mean p_robust "
         f"{fixed(widest['mean_p_robust'])}, its own expected error {fixed(widest['floor'], 4)}",
         "grid": Grid(header, cells, colours=[contents.colour(score) for score in rows["score"]]),
-        "main": main,
+        "main": contents.chosen is not None and contents.chosen.setting == setting,
     }
 
 
