@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import altair as alt
 import numpy as np
@@ -114,14 +114,12 @@ def heading(frame: pd.DataFrame, by: str = "setting") -> alt.TitleParams:
     return alt.TitleParams(str(frame[by].iloc[0]), fontSize=12, fontWeight=600, color=INK, anchor="start", offset=8)
 
 
-def dots(place: Any, **encoding: Any) -> Any:
-    """Dots at values."""
-    return place.mark_point(filled=True, size=46, opacity=1).encode(**encoding)
-
-
-def bars(place: Any, **encoding: Any) -> Any:
-    """Intervals as thin bars."""
-    return place.mark_rule(strokeWidth=2).encode(**encoding)
+def interval_dots(place: Any, along: Literal["x", "y"], **axis: Any) -> list[Any]:
+    """Thin bars from the field `low` to `high` with dots at `value`, along the axis `x` or `y`."""
+    kind = alt.X if along == "x" else alt.Y
+    bars = place.mark_rule(strokeWidth=2).encode(**{along: kind("low:Q", **axis), f"{along}2": "high:Q"})
+    dots = place.mark_point(filled=True, size=46, opacity=1).encode(**{along: kind("value:Q", **axis)})
+    return [bars, dots]
 
 
 def ordered() -> alt.EncodingSortField:
@@ -139,9 +137,10 @@ def few_ticks(count: int = 4, **options: Any) -> alt.Axis:
     return alt.Axis(tickCount=count, grid=True, **options)
 
 
-def names_axis(limit: int = LABEL_LIMIT) -> alt.Axis:
+def names_axis(limit: int = LABEL_LIMIT, **options: Any) -> alt.Axis:
     """An axis of names."""
-    return alt.Axis(ticks=False, domain=False, labelLimit=limit, labelFontSize=12, labelColor=INK, labelPadding=8)
+    style = {"ticks": False, "domain": False, "labelFontSize": 12, "labelColor": INK, "labelPadding": 8}
+    return alt.Axis(labelLimit=limit, **style | options)
 
 
 def width_beside(width: int, names: Sequence[str]) -> int:

@@ -32,9 +32,6 @@ MAX_TILES = 10_000
 MAX_SHEET_BYTES = 12_000_000
 """Bytes of all sheets together; no further sheet is begun beyond them."""
 
-MOST_PIXELS = 1 << 16
-"""Pixels of an image beyond which no difference is drawn."""
-
 SHOWN = 0.5
 """How far a difference may reach, magnified, before it is cut: half of the range on either side of grey."""
 
@@ -118,17 +115,9 @@ def _sheet(images: Sequence[Image.Image], side: int) -> str:
 
 
 def pixels(png: bytes | None) -> NDArray[np.float64] | None:
-    """The values of a PNG from 0 to 1; None where it is none, or too large."""
-    if not embedded(png) or png is None:
-        return None
-    width, height = (int.from_bytes(png[at : at + 4], "big") for at in (16, 20))
-    if width * height > MOST_PIXELS:
-        return None
-    try:
-        with Image.open(io.BytesIO(png), formats=("PNG",)) as image:
-            return np.asarray(image, dtype=np.float64) / 255.0 if image.mode in ("L", "RGB") else None
-    except _DAMAGED:
-        return None
+    """The values of a small PNG from 0 to 1; None where it is none."""
+    image = decoded(png)
+    return None if image is None else np.asarray(image, dtype=np.float64) / 255.0
 
 
 def largest_change(point: bytes | None, other: bytes | None, difference: bytes | None) -> float:

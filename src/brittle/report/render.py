@@ -24,7 +24,6 @@ from brittle.report.chapter import Chapter, Entry
 from brittle.report.chapters import (
     agreement,
     classes,
-    decisions,
     distribution,
     expected_change,
     fragile,
@@ -43,7 +42,6 @@ CHAPTERS = (
     overview.CHAPTER,
     scored.CHAPTER,
     distribution.CHAPTER,
-    decisions.CHAPTER,
     classes.CHAPTER,
     agreement.CHAPTER,
     fragile.CHAPTER,

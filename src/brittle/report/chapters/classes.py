@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
 import pandas as pd
 
 from brittle.analysis.class_bias import ClassBias
-from brittle.analysis.overview import NAMED
-from brittle.errors import listed
-from brittle.report.chapter import Chapter, Grid, Number
-from brittle.report.charts import ACCENT, NARROW, bars, dashed, dots, few_ticks, heading, names_axis, width_beside
+from brittle.report.chapter import Chapter, Grid
+from brittle.report.charts import ACCENT, NARROW, dashed, few_ticks, heading, interval_dots, names_axis, width_beside
 from brittle.report.contents import Contents, extreme_classes
 from brittle.report.figure import panels
 from brittle.report.wording import fixed, interval, plural, range_text, short, show
@@ -20,12 +17,9 @@ from brittle.report.wording import fixed, interval, plural, range_text, short, s
 MAX_CLASSES = 30
 """Classes drawn; of more, the least and the most robust."""
 
-MAX_RIVALS = 3
-"""Classes named that are not told apart from the least or the most robust one."""
-
 
 def summarize(contents: Contents) -> dict[str, Any] | None:
-    """Means by class, whether the classes differ, and the extreme ones where they do; None without classes."""
+    """Means by class, and whether the classes differ; None without classes."""
     bias = contents.bias
     if bias is None:
         return None
@@ -43,7 +37,6 @@ def summarize(contents: Contents) -> dict[str, Any] | None:
         "left": plural(len(bias.classes) - MAX_CLASSES, "class") if len(bias.classes) > MAX_CLASSES else "",
         "p": "below 1e-12" if bias.p_value < 1e-12 else short(bias.p_value),
         "differ": bias.differ,
-        "ends": _ends(contents, bias),
         "grid": grid,
     }
 
@@ -54,42 +47,12 @@ CHAPTER = Chapter("classes", "Robustness by class", summarize)
 def classes_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
     """Mean p_robust by class with intervals at one noise level; a row without numbers marks a gap."""
     names = frame.sort_values("order")["name"].tolist()
-    known = alt.Chart(frame.dropna(subset=["mean"]))
-    rows = known.encode(y=alt.Y("name:N", scale=alt.Scale(domain=names), title=None, axis=names_axis()))
-    title = "mean p_robust, further right is safer"
-    x = alt.X("low:Q", title=title, scale=alt.Scale(zero=False, nice=True), axis=few_ticks())
-    layers = alt.layer(
-        dashed(known, x="mean(overall):Q"),
-        bars(rows, x=x, x2="high:Q", stroke=alt.value(ACCENT)),
-        dots(rows, x="mean:Q", color=alt.value(ACCENT)),
-    )
+    known = alt.Chart(frame.dropna(subset=["value"]))
+    y = alt.Y("name:N", scale=alt.Scale(domain=names), title=None, axis=names_axis())
+    place, scale = known.encode(y=y, color=alt.value(ACCENT)), alt.Scale(zero=False, nice=True)
+    dots = interval_dots(place, "x", title="mean p_robust, further right is safer", scale=scale, axis=few_ticks())
+    layers = alt.layer(dashed(known, x="mean(overall):Q"), *dots)
     return layers.properties(width=width_beside(width, names), height=alt.Step(20), title=heading(frame))
-
-
-def _ends(contents: Contents, bias: ClassBias) -> list[Number]:
-    """The least and the most robust class, once the classes surely differ; a class of few points is none of them."""
-    if not bias.differ:
-        return []
-    ends = (
-        ("Least robust class", bias.classes.iloc[0], bias.least),
-        ("Most robust class", bias.classes.iloc[-1], bias.most),
-    )
-    return [
-        Number(
-            f"{title}, {show(str(bias.column.setting))}",
-            contents.class_text(row["class"]),
-            f"Mean p_robust {fixed(row['mean'])} ({interval(row['low'], row['high'])}) over "
-            f"{plural(int(row['points']), 'point')}. {_rivals(contents, row['class'], rivals)}",
-        )
-        for title, row, rivals in ends
-        if row["points"] >= NAMED
-    ]
-
-
-def _rivals(contents: Contents, number: int, rivals: Sequence[int]) -> str:
-    """The other classes that may stand in the place of class `number`."""
-    others = [contents.class_text(other) for other in rivals if other != number]
-    return f"Not told apart from {listed(others, MAX_RIVALS)}." if others else "Told apart from every other class."
 
 
 def _frame(contents: Contents, bias: ClassBias) -> pd.DataFrame:
@@ -98,7 +61,7 @@ def _frame(contents: Contents, bias: ClassBias) -> pd.DataFrame:
     names = contents.class_labels(shown)
     left = len(bias.classes) - len(shown)
     rows = [
-        {name: row[name] for name in ("mean", "low", "high")}
+        {"value": row["mean"], "low": row["low"], "high": row["high"]}
         | {"setting": show(str(setting)), "name": names[row["class"]], "order": shown.index(row["class"])}
         | {"overall": one.column.p_robust.mean()}
         for setting, one in contents.biases.items()

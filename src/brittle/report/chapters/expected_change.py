@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,24 +15,8 @@ from brittle.analysis.expected_change import expected_change_points, expected_ch
 from brittle.analysis.label_flips import CONFIDENCE, label_flips
 from brittle.analysis.mean_absolute import mean_absolute
 from brittle.analysis.mean_interval import MeanInterval, ranged_interval
+from brittle.report import charts
 from brittle.report.chapter import Chapter, Grid, Number
-from brittle.report.charts import (
-    ACCENT,
-    FRAGILE,
-    MUTED,
-    NARROW,
-    OPEN,
-    bars,
-    dots,
-    few_ticks,
-    heading,
-    legend,
-    names_axis,
-    ordered,
-    symlog,
-    thinned,
-    width_beside,
-)
 from brittle.report.contents import Contents, spread
 from brittle.report.figure import Figure, panels
 from brittle.report.images import embedded
@@ -70,20 +54,15 @@ DROPS_SHOWN = 12
 SAME, UNDECIDED, OTHER, KINK = "same sign", "sign not decided by sampling", "other sign", "kink of the network"
 
 KINDS = {
-    SAME: (ACCENT, "circle"),
-    UNDECIDED: (OPEN, "circle"),
-    OTHER: (FRAGILE, "triangle-up"),
+    SAME: (charts.ACCENT, "circle"),
+    UNDECIDED: (charts.OPEN, "circle"),
+    OTHER: (charts.FRAGILE, "triangle-up"),
     KINK: ("#af3b8f", "diamond"),
 }
 """Colour and shape of each kind of point, in the order of the legend."""
 
-GROUPS = {
-    "lowest": ("lowest Laplacian", FRAGILE),
-    "highest": ("highest Laplacian", ACCENT),
-    "laplacian_flipped": ("flipped at least once", FRAGILE),
-    "laplacian_never": ("never flipped", ACCENT),
-}
-"""Name and colour of the groups of `label_flips`; what flips, or is expected to, has one colour in both figures."""
+GROUPS = {"lowest": ("lowest Laplacian", charts.FRAGILE), "highest": ("highest Laplacian", charts.ACCENT)}
+"""Name and colour of the groups of `label_flips`; what is expected to flip has the colour of what breaks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,30 +210,32 @@ def _points(case: ChangeCase, setting: Setting, order: int) -> pd.DataFrame:
         }
     )
     known = np.isfinite(frame[["predicted", "sampled"]]).all(axis=1)
-    return thinned(frame.loc[known].reset_index(drop=True))
+    return charts.thinned(frame.loc[known].reset_index(drop=True))
 
 
-def change_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
+def change_chart(frame: pd.DataFrame, width: int = charts.NARROW) -> Any:
     """Sampled change against the predicted one at one noise setting; the dashed line is the theory."""
     side = min(width - 66, 420)
     kinds = [kind for kind in KINDS if kind in set(frame["kind"])]
-    both = symlog([*frame["predicted"], *frame["sampled"]])
+    both = charts.symlog([*frame["predicted"], *frame["sampled"]])
     x = alt.X("predicted:Q", title="predicted change", scale=both.scale, axis=both.axis())
     y = {"title": "sampled mean change, higher is safer", "scale": both.scale, "axis": both.axis(minExtent=44)}
     rank = {kind: place for place, kind in enumerate((UNDECIDED, *KINDS))}
     sorted_rows = frame.assign(rank=[rank[kind] for kind in frame["kind"]]).sort_values("rank", kind="stable")
-    key = legend(1, labelLimit=220)
+    key = charts.legend(1, labelLimit=220)
     colours, shapes = (alt.Scale(domain=kinds, range=[KINDS[kind][part] for kind in kinds]) for part in (0, 1))
     place = alt.Chart(both.inside(sorted_rows)).encode(
         x=x, color=alt.Color("kind:N", scale=colours, legend=key, sort=None)
     )
     ends = alt.Chart(pd.DataFrame({"predicted": both.domain, "sampled": both.domain}))
-    theory = ends.mark_line(stroke=MUTED, strokeDash=[4, 3], strokeWidth=1).encode(x=x, y=alt.Y("sampled:Q", **y))
+    theory = ends.mark_line(stroke=charts.MUTED, strokeDash=[4, 3], strokeWidth=1).encode(
+        x=x, y=alt.Y("sampled:Q", **y)
+    )
     thin = place.mark_rule(strokeWidth=0.75, opacity=0.6).encode(y=alt.Y("low:Q", **y), y2="high:Q")
     marks = place.mark_point(filled=True, size=16, opacity=1).encode(
         y=alt.Y("sampled:Q", **y), shape=alt.Shape("kind:N", scale=shapes, legend=key, sort=None)
     )
-    return alt.layer(theory, thin, marks).properties(width=side, height=side, title=heading(frame))
+    return alt.layer(theory, thin, marks).properties(width=side, height=side, title=charts.heading(frame))
 
 
 def _prediction_row(case: ChangeCase, setting: Setting, row: Row) -> tuple[str, ...]:
@@ -311,29 +292,32 @@ def _within(row: Row, name: str, good: tuple[float, float]) -> bool | None:
 
 
 def _flips(case: ChangeCase) -> dict[str, Any]:
-    """Flips of confident predictions by Laplacian, and Laplacians by whether a point ever flipped."""
+    """Flips of the confident predictions with the lowest and with the highest Laplacian."""
     frame = label_flips(case.contents, CONFIDENT, GROUP)
     rows = {Setting(row["sigma"], row["noise"]): row for row in frame.to_dict("records")}
     if not rows:
         conclusion = "This run lacks a Laplacian or flips (monte_carlo) to compare."
-        return {"number": None, "conclusion": conclusion, "shares": None, "means": None}
+        return {"number": None, "conclusion": conclusion, "shares": None}
     setting = _spoken_setting(rows, case.chosen)
     name, row = case.name(setting), rows[setting]
     drawn = [(order, case.name(one), rows[one]) for order, one in enumerate(spread(tuple(rows), case.chosen))]
-    shares, means = _pairs(drawn, "lowest", "highest"), _pairs(drawn, "laplacian_flipped", "laplacian_never")
-    conclusion = _flips_conclusion(name, row)
-    spoken = " ".join(
-        f"{one['setting']}, {one['group']}: {signed(one['value'], 3)}." for one in means.to_dict("records")
+    shares = pd.DataFrame(
+        [
+            (setting, order, name_of, one[group], one[f"{group}_low"], one[f"{group}_high"])
+            for order, setting, one in drawn
+            for group, (name_of, _) in GROUPS.items()
+            if not math.isnan(one[group])
+        ],
+        columns=["setting", "order", "group", "value", "low", "high"],
     )
+    conclusion = _flips_conclusion(name, row)
     return {
         "number": _flips_number(name, row) if row["group"] else None,
         "conclusion": conclusion,
         "shares": Figure(
             shares_chart, shares, f"Flips of predictions with the lowest and highest Laplacian. {conclusion}"
         ),
-        "means": Figure(means_chart, means, f"Mean Laplacian: {spoken}"),
         "by_laplacian": _by_laplacian(case, rows),
-        "by_flips": _by_flips(case, rows),
         "dropped": max(one["dropped"] for one in rows.values()),
         "left": len(rows) - len(drawn),
     }
@@ -370,17 +354,6 @@ def _flips_conclusion(name: str, row: Row) -> str:
     )
 
 
-def _pairs(drawn: Sequence[tuple[int, str, Row]], *groups: str) -> pd.DataFrame:
-    """The two groups of each setting that have a number."""
-    rows = [
-        (setting, order, GROUPS[group][0], row[group], row[f"{group}_low"], row[f"{group}_high"])
-        for order, setting, row in drawn
-        for group in groups
-        if not math.isnan(row[group])
-    ]
-    return pd.DataFrame(rows, columns=["setting", "order", "group", "value", "low", "high"])
-
-
 def _by_laplacian(case: ChangeCase, rows: Mapping[Setting, Row]) -> Grid:
     def share(row: Row, group: str) -> str:
         return f"{small_percent(row[group])}\n{percent_interval(row[f'{group}_low'], row[f'{group}_high'])}"
@@ -394,43 +367,19 @@ def _by_laplacian(case: ChangeCase, rows: Mapping[Setting, Row]) -> Grid:
     return Grid(("Noise", "Confident points", "In either group", "Lowest Laplacian flips", "Highest flips", "p"), cells)
 
 
-def _by_flips(case: ChangeCase, rows: Mapping[Setting, Row]) -> Grid:
-    def mean(row: Row, group: str) -> str:
-        return with_reach(row[group], row[f"{group}_low"], row[f"{group}_high"], 3)
-
-    cells = [
-        (case.name(setting), f"{row['flipped']:,}", f"{row['never_flipped']:,}", mean(row, "laplacian_flipped"),
-         mean(row, "laplacian_never"), p_value(row["p_laplacian"]))
-        for setting, row in rows.items()
-    ]  # fmt: skip
-    return Grid(("Noise", "Flipped at least once", "Never flipped", "Mean L if flipped", "Mean L if never", "p"), cells)
-
-
-def shares_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
+def shares_chart(frame: pd.DataFrame, width: int = charts.NARROW) -> Any:
     """Shares of flips of two groups, one row per noise setting."""
     scale = alt.Scale(domain=[0.0, min(1.0, max([0.01, *frame["high"].tolist()]))], nice=True)
-    x = {"title": "flips, further left is safer", "scale": scale, "axis": few_ticks(format="%")}
-    return _groups_chart(frame, width, x)
-
-
-def means_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
-    """Mean Laplacians of two groups, one row per noise setting."""
-    both = symlog(frame[["value", "low", "high"]].to_numpy().ravel())
-    return _groups_chart(
-        both.inside(frame), width, {"title": "mean Laplacian", "scale": both.scale, "axis": both.axis()}
-    )
-
-
-def _groups_chart(frame: pd.DataFrame, width: int, x: dict[str, Any]) -> Any:
-    groups = {name: colour for name, colour in GROUPS.values() if name in set(frame["group"])}
-    scale = alt.Scale(domain=list(groups), range=list(groups.values()))
+    x = {"title": "flips, further left is safer", "scale": scale, "axis": charts.few_ticks(format="%")}
+    groups = dict(GROUPS.values())
+    colours = alt.Scale(domain=list(groups), range=list(groups.values()))
     place = alt.Chart(frame).encode(
-        y=alt.Y("setting:N", sort=ordered(), title=None, axis=names_axis()),
+        y=alt.Y("setting:N", sort=charts.ordered(), title=None, axis=charts.names_axis()),
         yOffset=alt.YOffset("group:N", sort=list(groups)),
-        color=alt.Color("group:N", scale=scale, legend=legend(1), sort=list(groups)),
+        color=alt.Color("group:N", scale=colours, legend=charts.legend(1), sort=list(groups)),
     )
-    layers = alt.layer(bars(place, x=alt.X("low:Q", **x), x2="high:Q"), dots(place, x=alt.X("value:Q", **x)))
-    return layers.properties(width=width_beside(width, frame["setting"].tolist()), height=alt.Step(20))
+    layers = alt.layer(*charts.interval_dots(place, "x", **x))
+    return layers.properties(width=charts.width_beside(width, frame["setting"].tolist()), height=alt.Step(20))
 
 
 def _drops(case: ChangeCase) -> dict[str, Any]:

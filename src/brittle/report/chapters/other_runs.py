@@ -12,28 +12,15 @@ import numpy as np
 import pandas as pd
 
 from brittle.analysis.change_columns import LAPLACIAN, laplacian_column, sampled_columns
-from brittle.analysis.comparison import ACCURACY, BOUNDED, MEDIAN, compare, most_drawn
+from brittle.analysis.comparison import BOUNDED, MEDIAN, compare, most_drawn
 from brittle.analysis.comparison_text import more_robust
 from brittle.analysis.expected_change import CHANGE
 from brittle.analysis.label_flips import FLIPS
 from brittle.analysis.mean_absolute import mean_absolute
 from brittle.analysis.mean_interval import MeanInterval, mean_interval
 from brittle.estimate import FLIP_PROBABILITY
-from brittle.report.chapter import Chapter, Entry, Grid, Number
-from brittle.report.charts import (
-    ACCENT,
-    FRAGILE,
-    INK,
-    NARROW,
-    bars,
-    dashed,
-    dots,
-    few_ticks,
-    names_axis,
-    ordered,
-    symlog,
-    width_beside,
-)
+from brittle.report import charts
+from brittle.report.chapter import Chapter, Entry, Grid
 from brittle.report.contents import Contents
 from brittle.report.figure import Figure
 from brittle.report.wording import (
@@ -46,7 +33,6 @@ from brittle.report.wording import (
     plural,
     show,
     signed,
-    small_percent,
     with_reach,
 )
 from brittle.store.columns import Column, Row
@@ -57,9 +43,6 @@ MAX_DRAWN = 2
 
 MAX_DIFFERENCES = 24
 """Scores in the figure of differences."""
-
-QUANTILES = {"q05": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}
-"""The quantiles drawn of both runs."""
 
 LONGEST = 290
 """Widest name of a score in a figure that has room for it, in pixels."""
@@ -78,7 +61,7 @@ def summarize(contents: Contents) -> dict[str, Any] | None:
     flips = _flips_setting(contents)
     series = _series(contents, others, flips) if len(others) > 1 else []
     return {
-        "runs": [_run(contents, name, other, flips, len(others) <= MAX_DRAWN) for name, other in others.items()],
+        "runs": [_run(contents, name, other, len(others) <= MAX_DRAWN) for name, other in others.items()],
         "series": [Figure(series_chart, frame, _series_spoken(frame)) for frame in series],
         "means": _means(names, series),
     }
@@ -104,7 +87,7 @@ def _flips_column(contents: Contents, setting: Setting | None) -> Column | None:
     return None if setting is None else sampled_columns(contents.columns, FLIPS).get(setting)
 
 
-def _run(contents: Contents, name: str, other: Contents, flips: Setting | None, drawn: bool) -> dict[str, Any]:
+def _run(contents: Contents, name: str, other: Contents, drawn: bool) -> dict[str, Any]:
     """This run beside another one, with figures of its own where it is `drawn`."""
     frame = compare(contents, other)
     known = {column.label: column for column in contents.columns}
@@ -115,9 +98,7 @@ def _run(contents: Contents, name: str, other: Contents, flips: Setting | None, 
     return {
         "name": name,
         "entries": _entries(contents, other, frame, rows),
-        "numbers": _numbers(contents, rows, known, flips),
         "differences": Figure(difference_chart, differences, _differences_spoken(name, differences), narrow=True),
-        "spreads": _spreads(contents, name, other, flips) if drawn else [],
         "grid": Grid(header, [_row(row, names[row["score"]]) for row in rows]),
         "confidence": percent(contents.confidence),
         "error": percent(1.0 - contents.confidence),
@@ -178,30 +159,6 @@ def _same_text(here: str | None, there: str | None, name: str | None) -> str:
     return f"Another one, {called} ({show(there, 12)}; here {show(here, 12)})."
 
 
-def _numbers(
-    contents: Contents, rows: Sequence[Row], known: Mapping[str, Column], flips: Setting | None
-) -> list[Number]:
-    """Accuracy, Laplacian and robustness of both runs, as far as they share them."""
-    spoken: dict[str, Row] = {}
-    for row in rows:
-        column = known.get(row["score"])
-        if row["score"] == ACCURACY:
-            spoken["Accuracy"] = row
-        elif column is not None and column.score == LAPLACIAN:
-            spoken.setdefault("Median |Laplacian|", row)
-        elif column is not None and flips is not None and column is _flips_column(contents, flips):
-            spoken[f"Mean p_robust, {contents.noise_text(flips)}"] = row
-    numbers = []
-    for title, row in spoken.items():
-        if row["points"]:
-            write = small_percent if row["quantity"] in BOUNDED else signed
-            difference = with_reach(row["difference"], row["difference_low"], row["difference_high"]).split("\n")
-            note = f"Difference {difference[0]} ({difference[-1]}), p {p_value(row['p'])}."
-            value = f"{write(row['first'])} vs {write(row['second'])}"
-            numbers.append(Number(f"{title}, here vs there", value, note))
-    return numbers
-
-
 def _row(row: Row, name: tuple[str, str, str]) -> tuple[str, ...]:
     noise = ", ".join(filter(None, name[1:]))
     return (
@@ -258,69 +215,21 @@ def _finite(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(low=low, high=high)
 
 
-def difference_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
+def difference_chart(frame: pd.DataFrame, width: int = charts.NARROW) -> Any:
     """Mean paired differences with intervals, one row per score, each turned so that right is safer in this run."""
     names = min(LONGEST, width // 2 - 20)
-    zero = dashed(alt.Chart(pd.DataFrame({"zero": [0.0]})), x="zero:Q")
-    place = alt.Chart(frame).encode(y=alt.Y("name:N", sort=ordered(), title=None, axis=names_axis(names)))
+    zero = charts.dashed(alt.Chart(pd.DataFrame({"zero": [0.0]})), x="zero:Q")
+    rows = alt.Y("name:N", sort=charts.ordered(), title=None, axis=charts.names_axis(names))
+    place = alt.Chart(frame).encode(y=rows, color=alt.value(charts.ACCENT))
     title = ["this run minus the other,", "right of 0 this run is safer"]
-    x = {"title": title, "axis": few_ticks(max(width // 150, 3))}
-    colour = alt.value(ACCENT)
-    intervals = bars(place, x=alt.X("low:Q", **x), x2="high:Q", color=colour)
-    marks = dots(place, x=alt.X("value:Q", **x), color=colour)
-    return alt.layer(zero, intervals, marks).properties(width=width - names - 30, height=alt.Step(20))
+    x = {"title": title, "axis": charts.few_ticks(max(width // 150, 3))}
+    layers = alt.layer(zero, *charts.interval_dots(place, "x", **x))
+    return layers.properties(width=width - names - 30, height=alt.Step(20))
 
 
-def _spreads(contents: Contents, name: str, other: Contents, flips: Setting | None) -> list[Figure]:
-    """|Laplacian| and p_robust of both runs, where both have them."""
-    pairs = {
-        "|Laplacian|": [laplacian_column(one.columns) for one in (contents, other)],
-        f"p_robust, {contents.noise_text(flips)}" if flips else "": [
-            _flips_column(one, flips) for one in (contents, other)
-        ],
-    }
-    runs = _told_apart([THIS, name])
-    figures = []
-    for title, columns in pairs.items():
-        values = [_sizes(column) for column in columns if column is not None]
-        if len(values) < 2 or not all(one.size for one in values):
-            continue
-        rows = [
-            {"run": run, "order": order, "title": title, "bounded": title != "|Laplacian|"}
-            | {end: float(np.quantile(one, share)) for end, share in QUANTILES.items()}
-            for order, (run, one) in enumerate(zip(runs, values, strict=True))
-        ]
-        medians = ", ".join(f"{row['run']} {signed(row['q50'], 3)}" for row in rows)
-        figures.append(Figure(spread_chart, pd.DataFrame(rows), f"{title}, medians: {medians}"))
-    return figures
-
-
-def _sizes(column: Column) -> np.ndarray:
-    """`p_robust` of a flip probability, of others the absolute value."""
-    values = np.abs((column.p_robust if column.is_probability else column.value).to_numpy(dtype=np.float64))
-    return values[np.isfinite(values)]
-
-
-def spread_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
-    """Quantiles of both runs: the box from 25% to 75%, the line from 5% to 95%, the mark at the median."""
-    both = symlog(frame[list(QUANTILES)].to_numpy().ravel())
-    scale, axis = (alt.Scale(zero=False), few_ticks()) if all(frame["bounded"]) else (both.scale, both.axis())
-    colours = alt.Scale(domain=frame["run"].tolist(), range=[ACCENT, FRAGILE])
-    place = alt.Chart(frame).encode(
-        y=alt.Y("run:N", sort=ordered(), title=None, axis=names_axis()),
-        color=alt.Color("run:N", scale=colours, legend=None),
-    )
-    x = {"title": _axis_title(frame, "further right"), "scale": scale, "axis": axis}
-    line = place.mark_rule(strokeWidth=1.25).encode(x=alt.X("q05:Q", **x), x2="q95:Q")
-    box = place.mark_bar(size=8, opacity=1).encode(x=alt.X("q25:Q", **x), x2="q75:Q")
-    middle = place.mark_tick(size=20, thickness=3, opacity=1).encode(x=alt.X("q50:Q", **x), color=alt.value(INK))
-    plot = width_beside(width, frame["run"].tolist())
-    return alt.layer(line, box, middle).properties(width=plot, height=alt.Step(30))
-
-
-def _axis_title(frame: pd.DataFrame, safer: str) -> list[str]:
+def _axis_title(frame: pd.DataFrame) -> list[str]:
     """The quantity on an axis, and below it which direction is safer; `bounded` are shares that hold."""
-    safe = f"{safer} is safer" if all(frame["bounded"]) else "nearer to 0 changes less"
+    safe = "higher is safer" if all(frame["bounded"]) else "nearer to 0 changes less"
     return [str(frame["title"].iloc[0]), safe]
 
 
@@ -371,20 +280,20 @@ def _means(names: Sequence[str], series: Sequence[pd.DataFrame]) -> Grid:
     return Grid(("Run", *(title[0].upper() + title[1:] for title in titles)), [(THIS, *this), *rows] if series else [])
 
 
-def series_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
+def series_chart(frame: pd.DataFrame, width: int = charts.NARROW) -> Any:
     """A mean over several runs, in the order given, with intervals; the dashed line is this run."""
     names = frame["name"].tolist()
     slanted = len(names) * max(len(name) for name in names) > 40
-    axis = alt.Axis(
-        ticks=False, labelAngle=-40 if slanted else 0, labelFontSize=11, labelColor=INK, labelLimit=150, domain=True,
-        labelOverlap=False,
-    )  # fmt: skip
+    axis = charts.names_axis(150, domain=True, labelAngle=-40 if slanted else 0, labelOverlap=False)
     ends = [end for end in frame[["value", "this", "low", "high"]].to_numpy().ravel() if math.isfinite(end)]
     top = 1.05 * max(ends)
     top = (min(top, 1.0) if all(frame["bounded"]) else top) or 1.0
-    y = {"title": _axis_title(frame, "higher"), "scale": alt.Scale(domain=[0.0, top], nice=True), "axis": few_ticks()}
+    scale = alt.Scale(domain=[0.0, top], nice=True)
+    y = {"title": _axis_title(frame), "scale": scale, "axis": charts.few_ticks()}
     shown = frame.assign(low=frame["low"].clip(0.0, top), high=frame["high"].clip(0.0, top))
-    place = alt.Chart(shown).encode(x=alt.X("name:N", sort=ordered(), title=None, axis=axis), color=alt.value(ACCENT))
-    this = dashed(alt.Chart(shown.head(1)), y=alt.Y("this:Q", **y))
-    layers = alt.layer(this, bars(place, y=alt.Y("low:Q", **y), y2="high:Q"), dots(place, y=alt.Y("value:Q", **y)))
+    place = alt.Chart(shown).encode(
+        x=alt.X("name:N", sort=charts.ordered(), title=None, axis=axis), color=alt.value(charts.ACCENT)
+    )
+    this = charts.dashed(alt.Chart(shown.head(1)), y=alt.Y("this:Q", **y))
+    layers = alt.layer(this, *charts.interval_dots(place, "y", **y))
     return layers.properties(width=width - 64, height=220)
