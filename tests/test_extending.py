@@ -1,4 +1,4 @@
-"""A score, a measurement, a noise family, a data format and a chapter from outside the package are found everywhere."""
+"""A score, a measurement, a noise family and a data format from outside the package are found everywhere."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ from brittle.cli import main
 from brittle.errors import ParameterError, UsageError
 from brittle.model.loading.user_code import digests
 from brittle.noise import Noise
-from brittle.report import Chapter
-from brittle.report.outside import check_chapter, find_chapter
 from brittle.scores import Moments, MonteCarlo, Score
 from brittle.scores.choose import choose
 from brittle.scores.outside import find_family, find_score
@@ -97,10 +95,10 @@ def test_all_are_found_in_table_command_line_report_and_comparison(
     assert f"{label}.p_robust" in table.wide().columns
     assert table.record.data.format == "csv"
     assert table.points["label"].to_pylist() == [number % 4 for number in range(16)]
-    assert main(["report", "run0", "--against", "run1", "--chapter", "./mychapter.py:SlowestChapter"]) == 0
+    assert main(["report", "run0", "--against", "run1"]) == 0
     page = Page(Path("run0/report.html").read_text())
     assert_inert(page)
-    for said in ("Counts flips over single draws", "Which points cost most?", "Most passes of a point", "salt"):
+    for said in ("Counts flips over single draws", "salt"):
         assert said in page.text
     assert capsys.readouterr().out.count("jeffreys") >= 5  # a row for each budget
     assert main(["compare", "run0", "run1"]) == 0
@@ -192,8 +190,8 @@ def test_files_of_one_name_are_told_apart(place: Path) -> None:
 
 def offer(monkeypatch: pytest.MonkeyPatch, **points: str) -> None:
     """Entry points of all groups, as an installed package has them; those given are scores."""
-    others = {"noise": "mine:Salt", "formats": "myformat:CSV", "chapters": "mychapter:SlowestChapter"}
-    names = {"noise": "salt", "formats": "csv", "chapters": "slowest"}
+    others = {"noise": "mine:Salt", "formats": "myformat:CSV"}
+    names = {"noise": "salt", "formats": "csv"}
 
     def found(*, group: str) -> list[EntryPoint]:
         kind = group.removeprefix("brittle.")
@@ -215,8 +213,6 @@ def test_an_installed_package_offers_its_own(
     assert "Jeffreys' estimate" in capsys.readouterr().out
     command = ["score", "./mynet.py:make", "mydata.csv", "--format", "csv", "--out", "run", "--scores", "jeffreys"]
     assert main([*command, "--noise", "salt", "--sigma", "0.2"]) == 0
-    assert main(["report", "run", "--chapter", "slowest"]) == 0
-    assert "Which points cost most?" in Path("run/report.html").read_text()
 
 
 def test_one_that_is_broken_is_named_and_the_others_are_listed(
@@ -315,26 +311,6 @@ def test_fields_of_a_noise_family_can_be_set(place: Path) -> None:
     assert issubclass(find_family("./speckle.py:Speckle"), Noise)
     with pytest.raises(ParameterError, match=r"expected a subclass of brittle\.noise\.Noise"):
         find_family("./mine.py:Jeffreys")
-
-
-def test_a_chapter_that_cannot_be_used_is_named(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(UsageError, match=r"no chapter is called 'slow'; there are no names"):
-        find_chapter("slow")
-    with pytest.raises(ParameterError, match=r"is the class Slowest; expected a subclass of brittle\.report\.Chapter"):
-        find_chapter("./mychapter.py:Slowest")
-    kind = type(find_chapter("./mychapter.py:SlowestChapter"))
-    for changes, sentence in (
-        ({"title": ""}, "does not say its title"),
-        ({"template": ""}, "does not say its template"),
-        ({"name": "Two words"}, "small letters, digits and hyphens, found 'Two words'"),
-        ({"__init__": lambda self, more: None}, "cannot be made without arguments: TypeError"),
-    ):
-        with pytest.raises(ParameterError, match=re.escape(sentence)):
-            check_chapter(type("Changed", (kind,), changes), "here")
-    with pytest.raises(ParameterError, match="leaves out summarize; write it"):
-        check_chapter(type("Half", (Chapter,), {}), "here")
-    assert main(["report", "nowhere", "--chapter", "./mychapter.py:Slow"]) == 2
-    assert "./mychapter.py has no Slow; it has Slowest, SlowestChapter" in capsys.readouterr().err
 
 
 def test_two_of_one_name_are_not_taken_for_one(place: Path, mine: ModuleType) -> None:

@@ -19,13 +19,12 @@ if TYPE_CHECKING:
     __version__: str
     from brittle.detector import Detector
     from brittle.detector.pseudo_margin import PseudoMargin
-    from brittle.display.page import show
     from brittle.errors import BrittleWarning
     from brittle.measure.linearize import linearize
     from brittle.measure.nearest.nearest import nearest
     from brittle.model.classifier import Classifier
     from brittle.orthant import orthant_probability
-    from brittle.report import write_report
+    from brittle.report import show, write_report
     from brittle.run import score
     from brittle.scores.laplacian import laplacian
     from brittle.store.reading import read_table
@@ -44,11 +43,11 @@ _HOMES = {
     "orthant_probability": "brittle.orthant",
     "read_table": "brittle.store.reading",
     "score": "brittle.run",
-    "show": "brittle.display.page",
+    "show": "brittle.report",
     "write_report": "brittle.report",
 }
 
-_ROOMS = ("analysis", "data", "decisions", "detector", "display", "noise", "report", "scores")
+_ROOMS = ("analysis", "data", "decisions", "detector", "noise", "report", "scores")
 """Packages that are there after `import brittle`, imported when they are first used."""
 
 __all__ = [

@@ -212,7 +212,7 @@ class Estimate:
         """The estimate as a notebook shows it."""
         import brittle  # its door to what shows things, which knows estimates; imported when it is used
 
-        return brittle.display.estimate_html(self)
+        return brittle.report.estimate_html(self)
 
 
 def _lines(estimate: Estimate) -> list[str]:

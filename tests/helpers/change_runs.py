@@ -9,13 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from helpers.change_tables import LAPLACIAN, change, with_score
-from helpers.pages import result_of
+from helpers.pages import values_of
 from helpers.tables import make_table
 
-from brittle.report.chapters.expected_change import ExpectedChangeChapter
-from brittle.report.chapters.expected_change.result import ExpectedChange
-from brittle.report.chapters.other_runs import OtherRunsChapter
-from brittle.report.chapters.other_runs.result import OtherRuns
+from brittle.report.chapters import expected_change, other_runs
 from brittle.store.schemas import POINTS
 from brittle.store.table import Table
 
@@ -63,11 +60,11 @@ def another(table: Table, **model: Any) -> Table:
     return replace(table, record=replace(table.record, model=replace(table.record.model, **model)))
 
 
-def expected_change(table: Table) -> ExpectedChange:
+def change_values(table: Table) -> dict[str, Any]:
     """What the chapter on the expected change says of a run."""
-    return result_of(ExpectedChangeChapter(), table)
+    return values_of(expected_change.CHAPTER, table)
 
 
-def beside(table: Table, against: Mapping[str, Table]) -> OtherRuns:
+def beside(table: Table, against: Mapping[str, Table]) -> dict[str, Any]:
     """What the chapter on other runs says of a run."""
-    return result_of(OtherRunsChapter(), table, against=against)
+    return values_of(other_runs.CHAPTER, table, against=against)

@@ -15,7 +15,7 @@ from helpers.problems import inputs
 
 PAGE = "docs/extending.md"
 
-FILES = ("mine.py", "myformat.py", "mychapter.py")
+FILES = ("mine.py", "myformat.py")
 """What the first blocks of the page are."""
 
 NETWORK = """

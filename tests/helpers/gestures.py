@@ -14,7 +14,8 @@ from helpers.change_tables import LAPLACIAN, with_score
 from helpers.tables import make_table
 from playwright.sync_api import Locator
 
-from brittle.report import CHAPTERS, open_contents
+from brittle.report import open_contents
+from brittle.report.render import CHAPTERS
 from brittle.store.schemas import POINTS as POINTS_SCHEMA
 from brittle.store.table import Table
 

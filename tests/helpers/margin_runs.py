@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from helpers.pages import result_of
+from helpers.pages import values_of
 
-from brittle.report.chapters.worst_case import WorstCaseChapter
-from brittle.report.chapters.worst_case.result import WorstCase
+from brittle.report.chapters import worst_case
 from brittle.store.schemas import SCORES
 from brittle.store.table import Table
 
@@ -17,15 +17,9 @@ SCORED = ("logit_margin", "entropy", "input_margin")
 LABEL = "input_margin(norm=linf)"
 
 
-def worst_case(table: Table, epsilon: float | None = None) -> WorstCase:
-    """What the chapter says of a run with one norm."""
-    (case,) = result_of(WorstCaseChapter(), table, epsilon=epsilon)
-    return case
-
-
-def first_case(table: Table) -> WorstCase:
-    """What the chapter says of the first norm of a run."""
-    return result_of(WorstCaseChapter(), table)[0]
+def first_case(table: Table, epsilon: float | None = None) -> dict[str, Any]:
+    """What the chapter on the worst case says of the first norm of a run."""
+    return values_of(worst_case.CHAPTER, table, epsilon=epsilon)["cases"][0]
 
 
 def margins(table: Table) -> np.ndarray:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from html.parser import HTMLParser
-from typing import Any, TypeVar
+from typing import Any
 
-from brittle.report import CHAPTERS, Chapter, open_contents, render
-from brittle.report.page.script import script
+from brittle.report import open_contents
+from brittle.report.chapter import Chapter
+from brittle.report.render import CHAPTERS, render, script
 from brittle.store.table import Table
-
-Result = TypeVar("Result")
 
 EVERY_SCORE = (
     "softmax", "taylor", "taylor_mvs", "mmse", "mmse_mvs", "mmse_margin", "moments", "shrinkage", "monte_carlo",
@@ -77,7 +76,7 @@ def text_of(
     table: Table,
     epsilon: float | str | None = None,
     against: Mapping[str, Table] | None = None,
-    chapters: Sequence[Chapter[Any]] = CHAPTERS,
+    chapters: Sequence[Chapter] = CHAPTERS,
 ) -> str:
     """The page of `table` as text."""
     return render(open_contents(table, epsilon, against), chapters)
@@ -87,22 +86,19 @@ def page_of(
     table: Table,
     epsilon: float | None = None,
     against: Mapping[str, Table] | None = None,
-    chapters: Sequence[Chapter[Any]] = CHAPTERS,
+    chapters: Sequence[Chapter] = CHAPTERS,
 ) -> Page:
     """The page of `table`, parsed."""
     return Page(text_of(table, epsilon, against, chapters))
 
 
-def result_of(
-    chapter: Chapter[Result],
-    table: Table,
-    epsilon: float | None = None,
-    against: Mapping[str, Table] | None = None,
-) -> Result:
+def values_of(
+    chapter: Chapter, table: Table, epsilon: float | None = None, against: Mapping[str, Table] | None = None
+) -> dict[str, Any]:
     """What a chapter says of `table`, which must hold something for it."""
-    found = chapter.summarize(open_contents(table, epsilon, against))
-    assert found is not None
-    return found
+    values = chapter.summarize(open_contents(table, epsilon, against))
+    assert values is not None
+    return dict(values)
 
 
 def addresses(text: str) -> list[str]:

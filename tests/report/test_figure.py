@@ -1,27 +1,36 @@
-"""Figures: a phone shows each of them whole; what they draw can be read, and told from the ground."""
+"""Figures: inert, whole on a phone, readable, in colours that are told from the ground and from one another."""
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 from xml.etree import ElementTree
 
 import altair as alt
+import numpy as np
 import pandas as pd
 import pytest
 from helpers.change_runs import change_run, other_run
 from helpers.colours import DARK, LIGHT, contrast, turned
-from helpers.tables import make_table
+from helpers.pages import DRAWING, EVERY_CHANGE, EVERY_SCORE
+from helpers.tables import HOSTILE, make_table
 
-from brittle.report import CHAPTERS, open_contents
-from brittle.report.charts_style import ACCENT, styled
-from brittle.report.figure import FITS, NARROW_ONLY, NATURAL, WIDE_ONLY, Figure, draw, panels
-from brittle.report.palette import PALETTE
-
-PLAIN = "marks"
-"""Class of a drawing that every screen shows in its own size."""
+from brittle.report import charts, open_contents
+from brittle.report.chapters.classes import classes_chart
+from brittle.report.charts import ACCENT, CLAIMED, FREE, PALETTE, colour_at, colour_places, styled, symlog
+from brittle.report.figure import FITS, NARROW_ONLY, NATURAL, WIDE_ONLY, Figure, draw, inert, panels
+from brittle.report.render import CHAPTERS
+from brittle.report.wording import show
+from brittle.scores import CATALOGUE
+from brittle.store.columns import Column
 
 SMALLEST, TOLD_APART = 10.0, 3.0
 """Smallest text in pixels, and the least contrast of what is drawn."""
+
+FRAME = pd.DataFrame({"setting": ["b", "a", "a"], "name": ["x", "y", "z"], "value": [1.0, 2.0, 3.0]})
 
 
 def bars(frame: pd.DataFrame, width: int = 100) -> alt.Chart:
@@ -30,11 +39,7 @@ def bars(frame: pd.DataFrame, width: int = 100) -> alt.Chart:
     )
 
 
-FRAME = pd.DataFrame({"setting": ["b", "a", "a"], "name": ["x", "y", "z"], "value": [1.0, 2.0, 3.0]})
-
-
 def drawings(text: str) -> list[ElementTree.Element]:
-    """The drawings of a figure."""
     return list(ElementTree.fromstring(f"<all>{text}</all>"))
 
 
@@ -44,95 +49,138 @@ def width_of(drawing: ElementTree.Element) -> float:
 
 def test_a_figure_of_several_panels_has_a_drawing_for_each_and_one_of_a_single_panel_two_widths() -> None:
     several = drawings(draw(panels(bars, FRAME), "f"))
-    assert [one.get("class") for one in several] == [PLAIN, PLAIN]
+    assert [one.get("class") for one in several] == ["marks", "marks"]
     single = drawings(draw(panels(bars, FRAME.tail(2)), "f"))
     assert [one.get("class") for one in single] == [WIDE_ONLY, NARROW_ONLY]
     assert width_of(single[0]) > FITS >= width_of(single[1])
     assert draw(Figure(bars, FRAME.head(0), narrow=True), "f") == ""
+    wide = Figure(lambda frame: bars(frame, 700), FRAME)
+    assert [one.get("class") for one in drawings(draw(wide, "f"))] == [NATURAL], "too wide for a phone: scrolled"
 
 
-def test_a_drawing_that_is_too_wide_for_a_phone_is_scrolled() -> None:
-    def wide(frame: pd.DataFrame) -> alt.Chart:
-        return bars(frame, 700)
-
-    assert [one.get("class") for one in drawings(draw(Figure(wide, FRAME), "f"))] == [NATURAL]
-    assert [one.get("class") for one in drawings(draw(Figure(bars, FRAME), "f"))] == [PLAIN]
+def figures_in(value: Any, name: str) -> Iterator[tuple[str, Figure]]:
+    """The figures of a chapter by their places in it."""
+    if isinstance(value, Figure):
+        yield name, value
+    for key, one in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield from figures_in(one, f"{name}-{key}")
 
 
 @pytest.fixture(scope="module")
 def figures() -> dict[str, Figure]:
-    """Every figure of the chapters that these runs give, by its number, chapter and name."""
+    """Every figure of the chapters that these runs give."""
     names = ("monte_carlo", "moments", "softmax", "max_probability", "entropy", "logit_margin", "input_margin")
     runs = [
         (change_run(points=40, scores=names), {"other": other_run(points=40), "more": other_run(2, 40)}),
         (make_table(points=60, scores=("taylor",), sigmas=(0.1,), classes=40), {}),
     ]
-    found = {}
-    for number, (run, others) in enumerate(runs):
-        contents = open_contents(run, against=others)
-        for chapter in CHAPTERS:
-            result = chapter.summarize(contents)
-            for name, figure in chapter.figures(result).items() if result is not None else ():
-                found[f"{number} {chapter.name} {name}"] = figure
-    return found
+    return {
+        f"{number}-{name}": figure
+        for number, (run, others) in enumerate(runs)
+        for chapter in CHAPTERS
+        for name, figure in figures_in(chapter.summarize(open_contents(run, against=others)), chapter.name)
+        if not figure.frame.empty
+    }
 
 
 @pytest.fixture(scope="module")
 def drawn(figures: dict[str, Figure]) -> dict[str, str]:
-    texts = {name: draw(figure, "-".join(name.split()[1:])) for name, figure in figures.items()}
-    return {name: text for name, text in texts.items() if text}
+    return {name: draw(figure, name.partition("-")[2]) for name, figure in figures.items()}
 
 
-def test_every_specification_is_one_of_vega_lite(figures: dict[str, Figure]) -> None:
+def test_every_specification_is_one_of_vega_lite_and_is_told_in_words(figures: dict[str, Figure]) -> None:
     """Altair holds it against the schema, which `draw` does not."""
-    for figure in figures.values():
-        if not figure.frame.empty:
-            frame = figure.frame
-            if figure.by:
-                frame = frame.loc[frame[figure.by] == frame[figure.by].iloc[0]].reset_index(drop=True)
-            styled(figure.chart(frame)).to_dict()
+    for name, figure in figures.items():
+        frame = figure.frame
+        if figure.by:
+            frame = frame.loc[frame[figure.by] == frame[figure.by].iloc[0]].reset_index(drop=True)
+        styled(figure.chart(frame)).to_dict()
+        assert re.search(r"\d", figure.spoken), name
 
 
-def test_a_phone_shows_every_drawing_whole(drawn: dict[str, str]) -> None:
+def test_a_phone_shows_every_drawing_whole_with_text_that_can_be_read(drawn: dict[str, str]) -> None:
     assert len(drawn) > 12
     for name, text in drawn.items():
         kinds = [(one.get("class"), width_of(one)) for one in drawings(text)]
         assert all(width <= FITS for kind, width in kinds if kind != WIDE_ONLY), (name, kinds)
         assert [kind for kind, _ in kinds].count(WIDE_ONLY) == [kind for kind, _ in kinds].count(NARROW_ONLY), name
-        assert NATURAL not in [kind for kind, _ in kinds], name
-
-
-def test_no_text_is_small(drawn: dict[str, str]) -> None:
-    for name, text in drawn.items():
-        sizes = [float(size) for size in re.findall(r'font-size="([\d.]+)', text)]
-        assert min(sizes) >= SMALLEST, name
+        assert min(float(size) for size in re.findall(r'font-size="([\d.]+)', text)) >= SMALLEST, name
+        if not any(part in name for part in ("agreement-estimators",)):
+            assert "safer" in text or "better" in text or "changes less" in text, name
 
 
 def test_what_is_drawn_is_told_from_either_ground(drawn: dict[str, str]) -> None:
     """Marks and text by their colours and opacity, as the style of the page turns them; grids are but an aid."""
     for name, text in drawn.items():
-        for drawing in drawings(text):
-            for node in drawing.iter():
-                opacity = float(node.get("opacity") or 1.0)
-                for part in ("fill", "stroke"):
-                    colour = node.get(part)
-                    if colour in (None, "none", "white", "#e3e7ea", "transparent"):
-                        continue
-                    own = opacity * float(node.get(f"{part}-opacity") or 1.0)
-                    if own < 0.25 or (part == "stroke" and own < 0.65):
-                        continue  # a band, whose ends are drawn as lines; a whisker of one of many points
-                    assert contrast(colour, LIGHT, own) >= TOLD_APART, (name, node.tag, colour, own)
-                    assert contrast(turned(colour), DARK, own) >= TOLD_APART, (name, node.tag, colour, own)
+        for node in (node for drawing in drawings(text) for node in drawing.iter()):
+            opacity = float(node.get("opacity") or 1.0)
+            for part in ("fill", "stroke"):
+                colour = node.get(part)
+                if colour in (None, "none", "white", "#e3e7ea", "transparent"):
+                    continue
+                own = opacity * float(node.get(f"{part}-opacity") or 1.0)
+                if own < 0.25 or (part == "stroke" and own < 0.65):
+                    continue  # a band, whose ends are drawn as lines; a whisker of one of many points
+                assert contrast(colour, LIGHT, own) >= TOLD_APART, (name, node.tag, colour, own)
+                assert contrast(turned(colour), DARK, own) >= TOLD_APART, (name, node.tag, colour, own)
 
 
-def test_the_colours_of_scores_are_told_from_either_ground() -> None:
+def test_the_colours_of_scores_differ_and_are_told_from_either_ground() -> None:
+    named = [CATALOGUE[name].colour for name in (*EVERY_SCORE, *EVERY_CHANGE)]
+    assert sorted(place for place in named if place is not None) == list(range(len(CLAIMED)))
+    assert len(set(PALETTE)) == len(PALETTE)
     for colour in PALETTE:
         assert contrast(colour, LIGHT) >= TOLD_APART, colour
         assert contrast(turned(colour), DARK) >= TOLD_APART, colour
 
 
-def test_axes_of_numbers_say_which_direction_is_safer(drawn: dict[str, str]) -> None:
-    """Of every figure that shows how robust something is."""
-    for name, text in drawn.items():
-        if not any(part in name for part in ("agreement", "decisions", "means")):
-            assert "safer" in text or "better" in text or "changes less" in text, name
+def test_scores_that_name_no_colour_get_the_next_free_ones() -> None:
+    (known,) = make_table(points=1, scores=("softmax",)).columns
+
+    def columns(**colours: int | None) -> list[Column]:
+        return [replace(known, record=replace(known.record, score=name, colour=at)) for name, at in colours.items()]
+
+    assert colour_places(columns(known=1, mine=None)) == {"known": 1, "mine": len(CLAIMED)}
+    assert colour_places(columns(known=len(CLAIMED), mine=None))["mine"] == len(CLAIMED) + 1
+    many = colour_places(columns(first=0, **{f"score{number}": None for number in range(2 * len(PALETTE))}))
+    assert len(set(many.values())) == len(many)
+    assert [colour_at(place) for place in list(many.values())[1 : 1 + len(FREE)]] == list(FREE)
+
+
+def test_names_in_a_figure_cannot_become_markup() -> None:
+    frame = pd.DataFrame({"setting": "s", "name": list(HOSTILE[:31]), "order": range(31), "overall": 0.5})
+    frame = frame.assign(name=[show(name, 60) for name in frame["name"]], value=0.5, low=0.4, high=0.6)
+    root = ElementTree.fromstring(draw(Figure(classes_chart, frame), "classes"))
+    assert {node.tag.rpartition("}")[2].lower() for node in root.iter()} <= DRAWING
+    assert {"</script>", "<svg/onload=alert(1)>"} <= {node.text for node in root.iter() if node.text}
+
+
+def test_a_drawing_with_foreign_parts_loses_them() -> None:
+    svg = (
+        '<svg xmlns="http://www.w3.org/2000/svg" onload="x()"><script>x()</script>'
+        '<g id="a" style="x" clip-path="url(#a)"><foreignObject><p/></foreignObject>'
+        '<a href="http://x"><text>t</text></a><text onclick="x()">kept</text></g></svg>'
+    )
+    root = ElementTree.fromstring(inert(svg, "figure"))
+    assert [node.tag.rpartition("}")[2] for node in root.iter()] == ["svg", "g", "text"]
+    assert [dict(node.attrib) for node in root.iter()] == [{}, {"id": "figure-0", "clip-path": "url(#figure-0)"}, {}]
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1.0, 1e15])
+@pytest.mark.parametrize("offset", [-5.0, 0.0, 5.0])
+def test_a_scale_of_any_sign_holds_its_numbers(scale: float, offset: float) -> None:
+    values = scale * (np.random.default_rng(0).standard_t(1, 500) + offset)
+    both = symlog(values)
+    assert both.domain[0] <= min(values.min(), 0.0)
+    assert both.domain[1] >= max(values.max(), 0.0)
+    assert both.constant >= np.abs(values).max() * 10.0**-charts.DECADES * (1.0 - 1e-12)
+    assert both.ticks[0] == 0.0
+    assert 2 <= len(both.ticks) <= 1 + 2 * charts.TICKS
+    assert all(both.domain[0] <= tick <= both.domain[1] for tick in both.ticks)
+
+
+def test_a_scale_of_nothing_is_a_scale() -> None:
+    for values in ([], [0.0, 0.0], [math.nan, math.inf]):
+        both = symlog(values)
+        assert both.domain[0] < both.domain[1]
+        assert both.constant > 0.0

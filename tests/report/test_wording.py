@@ -10,25 +10,23 @@ from brittle.report import wording
 
 
 @pytest.mark.parametrize(
-    ("number", "text"),
-    [(3.2e-7, "3.2e-7"), (0.0, "0"), (0.127, "0.13"), (0.5, "0.50"), (0.00123, "0.0012"), (1.0, "1.0"), (99.4, "99")],
+    ("write", "numbers"),
+    [
+        (wording.short, {3.2e-7: "3.2e-7", 0.0: "0", 0.127: "0.13", 0.5: "0.50", 0.00123: "0.0012", 99.4: "99"}),
+        (wording.at_most, {0.0053: "0.006", 0.0123: "0.013", 9.3e-7: "1e-6", 0.9999: "1", 1.0: "1"}),
+        (wording.p_robust, {0.127: "0.873", 3.2e-7: "1 − 3.2e-7", 0.0: "1.000", 1.0: "0.000", 6e-4: "0.999"}),
+        (wording.under, {1e-30: "under 0.1%", 0.0011: "under 0.2%", 0.0123: "under 1.3%", 1.0: "under 100%"}),
+        (wording.small_percent, {0.0: "0.0%", 2e-5: "0.0020%", 0.12: "12%", 0.9999: "99.9%", 1.0: "100%"}),
+    ],
 )
-def test_short_numbers(number: float, text: str) -> None:
-    assert wording.short(number) == text
+def test_numbers(write: object, numbers: dict[float, str]) -> None:
+    assert {number: write(number) for number in numbers} == numbers  # type: ignore[operator]
 
 
-@pytest.mark.parametrize(
-    ("bound", "text"), [(0.0053, "0.006"), (0.0123, "0.013"), (9.3e-7, "1e-6"), (0.9999, "1"), (1.0, "1")]
-)
-def test_upper_bounds_are_rounded_up(bound: float, text: str) -> None:
-    assert wording.at_most(bound) == text
-
-
-@pytest.mark.parametrize(
-    ("flip", "text"), [(0.127, "0.873"), (3.2e-7, "1 − 3.2e-7"), (0.0, "1.000"), (1.0, "0.000"), (6e-4, "0.999")]
-)
-def test_robustness_near_one_is_told_by_its_complement(flip: float, text: str) -> None:
-    assert wording.p_robust(flip) == text
+@pytest.mark.parametrize("share", [1e-300, 3e-21, 9.9e-7])
+def test_a_share_below_what_is_known_is_a_bound(share: float) -> None:
+    assert wording.small_percent(share) == "less than 0.0001%"
+    assert "e-1" not in wording.extrapolated(share, float("nan"), "the linear model").replace("e-12", "")
 
 
 @pytest.mark.parametrize(
@@ -46,9 +44,3 @@ def test_text_is_shown_escaped_and_cut() -> None:
     assert wording.show(62006) == "62,006"
     assert wording.show(True) == "True"
     assert json.loads(f'"{wording.show("é")}"') == "é"
-
-
-def test_a_bound_in_per_cent_is_rounded_up() -> None:
-    assert [wording.under(high) for high in (1e-30, 0.001, 0.0011, 0.0123, 0.5, 1.0)] == [
-        "under 0.1%", "under 0.1%", "under 0.2%", "under 1.3%", "under 50%", "under 100%",
-    ]  # fmt: skip

@@ -154,7 +154,6 @@ def report(
     out: Path | None = None,
     epsilon: str | None = None,
     against: Annotated[tuple[Path, ...], Many] = (),
-    chapter: Annotated[tuple[str, ...], Many] = (),
 ) -> int:
     """Write the report of RUN, one HTML file, and print how the estimators and the margins compare.
 
@@ -170,22 +169,18 @@ def report(
         Size of the perturbation that the worst case is about, such as 8/255.
     against
         Other runs over the same points to compare with: of other models, or of the same one on corrupted copies.
-    chapter
-        Chapters of your own, FILE.py:CLASS, which follow those of brittle.
     """
     from brittle.analysis import margin_columns
     from brittle.cli.printed import named, texts
-    from brittle.report import CHAPTERS, open_contents, write_page
-    from brittle.report.outside import find_chapter
+    from brittle.report import open_contents, write_page
 
     page = out or run_folder / "report.html"
     _check_page(page)
-    chapters = (*CHAPTERS, *map(find_chapter, chapter))
     table = open_run(run_folder)
     if epsilon is not None and not margin_columns(table):
         raise UsageError("--epsilon is for runs with input_margin; this one has none")
     contents = open_contents(table, epsilon, named(against))
-    path = write_page(contents, page, chapters)
+    path = write_page(contents, page)
     for text in texts(contents):
         show(text)
     print(path)

@@ -53,9 +53,9 @@ def _agreement_texts(contents: Contents) -> list[str]:
 def _worst_case_texts(contents: Contents) -> list[str]:
     """How well scores tell the points within reach, at the size of the page, for each norm."""
     from brittle.analysis import format_worst_case
-    from brittle.report.chapters.worst_case import compare_scores, open_cases
+    from brittle.report.chapters.worst_case import open_cases
 
-    return [format_worst_case(compare_scores(case)) for case in open_cases(contents)]
+    return [format_worst_case(case.compare()) for case in open_cases(contents)]
 
 
 def _change_texts(contents: Contents) -> list[str]:

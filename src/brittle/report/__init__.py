@@ -1,24 +1,18 @@
-"""A table as one HTML page that opens without a network."""
+"""A table as one HTML page that opens without a network, and what a notebook and a terminal show of a run."""
 
-from brittle.report.chapter import Brief, Chapter
-from brittle.report.chapters.all import CHAPTERS
 from brittle.report.contents import Contents
-from brittle.report.figure import Figure
-from brittle.report.page import MARK, open_contents, render, write_page, write_report
-from brittle.report.parts import Entry, Grid, Number
+from brittle.report.notebook import ReportPage, estimate_html, show, table_html, table_text
+from brittle.report.render import MARK, open_contents, write_page, write_report
 
 __all__ = [
-    "CHAPTERS",
     "MARK",
-    "Brief",
-    "Chapter",
     "Contents",
-    "Entry",
-    "Figure",
-    "Grid",
-    "Number",
+    "ReportPage",
+    "estimate_html",
     "open_contents",
-    "render",
+    "show",
+    "table_html",
+    "table_text",
     "write_page",
     "write_report",
 ]

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -20,13 +20,11 @@ from brittle.analysis.extremes import tie_breaker
 from brittle.analysis.overview import Overview, overview
 from brittle.analysis.worst_case import margin_columns
 from brittle.norms import DISTANCES
-from brittle.report import palette
+from brittle.report.charts import colour_at, colour_places
 from brittle.report.wording import MISSING, show
 from brittle.store.columns import Column
 from brittle.store.record import NoiseRecord, RunRecord
 from brittle.store.settings import Setting
-
-T = TypeVar("T")
 
 MAX_PANELS = 4
 """Noise levels shown side by side."""
@@ -77,12 +75,11 @@ class Contents:
     @cached_property
     def margins(self) -> Mapping[str, Column]:
         """The first input margins with a value in each norm."""
-        found: dict[str, Column] = {}
+        known: dict[str, Column] = {}
         for column in margin_columns(self):
-            norm = column.parameters.get("norm")
-            if norm in DISTANCES:
-                found.setdefault(str(norm), column)
-        return {norm: column for norm, column in found.items() if column.value.notna().any()}
+            if (norm := column.parameters.get("norm")) in DISTANCES:
+                known.setdefault(str(norm), column)
+        return {norm: column for norm, column in known.items() if column.value.notna().any()}
 
     @cached_property
     def laplacian(self) -> Column | None:
@@ -112,14 +109,14 @@ class Contents:
     @cached_property
     def biases(self) -> Mapping[Setting, ClassBias]:
         """Robustness by class under each setting that is shown."""
-        found = {setting: preferred(self.columns, setting) for setting in self.panels}
-        biases = {setting: self._bias(column) for setting, column in found.items() if column is not None}
-        return {setting: bias for setting, bias in biases.items() if bias is not None}
-
-    def _bias(self, column: Column) -> ClassBias | None:
-        """Robustness by class; the overview has it of the column that it reads."""
-        same = column is self.overview.numbers and self.overview.bias is not None
-        return self.overview.bias if same else class_bias(self, column)
+        columns = {setting: preferred(self.columns, setting) for setting in self.panels}
+        whole = self.overview.bias
+        known = {
+            setting: whole if whole is not None and column is self.overview.numbers else class_bias(self, column)
+            for setting, column in columns.items()
+            if column is not None
+        }
+        return {setting: bias for setting, bias in known.items() if bias is not None}
 
     @property
     def bias(self) -> ClassBias | None:
@@ -128,7 +125,7 @@ class Contents:
 
     @cached_property
     def _places(self) -> Mapping[str, int]:
-        return palette.places(self.columns)
+        return colour_places(self.columns)
 
     def place(self, score: str) -> int:
         """The place of a score of the run among the colours and marks."""
@@ -136,7 +133,7 @@ class Contents:
 
     def colour(self, score: str) -> str:
         """The colour of a score of the run."""
-        return palette.colour(self._places[score])
+        return colour_at(self._places[score])
 
     def class_text(self, number: float | None) -> str:
         """The name of a class as the page shows it."""
@@ -146,6 +143,10 @@ class Contents:
         """A label or a prediction as the page shows it: the name of its class, or the words for what is no class."""
         known = number is not None and not pd.isna(number)
         return self.class_text(number) if known or not isinstance(words, str) else show(words, 40)
+
+    def point_name(self, row: Mapping[Any, Any]) -> str:
+        """What the data call a point, or its row."""
+        return show(row["name"], 80) if isinstance(row["name"], str) else f"row {row['row']}"
 
     def class_labels(self, numbers: Iterable[int]) -> dict[int, str]:
         """Names of classes for the rows of a figure, made distinct by the class's number where two share one."""
@@ -201,8 +202,3 @@ def extreme_classes(bias: ClassBias, limit: int) -> list[int]:
         most = sorted(others, key=lambda row: -row["low"])[: limit - len(least)]
         rows = [row for row in rows if row in least] + [row for row in rows if row in most]
     return [int(row["class"]) for row in rows]
-
-
-def ends(items: Sequence[T], limit: int) -> list[T]:
-    """All items, or of more than `limit` the first and the last."""
-    return list(items) if len(items) <= limit else [*items[: limit // 2], *items[len(items) - limit // 2 :]]

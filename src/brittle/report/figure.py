@@ -10,14 +10,14 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from xml.etree import ElementTree
 
 import altair as alt
 import pandas as pd
 import vl_convert
 from altair.utils.schemapi import debug_mode
 
-from brittle.report.charts_style import NARROW, WIDTH, styled
-from brittle.report.svg import inert
+from brittle.report.charts import NARROW, WIDTH, styled
 
 WIDE_ONLY, NARROW_ONLY, NATURAL = "wide-only", "narrow-only", "natural"
 """Classes of drawings: shown on wide screens, on narrow ones, or on all in their own size, to be scrolled."""
@@ -29,15 +29,27 @@ GRAMMAR = "_".join(alt.SCHEMA_VERSION.split(".")[:2])
 """The version of Vega-Lite that Altair writes, as vl-convert calls it."""
 
 _WIDTH = re.compile(r'<svg[^>]* width="(\d+)')
+_SVG = "http://www.w3.org/2000/svg"
+_ELEMENTS = frozenset({"svg", "g", "path", "text", "tspan", "rect", "line", "circle", "defs", "clipPath"})
+_ATTRIBUTES = frozenset(
+    {
+        "class", "clip-path", "cx", "cy", "d", "dominant-baseline", "dx", "dy", "fill", "fill-opacity", "font-family",
+        "font-size", "font-style", "font-weight", "height", "id", "opacity", "pointer-events", "r", "rx", "ry",
+        "stroke", "stroke-dasharray", "stroke-dashoffset", "stroke-linecap", "stroke-linejoin", "stroke-miterlimit",
+        "stroke-opacity", "stroke-width", "text-anchor", "transform", "viewBox", "width", "x", "x1", "x2", "y", "y1",
+        "y2",
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """What a figure draws: the function that makes its Altair chart, and the frame that this reads.
+    """A drawing: the function that makes its Altair chart, the frame that this reads, and the result in words.
 
     Attributes:
         chart: makes the chart of a frame; with `narrow` it takes its `width` in pixels, too.
         frame: what it draws.
+        spoken: what a screen reader says of it.
         by: a column of the frame, each value of which gets a drawing of its own; they stand beside each other, or below
             on a small screen. Empty for one drawing.
         narrow: whether to draw it twice, for wide screens and for small ones.
@@ -45,14 +57,15 @@ class Figure:
 
     chart: Callable[..., Any]
     frame: pd.DataFrame
+    spoken: str = ""
     by: str = ""
     narrow: bool = False
 
 
-def panels(chart: Callable[..., Any], frame: pd.DataFrame, by: str = "setting") -> Figure:
+def panels(chart: Callable[..., Any], frame: pd.DataFrame, spoken: str = "", by: str = "setting") -> Figure:
     """A figure of one drawing for each value of the column `by`; the only one fills the page."""
-    several = len(set(frame[by])) > 1
-    return Figure(chart, frame, by=by if several else "", narrow=not several)
+    several = not frame.empty and len(set(frame[by])) > 1
+    return Figure(chart, frame, spoken, by=by if several else "", narrow=not several)
 
 
 def draw(figure: Figure, identity: str) -> str:
@@ -64,22 +77,17 @@ def draw(figure: Figure, identity: str) -> str:
         figure: what to draw.
         identity: begins the identifiers inside the drawings; another one for every figure of a page.
     """
-    if figure.frame.empty:
+    frame = figure.frame
+    if frame.empty:
         return ""
     with debug_mode(False):
-        return _drawings(figure, identity)
-
-
-def _drawings(figure: Figure, identity: str) -> str:
-    frame = figure.frame
-    if figure.by:
-        values = dict.fromkeys(frame[figure.by].tolist())
-        parts = [frame.loc[frame[figure.by] == value].reset_index(drop=True) for value in values]
-        return "".join(_drawn(figure.chart(part), f"{identity}-{place}") for place, part in enumerate(parts))
-    if figure.narrow:
-        wide = _drawn(figure.chart(frame, width=WIDTH), f"{identity}-w", WIDE_ONLY)
-        return wide + _drawn(figure.chart(frame, width=NARROW), f"{identity}-n", NARROW_ONLY)
-    return _drawn(figure.chart(frame), identity)
+        if figure.by:
+            parts = [part.reset_index(drop=True) for _, part in frame.groupby(figure.by, sort=False)]
+            return "".join(_drawn(figure.chart(part), f"{identity}-{place}") for place, part in enumerate(parts))
+        if figure.narrow:
+            wide = _drawn(figure.chart(frame, width=WIDTH), f"{identity}-w", WIDE_ONLY)
+            return wide + _drawn(figure.chart(frame, width=NARROW), f"{identity}-n", NARROW_ONLY)
+        return _drawn(figure.chart(frame), identity)
 
 
 def _drawn(chart: Any, identity: str, kind: str = "") -> str:
@@ -89,3 +97,35 @@ def _drawn(chart: Any, identity: str, kind: str = "") -> str:
     width = _WIDTH.search(svg)
     too_wide = width is not None and int(width[1]) > FITS
     return inert(svg, identity, kind or (NATURAL if too_wide else ""))
+
+
+def inert(svg: str, name: str, kind: str = "") -> str:
+    """`svg` rebuilt from the elements and attributes that a drawing needs, its identifiers unique to the figure.
+
+    Args:
+        svg: the drawing.
+        name: begins its identifiers.
+        kind: its class on the page; empty for none.
+    """
+    ElementTree.register_namespace("", _SVG)
+    root = ElementTree.fromstring(svg)
+    known = dict.fromkeys(node.attrib["id"] for node in root.iter() if "id" in node.attrib)
+    _clean(root, {identifier: f"{name}-{order}" for order, identifier in enumerate(known)})
+    if kind:
+        root.set("class", kind)
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _clean(node: ElementTree.Element, ids: dict[str, str]) -> None:
+    for child in list(node):
+        if child.tag.removeprefix(f"{{{_SVG}}}") in _ELEMENTS:
+            _clean(child, ids)
+        else:
+            node.remove(child)
+    kept = {key: value for key, value in node.attrib.items() if key in _ATTRIBUTES}
+    if "id" in kept:
+        kept["id"] = ids[kept["id"]]
+    if "clip-path" in kept:
+        kept["clip-path"] = f"url(#{ids[kept['clip-path'].removeprefix('url(#').removesuffix(')')]})"
+    node.attrib.clear()
+    node.attrib.update(kept)

@@ -1,4 +1,4 @@
-"""Numbers, names and terms as the report prints them."""
+"""Numbers, names and terms as the report writes them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,16 @@ from collections.abc import Sequence
 from typing import Any
 
 MISSING = "–"
-"""What stands where there is nothing to say."""
+"""Stands where there is nothing to say."""
 
 NEAR_ONE = 5e-4
 """A flip probability below this would round `p_robust` to 1; it is then written as its complement."""
+
+LEAST_SHARE = 1e-6
+"""A share below this is written as a bound: no network and no model of one is known as well as that."""
+
+LEAST_BOUND = 1e-12
+"""The smallest bound that is written: below it a number says more of a model's tail than of a network."""
 
 
 def show(value: Any, limit: int | None = None) -> str:
@@ -20,6 +26,27 @@ def show(value: Any, limit: int | None = None) -> str:
     text = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
     text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
     return text if limit is None or len(text) <= limit else text[: limit - 1] + "…"
+
+
+def sentences(*texts: str) -> str:
+    """Those of the sentences that are not empty, as one text."""
+    return " ".join(filter(None, texts))
+
+
+def plural(count: int, noun: str) -> str:
+    """`count` of `noun`, such as `1 point` or `1,024 points`."""
+    ending = "" if count == 1 else "es" if noun.endswith("s") else "s"
+    return f"{count:,} {noun}{ending}"
+
+
+def fixed(number: float, digits: int = 3) -> str:
+    """`number` with `digits` decimals."""
+    return f"{number:,.{digits}f}" if math.isfinite(number) else MISSING
+
+
+def interval(low: float, high: float, digits: int = 3) -> str:
+    """An interval with `digits` decimals."""
+    return f"{fixed(low, digits)} to {fixed(high, digits)}"
 
 
 def short(number: float, digits: int = 2) -> str:
@@ -45,8 +72,25 @@ def reach(low: float, high: float, digits: int = 2) -> str:
     return f"{signed(low, digits)} to {signed(high, digits)}"
 
 
+def with_reach(number: float, low: float, high: float, digits: int = 2) -> str:
+    """A cell of a number above its interval."""
+    return MISSING if math.isnan(number) else f"{signed(number, digits)}\n{reach(low, high, digits)}"
+
+
+def percent(share: float) -> str:
+    """`share` in per cent, with one decimal below 10%."""
+    return f"{100.0 * share:.{0 if share >= 0.0995 else 1}f}%" if math.isfinite(share) else MISSING
+
+
+def percent_interval(low: float, high: float) -> str:
+    """An interval of shares in per cent."""
+    return f"{percent(low)} to {percent(high)}"
+
+
 def small_percent(share: float) -> str:
-    """`share` in per cent, with as many digits as tell it from none and from all."""
+    """`share` in per cent, with as many digits as tell it from none and from all; a bound below `LEAST_SHARE`."""
+    if 0.0 < share < LEAST_SHARE:
+        return f"less than {100.0 * LEAST_SHARE:.4f}%"
     if 0.995 <= share < 1.0:
         return f"{min(100.0 * share, 99.9):.1f}%"
     return f"{short(100.0 * share)}%" if 0.0 < share < 5e-4 else percent(share)
@@ -54,7 +98,7 @@ def small_percent(share: float) -> str:
 
 def p_value(value: float) -> str:
     """A p-value."""
-    return "below 1e-16" if value < 1e-16 else short(value)
+    return MISSING if math.isnan(value) else "below 1e-16" if value < 1e-16 else short(value)
 
 
 def at_most(number: float) -> str:
@@ -70,26 +114,6 @@ def under(high: float) -> str:
     return f"under {100.0 * float(at_most(max(high, 1e-3))):.3g}%"
 
 
-def fixed(number: float, digits: int = 3) -> str:
-    """`number` with `digits` decimals."""
-    return f"{number:,.{digits}f}" if math.isfinite(number) else MISSING
-
-
-def percent(share: float) -> str:
-    """`share` in per cent, with one decimal below 10%."""
-    return f"{100.0 * share:.{0 if share >= 0.0995 else 1}f}%" if math.isfinite(share) else MISSING
-
-
-def interval(low: float, high: float, digits: int = 3) -> str:
-    """An interval with `digits` decimals."""
-    return f"{fixed(low, digits)} to {fixed(high, digits)}"
-
-
-def percent_interval(low: float, high: float) -> str:
-    """An interval of shares in per cent."""
-    return f"{percent(low)} to {percent(high)}"
-
-
 def p_robust(flip: float, bound: float | None = None) -> str:
     """`1 - flip`; as a difference where rounding would hide the flip probability.
 
@@ -98,13 +122,9 @@ def p_robust(flip: float, bound: float | None = None) -> str:
     """
     if bound is not None and flip < NEAR_ONE:
         bound = flip if math.isnan(bound) else bound
-        high = at_most(max(bound, SMALLEST))
+        high = at_most(max(bound, LEAST_BOUND))
         return f"above 1 − {high}" if bound < NEAR_ONE else f"above {fixed(1.0 - float(high))}"
     return f"1 − {short(flip)}" if 0.0 < flip < NEAR_ONE else fixed(1.0 - flip)
-
-
-SMALLEST = 1e-12
-"""The smallest bound that is written: below it a number says more of a model's tail than of a network."""
 
 
 def extrapolated(flip: float, high: float, model: str | None) -> str:
@@ -115,27 +135,15 @@ def extrapolated(flip: float, high: float, model: str | None) -> str:
         high: upper end of its interval; NaN where it has none.
         model: what says it, such as `the linear model`.
     """
-    high = flip if math.isnan(high) else high
-    model = show(model or "its model", 40)
-    if flip < NEAR_ONE:
-        return f"below {at_most(max(high, SMALLEST))}, by {model}"
-    return f"{short(flip, 3)}, by {model}"
-
-
-def flip_interval(low: float, high: float) -> str:
-    """The interval of a flip probability."""
-    return MISSING if math.isnan(low) or math.isnan(high) else f"{short(low)} to {short(high)}"
-
-
-def plural(count: int, noun: str) -> str:
-    """`count` of `noun`, such as `1 point` or `1,024 points`."""
-    ending = "" if count == 1 else "es" if noun.endswith("s") else "s"
-    return f"{count:,} {noun}{ending}"
+    by = show(model or "its model", 40)
+    if flip >= NEAR_ONE:
+        return f"{short(flip, 3)}, by {by}"
+    return f"below {at_most(max(flip if math.isnan(high) else high, LEAST_BOUND))}, by {by}"
 
 
 def draws_text(most: int | None, stops: bool) -> str:
     """The draws of a score, such as `200 draws`, or `at most 200 draws` where points stop; nothing without draws."""
-    return "" if most is None else f"{'at most ' * stops}{plural(most, 'draw')}"
+    return "" if most is None else f"{'at most ' if stops else ''}{plural(most, 'draw')}"
 
 
 def range_text(texts: Sequence[str]) -> str:
@@ -145,10 +153,8 @@ def range_text(texts: Sequence[str]) -> str:
     return texts[0] if texts[0] == texts[-1] else f"{texts[0]} to {texts[-1]}"
 
 
-def duration(seconds: Any) -> str:
+def duration(seconds: float) -> str:
     """A time in the unit that suits it."""
-    if not isinstance(seconds, int | float) or isinstance(seconds, bool):
-        return show(seconds)
     for size, unit in ((3600.0, "h"), (60.0, "min")):
         if seconds >= 2.0 * size:
             return f"{seconds / size:.1f} {unit}"

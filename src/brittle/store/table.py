@@ -43,13 +43,13 @@ class Table:
         """At most three lines: what was scored, how many predictions hold, the first columns."""
         import brittle  # its door to what shows things, which knows tables; imported when it is used
 
-        return brittle.display.table_text(self)
+        return brittle.report.table_text(self)
 
     def _repr_html_(self) -> str:
         """The table as a notebook shows it."""
         import brittle
 
-        return brittle.display.table_html(self)
+        return brittle.report.table_html(self)
 
     def __getitem__(self, key: Key) -> Column:
         """The column of one score.

@@ -1,5 +1,1 @@
-"""The chapters of the page, one folder each: what it says, what it draws, its template."""
-
-from brittle.report.chapters.all import CHAPTERS
-
-__all__ = ["CHAPTERS"]
+"""The chapters of the page, one file and one template each."""

@@ -1,0 +1,168 @@
+"""The most fragile predictions, and the least and the most robust ones of each class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from brittle.analysis.extremes import extremes, ranked
+from brittle.estimate import Evidence
+from brittle.report.chapter import Chapter, Grid
+from brittle.report.contents import Contents, extreme_classes
+from brittle.report.images import embedded
+from brittle.report.wording import (
+    MISSING,
+    NEAR_ONE,
+    extrapolated,
+    p_robust,
+    plural,
+    reach,
+    short,
+    show,
+    small_percent,
+    under,
+)
+from brittle.store.columns import Column, Row
+
+HEAD = ("Row", "Name", "Id", "Label", "Predicted", "p_robust", "Flip probability", "Interval", "Evidence", "Status")
+
+MOST_FRAGILE = 20
+"""Rows in the table."""
+
+FACES = 12
+"""Points shown as images."""
+
+MAX_GALLERIES = 12
+"""Classes whose images are shown; of more, the least and the most robust."""
+
+PER_SIDE = 5
+"""Images per class and side."""
+
+OPEN = 0.95
+"""Upper end of an interval from which on it says nothing of a point."""
+
+
+def summarize(contents: Contents) -> dict[str, Any] | None:
+    """The first points by robustness, as images where there are any; None where no point has a robustness."""
+    column = contents.chosen
+    order = ranked(contents, column)
+    if column is None or order.empty:
+        return None
+    words = contents.points.select(["row", "target", "decided"]).to_pandas()
+    first = order.head(MOST_FRAGILE).merge(words, on="row", how="left").to_dict("records")
+    images = dict(zip(contents.points["row"].to_pylist(), contents.points["image"].to_pylist(), strict=True))
+    faces = [_face(contents, column, row, images) for row in order.head(FACES).to_dict("records")]
+    faces = [face for face in faces if face["image"]]
+    rows = [_row(contents, column, row) for row in first]
+    return {
+        "faces": faces,
+        "grid": Grid(HEAD, rows, frozenset({1, 2, 3, 4, 8, 9})),
+        "shown": len(faces) or len(rows),
+        "of": plural(len(order), "point"),
+        "by": show(column.shown),
+        "ties": contents.ties_text(column),
+        **_galleries(contents, images),
+    }
+
+
+CHAPTER = Chapter("fragile", "The most fragile predictions", summarize)
+
+
+def _face(contents: Contents, column: Column, row: Row, images: dict[int, bytes | None]) -> dict[str, Any]:
+    """A point with its image."""
+    predicted = contents.class_text(row["predicted"])
+    wrong = bool(pd.notna(row["label"]) and row["label"] != row["predicted"])
+    label = contents.class_text(row["label"]) if wrong else ""
+    kind = f"{label}, wrongly predicted as {predicted}" if wrong else f"predicted as {predicted}"
+    return {
+        "name": contents.point_name(row),
+        "image": embedded(images[row["row"]]),
+        "flips": _flips(row, column),
+        "predicted": predicted,
+        "label": label,
+        "text": f"{kind}, flips {_flips(row, column)}",
+    }
+
+
+def _row(contents: Contents, column: Column, row: Row) -> tuple[str, ...]:
+    flip, modelled = row["flip_probability"], _is_extrapolated(row)
+    return (
+        f"{row['row']:,}",
+        show(row["name"], 48),
+        show(row["point"], 16),
+        contents.answer_text(row["label"], row["target"]),
+        contents.answer_text(row["predicted"], row["decided"]),
+        p_robust(flip, row["high"] if modelled else None),
+        extrapolated(flip, row["high"], column.model) if modelled else short(flip, 3),
+        MISSING if pd.isna(row["low"]) or pd.isna(row["high"]) else reach(row["low"], row["high"]),
+        show(row["evidence"]),
+        show(row["status"]),
+    )
+
+
+def _is_extrapolated(row: Row) -> bool:
+    return row["evidence"] == Evidence.EXTRAPOLATED.slug
+
+
+def _flips(row: Row, column: Column) -> str:
+    """How often the prediction flips; where a model alone says that it hardly does, the bound that it gives."""
+    flip = row["flip_probability"]
+    if _is_extrapolated(row) and flip < NEAR_ONE:
+        return extrapolated(flip, row["high"], column.model)
+    return small_percent(flip)
+
+
+def _galleries(contents: Contents, images: dict[int, bytes | None]) -> dict[str, Any]:
+    """The least and the most robust points of each class, or of many of the extreme ones."""
+    bias = contents.bias
+    if bias is None:
+        return {"galleries": []}
+    classes = sorted(extreme_classes(bias, MAX_GALLERIES))
+    rows = extremes(contents, PER_SIDE, bias.column).to_dict("records")
+    galleries = [
+        {
+            "name": contents.class_text(number),
+            "sides": [
+                (side, _portraits(contents, bias.column, rows, number, side, images)) for side in ("least", "most")
+            ],
+        }
+        for number in classes
+    ]
+    portraits = [one for gallery in galleries for _, points in gallery["sides"] for one in points]
+    left = len(bias.classes) - len(classes)
+    return {
+        "galleries": galleries,
+        "with_images": any(one["image"] for one in portraits),
+        "classes_left": plural(left, "class") if left else "",
+        "read_from": show(bias.column.shown),
+    }
+
+
+def _portraits(
+    contents: Contents,
+    column: Column,
+    rows: Sequence[Row],
+    number: int,
+    side: str,
+    images: dict[int, bytes | None],
+) -> list[dict[str, Any]]:
+    """The points of one class and side; the most robust with the upper end of how often they flip."""
+    portraits = []
+    for row in rows:
+        if row["class"] != number or row["side"] != side:
+            continue
+        face = _face(contents, column, row, images)
+        sure = side == "most" or row["flip_probability"] == 0.0
+        flips = _surely(row) if sure else f"flips {face['flips']}"
+        own = f"{contents.class_text(number)}, predicted as " if face["label"] else ""
+        portraits.append(face | {"flips": flips, "text": f"{own}{face['predicted']}, {flips}"})
+    return portraits
+
+
+def _surely(row: Row) -> str:
+    """The upper end of how often the prediction flips, by which the most robust points are ordered."""
+    if pd.isna(row["high"]):
+        return f"flips {small_percent(row['flip_probability'])}"
+    return f"flips {under(row['high'])}" if row["high"] < OPEN else "undecided"

@@ -1,0 +1,299 @@
+"""This run beside other runs over the same points: other models, or corrupted copies of the data."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from brittle.analysis.change_columns import LAPLACIAN, laplacian_column, sampled_columns
+from brittle.analysis.comparison import BOUNDED, MEDIAN, compare, most_drawn
+from brittle.analysis.comparison_text import more_robust
+from brittle.analysis.expected_change import CHANGE
+from brittle.analysis.label_flips import FLIPS
+from brittle.analysis.mean_absolute import mean_absolute
+from brittle.analysis.mean_interval import MeanInterval, mean_interval
+from brittle.estimate import FLIP_PROBABILITY
+from brittle.report import charts
+from brittle.report.chapter import Chapter, Entry, Grid
+from brittle.report.contents import Contents
+from brittle.report.figure import Figure
+from brittle.report.wording import (
+    MISSING,
+    draws_text,
+    fixed,
+    interval,
+    p_value,
+    percent,
+    plural,
+    show,
+    signed,
+    with_reach,
+)
+from brittle.store.columns import Column, Row
+from brittle.store.settings import Setting
+
+MAX_DRAWN = 2
+"""Other runs that get figures of their own; of more, the series is drawn and each has a table."""
+
+MAX_DIFFERENCES = 24
+"""Scores in the figure of differences."""
+
+LONGEST = 290
+"""Widest name of a score in a figure that has room for it, in pixels."""
+
+THIS = "this run"
+
+_ENDS = (("", ""), ("_low", "_high"), ("_high", "_low"))
+
+
+def summarize(contents: Contents) -> dict[str, Any] | None:
+    """The comparison with each run, and the series of several; None without any."""
+    if not contents.others:
+        return None
+    names = _told_apart([show(name, 40) for name in contents.others])
+    others = dict(zip(names, contents.others.values(), strict=True))
+    flips = _flips_setting(contents)
+    series = _series(contents, others, flips) if len(others) > 1 else []
+    return {
+        "runs": [_run(contents, name, other, len(others) <= MAX_DRAWN) for name, other in others.items()],
+        "series": [Figure(series_chart, frame, _series_spoken(frame)) for frame in series],
+        "means": _means(names, series),
+    }
+
+
+CHAPTER = Chapter("other-runs", "Compared with other runs", summarize, "part")
+
+
+def _told_apart(names: Sequence[str]) -> list[str]:
+    """Names with their place where several are alike."""
+    times = Counter(names)
+    return [f"{name} ({place + 1})" if times[name] > 1 else name for place, name in enumerate(names)]
+
+
+def _flips_setting(contents: Contents) -> Setting | None:
+    """The noise setting whose flips are shown: the one that the page speaks of, or the noisiest."""
+    known = sampled_columns(contents.columns, FLIPS)
+    chosen = contents.chosen.setting if contents.chosen is not None else None
+    return chosen if chosen in known else next(reversed(known), None)
+
+
+def _flips_column(contents: Contents, setting: Setting | None) -> Column | None:
+    return None if setting is None else sampled_columns(contents.columns, FLIPS).get(setting)
+
+
+def _run(contents: Contents, name: str, other: Contents, drawn: bool) -> dict[str, Any]:
+    """This run beside another one, with figures of its own where it is `drawn`."""
+    frame = compare(contents, other)
+    known = {column.label: column for column in contents.columns}
+    rows = [_as_robustness(row) for row in most_drawn(frame, contents.columns).to_dict("records")]
+    names = {row["score"]: _score_name(contents, known.get(row["score"]), row) for row in rows}
+    differences = _differences(rows if drawn else [], names, known)
+    header = ("Score", "Points", "This run", "The other", "This − other", "This larger", "p")
+    return {
+        "name": name,
+        "entries": _entries(contents, other, frame, rows),
+        "differences": Figure(difference_chart, differences, _differences_spoken(name, differences), narrow=True),
+        "grid": Grid(header, [_row(row, names[row["score"]]) for row in rows]),
+        "confidence": percent(contents.confidence),
+        "error": percent(1.0 - contents.confidence),
+        "dropped": max((row["dropped"] for row in rows), default=0),
+        "infinite": max((max(row["first_infinite"], row["second_infinite"]) for row in rows), default=0),
+        "left": len(frame) - len(rows),
+    }
+
+
+def _as_robustness(row: Row) -> Row:
+    """A row of flip probabilities as one of p_robust, so that larger is safer in the whole comparison."""
+    if row["quantity"] != FLIP_PROBABILITY:
+        return row
+    turned = {f"{run}{end}": 1.0 - row[f"{run}{other}"] for run in ("first", "second") for end, other in _ENDS}
+    turned |= {f"difference{end}": -row[f"difference{other}"] for end, other in _ENDS}
+    return row | turned | {"first_larger": 1.0 - row["first_larger"]}
+
+
+def _score_name(contents: Contents, column: Column | None, row: Row) -> tuple[str, str, str]:
+    """The score as the table writes it, its noise and its draws."""
+    if column is None:
+        return "accuracy", "", ""
+    name = show(column.variant, 40)
+    name = f"|{name}|" if row["quantity"] == LAPLACIAN else name
+    name += " *" if row["statistic"] == MEDIAN else ""
+    if column.setting.sigma is None:
+        return name, "", ""
+    return name, contents.noise_text(column.setting), draws_text(column.most_draws, column.stops)
+
+
+def _entries(contents: Contents, other: Contents, frame: pd.DataFrame, rows: Sequence[Row]) -> list[Entry]:
+    this, that = contents.record, other.record
+    models = this.model.sha256, that.model.sha256
+    if this.model.state_sha256 is not None and that.model.state_sha256 is not None:
+        models = this.model.state_sha256, that.model.state_sha256
+    points = "The two runs share no score, so there is nothing to compare."
+    if rows:
+        row = rows[0]
+        points = f"{plural(row['points'] + row['dropped'], 'point')} in both, paired by "
+        points += "id" if row["pairing"] == "point" else "row, as their ids differ"
+        points += f"; {row['only_first']:,} only here" if row["only_first"] else ""
+        points += f"; {row['only_second']:,} only there." if row["only_second"] else "."
+    return [
+        Entry("Robustness", more_robust(frame.to_dict("records"), THIS, "the other")),
+        Entry("Model", _same_text(*models, that.model.spec)),
+        Entry("Data", _same_text(this.data.sha256, that.data.sha256, that.data.path)),
+        Entry("Points", points),
+    ]
+
+
+def _same_text(here: str | None, there: str | None, name: str | None) -> str:
+    """Whether a part of the two runs is the same by its digests, and the name of the other one."""
+    called = show(name, 80)
+    if here is None or there is None:
+        return f"{called}; no digest tells whether it is the same."
+    if here == there:
+        return f"The same, {called} ({show(there, 12)})."
+    return f"Another one, {called} ({show(there, 12)}; here {show(here, 12)})."
+
+
+def _row(row: Row, name: tuple[str, str, str]) -> tuple[str, ...]:
+    noise = ", ".join(filter(None, name[1:]))
+    return (
+        f"{name[0]}\n{noise}" if noise else name[0],
+        f"{row['points']:,}",
+        _centre(row, "first", row["quantity"] in BOUNDED),
+        _centre(row, "second", row["quantity"] in BOUNDED),
+        _centre(row, "difference", False),
+        MISSING if math.isnan(row["first_larger"]) else percent(row["first_larger"]),
+        p_value(row["p"]),
+    )
+
+
+def _centre(row: Row, name: str, bounded: bool) -> str:
+    value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
+    if bounded and not math.isnan(value):
+        return f"{fixed(value)}\n{interval(low, high)}"
+    return with_reach(value, low, high)
+
+
+def _differences(
+    rows: Sequence[Row], names: Mapping[str, tuple[str, str, str]], known: Mapping[str, Column]
+) -> pd.DataFrame:
+    """Of the scores that are, or change, a probability: their differences share one scale, and larger is safer."""
+    chosen = [
+        row
+        for row in rows
+        if math.isfinite(row["difference"])
+        if row["quantity"] in BOUNDED or _is_mean_change(known.get(row["score"]))
+    ][:MAX_DIFFERENCES]
+    texts = _told_apart([", ".join(filter(None, names[row["score"]][:2])) for row in chosen])
+    differences = [
+        (text, order, row["difference"], row["difference_low"], row["difference_high"])
+        for order, (text, row) in enumerate(zip(texts, chosen, strict=True))
+    ]
+    return _finite(pd.DataFrame(differences, columns=["name", "order", "value", "low", "high"]))
+
+
+def _is_mean_change(column: Column | None) -> bool:
+    return column is not None and column.quantity == CHANGE and column.parameters.get("statistic") == "mean"
+
+
+def _differences_spoken(name: str, frame: pd.DataFrame) -> str:
+    above, below = (frame["low"] > 0.0).sum(), (frame["high"] < 0.0).sum()
+    return (
+        f"This run minus {name}, larger is safer: safer by {above} of {len(frame)} scores, less safe by {below}, not "
+        f"told apart by {len(frame) - above - below}"
+    )
+
+
+def _finite(frame: pd.DataFrame) -> pd.DataFrame:
+    """`frame` without the ends that nothing is known of."""
+    low, high = (frame[end].where(np.isfinite(frame[end].astype(float)), frame["value"]) for end in ("low", "high"))
+    return frame.assign(low=low, high=high)
+
+
+def difference_chart(frame: pd.DataFrame, width: int = charts.NARROW) -> Any:
+    """Mean paired differences with intervals, one row per score, each turned so that right is safer in this run."""
+    names = min(LONGEST, width // 2 - 20)
+    zero = charts.dashed(alt.Chart(pd.DataFrame({"zero": [0.0]})), x="zero:Q")
+    rows = alt.Y("name:N", sort=charts.ordered(), title=None, axis=charts.names_axis(names))
+    place = alt.Chart(frame).encode(y=rows, color=alt.value(charts.ACCENT))
+    title = ["this run minus the other,", "right of 0 this run is safer"]
+    x = {"title": title, "axis": charts.few_ticks(max(width // 150, 3))}
+    layers = alt.layer(zero, *charts.interval_dots(place, "x", **x))
+    return layers.properties(width=width - names - 30, height=alt.Step(20))
+
+
+def _axis_title(frame: pd.DataFrame) -> list[str]:
+    """The quantity on an axis, and below it which direction is safer; `bounded` are shares that hold."""
+    safe = "higher is safer" if all(frame["bounded"]) else "nearer to 0 changes less"
+    return [str(frame["title"].iloc[0]), safe]
+
+
+def _series(contents: Contents, others: Mapping[str, Contents], flips: Setting | None) -> list[pd.DataFrame]:
+    """Mean |Laplacian| and mean p_robust of each run, each over all points that it has a value for."""
+    kinds: dict[str, Callable[[Contents], tuple[float, float, float] | None]] = {"mean |Laplacian|": _mean_laplacian}
+    if flips is not None:
+        kinds[f"mean p_robust, {contents.noise_text(flips)}"] = lambda run: _mean_robustness(run, flips)
+    frames = []
+    for title, mean in kinds.items():
+        this, means = mean(contents), {name: mean(other) for name, other in others.items()}
+        rows = [(name, order, *values) for order, (name, values) in enumerate(means.items()) if values is not None]
+        if this is not None and rows:
+            frame = _finite(pd.DataFrame(rows, columns=["name", "order", "value", "low", "high"]))
+            own = dict(zip(("this", "this_low", "this_high"), this, strict=True))
+            frames.append(frame.assign(**own, title=title, bounded=mean is not _mean_laplacian))
+    return frames
+
+
+def _mean_laplacian(contents: Contents) -> tuple[float, float, float] | None:
+    column = laplacian_column(contents.columns)
+    if column is None or np.isinf(column.value).any():
+        return None
+    mean = mean_absolute(contents, column)
+    return mean.mean, mean.low, mean.high
+
+
+def _mean_robustness(contents: Contents, flips: Setting) -> MeanInterval | None:
+    column = _flips_column(contents, flips)
+    return None if column is None else mean_interval(column.p_robust, contents.confidence)
+
+
+def _series_spoken(frame: pd.DataFrame) -> str:
+    rows = frame.to_dict("records")
+    others = ", ".join(f"{row['name']} {signed(row['value'], 3)}" for row in rows)
+    return f"{rows[0]['title']}: {THIS} {signed(rows[0]['this'], 3)}, {others}"
+
+
+def _means(names: Sequence[str], series: Sequence[pd.DataFrame]) -> Grid:
+    """The means of the series, one row per run."""
+    titles = [str(frame["title"].iloc[0]) for frame in series]
+    this = [with_reach(*frame[["this", "this_low", "this_high"]].iloc[0], digits=3) for frame in series]
+    cells = [
+        {row["name"]: with_reach(row["value"], row["low"], row["high"], 3) for row in frame.to_dict("records")}
+        for frame in series
+    ]
+    rows = [(name, *(one.get(name, MISSING) for one in cells)) for name in names]
+    return Grid(("Run", *(title[0].upper() + title[1:] for title in titles)), [(THIS, *this), *rows] if series else [])
+
+
+def series_chart(frame: pd.DataFrame, width: int = charts.NARROW) -> Any:
+    """A mean over several runs, in the order given, with intervals; the dashed line is this run."""
+    names = frame["name"].tolist()
+    slanted = len(names) * max(len(name) for name in names) > 40
+    axis = charts.names_axis(150, domain=True, labelAngle=-40 if slanted else 0, labelOverlap=False)
+    ends = [end for end in frame[["value", "this", "low", "high"]].to_numpy().ravel() if math.isfinite(end)]
+    top = 1.05 * max(ends)
+    top = (min(top, 1.0) if all(frame["bounded"]) else top) or 1.0
+    scale = alt.Scale(domain=[0.0, top], nice=True)
+    y = {"title": _axis_title(frame), "scale": scale, "axis": charts.few_ticks()}
+    shown = frame.assign(low=frame["low"].clip(0.0, top), high=frame["high"].clip(0.0, top))
+    place = alt.Chart(shown).encode(
+        x=alt.X("name:N", sort=charts.ordered(), title=None, axis=axis), color=alt.value(charts.ACCENT)
+    )
+    this = charts.dashed(alt.Chart(shown.head(1)), y=alt.Y("this:Q", **y))
+    layers = alt.layer(this, *charts.interval_dots(place, "y", **y))
+    return layers.properties(width=width - 64, height=220)

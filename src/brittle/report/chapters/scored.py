@@ -1,0 +1,223 @@
+"""The run itself: model, data, noise, cost, the fate of the points, and how to repeat it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import pandas as pd
+
+from brittle.analysis.certificate_passes import certificates_text
+from brittle.analysis.decision_words import DecisionWords, words_of
+from brittle.analysis.outcomes import outcomes
+from brittle.analysis.text import chosen_text
+from brittle.analysis.worst_case import margin_columns
+from brittle.estimate import short_labels
+from brittle.intervals import clopper_pearson
+from brittle.report.chapter import Chapter, Entry, Grid
+from brittle.report.contents import Contents
+from brittle.report.wording import MISSING, duration, percent, percent_interval, plural, range_text, show
+from brittle.store.columns import Column, Row
+from brittle.store.settings import Setting
+
+
+def summarize(contents: Contents) -> dict[str, Any]:
+    """The record of the run, its scores, and the statuses of points without a number and of those with one."""
+    rows = outcomes(contents).to_dict("records")
+    lost, remarks = (_outcomes([row for row in rows if row["has_value"] == valued]) for valued in (False, True))
+    return {
+        "entries": _entries(contents),
+        "scores": _scores(contents),
+        "estimators": contents.tells_robustness,
+        "points": contents.points.num_rows,
+        "lost": lost,
+        "remarks": remarks,
+        "repeat": _repeat(contents),
+    }
+
+
+CHAPTER = Chapter("scored", "What was scored, and how to repeat it", summarize, "methods")
+
+
+def _entries(contents: Contents) -> list[Entry]:
+    words = words_of(contents.record.model.decision)
+    settings = _noise_settings(contents)
+    return [
+        Entry("Model", _model_text(contents)),
+        Entry("Data", _data_text(contents)),
+        Entry("Points", _points_text(contents)),
+        Entry("Accuracy" if words.accuracy else "Right", _accuracy_text(contents, words)),
+        *([Entry("Noise", _noise_text(contents, settings))] if settings else []),
+        *([Entry("Noise level", _sigma_text(contents, settings))] if settings else []),
+        Entry("Cost", _cost_text(contents)),
+        Entry("Intervals", f"{percent(contents.confidence)} confidence, each for itself."),
+    ]
+
+
+def _model_text(contents: Contents) -> str:
+    model = contents.record.model
+    known = (
+        (model.classes if words_of(model.decision).classes else None, "{} classes"),
+        (model.parameters, "{} parameters"),
+        (model.dtype, "{}"),
+        (model.outputs, "output read as {}"),
+    )
+    return ", ".join([show(model.spec), *(text.format(show(value)) for value, text in known if value is not None)])
+
+
+def _data_text(contents: Contents) -> str:
+    data = contents.record.data
+    parts = [show(data.path or data.format)]
+    parts += [f"split {show(data.split)}"] if data.split is not None else []
+    parts += [f"inputs of shape {' × '.join(map(show, data.input_shape))}"] if data.input_shape is not None else []
+    return ", ".join(parts)
+
+
+def _points_text(contents: Contents) -> str:
+    """How many points there are, and how many got a number of the first chapter that the page has."""
+    margins, sampled = margin_columns(contents), list(contents.changes.values())
+    counted: tuple[Column | None, str] = contents.chosen, "a robustness"
+    if contents.chosen is None and margins:
+        counted = margins[0], "an input margin"
+    elif contents.chosen is None and contents.laplacian is not None:
+        counted = contents.laplacian, "a Laplacian"
+    elif contents.chosen is None and sampled:
+        counted = sampled[-1], "a sampled change"
+    valued = 0 if counted[0] is None else int(counted[0].value.notna().sum())
+    count = contents.points.num_rows
+    chosen = chosen_text(count, contents.record.data.chosen_from)
+    return f"{plural(count, 'point')}{chosen and f', {chosen}'}, of which {valued:,} got {counted[1]}."
+
+
+def _accuracy_text(contents: Contents, words: DecisionWords) -> str:
+    correct = contents.points["correct"].drop_null().to_pandas()
+    if correct.empty and not words.accuracy:
+        return show(words.unlabelled)
+    if correct.empty:
+        return "Unknown: no point carries a label. Robustness is that of the predicted class and needs none."
+    ends = clopper_pearson(int(correct.sum()), len(correct), contents.confidence)
+    share, reach = percent(correct.mean()), percent_interval(*map(float, ends))
+    if words.counted == "label" and words.right == DecisionWords.right:
+        return f"{share} of {plural(len(correct), 'labelled point')} predicted right ({reach})."
+    return f"{share} of {words.of(len(correct))} {words.verbs[1]} {show(words.right)} ({reach})."
+
+
+def _noise_settings(contents: Contents) -> tuple[Setting, ...]:
+    """The noise of the robustness, or else of the scores that know any; empty for a run of margins alone."""
+    leveled = {column.setting for column in contents.columns if column.setting.sigma is not None}
+    return contents.settings or tuple(sorted(leveled, key=str))
+
+
+def _noise_text(contents: Contents, settings: Sequence[Setting]) -> str:
+    """What each noise family says of itself, or else its name; and whether noisy inputs are clipped."""
+    noises = {name: contents.noises.get(name) for name in dict.fromkeys(setting.noise for setting in settings)}
+    names = [show(noise.explanation if noise and noise.explanation else name) for name, noise in noises.items()]
+    clipped = ""
+    if any(column.parameters.get("clip") for column in contents.columns):
+        clipped = " Sampled scores clip noisy inputs to the range, which the linear ones do not know of."
+    elif any(setting.in_pixels for setting in settings) or any(
+        noise is not None and noise.isotropic is not None for noise in noises.values()
+    ):
+        clipped = " Noisy inputs are not clipped to the range."
+    return f"{'; '.join(names)}.{clipped}"
+
+
+def _sigma_text(contents: Contents, settings: Sequence[Setting]) -> str:
+    """The noise levels, those in pixel units as shares of the range of the inputs, too."""
+    leveled = [setting for setting in settings if setting.sigma is not None]
+    if not leveled:
+        return "None: no score of this run depends on noise."
+    others = "; ".join(dict.fromkeys(show(str(one)) for one in leveled if not one.in_pixels))
+    sigmas = list(dict.fromkeys(one.sigma for one in leveled if one.in_pixels and one.sigma is not None))
+    if not sigmas:
+        return f"{others}."
+    text = f"Standard deviation sigma = {', '.join(f'{sigma:g}' for sigma in sigmas)} in the units of the inputs"
+    if contents.record.model.bounds is not None:
+        low, high = contents.record.model.bounds
+        shares = ", ".join(f"{100.0 * sigma / (high - low):.3g}%" for sigma in sigmas)
+        text += f", from {low:g} to {high:g}; that is {shares} of this range"
+    return f"{others and f'{others}. '}{text}."
+
+
+def _cost_text(contents: Contents) -> str:
+    total, seconds, count = contents.record.account.passes, contents.record.seconds, contents.points.num_rows
+    each = f", {total / count:,.0f} per point" if count else ""
+    time = f" in {duration(seconds)}" if seconds is not None else ""
+    certificates = certificates_text(contents.columns)
+    return (
+        f"{show(total)} passes through the network{each}{time}"
+        f"{certificates and f'; {certificates}, the others on all else'}. Forward and backward passes count one each; "
+        "scores that need the same passes share them."
+    )
+
+
+def _scores(contents: Contents) -> Grid:
+    groups: dict[str, list[Column]] = {}
+    for column in contents.columns:
+        groups.setdefault(column.variant, []).append(column)
+    return Grid(
+        ("Score", "What it is", "Draws", "Passes per point"),
+        [_score_row(variant, group) for variant, group in groups.items()],
+        frozenset({0, 1}),
+        [contents.colour(group[0].score) for group in groups.values()],
+    )
+
+
+def _score_row(variant: str, group: Sequence[Column]) -> tuple[str, ...]:
+    draws = sorted({(column.most_draws, column.stops) for column in group if column.most_draws is not None})
+    costs = sorted(column.cost for column in group if column.value.notna().any())
+    return (
+        show(variant, 60),
+        show(group[0].explanation or group[0].title),
+        range_text([f"{'at most ' if stops else ''}{count:,}" for count, stops in draws]),
+        range_text([f"{cost:,.0f}" for cost in costs]),
+    )
+
+
+def _outcomes(rows: Sequence[Row]) -> Grid:
+    """Statuses, and the points that have them."""
+    header = ("What", "Status", "Meaning", "Points", "The first of them")
+    return Grid(header, [_outcome_row(row) for row in rows], frozenset({0, 1, 2, 4}))
+
+
+def _outcome_row(row: Row) -> tuple[str, ...]:
+    labels, more = row["labels"], " …" if row["points"] > len(row["first"]) else ""
+    what = show(short_labels(labels)[labels[0]], 60) if labels else "the point itself"
+    if len(labels) > 1:
+        what += f" and {plural(len(labels) - 1, 'other score')}"
+    first = "; ".join(_first_text(*entry) for entry in row["first"])
+    return what, show(row["status"]), show(row["sentence"]), f"{row['points']:,}", first + more
+
+
+def _first_text(row: int, name: Any, detail: Any) -> str:
+    point = f"row {row}" if pd.isna(name) else f"{show(name, 60)} (row {row})"
+    return point if pd.isna(detail) else f"{point}: {show(str(detail).removeprefix(f'row {row}: '), 80)}"
+
+
+def _repeat(contents: Contents) -> list[Entry]:
+    """Everything needed to repeat the run."""
+    record, model, data = contents.record, contents.record.model, contents.record.data
+    digests = {"sha256": model.sha256, "weights sha256": model.weights_sha256, "state sha256": model.state_sha256}
+    scale = [MISSING if one is None else ", ".join(map(show, one)) for one in (model.mean, model.std)]
+    references = dict.fromkeys(show(column.reference) for column in contents.columns if column.reference)
+    command = "Not recorded: run from Python." if record.command is None else shlex.join(record.command)
+    return [
+        Entry("Command", show(command)),
+        Entry("Seed", show(record.seed)),
+        Entry("Checks before it", show(record.doctor)),
+        Entry("Digest of the model", _listed(digests)),
+        Entry("Digest of the data", _listed({"sha256": data.sha256})),
+        Entry("Normalisation", f"mean {scale[0]}; standard deviation {scale[1]}"),
+        Entry("Versions", _listed({"brittle": record.brittle} | asdict(record.versions))),
+        Entry("Machine", _listed(asdict(record.machine))),
+        Entry("Started", show(record.created)),
+        Entry("Finished", show(record.finished)),
+        Entry("Definitions", "; ".join(references) or MISSING),
+    ]
+
+
+def _listed(values: Mapping[str, object]) -> str:
+    """Names with their values, without those that have none."""
+    return ", ".join(f"{name} {show(value)}" for name, value in values.items() if value is not None) or MISSING

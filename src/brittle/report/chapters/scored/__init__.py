@@ -1,5 +1,0 @@
-"""What was scored."""
-
-from brittle.report.chapters.scored.chapter import ScoredChapter
-
-__all__ = ["ScoredChapter"]

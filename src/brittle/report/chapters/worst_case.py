@@ -1,0 +1,521 @@
+"""The worst case, norm by norm: how far the nearest other decisions are, what tells, and what they look like."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import altair as alt
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from brittle.analysis.detection import GOOD_AUROC, detection_curve
+from brittle.analysis.refuted import refuted_text
+from brittle.analysis.robust_accuracy import (
+    RobustAccuracy,
+    direct_robust_accuracies,
+    direct_robust_accuracy,
+    estimate_robust_accuracy,
+)
+from brittle.analysis.worst_case import safer, worst_case_table
+from brittle.estimate import Status, parameters_json
+from brittle.report.chapter import Chapter, Grid, Number
+from brittle.report.charts import ACCENT, FRAGILE, INK, NARROW, dashed, few_ticks, legend, score_colour, thinned
+from brittle.report.contents import Contents
+from brittle.report.figure import Figure
+from brittle.report.images import common_factor, embedded, largest_change, magnified
+from brittle.report.wording import MISSING, fixed, interval, percent, percent_interval, plural, sentences, short, show
+from brittle.store.columns import Column, Row
+
+MAX_CASES = 4
+"""Norms that get a section."""
+
+USUAL = {"linf": (8.0 / 255.0, "8/255"), "l2": (0.5, "0.5"), "l1": (12.0, "12"), "l0": (24.0, "24")}
+"""The perturbation sizes that most benchmarks judge at, for inputs from 0 to 1, and how one writes them."""
+
+MIDDLE = (0.05, 0.95)
+"""The quantiles of the finite margins between which a usual size serves: outside, nearly all points are on one side."""
+
+NAMES = {"linf": "Linf", "l2": "L2", "l1": "L1", "l0": "L0"}
+TITLES = {
+    "linf": "Linf: the largest change of any one input value",
+    "l2": "L2: the Euclidean length of the change",
+    "l1": "L1: the sum of the changes of all input values",
+    "l0": "L0: how many input values change",
+}
+
+STEPS = 200
+"""Perturbation sizes at which the curve of robust accuracy is drawn."""
+
+FRAGILE_SHOWN = 12
+"""Counter-examples in the gallery."""
+
+PREFERRED = "logit_margin"
+"""The score that the page speaks of where the run holds it."""
+
+MAX_CURVES = 6
+"""Scores whose detection is drawn."""
+
+VACUOUS = 0.9
+"""Width from which on an interval of a share says nothing, so that no number is given beside it."""
+
+MIN_POINTS, LARGEST_SUBSET = 40, 500
+"""Points below which no subset is taken; it is a quarter of the points, at most so many."""
+
+KINDS = {"all": INK, "correct": ACCENT, "certified": "#0c8645"}
+"""The curves of `nearest_chart`, with their colours."""
+
+MISSED = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
+"""Ticks of an AUROC, as what it is short of 1."""
+
+LEAST_MISSED = 5e-4
+"""Distance to 1 of the best AUROC that is drawn; better ones are drawn there."""
+
+
+class Epsilon(NamedTuple):
+    """A perturbation size, how one writes it, and why it is this one."""
+
+    value: float
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class MarginCase:
+    """The input margins in one norm.
+
+    Attributes:
+        contents: the run.
+        margin: the column that holds them.
+        norm: `l2`, `linf`, `l1` or `l0`.
+        epsilon: a point is fragile when its margin is at most this.
+    """
+
+    contents: Contents
+    margin: Column
+    norm: str
+    epsilon: Epsilon
+
+    @property
+    def distance(self) -> pd.Series:
+        """The distance of each point to the nearest input found with another prediction; infinite where none was."""
+        return self.margin.value.dropna()
+
+    @property
+    def correct(self) -> NDArray[np.float64]:
+        """Whether each point of the run is predicted right, 1 or 0; NaN without a label."""
+        return np.asarray(self.contents.points["correct"].to_pylist(), dtype=np.float64)
+
+    @property
+    def labelled(self) -> bool:
+        """Whether any point with a margin carries a label."""
+        return bool((self.margin.value.notna() & ~np.isnan(self.correct)).any())
+
+    @property
+    def certified(self) -> bool:
+        """Whether any margin is certified in part."""
+        return bool((self.margin.rows["low"] > 0.0).any())
+
+    def count(self, status: Status) -> int:
+        """Points whose margin has `status`."""
+        return self.margin.rows["status"].tolist().count(status.slug)
+
+    def compare(self) -> pd.DataFrame:
+        """Every score of the run against the distance."""
+        return worst_case_table(self.contents, self.epsilon.value, self.norm)
+
+
+def open_cases(contents: Contents) -> list[MarginCase]:
+    """The first input margins in each norm, judged at the size that was asked for, or at one that suits them."""
+    bounds, size = contents.record.model.bounds, contents.epsilon
+    cases = []
+    for norm, column in list(contents.margins.items())[:MAX_CASES]:
+        epsilon = choose_epsilon(column.value, norm, bounds)
+        if size is not None:
+            epsilon = Epsilon(size, contents.epsilon_text or f"{size:.3g}", "the size that was asked for")
+        cases.append(MarginCase(contents, column, norm, epsilon))
+    return cases
+
+
+def choose_epsilon(margin: pd.Series, norm: str, bounds: tuple[float, float] | None) -> Epsilon:
+    """The perturbation size to judge `margin` at where none was asked for: the usual one, or the median margin.
+
+    Args:
+        margin: distance of each point; may be infinite or missing.
+        norm: `l2`, `linf`, `l1` or `l0`.
+        bounds: the declared range of the inputs, where all features have the same.
+    """
+    usual, text = USUAL[norm]
+    finite = pd.Series(margin[np.isfinite(margin)])
+    if finite.empty:
+        return Epsilon(usual, text, "the usual size, as no distance is known that could suggest another")
+    unit = bounds == (0.0, 1.0)
+    low, high = (float(finite.quantile(share)) for share in MIDDLE)
+    if unit and low <= usual <= high:
+        return Epsilon(usual, text, "the size that most benchmarks judge at in this norm")
+    median = float(f"{finite.median():.2g}")
+    why = f"the usual {text} parts hardly any of them" if unit else "the inputs do not range from 0 to 1"
+    return Epsilon(median, f"{median:.2g}", f"the median of the distances found, rounded, as {why}")
+
+
+def summarize(contents: Contents) -> dict[str, Any] | None:
+    """One section for each norm; None without input margins."""
+    cases = open_cases(contents)
+    fragile = [(case, _fragile(case)) for case in cases]
+    shown = [(case, row) for case, rows in fragile for row in rows.head(FRAGILE_SHOWN).to_dict("records")]
+    factor = common_factor([_change(case, row) for case, row in shown])
+    return {"cases": [_section(case, rows, factor) for case, rows in fragile], "factor": factor} if cases else None
+
+
+CHAPTER = Chapter("worst-case", "The worst case", summarize, "part")
+
+
+def _section(case: MarginCase, fragile: pd.DataFrame, factor: int) -> dict[str, Any]:
+    """The page on one norm; `fragile` are the points that have a counter-example, the nearest first."""
+    compared = case.compare()
+    return {
+        "title": TITLES[case.norm],
+        "epsilon": case.epsilon,
+        "labelled": case.labelled,
+        **_distances(case),
+        "stand_in": _stand_in(case, compared),
+        "subset": _subset(case, compared),
+        "points": [_counterexample(case, row, factor) for row in fragile.head(FRAGILE_SHOWN).to_dict("records")],
+        "count": f"{len(fragile):,}",
+    }
+
+
+def _distances(case: MarginCase) -> dict[str, Any]:
+    """How far the nearest other decisions are."""
+    median = float(case.distance.quantile(0.5, interpolation="lower"))
+    half = f"lies within {short(median)}" if np.isfinite(median) else "was not found at any distance"
+    numbers = [_median_number(case), *_share_numbers(case)]
+    spoken = " ".join(f"{number.title}: {number.value}." for number in numbers)
+    masked = case.count(Status.MASKED)
+    warning = (
+        f"The margins of {plural(masked, 'point')} of {len(case.distance):,} are masked: gradients vanish there or "
+        "mislead, so the nearest other decision may be much nearer than what was found, and the robust accuracy lower."
+    )
+    curves = f"Share of points whose margin is larger than epsilon, against epsilon. {spoken}"
+    return {
+        "conclusion": f"For half of the predictions another one {half}.",
+        "warning": sentences(warning if masked else "", refuted_text(case.count(Status.REFUTED))),
+        "numbers": numbers,
+        "figure": Figure(nearest_chart, _curves(case), curves, narrow=True),
+        "certified": case.certified,
+        "confidence": percent(case.contents.confidence),
+        "missing": len(case.margin.value) - len(case.distance),
+        "read_from": show(case.margin.shown),
+    }
+
+
+def _median_number(case: MarginCase) -> Number:
+    quantiles = [float(case.distance.quantile(q, interpolation="lower")) for q in (0.5, 0.05, 0.25, 0.75, 0.95)]
+    median, *others = (short(one) if np.isfinite(one) else "∞" for one in quantiles)
+    note = f"Quantiles 5%, 25%, 75%, 95%: {', '.join(others)}; over {plural(len(case.distance), 'point')}."
+    return Number(f"Median input margin, {NAMES[case.norm]}", median, note)
+
+
+def _share_numbers(case: MarginCase) -> list[Number]:
+    """The shares of points that epsilon can flip, that are right and stay so, and that are proven to."""
+    size = f"{NAMES[case.norm]} {case.epsilon.text}"
+    beyond, right = _beyond(case, "all"), _beyond(case, "correct" if case.labelled else "all")
+    flipped = percent_interval(1.0 - beyond.high, 1.0 - beyond.low)
+    share = percent(1.0 - beyond.robust_accuracy)
+    numbers = [Number(f"Predictions that {size} can flip", share, f"{flipped}, right or wrong.")]
+    left = percent(right.robust_accuracy)
+    if case.labelled:
+        note = (
+            f"{percent_interval(right.low, right.high)}. Right, and no other decision found within epsilon; "
+            f"{percent(right.accuracy)} are right unperturbed."
+        )
+        numbers.append(Number(f"Robust accuracy at {size}", left, note))
+    if case.certified:
+        proven = _beyond(case, "certified")
+        share, title = percent(proven.robust_accuracy), "robust accuracy" if case.labelled else "share"
+        right_and = "Right, and proven" if case.labelled else "Proven"
+        note = (
+            f"{percent_interval(proven.low, proven.high)}. {right_and} that no input within epsilon has another "
+            f"prediction. The {title} on these points lies between this {share} and the {left} that the attacks left."
+        )
+        numbers.append(Number(f"Certified {title} at {size}", share, note))
+    if count := int(np.isinf(case.distance).sum()):
+        note = f"Of {len(case.distance):,}. Counted as beyond every epsilon, which proves nothing."
+        numbers.append(Number("No other decision found", plural(count, "point"), note))
+    return numbers
+
+
+def _margins(case: MarginCase, kind: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The margins that count, `[n]`, and whether their points do, 1 or 0; NaN where none is known.
+
+    `all`, those of points that are right as well (`correct`), or of these the lower ends (`certified`), so that the
+    share that is proven bounds the robust accuracy from below.
+    """
+    margin = case.margin.value
+    if kind == "certified":
+        margin = case.margin.rows["low"].fillna(0.0).where(margin.notna())
+    right = np.ones(len(margin)) if kind == "all" or not case.labelled else case.correct
+    return margin.to_numpy(), right
+
+
+def _beyond(case: MarginCase, kind: str) -> RobustAccuracy:
+    """The share of points whose margin exceeds epsilon."""
+    return direct_robust_accuracy(*_margins(case, kind), case.epsilon.value, case.contents.confidence)
+
+
+def _curves(case: MarginCase) -> pd.DataFrame:
+    kinds = {"all": "any prediction"}
+    if case.labelled:
+        kinds["correct"] = "correct prediction (robust accuracy)"
+    if case.certified:
+        kinds["certified"] = f"{'correct' if case.labelled else 'any'} prediction, certified"
+    finite = pd.Series(case.distance[np.isfinite(case.distance)])
+    end = max(1.05 * float(finite.quantile(0.99)) if len(finite) else 0.0, 1.5 * case.epsilon.value) or 1.0
+    sizes = np.linspace(0.0, end, STEPS).tolist()
+    rows = [
+        (kind, of, one.epsilon, one.robust_accuracy, one.low, one.high, case.epsilon.value)
+        for kind, of in kinds.items()
+        for one in direct_robust_accuracies(*_margins(case, kind), sizes, case.contents.confidence)
+    ]
+    return pd.DataFrame(rows, columns=["kind", "of", "epsilon", "share", "low", "high", "chosen"])
+
+
+def nearest_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
+    """The share of points with a margin larger than epsilon, against epsilon, with intervals."""
+    names = dict(zip(frame["of"], frame["kind"], strict=True))
+    colours = alt.Scale(domain=list(names), range=[KINDS[kind] for kind in names.values()])
+    sizes = alt.Scale(domain=[0.0, max(frame["epsilon"].tolist())], nice=False)
+    place = alt.Chart(frame).encode(
+        x=alt.X("epsilon:Q", title="epsilon", scale=sizes, axis=few_ticks(max(width // 110, 3))),
+        color=alt.Color("of:N", scale=colours, legend=_key(max(width // 300, 1))),
+    )
+    title, share = "share of the points, higher is safer", alt.Axis(format="%", grid=True)
+    y = {"title": title, "scale": alt.Scale(domain=[0, 1]), "axis": share}
+    line = place.mark_line(strokeWidth=2.25, interpolate="step-after").encode(y=alt.Y("share:Q", **y))
+    layers = alt.layer(_at_epsilon(frame), *_band(place, "low", "high", y, interpolate="step-after"), line)
+    return layers.properties(width=width - 64, height=min(260, width - 96))
+
+
+def _band(place: Any, low: str, high: str, y: dict[str, Any], opacity: float = 0.14, **mark: Any) -> list[Any]:
+    """An interval along a curve as a pale band between two thin lines."""
+    band = place.mark_area(opacity=opacity, **mark).encode(y=alt.Y(f"{low}:Q", **y), y2=f"{high}:Q")
+    ends = [place.mark_line(strokeWidth=0.75, **mark).encode(y=alt.Y(f"{end}:Q", **y)) for end in (low, high)]
+    return [band, *ends]
+
+
+def _at_epsilon(frame: pd.DataFrame) -> Any:
+    """A dashed line at the chosen perturbation size."""
+    return dashed(alt.Chart(pd.DataFrame({"chosen": [frame["chosen"].tolist()[0]]})), x="chosen:Q")
+
+
+def _key(columns: int) -> alt.Legend:
+    return legend(columns, columnPadding=12, labelLimit=270)
+
+
+def _stand_in(case: MarginCase, compared: pd.DataFrame) -> dict[str, Any]:
+    """Whether a score can stand in for the distance, point by point."""
+    known = {column.label: column for column in case.contents.columns}
+    main = _main_score(case, compared)
+    if main is None:
+        return {"conclusion": "This run holds no score beside the input margin.", "grid": None}
+    row = next(row for row in compared.to_dict("records") if row["score"] == main.label)
+    conclusion = _verdict(row, main.shown)
+    detected = _detection(case, compared, main, known)
+    return {
+        "conclusion": conclusion,
+        "main": show(main.shown, 60),
+        "title": _title(main),
+        "left": len(compared) - len(set(detected["title"])),
+        "scatter": Figure(scatter_chart, _scatter(case, main), f"A score against the input margin. {conclusion}"),
+        "detection": Figure(detection_chart, detected, f"AUROC of the scores against epsilon. {conclusion}"),
+        "grid": Grid(
+            ("Score", "Passes a point", "Kendall's tau", "AUROC", "AUPR", "FPR at 95% TPR", "Points"),
+            [
+                (
+                    show(known[row["score"]].shown, 60),
+                    f"{known[row['score']].cost:,.0f}",
+                    *(measured(row, name) for name in ("tau", "auroc", "aupr", "fpr95")),
+                    f"{row['points']:,}",
+                )
+                for row in compared.to_dict("records")
+            ],
+            colours=[case.contents.colour(known[label].score) for label in compared["score"]],
+        ),
+    }
+
+
+def _main_score(case: MarginCase, compared: pd.DataFrame) -> Column | None:
+    """The score that the page speaks of: the logit margin, or else the most consistent."""
+    known = {column.label: column for column in case.contents.columns}
+    columns = [known[label] for label in compared["score"]]
+    return next((column for column in columns if column.score == PREFERRED), columns[0] if columns else None)
+
+
+def measured(row: Row, name: str) -> str:
+    """A number above its interval; `open` where the interval says nothing of it."""
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    if np.isnan(row[name]):
+        return MISSING
+    return f"{'open' if high - low > VACUOUS else fixed(row[name])}\n{interval(low, high)}"
+
+
+def _verdict(row: Row, name: str) -> str:
+    if isinstance(row["reason"], str):
+        return row["reason"]
+    if row["auroc_low"] >= GOOD_AUROC:
+        verdict = "it may stand in for the distance where points of this model are to be ranked or screened"
+    elif row["auroc_high"] < GOOD_AUROC:
+        verdict = "it misses too many fragile points of this model to stand in for the distance"
+    else:
+        verdict = "these points do not decide whether it can stand in for the distance"
+    return (
+        f"{show(name, 60)} orders the points with a tau of {fixed(row['tau'])} and detects the fragile ones "
+        f"with an AUROC of {fixed(row['auroc'])}: {verdict}."
+    )
+
+
+def _title(column: Column) -> str:
+    """The score as its axis names it; one that is smaller where safer is drawn with the other sign."""
+    values = safer(column)
+    turned = values is not None and not values.equals(column.value)
+    return ("minus " if turned else "") + show(column.variant, 40)
+
+
+def _scatter(case: MarginCase, main: Column) -> pd.DataFrame:
+    pairs = pd.DataFrame({"margin": case.margin.value, "value": safer(main)})
+    pairs = thinned(pairs.loc[np.isfinite(pairs).all(axis=1)].reset_index(drop=True))
+    side = np.where(pairs["margin"] <= case.epsilon.value, "within epsilon", "beyond epsilon")
+    return pairs.assign(side=side, title=_title(main), chosen=case.epsilon.value)
+
+
+def scatter_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
+    """A score against the input margin; the dashed line is the chosen perturbation size."""
+    sides = alt.Scale(domain=["within epsilon", "beyond epsilon"], range=[FRAGILE, ACCENT])
+    title = f"{frame['title'].tolist()[0]}, higher is safer"
+    marks = alt.Chart(frame).mark_circle(size=9, opacity=1).encode(
+        x=alt.X("margin:Q", title="input margin, further right is safer", axis=few_ticks()),
+        y=alt.Y("value:Q", title=title, scale=alt.Scale(zero=False), axis=few_ticks()),
+        color=alt.Color("side:N", scale=sides, legend=_key(2)),
+    )  # fmt: skip
+    return alt.layer(_at_epsilon(frame), marks).properties(width=width - 64, height=240)
+
+
+def _detection(case: MarginCase, compared: pd.DataFrame, main: Column, known: dict[str, Column]) -> pd.DataFrame:
+    """AUROC over perturbation sizes: of `main`, and of others in the form that orders the points best."""
+    best = {main.score: main}
+    for label in compared["score"]:
+        best.setdefault(known[label].score, known[label])
+    curves = []
+    for column in list(best.values())[:MAX_CURVES]:
+        values = np.asarray(safer(column), dtype=np.float64)
+        curve = detection_curve(case.margin.value, values, confidence=case.contents.confidence)
+        place = case.contents.place(column.score)
+        curves.append(curve.assign(title=show(column.shown, 30), place=place, main=column is main))
+    names = ["title", "place", "epsilon", "auroc", "auroc_low", "auroc_high", "main"]
+    frame = pd.concat(curves, ignore_index=True).dropna(subset=["auroc"])
+    return pd.DataFrame(frame, columns=names).assign(chosen=case.epsilon.value)
+
+
+def detection_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
+    """AUROC of every score over perturbation sizes, with the interval of the one that the page speaks of.
+
+    The axis is logarithmic in `1 - AUROC`, so that curves near the best value stay apart.
+    """
+    names = ("auroc", "auroc_low", "auroc_high")
+    missed = {f"missed_{name}": (1.0 - frame[name]).clip(lower=LEAST_MISSED) for name in names}
+    least, most = min(missed["missed_auroc"].tolist()), max(0.5, *missed["missed_auroc"].tolist())
+    ticks = [tick for tick in MISSED if least / 2 <= tick <= most]
+    axis = alt.Axis(values=ticks, labelExpr="format(1 - datum.value, '.3~f')", grid=True, minExtent=40)
+    scale = alt.Scale(type="log", domain=[most, max(least / 1.5, LEAST_MISSED)], clamp=True, nice=False)
+    y = {"title": "AUROC, higher is better", "scale": scale, "axis": axis}
+    x = alt.X("epsilon:Q", title="epsilon", scale=alt.Scale(zero=False), axis=few_ticks())
+    colour = score_colour(frame, _key(max(width // 170, 1)), "title")
+    place = alt.Chart(frame.assign(**missed)).encode(x=x, color=colour)
+    main = place.transform_filter("datum.main")
+    band = _band(main, "missed_auroc_low", "missed_auroc_high", y, opacity=0.18, clip=True)
+    lines = place.mark_line(strokeWidth=1.75).encode(y=alt.Y("missed_auroc:Q", **y))
+    marks = place.mark_point(filled=True, size=26, opacity=1).encode(y="missed_auroc:Q")
+    return alt.layer(_at_epsilon(frame), *band, lines, marks).properties(width=width - 64, height=240)
+
+
+def _subset(case: MarginCase, compared: pd.DataFrame) -> dict[str, Any]:
+    """Robust accuracy from the distances of a few points and a score of all, beside that from all distances."""
+    main = _main_score(case, compared)
+    if main is None or not case.labelled:
+        lacking = "label" if main is not None else "score beside the input margin"
+        return {"numbers": [], "conclusion": f"This run holds no {lacking}, so there is nothing to estimate."}
+    complete = pd.DataFrame({"margin": case.margin.value, "score": safer(main), "correct": case.correct}).dropna()
+    if len(complete) < MIN_POINTS:
+        return {"numbers": [], "conclusion": f"Points with both, {len(complete)}, are too few to set a subset apart."}
+    margin, score, correct = (complete[name].to_numpy() for name in ("margin", "score", "correct"))
+    size = min(len(complete) // 4, LARGEST_SUBSET)
+    chosen = np.random.default_rng(0).choice(len(complete), size, replace=False)
+    epsilon, confidence = case.epsilon.value, case.contents.confidence
+    full = direct_robust_accuracy(margin, correct, epsilon, confidence)
+    estimated = estimate_robust_accuracy(margin, score, correct, epsilon, chosen, confidence)
+    share = estimated.estimate if estimated.credible else estimated.rectified
+    above = f"Right, and a score above {estimated.threshold:.3g}, the threshold that the subset suggests"
+    if not estimated.credible:
+        above += f": {percent(estimated.estimate)}, which its own error on the subset contradicts and corrects to this"
+    inside = estimated.low <= full.robust_accuracy <= estimated.high
+    verdict = "within its interval, so the subset would have done" if inside else "outside its interval"
+    points = 100.0 * abs(share - full.robust_accuracy)
+    return {
+        "numbers": [
+            Number(
+                f"By all {full.points:,} distances",
+                percent(full.robust_accuracy),
+                f"{percent_interval(full.low, full.high)}. Right, and no other decision within {case.epsilon.text}.",
+            ),
+            Number(
+                f"By {estimated.subset_points:,} distances and every {show(main.variant, 40)}",
+                percent(share),
+                f"{percent_interval(estimated.low, estimated.high)}. {above}.",
+            ),
+        ],
+        "conclusion": f"The estimate is {points:.1f} percentage points from the measured share, {verdict}.",
+    }
+
+
+def _fragile(case: MarginCase) -> pd.DataFrame:
+    """The points predicted right, or all without labels, that have a counter-example, the nearest first."""
+    names = ["point", "row", "name", "predicted", "decided", "correct", "image"]
+    points = case.contents.points.select(names).to_pandas()
+    points["distance"] = case.margin.value.to_numpy()
+    others = case.contents.counterexamples.to_pandas()
+    own = (others["score"] == case.margin.score) & (others["parameters"] == parameters_json(case.margin.parameters))
+    others = others.loc[own, ["point", "predicted", "decided", "image", "difference"]].drop_duplicates("point")
+    both = points.merge(others, on="point", suffixes=("", "_other"))
+    both = both[np.isfinite(both["distance"])]
+    if case.labelled:
+        both = both[both["correct"].eq(True)]
+    return both.sort_values(["distance", "row"], ignore_index=True)
+
+
+def _change(case: MarginCase, row: Row) -> float:
+    """The largest change of an input value, as a share of the range of the inputs; 0 where it is not known."""
+    bounds = case.contents.record.model.bounds
+    if case.norm == "linf" and bounds is not None:
+        return float(row["distance"]) / (bounds[1] - bounds[0])
+    return largest_change(row["image"], row["image_other"], row["difference"])
+
+
+def _counterexample(case: MarginCase, row: Row, factor: int) -> dict[str, Any]:
+    """A point beside the nearest input found with another prediction; each image with its words."""
+    predicted = case.contents.answer_text(row["predicted"], row["decided"])
+    other = case.contents.answer_text(row["predicted_other"], row["decided_other"])
+    distance = short(row["distance"], 3)
+    difference = magnified(row["difference"], _change(case, row), factor)
+    images = (
+        (row["image"], f"{predicted}, the point as it is"),
+        (row["image_other"], f"changed by {distance} and now decided as {other}"),
+        (difference, f"what changed between {predicted} and {other}"),
+    )
+    return {
+        "name": case.contents.point_name(row),
+        "predicted": predicted,
+        "other": other,
+        "distance": distance,
+        "images": [(embedded(image), words) for image, words in images if embedded(image)],
+    }

@@ -1,0 +1,212 @@
+"""What the figures share: colours and marks, sizes, axes, panels, and a scale for numbers of any sign and size."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, NamedTuple
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column
+
+CLAIMED = (
+    "#1c2530", "#0072b2", "#d55e00", "#cc8300", "#ca79a8", "#0c8645", "#6b9f72", "#7b95a3", "#049fc6", "#87569a",
+    "#9f525e", "#746382", "#636c5b", "#876240", "#867605", "#af3b8f", "#8d8ccf", "#b9402e", "#d27c67", "#ab8b88",
+    "#894cbd",
+)  # fmt: skip
+"""Colours of the places that the scores of the catalogue name, near the palette of Okabe and Ito, which is safe for
+colour-blind readers. All but the first have a contrast of 3 or more on the light and on the dark ground of the page;
+the first is that of the text, which the page turns with its ground."""
+
+FREE = ("#9c945a", "#5e8b28", "#8f85f2", "#c08745", "#e65384", "#2ea2a0")
+"""Colours for scores that name no place."""
+
+PALETTE = (*CLAIMED, *FREE)
+
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
+"""Marks of the places, which tell scores apart without their colours."""
+
+ACCENT, FRAGILE, OPEN = "#0072b2", "#d55e00", "#868d94"
+"""Colours of what holds, of what a perturbation can flip, and of what an interval leaves open."""
+
+STATES = {HOLDS: ACCENT, UNDECIDED: OPEN, BREAKS: FRAGILE}
+"""The states of a point, in the order of the parts of a bar."""
+
+INK, MUTED, RULE, GRID = "#1c2530", "#5b6670", "#87909a", "#e3e7ea"
+"""Colours of text, notes, axes and grids; the page turns them with its ground, by these very values."""
+
+WIDTH = 960
+"""Width of a figure, in pixels; the page's column is a little wider."""
+
+NARROW = 336
+"""Width of a drawing for small screens, and of one of several panels, in pixels: a phone's column."""
+
+MAX_DOTS = 1200
+"""Points in one scatter plot."""
+
+FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
+LABEL_LIMIT = 190
+LOG = alt.Scale(type="log", nice=False, padding=8)
+
+DECADES, TICKS = 4, 2
+"""Orders of magnitude that a scale of any sign shows on either side of 0, and the most ticks there."""
+
+_TICK_LABEL = (
+    "datum.value == 0 ? '0' : abs(datum.value) < 1e-3 || abs(datum.value) >= 1e5 ? "
+    "replace(format(datum.value, '~e'), '+', '') : format(datum.value, ',~f')"
+)
+
+
+def colour_places(columns: Iterable[Column]) -> dict[str, int]:
+    """The place of each score among the colours: the one it names, else the next that no score of the run names.
+
+    Args:
+        columns: the scores of a run, in the order in which they take the free places.
+    """
+    named = {column.score: column.colour for column in columns}
+    taken = {place for place in named.values() if place is not None}
+    order = (*range(len(CLAIMED), len(PALETTE)), *range(len(CLAIMED)))
+    free = itertools.chain((place for place in order if place not in taken), itertools.count(len(PALETTE)))
+    return {score: next(free) if place is None else place for score, place in named.items()}
+
+
+def colour_at(place: int) -> str:
+    """The colour of a place; the palette begins anew where it ends."""
+    return PALETTE[place % len(PALETTE)]
+
+
+def thinned(frame: pd.DataFrame) -> pd.DataFrame:
+    """`frame`, or of more than `MAX_DOTS` rows a regular selection."""
+    return frame.iloc[:: max(-(-len(frame) // MAX_DOTS), 1)]
+
+
+def score_colour(frame: pd.DataFrame, legend: Any, field: str) -> alt.Color:
+    """The colour of each score, by its `place`, under the names that `field` gives them."""
+    places = dict(zip(frame[field], frame["place"], strict=True))
+    scale = alt.Scale(domain=list(places), range=[colour_at(place) for place in places.values()])
+    return alt.Color(f"{field}:N", scale=scale, legend=legend)
+
+
+def score_shape(frame: pd.DataFrame, legend: Any, field: str) -> alt.Shape:
+    """The mark of each score, as `score_colour` gives the colours."""
+    places = dict(zip(frame[field], frame["place"], strict=True))
+    scale = alt.Scale(domain=list(places), range=[SHAPES[place % len(SHAPES)] for place in places.values()])
+    return alt.Shape(f"{field}:N", scale=scale, legend=legend)
+
+
+def state_colour() -> alt.Color:
+    """The colour of a state, with its legend."""
+    scale = alt.Scale(domain=list(STATES), range=list(STATES.values()))
+    return alt.Color("state:N", scale=scale, legend=legend(3))
+
+
+def legend(columns: int, **options: Any) -> alt.Legend:
+    """A legend above the drawing, in so many columns."""
+    return alt.Legend(title=None, orient="top", columns=columns, symbolSize=60, symbolOpacity=1, **options)
+
+
+def heading(frame: pd.DataFrame, by: str = "setting") -> alt.TitleParams:
+    """The head of the drawing of one value of `by`."""
+    return alt.TitleParams(str(frame[by].iloc[0]), fontSize=12, fontWeight=600, color=INK, anchor="start", offset=8)
+
+
+def interval_dots(place: Any, along: Literal["x", "y"], **axis: Any) -> list[Any]:
+    """Thin bars from the field `low` to `high` with dots at `value`, along the axis `x` or `y`."""
+    kind = alt.X if along == "x" else alt.Y
+    bars = place.mark_rule(strokeWidth=2).encode(**{along: kind("low:Q", **axis), f"{along}2": "high:Q"})
+    dots = place.mark_point(filled=True, size=46, opacity=1).encode(**{along: kind("value:Q", **axis)})
+    return [bars, dots]
+
+
+def ordered() -> alt.EncodingSortField:
+    """Rows by the field `order` of the frame."""
+    return alt.EncodingSortField("order", op="min")
+
+
+def dashed(place: Any, **encoding: Any) -> Any:
+    """A dashed line of reference."""
+    return place.mark_rule(stroke=MUTED, strokeDash=[4, 3]).encode(**encoding)
+
+
+def few_ticks(count: int = 4, **options: Any) -> alt.Axis:
+    """An axis of few ticks, wherever they fall."""
+    return alt.Axis(tickCount=count, grid=True, **options)
+
+
+def names_axis(limit: int = LABEL_LIMIT, **options: Any) -> alt.Axis:
+    """An axis of names."""
+    style = {"ticks": False, "domain": False, "labelFontSize": 12, "labelColor": INK, "labelPadding": 8}
+    return alt.Axis(labelLimit=limit, **style | options)
+
+
+def width_beside(width: int, names: Sequence[str]) -> int:
+    """Width that is left for the marks of a drawing `width` pixels wide, beside the names of its rows."""
+    widest = min(7 * max(len(name) for name in names), LABEL_LIMIT) + 10
+    return max(width - widest - 14, 120)
+
+
+def styled(chart: Any) -> Any:
+    """`chart` in the style of the page."""
+    colours = {"domainColor": RULE, "tickColor": RULE, "gridColor": GRID, "labelColor": MUTED, "titleColor": MUTED}
+    axis: dict[str, Any] = colours | {"grid": False, "labelFontSize": 11, "titleFontSize": 11}
+    return chart.configure(  # in one call, as each copies the chart with its data
+        font=FONT,
+        background="transparent",
+        aria=False,
+        padding=5,
+        view=alt.ViewConfig(stroke=None),
+        axis=alt.AxisConfig(**axis, titleFontWeight="normal"),
+        legend=alt.LegendConfig(labelFontSize=12, labelColor=INK, labelLimit=220),
+    )
+
+
+class SymlogScale(NamedTuple):
+    """A scale that is linear within `constant` around 0 and logarithmic beyond."""
+
+    constant: float
+    domain: tuple[float, float]
+    ticks: list[float]
+
+    @property
+    def scale(self) -> alt.Scale:
+        """As the figures use it."""
+        return alt.Scale(type="symlog", constant=self.constant, domain=list(self.domain), nice=False, clamp=True)
+
+    def axis(self, **options: Any) -> alt.Axis:
+        """Its axis."""
+        return alt.Axis(values=self.ticks, labelExpr=_TICK_LABEL, grid=True, labelOverlap="greedy", **options)
+
+    def inside(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """`frame` with the ends of its intervals cut at those of the drawing."""
+        return frame.assign(low=frame["low"].clip(*self.domain), high=frame["high"].clip(*self.domain))
+
+
+def symlog(values: Iterable[float]) -> SymlogScale:
+    """The scale for numbers of any sign that differ by orders of magnitude.
+
+    It is linear up to the tenth of the numbers that are smallest, yet shows at most `DECADES` beyond.
+    """
+    numbers = np.array([value for value in values if math.isfinite(value)], dtype=np.float64)
+    sizes = np.abs(numbers[numbers != 0.0])
+    largest = float(sizes.max(initial=0.0)) or 1.0
+    smallest = float(np.quantile(sizes, 0.1)) if sizes.size else largest
+    constant = float(np.clip(smallest, largest * 10.0**-DECADES, largest / 10.0))
+
+    def place(value: float) -> float:
+        return math.copysign(math.log1p(abs(value) / constant), value)
+
+    def number(along: float) -> float:
+        return math.copysign(math.expm1(abs(along)) * constant, along)
+
+    low, high = place(float(numbers.min(initial=0.0))), place(float(numbers.max(initial=0.0)))
+    margin = 0.04 * (high - low) or 1.0
+    domain = (number(low - margin), number(high + margin))
+    last, first = math.floor(math.log10(largest) + 1e-9), math.ceil(math.log10(1.5 * constant) - 1e-9)
+    step = max(-(-(last - first + 1) // TICKS), 1)
+    powers = [float(f"1e{power}") for power in range(last, first - 1, -step)] or [float(f"{largest:.0e}")]
+    ticks = [0.0, *(tick for power in powers for tick in (-power, power) if domain[0] <= tick <= domain[1])]
+    return SymlogScale(constant, domain, ticks)

@@ -1,0 +1,155 @@
+"""The images of a run as the page holds them: alone, side by side on sheets, and as magnified differences."""
+
+from __future__ import annotations
+
+import base64
+import io
+import math
+import struct
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, features
+
+MAX_THUMBNAIL = 1 << 18
+"""Bytes beyond which an image is left out of the page."""
+
+MAX_SIDE = 512
+"""Longest side of an image that is decoded."""
+
+TILE = 48
+"""Longest side of an image on a sheet, in pixels."""
+
+PER_SIDE = 5
+"""Images in a row of a sheet, and rows of a sheet: few, since a sheet is decoded whole when one image is seen."""
+
+MAX_TILES = 10_000
+"""Images on all sheets together."""
+
+MAX_SHEET_BYTES = 12_000_000
+"""Bytes of all sheets together; no further sheet is begun beyond them."""
+
+SHOWN = 0.5
+"""How far a difference may reach, magnified, before it is cut: half of the range on either side of grey."""
+
+_PNG = b"\x89PNG\r\n\x1a\n"
+_DAMAGED = (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error)
+
+
+@dataclass(frozen=True)
+class Sheets:
+    """Images side by side.
+
+    Attributes:
+        side: width and height of a tile, in pixels.
+        images: each sheet as a `data:` address.
+        tiles: `[N]`, the place of each point's image, row by row over all sheets; -1 for none.
+    """
+
+    side: int
+    images: tuple[str, ...]
+    tiles: NDArray[np.int32]
+
+
+def embedded(image: bytes | None) -> str:
+    """Base64 of `image` if it is a PNG small enough to embed; else empty."""
+    if image is None or len(image) > MAX_THUMBNAIL or not image.startswith(_PNG):
+        return ""
+    return base64.b64encode(image).decode("ascii")
+
+
+def decoded(png: bytes | None) -> Image.Image | None:
+    """The image of a small PNG; None for anything else."""
+    if not embedded(png) or png is None:
+        return None
+    try:
+        image = Image.open(io.BytesIO(png), formats=["PNG"])
+        if max(image.size) > MAX_SIDE:
+            return None
+        return image.convert("L" if image.mode in ("1", "L") else "RGB")
+    except _DAMAGED:
+        return None
+
+
+def sheets(pngs: Sequence[bytes | None], order: Iterable[int]) -> Sheets:
+    """The images of a run on sheets.
+
+    Args:
+        pngs: a PNG per point, or None.
+        order: the points, that whose image matters most first.
+    """
+    tiles = np.full(len(pngs), -1, dtype=np.int32)
+    placed: list[tuple[int, Image.Image]] = []
+    for point in order:
+        if len(placed) == MAX_TILES:
+            break
+        if (image := decoded(pngs[point])) is not None:
+            image.thumbnail((TILE, TILE))
+            tiles[point] = len(placed)
+            placed.append((point, image))
+    side = max((max(image.size) for _, image in placed), default=0)
+    made: list[str] = []
+    for start in range(0, len(placed), PER_SIDE**2):
+        if sum(map(len, made)) > MAX_SHEET_BYTES:
+            tiles[[point for point, _ in placed[start:]]] = -1
+            break
+        made.append(_sheet([image for _, image in placed[start : start + PER_SIDE**2]], side))
+    return Sheets(side, tuple(made), tiles)
+
+
+def _sheet(images: Sequence[Image.Image], side: int) -> str:
+    """Images in rows of `PER_SIDE`, each in the middle of its tile."""
+    mode = "RGB" if any(image.mode == "RGB" for image in images) else "L"
+    sheet = Image.new(mode, (PER_SIDE * side, math.ceil(len(images) / PER_SIDE) * side))
+    for place, image in enumerate(images):
+        down, along = divmod(place, PER_SIDE)
+        width, height = image.size
+        sheet.paste(image.convert(mode), (along * side + (side - width) // 2, down * side + (side - height) // 2))
+    kind = "webp" if features.check("webp") else "png"
+    sink = io.BytesIO()
+    sheet.save(sink, kind, **({"quality": 85, "method": 2} if kind == "webp" else {}))
+    return f"data:image/{kind};base64," + base64.b64encode(sink.getvalue()).decode("ascii")
+
+
+def pixels(png: bytes | None) -> NDArray[np.float64] | None:
+    """The values of a small PNG from 0 to 1; None where it is none."""
+    image = decoded(png)
+    return None if image is None else np.asarray(image, dtype=np.float64) / 255.0
+
+
+def largest_change(point: bytes | None, other: bytes | None, difference: bytes | None) -> float:
+    """The largest change of a pixel, as a share of the range of the inputs; 0 where it is not known.
+
+    A stored difference fills the range around grey, `0.5 + d / (2 max |d|)`, whatever its size. That size is the factor
+    which fits it to the two images, by least squares over all pixels.
+    """
+    here, there, shape = pixels(point), pixels(other), pixels(difference)
+    if here is None or there is None or shape is None or not here.shape == there.shape == shape.shape:
+        return 0.0
+    unit = 2.0 * shape - 1.0
+    norm = float((unit**2).sum())
+    return max(float(((there - here) * unit).sum()) / norm, 0.0) if norm > 0.0 else 0.0
+
+
+def common_factor(changes: Sequence[float]) -> int:
+    """The magnification, 1, 2 or 5 times a power of ten, at which half of the largest changes fit the range."""
+    known = [change for change in changes if change > 0.0]
+    if not known:
+        return 1
+    most = SHOWN / float(np.median(known))
+    power = math.floor(math.log10(max(most, 1.0)))
+    return max([1, *(int(step * 10**power) for step in (1, 2, 5) if step * 10**power <= most)])
+
+
+def magnified(difference: bytes | None, change: float, factor: int) -> bytes | None:
+    """A stored difference drawn anew: `0.5 + factor * d`, cut at the ends of the range; None where it is not known."""
+    shape = pixels(difference)
+    if shape is None or change <= 0.0:
+        return None
+    values = np.clip(0.5 + (2.0 * shape - 1.0) * change * factor, 0.0, 1.0)
+    sink = io.BytesIO()
+    Image.fromarray(np.rint(255.0 * values).astype(np.uint8)).save(sink, format="PNG", optimize=True)
+    return sink.getvalue()

@@ -1,0 +1,281 @@
+"""A table as one HTML page that opens without a network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from brittle.analysis.text import decision_text
+from brittle.errors import ParameterError
+from brittle.norms import parse_epsilon
+from brittle.report import figure
+from brittle.report.chapter import Chapter, Entry
+from brittle.report.chapters import (
+    agreement,
+    classes,
+    distribution,
+    expected_change,
+    fragile,
+    other_runs,
+    overview,
+    scored,
+    worst_case,
+)
+from brittle.report.contents import Contents
+from brittle.report.script_data import inert_json, page_data
+from brittle.report.wording import plural, show
+from brittle.store.files.writing import check_target, write
+from brittle.store.table import Table
+
+CHAPTERS = (
+    overview.CHAPTER,
+    scored.CHAPTER,
+    distribution.CHAPTER,
+    classes.CHAPTER,
+    agreement.CHAPTER,
+    fragile.CHAPTER,
+    worst_case.CHAPTER,
+    expected_change.CHAPTER,
+    other_runs.CHAPTER,
+)
+"""The chapters of the page in their order; one without anything to say is left out."""
+
+MARK = '<meta name="generator" content="brittle '
+"""Stands near the start of every page, before the version that wrote it."""
+
+HANDLED = frozenset({"train_mode", "log_softmax"})
+"""Codes of notes on what brittle put right by itself: nothing is left to do, and no number suffers."""
+
+STYLES = ("style.css", "explore.css", "chapters.css")
+"""The rules of the page, in their order."""
+
+MAIN = "main.js"
+"""The module of the script that begins."""
+
+_PAGE = resources.files("brittle.report") / "page"
+_IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./([a-z]+\.js)";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:const|function|async function) )", re.MULTILINE)
+_NAMES = re.compile(r"^export (?:const|function|async function) (\w+)", re.MULTILINE)
+
+
+def write_report(
+    table: Table,
+    path: str | os.PathLike[str] | None = None,
+    epsilon: float | str | None = None,
+    against: Mapping[str, Table] | None = None,
+) -> Path:
+    """Write the report of `table` to the file `path`: one page, with its figures and images inside.
+
+    The page names no address; its policy allows its own script and style, by their digests, and nothing else. The same
+    table gives the same bytes.
+
+    Args:
+        table: a run.
+        path: the file to write; its folder must exist.
+        epsilon: perturbation size of the worst-case chapter, in pixel units, such as `"8/255"`; by default one that
+            suits the margins.
+        against: other runs over the same points, by the names that the page gives them.
+
+    Returns:
+        The path written.
+
+    Raises:
+        StorageError: `path` cannot be written, or is a link, a pipe, a device or a folder.
+        ParameterError: `epsilon` is neither a positive number nor a fraction of two, `table` is no table, or no file is
+            named.
+        DataError: the points of another run cannot be paired with those of `table`.
+    """
+    if not isinstance(table, Table):
+        raise ParameterError(
+            f"a report is made of the table of a run; found {table!r:.60}: write "
+            "brittle.write_report(brittle.read_table('RUN'), 'report.html')"
+        )
+    if path is None:
+        raise ParameterError("name the file to write: brittle.write_report(table, 'report.html')")
+    path = Path(path)
+    check_target(path)
+    return write_page(open_contents(table, epsilon, against), path)
+
+
+def open_contents(
+    table: Table, epsilon: float | str | None = None, against: Mapping[str, Table] | None = None
+) -> Contents:
+    """The contents of the page of `table`; arguments as in `write_report`.
+
+    Raises:
+        ParameterError: `epsilon` is neither a positive number nor a fraction of two.
+    """
+    return Contents(
+        points=table.points,
+        counterexamples=table.counterexamples,
+        columns=table.columns,
+        record=table.record,
+        epsilon=None if epsilon is None else parse_epsilon(epsilon),
+        epsilon_text=show(epsilon.strip(), 24) if isinstance(epsilon, str) else "",
+        others={name: open_contents(other) for name, other in (against or {}).items()},
+    )
+
+
+def write_page(contents: Contents, path: Path) -> Path:
+    """Write the page of `contents` to the file `path`, and return the path.
+
+    Raises:
+        StorageError: `path` cannot be written, or is a link, a pipe, a device or a folder.
+        DataError: the points of another run cannot be paired with those of this one.
+    """
+    check_target(path)
+    write(path, render(contents).encode("utf-8"))
+    return path
+
+
+def render(contents: Contents, chapters: Sequence[Chapter] = CHAPTERS) -> str:
+    """The page of `contents` as text."""
+    sections = [_section(one, values) for one in chapters if (values := one.summarize(contents)) is not None]
+    data, style = page_data(contents), _style()
+    code = "" if data is None else script()
+    page = _environment().get_template("page/page.html.jinja")
+    return page.render(
+        policy=policy(f"\n{style}\n", code),
+        generator=Markup(f'{MARK}{version("brittle")}">'),
+        style=Markup(style),
+        title=_title(contents),
+        subtitle=_subtitle(contents),
+        notices=_notices(contents),
+        sections=sections,
+        data=None if data is None else Markup(inert_json(data)),
+        script=Markup(code),
+    )
+
+
+@cache
+def _environment() -> Environment:
+    """What compiles the templates, each once in a process."""
+    return Environment(
+        loader=PackageLoader("brittle.report", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _section(chapter: Chapter, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The chapter as the page sets it."""
+    template = _environment().get_template(f"chapters/{chapter.name.replace('-', '_')}.html.jinja")
+    macros = template.make_module(_draw_all(dict(values), chapter.name))
+    methods = getattr(macros, "methods", None)
+    return {
+        "name": chapter.name,
+        "title": chapter.title,
+        "place": chapter.place,
+        "body": macros.body(),  # pyright: ignore[reportAttributeAccessIssue] a macro of the template
+        "methods": "" if methods is None else methods().strip(),
+    }
+
+
+def _draw_all(value: Any, identity: str) -> Any:
+    """`value` with every figure in it drawn, under an identity that tells it from the others of the page."""
+    if isinstance(value, figure.Figure):
+        drawing = Markup(figure.draw(value, identity))
+        return {"drawing": drawing, "spoken": value.spoken} if drawing else None
+    if isinstance(value, dict):
+        return {name: _draw_all(one, f"{identity}-{name}") for name, one in value.items()}
+    if isinstance(value, list):
+        return [_draw_all(one, f"{identity}-{place}") for place, one in enumerate(value)]
+    return value
+
+
+@cache
+def _style() -> str:
+    """The rules of the page."""
+    return "\n".join((_PAGE / name).read_text(encoding="utf-8") for name in STYLES)
+
+
+def _notices(contents: Contents) -> list[tuple[str, str, list[Entry]]]:
+    """What a reader should know of the run: what is left to judge, then what was put right; heading, class, entries."""
+    entries = [(one.code in HANDLED, Entry(show(one.code), show(one.sentence))) for one in contents.record.warnings]
+    parts = (("Warnings", "banner", False), ("Notes", "aside notes", True))
+    lists = [(heading, kind, [one for done, one in entries if done == wanted]) for heading, kind, wanted in parts]
+    return [part for part in lists if part[2]]
+
+
+def _title(contents: Contents) -> str:
+    spec = contents.record.model.spec or "the model"
+    return f"How easily do the predictions of {show(spec.rpartition('/')[2] or spec, 48)} break?"
+
+
+def _subtitle(contents: Contents) -> str:
+    record = contents.record
+    created, finished = (show(one or "", 60)[:16].replace("T", " ") for one in (record.created, record.finished))
+    when = f"from {created} to {finished}" if finished not in ("", created) else created
+    state = "" if record.finished else " The run had not finished: the page shows what it had."
+    decided = decision_text(record.model.decision)
+    points = plural(contents.points.num_rows, "point")
+    if record.data.path:
+        points += f" of {show(Path(record.data.path).name or record.data.path, 48)}"
+        points += f" ({show(record.data.split)})" if record.data.split else ""
+    return f"Scored {when} with brittle {show(record.brittle)}: {points}.{state}{decided and f' {show(decided)}'}"
+
+
+def policy(style: str, script: str) -> str:
+    """The content security policy of a page: this style, this script if any, images that it holds, and nothing else.
+
+    Args:
+        style: the text between the tags of the one `style` element, to the byte.
+        script: that of the one `script` element that runs; empty for none.
+    """
+    rules = ["default-src 'none'", "img-src data:", f"style-src '{_digest(style)}'"]
+    rules += [f"script-src '{_digest(script)}'"] if script else []
+    return "; ".join([*rules, "base-uri 'none'", "form-action 'none'"])
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+
+
+@cache
+def script() -> str:
+    """The script of the page."""
+    modules = {one.name: one for one in (_PAGE / "js").iterdir() if one.name.endswith(".js")}
+    return joined({name: file.read_text(encoding="utf-8") for name, file in modules.items()})
+
+
+def joined(modules: Mapping[str, str]) -> str:
+    """Modules as one strict script: each is a function with names of its own, run after those that it imports.
+
+    A module imports by `import { a, b } from "./other.js";` and exports what it declares by `export const` or
+    `export function`.
+
+    Args:
+        modules: the text of each, by the name of its file; `MAIN` among them.
+
+    Raises:
+        ValueError: modules import one another in a circle.
+    """
+    done: dict[str, str] = {}
+
+    def add(name: str, importers: tuple[str, ...]) -> None:
+        if name in importers:
+            raise ValueError(f"modules import one another in a circle: {' -> '.join((*importers, name))}")
+        if name in done:
+            return
+        for _, other in _IMPORT.findall(modules[name]):
+            add(other, (*importers, name))
+        exported = ", ".join(_NAMES.findall(modules[name]))
+        body = _EXPORT.sub("", _IMPORT.sub(r'const \1 = modules["\2"];\n', modules[name]))
+        body = body.replace("// @ts-check\n", "").strip()
+        done[name] = f'modules["{name}"] = (() => {{\n{body}\nreturn {{ {exported} }};\n}})();'
+
+    add(MAIN, ())
+    return '"use strict";\n(() => {\nconst modules = {};\n' + "\n".join(done.values()) + "\n})();"

@@ -1,0 +1,381 @@
+"""The points of a run and its scores as the script of the page reads them."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+
+from brittle.analysis.columns import largest_budgets, safety
+from brittle.analysis.comparison import pair_points
+from brittle.analysis.copies import best_ends
+from brittle.analysis.decision_words import words_of
+from brittle.analysis.decisions import column_if_any, numbers_beside
+from brittle.analysis.features import feature_names, kept_counterexamples, kept_inputs
+from brittle.analysis.overview import LIMIT, overview
+from brittle.analysis.overview_text import LARGEST, RESTS, STEEP, chosen_sentence, next_steps, where_to_run
+from brittle.estimate import MOST_DRAWS, Status, parameters_json
+from brittle.report.contents import Contents
+from brittle.report.images import PER_SIDE, decoded, embedded, sheets
+from brittle.report.wording import show
+from brittle.store.columns import Column, rests_on
+
+MAX_NUMBERS = 6_000_000
+"""Numbers of scores of a run that a page holds; scores beyond them, the last ones first, are left out."""
+
+MAX_INPUT_NUMBERS = 2_000_000
+"""Numbers of inputs that a page holds; of more, it holds none."""
+
+MAX_PAIRS = 500
+"""Points whose nearest input with another prediction is shown as an image."""
+
+MAX_PAIR_BYTES = 3_000_000
+"""Bytes of these images."""
+
+FIRST_WORD = 1 << 40
+"""The first number that stands for words in place of a class; classes have smaller ones."""
+
+KINDS = {"f8": "<f8", "i4": "<i4", "u1": "u1"}
+"""The kinds of numbers that a page holds, and how NumPy writes them."""
+
+_WORDS = {"label": "target", "predicted": "decided"}
+"""The columns that hold a class, and those that hold words where there is none."""
+
+
+def packed(numbers: ArrayLike, kind: str) -> dict[str, str]:
+    """Numbers of one kind: `{"kind": ..., "bytes": ...}`, the bytes little-endian in base64."""
+    array = np.ascontiguousarray(np.asarray(numbers), dtype=KINDS[kind])
+    return {"kind": kind, "bytes": base64.b64encode(array.tobytes()).decode("ascii")}
+
+
+def inert_json(value: Mapping[str, object]) -> str:
+    """JSON that can stand between `script` tags: nothing in it ends the element or begins a comment."""
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def page_data(contents: Contents) -> dict[str, object] | None:
+    """The points and scores of a run as the script of its page reads them; None for a run without points or scores."""
+    judge, spoken, known = _known(contents)
+    columns = _columns(contents, known, [one for one in (spoken, judge) if one is not None])
+    if not contents.points.num_rows or not columns:
+        return None
+    others = [_other(contents, name, other, columns) for name, other in contents.others.items()]
+    answers = Answers([contents, *(other.contents for other in others)])
+    by = spoken if spoken is not None else columns[0]
+    order = _least_safe_first(by)
+    limit = LIMIT if judge is None or judge.limit is None else judge.limit
+    return {
+        **_points(contents, answers),
+        "limit": limit,
+        "chosen": chosen_sentence(contents.points.num_rows, contents.record.data.chosen_from),
+        "identity": _identity(contents),
+        "runs": _runs(contents, others, answers, limit),
+        "columns": _all_columns(contents, columns, others),
+        "by": [column.label for column in columns].index(by.label),
+        "right": _right_words(contents),
+        "rests": {kind.slug: words for kind, words in RESTS.items()},
+        "mostDraws": [MOST_DRAWS, LARGEST, STEEP],
+        "statuses": {status.slug: status.sentence for status in Status},
+        "pictures": _pictures(contents, order),
+        "nearest": _nearest(contents, answers, order),
+        "inputs": _inputs(contents),
+    }
+
+
+def _known(contents: Contents) -> tuple[Column | None, Column | None, list[Column]]:
+    """The column that judges points, the one whose numbers stand beside (`numbers_beside`), and all columns."""
+    judge = column_if_any(contents)
+    spoken = None if judge is None else numbers_beside(contents, judge)
+    own = [spoken] if spoken is not None and spoken not in contents.columns else []
+    return judge, spoken, [*own, *contents.columns]
+
+
+def _right_words(contents: Contents) -> dict[str, object]:
+    """How the page's script says how many predictions are right."""
+    words = words_of(contents.record.model.decision)
+    return {
+        "counted": words.counted,
+        "verbs": list(words.verbs),
+        "right": show(words.right),
+        "unlabelled": words.unlabelled,
+    }
+
+
+class Answers:
+    """The classes of some runs by their numbers; where a decision is no class, the words for it, each with a number.
+
+    Attributes:
+        names: the name that the page shows for each number.
+    """
+
+    def __init__(self, runs: Sequence[Contents]) -> None:
+        tables = [(run.points, *names) for run in runs for names in _WORDS.items()]
+        tables += [(run.counterexamples, "predicted", "decided") for run in runs]
+        words = {word for one in tables for number, word in _pairs(*one) if number is None and word}
+        self._numbers = {word: FIRST_WORD + place for place, word in enumerate(sorted(words))}
+        known = {number for one in tables for number, _ in _pairs(*one) if number is not None}
+        classes = {str(int(one)): runs[0].class_text(one) for one in sorted(known) if 0 <= one < FIRST_WORD}
+        self.names = classes | {str(number): show(word, 40) for word, number in self._numbers.items()}
+
+    def of(self, run: Contents, column: str) -> NDArray[np.float64]:
+        """The number of each point's `label` or `predicted`; -1 for none."""
+        return np.array(self._of(run.points, column, _WORDS[column]), dtype=np.float64)
+
+    def nearest(self, run: Contents) -> list[int]:
+        """The number of what is decided at each input with another decision."""
+        return self._of(run.counterexamples, "predicted", "decided")
+
+    def _of(self, table: pa.Table, column: str, words: str) -> list[int]:
+        pairs = _pairs(table, column, words)
+        return [self._numbers.get(word or "", -1) if number is None else int(number) for number, word in pairs]
+
+
+def _pairs(table: pa.Table, column: str, words: str) -> list[tuple[float | None, str | None]]:
+    return list(zip(table[column].to_pylist(), table[words].to_pylist(), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class _Other:
+    """Another run over the same points: of each point of this run its id there, None for none."""
+
+    name: str
+    contents: Contents
+    points: list[str | None]
+    columns: list[Column]
+
+
+def _other(contents: Contents, name: str, other: Contents, columns: Sequence[Column]) -> _Other:
+    """Another run, as far as it holds the same points and scores."""
+    pairing = pair_points(contents, other)
+    partner = dict(zip(pairing.first, pairing.second, strict=True))
+    points = [partner.get(point) for point in contents.points["point"].to_pylist()]
+    labels = {column.label for column in columns}
+    shared = [column for column in _known(other)[2] if column.label in labels]
+    return _Other(show(name, 40), other, points, shared)
+
+
+def _points(contents: Contents, answers: Answers) -> dict[str, object]:
+    """The points apart from their scores: names, rows, labels, and what was wrong with them."""
+    ids = contents.points["point"].to_pylist()
+    return {
+        "count": len(ids),
+        "ids": ids,
+        "names": _texts(contents.points["name"].to_pylist()),
+        "rows": packed(contents.points["row"].to_numpy(), "f8"),
+        "details": _texts(contents.points["detail"].to_pylist()),
+        "classes": answers.names,
+        "label": packed(answers.of(contents, "label"), "f8"),
+    }
+
+
+def _runs(contents: Contents, others: Sequence[_Other], answers: Answers, limit: float) -> list[dict[str, object]]:
+    """This run and the others; of the others the commands that go on with them at `limit`, too."""
+    own = _run("this run", answers, contents, contents.points["point"].to_pylist())
+    return [own, *(_run(other.name, answers, other.contents, other.points) | _next(other, limit) for other in others)]
+
+
+def _run(name: str, answers: Answers, contents: Contents, points: Sequence[str | None]) -> dict[str, object]:
+    """Of each of these points: whether the run holds it, what it predicts, and whether that is right."""
+    own = contents.points["point"].to_pylist()
+    correct = contents.points["correct"].to_pandas().map({True: 1, False: 0}).fillna(2)
+    predicted, right = pd.Series(answers.of(contents, "predicted"), index=own), pd.Series(correct.tolist(), index=own)
+    return {
+        "name": name,
+        "confidence": contents.confidence,
+        "held": packed(pd.Series(1, index=own).reindex(points).fillna(0), "u1"),
+        "predicted": packed(predicted.reindex(points).fillna(-1), "f8"),
+        "correct": packed(right.reindex(points).fillna(2), "u1"),
+    }
+
+
+def _next(other: _Other, limit: float) -> dict[str, object]:
+    """What to do next with another run: the score that its commands read, these commands, and where they run."""
+    said = overview(other.contents, limit=limit)
+    steps = [{"state": step.state, "kind": step.kind, "command": show(step.command)} for step in next_steps(said)]
+    return {
+        "next": {
+            "by": "" if said.numbers is None else said.numbers.label,
+            "steps": steps,
+            "where": show(where_to_run(said)).replace("this run", other.name),
+        }
+    }
+
+
+def _all_columns(contents: Contents, columns: Sequence[Column], others: Sequence[_Other]) -> list[dict[str, object]]:
+    """The scores of this run, then those of each other one, each with the place of its run.
+
+    Those whose numbers stand beside the states of another one name its place.
+    """
+    own = [_column(contents, column, column.rows) | {"run": 0} for column in columns]
+    columns_of_all = own + [
+        _column(other.contents, column, column.rows.reindex(other.points)) | {"run": place}
+        for place, other in enumerate(others, 1)
+        for column in other.columns
+    ]
+    judge, numbers, _ = _known(contents)
+    if judge is None or numbers is None or numbers is judge:
+        return columns_of_all
+    places = {(one["run"], one["label"]): place for place, one in enumerate(columns_of_all)}
+    return [
+        one | {"decidedBy": places.get((one["run"], judge.label)) if one["label"] == numbers.label else None}
+        for one in columns_of_all
+    ]
+
+
+def _columns(contents: Contents, known: Sequence[Column], spoken: Sequence[Column]) -> list[Column]:
+    """The scores that the page holds: `spoken`, of each estimator that with the most draws, and all others."""
+    most = {column.label for column in largest_budgets(contents.columns)}
+    wanted = [
+        column
+        for column in known
+        if column in spoken or ((column.label in most or not column.is_probability) and column.value.notna().any())
+    ]
+    first = [column for column in wanted if column in spoken]
+    kept = max(1, MAX_NUMBERS // max(1, 3 * contents.points.num_rows))
+    labels = {column.label for column in [*first, *wanted][:kept]}
+    return [column for column in wanted if column.label in labels]
+
+
+def _column(contents: Contents, column: Column, rows: pd.DataFrame) -> dict[str, object]:
+    """A score of a run; `rows` are those of its table, one for each point of the page."""
+    return {
+        "label": column.label,
+        "name": column.label.partition("(")[0],
+        "title": column.title,
+        "setting": "" if column.setting.sigma is None else contents.noise_text(column.setting),
+        "sigma": column.setting.sigma,
+        "family": show(column.setting.family, 60),
+        "unit": show(column.setting.unit, 60),
+        "level": column.setting.level,
+        "variant": column.variant,
+        "quantity": column.quantity,
+        "probability": column.is_probability,
+        "judges": column.judges,
+        "copies": _copies(column, rows, contents.confidence),
+        "safer": _safer(column),
+        "explanation": column.explanation,
+        "value": packed(rows["value"], "f8"),
+        "low": _ends(rows, "low"),
+        "high": _ends(rows, "high"),
+        "status": _texts(rows["status"].tolist()),
+        "evidence": _texts(rests_on(rows).tolist()),
+        "details": _texts(rows["detail"].tolist()),
+    }
+
+
+def _copies(column: Column, rows: pd.DataFrame, confidence: float) -> dict[str, object] | None:
+    """How many noisy copies points have, the best end by their number, and of each point the place of its number.
+
+    -1 stands for none. None where no point has any, and in the place of the places where all points have as many.
+    """
+    if not column.judges:
+        return None
+    copies, best = best_ends(column, confidence)
+    if not best:
+        return None
+    numbers: dict[str, object] = {"numbers": [*best], "best": [*best.values()]}
+    if len(best) == 1 and not (np.isnan(copies) & column.value.notna().to_numpy()).any():
+        return numbers | {"of": None}
+    places = pd.Series(copies, index=column.value.index).map({float(count): place for place, count in enumerate(best)})
+    of = places.reindex(rows.index).fillna(-1).to_numpy(np.int32)
+    return numbers | {"of": packed(of, "i4")}
+
+
+def _ends(rows: pd.DataFrame, name: str) -> dict[str, str] | str | None:
+    """One end of the intervals; `"value"` where it is the value at every point, None where no point has any."""
+    numbers, values = (rows[one].to_numpy(np.float64) for one in (name, "value"))
+    if np.isnan(numbers).all():
+        return None
+    if np.array_equal(numbers, values, equal_nan=True):
+        return "value"
+    return packed(numbers, "f8")
+
+
+def _safer(column: Column) -> str | None:
+    """Which direction is safer, as the terminal orders points: of an input margin the larger distance."""
+    return None if safety(column) is None else column.safer or "higher"
+
+
+def _least_safe_first(column: Column) -> NDArray[np.intp]:
+    order = safety(column)
+    values = column.value if order is None else order
+    return np.argsort(values.to_numpy(dtype=np.float64), kind="stable")  # NaN last
+
+
+def _texts(texts: Sequence[object]) -> dict[str, object] | None:
+    """Texts, each once, and which of them every point has, -1 for none; None where no point has any."""
+    codes, names = pd.factorize(pd.Series(texts, dtype=object))
+    if not len(names):
+        return None
+    return {"names": [str(name) for name in names], "of": packed(codes, "i4")}
+
+
+def _identity(contents: Contents) -> str:
+    """What tells the notes on these points from those on others: runs over as many of the same data share theirs."""
+    record = contents.record
+    return f"{record.data.sha256 or record.data.path or ''}:{contents.points.num_rows}"[:200]
+
+
+def _pictures(contents: Contents, order: NDArray[np.intp]) -> dict[str, object] | None:
+    pngs = contents.points["image"].to_pylist()
+    if all(png is None for png in pngs):
+        return None
+    made = sheets(pngs, order.tolist())
+    if not made.images:
+        return None
+    return {"side": made.side, "perSide": PER_SIDE, "sheets": [*made.images], "tiles": packed(made.tiles, "i4")}
+
+
+def _nearest(contents: Contents, answers: Answers, order: NDArray[np.intp]) -> list[dict[str, object]]:
+    """The nearest inputs with another prediction: of the least safe points with their images, as far as room is."""
+    rank = {point: place for place, point in enumerate(order.tolist())}
+    places = {point: place for place, point in enumerate(contents.points["point"].to_pylist())}
+    labels = {(one.score, parameters_json(one.parameters)): one.label for one in contents.columns}
+    pairs = zip(contents.counterexamples.to_pylist(), answers.nearest(contents), strict=True)
+    known = [(places[row["point"]], row, number) for row, number in pairs if row["point"] in places]
+    images = contents.points["image"].to_pylist()
+    entries, shown, room = [], 0, MAX_PAIR_BYTES
+    for place, row, number in sorted(known, key=lambda one: rank[one[0]]):
+        score = labels.get((row["score"], row["parameters"]), row["score"])
+        entry: dict[str, object] = {"point": place, "score": score, "predicted": number}
+        own, other = images[place], row["image"]
+        if shown < MAX_PAIRS and decoded(own) is not None and decoded(other) is not None:
+            size = len(own) + len(other)
+            if size <= room:
+                room, shown = room - size, shown + 1
+                pair = {"own": embedded(own), "other": embedded(other)}
+                entry |= {name: f"data:image/png;base64,{image}" for name, image in pair.items()}
+        entries.append(entry)
+    return entries
+
+
+def _inputs(contents: Contents) -> dict[str, object] | None:
+    """Names and values of all features, and of each point the first input with another prediction that was met.
+
+    None where no input is kept.
+    """
+    kept = contents.points["input"]
+    if kept.null_count == len(kept):
+        return None
+    values = kept_inputs(contents)
+    if values.size > MAX_INPUT_NUMBERS:
+        return None
+    rows = contents.counterexamples.select(["score", "parameters", "input"]).to_pylist()
+    searching = {(row["score"], row["parameters"]) for row in rows if row["input"] is not None}
+    others = np.full(values.shape, np.nan)
+    for column in contents.columns:
+        if (column.score, parameters_json(column.parameters)) in searching:
+            own = kept_counterexamples(contents, column)
+            others = np.where(np.isnan(others).all(axis=1, keepdims=True), own, others)
+    return {
+        "names": feature_names(contents.record.data),
+        "values": packed(values, "f8"),
+        "others": None if np.isnan(others).all() else packed(others, "f8"),
+    }

@@ -1,0 +1,218 @@
+"""The chapter on the expected change: true to the analysis, plain about what is missing."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers.change_runs import change_run, change_values, other_run, without
+from helpers.change_tables import LAPLACIAN, change, with_score
+from helpers.pages import assert_inert, page_of
+
+from brittle.analysis import expected_change_points, expected_change_table, label_flips, mean_absolute
+from brittle.analysis.mean_interval import ranged_interval
+from brittle.report import open_contents
+from brittle.report.chapters import other_runs
+from brittle.report.chapters.expected_change import CHAPTER, DROPS_SHOWN, KINK, OTHER, SAME, UNDECIDED
+from brittle.report.wording import reach, short, signed, small_percent
+from brittle.store.settings import Setting
+from brittle.store.table import Table
+
+pytestmark = pytest.mark.usefixtures("figures_drawn_once")
+
+BOTH = (CHAPTER, other_runs.CHAPTER)
+"""The chapters that read the scores which a test changes."""
+
+
+@pytest.fixture(scope="module")
+def table() -> Table:
+    return change_run()
+
+
+def column_of(table: Table, score: str) -> np.ndarray:
+    return next(one for one in table.columns if one.score == score).value.to_numpy()
+
+
+def test_the_large_numbers_are_those_of_the_analysis(table: Table) -> None:
+    mean, size, flips = change_values(table)["numbers"]
+    sampled = expected_change_points(table, Setting(0.2, "gaussian"))["sampled_change"].to_numpy(dtype=np.float64)
+    interval = ranged_interval(sampled, -1.0, 1.0, 0.99)
+    assert mean.value == signed(interval.mean)
+    assert mean.note.startswith(reach(interval.low, interval.high))
+    assert f"a fall at {small_percent(float(np.mean(sampled < -1e-4)))} of 160 points" in mean.note
+    laplacian = mean_absolute(table)
+    assert size.value == short(laplacian.mean, 3)
+    assert reach(laplacian.low, laplacian.high, 3) in size.note
+    row = label_flips(table).iloc[1]
+    assert flips.value == f"{small_percent(row['lowest'])} vs {small_percent(row['highest'])}"
+
+
+def test_the_setting_is_the_one_that_sampling_decides_most(table: Table) -> None:
+    assert "it is sigma 0.2: there sampling decides for most points" in change_values(table)["setting"]
+    curvature = column_of(table, "laplacian")
+    undecided = with_score(table, "probability_change", 1e-6 * curvature, change(0.9), half=1.0)
+    assert "it is sigma 0.2" in change_values(undecided)["setting"]
+    assert "it is sigma 0.2" in change_values(change_run(half=0.0))["setting"], "all are decided at both: the noisiest"
+    assert "sigma 0.05, with 100 draws" in change_values(change_run(sigmas=(0.05,)))["setting"]
+    sphere = change(0.5 / math.sqrt(3072), noise="sphere")
+    made = with_score(change_run(sigmas=()), "probability_change", np.linspace(-1e-3, 1e-3, 160), sphere)
+    assert "sigma 0.00902, sphere (radius 0.5)" in change_values(made)["setting"]
+
+
+@pytest.mark.parametrize(
+    ("gone", "words"),
+    [
+        (("probability_change",), ("This run holds no sampled change", "Mean |Laplacian|", "no change was sampled")),
+        (("laplacian",), ("This run holds no Laplacian", "Mean change of", "This run lacks a Laplacian or flips")),
+        (("monte_carlo",), ("This run lacks a Laplacian or flips", "160 points, of which 160 got a Laplacian")),
+        (("max_probability",), ("so its confident points are not known", "predictions of any confidence")),
+    ],
+)
+@pytest.mark.usefixtures("nothing_drawn")
+def test_scores_that_are_missing(table: Table, gone: tuple[str, ...], words: tuple[str, ...]) -> None:
+    for score in gone:
+        table = without(table, score)
+    page = page_of(table)
+    assert_inert(page)
+    assert [part for part in words if part not in page.text] == []
+
+
+@pytest.mark.parametrize(("points", "half"), [(1, 1.0), (2, 0.0), (5, 0.0)])
+def test_few_points(points: int, half: float) -> None:
+    made = change_run(points=points, half=half, kinks=0)
+    page = page_of(made, against={"other": other_run(3, points), "same": made}, chapters=BOTH)
+    assert_inert(page)
+    assert "nan" not in page.text.lower()
+    empty = change_run(points=0)
+    assert CHAPTER.summarize(open_contents(empty)) is None
+    assert_inert(page_of(empty, against={"other": empty}))
+
+
+def test_points_without_a_number_are_counted(table: Table) -> None:
+    curvature = column_of(table, "laplacian").copy()
+    curvature[::4] = math.nan
+    prediction = change_values(with_score(without(table, "laplacian"), "laplacian", curvature, LAPLACIAN))["prediction"]
+    assert prediction["dropped"] == 40
+    assert len(prediction["figure"].frame) == 2 * 120
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-300, -1e300, math.inf])
+def test_laplacians_all_alike_are_drawn_and_infinite_ones_have_no_mean(table: Table, value: float) -> None:
+    made = with_score(without(table, "laplacian"), "laplacian", [value] * 160, LAPLACIAN)
+    assert (change_values(made)["numbers"][1].value == "∞") == math.isinf(value)
+    page = page_of(made, against={"other": made, "another": table}, chapters=BOTH)
+    assert_inert(page)
+    assert "svg" in page.tags
+
+
+def test_the_table_and_the_figure_hold_the_frames(table: Table) -> None:
+    prediction = change_values(table)["prediction"]
+    assert [row[0] for row in prediction["grid"].rows] == ["sigma 0.05", "sigma 0.2"]
+    for cells, row in zip(prediction["grid"].rows, expected_change_table(table).to_dict("records"), strict=True):
+        assert cells[1] == f"{row['points']:,}"
+        assert cells[2].split("\n")[0] == small_percent(row["agreement"])
+        assert cells[3].split("\n")[0] == f"{row['spearman']:.3f}"
+        assert cells[4] == f"{signed(row['slope'], 3)}\n{reach(row['slope_low'], row['slope_high'], 3)}"
+        assert cells[5] == f"{signed(row['ratio'], 3)}\n{reach(row['ratio_low'], row['ratio_high'], 3)}"
+    for sigma, drawn in prediction["figure"].frame.groupby("setting"):
+        points = expected_change_points(table, Setting(float(str(sigma).split()[1]), "gaussian"))
+        assert drawn["predicted"].tolist() == points["predicted_change"].tolist()
+        assert drawn["sampled"].tolist() == points["sampled_change"].tolist()
+        assert (drawn["kind"] == KINK).tolist() == points["kink"].tolist()
+    assert prediction["kinks"] == 3
+
+
+def test_kinds_of_points() -> None:
+    turned = change_values(change_run(factor=-1.0))["prediction"]["figure"].frame
+    assert {OTHER, UNDECIDED, KINK} == set(turned["kind"])
+    points = expected_change_points(change_run(factor=-1.0), Setting(0.2, "gaussian"))
+    marked = (turned["kind"] == OTHER)[turned["setting"] == "sigma 0.2"].tolist()
+    assert marked == (points["sign_disagrees"] & ~points["kink"]).tolist()
+    assert set(change_values(change_run(half=0.0, kinks=0))["prediction"]["figure"].frame["kind"]) == {SAME}
+
+
+@pytest.mark.parametrize(
+    ("recipe", "words"),
+    [
+        ({}, "Here the Laplacian can stand in for sampling."),
+        ({"factor": 30.0}, "the typical change is 30 times the predicted. Read the direction from the Laplacian"),
+        ({"factor": -1.0}, "Trust the sampled change here, not the Laplacian."),
+        ({"points": 6, "kinks": 0}, "These points do not decide whether the Laplacian can be trusted here."),
+        ({"half": 9.0}, "sampling decides the sign of the change at no point"),
+    ],
+)
+def test_the_conclusion_follows_the_numbers(recipe: dict[str, Any], words: str) -> None:
+    assert words in change_values(change_run(**recipe))["prediction"]["conclusion"]
+
+
+def test_large_changes_that_fall_short_are_not_to_be_read_from_the_laplacian() -> None:
+    """Changes that saturate: the typical one is predicted, the largest are not."""
+    table = change_run(sigmas=(), points=400)
+    curvature = column_of(table, "laplacian")
+    large = np.where(np.arange(400) < 30, 1e3 * np.sign(curvature), curvature)
+    table = with_score(without(table, "laplacian"), "laplacian", large, LAPLACIAN)
+    sampled = np.clip(0.02 * large, -0.3, 0.3)
+    values = change_values(with_score(table, "probability_change", sampled, change(0.2)))
+    assert "the typical change is 1.0 times the predicted. Read the direction" in values["prediction"]["conclusion"]
+
+
+def test_noise_that_is_not_alike_in_all_directions_and_many_levels(table: Table) -> None:
+    salt = change(0.1, noise="salt")
+    made = with_score(without(table, "probability_change"), "probability_change", [0.01] * 160, salt)
+    prediction = change_values(made)["prediction"]
+    assert "not alike in all directions" in prediction["conclusion"]
+    assert prediction["figure"].frame.empty
+    many = change_values(change_run(points=40, sigmas=tuple(0.01 * k for k in range(1, 8)), kinks=0))["prediction"]
+    assert (len(many["grid"].rows), many["left"]) == (7, 3)
+    assert len(set(many["figure"].frame["setting"])) == 4
+
+
+def test_flips_are_those_of_the_analysis(table: Table) -> None:
+    frame, flips = label_flips(table), change_values(table)["flips"]
+    for row, cells in zip(frame.to_dict("records"), flips["by_laplacian"].rows, strict=True):
+        assert cells[1:3] == (f"{row['points']}", f"{row['group']}")
+        shares = [small_percent(row[one]) for one in ("lowest", "highest")]
+        assert [cell.split("\n")[0] for cell in cells[3:5]] == shares
+    drawn = flips["shares"].frame.pivot(index="setting", columns="group", values="value")
+    assert drawn["lowest Laplacian"].tolist() == frame["lowest"].tolist()
+
+
+def test_the_verdict_on_flips_follows_the_test() -> None:
+    rng = np.random.default_rng(0)
+    table = change_run(scores=("max_probability",), points=200)
+    curvature = column_of(table, "laplacian")
+    for flips, words in (
+        (np.where(curvature < np.median(curvature), 0.4, 0.0), "a low Laplacian tells which"),
+        (np.where(rng.random(200) < 0.5, 0.4, 0.0), "do not show that a low Laplacian tells"),
+        (np.zeros(200), "do not flip there, so no difference can be found"),
+    ):
+        made = with_score(table, "monte_carlo", flips, {"sigma": 0.2, "draws": 50}, quantity="flip_probability")
+        assert words in change_values(made)["flips"]["conclusion"]
+
+
+def test_where_nothing_flips_the_noisiest_level_is_spoken_of() -> None:
+    made = change_run(scores=("max_probability",), half=0.0)
+    for sigma, flips in ((0.2, 0.0), (0.9, 0.3)):
+        draws = {"sigma": sigma, "draws": 50}
+        made = with_score(made, "monte_carlo", [flips] * 160, draws, quantity="flip_probability")
+    values = change_values(made)
+    assert values["flips"]["conclusion"].startswith("At sigma 0.9, the 50 confident")
+    assert values["numbers"][2].value == "30% vs 30%"
+
+
+@pytest.mark.parametrize("score", ["probability_change", "laplacian"])
+def test_the_largest_drops_among_the_confident(table: Table, score: str) -> None:
+    run = table if score == "probability_change" else without(table, "probability_change")
+    sure = column_of(run, "max_probability") >= 0.8
+    value = column_of(run, "laplacian")
+    if score == "probability_change":
+        value = expected_change_points(run, Setting(0.2, "gaussian"))["sampled_change"].to_numpy()
+    lowest = sorted(value[sure & (value < 0.0)])
+    drops = change_values(run)["drops"]
+    mark = "" if score == "probability_change" else "L "
+    assert [one["change"] for one in drops["points"]] == [f"{mark}{signed(v)}" for v in lowest[:DROPS_SHOWN]]
+    assert drops["count"] == f"{len(lowest)} predictions"
+    labels = dict(zip(run.points["name"].to_pylist(), run.points["correct"].to_pylist(), strict=True))
+    assert [one["wrong"] for one in drops["points"]] == [not labels[one["name"]] for one in drops["points"]]

@@ -1,0 +1,108 @@
+"""Images: each where the page looks for it, none from what is no small PNG, differences at one magnification."""
+
+from __future__ import annotations
+
+import base64
+from io import BytesIO
+
+import numpy as np
+import pytest
+from helpers.tables import HOSTILE
+from numpy.typing import NDArray
+from PIL import Image
+
+from brittle.report.images import (
+    MAX_SIDE,
+    PER_SIDE,
+    TILE,
+    common_factor,
+    decoded,
+    largest_change,
+    magnified,
+    pixels,
+    sheets,
+)
+
+
+def png(values: NDArray[np.float64]) -> bytes:
+    sink = BytesIO()
+    Image.fromarray(np.rint(255.0 * values.clip(0.0, 1.0)).astype(np.uint8)).save(sink, format="PNG")
+    return sink.getvalue()
+
+
+def plain(colour: tuple[int, int, int], size: tuple[int, int] = (8, 8)) -> bytes:
+    return png(np.full((size[1], size[0], 3), colour) / 255.0)
+
+
+def tile(made: str, side: int, place: int) -> np.ndarray:
+    sheet = np.asarray(Image.open(BytesIO(base64.b64decode(made.partition(",")[2]))).convert("RGB"))
+    down, along = divmod(place, PER_SIDE)
+    return sheet[down * side : (down + 1) * side, along * side : (along + 1) * side]
+
+
+GOOD = png(np.full((4, 4), 0.5))
+DAMAGED = {
+    "none": None,
+    "empty": b"",
+    "the start alone": b"\x89PNG\r\n\x1a\n",
+    "another format": b"GIF89a" + bytes(20),
+    "half": GOOD[:30],
+    "too long": plain((0, 0, 0), (MAX_SIDE + 1, 1)),
+    "too large by its head": GOOD[:16] + (1 << 20).to_bytes(4, "big") * 2 + GOOD[24:],
+    "hostile": GOOD[:8] + HOSTILE[1].encode() * 9,
+}
+
+
+def test_every_image_is_where_its_tile_says() -> None:
+    colours = [(10 * place % 250, 200 - place // 4, 120) for place in range(PER_SIDE**2 + 20)]
+    pngs: list[bytes | None] = [plain(colour) for colour in colours]
+    pngs[3] = None
+    made = sheets(pngs, reversed(range(len(pngs))))
+    assert len(made.images) == 2
+    assert made.tiles[3] == -1
+    assert sorted(made.tiles[made.tiles >= 0]) == list(range(len(pngs) - 1))
+    for point in (0, 1, 30, 43):
+        sheet, place = divmod(int(made.tiles[point]), PER_SIDE**2)
+        middle = tile(made.images[sheet], made.side, place)[4, 4].astype(int)
+        assert np.abs(middle - colours[point]).max() <= 24  # the sheets are compressed with loss
+    assert sheets([None, None], [0, 1]).images == ()
+
+
+def test_large_images_are_made_small_and_keep_their_shape() -> None:
+    made = sheets([plain((200, 0, 0), (96, 48))], [0])
+    assert made.side == TILE
+    one = tile(made.images[0], made.side, 0)
+    assert one[TILE // 2, 2, 0] > 150
+    assert one[2, TILE // 2, 0] < 50  # above the image
+
+
+@pytest.mark.parametrize("damaged", DAMAGED.values(), ids=[*DAMAGED])
+def test_what_is_no_small_png_is_left_out(damaged: bytes | None) -> None:
+    assert decoded(damaged) is None
+    assert sheets([damaged, plain((1, 1, 1))], [0, 1]).tiles.tolist() == [-1, 0]
+    assert largest_change(GOOD, damaged, GOOD) == 0.0
+    assert magnified(damaged, 0.1, 10) is None or damaged == DAMAGED["too long"]
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (32, 32, 3)])
+@pytest.mark.parametrize("largest", [0.01, 0.4])
+def test_the_largest_change_is_known_from_what_is_stored_and_shown_magnified(
+    shape: tuple[int, ...], largest: float
+) -> None:
+    """Images of 8 bits: the change is known to about a step of the images over the root of the number of pixels."""
+    rng = np.random.default_rng(0)
+    point, change = rng.uniform(0.45, 0.55, shape), rng.normal(size=shape)
+    change *= largest / np.abs(change).max()
+    stored = png(0.5 + change / (2.0 * largest))
+    known = largest_change(png(point), png(point + change), stored)
+    assert known == pytest.approx(largest, abs=4.0 / 255.0 / np.sqrt(change.size))
+    shown = pixels(magnified(stored, largest, 2))
+    assert shown is not None
+    assert np.abs(shown - np.clip(0.5 + 2.0 * change, 0.0, 1.0)).max() < 0.5 / 255.0 + 2.0 * largest / 255.0 + 1e-9
+    assert largest_change(png(point), png(np.full((5, 5), 0.5)), stored) == 0.0
+    assert magnified(stored, 0.0, 10) is None
+
+
+def test_one_factor_serves_all() -> None:
+    changes = ([0.02, 0.04, 0.3], [0.6], [0.0031], [0.0, 0.0])
+    assert [common_factor(one) for one in changes] == [10, 1, 100, 1]

@@ -1,0 +1,94 @@
+"""This run beside others over the same points."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from helpers.change_runs import another, beside, change_run, other_run
+from helpers.pages import assert_inert, page_of
+from helpers.tables import make_table
+
+from brittle.analysis import compare, mean_absolute, mean_interval
+from brittle.errors import DataError
+from brittle.report import open_contents
+from brittle.report.chapters.other_runs import CHAPTER
+from brittle.report.wording import reach, signed
+from brittle.store.table import Table
+
+pytestmark = pytest.mark.usefixtures("figures_drawn_once")
+
+
+@pytest.fixture(scope="module")
+def table() -> Table:
+    return change_run()
+
+
+def test_a_run_beside_another_is_the_comparison(table: Table) -> None:
+    (run,) = beside(table, {"other": other_run()})["runs"]
+    frame = compare(table, other_run())
+    turned = [row["quantity"] == "flip_probability" for row in frame.to_dict("records")]
+    for cells, row, flip in zip(run["grid"].rows, frame.to_dict("records"), turned, strict=True):
+        assert cells[1] == f"{row['points']:,}"
+        bounded = row["quantity"] in ("accuracy", "probability", "flip_probability")
+        first = 1.0 - row["first"] if flip else row["first"]
+        assert cells[2].split("\n")[0] == (f"{first:.3f}" if bounded else signed(first))
+        low, high = row["difference_low"], row["difference_high"]
+        ends, sign = ((-high, -low), -1.0) if flip else ((low, high), 1.0)
+        assert cells[4] == (f"{signed(sign * row['difference'])}\n{reach(*ends)}")
+    assert run["differences"].frame["value"].tolist() == [
+        -row["difference"] if flip else row["difference"]
+        for row, flip in zip(frame.to_dict("records"), turned, strict=True)
+        if row["quantity"] != "laplacian"
+    ]
+
+
+def test_what_differs_is_said(table: Table) -> None:
+    def facts(other: Table) -> dict[str, str]:
+        return {fact.term: fact.text for fact in beside(table, {"other": other})["runs"][0]["entries"]}
+
+    assert facts(table)["Model"].startswith("The same, models:cnn (9f86d081884")
+    assert facts(table)["Points"] == "160 points in both, paired by id."
+    assert facts(another(table, sha256="abc"))["Model"].startswith("Another one, models:cnn (abc; here 9f86")
+    assert "no digest tells" in facts(another(table, sha256=None))["Model"]
+    fewer = replace(table, points=table.points.slice(0, 100))
+    assert facts(fewer)["Points"] == "100 points in both, paired by id; 60 only here."
+
+
+def test_fewer_draws_are_left_out_and_infinite_distances_are_compared_by_medians() -> None:
+    made = make_table(points=30, scores=("monte_carlo",), sigmas=(0.1,), budgets=(10, 50, 400))
+    (run,) = beside(made, {"other": made})["runs"]
+    assert [row[0] for row in run["grid"].rows] == ["accuracy", "monte_carlo\nsigma 0.1, 400 draws"]
+    assert run["left"] == 2
+    far = make_table(points=30, scores=("input_margin",), not_found=3)
+    (run,) = beside(far, {"other": far})["runs"]
+    assert (run["grid"].rows[1][0], run["infinite"]) == ("input_margin *", 3)
+
+
+def test_runs_that_share_nothing(table: Table) -> None:
+    alone = make_table(points=160, scores=("entropy",), labels=False)
+    (run,) = beside(table, {"other": alone})["runs"]
+    assert list(run["grid"].rows) == []
+    assert "share no score" in run["entries"][-1].text
+    assert_inert(page_of(table, against={"other": alone, "more": alone}, chapters=(CHAPTER,)))
+    with pytest.raises(DataError, match="runs_differ"):
+        beside(table, {"other": change_run(seed=1)})
+    assert CHAPTER.summarize(open_contents(table)) is None
+
+
+def test_a_series_has_one_mean_per_run_in_the_order_given(table: Table) -> None:
+    others = {name: other_run(seed) for seed, name in enumerate(("weak", "a", "strong"), 1)}
+    values = beside(table, others)
+    sizes, flips = (figure.frame for figure in values["series"])
+    assert sizes.sort_values(by="order")["name"].tolist() == ["weak", "a", "strong"]
+    for row in sizes.to_dict("records"):
+        mean = mean_absolute(others[row["name"]])
+        assert (row["value"], row["low"], row["high"]) == (mean.mean, mean.low, mean.high)
+        assert row["this"] == mean_absolute(table).mean
+    for row in flips.to_dict("records"):
+        column = next(c for c in others[row["name"]].columns if c.score == "monte_carlo" and c.setting.sigma == 0.2)
+        assert row["value"] == mean_interval(1.0 - column.value, 0.99).mean
+    assert [row[0] for row in values["means"].rows] == ["this run", "weak", "a", "strong"]
+    assert all(run["differences"].frame.empty for run in values["runs"])
+    assert beside(table, {"one": table})["series"] == []
+    assert len({run["name"] for run in beside(table, {"x" * 50: table, "x" * 60: table})["runs"]}) == 2

@@ -1,0 +1,411 @@
+"""The page: inert, self-contained, the same for the same table, and honest about what a run does not hold."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import itertools
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import MISSING, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pytest
+from helpers.change_runs import change_run, other_run
+from helpers.colours import DARK, LIGHT, contrast, variables
+from helpers.pages import EVERY_SCORE, Page, addresses, assert_inert, page_of, storable, text_of
+from helpers.poisoned import poisoned_run, poisoned_scores
+from helpers.tables import HOSTILE, make_table, with_value
+
+from brittle.errors import ParameterError, StorageError
+from brittle.report import contents, figure, open_contents, wording, write_report
+from brittle.report.chapters import expected_change, other_runs, scored, worst_case
+from brittle.report.render import CHAPTERS
+from brittle.store.record import WarningRecord
+from brittle.store.table import Table
+
+T = TypeVar("T")
+
+pytestmark = pytest.mark.usefixtures("figures_drawn_once")
+
+
+@pytest.fixture(scope="module")
+def full() -> Table:
+    return make_table(points=120, scores=EVERY_SCORE, budgets=(10, 400), broken=3)
+
+
+@pytest.fixture(scope="module")
+def text(full: Table) -> str:
+    return text_of(full)
+
+
+@pytest.fixture(scope="module")
+def page(text: str) -> Page:
+    return Page(text)
+
+
+def test_the_page_is_well_formed_and_inert(page: Page, text: str) -> None:
+    assert_inert(page)
+    assert sum(each.get("class") == "drawing" for _, each in page.elements) == 7
+    (code,) = (each for each in re.findall(r"<script>(.*?)</script>", text, re.DOTALL))
+    (style,) = (each for each in re.findall(r"<style>(.*?)</style>", text, re.DOTALL))
+    allowed = [f"'sha256-{base64.b64encode(hashlib.sha256(one.encode()).digest()).decode()}'" for one in (style, code)]
+    assert [a.get("content") for tag, a in page.elements if tag == "meta" and "http-equiv" in a] == [
+        f"default-src 'none'; img-src data:; style-src {allowed[0]}; script-src {allowed[1]}; "
+        "base-uri 'none'; form-action 'none'"
+    ]
+    assert not any("style" in attributes for _, attributes in page.elements)
+
+
+def test_what_chapters_share_is_computed_once(full: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Robustness by class under each of the three settings, and the statuses of points."""
+    calls: list[str] = []
+    for home, name in (
+        (sys.modules["brittle.analysis.overview"], "class_bias"),
+        (contents, "class_bias"),
+        (scored, "outcomes"),
+    ):
+        monkeypatch.setattr(home, name, counted(calls, name, getattr(home, name)))
+    text_of(full)
+    assert sorted(calls) == ["class_bias"] * 3 + ["outcomes"]
+
+
+def counted(calls: list[str], name: str, function: Callable[..., T]) -> Callable[..., T]:
+    """The function, and a note of each call."""
+
+    def noting(*arguments: Any) -> T:
+        calls.append(name)
+        return function(*arguments)
+
+    return noting
+
+
+def test_the_page_names_no_address(text: str) -> None:
+    assert addresses(text) == []
+
+
+def test_the_page_tells_its_story(page: Page) -> None:
+    for words in (
+        "How easily do the predictions of models:cnn break?",
+        "The weights are float16; sums were taken in float32.",
+        "sigma = 0.05, 0.1, 0.25 in the units of the inputs, from 0 to 1; that is 5%, 10%, 25% of this range",
+        "120 points, of which 117 got a robustness",
+        "1,234,567 passes through the network",
+        "Mean p_robust, sigma 0.1",
+        "no class is named the least robust",
+        "this page reads monte_carlo(draws=400, sigma=0.1)",
+        "The input holds NaN or infinite values.",
+        "test/00000.png (row 0): 1 NaN of 3072",
+        "every pair compared",
+        "its own expected error",
+        "moments *",
+        "brittle score --model models:cnn",
+        "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "99% confidence",
+    ):
+        assert words in page.text, words
+
+
+def test_identifiers_are_unique(page: Page) -> None:
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+
+
+def test_the_same_table_gives_the_same_bytes(
+    full: Table, text: str, tmp_path: Path, figures_drawn_once: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(figure, "draw", figures_drawn_once)  # every figure is drawn again
+    shuffled = replace(full, scores=full.scores.take(list(reversed(range(len(full.scores))))))
+    written = write_report(shuffled, tmp_path / "report.html")
+    assert written == tmp_path / "report.html"
+    assert written.read_bytes() == text.encode()
+
+
+def test_a_path_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match=r"unwritable"):
+        write_report(make_table(points=3, scores=("softmax",)), tmp_path / "none" / "report.html")
+
+
+@pytest.mark.parametrize("start", [0, 20])
+def test_hostile_text_in_every_field_is_shown_as_text(start: int) -> None:
+    """Names, details, class names and every text of the record; the scores keep theirs, so that all is drawn."""
+    recipe = {"points": 120, "scores": EVERY_SCORE, "sigmas": (0.05, 0.1), "budgets": (10, 20)}
+    table = make_table(classes=20, broken=2, class_names=HOSTILE[start : start + 20], **recipe)
+    page = page_of(poisoned_run(table, start))
+    assert_inert(page)
+    assert sum(each.get("class") == "drawing" for _, each in page.elements) == 7
+    for name in HOSTILE[start : start + 20]:
+        forms = {" ".join(wording.show(text, 28).split()) for text in (name, storable(name))}  # of a record, of a frame
+        assert any(form in page.text for form in forms), name
+
+
+def test_hostile_scores_statuses_and_noises_are_shown_as_text() -> None:
+    """Names of scores, of noise families and of statuses reach legends, heads of panels and tables."""
+    recipe = {"points": 30, "scores": ("moments", "softmax", "monte_carlo"), "sigmas": (0.1,), "budgets": (10, 20)}
+    page = page_of(poisoned_scores(make_table(**recipe)))
+    assert_inert(page)
+    assert "svg" in page.tags
+    assert "Status <script>, which this version does not know." in page.text
+
+
+def bare(record: T) -> T:
+    """`record` with the defaults of all fields that have any."""
+    kept = {
+        one.name: bare(value) if is_dataclass(value := getattr(record, one.name)) else value
+        for one in fields(record)  # type: ignore[arg-type]
+        if one.default is MISSING and one.default_factory is MISSING
+    }
+    return type(record)(**kept)
+
+
+@pytest.mark.usefixtures("nothing_drawn")
+def test_a_record_of_little_is_read() -> None:
+    table = make_table(points=12, scores=("moments", "monte_carlo"), sigmas=(0.1,))
+    page = page_of(replace(table, record=bare(table.record)))
+    assert_inert(page)
+    assert "Not recorded" in page.text
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        (
+            {"labels": False, "images": False, "sigmas": (0.1,)},
+            "no point carries a label",
+            "holds no images",
+        ),
+        ({"scores": ("moments", "softmax"), "sigmas": (0.1,)}, "Can a cheap score stand in?"),
+        ({"scores": ("softmax",)}, "None: no score of this run depends on noise"),
+        ({"scores": ("logit_margin",)}, "No point has a flip probability, so how many"),
+        ({"scores": ()}, "No point has a flip probability, so how many"),
+        ({"scores": ("moments", "monte_carlo"), "sigmas": (0.1,)}, "Estimators against Monte Carlo"),
+        ({"sigmas": (0.1,)}, "of the points flip with a probability above 1%"),
+        ({"classes": 2, "sigmas": (0.1,)}, "every pair compared"),
+        ({"points": 0}, "The run holds no points"),
+        ({"budgets": (10,), "sigmas": (0.1,)}, "in this order: moments with 10 draws, mmse with 10 draws"),
+    ],
+)
+@pytest.mark.usefixtures("nothing_drawn")
+def test_what_a_run_lacks_is_said(recipe: tuple[Any, ...]) -> None:
+    page = page_of(make_table(**recipe[0]))
+    assert_inert(page)
+    assert all(words in page.text for words in recipe[1:])
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        ({"classes": 1, "sigmas": (0.1,)}, "All belong to one class"),
+        ({"points": 1, "sigmas": (0.05, 0.1)}, "1 point, of which 1 got a robustness"),
+        ({"points": 6, "broken": 6}, "6 points, of which 0 got a robustness"),
+        (
+            {"classes": 40, "points": 600, "scores": ("moments",), "sigmas": (0.1,)},
+            "10 classes in the middle not drawn",
+            "28 classes between them left out",
+        ),
+        (
+            {"sigmas": (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3), "scores": ("taylor",)},
+            "3 further noise levels of the run not drawn here",
+        ),
+    ],
+)
+def test_what_is_odd_to_draw_is_drawn(recipe: tuple[Any, ...]) -> None:
+    """One class, one point, no number at all, more classes or noise levels than there is room for."""
+    page = page_of(make_table(**recipe[0]))
+    assert_inert(page)
+    assert all(words in page.text for words in recipe[1:])
+
+
+@pytest.mark.usefixtures("nothing_drawn")
+def test_the_page_says_when_a_run_began_and_when_it_was_over() -> None:
+    """A run that was gone on with was scored from its first start to its last end; one that took a minute, then."""
+    table = make_table(points=3, scores=("softmax",))
+    for finished, said in (
+        ("2026-07-02T09:30:10+00:00", "Scored from 2026-07-01 12:00 to 2026-07-02 09:30 with"),
+        ("2026-07-01T12:00:59+00:00", "Scored 2026-07-01 12:00 with"),
+        (None, "The run had not finished"),
+    ):
+        record = replace(table.record, created="2026-07-01T12:00:00+00:00", finished=finished)
+        assert said in page_of(replace(table, record=record)).text
+
+
+def test_all_points_alike_are_drawn() -> None:
+    table = make_table(points=10, scores=("monte_carlo", "moments", "softmax"), sigmas=(0.1,), budgets=(200,))
+    for entry in table.record.scores:
+        table = with_value(table, entry.label, [0.0] * 10)
+    page = page_of(table)
+    assert_inert(page)
+    assert "flips under" in text_of(table)
+
+
+def test_methods_are_closed_and_stand_at_the_end(text: str) -> None:
+    assert text.count('<details id="methods">') == 1
+    start = text.index('<details id="methods">')
+    after = re.sub(r"(?s)<script.*?</script>\n", "", text[start:])
+    assert after.rstrip().endswith("</details>\n</main>\n</body>\n</html>")
+    for chapter in CHAPTERS:
+        place = text.find(f'<section id="{chapter.name}"')
+        assert place < 0 or (place > start) == (chapter.place == "methods"), chapter.name
+    for words in ("What the words mean", "every pair compared", "Kendall's tau", "9f86d081884c7d65"):
+        assert text.index(words) > start, words
+    assert text.index("cannot be told apart") < start
+
+
+def test_the_contents_list_leads_to_every_open_chapter(page: Page) -> None:
+    links = [str(attributes["href"])[1:] for tag, attributes in page.elements if tag == "a"]
+    sections = [str(attributes["id"]) for tag, attributes in page.elements if tag == "section" and "id" in attributes]
+    closed = {chapter.name for chapter in CHAPTERS if chapter.place == "methods"}
+    assert links == [*(name for name in sections if name not in closed), "methods"]
+
+
+def test_headings_go_down_one_step_at_a_time(page: Page) -> None:
+    levels = [int(tag[1]) for tag, _ in page.elements if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+
+
+def test_what_scrolls_can_be_reached_and_what_is_drawn_is_told(page: Page) -> None:
+    """Tables take the focus; drawings and images carry their result as text."""
+    names = {f"test/{row:05d}.png" for row in range(120)}
+    for tag, attributes in page.elements:
+        if attributes.get("class") == "wide":
+            assert attributes["tabindex"] == "0"
+            assert attributes["aria-label"]
+        if attributes.get("class") == "drawing":
+            assert re.search(r"\d", str(attributes["aria-label"])), attributes["aria-label"]
+        if tag == "img":
+            assert attributes["alt"]
+            assert attributes["alt"] not in names
+
+
+def test_words_open_where_they_stand(page: Page) -> None:
+    """Each button opens one text, which the browser shows without a script."""
+    targets = [attributes["popovertarget"] for _, attributes in page.elements if "popovertarget" in attributes]
+    meanings = [attributes["id"] for _, attributes in page.elements if "popover" in attributes]
+    assert targets == meanings
+    assert len(set(targets)) == len(targets) >= 3
+
+
+def test_paper_shows_what_is_closed_and_a_dark_ground_is_known(text: str) -> None:
+    style = text[text.index("<style>") : text.index("</style>")]
+    paper = style[style.index("@media print") :]
+    assert "details::details-content { display: block; content-visibility: visible;" in paper
+    assert re.search(r"h1, h2, h3, h4, h5 \{ break-after: avoid", paper)
+    assert "@media (prefers-color-scheme: dark)" in style
+    for words, ground in ((LIGHT, False), (DARK, True)):
+        colours = variables(ground)
+        for name in ("ink", "muted", "accent", "warn"):
+            assert contrast(colours[name], words) >= 4.5, (name, ground)
+        for name in ("undecided", "breaks", "accent"):
+            assert contrast(colours[name], words) >= 3.0, (name, ground)
+
+
+def test_no_text_of_the_page_is_small(text: str) -> None:
+    """Sizes in the style, times the smallest size of its root, that of paper."""
+    style = text[text.index("<style>") : text.index("</style>")]
+    roots = [float(size) for size in re.findall(r"html \{ font-size: ([\d.]+)px", style)]
+    sizes = [float(size) for size in re.findall(r"font-size: ([\d.]*)r?em", style)]
+    assert min(roots) * min(sizes) >= 10.0
+
+
+@pytest.mark.usefixtures("nothing_drawn")
+def test_what_was_put_right_is_no_warning() -> None:
+    """Training mode was left before anything was scored: a note. What is open stays a warning, and leads."""
+    table = make_table(points=5, scores=("softmax",))
+    done, open_one = WarningRecord("train_mode", "It was left."), WarningRecord("accuracy_suspicious", "Look at it.")
+
+    def heads(*warnings: WarningRecord) -> list[tuple[str, str]]:
+        text = text_of(replace(table, record=replace(table.record, warnings=warnings)))
+        return re.findall(r'<aside class="([a-z ]+)" role="note">\n<h2>(\w+)</h2>', text)
+
+    assert heads(done) == [("aside notes", "Notes")]
+    assert heads(open_one) == [("banner", "Warnings")]
+    assert heads(done, open_one) == [("banner", "Warnings"), ("aside notes", "Notes")]
+    assert heads() == []
+
+
+@pytest.mark.parametrize("limit", [float("nan"), float("inf")])
+def test_a_parameter_that_is_no_number_is_named(tmp_path: Path, limit: float) -> None:
+    table = make_table(points=5, scores=("monte_carlo",), sigmas=(0.1,))
+    scores = tuple(replace(one, parameters={**one.parameters, "limit": limit}) for one in table.record.scores)
+    with pytest.raises(ParameterError, match=f"limit={limit}"):
+        write_report(replace(table, record=replace(table.record, scores=scores)), tmp_path / "report.html")
+
+
+@pytest.fixture(scope="module")
+def both() -> tuple[Table, Table]:
+    """Runs with every chapter, over the same points."""
+    return change_run(points=40, scores=("monte_carlo", "max_probability", "logit_margin", "input_margin")), other_run(
+        points=40
+    )
+
+
+def test_the_chapters_beside_another_run_are_inert_and_the_same_for_the_same_tables(
+    both: tuple[Table, Table], tmp_path: Path
+) -> None:
+    def shuffled(one: Table) -> Table:
+        return replace(one, scores=one.scores.take(list(reversed(range(len(one.scores))))))
+
+    table, other = both
+    text = text_of(table, against={"other": other})
+    page = Page(text)
+    assert_inert(page)
+    assert addresses(text) == []
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    written = write_report(shuffled(table), tmp_path / "report.html", against={"other": shuffled(other)})
+    assert written.read_bytes() == text.encode()
+
+
+@pytest.mark.parametrize("chapter", [expected_change, other_runs, worst_case], ids=lambda one: one.CHAPTER.name)
+def test_hostile_points_classes_scores_and_runs_are_shown_as_text(both: tuple[Table, Table], chapter: Any) -> None:
+    table, other = (with_hostile_names(one) for one in both)
+    page = page_of(table, against={HOSTILE[2]: other}, chapters=(chapter.CHAPTER,))
+    assert_inert(page)
+    assert any(wording.show(text, 28) in page.text for text in HOSTILE[:20])
+
+
+def with_hostile_names(table: Table) -> Table:
+    """`table` with hostile names of points, classes, scores, model and data, and images that are none."""
+    rows = table.points.to_pylist()
+    for number, row in enumerate(rows):
+        row["name"] = storable(HOSTILE[number % len(HOSTILE)])
+        row["image"] = b"<svg onload=alert(1)>" if number % 2 else row["image"]
+    scores = tuple(
+        replace(one, label=storable(f"{HOSTILE[place % 5]}{place}"), title=HOSTILE[place])
+        for place, one in enumerate(table.record.scores)
+    )
+    record = replace(
+        table.record,
+        scores=scores,
+        model=replace(table.record.model, spec=HOSTILE[2], sha256=HOSTILE[0]),
+        data=replace(table.record.data, class_names=HOSTILE[:10]),
+    )
+    return replace(table, points=pa.Table.from_pylist(rows, schema=table.points.schema), record=record)
+
+
+@pytest.mark.usefixtures("nothing_drawn")
+def test_a_chapter_without_anything_to_say_is_left_out() -> None:
+    contents = open_contents(make_table(points=0))
+    assert [one.name for one in CHAPTERS if one.summarize(contents) is not None] == ["overview", "scored"]
+    assert_inert(page_of(make_table(points=12), chapters=()))
+
+
+@pytest.mark.usefixtures("nothing_drawn")
+def test_a_score_that_nobody_knows_has_its_sentence_and_colour() -> None:
+    """Of a run with a score from outside the catalogue, the page says what its record says."""
+    made = make_table(points=40, scores=("moments", "logit_margin"), sigmas=(0.1,), budgets=(10,))
+    frame = made.long().assign(score=lambda rows: rows["score"].replace("logit_margin", "mine"))
+    said = {"score": "mine", "label": "mine", "title": "Mine", "explanation": "My own sentence.", "colour": None}
+    entries = tuple(
+        replace(entry, **said, safer="lower") if entry.score == "logit_margin" else entry
+        for entry in made.record.scores
+    )
+    scores = made.scores.from_pandas(frame, schema=made.scores.schema, preserve_index=False)
+    page = page_of(replace(made, scores=scores, record=replace(made.record, scores=entries)))
+    assert_inert(page)
+    assert "My own sentence." in page.text
+    assert ("circle", {"cx": "5", "cy": "5", "r": "5", "fill": "#9c945a"}) in page.elements

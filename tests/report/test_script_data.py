@@ -1,0 +1,205 @@
+"""What the page's script reads: the run's own numbers, to the bit."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from helpers.change_runs import change_run, other_run
+from helpers.known_groups import counted
+from helpers.pages import EVERY_SCORE
+from helpers.tables import HOSTILE, make_table
+from scipy.stats import beta
+
+import brittle
+from brittle.analysis.overview import overview
+from brittle.report import open_contents
+from brittle.report.script_data import KINDS, inert_json, packed, page_data
+from brittle.scores import MonteCarlo, Softmax
+from brittle.store.schemas import POINTS
+from brittle.store.table import Table
+
+
+def data_of(table: Table, **options: Any) -> dict[str, Any]:
+    found = page_data(open_contents(table, **options))
+    assert found is not None
+    return found
+
+
+def numbers(packed: Mapping[str, str]) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(packed["bytes"]), dtype=KINDS[packed["kind"]])
+
+
+def texts(packed: Mapping[str, Any] | None, count: int) -> list[str]:
+    if packed is None:
+        return [""] * count
+    return ["" if place < 0 else packed["names"][place] for place in numbers(packed["of"])]
+
+
+@pytest.fixture(scope="module")
+def table() -> Table:
+    return make_table(points=60, scores=EVERY_SCORE, budgets=(10, 400), broken=3)
+
+
+@pytest.fixture(scope="module")
+def data(table: Table) -> dict[str, Any]:
+    return data_of(table)
+
+
+def test_every_score_is_there_with_its_numbers(table: Table, data: dict[str, Any]) -> None:
+    columns = {column.label: column for column in table.columns}
+    assert {column["name"] for column in data["columns"]} == {column.score for column in table.columns}
+    for written in data["columns"]:
+        column = columns[written["label"]]
+        for name in ("value", "low", "high"):
+            own = column.rows[name].to_numpy(np.float64)
+            if written[name] is None:
+                assert np.isnan(own).all()
+            elif written[name] == "value":
+                assert np.array_equal(own, column.value.to_numpy(np.float64), equal_nan=True)
+            else:
+                assert np.array_equal(numbers(written[name]), own, equal_nan=True), (column.label, name)
+        assert texts(written["status"], len(column)) == column.status.fillna("").tolist()
+        assert texts(written["details"], len(column)) == column.rows["detail"].fillna("").tolist()
+
+
+@pytest.mark.parametrize("copies", [[20] * 4, [60, 60, 200, 200]])
+def test_the_copies_of_points_are_there(copies: list[int]) -> None:
+    run = counted(copies, [0, 1, 0, 30])
+    (written,) = data_of(run)["columns"]
+    found = written["copies"]
+    own = [0] * 4 if found["of"] is None else numbers(found["of"]).tolist()
+    assert [found["numbers"][place] for place in own] == copies
+    assert found["best"] == pytest.approx([beta.ppf(0.995, 1, count) for count in sorted(set(copies))])
+    assert next(one for one in data_of(make_table(points=5))["columns"] if one["name"] == "softmax")["copies"] is None
+
+
+@pytest.mark.parametrize("limit", [0.5, 0.9, 0.99])
+def test_states_by_these_numbers_are_those_of_the_column(table: Table, data: dict[str, Any], limit: float) -> None:
+    """The rule of `selection.js`, in NumPy; the comparison is with the bits that the page holds."""
+    for column in table.columns:
+        written = next((one for one in data["columns"] if one["label"] == column.label), None)
+        if written is None or not column.is_probability:
+            continue
+        assert written["judges"] == (column.score not in ("softmax", "taylor", "taylor_mvs"))
+        if not written["judges"]:
+            assert column.states(limit).isna().all()
+            continue
+        value, low, high = (
+            numbers(written["value" if written[name] == "value" else name]) for name in ("value", "low", "high")
+        )
+        found = np.select(
+            [np.isnan(value), high <= 1 - limit, low >= 1 - limit], ["", "holds", "breaks"], default="undecided"
+        )
+        assert found.tolist() == column.states(limit).fillna("").tolist(), column.label
+
+
+def test_points_are_those_of_the_table(table: Table, data: dict[str, Any]) -> None:
+    points = table.points.to_pandas()
+    assert data["count"] == len(points)
+    assert data["ids"] == points["point"].tolist()
+    assert texts(data["names"], len(points)) == points["name"].fillna("").tolist()
+    assert numbers(data["label"]).tolist() == points["label"].fillna(-1).astype(int).tolist()
+    assert numbers(data["runs"][0]["predicted"]).tolist() == points["predicted"].fillna(-1).astype(int).tolist()
+
+
+def test_the_nearest_inputs_are_those_of_the_run(table: Table, data: dict[str, Any]) -> None:
+    found = {(data["ids"][one["point"]], one["predicted"]) for one in data["nearest"]}
+    met = {(row["point"], row["predicted"]) for row in table.counterexamples.to_pylist()}
+    assert found == met
+    assert met
+
+
+def test_another_run_is_matched_point_by_point() -> None:
+    first, other = change_run(40), other_run(points=40)
+    order = list(reversed(range(40)))
+    turned = replace(other, points=other.points.take(order))
+    for run in (other, turned):
+        data = data_of(first, against={"other": run})
+        assert [each["name"] for each in data["runs"]] == ["this run", "other"]
+        predicted = run.points.to_pandas().set_index("point")["predicted"].reindex(data["ids"])
+        assert numbers(data["runs"][1]["predicted"]).tolist() == predicted.fillna(-1).astype(int).tolist()
+        mine = [column["label"] for column in data["columns"] if column["run"] == 0]
+        others = [column for column in data["columns"] if column["run"] == 1]
+        assert [column["label"] for column in others] == mine
+        for written in others:
+            own = next(column for column in run.columns if column.label == written["label"])
+            value = own.value.reindex(data["ids"]).to_numpy().astype(KINDS[written["value"]["kind"]])
+            assert np.array_equal(numbers(written["value"]), value, equal_nan=True)
+
+
+def test_points_that_are_no_images_have_their_features() -> None:
+    run = make_table(points=20, scores=("monte_carlo", "input_margin"), features=5, not_found=2)
+    data = data_of(run)
+    assert data["pictures"] is None
+    assert data["inputs"]["names"] == [f"x{place}" for place in range(5)]
+    values, others = (numbers(data["inputs"][name]).reshape(20, 5) for name in ("values", "others"))
+    assert np.array_equal(values, [np.frombuffer(one, "<f4") for one in run.points["input"].to_pylist()])
+    met = {row["point"]: np.frombuffer(row["input"], "<f4") for row in run.counterexamples.to_pylist()}
+    for place, point in enumerate(data["ids"]):
+        assert np.array_equal(others[place], met.get(point, np.full(5, np.nan)), equal_nan=True)
+
+
+def test_the_column_is_that_of_the_first_screen() -> None:
+    """A run that goes on for a limit speaks by the column that was drawn for it, as `brittle show` does."""
+    x = torch.rand(20, 3, generator=torch.Generator().manual_seed(0))
+    network = torch.nn.Linear(3, 2)
+    classifier = brittle.Classifier(network.eval())
+    run = brittle.score(
+        classifier, x, [MonteCarlo(0.3, draws=20), Softmax()], until="decided", limit=0.8, most_draws=50
+    )
+    data = data_of(run)
+    assert data["columns"][data["by"]]["label"] == getattr(overview(run).column, "label", None)
+    assert data["limit"] == overview(run).limit == 0.8
+
+
+def test_labels_and_classes_beyond_whole_numbers_of_32_bits_stay_what_they_are() -> None:
+    run = make_table(points=3, scores=("monte_carlo",))
+    points = run.points.to_pandas().assign(
+        label=[2**32 + 1, 2, 3], predicted=[1, 2, 2**33], correct=[False, True, False]
+    )
+    data = data_of(replace(run, points=pa.Table.from_pandas(points, schema=POINTS, preserve_index=False)))
+    assert numbers(data["label"]).tolist() == [2**32 + 1, 2, 3]
+    assert numbers(data["runs"][0]["correct"]).tolist() == [0, 1, 0]
+
+
+def test_classes_of_every_run_have_names() -> None:
+    first = make_table(points=40, labels=False, classes=3)
+    other = make_table(points=40, labels=False, classes=10)
+    data = data_of(first, against={"other": other})
+    predicted = {int(one) for run in data["runs"] for one in numbers(run["predicted"])}
+    assert predicted <= {int(number) for number in data["classes"]} | {-1}
+
+
+def test_points_that_another_run_does_not_hold_are_absent() -> None:
+    first = make_table(points=40)
+    other = make_table(points=30)
+    data = data_of(first, against={"other": other})
+    assert [int(numbers(run["held"]).sum()) for run in data["runs"]] == [40, 30]
+    assert [run["confidence"] for run in data["runs"]] == [first.record.confidence, other.record.confidence]
+
+
+def test_a_run_without_scores_or_points_has_nothing_to_explore(table: Table) -> None:
+    assert page_data(open_contents(make_table(points=0))) is None
+
+
+def test_numbers_keep_every_bit() -> None:
+    values = [0.1, 1 - 0.9, math.nextafter(0.1, 1), math.nan, math.inf, 5e-324]
+    assert np.array_equal(numbers(packed(values, "f8")), values, equal_nan=True)
+    for kind in KINDS:
+        assert numbers(packed([0, 1, 2, 200], kind)).tolist() == [0, 1, 2, 200]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_text_ends_the_element(text: str) -> None:
+    written = inert_json({"name": text, text: [text]})
+    assert json.loads(written) == {"name": text, text: [text]}
+    assert not set(written) & set("<>&\u2028\u2029")
