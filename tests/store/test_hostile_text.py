@@ -136,7 +136,7 @@ def test_failed_points_are_told_in_lines_that_can_be_read(
 def test_ids_that_cannot_be_stored_are_refused() -> None:
     with pytest.raises(DataError, match=r"id of row 1 of the data is '.udc80'") as caught:
         array_points(torch.zeros(2, 3), ids=["a", "\udc80"])
-    assert caught.value.code == "parameter"
+    assert caught.value.code == "ids"
 
 
 def hostile_run(folder: Path) -> Path:
