@@ -122,7 +122,7 @@ def sampled(noise: Noise) -> tuple[Score, ...]:
 def beside(write: Callable[[Tensor], Tensor], zero: bool) -> Any:
     """Points with a mask and another tensor, both written over afterwards."""
     mask, scale = (torch.arange(SIZE) < 4).float().expand(COUNT, SIZE).clone(), torch.rand_like(X[:, 0]) * 0 + 1.5
-    points = array_points(X, Y, beside={"mask": mask, "scale": scale}, mask="mask")
+    points = array_points(X, Y, extra_inputs={"mask": mask, "scale": scale}, mask="mask")
     if zero:
         mask.zero_()
         scale.zero_()

@@ -20,7 +20,7 @@ from helpers.poisoned import poisoned_run, poisoned_scores
 from helpers.tables import HOSTILE, make_table
 from playwright.sync_api import Browser
 
-from brittle.data.id_file import read_ids
+from brittle.data.ids import read_ids
 from brittle.store.table import Table
 
 pytestmark = pytest.mark.xdist_group("browser")

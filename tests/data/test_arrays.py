@@ -14,7 +14,7 @@ from brittle.data import Points, array_points, open_points
 
 
 def npz_points(path: Path, x: Any, y: Any = None, ids: Any = None, feature_names: Any = None, **options: Any) -> Points:
-    given = {"x": x, "y": y, "ids": ids, "columns": feature_names}
+    given = {"x": x, "y": y, "ids": ids, "feature_names": feature_names}
     arrays = {key: value for key, value in given.items() if value is not None}
     np.savez(path / "data.npz", **arrays)
     return open_points(path / "data.npz", **options)
@@ -45,10 +45,10 @@ def test_labels_of_any_whole_type(reader: Reader, labels: np.ndarray, tmp_path: 
         ),
         (np.array([0.0, np.nan, 1.0, 2.0]), "labels", "holds nan in row 1"),
         (np.array([0.0, 1e300, np.inf, 2.0]), "labels", r"holds 1e\+300 in row 1"),
-        (np.array([1j, 0, 1, 2]), "labels", r"complex128; class indices .* \.astype\('int64'\)"),
+        (np.array([1j, 0, 1, 2]), "labels", r"complex128"),
         (np.array(["a", "b", "a", "b"]), "labels", "class indices are whole numbers"),
         (np.eye(4, dtype=np.int64), "labels", r"\(4, 4\), which looks one-hot; .*argmax\(1\)"),
-        (np.arange(3), "length", r"\(3,\) for 4 points"),
+        (np.arange(3), "shape", r"\(3,\) for 4 points"),
     ],
 )
 def test_labels_of_another_form(reader: Reader, labels: np.ndarray, code: str, match: str, tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_no_labels(reader: Reader, tmp_path: Path) -> None:
         (np.zeros((4, 32, 32, 3), np.float32), {}, "layout", r"\(4, 32, 32, 3\), which looks channels-last"),
         (np.zeros((4, 5, 5, 1), np.float32), {}, "layout", "channels-last"),
         (FLOATS, {"layout": "nhwc"}, "layout", "needs 4 axes"),
-        (FLOATS, {"layout": "chwn"}, "layout", "one of nchw, nhwc; found 'chwn'"),
+        (FLOATS, {"layout": "chwn"}, "parameter", "one of nchw, nhwc; found 'chwn'"),
         (FLOATS[0], {}, "shape", r"\(6,\); expected \(points, ...\)"),
         (FLOATS[:, :0], {}, "shape", "numbers in it"),
         (FLOATS[:0], {}, "empty_dataset", "at least 1"),
@@ -118,7 +118,7 @@ def test_ids_of_ones_own(reader: Reader, ids: list[Any], expected: tuple[str, ..
 @arrays
 def test_ids_that_do_not_fit(reader: Reader, tmp_path: Path) -> None:
     refused("ids", "rows 1 and 3 .* share the id 'b'", reader, tmp_path, FLOATS, ids=np.array(list("abcb")))
-    refused("length", "3 entries for 4 points", reader, tmp_path, FLOATS, ids=np.arange(3))
+    refused("shape", "3 entries for 4 points", reader, tmp_path, FLOATS, ids=np.arange(3))
 
 
 @arrays
@@ -174,8 +174,8 @@ def test_splits_in_npz(form: str, tmp_path: Path) -> None:
     assert points.labels == LABELS
     assert torch.equal(inputs(points), torch.from_numpy(LEVELS).float() / 255)
     assert set(points.provenance["keys"]) <= set(SPLIT_FILES[form])
-    refused("split", "holds the splits test, train; no split was named", open_points, path)
-    refused("split", "there is no split 'val'", open_points, path, split="val")
+    refused("split", "holds the splits test, train", open_points, path)
+    refused("split", "test, train", open_points, path, split="val")
 
 
 def test_three_axes_are_grey_images_only_under_images(tmp_path: Path) -> None:
@@ -220,9 +220,9 @@ def test_npz_with_two_arrays_for_one_thing_is_refused_by_both_names(one: str, ot
         ({"x": torch.empty(4, 6, device="meta")}, "dtype", "meta"),
         ({"x": torch.nested.nested_tensor([torch.rand(3), torch.rand(4)], layout=torch.jagged)}, "dtype", "nested"),
         ({"x": np.ma.masked_less(FLOATS, 0.5)}, "dtype", "hides 12 of 24"),
-        ({"beside": {"o": np.array(list("abcd"))}}, "dtype", r"o \(beside=\)"),
-        ({"beside": {"o": np.zeros(4, np.longdouble)}}, "dtype", r"o \(beside=\)"),
-        ({"beside": {"o": np.ma.masked_less(FLOATS, 0.5)}}, "dtype", r"o \(beside=\) .* hides 12 of 24"),
+        ({"extra_inputs": {"o": np.array(list("abcd"))}}, "dtype", r"o \(extra_inputs=\)"),
+        ({"extra_inputs": {"o": np.zeros(4, np.longdouble)}}, "dtype", r"o \(extra_inputs=\)"),
+        ({"extra_inputs": {"o": np.ma.masked_less(FLOATS, 0.5)}}, "dtype", r"o \(extra_inputs=\) .* hides 12 of 24"),
         ({"mask": np.where(FLOATS < 0.5, np.nan, 1)}, "mask", "12 NaN"),
     ],
 )
@@ -232,7 +232,7 @@ def test_what_holds_no_numbers_is_refused(given: dict[str, Any], code: str, matc
 
 def test_tensors_beside_the_inputs_may_be_arrays_of_any_order() -> None:
     for array in (np.asfortranarray(FLOATS), FLOATS[::-1], FLOATS.astype(">f4")):
-        aside = array_points(FLOATS, beside={"o": array}).aside
+        aside = array_points(FLOATS, extra_inputs={"o": array}).extra_inputs
         assert aside is not None
         assert aside.tensors["o"].tolist() == array.tolist()
 
@@ -268,14 +268,14 @@ def test_a_damaged_npz(kind: int, tmp_path: Path) -> None:
 def test_features_may_have_names(reader: Reader, shape: tuple[int, ...], tmp_path: Path) -> None:
     names = np.array([f"f{number}" for number in range(6)])
     points = reader(tmp_path, FLOATS.reshape(shape), feature_names=names.reshape(shape[1:]))
-    assert points.provenance["columns"] == names.tolist()
-    assert "columns" not in reader(tmp_path, FLOATS.reshape(shape)).provenance
+    assert points.provenance["feature_names"] == names.tolist()
+    assert "feature_names" not in reader(tmp_path, FLOATS.reshape(shape)).provenance
 
 
 @arrays
 def test_names_of_inputs_that_no_run_keeps_are_left_out(reader: Reader, tmp_path: Path) -> None:
     points = reader(tmp_path, np.zeros((2, 300), np.float32), feature_names=np.full(300, "f"))
-    assert "columns" not in points.provenance
+    assert "feature_names" not in points.provenance
 
 
 @arrays

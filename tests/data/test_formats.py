@@ -13,7 +13,7 @@ from brittle.errors import DataError
 
 @pytest.mark.parametrize("reader", [from_npz, from_folder, from_idx], ids=lambda reader: reader.__name__)
 def test_an_unknown_split(reader: Reader, tmp_path: Path) -> None:
-    refused("split", "nowhere|no splits", reader, tmp_path, LEVELS, LABELS, split="nowhere")
+    refused("split", "--split", reader, tmp_path, LEVELS, LABELS, split="nowhere")
 
 
 def test_a_path_that_does_not_exist(tmp_path: Path) -> None:
@@ -28,4 +28,4 @@ def test_an_unknown_format_lists_the_known(tmp_path: Path) -> None:
 
 
 def test_a_layout_is_for_arrays(tmp_path: Path) -> None:
-    refused("layout", "for arrays in .npz", from_folder, tmp_path, LEVELS, LABELS, layout="nhwc")
+    refused("parameter", "layout", from_folder, tmp_path, LEVELS, LABELS, layout="nhwc")

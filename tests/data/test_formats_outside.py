@@ -15,7 +15,8 @@ from helpers.extending import imported, write_page
 
 import brittle
 from brittle.cli import main
-from brittle.data import Batch, Format, Points, ReadingOptions, array_points, open_points
+from brittle.data import Batch, Format, Points, Reading, array_points, open_points
+from brittle.data.reading import ARRAY_OPTIONS, IMAGE_OPTIONS
 from brittle.errors import BrittleError, DataError, ParameterError
 from brittle.scores import Moments
 
@@ -71,7 +72,7 @@ class Silent:
         return iter(())
 
 
-def broken(path: Path, options: ReadingOptions) -> Points:
+def broken(path: Path, options: Reading) -> Points:
     raise KeyError("label")
 
 
@@ -107,7 +108,7 @@ def test_options_that_a_format_does_not_take_are_refused(place: Path) -> None:
     for option in options:
         with pytest.raises(ParameterError, match=r"mydata\.csv is anything"):
             open_points("mydata.csv", format=CSV, **option)
-    taking = CSV._replace(arrays=True, encoded=True)
+    taking = CSV._replace(options=ARRAY_OPTIONS | IMAGE_OPTIONS)
     known = open_points("mydata.csv", format=taking, layout="nchw", exif="apply").provenance
     assert (known["layout"], known["exif"]) == ("nchw", "apply")
 

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from helpers.data_files import refused
 
-from brittle.data import id_file
-from brittle.data.id_file import read_ids
+from brittle.data import ids
+from brittle.data.ids import read_ids
 from brittle.detector.flags import FLAGS, write_flags
 
 IDS = ("0", "17", "ant/003.png", "a b", " c ", "=1+1", "-3", "'d'", 'say "e"', "f,g", r"h\x20", "ü", "\u2028", "point")
@@ -73,7 +73,7 @@ def test_a_table_that_brittle_did_not_write(tmp_path: Path) -> None:
 )
 def test_what_is_no_file_of_ids(content: bytes, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if "more than" in sentence:
-        monkeypatch.setattr(id_file, "MOST_BYTES", 10)
+        monkeypatch.setattr(ids, "MOST_BYTES", 10)
     (tmp_path / "ids.txt").write_bytes(content)
     refused("ids", f"ids.txt {sentence}.*; expected a text file of ids, one a line", read_ids, tmp_path / "ids.txt")
 

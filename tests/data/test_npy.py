@@ -118,7 +118,7 @@ def test_a_damaged_file(content: bytes, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("labels", "code", "match"),
     [
-        (np.arange(3), "length", r"y.npy has shape \(3,\) for 4 points"),
+        (np.arange(3), "shape", r"y.npy has shape \(3,\) for 4 points"),
         (np.full(4, 0.5), "labels", "y.npy holds 0.5 in row 0"),
         (np.eye(4, dtype=int), "labels", "one-hot"),
     ],
@@ -137,7 +137,7 @@ def test_labels_that_are_not_there_or_not_for_this(tmp_path: Path) -> None:
         labels=tmp_path / "none.npy",
     )
     np.savez(tmp_path / "data.npz", x=FLOATS)
-    refused("unused_option", "--labels", open_points, tmp_path / "data.npz", labels=tmp_path / "y.npy")
+    refused("parameter", "--labels", open_points, tmp_path / "data.npz", labels=tmp_path / "y.npy")
     refused("split", "leave out --split", npy, tmp_path, FLOATS, split="test")
 
 
@@ -154,7 +154,7 @@ def test_a_folder_without_classes_is_its_images(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_classes_has_one_label_an_image(tmp_path: Path) -> None:
-    refused("length", r"y.npy has shape \(2,\) for 7 points", flat, tmp_path, np.arange(2))
+    refused("shape", r"y.npy has shape \(2,\) for 7 points", flat, tmp_path, np.arange(2))
 
 
 def test_a_run_knows_its_labels(tmp_path: Path) -> None:

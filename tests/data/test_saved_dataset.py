@@ -78,7 +78,7 @@ def test_splits(tmp_path: Path) -> None:
     assert len(open_points(tmp_path, split="test")) == 3
     refused("split", "the splits train, test; no split was named", open_points, tmp_path)
     refused("split", "there is no split 'dev'", open_points, tmp_path, split="dev")
-    refused("split", "without splits", open_points, tmp_path / "test", split="test")
+    refused("split", "has no splits", open_points, tmp_path / "test", split="test")
     (tmp_path / "dataset_dict.json").write_text(json.dumps({"splits": ["../test"]}))
     refused("file_refused", "lies elsewhere", open_points, tmp_path)
 
@@ -112,18 +112,18 @@ def test_class_names_of_a_table_of_features(tmp_path: Path) -> None:
 
 def test_what_could_harm_is_refused(tmp_path: Path) -> None:
     packed = save(tmp_path / "packed", table(), compression="zstd")
-    refused("file_refused", "is compressed", open_points, packed)
+    refused("file_refused", "compressed", open_points, packed)
     texts = pa.table({"image": table()["image"], "kind": pa.array(["a"] * 7).dictionary_encode()})
-    refused("file_refused", "of dictionaries", open_points, save(tmp_path / "dictionary", texts))
+    refused("file_refused", "of another kind", open_points, save(tmp_path / "dictionary", texts))
     saved = save(tmp_path / "saved", table())
     for name in ("../packed/data-00000-of-00002.arrow", "/etc/passwd", ""):
         (saved / "state.json").write_text(json.dumps({"_data_files": [{"filename": name}]}))
-        code = "file_refused" if name else "metadata"
+        code = "file_refused" if name else "corrupt"
         refused(code, "elsewhere|names no files", open_points, saved)
     (saved / "state.json").write_text(json.dumps({"_data_files": [{"filename": "no.arrow"}]}))
-    refused("corrupt", "named and not there", open_points, saved)
+    refused("corrupt", "no.arrow", open_points, saved)
     (saved / "state.json").write_text("{")
-    refused("metadata", "cannot be read", open_points, saved)
+    refused("corrupt", "state.json", open_points, saved)
 
 
 @pytest.mark.skipif(not hasattr(pa, "opaque"), reason="a PyArrow before 18 has no extension type to try")
@@ -133,7 +133,7 @@ def test_extension_types_are_refused(tmp_path: Path) -> None:
     refused("file_refused", "extension type", open_points, save(tmp_path / "extended", extended))
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(12))
 def test_a_damaged_file_is_an_error_or_costs_rows_and_never_a_crash(seed: int, tmp_path: Path) -> None:
     """Bytes of the frames and of the data are changed, and files are cut."""
     random = np.random.default_rng(seed)
@@ -169,7 +169,7 @@ def test_a_table_of_numbers_is_read_as_from_parquet(tmp_path: Path) -> None:
     assert torch.equal(inputs(found), inputs(other))
     assert inputs(found).tolist() == [[1.5, 1.0], [2.5, 2.0], [-3.0, 3.0], [4.0, 4.0], [5.0, 5.0]]
     assert (found.labels, found.class_names) == ((0, 1, 0, 1, 1), ("flat", "house"))
-    assert found.provenance["columns"] == ["age", "rooms"]
+    assert found.provenance["feature_names"] == ["age", "rooms"]
     assert (found.provenance["format"], len(open_points(tmp_path / "saved", limit=2))) == ("datasets-table", 2)
     assert open_points(tmp_path / "saved", label_column="rooms").labels == (1, 2, 3, 4, 5)
 
@@ -189,4 +189,4 @@ def test_other_columns_of_a_table_are_refused_by_name(tmp_path: Path) -> None:
     refused("columns", "column 'many'", open_points, save(tmp_path / "lists", numbers(many=lists)))
     empty = pa.array([1.0, None, 2.0, 3.0, 4.0])
     refused("columns", "row 1, column 'gap'", open_points, save(tmp_path / "gap", numbers(gap=empty)))
-    refused("unused_option", "is for encoded images", open_points, save(tmp_path / "plain", numbers()), resize=(4, 4))
+    refused("parameter", "is for encoded images", open_points, save(tmp_path / "plain", numbers()), resize=(4, 4))

@@ -43,10 +43,9 @@ def every_form(tmp_path: Path) -> list[tuple[Path, dict[str, Any]]]:
     return [
         (written(tmp_path / "a.csv", f"text,label\n{ROWS}"), {}),
         (written(tmp_path / "b.tsv", "label\tn\treview\n" + "\n".join(numbered)), {}),
-        (written(tmp_path / "c.csv", ROWS), {"header": False, "label_column": "-1"}),
-        (written(tmp_path / "d.tsv", f"words\tkind\n{tabs}"), {"columns": "words", "label_column": "kind"}),
+        (written(tmp_path / "d.tsv", f"words\tkind\n{tabs}"), {"text_column": "words", "label_column": "kind"}),
         (parquet(tmp_path / "e.parquet", text=TEXTS, label=LABELS, n=half), {}),
-        (parquet(tmp_path / "f.parquet", text=TEXTS, other=TEXTS, label=LABELS), {"columns": "0"}),
+        (parquet(tmp_path / "f.parquet", text=TEXTS, other=TEXTS, label=LABELS), {"text_column": "0"}),
     ]
 
 
@@ -64,20 +63,20 @@ def test_every_form_gives_the_points_that_python_makes(every_form: list[tuple[Pa
             torch.testing.assert_close(torch.cat([batch.inputs for batch in found]), whole.inputs, rtol=0, atol=0)
             for batch in found:
                 rows = torch.tensor(batch.rows)
-                assert batch.aside is not None
-                assert whole.aside is not None
-                assert set(batch.aside.tensors) == {"attention_mask"}
-                assert batch.aside.varies is not None
-                assert whole.aside.only(rows).varies is not None
-                assert batch.aside.varies.equal(whole.aside.only(rows).varies)
-                assert torch.equal(batch.aside.kept(batch.inputs * 2), whole.aside.only(rows).kept(batch.inputs * 2))
+                assert batch.extra_inputs is not None
+                assert whole.extra_inputs is not None
+                assert set(batch.extra_inputs.tensors) == {"attention_mask"}
+                assert batch.extra_inputs.varies is not None
+                assert whole.extra_inputs.only(rows).varies is not None
+                assert batch.extra_inputs.varies.equal(whole.extra_inputs.only(rows).varies)
+                assert torch.equal(batch.extra_inputs.kept(batch.inputs * 2), whole.extra_inputs.only(rows).kept(batch.inputs * 2))
 
 
 def test_what_was_read_is_in_the_provenance(tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", f"text,label,id\n{TEXTS[0]},good,x\n{' '.join(['bad'] * 20)},bad,y")
     known = opened(path).provenance
     assert known["format"] == "texts"
-    assert (known["columns"], known["label_column"], known["columns"]) == ("text", "label", ["text", "label", "id"])
+    assert (known["text_column"], known["label_column"], known["columns"]) == ("text", "label", ["text", "label", "id"])
     assert (known["cut_texts"], known["tokenizer"], known["points"]) == (1, "Tokenizer", 2)
     before = known["sha256"]
     written(path, f"text,label,id\n{TEXTS[1]},good,x")
@@ -103,16 +102,16 @@ def test_several_labels_may_hold(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "options", "code", "match"),
     [
-        ("text,about,label\na,b,c", {}, "columns", r"several columns of text \('text', 'about'\).*--text-column"),
-        ("text,kind\na,b", {}, "columns", "the one with the labels, if there is one, with --label-column"),
-        ("n,label\n1,bad", {}, "columns", r"no column of text beside labels and ids \(it has 'n'\)"),
-        ("text,label\na,b", {"columns": "review"}, "columns", "'review' of .* is not there; .* of 'text'"),
-        ("text,label\na,b", {"columns": "label"}, "columns", "'label' of .* holds the labels"),
+        ("text,about,label\na,b,c", {}, "parameter", r"several columns of text \('text', 'about'\).*--text-column"),
+        ("text,kind\na,b", {}, "parameter", "the one with the labels"),
+        ("n,label\n1,bad", {}, "parameter", r"no column of text beside labels and ids \('n'\)"),
+        ("text,label\na,b", {"text_column": "review"}, "parameter", "no column 'review'"),
+        ("text,label\na,b", {"text_column": "label"}, "parameter", "'label' of .* holds the labels"),
         ("text,label\n,bad\nfine,good", {}, "columns", r"row 0 \(line 2\), column 'text' of .* holds no text"),
         ("text,label\nfine,good\n  ,bad", {}, "columns", "row 1 .* leave the row out"),
         ("text,label\nfine,", {}, "labels", "row 0"),
         ("text,label\nfine,good,more", {}, "columns", "has 3 cells and the first row 2"),
-        ("text,label", {}, "columns", "no column of text"),
+        ("text,label", {}, "parameter", "no column of text"),
         ("text,label\na,b", {"split": "test"}, "split", "has no splits"),
     ],
 )
@@ -124,13 +123,12 @@ def test_what_is_refused_of_parquet(tmp_path: Path) -> None:
     path = parquet(tmp_path / "a.parquet", text=["a", None], n=[1, 2])
     refused("columns", "row 1, column 'text'", opened, path)
     refused("columns", "has type int64; expected text", opened, path, text_column="n")
-    refused("header", "leave out --header", opened, path, header=True)
 
 
 def test_texts_and_other_data_are_not_mistaken_for_each_other(tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", f"text,label\n{ROWS}")
-    refused("text_form", "become points by a tokenizer; name a folder", open_points, path, format="texts")
-    refused("unused_option", "--text-column .* for a model that reads texts", open_points, path, text_column="text")
+    refused("parameter", "become points by a tokenizer; name a folder", open_points, path, format="texts")
+    refused("parameter", "--text-column .* a model that reads texts", open_points, path, text_column="text")
     refused(
         "texts",
         "the model reads texts; expected a table .*is a table of features|found",

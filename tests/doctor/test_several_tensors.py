@@ -95,7 +95,7 @@ DEFECTS = {
 def subject_of(model: nn.Module, masked: bool = True) -> Subject:
     x, mask, shift = texts(points=POINTS)
     beside = {"attention_mask": mask, "shift": shift}
-    points = brittle.data.array_points(x, beside=beside, mask="attention_mask" if masked else None, bounds=(-3, 3))
+    points = brittle.data.array_points(x, extra_inputs=beside, mask="attention_mask" if masked else None, bounds=(-3, 3))
     classifier = brittle.Classifier(model.eval(), bounds=(-3, 3), perturb="inputs_embeds", head="reader.out")
     batch = next(iter(points.batches(POINTS)))
     return Subject(classifier, batch, None, SCORES, 0, 32, points)
@@ -118,7 +118,7 @@ def test_a_sound_model_passes_every_check(masked: bool) -> None:
 def test_a_defect_is_named_and_nothing_is_scored(code: str, defect: type[Changed]) -> None:
     x, mask, shift = texts(points=POINTS)
     data = brittle.data.array_points(
-        x, beside={"attention_mask": mask, "shift": shift}, mask="attention_mask", bounds=(-3, 3)
+        x, extra_inputs={"attention_mask": mask, "shift": shift}, mask="attention_mask", bounds=(-3, 3)
     )
     classifier = brittle.Classifier(defect().eval(), bounds=(-3, 3), perturb="inputs_embeds")
     with pytest.raises(ModelError) as raised:
@@ -142,7 +142,7 @@ def test_padding_that_leaks_is_noted() -> None:
     assert found(MeansOverAll())["padding"] == ("note", "padding_leaks")
     assert found(MeansOverAll(), masked=False)["padding"] == ("ok", None)
     x, mask, shift = texts(points=POINTS)
-    fixed = brittle.data.array_points(x, beside={"present": mask, "shift": shift}, mask="present", bounds=(-3, 3))
+    fixed = brittle.data.array_points(x, extra_inputs={"present": mask, "shift": shift}, mask="present", bounds=(-3, 3))
 
     class Renamed(MeansOverAll):
         def forward(self, inputs_embeds: Tensor, present: Tensor, shift: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -157,7 +157,7 @@ def test_points_that_are_the_random_inputs_themselves_are_no_defect() -> None:
     subject = subject_of(Changed())
     _, mask, shift = texts(points=POINTS)
     same = brittle.data.array_points(
-        subject.random_inputs(POINTS), beside={"attention_mask": mask, "shift": shift}, bounds=(-3, 3)
+        subject.random_inputs(POINTS), extra_inputs={"attention_mask": mask, "shift": shift}, bounds=(-3, 3)
     )
     classifier = brittle.Classifier(Changed().eval(), bounds=(-3, 3), perturb="inputs_embeds")
     assert brittle.score(classifier, same, [Taylor(sigma=0.2)]).record.warnings == ()

@@ -256,9 +256,9 @@ ODD_DATA = [
     OddData("such a stream, each worker in an order of its own", lambda: DataLoader(Stream(in_own_order), **TWO),
             (TWICE,)),
     OddData("a stream that two workers share", lambda: DataLoader(Stream(lambda _: share(PAIRS)), **TWO),
-            rows=in_order(interleaved(COUNT))),
+            rows=lambda _, ids: interleaved(COUNT)),
     OddData("a shared stream that holds each point twice", lambda: DataLoader(Stream(lambda _: share(DOUBLED)), **TWO),
-            rows=in_order([row // 2 for row in interleaved(2 * COUNT)])),
+            rows=lambda _, ids: [row // 2 for row in interleaved(2 * COUNT)]),
     OddData("each point twice, by design", lambda: DataLoader(Items(HALVES.__getitem__, 2 * COUNT), **TWO),
             rows=in_order([*range(COUNT), *range(COUNT)])),
     OddData("a sampler that shuffles", lambda: DataLoader(ITEMS, 5, sampler=Anew())),  # pyright: ignore[reportArgumentType] any iterable is taken

@@ -41,7 +41,7 @@ def classifier() -> brittle.Classifier:
 
 
 def points() -> brittle.data.Points:
-    return brittle.data.array_points(X, beside=BESIDE, mask="attention_mask", bounds=(-3, 3))
+    return brittle.data.array_points(X, extra_inputs=BESIDE, mask="attention_mask", bounds=(-3, 3))
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +105,7 @@ def test_points_that_are_no_numbers_keep_their_place() -> None:
 def test_what_does_not_fit_is_refused() -> None:
     score = Taylor(sigma=SIGMA)
     for call in (score, brittle.nearest):
-        with pytest.raises(DataError, match=r"shift \(beside=\) has shape"):
+        with pytest.raises(DataError, match=r"shift \(extra_inputs=\) has shape"):
             call(classifier(), X, beside=BESIDE | {"shift": SHIFT[:2]})  # type: ignore[arg-type]
         with pytest.raises(ParameterError, match="the points have their own; leave beside out"):
             call(classifier(), points(), beside=BESIDE)  # type: ignore[arg-type]

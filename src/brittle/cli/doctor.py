@@ -53,7 +53,7 @@ def doctor(
     planted
         Plant decision boundaries at known distances around some points, and check that the chosen scores see them.
     """
-    from brittle.data.class_names import in_classes
+    from brittle.data.labels import in_classes
     from brittle.doctor import GUARD_ROWS, Outcome, Subject, check_expected, leave_out, varying
     from brittle.measure.forward import default_rows
 

@@ -156,10 +156,9 @@ class ReadOptions:
         layout: Axis order of image arrays in .npz files (nchw).
         scale_uint8: Map whole numbers 0..255 in .npz files to the bounds.
         exif: What becomes of images that say in their EXIF data that they are turned: ignore (the default) or apply.
-        resize: Height and width to which encoded images are brought, or their shorter side alone; where neither this
-            nor --center-crop is given, what the folder of the model declares.
+        resize: Height and width to which encoded images are brought, or their shorter side alone, bilinear or by the
+            rule that the folder of the model declares; where neither this nor --center-crop is given, what it declares.
         center_crop: Height and width of the middle of encoded images that is kept, after --resize.
-        interpolation: How encoded images are resized; bilinear by default, or as the folder of the model declares.
         mode: Convert encoded images to RGB or to L (grey); by default to the mode of the first.
         class_names: File with the names of the model's classes, one a line in the order of its outputs; labels of data
             that name their classes are mapped into them.
@@ -171,7 +170,6 @@ class ReadOptions:
         text_column: Column of a table that holds the texts, by its name or its place, for a model that reads texts; by
             default the only one of text beside labels and ids.
         labels: A .npy file with the class index of each point, for a .npy file or a folder of images without classes.
-        header: Whether the first row of a .csv or .tsv file names its columns; found out by default.
     """
 
     split: str | None = None
@@ -181,11 +179,9 @@ class ReadOptions:
     format: str | None = None
     label_column: str | None = None
     text_column: str | None = None
-    header: Literal["yes", "no"] | None = None
     labels: Path | None = None
     resize: Annotated[tuple[int, ...], Many] = ()
     center_crop: Annotated[tuple[int, ...], Many] = ()
-    interpolation: Literal["bilinear", "bicubic", "lanczos", "nearest", "box", "hamming"] | None = None
     mode: Literal["RGB", "L"] | None = None
     class_names: Path | None = None
 
@@ -204,33 +200,32 @@ class ReadOptions:
         `texts` says how texts become points. Images are brought to the size that `model` declares, unless options say
         another.
         """
-        from brittle.data import open_points
-        from brittle.data.class_names import read_class_names
+        from brittle.data import Reading, open_points
+        from brittle.data.labels import read_class_names
 
         steps = self._steps(data, model)
-        return open_points(
-            data,
+        reading = Reading(
             split=self.split,
             bounds=bounds,
             limit=limit,
+            ids=ids,
+            format=self.format,
             layout=self.layout,
             scale_uint8=self.scale_uint8,
-            exif=self.exif,
-            format=self.format,
-            ids=ids,
-            label_column=self.label_column,
             labels=self.labels,
-            resize=self.resize or steps.resize,
-            center_crop=self.center_crop or steps.center_crop,
-            interpolation=self.interpolation or steps.interpolation,
-            crop_rounding=steps.crop_rounding,
-            mode=self.mode,
-            class_names=None if self.class_names is None else read_class_names(self.class_names),
-            header=None if self.header is None else self.header == "yes",
-            targets=targets,
+            label_column=self.label_column,
             text_column=self.text_column,
             texts=texts,
+            targets=targets,
+            class_names=None if self.class_names is None else read_class_names(self.class_names),
+            exif=self.exif,
+            mode=self.mode,
+            resize=self.resize or steps.resize,
+            center_crop=self.center_crop or steps.center_crop,
+            interpolation=steps.interpolation,
+            crop_rounding=steps.crop_rounding,
         )
+        return open_points(data, reading)
 
     def _steps(self, data: Path, model: str | None) -> ImageSteps:
         """What `model` declares to be done to images; nothing where DATA hold none, or options say it."""
@@ -246,7 +241,9 @@ class ReadOptions:
             say(False, f"{model} prepares images in a way that brittle does not copy ({found}); {then}")
             return ImageSteps()
         say(False, f"{model} declares images {found.words}; " + (f"{own} stand instead" if own else "so they are read"))
-        return ImageSteps() if own else found
+        if own:
+            return ImageSteps(interpolation=found.interpolation if self.resize else None)
+        return found
 
     @property
     def _sizes(self) -> dict[str, tuple[int, ...]]:
@@ -283,7 +280,7 @@ class DataOptions(ReadOptions):
             UsageError: both a number of points and ids are given.
             BrittleError: the data or the ids cannot be read, or do not fit together.
         """
-        from brittle.data.id_file import read_ids
+        from brittle.data.ids import read_ids
 
         if self.points is not None and self.ids is not None:
             raise UsageError("--points takes the first points and --ids those that FILE names; give one of them")

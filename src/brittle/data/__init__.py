@@ -1,12 +1,11 @@
 """Data as points: files and arrays of many kinds behind one interface."""
 
 from brittle.data.arrays import array_points
-from brittle.data.chosen import choose_points
 from brittle.data.datasets import dataset_points
-from brittle.data.format import Format
 from brittle.data.formats import FORMATS, as_points, find_format, open_points
-from brittle.data.options import ReadingOptions
+from brittle.data.ids import choose_points
 from brittle.data.points import Batch, Points
+from brittle.data.reading import Format, Reading
 from brittle.data.texts import text_points
 
 __all__ = [
@@ -14,7 +13,7 @@ __all__ = [
     "Batch",
     "Format",
     "Points",
-    "ReadingOptions",
+    "Reading",
     "array_points",
     "as_points",
     "choose_points",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from brittle.data.corruptions import CHANNEL_COUNTS, check_channels, choose, corrupt, generator_for
+from brittle.data.corruptions import CHANNEL_COUNTS, choose, corrupt, generator_for
 from brittle.data.images import from_levels
 from brittle.data.points import Batch, Points
 from brittle.data.values import check_values, readable
@@ -80,81 +80,60 @@ def write_copies(
         StorageError: a file is there already, or cannot be written.
     """
     bounds = check_bounds(bounds)
-    chosen = [(kind, severity) for kind in dict.fromkeys(kinds) for severity in dict.fromkeys(severities)]
-    if not chosen:
+    strengths = {(kind, severity): choose(kind, severity)[1] for kind in kinds for severity in severities}
+    if not strengths:
         raise ParameterError("expected at least one kind and one severity of corruption, found none")
-    strengths = {one: choose(*one)[1] for one in chosen}
-    paths = {(kind, severity): Path(folder) / f"{kind}-{severity}.npz" for kind, severity in chosen}
-    _check_absent(paths.values())
-    survey = _survey(points, bounds)
-    for kind, severity in chosen:
-        check_channels(choose(kind, severity)[0], survey.shape[0])
-
-    with _committed(paths.values()) as files, ExitStack() as stack:
-        copies = {}
-        for (one, strength), file in zip(strengths.items(), files, strict=True):
-            made = {"kind": one[0], "severity": int(one[1]), "strength": strength, "seed": seed, "bounds": bounds}
-            entries = survey.entries(points) | {"corruption": np.array(json.dumps(made | {"data": points.provenance}))}
-            shape = (len(survey.ids), *survey.shape)
-            copies[one] = stack.enter_context(_npz(file, entries, shape))
+    paths = [Path(folder) / f"{kind}-{severity}.npz" for kind, severity in strengths]
+    for path in paths:
+        check_target(path)
+        if path.exists():
+            raise StorageError("exists", f"{path} is there already; choose another folder or remove it")
+    shape, entries, failed = _survey(points, bounds)
+    for kind, severity in strengths:  # refuses what cannot be corrupted so, before anything is written
+        corrupt(np.zeros((8, 8, shape[1]), np.uint8), kind, severity, generator_for(seed, kind, severity, ""))
+    make_folder(Path(folder))
+    with ExitStack() as stack:  # files get their names when all went well, and are removed otherwise
+        copies = []
+        for ((kind, severity), strength), path in zip(strengths.items(), paths, strict=True):
+            made = {"kind": kind, "severity": int(severity), "strength": strength, "seed": seed, "bounds": bounds}
+            own = entries | {"corruption": np.array(json.dumps(made | {"data": points.provenance}))}
+            file = stack.enter_context(replacing(path, "make room or choose another folder"))
+            copies.append(stack.enter_context(_npz(file, own, shape)))
         for batch in points.batches(ROWS):
             levels, lost = _levels(batch, bounds), (~readable(batch)).cpu().numpy()
-            for (kind, severity), copy in copies.items():
+            for (kind, severity), copy in zip(strengths, copies, strict=True):
                 images = [
                     corrupt(image, kind, severity, generator_for(seed, kind, severity, point))
                     for image, point in zip(levels, batch.ids, strict=True)
                 ]
                 copy.write(_values(np.stack(images), lost, bounds).tobytes())
-    return WrittenCopies(tuple(paths.values()), len(survey.ids), survey.failed)
+    return WrittenCopies(tuple(paths), shape[0], failed)
 
 
-@dataclass(frozen=True)
-class _Survey:
-    """What is known of all points once they were read.
+def _survey(points: Points, bounds: tuple[float, float]) -> tuple[tuple[int, ...], dict[str, NDArray[Any]], int]:
+    """The shape of all images, `[N, C, H, W]`, the other arrays of a file, and how many points could not be read.
 
-    Attributes:
-        shape: of an image, `(channels, height, width)`.
-        ids: of all points, `[N]`.
-        names: of all points, `[N]`, or empty where there are none.
-        failed: how many could not be read.
+    Points that cannot be corrupted are refused before anything is written.
     """
-
-    shape: tuple[int, ...]
-    ids: tuple[str, ...]
-    names: tuple[str, ...]
-    failed: int
-
-    def entries(self, points: Points) -> dict[str, NDArray[Any]]:
-        """The arrays of a file, but for the images."""
-        known = {
-            "y": None if points.labels is None else np.array(tuple(points.labels), dtype=np.int64),
-            "ids": np.array(self.ids),
-            "names": np.array(self.names) if self.names else None,
-            "class_names": None if points.class_names is None else np.array(tuple(points.class_names), dtype=np.str_),
-        }
-        return {name: array for name, array in known.items() if array is not None}
-
-
-def _survey(points: Points, bounds: tuple[float, float]) -> _Survey:
-    """Read all points once, so that points that cannot be corrupted are refused before anything is written."""
-    shape, ids, names, failed = (), [], [], 0
+    shape, ids, names, failed = (), list[str](), list[str](), 0
     for batch in points.batches(ROWS):
-        shape = _image_shape(batch)
+        shape = tuple(batch.inputs.shape[1:])
+        if len(shape) != 3 or shape[0] not in CHANNEL_COUNTS:
+            raise DataError(
+                "shape", f"the inputs have shape {shape}, which is no image; bring them to (1, H, W) or (3, H, W)"
+            )
         check_values(batch, bounds)
         ids += batch.ids
         names += batch.names or ()
         failed += int((~readable(batch)).sum())
-    return _Survey(shape, tuple(ids), tuple(names), failed)
-
-
-def _image_shape(batch: Batch) -> tuple[int, ...]:
-    shape = tuple(batch.inputs.shape[1:])
-    if len(shape) != 3 or shape[0] not in CHANNEL_COUNTS:
-        raise DataError(
-            "shape",
-            f"the inputs have shape {shape}, which is no image; bring them to (1, H, W) or (3, H, W) to corrupt them",
-        )
-    return shape
+    entries = {"ids": np.array(ids)}
+    if points.labels is not None:
+        entries["y"] = np.array(tuple(points.labels), dtype=np.int64)
+    if names:
+        entries["names"] = np.array(names)
+    if points.class_names is not None:
+        entries["class_names"] = np.array(tuple(points.class_names), dtype=np.str_)
+    return (len(ids), *shape), entries, failed
 
 
 def _levels(batch: Batch, bounds: tuple[float, float]) -> NDArray[np.uint8]:
@@ -170,23 +149,6 @@ def _values(levels: NDArray[np.uint8], lost: NDArray[np.bool_], bounds: tuple[fl
     values = from_levels(torch.from_numpy(levels.transpose(0, 3, 1, 2).copy()), bounds).numpy().astype("<f4")
     values[lost] = np.nan
     return values
-
-
-def _check_absent(paths: Iterable[Path]) -> None:
-    for path in paths:
-        check_target(path)
-        if path.exists():
-            raise StorageError("exists", f"{path} is there already; choose another folder or remove it")
-
-
-@contextmanager
-def _committed(paths: Iterable[Path]) -> Iterator[list[IO[bytes]]]:
-    """Files that get these names when all went well, and are removed otherwise."""
-    paths = list(paths)
-    for folder in {path.parent for path in paths}:
-        make_folder(folder)
-    with ExitStack() as stack:
-        yield [stack.enter_context(replacing(path, "make room or choose another folder")) for path in paths]
 
 
 @contextmanager

@@ -19,7 +19,6 @@ import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from io import BytesIO
 from typing import Any
 
@@ -51,16 +50,12 @@ class Severities:
         strengths: one for each of `SEVERITIES`.
         unit: what a strength is, in words.
         apply: levels `[H, W, C]`, a strength and a generator to levels `[H, W, C]`, not yet rounded or clipped.
-        colour_only: whether it changes nothing but colours, so that grey images are refused.
-        grows: whether a higher severity changes an image more.
     """
 
     name: str
     strengths: tuple[Any, ...]
     unit: str
     apply: Callable[[Levels, Any, Draw], NDArray[Any]] = field(repr=False)
-    colour_only: bool = False
-    grows: bool = True
 
 
 def corrupt(image: Levels, kind: str, severity: int, generator: Draw) -> Levels:
@@ -78,7 +73,7 @@ def corrupt(image: Levels, kind: str, severity: int, generator: Draw) -> Levels:
     Raises:
         UsageError: no corruption is called `kind`.
         ParameterError: the severity is none of 1 to 5.
-        DataError: the array is no image, or a grey one where only colours would change.
+        DataError: the array is no image, or a grey one and `kind` changes colours only.
 
     Example:
         >>> grey = np.full((2, 2), 100, np.uint8)
@@ -86,53 +81,28 @@ def corrupt(image: Levels, kind: str, severity: int, generator: Draw) -> Levels:
         [[176, 176], [176, 176]]
     """
     chosen, strength = choose(kind, severity)
-    _check_image(image)
-    levels = image if image.ndim == 3 else image[..., None]
-    check_channels(chosen, levels.shape[2])
-    changed = chosen.apply(levels, strength, generator)
+    if not isinstance(image, np.ndarray) or image.dtype != np.uint8:
+        found = image.dtype if isinstance(image, np.ndarray) else type(image).__name__
+        raise DataError("dtype", f"an image is a NumPy array of type uint8, levels 0 to 255; found {found}")
+    if image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[2] not in CHANNEL_COUNTS) or not image.size:
+        raise DataError("shape", f"an image has shape (H, W), (H, W, 1) or (H, W, 3) and pixels; found {image.shape}")
+    changed = chosen.apply(image if image.ndim == 3 else image[..., None], strength, generator)
     return np.rint(changed).clip(0, 255).astype(np.uint8).reshape(image.shape)
 
 
 def choose(kind: str, severity: int) -> tuple[Severities, Any]:
-    """The corruption of this name, and its strength at this severity.
-
-    Raises:
-        UsageError: no corruption is called `kind`.
-        ParameterError: the severity is none of 1 to 5.
-    """
+    """The corruption of this name, and its strength at this severity."""
     if kind not in CORRUPTIONS:
-        near = get_close_matches(kind, CORRUPTIONS, 1)
-        hint = "separate names with blanks; " if "," in kind else f"did you mean {near[0]}? " if near else ""
-        raise UsageError(f"no corruption is called {kind!r}; {hint}there are {', '.join(CORRUPTIONS)}")
+        raise UsageError(f"no corruption is called {kind!r}; there are {', '.join(CORRUPTIONS)}")
     if not isinstance(severity, int | np.integer) or severity not in SEVERITIES:
         raise ParameterError(f"the severity must be a whole number from 1 to 5; found {severity}")
     return CORRUPTIONS[kind], CORRUPTIONS[kind].strengths[severity - 1]
-
-
-def check_channels(corruption: Severities, channels: int) -> None:
-    """Raise where images of so many channels have nothing that the corruption changes.
-
-    Raises:
-        DataError: they are grey, and it changes colours only.
-    """
-    if corruption.colour_only and channels == 1:
-        raise DataError("shape", f"{corruption.name} changes colours only, and the images are grey; leave it out")
 
 
 def generator_for(seed: int, kind: str, severity: int, point: str) -> Draw:
     """The generator of one copy, keyed by (seed, kind, severity, point id); no other copy shares its draws."""
     key = f"{seed}\n{kind}\n{severity}\n{point}".encode("utf-8", "surrogatepass")
     return np.random.default_rng(int.from_bytes(hashlib.blake2b(key, digest_size=16).digest(), "big"))
-
-
-def _check_image(image: Levels) -> None:
-    if not isinstance(image, np.ndarray) or image.dtype != np.uint8:
-        found = image.dtype if isinstance(image, np.ndarray) else type(image).__name__
-        raise DataError("dtype", f"an image is a NumPy array of type uint8, levels 0 to 255; found {found}")
-    if image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[2] not in CHANNEL_COUNTS):
-        raise DataError("shape", f"an image has shape (H, W), (H, W, 1) or (H, W, 3); found {image.shape}")
-    if not image.size:
-        raise DataError("shape", f"an image has at least one pixel; found shape {image.shape}")
 
 
 def _gaussian_noise(image: Levels, sigma: float, generator: Draw) -> NDArray[Any]:
@@ -167,6 +137,8 @@ def _contrast(image: Levels, factor: float, generator: Draw) -> NDArray[Any]:
 
 def _saturate(image: Levels, line: tuple[float, float], generator: Draw) -> NDArray[Any]:
     """Saturation `s` becomes `factor s + added`, at most 1; hue and value stay, and grey pixels stay grey."""
+    if image.shape[2] == 1:
+        raise DataError("shape", "saturate changes colours only, and the images are grey; leave it out")
     factor, added = line
     value = image.max(axis=2, keepdims=True).astype(np.float64)
     below = value - image
@@ -235,8 +207,6 @@ CORRUPTIONS: dict[str, Severities] = {
             ((0.3, 0.0), (0.1, 0.0), (1.5, 0.0), (2.0, 0.1), (2.5, 0.2)),
             "factor of the saturation and what is added; the first two take colour away, the others give more",
             _saturate,
-            colour_only=True,
-            grows=False,
         ),
         Severities("jpeg_compression", (80, 65, 58, 50, 40), "quality", _jpeg_compression),
         Severities("pixelate", (0.95, 0.9, 0.85, 0.75, 0.65), "share of the pixels of a side that is kept", _pixelate),

@@ -1,9 +1,10 @@
-"""Paths as text, digests of files, and the error for files that have changed."""
+"""Paths as text, digests of files, and the files of a split."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,11 +25,7 @@ def path_text(path: str | os.PathLike[str]) -> str:
 
 
 def file_digest(path: Path) -> str:
-    """The sha256 of a file, in hexadecimal.
-
-    Raises:
-        DataError: the file cannot be read.
-    """
+    """The sha256 of a file, in hexadecimal."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -37,8 +34,51 @@ def file_digest(path: Path) -> str:
 
 
 def files_digest(root: Path, files: Sequence[Path]) -> str:
-    """The sha256 over the sorted paths of `files`, relative to `root`, and their own sha256."""
+    """The digest of `root` where it is a file; else the sha256 over the sorted paths of `files` in it and their own."""
+    if root.is_file():
+        return file_digest(root)
     digest = hashlib.sha256()
     for name, path in sorted((path.relative_to(root).as_posix(), path) for path in files):
         digest.update(os.fsencode(name) + b"\0" + file_digest(path).encode() + b"\n")
     return digest.hexdigest()
+
+
+def choose_split(path: Path, splits: Sequence[str], asked: str | None) -> str:
+    """The split that is asked for, or the only one."""
+    if asked is None and len(splits) == 1:
+        return splits[0]
+    if asked is None or asked not in splits:
+        there = ", ".join(path_text(name) if name else "(without a name)" for name in splits) or "none"
+        found = "no split was named" if asked is None else f"there is no split {asked!r:.40}"
+        raise DataError("split", f"{path_text(path)} holds the splits {there}; {found}: name one with --split (split=)")
+    return asked
+
+
+def refuse_split(path: Path, asked: str | None) -> None:
+    """Raise where a split is asked for of data that have none."""
+    if asked is not None:
+        raise DataError("split", f"{path_text(path)} has no splits; leave out --split (split=)")
+
+
+def split_files(path: Path, name: re.Pattern[str], asked: str | None) -> tuple[list[Path], str | None]:
+    """The files to read, in order, and the split that they are: `path` itself, or those in it whose names match.
+
+    Args:
+        path: a file, or a folder of files.
+        name: what the files are called; its group `split` is the split.
+        asked: the split that is asked for.
+    """
+    if path.is_file():
+        match = name.fullmatch(path.name)
+        own = (match and match["split"]) or None
+        if asked not in (None, own):
+            raise DataError(
+                "split", f"{path_text(path)} is the split {own!r}, not {asked!r}; leave out --split (split=)"
+            )
+        return [path], own
+    splits: dict[str, list[Path]] = {}
+    for file in sorted(path.iterdir()):
+        if file.is_file() and (match := name.fullmatch(file.name)):
+            splits.setdefault(match["split"], []).append(file)
+    split = choose_split(path, list(splits), asked)
+    return splits[split], split or None

@@ -6,30 +6,26 @@ import gzip
 import math
 import struct
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
-from brittle.data.arrays import array_chunks, check_labels
-from brittle.data.files import files_digest, path_text
-from brittle.data.listed import InputChunk, ListedPoints, RowIds
-from brittle.data.options import ReadingOptions
+from brittle.data.arrays import array_chunks
+from brittle.data.files import choose_split, files_digest, path_text
+from brittle.data.labels import check_labels
+from brittle.data.points import InputChunk, ListedPoints, RowIds
+from brittle.data.reading import Reading
 from brittle.errors import DataError
 from brittle.model.bounds import BoundsLike
 
 IMAGES, LABELS = "-images-idx3-ubyte", "-labels-idx1-ubyte"
 """What follows the prefix in the names of the files; `.gz` may follow."""
 
-USUAL_SPLIT = "t10k"
-ALIASES = {"test": USUAL_SPLIT}
-"""MNIST calls its test split t10k."""
-
-_HEADER = 16
-"""Bytes before the pixels of a file with three axes."""
+TEST = "t10k"
+"""MNIST calls its test split so; it is read where no split is named."""
 
 _MOST_GZIP = 1032
 """Deflate shrinks by no more than this factor."""
@@ -40,74 +36,27 @@ def is_idx_folder(path: Path) -> bool:
     return path.is_dir() and bool(_prefixes(path))
 
 
-def read_idx(path: Path, options: ReadingOptions) -> ListedPoints:
+def read_idx(path: Path, reading: Reading) -> ListedPoints:
     """Points in `PREFIX-images-idx3-ubyte[.gz]`, `[N, 1, H, W]`, and `PREFIX-labels-idx1-ubyte[.gz]`.
 
     The split is the prefix, the end of one after a hyphen, or `test` for `t10k`; by default `t10k` or the only prefix.
-
-    Raises:
-        DataError: there is no such split, or a file's header does not fit its length.
     """
-    prefix = _prefix(path, options.split)
+    prefix = _prefix(path, reading.split)
     files = [one for ending in (IMAGES, LABELS) for one in _files(path, prefix, ending)]
-    shape, read = _images(files[0], options.bounds)
+    shape, pixels = _open(files[0], 3)
     if 0 in shape[1:]:
         raise DataError("corrupt", f"{path_text(files[0])} declares images of {shape[1]} x {shape[2]} pixels")
-    labels = check_labels(_read(files[1], 1), path_text(files[1]), shape[0]) if len(files) > 1 else None
-    count = len(range(shape[0])[: options.limit])
-    provenance: dict[str, Any] = {
-        "format": "idx",
-        "path": path_text(path),
-        "split": prefix,
-        "sha256": files_digest(path, files),
-        "points": count,
-        "limit": options.limit,
-        "files": [path_text(one.name) for one in files],
-    }
-    return ListedPoints(
-        ids=RowIds(count),
-        read=partial(read, stop=count),
-        bounds=options.bounds,
-        provenance=provenance,
-        labels=None if labels is None else labels[:count],
+    labels = None
+    if len(files) > 1:
+        numbers = [np.empty(0, np.uint8), *_rows(*_open(files[1], 1), 1 << 16, 0)]
+        labels = check_labels(np.concatenate(numbers), path_text(files[1]), shape[0])
+    names = [path_text(one.name) for one in files]
+    return reading.points(
+        reading.record(path, files_digest(path, files), split=prefix, files=names),
+        RowIds(shape[0]),
+        partial(_chunks, shape, pixels, bounds=reading.bounds),
+        labels=labels,
     )
-
-
-def _images(path: Path, bounds: BoundsLike) -> tuple[tuple[int, ...], Callable[..., Iterator[InputChunk]]]:
-    """Shape of the images in a file, and what reads those of some rows: from the disk, unless they are compressed."""
-    if path.suffix == ".gz":
-        pixels = torch.from_numpy(_read(path, 3)).unsqueeze(1)
-        return tuple(pixels[:, 0].shape), partial(_from_memory, pixels, bounds)
-    try:
-        with path.open("rb") as file:
-            shape = _shape(path, file.read(_HEADER), 3)
-    except OSError as error:
-        raise DataError("corrupt", f"{path_text(path)} cannot be read: {error}") from error
-    _check_length(path, shape, path.stat().st_size - _HEADER)
-    return shape, partial(_from_disk, path, shape[1:], bounds)
-
-
-def _from_memory(pixels: torch.Tensor, bounds: BoundsLike, size: int, start: int, stop: int) -> Iterator[InputChunk]:
-    return array_chunks(pixels[:stop], size, start, bounds)
-
-
-def _from_disk(
-    path: Path, sides: tuple[int, ...], bounds: BoundsLike, size: int, start: int, stop: int
-) -> Iterator[InputChunk]:
-    area = math.prod(sides)
-    for first in range(start, stop, size):
-        wanted = min(size, stop - first) * area
-        levels = np.fromfile(path, np.uint8, wanted, offset=_HEADER + first * area)
-        rows = torch.from_numpy(levels[: len(levels) // area * area].reshape(-1, 1, *sides))
-        yield from array_chunks(rows, size, 0, bounds)
-
-
-def _check_length(path: Path, shape: Sequence[int], found: int) -> None:
-    count = math.prod(shape)
-    if found != count:
-        sizes = " x ".join(map(str, shape))
-        size = "more" if found > count else str(found) if found > 0 else "fewer"
-        raise DataError("corrupt", f"{path_text(path)} declares {sizes} = {count} bytes and holds {size}; get it again")
 
 
 def _prefixes(path: Path) -> list[str]:
@@ -118,13 +67,9 @@ def _prefixes(path: Path) -> list[str]:
 def _prefix(path: Path, split: str | None) -> str:
     prefixes = _prefixes(path)
     if split is None:
-        found = [USUAL_SPLIT] if USUAL_SPLIT in prefixes else prefixes
-    else:
-        found = [one for one in prefixes if one in (split, ALIASES.get(split)) or one.endswith(f"-{split}")]
-    if len(found) == 1:
-        return found[0]
-    asked = "no split was named" if split is None else f"{len(found)} of them are a split {split!r}"
-    raise DataError("split", f"{path_text(path)} holds {', '.join(prefixes)}; {asked}: name one with --split (split=)")
+        return TEST if TEST in prefixes else choose_split(path, prefixes, None)
+    meant = [one for one in prefixes if one == split or one.endswith(f"-{split}") or (split, one) == ("test", TEST)]
+    return meant[0] if len(meant) == 1 else choose_split(path, prefixes, split)
 
 
 def _files(path: Path, prefix: str, ending: str) -> list[Path]:
@@ -132,31 +77,52 @@ def _files(path: Path, prefix: str, ending: str) -> list[Path]:
     return [one for one in (path / f"{prefix}{ending}", path / f"{prefix}{ending}.gz") if one.is_file()][:1]
 
 
-def _read(path: Path, axes: int) -> np.ndarray:
-    """The whole numbers 0..255 in an IDX file with this many axes."""
-    compressed = path.suffix == ".gz"
+def _open(path: Path, axes: int) -> tuple[tuple[int, ...], np.ndarray | Path]:
+    """The shape of the whole numbers 0..255 in an IDX file with this many axes, and they; or the file, where they are
+    not compressed and stay on the disk."""
+    where, start, packed = path_text(path), _start(axes), path.suffix == ".gz"
+    content = b""
     try:
-        with gzip.open(path) if compressed else path.open("rb") as file:
-            shape = _shape(path, file.read(4 + 4 * axes), axes)
-            count, most = int(np.prod(shape, dtype=object)), path.stat().st_size * (_MOST_GZIP if compressed else 1)
-            content = file.read(count + 1) if count <= most else b""
+        with gzip.open(path) if packed else path.open("rb") as file:
+            header = file.read(start)
+            if len(header) < start or header[:4] != bytes([0, 0, 8, axes]):
+                raise DataError(
+                    "corrupt",
+                    f"{where} begins with {header[:4].hex() or 'nothing'}; an IDX file of bytes with {axes} axes "
+                    f"begins with {bytes([0, 0, 8, axes]).hex()} and {axes} sizes",
+                )
+            shape = struct.unpack(f">{axes}I", header[4:])
+            count = math.prod(shape)
+            if packed and count <= path.stat().st_size * _MOST_GZIP:
+                content = file.read(count + 1)
+        length = len(content) if packed else path.stat().st_size - start
     except (OSError, EOFError, zlib.error) as error:
-        raise DataError("corrupt", f"{path_text(path)} cannot be read: {error}") from error
-    if len(content) != count:
-        found = "more" if len(content) > count else f"{len(content)}" if content else "fewer"
-        sizes = " x ".join(map(str, shape))
-        raise DataError(
-            "corrupt", f"{path_text(path)} declares {sizes} = {count} bytes and holds {found}; get it again"
-        )
-    return np.frombuffer(bytearray(content), dtype=np.uint8).reshape(shape)
+        raise DataError("corrupt", f"{where} cannot be read: {error}") from error
+    if length != count:
+        sizes, found = " x ".join(map(str, shape)), "more" if length > count else length or "fewer"
+        raise DataError("corrupt", f"{where} declares {sizes} = {count} bytes and holds {found}; get it again")
+    return shape, np.frombuffer(bytearray(content), np.uint8).reshape(shape) if packed else path
 
 
-def _shape(path: Path, header: bytes, axes: int) -> tuple[int, ...]:
-    expected = bytes([0, 0, 8, axes])
-    if len(header) < 4 + 4 * axes or header[:4] != expected:
-        raise DataError(
-            "corrupt",
-            f"{path_text(path)} begins with {header[:4].hex() or 'nothing'}; an IDX file of bytes with {axes} axes "
-            f"begins with {expected.hex()} and {axes} sizes",
-        )
-    return struct.unpack(f">{axes}I", header[4:])
+def _start(axes: int) -> int:
+    """Where the numbers begin: after a mark and the sizes."""
+    return 4 + 4 * axes
+
+
+def _rows(shape: tuple[int, ...], pixels: np.ndarray | Path, size: int, start: int) -> Iterator[np.ndarray]:
+    """The rows from `start`, `size` at a time; fewer than `shape` says where the file was cut meanwhile."""
+    area = math.prod(shape[1:])
+    for first in range(start, shape[0], size):
+        if isinstance(pixels, Path):
+            wanted, offset = min(size, shape[0] - first) * area, _start(len(shape)) + first * area
+            levels = np.fromfile(pixels, np.uint8, wanted, offset=offset)
+            yield levels[: len(levels) // area * area].reshape(-1, *shape[1:])
+        else:
+            yield pixels[first : first + size]
+
+
+def _chunks(
+    shape: tuple[int, ...], pixels: np.ndarray | Path, size: int, start: int, bounds: BoundsLike
+) -> Iterator[InputChunk]:
+    for rows in _rows(shape, pixels, size, start):
+        yield from array_chunks(torch.from_numpy(rows).unsqueeze(1), size, 0, bounds)

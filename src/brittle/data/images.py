@@ -1,4 +1,4 @@
-"""Images: decoded without trust in the file, and drawn as thumbnails.
+"""Images: decoded without trust in the file, brought to one size, and drawn as thumbnails.
 
 A file is looked at before it is decoded: its format must be on a short list, its size under a cap, its frames one.
 It lies as its pixels do, as in torchvision, unless it is to be turned as its EXIF data say.
@@ -6,7 +6,10 @@ It lies as its pixels do, as in torchvision, unless it is to be turned as its EX
 
 from __future__ import annotations
 
+import math
+import struct
 import warnings
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,11 +18,9 @@ from typing import BinaryIO
 
 import numpy as np
 import torch
-from PIL import Image, UnidentifiedImageError
+from PIL import ExifTags, Image, UnidentifiedImageError
 from torch import Tensor
 
-from brittle.data.exif import DECODER_ERRORS, SIDEWAYS, TURNS, UPRIGHT, orientation
-from brittle.data.fitting import UNFITTED, Fitting
 from brittle.estimate import Status
 from brittle.model.bounds import Bounds, BoundsLike
 
@@ -41,6 +42,50 @@ CHANNELS = {"L": 1, "RGB": 3}
 DECLARED = {"1": "L", "L": "L", "LA": "L", "P": "RGB", "RGB": "RGB", "RGBA": "RGB"}
 """The mode a data set gets from its first image; images in other modes are not read."""
 
+EXIF = ("ignore", "apply")
+"""What may be done with the orientation: leave the pixels as they lie, as torchvision does, or turn them as it says."""
+
+UPRIGHT = 1
+"""The orientation of an image whose pixels lie upright."""
+
+TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+"""What brings the pixels of an image of each other orientation to lie upright; from 5 on the sides change places."""
+
+MOST_EXIF = 1 << 16
+"""Bytes of EXIF data that are read, which are all that a JPEG file can hold; in longer data the tags come first too.
+
+Pillow before 13 copies what each tag claims to be, so data of so many bytes may cost it 360 MB, and longer ones more.
+"""
+
+INTERPOLATIONS = tuple(one.name.lower() for one in Image.Resampling)
+"""How pixels are computed from those of another size, by the names of Pillow; all but nearest with antialiasing."""
+
+ROUNDINGS = ("even", "down")
+"""Where the middle begins if it cannot lie in the middle: at the even one of two pixels, or at the upper left one."""
+
+DECODER_ERRORS = (
+    OSError,
+    SyntaxError,
+    ValueError,
+    TypeError,
+    IndexError,
+    KeyError,
+    EOFError,
+    OverflowError,
+    MemoryError,
+    struct.error,
+    zlib.error,
+)
+"""What Pillow raises on broken files."""
+
 _OTHER_FORMATS = (
     ("GIF", (b"GIF87a", b"GIF89a")),
     ("TIFF", (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")),
@@ -50,8 +95,12 @@ _OTHER_FORMATS = (
     ("JPEG 2000", (b"\xff\x4f\xff\x51", b"\0\0\0\x0cjP  ")),
     ("ICO", (b"\0\0\1\0",)),
     ("SVG or XML", (b"<svg", b"<?xml")),
+    ("AVIF or HEIC", tuple(b"\0\0\0" + bytes([size]) + b"ftyp" for size in range(8, 64))),
 )
-_BOX_FORMATS = {b"avif": "AVIF", b"avis": "AVIF", b"heic": "HEIC", b"heix": "HEIC", b"mif1": "HEIC"}
+"""Beginnings of files in formats that are known and not read."""
+
+Size = tuple[int, int]
+"""Width and height in pixels, as Pillow has them."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +125,62 @@ class UnreadableImage(Exception):
 
 
 @dataclass(frozen=True)
+class Fitting:
+    """How an image is brought to the size that the model takes: first resized, then cut.
+
+    The numbers are those of `torchvision.transforms.Resize` and `CenterCrop` on images of Pillow, bilinear with
+    antialiasing by default; parts beyond an image are not made up, so one that is smaller than the crop cannot be cut.
+
+    Attributes:
+        resize: `(height, width)`, or the shorter side alone, `(side,)`, which keeps the shape; None leaves the size.
+        crop: `(height, width)` of the middle that is kept; None keeps all.
+        interpolation: one of `INTERPOLATIONS`; None is bilinear.
+        rounding: one of `ROUNDINGS`, `even` as torchvision rounds, `down` as image processors of transformers; None is
+            `even`.
+    """
+
+    resize: tuple[int, ...] | None = None
+    crop: tuple[int, ...] | None = None
+    interpolation: str | None = None
+    rounding: str | None = None
+
+    def resized(self, size: Size) -> Size:
+        """The size of an image of `size` after it was resized."""
+        if self.resize is None:
+            return size
+        if len(self.resize) == 2:
+            return self.resize[1], self.resize[0]
+        (side,) = self.resize
+        width, height = size
+        return (side, int(side * height / width)) if width <= height else (int(side * width / height), side)
+
+    def size(self, size: Size) -> Size:
+        """The size of an image of `size` after all."""
+        return self.resized(size) if self.crop is None else (self.crop[1], self.crop[0])
+
+    def problem(self, size: Size) -> tuple[Status, str] | None:
+        """Why an image of `size` would become too large, or is too small to be cut; None where it is neither."""
+        width, height = self.resized(size)
+        found = f"{width} x {height} pixels{'' if self.resize is None else ' once resized'}"
+        if width * height > MAX_PIXELS:
+            return Status.IMAGE_TOO_LARGE, f"{found}; at most {MAX_PIXELS} are made"
+        if self.crop is not None and (self.crop[0] > height or self.crop[1] > width):
+            return Status.DECODE_ERROR, f"{found}, from which the middle {self.crop[1]} x {self.crop[0]} cannot be cut"
+        return None
+
+    def apply(self, image: Image.Image) -> Image.Image:
+        """An image that has no `problem`, after all."""
+        if self.resized(image.size) != image.size:
+            image = image.resize(self.resized(image.size), Image.Resampling[(self.interpolation or "bilinear").upper()])
+        if self.crop is None:
+            return image
+        height, width = self.crop
+        first = math.floor if self.rounding == "down" else round
+        left, top = first((image.width - width) / 2.0), first((image.height - height) / 2.0)
+        return image.crop((left, top, left + width, top + height))
+
+
+@dataclass(frozen=True)
 class Look:
     """What all images of a data set share.
 
@@ -85,7 +190,7 @@ class Look:
     """
 
     mode: str
-    size: tuple[int, int]
+    size: Size
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -114,21 +219,18 @@ def look_at(stream: BinaryIO, *, turn: bool = False) -> Look:
     Args:
         stream: the file, at its beginning.
         turn: whether the image is to be turned as its EXIF data say.
-
-    Raises:
-        UnreadableImage: the image will not be decoded.
     """
     with _opened(stream) as image:
-        look = _look(image)
-        width, height = look.size
-        if not turn or width == height:
-            return look
-        if image.format == "PNG":
-            _load(image)
-        return Look(look.mode, (height, width)) if orientation(image) in SIDEWAYS else look
+        mode, (width, height) = DECLARED[image.mode], image.size
+        if turn and width != height:
+            if image.format == "PNG":
+                _load(image)
+            if _orientation(image) >= 5:
+                return Look(mode, (height, width))
+        return Look(mode, (width, height))
 
 
-def decode(stream: BinaryIO, mode: str | None = None, *, turn: bool = False, fitting: Fitting = UNFITTED) -> Picture:
+def decode(stream: BinaryIO, mode: str | None = None, *, turn: bool = False, fitting: Fitting = Fitting()) -> Picture:
     """The pixels of an image.
 
     Args:
@@ -136,46 +238,29 @@ def decode(stream: BinaryIO, mode: str | None = None, *, turn: bool = False, fit
         mode: `L` or `RGB`; the image's own by default. Transparency is dropped.
         turn: whether the image is to be turned as its EXIF data say, before anything else is done with it.
         fitting: how it is brought to another size, after it was converted to the mode.
-
-    Raises:
-        UnreadableImage: the image is not decoded.
     """
     with _opened(stream) as image:
-        mode = mode or _look(image).mode
+        mode = mode or DECLARED[image.mode]
         _load(image)
-        lies = orientation(image)
-        try:
+        lies = _orientation(image)
+        with _decoding():
             if turn and lies != UPRIGHT:
                 image = image.transpose(TURNS[lies])
-            if image.mode == "P":
-                # Pillow wants palettes with transparency to pass through RGBA.
-                image = image.convert("RGBA")
-            image = image.convert(mode)
-            _check_fits(fitting, image.size)
-            pixels = np.array(fitting.apply(image))
-        except DECODER_ERRORS as error:
-            raise UnreadableImage(Status.DECODE_ERROR, f"{type(error).__name__}: {error}") from error
-    pixels = torch.from_numpy(pixels)
-    pixels = pixels.unsqueeze(0) if mode == "L" else pixels.permute(2, 0, 1).contiguous()
-    return Picture(pixels, lies != UPRIGHT)
+            return Picture(pixels_of(image, mode, fitting), lies != UPRIGHT)
 
 
-def _check_fits(fitting: Fitting, size: tuple[int, int]) -> None:
-    """Raise where an image of `size` would become too large, or is too small to be cut."""
-    width, height = fitting.resized(size)
-    if width * height > MAX_PIXELS:
-        reason = f"{width} x {height} pixels once resized; at most {MAX_PIXELS} are made"
-        raise UnreadableImage(Status.IMAGE_TOO_LARGE, reason)
-    if not fitting.holds(size):
-        raise UnreadableImage(Status.DECODE_ERROR, f"{width} x {height} pixels, from which the crop cannot be cut")
+def pixels_of(image: Image.Image, mode: str, fitting: Fitting) -> Tensor:
+    """An image converted to a mode and brought to its size, `[channels, height, width]`, uint8."""
+    if (problem := fitting.problem(image.size)) is not None:
+        raise UnreadableImage(*problem)
+    # Pillow wants palettes with transparency to pass through RGBA.
+    image = image.convert("RGBA") if image.mode == "P" else image
+    levels = torch.from_numpy(np.array(fitting.apply(image.convert(mode))))
+    return levels.unsqueeze(0) if levels.dim() == 2 else levels.permute(2, 0, 1).contiguous()
 
 
 def from_levels(levels: Tensor, bounds: BoundsLike) -> Tensor:
-    """Whole numbers 0..255 mapped to the bounds, float32: `lo + (hi - lo) * levels / 255`, rounded once.
-
-    Raises:
-        ParameterError: the bounds are no pair of finite numbers.
-    """
+    """Whole numbers 0..255 mapped to the bounds, float32: `lo + (hi - lo) * levels / 255`, rounded once."""
     low, high = Bounds.of(bounds)
     table = (low + (high - low) * np.arange(256) / 255).astype(np.float32)
     return torch.from_numpy(table[levels.cpu().numpy()]).to(levels.device)
@@ -217,21 +302,24 @@ def _png(pixels: np.ndarray) -> bytes:
 def _opened(stream: BinaryIO) -> Iterator[Image.Image]:
     """An image with an acceptable header; Pillow's own warnings are replaced by the checks here."""
     with warnings.catch_warnings(action="ignore"):
-        image = _open(stream)
+        start = stream.read(256)
+        stream.seek(0)
+        if not start:
+            raise UnreadableImage(Status.DECODE_ERROR, "the file is empty (0 bytes)")
+        other = next((name for name, starts in _OTHER_FORMATS if start.lstrip().startswith(starts)), None)
+        if other is not None:
+            raise UnreadableImage(Status.FORMAT_NOT_ALLOWED, f"{other}; only {', '.join(FORMATS)} are read")
+        with _decoding():
+            image = Image.open(stream, formats=FORMATS)
         _check_header(image)
         yield image
 
 
-def _open(stream: BinaryIO) -> Image.Image:
-    start = stream.read(256)
-    stream.seek(0)
-    if not start:
-        raise UnreadableImage(Status.DECODE_ERROR, "the file is empty (0 bytes)")
-    other = _other_format(start)
-    if other is not None:
-        raise UnreadableImage(Status.FORMAT_NOT_ALLOWED, f"{other}; only {', '.join(FORMATS)} are read")
+@contextmanager
+def _decoding() -> Iterator[None]:
+    """Where what Pillow raises on broken files says that an image is not decoded."""
     try:
-        return Image.open(stream, formats=FORMATS)
+        yield
     except Image.DecompressionBombError as error:
         size = str(error).partition(" exceeds")[0]
         raise UnreadableImage(Status.IMAGE_TOO_LARGE, f"{size}; at most {MAX_PIXELS} are decoded") from error
@@ -239,21 +327,6 @@ def _open(stream: BinaryIO) -> Image.Image:
         raise UnreadableImage(Status.DECODE_ERROR, f"not an image in {', '.join(FORMATS)} format") from error
     except DECODER_ERRORS as error:
         raise UnreadableImage(Status.DECODE_ERROR, f"{type(error).__name__}: {error}") from error
-
-
-def _load(image: Image.Image) -> None:
-    try:
-        image.load()
-    except DECODER_ERRORS as error:
-        raise UnreadableImage(Status.DECODE_ERROR, f"{type(error).__name__}: {error}") from error
-
-
-def _other_format(start: bytes) -> str | None:
-    """Name of a known image format that is not read."""
-    for name, beginnings in _OTHER_FORMATS:
-        if start.lstrip().startswith(beginnings):
-            return name
-    return _BOX_FORMATS.get(start[8:12]) if start[4:8] == b"ftyp" else None
 
 
 def _check_header(image: Image.Image) -> None:
@@ -269,5 +342,23 @@ def _check_header(image: Image.Image) -> None:
         raise UnreadableImage(Status.IMAGE_MODE, reason)
 
 
-def _look(image: Image.Image) -> Look:
-    return Look(DECLARED[image.mode], image.size)
+def _load(image: Image.Image) -> None:
+    with _decoding():
+        image.load()
+
+
+def _orientation(image: Image.Image) -> int:
+    """The orientation in the EXIF data of an image, 1 to 8; 1 where there is none that can be read.
+
+    Only what was read of the file so far is looked at: the EXIF data of a PNG file may follow its pixels.
+    """
+    data = image.info.get("exif")
+    if not isinstance(data, bytes):
+        return UPRIGHT
+    exif = Image.Exif()
+    try:
+        exif.load(data[:MOST_EXIF])
+        lies = exif.get(ExifTags.Base.Orientation)
+    except DECODER_ERRORS:
+        return UPRIGHT
+    return lies if isinstance(lies, int) and lies in TURNS else UPRIGHT

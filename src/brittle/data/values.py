@@ -24,11 +24,7 @@ def usable(batch: Batch) -> Tensor:
 
 
 def check_values(batch: Batch, bounds: BoundsLike) -> None:
-    """Raise where an input lies outside the declared bounds.
-
-    Raises:
-        DataError: it does, by more than rounding.
-    """
+    """Raise where an input lies outside the declared bounds."""
     inputs = usable(batch)
     if inputs.numel() == 0:
         return
@@ -37,58 +33,50 @@ def check_values(batch: Batch, bounds: BoundsLike) -> None:
     outside = ~bounds.contains(inputs)
     if not bool(outside.any()):
         return
+    place = int(outside.nonzero()[0])
+    row = int(torch.tensor(batch.rows)[readable(batch).cpu()][place])
+    found = f"in {int(outside.sum())} of {len(inputs)} rows, the first of them row {row}"
     if bounds.pair is None:
-        raise _outside_of_feature(batch, inputs, bounds, outside)
+        least, most = (torch.as_tensor(end).to(inputs).expand(inputs.shape[1:]) for end in bounds.allowed(inputs))
+        feature = int(((inputs[place] < least) | (inputs[place] > most)).flatten().nonzero()[0])
+        low, high = (
+            float(torch.as_tensor(end).expand(inputs.shape[1:]).flatten()[feature])
+            for end in (bounds.lower, bounds.upper)
+        )
+        raise DataError(
+            "value_range",
+            f"values outside the bounds of their feature {found}, which holds "
+            f"{float(inputs[place].flatten()[feature]):.4g} at the feature in place {feature}, outside [{low:g}, "
+            f"{high:g}]; give bounds that hold all rows, or none (--bounds none, bounds='none')",
+        )
     low, high = bounds.pair
     smallest, largest = float(inputs.min()), float(inputs.max())
-    first = torch.tensor(batch.rows)[readable(batch).cpu()][outside.cpu()][0]
-    rows = int(outside.sum())
-    found = f"values from {smallest:.4g} to {largest:.4g}, outside [{low:g}, {high:g}] in {rows} of {len(inputs)} rows"
     table = batch.inputs.dim() == 2 and not bool((inputs == inputs.round()).all())
-    advice = _table_advice(smallest, largest) if table else _advice(smallest, largest, (low, high))
-    raise DataError("value_range", f"{found}, the first of them row {int(first)}; {advice}")
-
-
-def _outside_of_feature(batch: Batch, inputs: Tensor, bounds: Bounds, outside: Tensor) -> DataError:
-    """That a value lies outside the bounds of its own feature: the first one."""
-    least, most = (torch.as_tensor(end).to(inputs).expand(inputs.shape[1:]).flatten() for end in bounds.allowed(inputs))
-    place = int(outside.nonzero()[0])
-    values = inputs[place].flatten()
-    feature = int(((values < least) | (values > most)).nonzero()[0])
-    row = int(torch.tensor(batch.rows)[readable(batch).cpu()][place])
-    low, high = (
-        torch.as_tensor(end).expand(inputs.shape[1:]).flatten()[feature] for end in (bounds.lower, bounds.upper)
-    )
-    return DataError(
-        "value_range",
-        f"values outside the bounds of their feature in {int(outside.sum())} of {len(inputs)} rows, the first of them "
-        f"row {row}, which holds {float(values[feature]):.4g} at the feature in place {feature}, outside "
-        f"[{float(low):g}, {float(high):g}]; give bounds that hold all rows, or none (--bounds none, bounds='none')",
+    advice = _table_advice(smallest, largest) if table else _advice(smallest, largest, low, high)
+    raise DataError(
+        "value_range", f"values from {smallest:.4g} to {largest:.4g}, outside [{low:g}, {high:g}] {found}; {advice}"
     )
 
 
-def _advice(smallest: float, largest: float, bounds: BoundsLike) -> str:
-    """What to do about values from `smallest` to `largest` that lie outside `bounds`."""
-    low, high = bounds
-    if smallest >= 0 and 16 < largest <= 255 and bounds == (0.0, 1.0):
+def _advice(smallest: float, largest: float, low: float, high: float) -> str:
+    if smallest >= 0 and 16 < largest <= 255 and (low, high) == (0.0, 1.0):
         return "use --bounds 0 255 (bounds=(0, 255)) or divide by 255"
-    if smallest < low and (high - low) <= 2:
+    if smallest < low and high - low <= 2:
         return "the data look normalised; give pixels and declare --mean and --std (mean=, std=) instead"
     return "declare the range with --bounds LO HI (bounds=)"
 
 
 def _table_advice(smallest: float, largest: float) -> str:
-    """What to do about the features of a table, from `smallest` to `largest`; the range that is named has room beside.
+    """Bounds for the features of a table, with room beside: a quarter of the range, but not below 0 where no value is.
 
-    Later rows may reach further: a quarter of the range on either side, but not below 0 where no value is.
+    Later rows may reach further.
     """
     room = (largest - smallest) / 4.0
     step = 10.0 ** (math.floor(math.log10(max(room, abs(largest) / 4.0, 1e-30))) - 1)
-    ends = (math.floor((smallest - room * (smallest < 0)) / step), math.ceil((largest + room) / step))
-    low, high = (f"{end * step:.12g}" for end in ends)
+    low, high = math.floor((smallest - room * (smallest < 0)) / step), math.ceil((largest + room) / step)
     return (
         "take --bounds none (bounds='none') where features have no range of their own, or declare one that holds all "
-        f"features of all rows with --bounds LO HI (bounds=(LO, HI)), such as --bounds {low} {high}; noise is of one "
-        "size in all features: bring them to one scale first, such as a standard deviation of 1, or take --noise "
+        f"features of all rows with --bounds LO HI (bounds=(LO, HI)), such as --bounds {low * step:.12g} "
+        f"{high * step:.12g}; noise is of one size in all features: bring them to one scale first, or take --noise "
         "per-feature --sigma 0.1 (brittle.noise.PerFeature), of a tenth of each feature's deviation"
     )

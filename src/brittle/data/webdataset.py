@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import struct
 import tarfile
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
@@ -17,12 +17,11 @@ from itertools import groupby
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from brittle.data.arrays import LARGEST_LABEL, index_range
-from brittle.data.encoded import EncodedImages
-from brittle.data.files import changed_error, file_digest, files_digest, path_text
-from brittle.data.folder import IMAGE_SUFFIX
-from brittle.data.listed import ListedPoints
-from brittle.data.options import ReadingOptions
+from brittle.data.encoded import IMAGE_SUFFIX, encoded_points
+from brittle.data.files import changed_error, files_digest, path_text, split_files
+from brittle.data.labels import LARGEST_LABEL, no_index
+from brittle.data.points import ListedPoints
+from brittle.data.reading import Reading
 from brittle.errors import ArtefactError, DataError
 
 LABEL_KIND = "cls"
@@ -31,28 +30,18 @@ LABEL_KIND = "cls"
 MOST_BYTES, MOST_DIGITS = 1 << 28, 20
 """A larger image is not read; a label has no more digits."""
 
-_CHUNK = 1 << 16
-
 COMPRESSED = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
 
+_CHUNK = 1 << 16
 _ERRORS = (tarfile.TarError, OSError, EOFError, ValueError, OverflowError, RecursionError, LookupError, struct.error)
 """What `tarfile` raises on broken archives."""
 
-_SHARD = re.compile(r"(?P<split>.*?)[-_]?(?P<shard>\d+)?\.tar")
+_NAME = re.compile(r"(?P<split>.*?)[-_]?\d*\.tar")
 
 
 @dataclass(frozen=True)
-class _Sample:
-    """An image in an archive.
-
-    Attributes:
-        file: the archive.
-        key: what its files share: path and name up to the first dot.
-        name: of the image in the archive.
-        start: where its bytes begin.
-        size: how many they are.
-        label: class index, or None.
-    """
+class _Image:
+    """An image in an archive: its key, which is its path and name up to the first dot, and where its bytes lie."""
 
     file: Path
     key: str
@@ -69,82 +58,46 @@ def is_webdataset(path: Path) -> bool:
     return any(file.is_file() for file in path.glob("*.tar"))
 
 
-def read_webdataset(path: Path, options: ReadingOptions) -> ListedPoints:
+def read_webdataset(path: Path, reading: Reading) -> ListedPoints:
     """Points in a `.tar` file, or in those of one split in a folder (`test-000000.tar`), in their order.
 
     A sample is an image `KEY.png` (or another ending of an image) and, where there are labels, `KEY.cls`, a whole
     number; other files are counted. Ids are `SHARD/KEY`.
-
-    Raises:
-        DataError: there is no such split, an archive is damaged, a sample has two images or two classes, only some have
-            labels, or images differ in size.
-        ArtefactError: an archive is compressed, or holds links, devices, names that lead out of it, or files that are
-            larger than it.
     """
-    files, split = _files(path, options.split)
-    samples: list[_Sample] = []
-    others = 0
+    if path.is_file() and path.suffix != ".tar":
+        raise ArtefactError(
+            "file_refused",
+            f"{path_text(path)} is compressed, so it may unpack to any size; unpack it to a .tar file first",
+        )
+    files, split = split_files(path, _NAME, reading.split)
+    images, others = [], 0
     for file in files:
-        found, more = _samples(file)
-        samples += found
-        others += more
-    kept = samples[: options.limit]
-    if not kept:
+        more, left_over = _images(file)
+        images += more
+        others += left_over
+    if not images:
         raise DataError(
             "empty_dataset", f"{path_text(path)} holds no images ({others} other files); expected KEY.png and KEY.cls"
         )
-    names = tuple(f"{path_text(one.file)}:{path_text(one.name)}" for one in kept)
-    images = EncodedImages.open(partial(_opened_from, kept, path_text(path)), names, options)
-    return ListedPoints(
-        ids=tuple(f"{path_text(one.file.stem)}/{path_text(one.key)}" for one in kept),
-        read=images.read,
-        bounds=options.bounds,
-        provenance={
-            "format": "webdataset",
-            "path": path_text(path),
-            "split": split,
-            "sha256": file_digest(path) if path.is_file() else files_digest(path, files),
-            "points": len(kept),
-            "limit": options.limit,
-            "files": [path_text(one.name) for one in files],
-            "other_files": others,
-            **options.of_images,
-        },
-        labels=_labels(kept),
-        names=names,
-    )
-
-
-def _files(path: Path, split: str | None) -> tuple[list[Path], str | None]:
-    """The archives to read, in order, and the split they are."""
-    if path.is_file():
-        if path.suffix != ".tar":
-            raise ArtefactError(
-                "file_refused",
-                f"{path_text(path)} is compressed, so it may unpack to any size; unpack it to a .tar file first, which "
-                "images in it hardly enlarge",
-            )
-        if split is not None:
-            raise DataError("split", f"{path_text(path)} is one file; leave out --split (split=)")
-        return [path], None
-    splits: dict[str, list[Path]] = {}
-    for file in sorted(file for file in path.glob("*.tar") if file.is_file()):
-        match = _SHARD.fullmatch(file.name)
-        splits.setdefault(match["split"] if match else file.stem, []).append(file)
-    if split is None and len(splits) == 1:
-        split = next(iter(splits))
-    if split is None or split not in splits:
-        asked = "no split was named" if split is None else f"there is no split {split!r}"
-        there = ", ".join(path_text(name) or "(without a name)" for name in splits)
+    images = images[: reading.limit]
+    labels = [one.label for one in images]
+    if None in labels and any(label is not None for label in labels):
+        first = images[labels.index(None)]
         raise DataError(
-            "split",
-            f"{path_text(path)} holds the splits {there}; {asked}: name one with --split (split=), or give one file",
+            "labels",
+            f"{first.name!r:.80} in {path_text(first.file)} has no file of its class ({LABEL_KIND}) and others have "
+            "one; label all or none",
         )
-    return splits[split], split or None
+    names = [f"{path_text(one.file)}:{path_text(one.name)}" for one in images]
+    ids = [f"{path_text(one.file.stem)}/{path_text(one.key)}" for one in images]
+    there = [path_text(one.name) for one in files]
+    record = reading.record(path, files_digest(path, files), split=split, files=there, other_files=others)
+    known = None if None in labels else labels
+    return encoded_points(partial(_opened, images, path_text(path)), names, ids, reading, record, labels=known)
 
 
-def _samples(file: Path) -> tuple[list[_Sample], int]:
-    """The samples of an archive, in its order, and how many files belong to none."""
+def _images(file: Path) -> tuple[list[_Image], int]:
+    """The images of an archive, in its order, and how many files belong to none."""
     size = file.stat().st_size
     images: dict[str, tarfile.TarInfo] = {}
     labels: dict[str, int] = {}
@@ -155,50 +108,38 @@ def _samples(file: Path) -> tuple[list[_Sample], int]:
                 if member.isdir():
                     continue
                 _check_member(member, file, size)
-                key, kind = _parts(member.name)
-                if kind == LABEL_KIND and key not in labels:
+                folder, slash, base = member.name.rpartition("/")
+                stem, _, kind = base.partition(".")
+                key, kind = f"{folder}{slash}{stem}", kind.lower()
+                if key in (labels if kind == LABEL_KIND else images) and _belongs(kind):
+                    raise DataError(
+                        "corrupt",
+                        f"the sample {key!r:.80} of {path_text(file)} has two images or two classes, the "
+                        f"second {member.name!r:.80}; give each image a name of its own",
+                    )
+                if kind == LABEL_KIND:
                     labels[key] = _label(archive, member, file)
-                elif kind == LABEL_KIND:
-                    raise _twice(key, file, f"files of its class, {member.name!r:.80} a second time; keep one of them")
-                elif not IMAGE_SUFFIX.fullmatch(f".{kind}"):
-                    others += 1
-                elif key in images:
-                    both = f"{images[key].name!r:.80} and {member.name!r:.80}"
-                    raise _twice(key, file, f"images, {both}; give each image a name of its own")
-                else:
+                elif _belongs(kind):
                     images[key] = member
+                else:
+                    others += 1
             _check_end(file, archive.offset)
     except _ERRORS as error:
         reason = str(error).partition("\n")[0] or type(error).__name__
         raise DataError("corrupt", f"{path_text(file)} is not a readable .tar file: {reason}") from error
-    found = [_Sample(file, key, one.name, one.offset_data, one.size, labels.get(key)) for key, one in images.items()]
+    found = [_Image(file, key, one.name, one.offset_data, one.size, labels.get(key)) for key, one in images.items()]
     return found, others + len(labels.keys() - images.keys())
 
 
-def _twice(key: str, file: Path, what: str) -> DataError:
-    return DataError("corrupt", f"the sample {key!r:.80} of {path_text(file)} has two {what}")
-
-
-def _parts(name: str) -> tuple[str, str]:
-    """Key and ending of a file in an archive: what stands before and after the first dot of its name."""
-    folder, slash, base = name.rpartition("/")
-    stem, _, kind = base.partition(".")
-    return f"{folder}{slash}{stem}", kind.lower()
+def _belongs(kind: str) -> bool:
+    return kind == LABEL_KIND or bool(IMAGE_SUFFIX.fullmatch(f".{kind}"))
 
 
 def _check_member(member: tarfile.TarInfo, file: Path, size: int) -> None:
-    """Raise where a member is no plain file inside the archive.
-
-    Raises:
-        ArtefactError: it is a link, a device or a sparse file, or its name leads out of the archive.
-        DataError: it ends beyond the end of the archive.
-    """
-    where = f"{member.name!r:.80} in {path_text(file)}"
+    """Raise where a member is no plain file of a usual size inside the archive."""
+    where, place = f"{member.name!r:.80} in {path_text(file)}", PurePosixPath(member.name)
     if not member.isreg() or member.issparse():
-        raise ArtefactError(
-            "file_refused", f"{where} is a link, a device or a sparse file; only plain files are read: pack it without"
-        )
-    place = PurePosixPath(member.name)
+        raise ArtefactError("file_refused", f"{where} is a link, a device or a sparse file; only plain files are read")
     if place.is_absolute() or ".." in place.parts or "\0" in member.name:
         raise ArtefactError(
             "file_refused", f"{where} has a name that leads out of the archive; pack it with plain names"
@@ -212,11 +153,7 @@ def _check_member(member: tarfile.TarInfo, file: Path, size: int) -> None:
 
 
 def _check_end(file: Path, end: int) -> None:
-    """Raise unless an archive ends at the byte `end` as it should; `tarfile` takes a damaged header for the end.
-
-    Raises:
-        DataError: there is no mark of the end, or more than zeros after it.
-    """
+    """Raise unless nothing but zeros follow the byte `end`; `tarfile` takes a damaged header for the end."""
     with file.open("rb") as stream:
         stream.seek(end)
         mark = stream.read(tarfile.BLOCKSIZE)
@@ -234,56 +171,27 @@ def _check_end(file: Path, end: int) -> None:
 def _label(archive: tarfile.TarFile, member: tarfile.TarInfo, file: Path) -> int:
     """The class index in a file of an archive."""
     stream = archive.extractfile(member)
-    text = b"" if stream is None else stream.read(MOST_DIGITS + 1).strip()
+    text, where = (
+        b"" if stream is None else stream.read(MOST_DIGITS + 1).strip(),
+        f"{member.name!r:.80} in {path_text(file)}",
+    )
     if not re.fullmatch(rb"-?\d+", text) or len(text) > MOST_DIGITS:
-        raise DataError(
-            "labels",
-            f"{member.name!r:.80} in {path_text(file)} holds {text!r:.60}; a class index is a whole number, as text",
-        )
-    label = int(text)
-    if abs(label) > LARGEST_LABEL:
-        raise DataError(
-            "labels",
-            f"{member.name!r:.80} in {path_text(file)} holds {label}; class indices are {index_range(label)}: number "
-            "the classes",
-        )
-    return label
+        raise DataError("labels", f"{where} holds {text!r:.60}; a class index is a whole number, as text")
+    if abs(int(text)) > LARGEST_LABEL:
+        raise no_index(f"{where} holds", int(text))
+    return int(text)
 
 
-def _labels(samples: Sequence[_Sample]) -> tuple[int, ...] | None:
-    """The class index of every sample, or None where none has one."""
-    labels = [one.label for one in samples]
-    known = [label for label in labels if label is not None]
-    if known and len(known) < len(labels):
-        first = samples[labels.index(None)]
-        raise DataError(
-            "labels",
-            f"{first.name!r:.80} in {path_text(first.file)} has no file of its class ({LABEL_KIND}), and {len(known)} "
-            f"of {len(labels)} images have one; label all or none",
-        )
-    return tuple(known) or None
-
-
-def _opened_from(samples: Sequence[_Sample], data: str, start: int) -> Generator[BinaryIO, None, None]:
-    return _opened(samples[start:], data)
-
-
-def _opened(samples: Sequence[_Sample], data: str) -> Generator[BinaryIO, None, None]:
-    """The images, each as a file in memory; one archive is open at a time."""
-    for file, own in _by_file(samples):
+def _opened(images: Sequence[_Image], data: str, start: int) -> Generator[BinaryIO, None, None]:
+    """The images from `start`, each as a file in memory; one archive is open at a time."""
+    for file, own in groupby(images[start:], key=lambda image: image.file):
         try:
             with file.open("rb") as stream:
-                for sample in own:
-                    stream.seek(sample.start)
-                    content = stream.read(sample.size)
-                    if len(content) < sample.size:
+                for image in own:
+                    stream.seek(image.start)
+                    content = stream.read(image.size)
+                    if len(content) < image.size:
                         raise changed_error(data, f"{path_text(file)} is shorter than it was")
                     yield BytesIO(content)
         except OSError as error:
-            reason = error.strerror or error
-            raise changed_error(data, f"{path_text(file)} cannot be read ({reason})") from error
-
-
-def _by_file(samples: Sequence[_Sample]) -> Iterator[tuple[Path, Iterator[_Sample]]]:
-    """The samples, archive by archive."""
-    return groupby(samples, key=lambda sample: sample.file)
+            raise changed_error(data, f"{path_text(file)} cannot be read ({error.strerror or error})") from error

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from brittle.analysis.decisions import decide
 from brittle.detector.criterion import Criterion, MarginCriterion, NoiseCriterion
 from brittle.detector.results import LeftOut
-from brittle.detector.scoring import Reading
+from brittle.detector.scoring import ScoreReading
 from brittle.errors import DataError
 from brittle.estimate import Status
 from brittle.store.columns import BREAKS, HOLDS, Column, Scored
@@ -42,7 +42,7 @@ class KnownPoints:
         """Which are neither brittle nor robust, `[n]`."""
         return ~(self.brittle | self.robust)
 
-    def scores(self, rows: pd.DataFrame, reading: Reading) -> NDArray[np.float64]:
+    def scores(self, rows: pd.DataFrame, reading: ScoreReading) -> NDArray[np.float64]:
         """A score of these points, larger where safer, `[n]`; minus infinity where there is no finite number.
 
         Args:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
-from brittle.detector.scoring import Reading
+from brittle.detector.scoring import ScoreReading
 from brittle.errors import BrittleError, ModelError, ParameterError
 from brittle.model.bounds import Bounds, allowed_range, check_bounds
 from brittle.model.classifier import Classifier
@@ -52,7 +52,7 @@ class DetectorNetwork(nn.Module):
         self._head = None if head is None else head.name if exported else _path(self.network, head)
         self._weight, self._bias = (head.weight, head.bias) if head is not None and exported else (None, None)
         self._head_agrees = head is None
-        self._score, self._reading, self._threshold = score, Reading(type(score)), threshold
+        self._score, self._reading, self._threshold = score, ScoreReading(type(score)), threshold
         self._least, self._most = _finite_range(classifier.bounds)
         self._dtype, self._outputs = classifier.dtype, classifier.outputs
         self._scaled = bool(classifier.mean or classifier.std)

@@ -26,7 +26,7 @@ Numbers = TypeVar("Numbers", bound=Any)
 
 
 @dataclass(frozen=True)
-class Reading:
+class ScoreReading:
     """A kind of score as a detector reads it: larger where safer.
 
     Attributes:
@@ -65,10 +65,10 @@ class Reading:
         return self.kind.safer == "lower"
 
 
-def _read(kinds: Iterable[type[Score]]) -> dict[str, Reading]:
+def _read(kinds: Iterable[type[Score]]) -> dict[str, ScoreReading]:
     """The readings of those scores that have a formula of one pass and say which way is safer."""
     return {
-        kind.name: Reading(kind)
+        kind.name: ScoreReading(kind)
         for kind in kinds
         if issubclass(kind, OnePassScore) and kind.safer in ("higher", "lower")
     }
@@ -78,7 +78,7 @@ READINGS = _read((*CATALOGUE.values(), PseudoMarginScore))
 """What a detector may read of brittle's own scores."""
 
 
-def reading_of(score: str) -> Reading:
+def reading_of(score: str) -> ScoreReading:
     """How a detector reads the score of this name: one of `READINGS`, or one that an installed package offers.
 
     A name that says where a file stands is none, because it may come out of a detector's file.

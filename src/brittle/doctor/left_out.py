@@ -58,7 +58,8 @@ def _missing_head(classifier: Classifier, points: Points) -> BrittleError | None
         rows = readable(batch).nonzero().flatten()
         if len(rows):
             with twin.evaluating(), torch.no_grad():
-                twin.undecided.observe(batch.inputs[rows].to(twin.device), batch.aside and batch.aside.only(rows))
+                extra = batch.extra_inputs and batch.extra_inputs.only(rows)
+                twin.undecided.observe(batch.inputs[rows].to(twin.device), extra)
     except ModelError as error:
         return error if error.code == "no_head" else None  # the checks of a run say what else is wrong
     return None

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from brittle.data.beside import StillPoints
+from brittle.data.points import StillPoints
 from brittle.doctor.finding import Finding
 from brittle.doctor.subject import Subject
 from brittle.errors import ParameterError

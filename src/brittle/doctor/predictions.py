@@ -36,7 +36,7 @@ class Predictions:
         """Those of `batch`, from passes of at most `rows` rows."""
         read = readable(batch).cpu()
         with torch.no_grad():
-            inputs, aside = batch.inputs[read], batch.aside and batch.aside.only(read.nonzero().flatten())
+            inputs, aside = batch.inputs[read], batch.extra_inputs and batch.extra_inputs.only(read.nonzero().flatten())
             places = torch.arange(len(inputs)).split(rows)
             logits = torch.cat([classifier.read(inputs[own], aside and aside.only(own)).cpu() for own in places])
         finite = logits.flatten(1).isfinite().all(dim=1)

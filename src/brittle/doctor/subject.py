@@ -94,10 +94,10 @@ class Subject:
     @cached_property
     def aside(self) -> Aside | None:
         """What `inputs` have beside them; None where there is nothing."""
-        if self.batch.aside is None:
+        if self.batch.extra_inputs is None:
             return None
         read = readable(self.batch).nonzero().flatten()[: len(self.inputs)]
-        return self.batch.aside.only(read.cpu()).to(self.classifier.device)
+        return self.batch.extra_inputs.only(read.cpu()).to(self.classifier.device)
 
     @cached_property
     def untouched(self) -> nn.Module | str:
@@ -281,7 +281,8 @@ class Subject:
         Those of `KEPT` at most that can be read, among the first `LOOKED_AT`.
         """
         read = readable(self.batch)[:LOOKED_AT].nonzero().flatten()[: min(KEPT, self.rows)]
-        aside = None if self.batch.aside is None else self.batch.aside.only(read.cpu()).to(self.classifier.device)
+        extra = self.batch.extra_inputs
+        aside = None if extra is None else extra.only(read.cpu()).to(self.classifier.device)
         rows = tuple(self.batch.rows[at] for at in read.tolist())
         return rows, self.batch.inputs[read].to(self.classifier.device), aside
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from brittle.data.beside import StillPoints
-from brittle.data.points import Batch, Points
+from brittle.data.points import Batch, Points, StillPoints
 from brittle.model.bounds import Bounds
 from brittle.noise import Gaussian, Stream
 from brittle.scores import CATALOGUE, NoiseScore, Score

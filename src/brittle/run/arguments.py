@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from brittle.data import Points, as_points
-from brittle.data.class_names import in_classes, label_places
+from brittle.data.labels import in_classes, label_places
 from brittle.data.values import readable
 from brittle.decisions import MultiLabel
 from brittle.doctor import LOOKED_AT, leave_out, varying
@@ -88,7 +88,8 @@ def _label_names(classifier: Classifier, points: Points) -> list[str]:
         return []
     try:
         with classifier.evaluating(), torch.no_grad():
-            outputs = classifier.undecided.read(batch.inputs[rows], batch.aside and batch.aside.only(rows))
+            extra = batch.extra_inputs and batch.extra_inputs.only(rows)
+            outputs = classifier.undecided.read(batch.inputs[rows], extra)
     except ModelError:
         return []
     count, names = outputs.shape[1], classifier.class_names or points.class_names or ()

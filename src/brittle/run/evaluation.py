@@ -188,7 +188,7 @@ def _look(
         return None
     inputs = found.batch.inputs.clone()
     inputs[[not each for each in sound]] = classifier.bounds.filler(inputs)
-    clean = look_for(needs, classifier, inputs, found.batch.ids, seed, rows, confidence, found.batch.aside)
+    clean = look_for(needs, classifier, inputs, found.batch.ids, seed, rows, confidence, found.batch.extra_inputs)
     mark_bad_outcomes(found, clean, classifier.decision)
     wanted = [status.has_value for status in found.status]
     found.measured = [position for position, sound in enumerate(wanted) if sound]

@@ -84,7 +84,7 @@ def called_with(
     check_classifier(classifier)
     assert isinstance(classifier, Classifier)
     if not isinstance(x, Points):
-        return array_points(x, ids=ids, bounds=classifier.bounds, beside=beside, mask=mask)
+        return array_points(x, ids=ids, bounds=classifier.bounds, extra_inputs=beside, mask=mask)
     for name, given in (("ids", ids), ("beside", beside), ("mask", mask)):
         if given is not None:
             raise ParameterError(f"the points have their own; leave {name} out, or give the inputs as a tensor")
@@ -151,7 +151,7 @@ def _of_batch(
     sound = readable(batch)
     inputs = batch.inputs.clone()
     inputs[~sound] = classifier.bounds.filler(inputs)
-    clean = look_for(needs, classifier, inputs, batch.ids, seed, rows, confidence, batch.aside)
+    clean = look_for(needs, classifier, inputs, batch.ids, seed, rows, confidence, batch.extra_inputs)
     found = formula(take(needs, classifier, clean), confidence, len(inputs))
     found = _without(found, ~clean.finite, Status.NONFINITE_LOGITS)
     found = _without(found, ~sound.to(found.status.device), Status.NONFINITE_INPUT)

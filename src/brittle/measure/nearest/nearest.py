@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from brittle.data.beside import aside_of
+from brittle.data.arrays import extra_inputs_of
 from brittle.data.points import Points
 from brittle.errors import DataError, ParameterError
 from brittle.measure.base import Measurement, NetworkTraits, Passes
@@ -220,7 +220,7 @@ def _points_of(
 ) -> tuple[Tensor, Aside | None]:
     """The inputs of some points, and what they have beside them."""
     if isinstance(inputs, Tensor):
-        return inputs, aside_of(inputs, beside or {}, mask)
+        return inputs, extra_inputs_of(inputs, beside or {}, mask)
     for name, given in (("beside", beside), ("mask", mask)):
         if given is not None:
             raise ParameterError(f"the points have their own; leave {name} out, or give the inputs as a tensor")
@@ -228,7 +228,7 @@ def _points_of(
     unread = next((detail for batch in batches for detail in batch.detail if detail), None)
     if unread is not None:
         raise DataError("no_usable_points", f"{unread}; leave such points out (brittle.data.choose_points)")
-    asides = [batch.aside for batch in batches if batch.aside is not None]
+    asides = [batch.extra_inputs for batch in batches if batch.extra_inputs is not None]
     return torch.cat([batch.inputs for batch in batches]), reduce(Aside.joined, asides) if asides else None
 
 

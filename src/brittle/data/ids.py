@@ -1,22 +1,24 @@
-"""Some of the points of any data, chosen by their ids."""
+"""Some of the points of any data, chosen by their ids, and files of ids."""
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from brittle.data.files import changed_error
-from brittle.data.listed import ListedPoints
-from brittle.data.outside import DescribedPoints
-from brittle.data.points import Batch, Points
-from brittle.errors import ParameterError, listed
+from brittle.data.files import changed_error, path_text
+from brittle.data.points import Batch, ChangedPoints, ListedPoints, Points
+from brittle.errors import DataError, ParameterError, listed
 from brittle.model.aside import Aside
+from brittle.store.files.csv_text import text_of
 
 READ_THROUGH = 8
 """Where the next chosen row is no further on than this, those in between are read and left out; otherwise reading
@@ -28,6 +30,12 @@ READ_AT_A_TIME = 256
 
 SHOWN = 3
 """Ids that a message names."""
+
+MOST_BYTES = 1 << 28
+"""Bytes of a file of ids at most: more than a hundred for each of two million points."""
+
+COLUMN = "point"
+"""What the first column of a table of points is called."""
 
 _OF_POINTS = tuple(one.name for one in fields(Batch) if one.name != "bounds")
 """What a batch holds of each of its points."""
@@ -47,23 +55,27 @@ def choose_points(points: Points, ids: Iterable[str]) -> ChosenPoints:
     Raises:
         ParameterError: no id is given, one is no text, or one is not among the points; these are counted and named.
     """
-    asked = _checked(ids)
-    there = _ids_of(points)
-    rows = tuple(row for row, own in enumerate(there) if own in asked)
-    found = tuple(there[row] for row in rows)
-    known = set(found)
-    missing = [own for own in asked if own not in known]
-    if missing:
+    asked = [ids] if isinstance(ids, str) or not isinstance(ids, Iterable) else list(ids)
+    if isinstance(ids, str) or not asked or not all(isinstance(own, str) for own in asked):
+        raise ParameterError(f"expected a list of ids, each a text such as '17', at least one; found {ids!r:.60}")
+    there, wanted = _ids_of(points), set(asked)
+    rows = tuple(row for row, own in enumerate(there) if own in wanted)
+    chosen = tuple(there[row] for row in rows)
+    unknown = wanted.difference(chosen)
+    if unknown:
+        missing = [own for own in dict.fromkeys(asked) if own in unknown]
         source = points.provenance.get("path") or "the data"
-        like = ", ".join(f"{own!r:.60}" for own in there[:SHOWN])
+        named, like = (listed([f"{own!r:.60}" for own in some], SHOWN) for some in (missing, there[:SHOWN]))
         raise ParameterError(
-            f"{len(missing):,} of {len(asked):,} ids are not in {source}: "
-            f"{listed([f'{own!r:.60}' for own in missing], SHOWN)}; its {len(there):,} ids, the column point of a run, "
-            f"look like {like}",
+            f"{len(missing):,} of {len(wanted):,} ids are not in {source}: {named}; its {len(there):,} ids, the column "
+            f"point of a run, look like {like}",
         )
-    before = points.provenance.get("chosen_from", len(there))
-    chosen = {"points": len(rows), "chosen_from": before, "ids_sha256": _digest(found)}
-    return ChosenPoints(points, rows, found, {**points.provenance, **chosen})
+    known = {
+        "points": len(rows),
+        "chosen_from": points.provenance.get("chosen_from", len(there)),
+        "ids_sha256": hashlib.sha256(json.dumps(chosen).encode()).hexdigest(),
+    }
+    return ChosenPoints(points, rows, chosen, {**points.provenance, **known})
 
 
 @dataclass(frozen=True)
@@ -100,29 +112,26 @@ class ChosenPoints:
         """The chosen points `start` up to `stop` (all others) in their order, `size` at a time.
 
         The two count chosen points; the `rows` of a batch are those of the data.
-
-        Raises:
-            ParameterError: `size` is below 1.
-            DataError: the data changed since they were opened, or cannot be read.
         """
         if size < 1:
             raise ParameterError(f"the batch size must be at least 1; found {size}")
         end = len(self) if stop is None else min(stop, len(self))
-        held: Batch | None = None
+        waiting: Batch | None = None
         for part in self._parts(size, start, end):
-            held = part if held is None else _joined(held, part)
-            if len(held) >= size:
-                yield _taken(held, range(size))
-                held = _taken(held, range(size, len(held))) if len(held) > size else None
-        if held is not None:
-            yield held
+            waiting = part if waiting is None else _joined(waiting, part)
+            if len(waiting) >= size:
+                yield _taken(waiting, range(size))
+                waiting = _taken(waiting, range(size, len(waiting))) if len(waiting) > size else None
+        if waiting is not None:
+            yield waiting
 
     def _parts(self, size: int, start: int, end: int) -> Iterator[Batch]:
         """What batches of the data hold of the chosen points `start` up to `end`: never nothing, `size` at most."""
         place = start
         for first, last in _stretches(self.rows[start:end]):
-            row = first
-            for batch in self.points.batches(_even(last + 1 - first, size), first, last + 1):
+            row, count = first, last + 1 - first
+            even = -(-count // -(-count // size))  # no short batch at the end: some readers read a last one whole
+            for batch in self.points.batches(even, first, last + 1):
                 wanted = place
                 while wanted < end and self.rows[wanted] < row + len(batch):
                     wanted += 1
@@ -130,54 +139,26 @@ class ChosenPoints:
                     yield self._checked_part(batch, row, place, wanted)
                 row, place = row + len(batch), wanted
             if row <= last:
-                raise changed_error(self._path, f"its points end before row {row}")
+                path = self.provenance.get("path") or "the data"
+                raise changed_error(path, f"its points end before row {row}")
 
     def _checked_part(self, batch: Batch, first: int, start: int, end: int) -> Batch:
-        """The chosen points `start` up to `end` out of a batch that begins at row `first`.
-
-        Raises:
-            DataError: one has another id than when the data were opened.
-        """
+        """The chosen points `start` up to `end` out of a batch that begins at row `first`, under their ids."""
         part = _taken(batch, [row - first for row in self.rows[start:end]])
         for row, own, now in zip(self.rows[start:end], self.ids[start:end], part.ids, strict=True):
             if own != now:
-                raise changed_error(self._path, f"row {row} has the id {now!r:.60} instead of {own!r:.60}")
+                path = self.provenance.get("path") or "the data"
+                raise changed_error(path, f"row {row} has the id {now!r:.60} instead of {own!r:.60}")
         return part
-
-    @property
-    def _path(self) -> str:
-        return self.provenance.get("path") or "the data"
-
-
-def _checked(ids: Iterable[str]) -> dict[str, None]:
-    """The ids, each once, in the order in which they are given.
-
-    Raises:
-        ParameterError: there are none, or one is no text.
-    """
-    if isinstance(ids, str) or not isinstance(ids, Iterable):
-        raise ParameterError(f"expected a list of ids, each a text; found {ids!r:.60}")
-    asked = tuple(ids)
-    odd = [own for own in asked if not isinstance(own, str)]
-    if odd:
-        raise ParameterError(f"an id is a text, such as '17' for row 17 of an array; found {odd[0]!r:.60}")
-    if not asked:
-        raise ParameterError("no id was given; give at least one, or leave the ids out to take all points")
-    return dict.fromkeys(asked)
 
 
 def _ids_of(points: Points) -> Sequence[str]:
     """The ids of all points; where nothing but their batches holds them, all are read for it."""
     if isinstance(points, ListedPoints | ChosenPoints):
         return points.ids
-    if isinstance(points, DescribedPoints) and isinstance(points.points, ListedPoints):
-        return points.points.ids[: len(points)]
+    if isinstance(points, ChangedPoints):
+        return _ids_of(points.points)[: len(points)]
     return tuple(own for batch in points.batches(READ_AT_A_TIME) for own in batch.ids)
-
-
-def _digest(ids: Sequence[str]) -> str:
-    """The sha256 of ids in the order of the data, as a list in JSON."""
-    return hashlib.sha256(json.dumps(ids).encode()).hexdigest()
 
 
 def _stretches(rows: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -189,19 +170,15 @@ def _stretches(rows: Sequence[int]) -> Iterator[tuple[int, int]]:
             first = place + 1
 
 
-def _even(count: int, most: int) -> int:
-    """The size of `most` or less in whose batches so many rows come without a short one: some read a last one whole."""
-    return -(-count // -(-count // most))
-
-
 def _taken(batch: Batch, positions: Sequence[int]) -> Batch:
     """The points of a batch at these positions."""
+    places = torch.tensor(tuple(positions))
 
     def taken(value: Any) -> Any:
         if isinstance(value, Tensor):
-            return value[torch.tensor(tuple(positions), device=value.device)]
+            return value[places.to(value.device)]
         if isinstance(value, Aside):
-            return value.only(torch.tensor(tuple(positions)))
+            return value.only(places)
         return None if value is None else tuple(value[position] for position in positions)
 
     return replace(batch, **{name: taken(getattr(batch, name)) for name in _OF_POINTS})
@@ -218,3 +195,61 @@ def _joined(one: Batch, other: Batch) -> Batch:
         return None if first is None or second is None else (*first, *second)
 
     return replace(one, **{name: joined(getattr(one, name), getattr(other, name)) for name in _OF_POINTS})
+
+
+def read_ids(path: Path) -> tuple[str, ...]:
+    r"""The ids that a text file holds, in its order.
+
+    One a line, whose end may be that of Windows; empty lines and a byte order mark are passed over. A file whose first
+    line is the header of a table with several columns, of which the first is `point`, is read as CSV, as brittle writes
+    it: the ids are that column.
+
+    Raises:
+        DataError: the file is missing, no regular file, too large, not UTF-8 text, no table of its header, or holds no
+            id.
+    """
+    if not path.exists():
+        raise DataError("no_such_path", f"{path_text(path)} does not exist")
+    if not path.is_file():
+        raise _no_ids(path, "is no regular file, and workers and runs that go on read it again")
+    try:
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+        text = content.decode("utf-8-sig")
+    except OSError as error:
+        raise DataError("unreadable", f"{path_text(path)} cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise _no_ids(path, f"is not UTF-8 text (byte {error.start})") from error
+    if len(content) > MOST_BYTES:
+        raise _no_ids(path, f"has more than {MOST_BYTES:,} bytes")
+    if "\0" in text:
+        raise _no_ids(path, "is not UTF-8 text (it holds zero bytes)")
+    is_table = text.startswith((f"{COLUMN},", f'"{COLUMN}",'))
+    ids = _first_column(path, text) if is_table else [line.removesuffix("\r") for line in text.split("\n")]
+    ids = tuple(own for own in ids if own.strip(" \t"))
+    if not ids:
+        raise _no_ids(path, "holds no id")
+    return ids
+
+
+def _first_column(path: Path, text: str) -> list[str]:
+    """The first column of a table below its header, as it was before brittle wrote it."""
+    try:
+        header, *rows = csv.reader(StringIO(text, newline=""), strict=True)
+    except csv.Error as error:
+        raise _no_ids(path, f"begins as a table and is none ({error})") from error
+    for number, row in enumerate(rows, 2):
+        if row and len(row) != len(header):
+            raise _no_ids(path, f"begins as a table of {len(header)} columns and has {len(row)} in row {number}")
+    return [_cell_text(row[0]) for row in rows if row]
+
+
+def _cell_text(cell: str) -> str:
+    try:
+        return text_of(cell)
+    except UnicodeDecodeError:
+        return cell  # not written by brittle
+
+
+def _no_ids(path: Path, seen: str) -> DataError:
+    return DataError("ids", f"{path_text(path)} {seen}; expected a text file of ids, one a line")

@@ -52,7 +52,7 @@ def classifier(**options) -> brittle.Classifier:
 def points(tokens: int = TOKENS, rows: slice = slice(None)) -> brittle.data.Points:
     x, mask, shift = (one[rows] for one in texts(tokens=tokens))
     beside = {"attention_mask": mask, "shift": shift}
-    return brittle.data.array_points(x, beside=beside, mask="attention_mask", bounds=(-3, 3))
+    return brittle.data.array_points(x, extra_inputs=beside, mask="attention_mask", bounds=(-3, 3))
 
 
 def values(table: brittle.Table, score: Score) -> list[float]:
@@ -147,7 +147,7 @@ def test_what_does_not_vary_is_as_it_is_at_the_point_for_any_transform() -> None
 @pytest.mark.parametrize(
     ("options", "error", "said"),
     [
-        ({"beside": {"shift": torch.zeros(5)}}, DataError, "for 6 points; expected a row each"),
+        ({"extra_inputs": {"shift": torch.zeros(5)}}, DataError, "for 6 points; expected a row each"),
         ({"mask": "attention_mask"}, ParameterError, "there: none"),
         ({"mask": torch.ones(6, 4)}, DataError, "expected their first axes"),
         ({"mask": torch.ones(6)}, DataError, "expected their first axes"),
@@ -161,7 +161,7 @@ def test_what_does_not_fit_is_refused(options, error, said: str) -> None:
 
 def test_a_model_that_misses_a_tensor_says_so() -> None:
     x, mask, _ = texts()
-    data = brittle.data.array_points(x, beside={"attention_mask": mask}, bounds=(-3, 3))
+    data = brittle.data.array_points(x, extra_inputs={"attention_mask": mask}, bounds=(-3, 3))
     with pytest.raises(ModelError, match="shift"):
         brittle.score(classifier(), data, SCORES[:1])
 
@@ -176,7 +176,7 @@ def test_other_tensors_are_another_run(tmp_path: Path) -> None:
     brittle.score(classifier(), points(), SCORES[:1], out=tmp_path / "run")
     x, mask, shift = texts()
     other = brittle.data.array_points(
-        x, beside={"attention_mask": mask, "shift": shift + 1}, mask="attention_mask", bounds=(-3, 3)
+        x, extra_inputs={"attention_mask": mask, "shift": shift + 1}, mask="attention_mask", bounds=(-3, 3)
     )
     with pytest.raises(ResumeError, match="sha256"):
         brittle.score(classifier(), other, SCORES[:1], out=tmp_path / "run", resume=True)

@@ -1,0 +1,309 @@
+"""What is right for each point: class indices, several labels or numbers, and the names of the classes."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from brittle.data.files import path_text
+from brittle.data.points import Batch, ChangedPoints, Points
+from brittle.errors import DataError, ParameterError, listed
+
+LARGEST_LABEL = 2.0**31
+"""Beyond it a number is no class index."""
+
+MOST_BYTES = 1 << 22
+"""A longer file holds no names of classes."""
+
+INDEX_NAME = re.compile(r"(unnamed: \d+|__index_level_\d+__)?", re.IGNORECASE)
+"""What pandas calls the column of its index."""
+
+SHOWN = 3
+"""Names that a message shows."""
+
+SHOWN_COLUMNS = 8
+"""Columns that a message names."""
+
+WRONG = 0.01
+"""Share of labels that may be no classes; such points count as wrong."""
+
+
+def answers_of(y: Any, where: str, count: int, targets: bool) -> dict[str, Any]:
+    """What is right for each point, as a keyword of `ListedPoints`: `labels`, or `targets` `[N, R]`; empty for None.
+
+    Args:
+        y: class indices `[N]` or `[N, 1]`; with `targets` numbers `[N]` or `[N, R]`.
+        where: what they are called.
+        count: how many points there are.
+        targets: whether they are no classes.
+    """
+    if y is None:
+        return {}
+    array = plain_array(y, where)
+    if not targets:
+        return {"labels": check_labels(array, where, count)}
+    if array.dtype.kind not in "iufb" or array.ndim not in (1, 2) or len(array) != count:
+        raise DataError(
+            "labels",
+            f"{where} has type {array.dtype} and shape {array.shape} for {count} points; expected numbers, one or one "
+            "row for each point",
+        )
+    numbers = array.reshape(count, -1).astype(np.float64)
+    odd = np.argwhere(~np.isfinite(numbers))
+    if len(odd):
+        raise DataError("labels", f"{where} holds {numbers[tuple(odd[0])]} in row {odd[0][0]}; give every number")
+    return {"targets": torch.from_numpy(numbers)}
+
+
+def check_labels(labels: np.ndarray, where: str, count: int) -> tuple[int, ...]:
+    """Class indices as a tuple, `[N]`, from whole numbers `[N]` or `[N, 1]`, also such as 1.0 and True."""
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    name = where.split()[0] if where else "labels"
+    if labels.ndim == 2:
+        raise DataError(
+            "labels",
+            f"{where} has shape {labels.shape}, which looks one-hot; give class indices: {name}.argmax(1). If several "
+            "labels may hold at once, use --decision multilabel (decision='multilabel')",
+        )
+    if labels.dtype.kind in "US" or (labels.dtype.kind == "O" and any(isinstance(one, str) for one in labels.flat)):
+        raise DataError(
+            "labels",
+            f"{where} holds text such as {str(labels[0])!r:.40}; class indices are whole numbers: with names the names "
+            f"of the model's outputs in their order, give [names.index(one) for one in {name}]",
+        )
+    if labels.dtype.kind not in "iufb":
+        raise DataError("labels", f"{where} has type {labels.dtype}; class indices are whole numbers: use int64")
+    odd = np.argwhere((labels != np.floor(labels)) | (np.abs(labels.astype(np.float64)) > LARGEST_LABEL))
+    if len(odd):
+        raise no_index(f"{where} holds", labels[tuple(odd[0])].item(), f"in row {odd[0][0]}")
+    if labels.ndim != 1 or len(labels) != count:
+        raise DataError("shape", f"{where} has shape {labels.shape} for {count} points; expected one label each")
+    return tuple(labels.astype(np.int64).tolist())
+
+
+def no_index(where: str, label: float, place: str = "") -> DataError:
+    """The error for a number that is no class index."""
+    number = str(label) if isinstance(label, int) else f"{label:g}"
+    most = f" up to {LARGEST_LABEL:,.0f}" if abs(label) > LARGEST_LABEL else ""
+    return DataError(
+        "labels",
+        f"{where} {number} {place}".rstrip()
+        + f"; class indices are whole numbers{most}: give those (--label-column names "
+        "their column), or, where the model predicts a number, use --decision within:T (decision='within:T'), T being the tolerance",
+    )
+
+
+def plain_array(x: Any, where: str) -> np.ndarray:
+    """A tensor, an array or a list as a plain array on the CPU."""
+    hidden = int(np.ma.count_masked(x)) if isinstance(x, np.ma.MaskedArray) else 0
+    if hidden:
+        raise DataError(
+            "dtype",
+            f"{where} is a masked array that hides {hidden:,} of {x.size:,} entries; leave these points out, or say "
+            "what stands there: numpy.ma.filled",
+        )
+    try:
+        if isinstance(x, torch.Tensor):
+            x = (x.float() if x.dtype == torch.bfloat16 else x).detach().cpu().numpy()
+        return np.asarray(x)
+    except (ValueError, TypeError, RuntimeError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise DataError("dtype", f"{where} is no array of numbers or texts ({reason}); give a NumPy array") from error
+
+
+def find_column(
+    names: Sequence[str] | None, width: int, asked: str, where: str, option: str = "--label-column (label_column=)"
+) -> int:
+    """The place of the column of a table that is called so, or that is given by its place.
+
+    Args:
+        names: of the columns, or None.
+        width: how many there are.
+        asked: a name, or a place as text, the last one being -1.
+        where: what the table is called.
+        option: by which the column was asked for.
+    """
+    counted = re.fullmatch(r"-?\d{1,6}", asked) is not None and -width <= int(asked) < width
+    place = int(asked) % width if counted else None
+    named = names.index(asked) if names is not None and asked in names else None
+    if place is not None and named is not None and place != named:
+        first, second = (named, place) if int(asked) < 0 else (named - width, place - width)
+        raise ParameterError(
+            f"{asked!r} is what column {named} of {where} is called, and the place of {(names or ())[place]!r:.60}; "
+            f"count places from the other end: {first} is the former, {second} the latter"
+        )
+    place = named if place is None else place
+    if place is None:
+        there = f"it has {width} without a header" if names is None else f"it has {listed(list(names), SHOWN_COLUMNS)}"
+        several = "; several are for --decision multilabel or within:T (decision=)" if "," in asked else ""
+        raise ParameterError(
+            f"{where} has no column {asked!r:.60}{several}; {there}: name one with {option}, or give its place"
+        )
+    return place
+
+
+def check_names(names: Sequence[str], where: str, places: Iterable[int]) -> None:
+    """Raise where two columns share a name, or one at these places is called as pandas calls its index."""
+    if len(set(names)) < len(names):
+        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        raise DataError("columns", f"{where} has two columns called {twice!r:.60}; give each a name of its own")
+    for place in places:
+        if INDEX_NAME.fullmatch(names[place]):
+            raise DataError(
+                "columns",
+                f"column {place} of {where} is called {names[place]!r}, as the index of pandas; write the table "
+                "without it (index=False), or give it a name",
+            )
+
+
+@dataclass(frozen=True)
+class NamedPoints(ChangedPoints):
+    """Other points, whose labels are places among other names.
+
+    Attributes:
+        names: names of the model's classes, in the order of its outputs.
+        places: for each label of `points` the place of its name among these, -1 for all that are not there; None where
+            the labels stay.
+    """
+
+    names: tuple[str, ...]
+    places: Mapping[int, int] | None
+
+    @property
+    def labels(self) -> Sequence[int] | None:
+        """Class index of every point, or None."""
+        return self._mapped(self.points.labels)
+
+    @property
+    def class_names(self) -> Sequence[str]:
+        """Names of the model's classes, in the order of its outputs."""
+        return self.names
+
+    def change(self, batch: Batch) -> Batch:
+        """A batch with labels among the names."""
+        labels = self._mapped(batch.labels)
+        return replace(batch, labels=None if labels is None else tuple(labels))
+
+    def _mapped(self, labels: Sequence[int] | None) -> Sequence[int] | None:
+        places = self.places
+        return labels if labels is None or places is None else tuple(places.get(label, -1) for label in labels)
+
+
+def name_classes(points: Points, names: Sequence[str]) -> NamedPoints:
+    """`points` under the names of the model's classes, in the order of its outputs.
+
+    Labels of data that name their classes, as folders do, become the places of these names among `names`; other labels
+    are class indices already, and stay.
+
+    Raises:
+        ParameterError: a name of the data is not among `names`, or two of these are equal.
+    """
+    own, known = points.class_names, tuple(names)
+    if not known or not all(isinstance(name, str) and name for name in known) or len(set(known)) < len(known):
+        raise ParameterError(f"expected names of classes, each once; found {known!r:.80}")
+    if own is None or points.labels is None:
+        return NamedPoints(points, known, None)
+    missing = [name for name in own if name not in known]
+    if missing:
+        spelled = {_plain(name): name for name in known}
+        alike = [f"{one!r:.40} is {spelled[_plain(one)]!r:.40}" for one in missing if _plain(one) in spelled]
+        some, given = (listed([f"{name!r:.40}" for name in few], SHOWN) for few in (missing, known))
+        raise ParameterError(
+            f"{len(missing)} of the {len(own)} classes of the data are not among the {len(known)} names of the model: "
+            f"{some}; these are {given}: call them alike (--class-names, class_names=)"
+            + (f"; but for spelling, {listed(alike, SHOWN)}" if alike else "")
+        )
+    return NamedPoints(points, known, {at: known.index(name) for at, name in enumerate(own)})
+
+
+def in_classes(points: Points, names: Sequence[str] | None, values: Sequence[int] | None = None) -> Points:
+    """`points` with labels that are places among the classes of a model that knows them itself.
+
+    Labels of data that name their classes are mapped by name where a name of the data is one of the model's. Where none
+    is, not even in another spelling, the two have other words for them, and labels stay; so they do where the names
+    are spelled otherwise and stand at the same places. Labels of data without names are mapped by value where the
+    model's classes are whole numbers, such as 1, 2, 3 or -1 and 1. Points whose classes the user has named stay.
+
+    Args:
+        points: what is scored.
+        names: of the model's classes, in the order of its outputs, or None where it knows none.
+        values: the classes themselves where they are whole numbers.
+
+    Raises:
+        ParameterError: some names of the data are among those of the model and others are not, or are spelled otherwise
+            and stand in another order.
+        DataError: more than 1% of the labels (and more than one) are none of `values`.
+    """
+    if names is None or points.labels is None or isinstance(points, NamedPoints):
+        return points
+    if points.class_names is not None:
+        own, known = tuple(points.class_names), tuple(names)
+        ours, theirs = [_plain(name) for name in own], [_plain(name) for name in known]
+        other_order = not set(ours).isdisjoint(theirs) and ours != theirs[: len(ours)]
+        stay = own == known or (set(own).isdisjoint(known) and not other_order)
+        return points if stay else name_classes(points, known)
+    if values is None or tuple(values) == tuple(range(len(values))):
+        return points
+    places = {value: at for at, value in enumerate(values)}
+    wrong = [label for label in points.labels if label not in places]
+    if len(wrong) > max(1.0, WRONG * len(points.labels)):
+        raise DataError(
+            "labels",
+            f"{len(wrong)} of {len(points.labels)} labels, such as {listed(sorted(map(str, set(wrong))), SHOWN)}, are "
+            f"no classes of the model, which was fitted on {listed(list(map(str, places)), SHOWN)}; give the labels "
+            "that it was fitted on",
+        )
+    return NamedPoints(points, tuple(names), places)
+
+
+def label_places(labels: Any, names: Sequence[str] | None) -> Any:
+    """Text labels as places among the names of a model's classes; other labels, and those of other models, as they are."""
+    texts = labels.tolist() if isinstance(labels, np.ndarray) and labels.dtype.kind in "UO" else labels
+    if names is None or not isinstance(texts, list | tuple) or not all(isinstance(one, str) for one in texts):
+        return labels
+    places = {name: at for at, name in enumerate(names)}
+    unknown = sorted(set(texts).difference(places))
+    if unknown:
+        raise DataError(
+            "labels",
+            f"{len(unknown)} of the labels are no classes of the model: {listed(unknown, SHOWN)}; its classes are "
+            f"{listed(list(names), SHOWN)}",
+        )
+    return np.array([places[one] for one in texts], np.int64)
+
+
+def read_class_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
+    """The names in a text file, one a line, in the order of the model's outputs.
+
+    Raises:
+        ParameterError: the file cannot be read, is no text in UTF-8, or has an empty line or a name twice.
+    """
+    where = f"{path_text(path)} (--class-names)"
+    try:
+        if Path(path).stat().st_size > MOST_BYTES:
+            raise ParameterError(f"{where} has more than {MOST_BYTES:,} bytes; give one name a line")
+        names = [line.strip() for line in Path(path).read_text(encoding="utf-8-sig").splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise ParameterError(f"{where} cannot be read as text in UTF-8: {error}") from error
+    seen: dict[str, int] = {}
+    for line, name in enumerate(names, start=1):
+        if not name or name in seen:
+            found = f"the name {name!r:.40} of line {seen[name]} again" if name else "no name"
+            raise ParameterError(f"line {line} of {where} has {found}; give each class once, one a line")
+        seen[name] = line
+    if not names:
+        raise ParameterError(f"{where} is empty; give one name a line")
+    return tuple(names)
+
+
+def _plain(name: str) -> str:
+    """A name in the spelling in which names are compared: without case, spaces, `-` and `_`."""
+    return re.sub(r"[\s_-]+", " ", name).strip().casefold()

@@ -1,0 +1,213 @@
+"""How data are to be read, and what a format of data is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from torch import Tensor
+
+from brittle.data.files import file_digest, path_text
+from brittle.data.images import EXIF, INTERPOLATIONS, ROUNDINGS, Fitting
+from brittle.data.points import InputChunk, ListedPoints, Points, RowIds
+from brittle.errors import ParameterError
+from brittle.model.bounds import Bounds, BoundsLike
+from brittle.model.texts import TextForm
+
+MOST_PIXELS = 1 << 13
+"""Longest side to which an image is brought."""
+
+LAYOUTS = ("nchw", "nhwc")
+"""Axis orders of image arrays: channels first, which models see, and channels last."""
+
+FITTED = frozenset({"resize", "center_crop", "interpolation", "crop_rounding", "mode"})
+"""Options of encoded images that bring them to one form; a model's folder may declare some of them."""
+
+IMAGE_OPTIONS = FITTED | {"exif"}
+ARRAY_OPTIONS = frozenset({"layout", "scale_uint8"})
+
+MEANT_FOR = {
+    **dict.fromkeys(sorted(IMAGE_OPTIONS), "encoded images"),
+    **dict.fromkeys(sorted(ARRAY_OPTIONS), "arrays in .npz and .npy files"),
+    "label_column": "tables",
+    "text_column": "tables of a model that reads texts",
+    "labels": ".npy files and folders of images without classes",
+}
+"""Options that only formats take which say so, and the data that each is for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How data are to be read: by Python, by the command line, and as the record of a run holds it.
+
+    Image files and IDX hold whole numbers 0..255, which are mapped to the bounds, float32; floating point arrays are
+    taken as they are.
+
+    Attributes:
+        split: part of the data, such as `test`; needed where there are several.
+        bounds: smallest and largest value of an input.
+        limit: how many points are kept, from the first; None keeps all.
+        ids: ids of the points that are kept, as `brittle.data.choose_points` does; None keeps all.
+        format: what the data are, a `Format` of your own or a name that `brittle.data.find_format` knows; None
+            recognises it.
+        layout: `nchw` or `nhwc`, axis order of image arrays.
+        scale_uint8: whether whole numbers 0..255 in arrays of type uint8 are mapped to the bounds.
+        labels: a `.npy` file with the class index of each point, for a `.npy` file or a folder of images without
+            classes.
+        label_column: name of the column of a table that holds the labels, or its place as text, `0` being the first and
+            `-1` the last; None takes the one that is called label, target, class or y, in a table of images label or
+            labels, or else the only one that is declared as classes. With `targets` several, with commas between them.
+        text_column: name of the column of a table that holds texts, or its place; None takes the only one of text.
+        texts: how texts become points, for a model that reads texts; the data must then be a table of texts.
+        targets: whether what is right for a point is no class, but several labels (1 holds, 0 does not) or numbers.
+        class_names: names of the model's classes in the order of its outputs; labels of data that name their classes
+            are mapped into them, as `brittle.data.labels.name_classes` does.
+        exif: `apply` turns encoded images as the orientation in their EXIF data says, before anything else is done with
+            them; `ignore` leaves them as their pixels lie, as torchvision does.
+        mode: `RGB` or `L` (grey), to which encoded images are converted; None takes the mode of the first.
+        resize: `(height, width)` to which encoded images are brought, or `(side,)` for the shorter side, which keeps
+            their shape.
+        center_crop: `(height, width)` of the middle of them that is kept, after `resize`.
+        interpolation: how they are resized, by the names of Pillow, as a model's folder declares it; None is bilinear.
+        crop_rounding: where the middle begins if it cannot lie in the middle, as a model's folder declares it: at the
+            `even` one of two pixels (None), as torchvision has it, or `down`, as image processors of transformers.
+
+    Raises:
+        ParameterError: a value is not of this form, or both `limit` and `ids` are given.
+    """
+
+    split: str | None = None
+    bounds: BoundsLike = (0.0, 1.0)
+    limit: int | None = None
+    ids: Iterable[str] | None = None
+    format: Format | str | None = None
+    layout: str | None = None
+    scale_uint8: bool = False
+    labels: str | os.PathLike[str] | None = None
+    label_column: str | None = None
+    text_column: str | None = None
+    texts: TextForm | None = None
+    targets: bool = False
+    class_names: Sequence[str] | None = None
+    exif: str = "ignore"
+    mode: str | None = None
+    resize: Sequence[int] | None = None
+    center_crop: Sequence[int] | None = None
+    interpolation: str | None = None
+    crop_rounding: str | None = None
+
+    def __post_init__(self) -> None:
+        words = {
+            "exif": EXIF,
+            "layout": (None, *LAYOUTS),
+            "mode": (None, "RGB", "L"),
+            "interpolation": (None, *INTERPOLATIONS),
+            "crop_rounding": (None, *ROUNDINGS),
+        }
+        for name, known in words.items():
+            if (word := getattr(self, name)) not in known:
+                there = ", ".join(one for one in known if one)
+                raise ParameterError(f"{name} must be one of {there}; found {word!r:.80}")
+        if self.limit is not None and self.limit < 1:
+            raise ParameterError(f"at least 1 point must be taken; found {self.limit}")
+        if self.limit is not None and self.ids is not None:
+            raise ParameterError("a limit keeps the first points and ids keep those that they name; give one of them")
+        _check_sides("resize", self.resize, (1, 2))
+        _check_sides("center_crop", self.center_crop, (2,))
+        Bounds.of(self.bounds)
+
+    @property
+    def fitting(self) -> Fitting:
+        """How encoded images are brought to one size."""
+        resize, crop = (None if one is None else tuple(one) for one in (self.resize, self.center_crop))
+        return Fitting(resize, crop, self.interpolation, self.crop_rounding)
+
+    @property
+    def label_file(self) -> Path | None:
+        """The file of labels, if there is one."""
+        return None if self.labels is None else Path(self.labels)
+
+    @property
+    def given(self) -> frozenset[str]:
+        """The options of `MEANT_FOR` that are not as they are by default."""
+        return frozenset(one.name for one in fields(self) if one.name in MEANT_FOR and self._value(one) != one.default)
+
+    def record(self, path: Path | None, sha256: str, **found: Any) -> dict[str, Any]:
+        """What a run records of points that are read so, with what was `found` in the data."""
+        asked = {name: getattr(self, name) for name in self.given - {"labels", "exif"}}
+        asked = {name: list(one) if isinstance(one, tuple) else one for name, one in asked.items()}
+        known = {
+            "format": self.format if isinstance(self.format, str) else None,
+            "path": None if path is None else path_text(path),
+            "split": self.split,
+            "sha256": sha256,
+            "limit": self.limit,
+        }
+        file = self.label_file
+        labels = {} if file is None else {"labels": path_text(file), "labels_sha256": file_digest(file)}
+        return known | asked | labels | found
+
+    def points(
+        self,
+        record: dict[str, Any],
+        ids: Sequence[str] | RowIds,
+        read: Callable[[int, int], Iterator[InputChunk]],
+        *,
+        labels: Sequence[int] | None = None,
+        targets: Tensor | None = None,
+        names: Sequence[str] | None = None,
+        class_names: Sequence[str] | None = None,
+    ) -> ListedPoints:
+        """The first `limit` points of those with these ids; the other arguments as the fields of `ListedPoints`."""
+        kept = slice(self.limit)
+        return ListedPoints(
+            ids=RowIds(len(range(len(ids))[kept])) if isinstance(ids, RowIds) else tuple(ids[kept]),
+            read=read,
+            bounds=self.bounds,
+            source=record,
+            labels=None if labels is None else tuple(labels[kept]),
+            targets=None if targets is None else targets[kept],
+            names=None if names is None else tuple(names[kept]),
+            class_names=None if class_names is None else tuple(class_names),
+        )
+
+    def _value(self, one: Any) -> Any:
+        value = getattr(self, one.name)
+        return tuple(value) if isinstance(value, list) else value
+
+
+class Format(NamedTuple):
+    """A kind of data on disk.
+
+    Attributes:
+        name: what the record calls it.
+        form: what it looks like, in words.
+        recognise: whether a path is of this kind.
+        read: opens it.
+        options: the fields of `Reading` that it takes of those in `MEANT_FOR`.
+    """
+
+    name: str
+    form: str
+    recognise: Callable[[Path], bool]
+    read: Callable[[Path, Reading], Points]
+    options: frozenset[str] = frozenset()
+
+    def check_options(self, reading: Reading, path: Path) -> None:
+        """Raise where an option is given that is not for data of this form."""
+        for name in sorted(reading.given - self.options):
+            raise ParameterError(
+                f"--{name.replace('_', '-')} ({name}=) is for {MEANT_FOR[name]}, and {path_text(path)} is {self.form}; "
+                "leave it out"
+            )
+
+
+def _check_sides(name: str, sides: Sequence[int] | None, counts: tuple[int, ...]) -> None:
+    if sides is None:
+        return
+    if len(sides) not in counts or not all(isinstance(side, int) and 1 <= side <= MOST_PIXELS for side in sides):
+        form = "height and width" + (" or the shorter side" if 1 in counts else "")
+        raise ParameterError(f"{name} takes {form} in pixels, from 1 to {MOST_PIXELS:,}; found {tuple(sides)!r:.60}")
