@@ -209,11 +209,7 @@ DEFECTS: dict[str, tuple[str, Callable[[Trained], Case]]] = {
         lambda it: _with(it.healthy, model=it.changed(at_features=lambda z: (z - z.mean()).sign())),
     ),
     "a made-up gradient": ("masked_gradient", lambda it: _with(it.healthy, model=it.changed(at_features=MadeUp.apply))),
-    "softmax": ("probabilities", lambda it: _with(it.healthy, model=it.changed(at_scores=lambda z: z.softmax(1)))),
-    "a class twice": (
-        "duplicate_classes",
-        lambda it: _with(it.healthy, model=it.changed(at_scores=lambda z: torch.cat((z, z[:, :1]), 1))),
-    ),
+    "softmax": ("outputs", lambda it: _with(it.healthy, model=it.changed(at_scores=lambda z: z.softmax(1)))),
     "dropout": (
         "nondeterministic_model",
         lambda it: _with(it.healthy, model=it.changed(at_features=lambda z: nn.functional.dropout(z, 0.3, True))),

@@ -36,7 +36,7 @@ import brittle
 from brittle.data import Points, open_points
 from brittle.data.exif import TURNS, UPRIGHT, orientation
 from brittle.doctor import Subject
-from brittle.doctor.first_rows import look
+from brittle.doctor.facts import look
 from brittle.errors import ParameterError, ResumeError, StorageError
 from brittle.estimate import Status
 from brittle.model.quiet import without_warnings

@@ -92,7 +92,7 @@ def seen(*names: str) -> tuple[str, ...]:
 
 
 def fine(name: str) -> str:
-    return f"test_checks.py::test_no_false_alarm[{name}]"
+    return f"test_planted_defects.py::test_no_false_alarm[{name}]"
 
 
 def image(*names: str) -> tuple[str, ...]:
@@ -127,9 +127,9 @@ PIXELS = (
          (stops("accuracy_guard"), noted("accuracy_suspicious"), noted("preprocessing")),
          (f"{UNLIKE}[normalised twice]", *seen("no accuracy"), f"{FORGOTTEN}[made twice-0.0]")),
     Case(8, "bytes for a model of floats", (stops("dtype"),),
-         ("test_checks.py::test_refused[dtype:uint8]", "test_arrays.py::test_inputs_of_another_form")),
+         (*planted("bytes for floats"), "test_arrays.py::test_inputs_of_another_form")),
     Case(9, "channels last", (stops("layout"),),
-         ("test_checks.py::test_refused[layout:channels-last]", "test_arrays.py::test_inputs_of_another_form",
+         (*planted("channels last"), "test_arrays.py::test_inputs_of_another_form",
           "test_arrays.py::test_channels_last_is_transposed_when_told")),
     Case(10, "blue before red", (stops("accuracy_guard"), noted("accuracy_suspicious"), noted("preprocessing")),
          (f"{UNLIKE}[blue before red]", *seen("no accuracy"),
@@ -191,10 +191,10 @@ OUTPUT = (
     Case(32, "infinite logits", (stops("nonfinite_logits"), row("nonfinite_logits")),
          (*planted("infinite logits"), "test_cases.py::test_infinite_logits_under_noise_are_no_agreement")),
     Case(33, "constant logits", (stops("constant_output"),), planted("constant logits")),
-    Case(34, "probabilities", (stops("probabilities"), result("their logarithms, once declared")),
-         (*planted("softmax", "softmax in bfloat16"), "test_checks.py::test_refused", fine("probabilities declared"),
+    Case(34, "probabilities", (stops("outputs"), result("their logarithms, once declared")),
+         (*planted("softmax", "softmax in bfloat16"), fine("probabilities declared"),
           "test_classifier.py::test_probabilities_and_one_logit")),
-    Case(35, "log-probabilities", (noted("softmax_twice"),), seen("log-softmax")),
+    Case(35, "log-probabilities", (result("they serve as logits"),), (fine("log-probabilities"),)),
     Case(36, "sigmoids", (stops("outputs"),), planted("sigmoids")),
     Case(37, "a saturated softmax", (stops("masked_gradient"), result("by scores without gradients")),
          (*planted("saturated softmax"), f"{WITHOUT_GRADIENTS}[saturated softmax]")),
@@ -203,12 +203,12 @@ OUTPUT = (
           "test_evaluation.py::test_zero_gradient_is_said_and_monte_carlo_still_counts")),
     Case(39, "two largest logits", (marked("tie"),),
          ("test_catalogue.py::test_tie_is_said", "test_detector.py::test_broken_logits_and_ties_are_brittle")),
-    Case(40, "one class twice", (noted("duplicate_classes"),),
-         (*seen("a class twice"), "test_separation.py::TestSingularCovariances::test_exact_duplicates")),
+    Case(40, "one class twice", (marked("tie"),),
+         ("test_catalogue.py::test_tie_is_said", "test_separation.py::TestSingularCovariances::test_exact_duplicates")),
     Case(41, "one logit", (stops("output_shape"),), planted("one logit")),
     Case(42, "two classes", (result("linear estimates are exact"),),
          ("test_taylor.py::test_two_classes_taylor_is_exact", "test_catalogue.py::test_two_classes")),
-    Case(43, "an integral over hundreds of classes", (stops("cost"), marked("classes_kept")),
+    Case(43, "an integral over hundreds of classes", (stops("parameter"), marked("classes_kept")),
          (*planted("an integral over 300 margins"), "test_linearize.py::test_above_100_classes_the_nearest_are_kept",
           "test_linearize.py::test_what_is_left_out_only_lowers_the_number_and_is_said")),
     Case(44, "a mapping, an object, a tuple", (result("by their logits, as the record says"), stops("output_shape")),
@@ -221,14 +221,14 @@ OUTPUT = (
 )  # fmt: skip
 
 STATE = (
-    Case(47, "training mode", (noted("train_mode"), stops("train_mode")),
-         (*seen("training mode"), "test_classifier.py::test_evaluation_mode_is_left_as_it_was",
+    Case(47, "training mode", (result("in evaluation mode, and put back"), stops("train_mode")),
+         (fine("training mode"), "test_classifier.py::test_evaluation_mode_is_left_as_it_was",
           "test_classifier.py::test_a_module_that_refuses_evaluation_mode")),
     Case(48, "dropout that stays on", (stops("nondeterministic_model"),), planted("dropout that stays")),
     Case(49, "rows that depend on their batch", (stops("batch_dependent"),),
          planted("batch norm without statistics", "attention across rows")),
-    Case(50, "a model that overwrites its input", (noted("mutates_input"),),
-         (*seen("input overwritten"), "test_planted_defects.py::test_an_overwritten_input_changes_no_score")),
+    Case(50, "a model that overwrites its input", (result("the same numbers, as it gets a copy"),),
+         ("test_planted_defects.py::test_an_overwritten_input_changes_no_score")),
     Case(51, "a model that changes itself", (stops("mutates_state"),),
          planted("a counter of calls", "weights that drift")),
     Case(52, "weights on two devices", (stops("devices"),), ("test_classifier.py::test_weights_on_two_devices",)),
@@ -264,12 +264,12 @@ PARAMETERS = (
     Case(64, "sigma negative, NaN or infinite", (stops("sigma"),),
          ("test_catalogue.py::test_sigma_out_of_range", "cli/test_score.py::test_refusals")),
     Case(65, "sigma far beyond the range of the values", (noted("sigma"),), seen("far too much noise")),
-    Case(66, "sigma below rounding", (stops("sigma_too_small"),), planted("noise below rounding")),
+    Case(66, "sigma below rounding", (stops("parameter"),), planted("noise below rounding")),
     Case(67, "one network in three pixel scales", (result("the same probabilities"),),
          ("test_first_order_margin.py::test_units_do_not_matter", "test_render.py::test_the_page_tells_its_story")),
     Case(68, "0, 1, -4 or 1e12 draws", (stops("draws"),), ("test_catalogue.py::test_draws_out_of_range",)),
     Case(69, "a confidence or rate outside 0 to 1", (stops("confidence"), stops("tpr")),
-         ("test_checks.py::test_refused",
+         ("test_catalogue.py::test_draws_out_of_range",
           "test_cases.py::test_a_rate_lies_between_0_and_1")),
 )  # fmt: skip
 
