@@ -229,7 +229,7 @@ DEFECTS: dict[str, tuple[str, Callable[[Trained], Case]]] = {
     "channels last": ("layout", lambda it: _with(it.healthy, x=it.x.permute(0, 2, 3, 1))),
     "flat": ("layout", lambda it: _with(it.healthy, x=it.x.flatten(1))),
     "bytes": ("value_range", lambda it: _with(it.healthy, x=255 * it.x)),
-    "labels from 1": ("label_offset", lambda it: _with(it.healthy, y=it.y + 1)),
+    "labels from 1": ("labels", lambda it: _with(it.healthy, y=it.y + 1)),
     "mean and std forgotten": ("preprocessing", lambda it: _with(it.healthy, model=it.changed(False))),
     "mean and std twice": ("preprocessing", lambda it: _with(it.healthy, declared={"mean": it.mean, "std": it.std})),
     "0 to 1 for 0 to 255": ("preprocessing", lambda it: _with(it.healthy, model=it.changed(scale=255.0))),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from brittle.cli.advice import check_order
-from brittle.cli.common import Flag, show, whole_rows
+from brittle.cli.common import show, whole_rows
 from brittle.cli.opening import Opening
 from brittle.cli.options import BatchSize, DataOptions, ModelOptions
 from brittle.cli.score_options import Choice, ScoreOptions
