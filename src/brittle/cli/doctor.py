@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
-from brittle.cli.advice import check_order
-from brittle.cli.common import show, whole_rows
-from brittle.cli.opening import Opening
-from brittle.cli.options import BatchSize, DataOptions, ModelOptions
+from cyclopts import Parameter
+
+from brittle.cli.common import ARGUMENTS, OUTPUT, check_order, show, whole_rows
+from brittle.cli.options import BatchSize, DataOptions, ModelOptions, Opening
 from brittle.cli.score_options import Choice, ScoreOptions
 from brittle.errors import BrittleError, UsageError
 
@@ -27,14 +27,15 @@ PAGE = "docs/doctor.md"
 
 
 def doctor(
-    model: str,
-    data: Path,
+    model: Annotated[str, Parameter(group=ARGUMENTS)],
+    data: Annotated[Path, Parameter(group=ARGUMENTS)],
     *,
     declared: ModelOptions = ModelOptions(),
     reading: DataOptions = DataOptions(),
     scoring: ScoreOptions = ScoreOptions(),
-    batch_size: BatchSize = "auto",
-    expected_accuracy: float | None = None,
+    batch_size: Annotated[BatchSize, Parameter(group=OUTPUT)] = "auto",
+    expected_accuracy: Annotated[float | None, Parameter(group=OUTPUT)] = None,
+    config: Annotated[Path | None, Parameter(group=OUTPUT)] = None,
 ) -> int:
     """Examine MODEL, DATA and settings as `brittle score` does before it scores, and print what is known of them.
 
@@ -48,6 +49,8 @@ def doctor(
         As for `brittle score`.
     expected_accuracy
         Fail where the accuracy on the first 1,000 labelled points is surely below.
+    config
+        A TOML file with options by their names; those on the command line go before.
     """
     from brittle.data.class_names import in_classes
     from brittle.doctor import GUARD_ROWS, Outcome, Subject, check_expected, leave_out, varying
@@ -110,9 +113,7 @@ def _examine(subject: Subject, expected_accuracy: float | None) -> int:
 
     outcomes = run_all(subject)
     forward, backward = subject.classifier.forward_passes, subject.classifier.backward_passes
-    runs = all(
-        outcome.state != "failed" for outcome in outcomes if outcome.name in ("forward", "outputs")
-    )
+    runs = all(outcome.state != "failed" for outcome in outcomes if outcome.name in ("forward", "outputs"))
     if runs:
         notes = tuple(Finding(one.code or "", one.sentence) for one in outcomes if one.state == "note")
         outcomes += look(subject, expected_accuracy, notes)
