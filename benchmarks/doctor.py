@@ -18,7 +18,7 @@ import torch
 import brittle
 from brittle import doctor
 from brittle.data import Points, array_points, open_points
-from brittle.doctor.gradients import slopes, tolerance
+from brittle.doctor.gradients import best_slopes
 from brittle.model.loading.load import load_model
 from brittle.scores import InputMargin, Laplacian, Moments, Taylor
 
@@ -52,9 +52,9 @@ def examine(folder: Path, meta: dict, data: Path, dtype: torch.dtype) -> str:
     with classifier.evaluating():
         outcomes = doctor.run_all(subject)
         spent = (classifier.forward_passes / ROWS, classifier.backward_passes / ROWS)
-        missed = [found.disagreement(tolerance(subject).sizes_only) for found in slopes(subject)]
+        best = best_slopes(subject)
     codes = ", ".join(sorted({outcome.code for outcome in outcomes if outcome.code})) or "nothing"
-    least = min((value for value in missed if value is not None), default=float("nan"))
+    least = float("nan") if best is None or best.missed is None else best.missed
     return f"{codes:<34}{least:>8.4f}{spent[0]:>9.1f}{spent[1]:>9.1f}"
 
 

@@ -209,11 +209,7 @@ DEFECTS: dict[str, tuple[str, Callable[[Trained], Case]]] = {
         lambda it: _with(it.healthy, model=it.changed(at_features=lambda z: (z - z.mean()).sign())),
     ),
     "a made-up gradient": ("masked_gradient", lambda it: _with(it.healthy, model=it.changed(at_features=MadeUp.apply))),
-    "softmax": ("probabilities", lambda it: _with(it.healthy, model=it.changed(at_scores=lambda z: z.softmax(1)))),
-    "a class twice": (
-        "duplicate_classes",
-        lambda it: _with(it.healthy, model=it.changed(at_scores=lambda z: torch.cat((z, z[:, :1]), 1))),
-    ),
+    "softmax": ("outputs", lambda it: _with(it.healthy, model=it.changed(at_scores=lambda z: z.softmax(1)))),
     "dropout": (
         "nondeterministic_model",
         lambda it: _with(it.healthy, model=it.changed(at_features=lambda z: nn.functional.dropout(z, 0.3, True))),
@@ -233,7 +229,7 @@ DEFECTS: dict[str, tuple[str, Callable[[Trained], Case]]] = {
     "channels last": ("layout", lambda it: _with(it.healthy, x=it.x.permute(0, 2, 3, 1))),
     "flat": ("layout", lambda it: _with(it.healthy, x=it.x.flatten(1))),
     "bytes": ("value_range", lambda it: _with(it.healthy, x=255 * it.x)),
-    "labels from 1": ("label_offset", lambda it: _with(it.healthy, y=it.y + 1)),
+    "labels from 1": ("labels", lambda it: _with(it.healthy, y=it.y + 1)),
     "mean and std forgotten": ("preprocessing", lambda it: _with(it.healthy, model=it.changed(False))),
     "mean and std twice": ("preprocessing", lambda it: _with(it.healthy, declared={"mean": it.mean, "std": it.std})),
     "0 to 1 for 0 to 255": ("preprocessing", lambda it: _with(it.healthy, model=it.changed(scale=255.0))),

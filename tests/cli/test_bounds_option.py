@@ -9,8 +9,8 @@ import pytest
 from helpers.commands import score
 
 import brittle
-from brittle.cli.bounds_option import bounds_of
 from brittle.cli.common import in_pairs
+from brittle.cli.options import bounds_of
 from brittle.errors import UsageError
 
 FAST = ("--scores", "logit_margin", "--quiet")

@@ -69,10 +69,10 @@ def test_what_the_command_refuses(capsys: pytest.CaptureFixture[str]) -> None:
     ("one", "other"),
     [
         ((), ("--scores", "monte_carlo", "--sigma", "0.1", "--draws", "20")),
-        (("--draws", "40"), ("--draws", "40", "--no-adaptive", "--scores", "shrinkage")),
+        (("--draws", "40"), ("--draws", "40", "--scores", "shrinkage", "--set", "shrinkage.adaptive=false")),
         (("--scores", "moments", "--draws", "20", "--noise", "uniform", "--clip"), ("--scores", "moments")),
         (("--scores", "monte_carlo", "--until", "decided", "--limit", "0.8", "--most-draws", "60"), ()),
-        (("--scores", "mmse", "--gradient-draws", "4", "--mmse-form", "linear"), ("--scores", "softmax")),
+        (("--scores", "mmse", "--set", "mmse.draws=4", "mmse.form=linear"), ("--scores", "softmax")),
     ],
     ids=str,
 )

@@ -38,7 +38,7 @@ from brittle.data import Points, open_points
 from brittle.data.images import TURNS, UPRIGHT
 from brittle.data.images import _orientation as orientation
 from brittle.doctor import Subject
-from brittle.doctor.first_rows import look
+from brittle.doctor.facts import look
 from brittle.errors import ParameterError, ResumeError, StorageError
 from brittle.estimate import Status
 from brittle.scores import Softmax

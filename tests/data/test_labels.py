@@ -76,12 +76,12 @@ def test_another_number_of_classes_is_noted_until_they_are_named(tmp_path: Path)
     levels = np.random.default_rng(0).integers(0, 256, (7, 1, 6, 6), dtype=np.uint8)
     points = from_folder(tmp_path, levels, LABELS)
     record = brittle.score(small_classifier(), points, [LogitMargin()]).record
-    (note,) = (one.sentence for one in record.warnings if one.code == "class_count")
+    (note,) = (one.sentence for one in record.warnings if one.code == "labels")
     assert "the data name 3 classes ('ant', 'bee', 'cow') and the model has 4 outputs" in note
     named = open_points(tmp_path / "images", class_names=OUTPUTS)
     record = brittle.score(small_classifier(), named, [LogitMargin()]).record
     assert record.data.class_names == OUTPUTS
-    assert "class_count" not in [one.code for one in record.warnings]
+    assert "labels" not in [one.code for one in record.warnings]
 
 
 def test_names_that_agree_but_for_spelling_are_matched_one_to_one(tmp_path: Path) -> None:

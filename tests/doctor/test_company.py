@@ -11,7 +11,7 @@ from helpers.problems import Wrapped, inputs, small_network
 from torch import Tensor, nn
 
 import brittle
-from brittle.doctor.company import in_company
+from brittle.doctor.passes import given_otherwise
 from brittle.doctor.rounding import excess
 from brittle.errors import ModelError
 from brittle.scores import MonteCarlo, Score, Softmax
@@ -77,7 +77,7 @@ def test_every_row_and_every_noisy_copy_is_compared() -> None:
     """A row alone is the slow and obvious way; what is compared is the batch of all of them, each in its place."""
     subject = subject_of(small_network())
     with torch.no_grad(), subject.classifier.evaluating():
-        companies = list(in_company(subject))
+        companies = list(given_otherwise(subject))
         alone = [torch.cat([subject.classifier(row[None]) for row in each.inputs]) for each in companies]
     assert {each.how.startswith("with noise") for each in companies} == {True, False}
     for each, one in zip(companies, alone, strict=True):

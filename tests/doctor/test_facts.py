@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 import torch
-from helpers.planted import subject
+from helpers.examined import examined
 from helpers.problems import inputs, linear_network, small_network
 from torch import nn
 
 import brittle
-from brittle.doctor import cost, facts, run_all
+from brittle.doctor import run_all
+from brittle.doctor.facts import gather, passes_per_point
 from brittle.scores import MMSE, Laplacian, Moments, MonteCarlo, Score, Softmax, Taylor
 
 PASSES = [
@@ -24,7 +25,7 @@ PASSES = [
 
 @pytest.mark.parametrize(("scores", "expected"), PASSES, ids=lambda value: str(value))
 def test_the_passes_of_the_estimate_are_those_of_a_run(scores: list[Score], expected: tuple[int, int]) -> None:
-    found = cost.passes_per_point(subject(small_network(), scores))
+    found = passes_per_point(examined(small_network(), scores))
     assert (found.forward, found.backward) == expected
     record = brittle.score(brittle.Classifier(small_network()), (inputs(16), None), scores).record
     assert record.account.passes / 16 == pytest.approx(found.forward + found.backward, rel=0.1)
@@ -33,7 +34,7 @@ def test_the_passes_of_the_estimate_are_those_of_a_run(scores: list[Score], expe
 def test_smooth_networks_are_told_from_piecewise_linear_ones() -> None:
     smooth = nn.Sequential(nn.Flatten(), nn.Linear(36, 9), nn.Tanh(), nn.Linear(9, 4))
     said = [
-        {fact.name: fact.sentence for fact in facts.gather(subject(network, [Softmax()]))}["shape"]
+        dict(gather(examined(network, [Softmax()])))["shape"]
         for network in (
             small_network(),
             smooth,
@@ -50,17 +51,17 @@ def test_what_cannot_be_found_out_is_said() -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return small_network()(x.detach()).detach()
 
-    found = {fact.name: fact.sentence for fact in facts.gather(subject(Detached(), [Softmax()]))}
-    assert found["shape"].startswith("not found out: not_differentiable")
+    found = dict(gather(examined(Detached(), [Softmax()])))
+    assert found["shape"].startswith("unknown: not_differentiable")
     assert "parameters" in found["model"]
 
 
 def test_buffers_are_no_parameters() -> None:
     """A convolution of 2 x 9 + 2 numbers and a batch norm of 2 x 2; 2 x 2 + 1 numbers are kept by the way."""
     network = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.Flatten(), nn.Linear(32, 4)).eval()
-    looked = subject(network, [Softmax()])
-    assert {fact.name: fact.sentence for fact in facts.gather(looked)}["model"].startswith("4 classes, 156 parameters")
+    looked = examined(network, [Softmax()])
+    assert dict(gather(looked))["model"].startswith("4 classes, 156 parameters")
     said = next(each.sentence for each in run_all(looked) if each.name == "weights")
     assert said == "156 parameters and 5 numbers in buffers are finite"
-    said = next(each.sentence for each in run_all(subject(network[0:1], [Softmax()])) if each.name == "weights")
-    assert said == "20 parameters are finite"
+    said = next(each.sentence for each in run_all(examined(network[0:1], [Softmax()])) if each.name == "weights")
+    assert said == "20 parameters and 0 numbers in buffers are finite"

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import torch
 from helpers import zoo
-from helpers.odd_signs import NO_SIGN
 from torch import Tensor, nn
 
 import brittle
@@ -49,7 +48,7 @@ def network(body: str, outputs: int = LABELS) -> nn.Module:
 
 
 def found(model: Any, x: Tensor, targets: Tensor | None = None, **declared: Any) -> list[str]:
-    """The codes of what the check of outputs says, a refusal among them."""
+    """What the check of class scores says: `refused`, `noted`, or nothing."""
     data = array_points(x, targets, targets=targets is not None)
     batch = next(iter(data.batches(COUNT)))
     classifier = brittle.Classifier(model, **declared)
@@ -57,9 +56,10 @@ def found(model: Any, x: Tensor, targets: Tensor | None = None, **declared: Any)
     check = next(each for each in CHECKS if each.name == "class scores")
     try:
         with subject.classifier.evaluating():
-            return [each.code for each in check.run(subject) if isinstance(each, doctor.Finding)]
+            noted = [each.code for each in check.run(subject) if isinstance(each, doctor.Finding)]
     except ModelError as error:
-        return [error.code]
+        return ["refused" if error.code == "outputs" else error.code]
+    return ["noted" if code == "outputs" else code for code in noted]
 
 
 ONE_SIDED: dict[str, Callable[[Tensor], Tensor]] = {
@@ -77,55 +77,54 @@ ONE_SIDED: dict[str, Callable[[Tensor], Tensor]] = {
 """Functions whose results never change sign."""
 
 
-@pytest.mark.parametrize("body", ["linear", "tanh", "relu"])
-@pytest.mark.parametrize("decision", ["one-logit", "multilabel", "multilabel:2", "multilabel:each"])
+@pytest.mark.parametrize(
+    ("body", "decision"), [("linear", "one-logit"), ("tanh", "multilabel"), ("relu", "multilabel:each")]
+)
 @pytest.mark.parametrize("head", ONE_SIDED)
 def test_what_cannot_change_sign_is_refused(head: str, decision: str, body: str) -> None:
     """At whatever the last layer adds, so also where labels are rare or hold nearly always."""
     for added in (0.0, -3.0, 3.0) if head not in ("rectified", "hard sigmoid") else (0.0,):
         own = network(body, 1 if decision == "one-logit" else LABELS)
         model = Changed(own, lambda z, added=added: ONE_SIDED[head](z + added))
-        assert found(model, points(), decision=decision)[0] in NO_SIGN, added
+        assert found(model, points(), decision=decision) == ["refused"], added
 
 
 @pytest.mark.parametrize("count", [1, 5, 64])
 def test_few_points_are_enough(count: int) -> None:
     for change in (torch.sigmoid, LOGSIGMOID):
-        assert found(Changed(network("linear"), change), points(count), decision="multilabel")[0] in NO_SIGN
+        assert found(Changed(network("linear"), change), points(count), decision="multilabel") == ["refused"]
 
 
 @pytest.mark.every_other
-@pytest.mark.parametrize("shift", [0.0, 12.0, -100.0])
+@pytest.mark.parametrize("shift", [0.0, -100.0])
 @pytest.mark.parametrize("kind", list(zoo.KINDS))
 def test_a_healthy_network_is_never_refused(kind: str, shift: float) -> None:
-    """Of 14 kinds, with small and large weights, in four precisions; rare labels too, and such as nearly always hold.
+    """Of 14 kinds, with small and large weights, in three precisions; rare labels too, and such as nearly always hold.
 
     A constant beside the network moves its numbers, so no weight that is looked at knows of it.
     """
     x = torch.rand(COUNT, *zoo.SHAPE, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
+    for dtype in (torch.float32, torch.float64, torch.bfloat16):
         for gain, outputs, decision in ((1.0, 1, "one-logit"), (3.0, zoo.CLASSES, "multilabel")):
             model = Changed(zoo.network(kind, dtype, gain=gain), lambda z, n=outputs: z[:, :n] - shift)
             given = x if dtype == torch.float64 else x.float()
-            assert found(model, given, decision=decision) in ([], ["one_class"])
+            assert found(model, given, decision=decision) in ([], ["noted"])
 
 
 def test_a_decision_that_is_the_same_everywhere_is_noted_unless_all_labels_agree() -> None:
     rare = Changed(network("tanh"), lambda z: z - 9)
-    assert found(rare, points(), decision="multilabel") == ["one_class"]
+    assert found(rare, points(), decision="multilabel") == ["noted"]
     assert found(rare, points(), torch.zeros(COUNT, LABELS), decision="multilabel") == []
-    assert found(rare, points(), torch.eye(LABELS)[torch.arange(COUNT) % LABELS], decision="multilabel") == [
-        "one_class"
-    ]
+    assert found(rare, points(), torch.eye(LABELS)[torch.arange(COUNT) % LABELS], decision="multilabel") == ["noted"]
 
 
 def test_a_label_is_looked_at_by_itself() -> None:
     """Two sigmoids beside logits are named; a label that is rare, or masked, beside others is no finding."""
     mixed = Changed(network("linear"), lambda z: torch.cat((z[:, :2].sigmoid(), z[:, 2:]), dim=1))
-    with pytest.raises(ModelError, match="label 0, 1 never changes") as caught:
+    with pytest.raises(ModelError, match="label 0, 1 ") as caught:
         brittle.score(brittle.Classifier(mixed, decision="multilabel"), points(), [MonteCarlo(0.1, draws=4)])
-    assert caught.value.code in NO_SIGN
-    assert found(mixed, points(), decision="multilabel:0")[0] in NO_SIGN
+    assert caught.value.code == "outputs"
+    assert found(mixed, points(), decision="multilabel:0") == ["refused"]
     assert found(mixed, points(), decision="multilabel:3") == []
     for value in (lambda z: z[:, :1] - 9, lambda z: torch.full_like(z[:, :1], -1e4)):
         beside = Changed(network("linear"), lambda z, value=value: torch.cat((value(z), z[:, 1:]), dim=1))
@@ -147,7 +146,7 @@ class Remembering(nn.Module):
 
 def test_what_a_network_keeps_is_of_its_own_weights() -> None:
     model = Remembering().eval()
-    assert found(model, points(), decision="one-logit") == ["one_class"]
+    assert found(model, points(), decision="one-logit") == ["noted"]
     kept = torch.cat(list(model.tables.values()))
     torch.testing.assert_close(kept, kept[:1].expand_as(kept), rtol=1e-6, atol=0.0)
 
@@ -163,7 +162,7 @@ def test_a_function_that_never_says_no_is_refused(change: Callable[[Tensor], Ten
         torch.manual_seed(0)
         masks = Changed(nn.Conv2d(1, 1, 3, padding=1), change)
     x = torch.rand(8, 1, 8, 8, generator=torch.Generator().manual_seed(0))
-    assert found(masks, x, decision=Custom(positive)) == (["outputs"] if refused else [])
+    assert found(masks, x, decision=Custom(positive)) == (["refused"] if refused else [])
 
 
 # Outside PyTorch, where no weights are seen.
@@ -185,9 +184,9 @@ def outside(body: str, change: Callable[[Tensor], Tensor]) -> Callable[[Any], An
 @pytest.mark.parametrize("head", ["sigmoid", "log-sigmoid", "per cent", "exponential", "softplus"])
 def test_without_weights_inputs_far_away_tell(head: str, body: str) -> None:
     declared: dict[str, Any] = {"decision": "multilabel", "arrays": "numpy"}
-    assert found(outside(body, ONE_SIDED[head]), points(), **declared)[0] in NO_SIGN
+    assert found(outside(body, ONE_SIDED[head]), points(), **declared) == ["refused"]
     for shift in (0.0, 9.0, -9.0):
-        assert found(outside(body, lambda z, s=shift: z - s), points(), **declared) in ([], ["one_class"])
+        assert found(outside(body, lambda z, s=shift: z - s), points(), **declared) in ([], ["noted"])
 
 
 def test_outputs_that_cannot_be_told_are_noted() -> None:
@@ -196,7 +195,7 @@ def test_outputs_that_cannot_be_told_are_noted() -> None:
     def steps(x: Any) -> Any:
         return 2.0 + (x > 0.5) @ torch.linspace(0.1, 1, SIZE * LABELS).reshape(SIZE, LABELS).numpy()
 
-    assert found(steps, points(), decision="multilabel", arrays="numpy") == ["one_class"]
+    assert found(steps, points(), decision="multilabel", arrays="numpy") == ["noted"]
 
 
 # What to type.
@@ -238,12 +237,12 @@ def test_probabilities_on_one_side_of_their_threshold(threshold: float | None, d
     """The sigmoid of a sigmoid is above one half, and above 0.3; the threshold is what the outputs are set beside."""
     twice = Changed(network("relu"), lambda z: z.sigmoid().sigmoid())
     own = MultiLabel(threshold=threshold)
-    assert found(twice, points(), decision=own, outputs="probs")[0] in NO_SIGN
+    assert found(twice, points(), decision=own, outputs="probs") == ["refused"]
     assert found(Changed(network("relu"), torch.sigmoid), points(), decision=own, outputs="probs") in (
         [],
-        ["one_class"],
+        ["noted"],
     )
-    assert found(network("relu"), points(), decision=decision) in ([], ["one_class"])
+    assert found(network("relu"), points(), decision=decision) in ([], ["noted"])
 
 
 def test_a_rare_label_of_small_weights_beside_its_prior_is_a_logit() -> None:
@@ -260,4 +259,4 @@ def test_a_rare_label_of_small_weights_beside_its_prior_is_a_logit() -> None:
             return self.head(self.body(x)) + torch.tensor([0.0, 0.0, -6.9])
 
     torch.manual_seed(0)
-    assert "outputs" not in found(Adjusted().eval(), points(), decision="multilabel")
+    assert "refused" not in found(Adjusted().eval(), points(), decision="multilabel")

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 import brittle
 from brittle import doctor
 from brittle.data import array_points
-from brittle.doctor.labels import FALSE_ALARM, GAIN
+from brittle.doctor.data import FALSE_ALARM, GAIN
 from brittle.doctor.preprocessing import OtherReading, _better, check_preprocessing
 from brittle.scores import Softmax
 

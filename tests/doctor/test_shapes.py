@@ -58,7 +58,7 @@ def test_the_shape_is_named(name: str) -> None:
     points = brittle.data.array_points(torch.rand(shape), layout=layout)
     with pytest.raises(ModelError) as caught:
         brittle.score(brittle.Classifier(model.eval()), points, [Softmax()])
-    assert caught.value.code == "parameter"
+    assert caught.value.code == "layout"
     assert f"found {list(shape)}; " in str(caught.value)
     assert advice in str(caught.value)
 
@@ -74,7 +74,7 @@ def test_mean_and_std_of_channels_do_not_hide_the_layout(name: str) -> None:
     points = brittle.data.array_points(torch.rand(shape), layout=layout)
     with pytest.raises(ModelError, match="the model takes inputs of shape") as caught:
         brittle.score(brittle.Classifier(model.eval(), mean=(0.1, 0.2, 0.3), std=(1, 2, 3)), points, [Softmax()])
-    assert caught.value.code == "parameter"
+    assert caught.value.code == "layout"
     assert advice in str(caught.value)
 
 

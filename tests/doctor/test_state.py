@@ -24,7 +24,7 @@ from brittle.errors import ModelError
 from brittle.run import make_job
 from brittle.run.workers import Expected
 from brittle.run.workers.worker import Worker, environment_of
-from brittle.scores import Moments, MonteCarlo, Score, Softmax, Taylor
+from brittle.scores import MonteCarlo, Score, Softmax, Taylor
 from brittle.store.record import plain
 
 SCORES: list[Score] = [Softmax(), MonteCarlo(0.2, draws=40)]
@@ -115,7 +115,7 @@ def test_what_changes_while_the_checks_are_made_is_seen_at_their_end() -> None:
     assert codes(sound) == {}
     late = subject_of(Remembers(after(counted.memory["calls"])))
     late.scores = [Taylor(0.2)]
-    assert codes(late)["at the end"] == "model_changed"
+    assert codes(late)["history"] == "model_changed"
 
 
 @pytest.mark.parametrize(("calls", "wrapped"), [(80, Remembers), (300, closure)], ids=["a module", "a function"])
@@ -135,15 +135,6 @@ def test_a_run_without_the_checks_is_looked_at_too() -> None:
     with pytest.raises(ModelError, match="gets other logits at the end of shard 0") as caught:
         brittle.score(brittle.Classifier(Remembers(after(30))), inputs(300), SCORES, skip_doctor=True)
     assert caught.value.code == "model_changed"
-
-
-def test_an_output_that_is_reused_is_noted_and_costs_no_number() -> None:
-    scores: list[Score] = [Softmax(), Moments(0.2, draws=8)]
-    tables = [
-        brittle.score(brittle.Classifier(model), inputs(40), scores) for model in (Remembers(reused), small_network())
-    ]
-    assert tables[0].scores.to_pylist() == tables[1].scores.to_pylist()
-    assert [entry.code for entry in tables[0].record.warnings] == ["mutates_input"]
 
 
 def test_logits_and_features_are_the_callers_own() -> None:

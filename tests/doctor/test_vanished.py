@@ -189,7 +189,7 @@ def test_a_network_without_gradients_at_most_points_is_refused(name: str) -> Non
 def test_the_dead_points_alone_get_no_number() -> None:
     with pytest.warns(UserWarning, match="the output stays the same around 4 of 64 rows"):
         table = brittle.score(brittle.Classifier(Dim()), (dim(4), None), [Taylor(0.2)])
-    assert [status == "masked_gradient" for status in table.scores["status"].to_pylist()] == [True] * 4 + [False] * 60
+    assert [status == "zero_gradient" for status in table.scores["status"].to_pylist()] == [True] * 4 + [False] * 60
 
 
 def test_both_tables_are_long() -> None:

@@ -41,3 +41,10 @@ class Recurrent(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return 3 * self.head(self.cell(x[:, 0])[0][:, -1])
+
+
+def examined(network: nn.Module, scores: list[Score], x: Tensor | None = None) -> doctor.Subject:
+    """What the doctor looks at of a network on 16 points, or on `x`."""
+    points = array_points(inputs(16) if x is None else x, None)
+    batch = next(iter(points.batches(COUNT)))
+    return doctor.Subject(brittle.Classifier(network), batch, None, scores, 0, COUNT, points)

@@ -96,7 +96,7 @@ FAMILY_OUTPUTS = [
     outputs("clamped, so that large ones tie", on_logits(lambda z: z.clamp(-1, 1)), *GRADIENTS),
     outputs("rectified, so that small ones tie", on_logits(lambda z: torch.relu(z - 0.5)), *GRADIENTS),
     outputs("one class constant", on_logits(lambda z: torch.cat((z, torch.ones(len(z), 1)), 1))),
-    outputs("two classes alike", on_logits(lambda z: torch.cat((z, z[:, :1]), 1)), "duplicate_classes"),
+    outputs("two classes alike", on_logits(lambda z: torch.cat((z, z[:, :1]), 1))),
     outputs("all outputs the same", on_logits(lambda z: 0 * z + torch.arange(3)), "constant_output"),
     outputs("half precision", on_logits(lambda z: z.half())),
     outputs("brain floating point", on_logits(lambda z: z.bfloat16()), without_gradients=GRADIENTS),

@@ -225,7 +225,7 @@ def test_a_cluster_that_asks_nobody_for_a_token(open_to_all: Nodes, tmp_path: Pa
     That it joins without a token shows below.
     """
     runs = Runs.prepare(tmp_path, open_to_all, 1)
-    insecure = ("--cluster", open_to_all.address, "--insecure-cluster", "--gpus-per-worker", "1", "--workers", "1")
+    insecure = ("--cluster", open_to_all.address, "--insecure-cluster", "--device", "cuda", "--workers", "1")
     careful, no_room = replace(runs, environment=TOKEN).start("careful"), runs.start("no-room", *insecure)
     assert careful.wait(LIMIT) == 3
     assert "workers_die" in runs.said("careful")

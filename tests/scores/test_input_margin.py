@@ -195,12 +195,12 @@ def test_a_missing_head_leaves_no_run_behind(tmp_path: Path) -> None:
         (["--scores", "logit_margin", "--sigma", "0.1"], "--sigma, --radius and --noise are for scores under noise"),
         (["--scores", "logit_margin", "--head", "fc"], "--head is for scores that need features"),
         (
-            ["--scores", "input_margin", "--certify", "--proof", "slow"],
+            ["--scores", "input_margin", "--certify", "--set", "input_margin.proof=slow"],
             "no proof is called 'slow'; there are full, fast",
         ),
         (["--scores", "input_margin", "--effort", "hard"], "no effort is called 'hard'"),
         (["--scores", "input_margin", "--norm", "l3"], "no norm is called 'l3'"),
-        (["--scores", "input_margin", "--attack", "pgd"], "no attack is called 'pgd'; did you mean apgd?"),
+        (["--scores", "input_margin", "--set", "input_margin.attack=pgd"], "no attack is called 'pgd'; did you mean apgd?"),
     ],
 )
 def test_options_that_change_nothing_are_refused(

@@ -1,13 +1,19 @@
-"""What the commands share."""
+"""What the commands share: how words are read, which help is shown, what is printed."""
 
 from __future__ import annotations
 
+import re
+import shlex
+import shutil
 import sys
+import tomllib
 from collections.abc import Sequence
+from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from cyclopts import App, ArgumentCollection, Parameter
+from cyclopts import App, ArgumentCollection, CycloptsError, Group, MissingArgumentError, Parameter
+from cyclopts.help import DefaultFormatter, HelpPanel
 
 from brittle.errors import ParameterError, StorageError, UsageError, printable
 from brittle.store.files.writing import check_target, check_writable_file
@@ -24,6 +30,41 @@ START = 4096
 Many = Parameter(consume_multiple=True, negative=())
 Flag = Parameter(negative=())
 
+NAME = "brittle"
+"""The program."""
+
+FIRST = frozenset(
+    f"--{name}"
+    for name in ("out", "weights", "bounds", "decision", "label-column", "points", "scores", "sigma", "noise", "until", "resume")
+)
+"""The options that `--help` of a command with groups tells of, `--out` and ten more; `--help-all` tells of all."""
+
+HELP_ALL: ContextVar[bool] = ContextVar("HELP_ALL", default=False)
+
+MORE_HELP = """\
+--help-all tells of every option. --config FILE.toml takes options from a file, by their names:
+sigma = [0.1, 0.2], until = "decided", resume = true; those on the command line go before.\
+"""
+
+
+def _few(console: Any, options: Any, panel: HelpPanel) -> None:
+    """Print a group of options: of the first screen arguments and those in `FIRST` in full, the others by name."""
+    shown = [
+        entry.copy(description=" ".join(str(entry.description.primary_renderable).split()))
+        for entry in panel.entries
+        if HELP_ALL.get() or entry.positional_label is not None or FIRST & {*entry.names}
+    ]
+    others = [name for entry in panel.entries for name in entry.names[:1] if not FIRST & {*entry.names}]
+    rest = f"Also: {', '.join(others)}." if len(shown) < len(panel.entries) else None
+    DefaultFormatter()(console, options, panel.copy(entries=shown, description=rest))
+
+
+ARGUMENTS, MODEL, DATA, NOISE, LENGTH, OUTPUT = (
+    Group(title, sort_key=place, help_formatter=_few)
+    for place, title in enumerate(("Model and data", "Model", "Data", "Scores and noise", "How long", "Output"))
+)
+"""The groups of the options of `score` and `doctor`."""
+
 
 def default_text(value: object) -> str | None:
     """A default as one would type it; None for what is left out by default, of which help says nothing.
@@ -35,6 +76,31 @@ def default_text(value: object) -> str | None:
     if value is None or value is False or value in ("", ()):
         return None
     return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def with_config(arguments: Sequence[str]) -> list[str]:
+    """The words of a command line with the options of its `--config` file behind them, but for those that it gives.
+
+    Raises:
+        UsageError: the file cannot be read, or is no TOML.
+    """
+    words = [part for word in arguments for part in (word.split("=", 1) if word.startswith("--config=") else [word])]
+    if "--config" not in words[:-1]:
+        return words
+    place = words.index("--config")
+    path = words[place + 1]
+    del words[place : place + 2]
+    try:
+        given = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--config {path} cannot be read as TOML: {error}") from error
+    known = {word.partition("=")[0] for word in words}
+    for name, value in given.items():
+        option = f"--{name.replace('_', '-')}"
+        if option not in known and value is not False:
+            values = [] if value is True else value if isinstance(value, list) else [value]
+            words += [option, *map(str, values)]
+    return words
 
 
 def in_pairs(arguments: Sequence[str]) -> list[str]:
@@ -144,3 +210,69 @@ def say(quiet: bool, sentence: str) -> None:
 def show(text: str, stream: TextIO | None = None) -> None:
     """Print lines of text, on stdout by default; what a terminal would obey is shown as an escape."""
     print("\n".join(map(printable, text.split("\n"))), file=stream)
+
+
+def program() -> str:
+    """What one types to call brittle again: its name, the path that was typed, or `python -m brittle`."""
+    typed = Path(sys.argv[0])
+    if typed.name == "__main__.py" and sys.orig_argv[1:3] == ["-m", NAME]:
+        return shlex.join(sys.orig_argv[:3])
+    found = shutil.which(NAME)
+    called = typed.name == NAME and typed.is_file() and not (found is not None and typed.samefile(found))
+    return shlex.quote(sys.argv[0]) if called else NAME
+
+
+def as_called(text: str) -> str:
+    """`text` with the commands in it as this program was called."""
+    commands = "score|show|report|detector|compare|verify|doctor|corrupt|demo|list"
+    return re.sub(rf"(?<![\w/.`-]){NAME} (?=({commands})\b)", lambda _: f"{program()} ", text)
+
+
+_NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
+_JOINED = re.compile(rf"{_NUMBER}(,{_NUMBER})+,?")
+"""Several numbers with commas between them."""
+
+_MODEL = re.compile(r".+\.(pt2|onnx)|.*[^:]:\w+")
+"""What names a model."""
+
+
+def explained(error: CycloptsError, words: Sequence[str]) -> str:
+    """What the parser says of `words`, or what to type instead where that can be told."""
+    for place, word in enumerate(words):
+        option = next((one for one in reversed(words[:place]) if one.startswith("--")), None)
+        name, _, value = word.partition("=")
+        if name.startswith("--") and _JOINED.fullmatch(value):
+            option, word = name, value
+        if option is not None and _JOINED.fullmatch(word):
+            apart = " ".join(one for one in word.split(",") if one)
+            return f"{option} takes numbers with spaces between them; found {word!r:.60}: write {option} {apart}"
+    if isinstance(error, MissingArgumentError) and error.command_chain:
+        command = " ".join((NAME, *error.command_chain))
+        what = _missing(error)
+        if what:
+            return f"{command} needs {what}; {command} --help shows how it is called"
+    return str(error)
+
+
+def _missing(error: MissingArgumentError) -> str:
+    """What is missing, as --help calls it: an option by its name, another argument in capitals."""
+    argument = error.argument
+    if argument is None or argument.tokens:
+        return ""
+    name = argument.name
+    return name.lstrip("-").upper() if argument.index is not None else name
+
+
+def check_order(model: str, data: Path) -> None:
+    """Raise where MODEL is data and DATA names a model.
+
+    Raises:
+        UsageError: they look swapped.
+    """
+    text = str(data)
+    if not data.exists() or data.suffix in (".pt2", ".onnx"):
+        is_model = bool(_MODEL.fullmatch(text))
+        if is_model and Path(model).exists() and not _MODEL.fullmatch(model):
+            raise UsageError(
+                f"MODEL is {model}, which is data, and DATA is {text}, which is a model; write MODEL first"
+            )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shlex
-import shutil
-import sys
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from brittle.cli.common import say, show
+from brittle.cli.common import Flag, program, say, show
+from brittle.cli.options import Quiet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,35 +38,43 @@ ALLOWED = 0.1
 SHOWN = 5
 """Least robust points in the table."""
 
-NAME = "brittle"
-"""The program."""
-
 WIDTH = 100
 """Longest line of the sentences."""
 
 
-def short(out: Path, quiet: bool, score: Callable[[Sequence[str]], int]) -> int:
-    """Train the network, score some points, write the report and show what was found; the exit code.
+def demo(*, out: Path = Path("brittle-demo"), full: Annotated[bool, Flag] = False, quiet: Quiet = False) -> int:
+    """Train a small network on real digits, score its test points, write a report and show what was found.
 
-    Args:
-        out: folder for the network, its test points, the run `run` and `report.html`.
-        quiet: whether no progress is shown.
-        score: does what `brittle score` does with the words that it is given.
+    Parameters
+    ----------
+    out
+        Folder for the network, its test points, the run and the report.
+    full
+        Score all test points by all scores but rare_event at three sigmas, which takes minutes.
     """
     from brittle.cli import digits
+    from brittle.cli.runs import check_page, report
     from brittle.report import write_report
+    from brittle.store.files.writing import check_folder
+    from brittle.store.folder import check_free
     from brittle.store.reading import read_table
 
+    check_folder(out / "run")
+    check_free(out / "run")
+    check_page(out / "report.html")
+    if full:
+        code = _score(_prepared(out, quiet, digits.SCORES, digits.SIGMAS, digits.DRAWS))
+        return code or report(out / "run", out=out / "report.html")
     with digits.one_thread():
-        code = score(_prepared(out, quiet, SCORES, (SIGMA,), DRAWS, POINTS))
+        code = _score(_prepared(out, quiet, SCORES, (SIGMA,), DRAWS, POINTS))
     if code:
         return code
     say(quiet, "writing the report")
     table = read_table(out / "run")
     path = write_report(table, out / "report.html")
+    name = program()
     show(summary(table))
     show(f"Report: {path}, to be opened in a browser")
-    name = program()
     show(f"Next:   {name} show {shlex.quote(str(out / 'run'))}")
     show(f"        {name} demo --full --out {shlex.quote(f'{out}-full')}")
     show(f"        (more scores, {digits.TEST_POINTS} digits, 3 sigmas: minutes)")
@@ -75,19 +82,13 @@ def short(out: Path, quiet: bool, score: Callable[[Sequence[str]], int]) -> int:
     return 0
 
 
-def program() -> str:
-    """What one types to call brittle again: its name, or where the shell does not find it the path that was typed."""
-    typed = Path(sys.argv[0])
-    found = shutil.which(NAME)
-    called = typed.name == NAME and typed.is_file() and not (found is not None and typed.samefile(found))
-    return shlex.quote(sys.argv[0]) if called else NAME
+def _score(words: Sequence[str]) -> int:
+    """Do what `brittle score` does with these words, and record them as the command of the run; the exit code."""
+    from brittle.cli.commands import app
+    from brittle.cli.score import scored
 
-
-def full(out: Path, quiet: bool, score: Callable[[Sequence[str]], int]) -> int:
-    """Train the network and score all its test points at several sigmas; the exit code. Arguments as of `short`."""
-    from brittle.cli import digits
-
-    return score(_prepared(out, quiet, digits.SCORES, digits.SIGMAS, digits.DRAWS))
+    _, given, _ = app.parse_args(["score", *words], exit_on_error=False, print_error=False)
+    return scored(("brittle", "score", *words), *given.args, **given.kwargs, inside=True)
 
 
 def _prepared(

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
-from brittle.cli.advice import check_order
-from brittle.cli.common import Flag, show, whole_rows
-from brittle.cli.opening import Opening
-from brittle.cli.options import BatchSize, DataOptions, ModelOptions
+from cyclopts import Parameter
+
+from brittle.cli.common import ARGUMENTS, OUTPUT, check_order, show, whole_rows
+from brittle.cli.options import BatchSize, DataOptions, ModelOptions, Opening
 from brittle.cli.score_options import Choice, ScoreOptions
 from brittle.errors import BrittleError, UsageError
 
@@ -28,15 +27,15 @@ PAGE = "docs/doctor.md"
 
 
 def doctor(
-    model: str,
-    data: Path,
+    model: Annotated[str, Parameter(group=ARGUMENTS)],
+    data: Annotated[Path, Parameter(group=ARGUMENTS)],
     *,
     declared: ModelOptions = ModelOptions(),
     reading: DataOptions = DataOptions(),
     scoring: ScoreOptions = ScoreOptions(),
-    batch_size: BatchSize = "auto",
-    expected_accuracy: float | None = None,
-    planted: Annotated[bool, Flag] = False,
+    batch_size: Annotated[BatchSize, Parameter(group=OUTPUT)] = "auto",
+    expected_accuracy: Annotated[float | None, Parameter(group=OUTPUT)] = None,
+    config: Annotated[Path | None, Parameter(group=OUTPUT)] = None,
 ) -> int:
     """Examine MODEL, DATA and settings as `brittle score` does before it scores, and print what is known of them.
 
@@ -50,8 +49,8 @@ def doctor(
         As for `brittle score`.
     expected_accuracy
         Fail where the accuracy on the first 1,000 labelled points is surely below.
-    planted
-        Plant decision boundaries at known distances around some points, and check that the chosen scores see them.
+    config
+        A TOML file with options by their names; those on the command line go before.
     """
     from brittle.data.labels import in_classes
     from brittle.doctor import GUARD_ROWS, Outcome, Subject, check_expected, leave_out, varying
@@ -84,7 +83,7 @@ def doctor(
     show(f"brittle doctor: {model} on {data}, for {', '.join(dict.fromkeys(score.name for score in subject.scores))}")
     _print([Outcome("scores", "note", found.code, found.sentence) for found in left_out])
     with classifier.evaluating():
-        return _examine(subject, expected_accuracy, planted)
+        return _examine(subject, expected_accuracy)
 
 
 def _classifier(opening: Opening, choice: Choice) -> Classifier:
@@ -107,54 +106,31 @@ def _opened(name: str, opening: Callable[[], Opened], said: Callable[[Opened], s
     return opened, Outcome(name, "ok", None, said(opened))
 
 
-def _examine(subject: Subject, expected_accuracy: float | None, planted: bool) -> int:
-    """Make the checks, gather the facts and plant boundaries where that is asked for; print all; the exit code."""
-    from brittle.doctor import run_all
-    from brittle.doctor.facts import gather
-    from brittle.doctor.first_rows import look
+def _examine(subject: Subject, expected_accuracy: float | None) -> int:
+    """Make the checks, gather the facts; print all; the exit code."""
+    from brittle.doctor import Finding, run_all
+    from brittle.doctor.facts import gather, look
 
     outcomes = run_all(subject)
     forward, backward = subject.classifier.forward_passes, subject.classifier.backward_passes
-    runs = all(
-        outcome.state != "failed" for outcome in outcomes if outcome.name in ("forward", "finite", "batch sizes")
-    )
+    runs = all(outcome.state != "failed" for outcome in outcomes if outcome.name in ("forward", "outputs"))
     if runs:
-        outcomes += look(subject, expected_accuracy)
+        notes = tuple(Finding(one.code or "", one.sentence) for one in outcomes if one.state == "note")
+        outcomes += look(subject, expected_accuracy, notes)
     _print(outcomes)
     failed = [outcome for outcome in outcomes if outcome.state == "failed"]
     if runs:
         print("\nfacts")
-        for fact in gather(subject):
-            show(f"  {fact.name:<15}{fact.sentence}")
+        for name, sentence in gather(subject):
+            show(f"  {name:<15}{sentence}")
         count = len(subject.inputs)
         print(
             f"  {'checks':<15}{forward:,} forward and {backward:,} backward passes of one point, {forward / count:.1f} "
             f"and {backward / count:.1f} times the {count} points looked at"
         )
-    wrong = _planted(subject) if planted and runs and not failed else 0
     notes = sum(outcome.state == "note" for outcome in outcomes)
-    print(f"\n{len(failed)} failed, {notes} noted" + (f", {wrong} planted boundaries missed" if planted else ""))
-    if planted and (failed or not runs):
-        print("brittle: no boundaries were planted, because checks failed", file=sys.stderr)
-    return FAILED if failed or wrong else 0
-
-
-def _planted(subject: Subject) -> int:
-    """Plant boundaries and print what the scores made of them; how many were missed."""
-    from brittle.doctor.planted import plant
-
-    print("\nplanted boundaries: found, against what must be found")
-    wrong = 0
-    for result in plant(subject):
-        state = "ok" if result.right else "failed"
-        wrong += not result.right
-        exact = result.low == result.high
-        span = f"{result.found:.4g}" if exact else f"{result.found:.4g} ({result.low:.4g} to {result.high:.4g})"
-        print(
-            f"  {state:<8}{result.score}, row {result.row}: planted {result.planted:.4g}, found {span}, right is "
-            f"{max(result.least, 0):.4g} to {result.most:.4g}{'' if result.status == 'ok' else f', {result.status}'}"
-        )
-    return wrong
+    print(f"\n{len(failed)} failed, {notes} noted")
+    return FAILED if failed else 0
 
 
 def _print(outcomes: Sequence[Outcome]) -> None:

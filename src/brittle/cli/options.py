@@ -1,4 +1,4 @@
-"""Options of the model and of the data, which several commands take."""
+"""Options of the model and of the data, which several commands take, and how these are opened by them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+import numpy as np
 from cyclopts import Parameter
 
-from brittle.cli.common import Flag, Many, say
+from brittle.cli.common import DATA, MODEL, Flag, Many, say
 from brittle.errors import ModelError, UsageError
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ Overwrite = Annotated[bool, Parameter(negative=(), help="Replace the file OUT wh
 Quiet = Annotated[bool, Parameter(negative=(), help="Show no progress.")]
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=MODEL)
 @dataclass(frozen=True, kw_only=True)
 class NetworkOptions:
     """Where the network comes from and where it computes, for commands that know its preprocessing.
@@ -93,21 +94,20 @@ class NetworkOptions:
         return classifier
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=MODEL)
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions(NetworkOptions):
     """The model and its preprocessing.
 
     Attributes:
-        bounds: Smallest and largest value of an input; everything is in these units. Or none, where there is no range;
-            or FILE.npy with those of each feature, [2, *shape], infinite where there is none.
+        bounds: Smallest and largest value of an input; everything is in these units. Or none, where there is no range,
+            or FILE.npy with those of each feature, [2, *shape].
         mean: Subtracted from the input before the network, one number or one per channel.
         std: What the difference is divided by, likewise.
         outputs: What the network returns.
         head: Name of the last linear layer, for the scores that need features; found by default.
-        decision: What is decided from it: class (the predicted class), multilabel (which labels hold), multilabel:J
-            (whether label J does, by its number from 0 or its name), multilabel:each (all, and each by itself),
-            top:K (which K classes score highest), within:T (a number within T).
+        decision: What is decided: class (the predicted one), multilabel (which labels hold), multilabel:J (label J, by
+            number or name), multilabel:each (all and each), top:K (the best K classes), within:T (a number within T).
     """
 
     bounds: Annotated[tuple[str, str], Flag] = UNIT
@@ -130,8 +130,6 @@ class ModelOptions(NetworkOptions):
             UsageError: the words stand for none, or the file cannot be read.
             ParameterError: the numbers are no bounds.
         """
-        from brittle.cli.bounds_option import bounds_of
-
         return bounds_of(self.bounds)
 
     @property
@@ -146,7 +144,7 @@ class ModelOptions(NetworkOptions):
         return as_decision(self.decision)
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=DATA)
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
     """How data are read.
@@ -164,9 +162,8 @@ class ReadOptions:
             that name their classes are mapped into them.
         format: What DATA are: npz, array (.npy), table, parquet, datasets (save_to_disk), datasets-table, webdataset
             (.tar), idx, folder, images, texts, or FILE.py:NAME; found out by default.
-        label_column: Column of a table that holds the labels, by its name or its place (0 is the first, -1 the last);
-            by default the one that is called label, target, class or y, of images label or the one declared as classes.
-            Several, with commas between them, where several labels may hold or numbers are predicted.
+        label_column: Column of a table that holds the labels, by its name or its place (-1 is the last); several with
+            commas; by default the one called label, target, class or y, of images the one declared as classes.
         text_column: Column of a table that holds the texts, by its name or its place, for a model that reads texts; by
             default the only one of text beside labels and ids.
         labels: A .npy file with the class index of each point, for a .npy file or a folder of images without classes.
@@ -251,7 +248,7 @@ class ReadOptions:
         return {"--resize": self.resize, "--center-crop": self.center_crop}
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=DATA)
 @dataclass(frozen=True, kw_only=True)
 class DataOptions(ReadOptions):
     """How data are read, and how much of them.
@@ -319,3 +316,127 @@ def _load(model: str, weights: Path | None) -> LoadedModel:
             f"2 inputs or more: {EXPORT.format(path=Path(model).name)}",
         )
     return loaded
+
+
+def bounds_of(words: Sequence[str]) -> Bounds:
+    """The bounds that the two words behind `--bounds` stand for; a word that stands alone is there twice.
+
+    Raises:
+        UsageError: they stand for none, or the file cannot be read.
+        ParameterError: the numbers are no bounds.
+    """
+    from brittle.model.bounds import NONE, Bounds
+
+    first, last = words
+    if first == last == "none":
+        return NONE
+    if first == last and first.endswith(".npy"):
+        return Bounds.of(_bounds_per_feature(Path(first)))
+    try:
+        low, high = float(first), float(last)
+    except ValueError as error:
+        raise UsageError(
+            "--bounds takes two numbers (--bounds 0 255, --bounds 0 inf), none, or a file of those per feature "
+            f"(FILE.npy); found {' '.join(dict.fromkeys(words))!r:.60}",
+        ) from error
+    return Bounds.of((low, high))
+
+
+def _bounds_per_feature(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    try:
+        ends = np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read as the bounds per feature: {error}") from error
+    if ends.ndim < 2 or len(ends) != 2 or ends.dtype.kind not in "fiu":
+        raise UsageError(
+            f"{path} has shape {list(ends.shape)} and type {ends.dtype}; bounds per feature are numbers [2, *shape], "
+            f"the lower ones first: np.save({path.name!r}, np.stack([lower, upper]))",
+        )
+    return ends[0], ends[1]
+
+
+@dataclass(frozen=True)
+class Opening:
+    """MODEL and DATA of a command line. Data are opened without the model, unless it reads texts: its files say how
+    these become points.
+
+    Attributes:
+        model: what was typed for MODEL.
+        data: for DATA.
+        declared: the options of the model.
+        reading: those of the data.
+    """
+
+    model: str
+    data: Path
+    declared: ModelOptions
+    reading: DataOptions
+
+    @cached_property
+    def reads_texts(self) -> bool:
+        """Whether MODEL is a folder of a classifier of texts.
+
+        Raises:
+            ModelError: its description cannot be read.
+        """
+        from brittle.model.loading.hugging_face import reads_texts
+
+        return reads_texts(self.model)
+
+    def check_inputs(self) -> None:
+        """Raise where the inputs of a model that reads texts were declared, which its files do.
+
+        Raises:
+            UsageError: they were.
+        """
+        own = ModelOptions()
+        names = ("bounds", "mean", "std")
+        given = [f"--{name}" for name in names if getattr(self.declared, name) != getattr(own, name)]
+        if self.reads_texts and given:
+            raise UsageError(
+                f"{self.model} reads texts, and noise is on the embeddings of their tokens; leave out "
+                f"{' and '.join(given)}",
+            )
+
+    def check(self) -> None:
+        """Raise where either is not there, or MODEL cannot be one, before anything of the other is read.
+
+        Raises:
+            BrittleError: that is so.
+        """
+        from brittle.data.formats import check_there
+        from brittle.model.loading.load import check_named
+
+        check_named(self.model, self.declared.weights)
+        check_there(self.data)
+
+    @cached_property
+    def texts(self) -> TextForm | None:
+        """How texts become points, where the model reads texts; else None."""
+        declared = self._loaded.declared if self.reads_texts else None
+        return None if declared is None else declared.texts
+
+    @cached_property
+    def points(self) -> Points:
+        """What DATA holds.
+
+        Raises:
+            BrittleError: it cannot be read, or the model that says how texts become points cannot.
+        """
+        if self.texts is not None:
+            _ = self.classifier  # puts the model where it computes, and it embeds tokens there
+        bounds, targets = self.declared.declared_bounds, self.declared.decides.targets
+        return self.reading.open(self.data, bounds, targets, self.texts, self.model)
+
+    @cached_property
+    def classifier(self) -> Classifier:
+        """The network that MODEL names, as it was declared.
+
+        Raises:
+            BrittleError: it cannot be opened.
+        """
+        return self.declared.classifier(self.model, self._loaded)
+
+    @cached_property
+    def _loaded(self) -> LoadedModel:
+        return self.declared.loaded(self.model)

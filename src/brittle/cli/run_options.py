@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from brittle.cli.common import Flag
+from brittle.cli.common import LENGTH, OUTPUT, Flag
 from brittle.cli.options import BatchSize, Quiet
 from brittle.errors import UsageError
 from brittle.estimate import CONFIDENCE
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from brittle.run.workers import Opening, Workers
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=OUTPUT)
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
     """How a run goes.
@@ -30,6 +30,7 @@ class RunOptions:
         skip_doctor: Leave out the checks before the run; the record says so.
         resume: Go on with the run in OUT, if there is one: what is there and whole is kept, and a finished run
             costs nothing.
+        config: A TOML file with options by their names; those on the command line go before.
     """
 
     confidence: float = CONFIDENCE
@@ -39,6 +40,7 @@ class RunOptions:
     skip_doctor: Annotated[bool, Flag] = False
     resume: Annotated[bool, Flag] = False
     quiet: Quiet = False
+    config: Path | None = None  # its options are words of the command line before this is read
 
     def check_folder(self, out: Path) -> None:
         """Raise where the run folder cannot be written or holds another run.
@@ -51,7 +53,7 @@ class RunOptions:
         check_writable(out) if self.resume else check_free(out)
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=LENGTH)
 @dataclass(frozen=True, kw_only=True)
 class WorkerOptions:
     """Which processes compute.
@@ -61,14 +63,12 @@ class WorkerOptions:
             as many as the cluster has room for.
         cluster: Let them run on a Ray cluster: local (one of this machine, for this run), auto (the one that this
             machine belongs to), or host:port of its head.
-        gpus_per_worker: GPUs that each of them gets there, or the share of one (1 with --device cuda, otherwise 0).
         insecure_cluster: Use a cluster though it asks nobody for a token.
         part: Compute one part of so many, such as 3/8, into a run folder of its own; brittle join puts them together.
     """
 
     workers: int | None = None
     cluster: str | None = None
-    gpus_per_worker: float | None = None
     insecure_cluster: Annotated[bool, Flag] = False
     part: str | None = None
 
@@ -93,8 +93,8 @@ class WorkerOptions:
             BrittleError: so many cannot be started, or not there.
         """
         if self.cluster is None:
-            if self.gpus_per_worker is not None or self.insecure_cluster:
-                raise UsageError("--gpus-per-worker and --insecure-cluster are for --cluster")
+            if self.insecure_cluster:
+                raise UsageError("--insecure-cluster is for --cluster")
             if self.workers is None:
                 return None
             from brittle.run.workers import Processes
@@ -104,7 +104,7 @@ class WorkerOptions:
             raise UsageError(f"each worker of a cluster sees its own GPUs alone: give --device cuda, not {device}")
         from brittle.run.cluster import Cluster
 
-        gpus = float(device == "cuda") if self.gpus_per_worker is None else self.gpus_per_worker
+        gpus = float(device == "cuda")
         cluster = Cluster(self.cluster, opening, self.workers, gpus, self.insecure_cluster)
         cluster.prepare()
         return cluster

@@ -6,15 +6,16 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from brittle.cli.advice import check_order
-from brittle.cli.common import ROW_FAILURES, in_pairs, say, show, whole_rows
-from brittle.cli.opening import Opening
-from brittle.cli.options import DataOptions, ModelOptions
+from cyclopts import Parameter
+
+from brittle.cli.common import ARGUMENTS, OUTPUT, ROW_FAILURES, check_order, in_pairs, program, say, show, whole_rows
+from brittle.cli.options import DataOptions, ModelOptions, Opening
 from brittle.cli.run_options import RunOptions, WorkerOptions
 from brittle.cli.score_options import BY_DEFAULT, ScoreOptions
 from brittle.errors import listed, printable
+from brittle.scores import NoiseScore
 
 if TYPE_CHECKING:
     from brittle.data import Points
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
 
 
 def score(
-    model: str,
-    data: Path,
+    model: Annotated[str, Parameter(group=ARGUMENTS)],
+    data: Annotated[Path, Parameter(group=ARGUMENTS)],
     *,
-    out: Path,
+    out: Annotated[Path, Parameter(group=OUTPUT)],
     declared: ModelOptions = ModelOptions(),
     reading: DataOptions = DataOptions(),
     scoring: ScoreOptions = ScoreOptions(),
@@ -132,6 +133,8 @@ def _open_job(
     points = opening.points
     _say_columns(points, data, running)
     scores = choice.scores(points, opening.texts)
+    for still in dict.fromkeys(getattr(score.noise, "still", "") for score in scores if isinstance(score, NoiseScore)):
+        say(running.quiet or not still, f"noise leaves {still} unchanged; --categories names all columns that stay")
     classifier = opening.classifier
     choice.check_model(classifier)
     return make_job(classifier, points, scores, scoring.seed, rows, running.confidence)
@@ -203,7 +206,7 @@ def _conclude(record: RunRecord, out: Path, running: RunOptions, *, silent: bool
     points = f"{account.points} points{chosen and f' ({chosen})'}"
     certified = _certified_text(record, out)
     done = f"{points}, {accuracy}{account.passes:,} passes{certified}, {record.seconds or 0.0:.1f} s"
-    say(silent, f"{done}; next: brittle show {out}, brittle report {out}")
+    say(silent, f"{done}; next: {program()} show {out}, {program()} report {out}")
     if doubt := _refuted_text(record, out):
         say(running.quiet, doubt)
     if not account.failed:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, get_ty
 
 from cyclopts import Parameter
 
-from brittle.cli.common import Flag, Many
+from brittle.cli.common import LENGTH, NOISE, Flag, Many
 from brittle.cli.noise_options import COLUMNS, TOKENS, check_noise, has_level, noises, plain_name
 from brittle.cli.options import UNIT, ModelOptions
 from brittle.errors import UsageError
@@ -30,8 +30,11 @@ if TYPE_CHECKING:
     from brittle.model.classifier import Classifier
     from brittle.model.texts import TextForm
 
-OF_FIELDS = by_name(CATALOGUE.items())
-"""The options that are fields of scores: by name, for each the scores that take it."""
+FIELDS = ("draws", "clip", "norm", "effort", "unbounded", "certify")
+"""Fields of scores that are options; all others are given by `--set NAME.FIELD=VALUE`."""
+
+OF_FIELDS = {name: takers for name, takers in by_name(CATALOGUE.items()).items() if name in FIELDS}
+"""For each of these options the scores that take it."""
 
 Options = TypeVar("Options")
 
@@ -56,11 +59,13 @@ def _field(name: str, takers: Mapping[str, Option]) -> tuple[str, Any, Any]:
     return name, Annotated[first.kind | None, helped], field(default=None)
 
 
+LASTS = Parameter(group=LENGTH)
+
 BY_DEFAULT = ("shrinkage", "softmax", "logit_margin")
 """What is computed where nothing is chosen; of decisions without a probability only what reads margins."""
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=NOISE)
 @with_fields_of_scores
 @dataclass(frozen=True, kw_only=True)
 class ScoreOptions:
@@ -71,11 +76,10 @@ class ScoreOptions:
         sigma: Standard deviations of the noise, in pixel units; a tenth of the value range by default, where
             --bounds give one.
         radius: Lengths of noise on the sphere, in pixel units, instead of --sigma and --noise.
-        noise: Noise family: gaussian, uniform, laplace, sphere or ball; relative or per-feature, whose --sigma is in
-            root mean squares of the point or in standard deviations of each feature; with a level of its own
-            relative:0.5, decibels:20, swap:0.1, rotation:15, shift:2, brightness:0.2, contrast:0.5 or another
-            corruption, and for texts token-dropout:0.2, token-mask:0.2 or token-replacement:0.2, several levels with
-            commas; or FILE.py:CLASS, or FILE.py:FUNCTION, any function (x, generator) of an input.
+        noise: gaussian, uniform, laplace, sphere or ball; relative or per-feature, whose --sigma is in root mean squares
+            of the point or in standard deviations of each feature; with levels of its own rotation:15, shift:2,
+            brightness:0.2, relative:0.5, decibels:20, swap:0.1 or another corruption, and for texts token-dropout:0.2,
+            token-mask:0.2 or token-replacement:0.2; or FILE.py:CLASS or FILE.py:FUNCTION, any function (x, generator).
         categories: All columns that --noise per-feature leaves alone (without it those of few whole numbers), or that
             alone --noise swap changes.
         seed: Seed of the noise.
@@ -86,7 +90,8 @@ class ScoreOptions:
         most_draws: Noisy copies of a point at most, with --until or --precision (10,000); with --resume a larger number
             goes on with the points of a finished run that are open.
         pseudo_margin: A file of `brittle pseudo-margin fit`, to score the points by.
-        settings: Fields of one score or of the noise alone, as NAME.FIELD=VALUE, such as mmse.draws=40.
+        settings: Fields of one score or of the noise alone, as NAME.FIELD=VALUE, such as mmse.draws=40 or
+            taylor.classes=20.
     """
 
     scores: Annotated[tuple[str, ...], Many] = BY_DEFAULT
@@ -95,10 +100,10 @@ class ScoreOptions:
     noise: str = "gaussian"
     categories: Annotated[tuple[str, ...], Many] = ()
     seed: int = 0
-    until: Literal["decided"] | None = None
-    limit: float | None = None
-    precision: float | None = None
-    most_draws: int | None = None
+    until: Annotated[Literal["decided"] | None, LASTS] = None
+    limit: Annotated[float | None, LASTS] = None
+    precision: Annotated[float | None, LASTS] = None
+    most_draws: Annotated[int | None, LASTS] = None
     pseudo_margin: Path | None = None
     settings: Annotated[tuple[str, ...], Parameter(name="--set"), Many] = ()
 

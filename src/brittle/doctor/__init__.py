@@ -1,27 +1,24 @@
 """What is wrong with this model, these data, these settings, before anything is scored.
 
 Each check looks at a few of the points and either raises, with what was found and what to do, or notes a finding that
-goes into the run record and onto the report. One question a file; `docs/doctor.md` explains every code.
+goes into the run record and onto the report. `docs/doctor.md` explains every code.
 """
 
 from brittle.data.values import check_values, usable
-from brittle.doctor.checks import CHECKS, Check, Outcome, run_all
-from brittle.doctor.data import about_orientation, check_unchanged
-from brittle.doctor.examination import PASSED, SKIPPED, Diagnosis, examine
-from brittle.doctor.finding import Finding
-from brittle.doctor.labels import (
+from brittle.doctor.checks import CHECKS, PASSED, SKIPPED, Check, Diagnosis, Outcome, examine, run_all
+from brittle.doctor.data import (
     GUARD_ROWS,
     about_accuracy,
+    about_orientation,
     check_accuracy,
     check_expected,
     check_labels,
+    check_unchanged,
     confusion_in,
-    unweighted,
 )
-from brittle.doctor.left_out import leave_out
 from brittle.doctor.reference import Reference
-from brittle.doctor.subject import LOOKED_AT, Subject
-from brittle.doctor.variants import varying
+from brittle.doctor.settings import leave_out, varying
+from brittle.doctor.subject import LOOKED_AT, Finding, Subject, unweighted
 
 __all__ = [
     "CHECKS",

@@ -1,30 +1,23 @@
-"""The list of checks, in the order in which they are made."""
+"""The checks, in the order in which they are made, before a run and for `brittle doctor`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from brittle.doctor import (
-    certificates,
-    company,
-    data,
-    decision,
-    duplicates,
-    gradients,
-    labels,
-    outputs,
-    padding,
-    parameters,
-    preprocessing,
-    state,
-)
-from brittle.doctor.finding import Finding
-from brittle.doctor.subject import Subject
+from brittle.data.points import Batch, Points
+from brittle.doctor import data, gradients, outputs, passes, preprocessing, settings
+from brittle.doctor.reference import Reference
+from brittle.doctor.subject import Finding, Subject
 from brittle.errors import BrittleError
+from brittle.model.classifier import Classifier
+from brittle.scores import Score
 
 OK, NOTE, FAILED, SKIPPED = "ok", "note", "failed", "skipped"
 """How a check may end."""
+
+PASSED = "passed"
+"""What the record of a run says where all checks were made; else `SKIPPED`."""
 
 
 @dataclass(frozen=True)
@@ -59,43 +52,104 @@ class Outcome:
     sentence: str
 
 
-RUNS, SIZES, FINITE = ("forward",), ("forward", "batch sizes"), ("forward", "finite")
+RUNS, SIZES, FINITE = ("forward",), ("forward", "batch sizes"), ("forward", "outputs")
 
 CHECKS = (
-    Check("weights", state.check_weights),
+    Check("weights", passes.check_weights),
     Check("range", data.check_range),
-    Check("same data", data.check_repeatable),
-    Check("forward", outputs.check_forward),
-    Check("state kept", state.check_state_kept, RUNS),
-    Check("repeatable", state.check_repeatable, RUNS),
-    Check("output kept", company.check_output_kept, RUNS),
-    Check("batch sizes", company.check_batch_sizes, (*RUNS, "repeatable")),
-    Check("rows apart", company.check_rows_apart, (*SIZES, "repeatable")),
-    Check("history", state.check_history, (*SIZES, "repeatable")),
-    Check("padding", padding.check_padding, (*RUNS, "repeatable")),
-    Check("finite", outputs.check_finite, RUNS),
-    Check("not constant", outputs.check_constant, (*FINITE, "batch sizes")),
-    Check("decision", decision.check_decision, FINITE),
+    Check("same data", data.check_same_data),
+    Check("forward", passes.check_forward),
+    Check("repeatable", passes.check_repeatable, RUNS),
+    Check("batch sizes", passes.check_batch_sizes, (*RUNS, "repeatable")),
+    Check("rows apart", passes.check_rows_apart, (*SIZES, "repeatable")),
+    Check("padding", passes.check_padding, (*RUNS, "repeatable")),
+    Check("outputs", outputs.check_outputs, SIZES),
+    Check("decision", outputs.check_decision, FINITE),
     Check("features", outputs.check_head, FINITE),
-    Check("labels", labels.check_classes, RUNS),
-    Check("preprocessing", preprocessing.check_preprocessing, (*FINITE, "batch sizes")),
-    Check("mode", state.check_mode),
-    Check("input kept", state.check_input_kept, RUNS),
-    Check("precision", state.check_precision, RUNS),
-    Check("class scores", outputs.check_kind, (*FINITE, "not constant", "decision")),
-    Check("classes differ", duplicates.check_duplicates, (*FINITE, "not constant")),
-    Check("noise", parameters.check_noise, RUNS),
-    Check("cost", parameters.check_cost, RUNS),
-    Check("gradients", gradients.check_gradients, (*FINITE, "not constant")),
-    Check("certificates", certificates.check_certificates, FINITE),
-    Check("at the end", state.check_end, (*RUNS, "repeatable", "rows apart")),
+    Check("labels", data.check_classes, RUNS),
+    Check("preprocessing", preprocessing.check_preprocessing, FINITE),
+    Check("class scores", outputs.check_kind, (*FINITE, "decision")),
+    Check("noise", settings.check_noise, RUNS),
+    Check("gradients", gradients.check_gradients, FINITE),
+    Check("certificates", settings.check_certificates, FINITE),
+    Check("history", passes.check_history, (*RUNS, "repeatable", "rows apart")),
 )
 
 
-def raise_or_note(subject: Subject) -> tuple[Finding, ...]:
-    """Make every check, in order; gives the findings, or raises what the first failing check raises."""
+@dataclass(frozen=True)
+class Diagnosis:
+    """What looking at the first points showed.
+
+    Attributes:
+        classes: number of classes `C`.
+        input_shape: shape of one input.
+        taken: what of the model's output are the class scores, as `Classifier.taken`.
+        findings: what a user should know.
+        examined: `passed`, or `skipped` where the checks were left out.
+        digest: of the first points, to tell at the end whether the data are still the same.
+        forward_passes: rows that the checks sent forward through the model.
+        backward_passes: rows that they sent backward.
+        reference: the first points with the logits of the first pass.
+    """
+
+    classes: int
+    input_shape: tuple[int, ...]
+    taken: str | None
+    findings: tuple[Finding, ...]
+    examined: str = PASSED
+    digest: str = ""
+    forward_passes: int = 0
+    backward_passes: int = 0
+    reference: Reference | None = None
+
+
+def examine(
+    classifier: Classifier,
+    batch: Batch,
+    labels: Sequence[int] | None,
+    scores: Sequence[Score],
+    seed: int,
+    rows: int,
+    *,
+    points: Points | None = None,
+    skip: bool = False,
+) -> Diagnosis:
+    """Look at the first points of a run and at its settings.
+
+    Args:
+        classifier: what will be scored, in evaluation mode.
+        batch: the first points, at least one.
+        labels: all labels of the data, or None.
+        scores: what will be computed.
+        seed: seed of the run.
+        rows: most rows in one pass through the network.
+        points: all points, to read the first of them again; None looks at `batch` alone.
+        skip: leave out all checks; one forward pass tells the number of classes.
+
+    Returns:
+        what was found.
+
+    Raises:
+        DataError: the values or labels do not fit the declaration, or change from one reading to the next.
+        ModelError: what the model returns cannot be scored.
+        ParameterError: the noise is too small for the precision of the inputs, or an integral too large.
+    """
+    subject = Subject(classifier, batch, labels, scores, seed, rows, points)
+    looked = subject.classifier
+    before = (looked.forward_passes, looked.backward_passes)
     _ = subject.untouched  # before the first pass
-    return tuple(found for check in CHECKS for found in check.run(subject) if isinstance(found, Finding))
+    found = () if skip else tuple(one for check in CHECKS for one in check.run(subject) if isinstance(one, Finding))
+    return Diagnosis(
+        classes=subject.classes,
+        input_shape=tuple(subject.inputs.shape[1:]),
+        taken=looked.taken,
+        findings=found,
+        examined=SKIPPED if skip else PASSED,
+        digest=data.digest(batch),
+        forward_passes=looked.forward_passes - before[0],
+        backward_passes=looked.backward_passes - before[1],
+        reference=subject.reference,
+    )
 
 
 def run_all(subject: Subject) -> list[Outcome]:
@@ -117,6 +171,6 @@ def run_all(subject: Subject) -> list[Outcome]:
             outcomes.append(Outcome(check.name, FAILED, error.code, str(error.args[0])))
             continue
         notes = [Outcome(check.name, NOTE, each.code, each.sentence) for each in found if isinstance(each, Finding)]
-        notes_on = "; ".join(each for each in found if isinstance(each, str))
-        outcomes += notes or [Outcome(check.name, OK, None, notes_on)]
+        sentence = "; ".join(each for each in found if isinstance(each, str))
+        outcomes += notes or [Outcome(check.name, OK, None, sentence)]
     return outcomes

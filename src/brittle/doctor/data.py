@@ -1,23 +1,53 @@
-"""Are the data what was declared, and the same whenever they are read?"""
+"""Are the data what was declared, the same whenever they are read, and labelled as the model names its classes?"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import scipy
 import torch
 from torch import Tensor
 
 from brittle.data.files import changed_error, file_digest
 from brittle.data.points import Batch, Points
 from brittle.data.values import check_values
-from brittle.doctor.finding import Finding
-from brittle.doctor.subject import LOOKED_AT, Subject
-from brittle.errors import DataError
+from brittle.doctor.subject import LOOKED_AT, Finding, Subject
+from brittle.errors import DataError, ParameterError, listed
+from brittle.estimate import CONFIDENCE
+from brittle.intervals import clopper_pearson
 
 NARROW = 0.05
 """Share of the declared range below which the values are noted."""
+
+GUARD_ROWS = 1000
+"""Labelled points over which accuracy is judged."""
+
+FALSE_ALARM = 1e-4
+"""Probability at most with which another way is said to be better where none is."""
+
+GAIN = 0.05
+"""Share of the points that another way must get right beyond the declared one; fewer are no mistake."""
+
+PERMUTED = 0.5
+"""Share of the points that are right after renaming the classes, from which on the classes look permuted."""
+
+BY_CHANCE = 0.005
+"""Probability at most with which a weak model is said to be near chance."""
+
+ENOUGH = 20
+"""Points below which nothing is said of labels that are all alike."""
+
+SHOWN = 5
+"""Classes that a message names."""
+
+Confusion = Mapping[tuple[int, int], int]
+"""How many points have each (label, predicted class)."""
 
 
 def check_range(subject: Subject) -> Iterator[Finding | str]:
@@ -30,20 +60,17 @@ def check_range(subject: Subject) -> Iterator[Finding | str]:
         raise
     inputs = subject.inputs
     smallest, largest = float(inputs.min()), float(inputs.max())
-    if bounds.pair is None:
-        yield f"{smallest:.4g} to {largest:.4g} in {len(inputs)} rows, declared bounds: {bounds}"
-        return
-    low, high = bounds.pair
-    if largest - smallest < NARROW * (high - low):
+    if bounds.pair is not None and largest - smallest < NARROW * (bounds.pair[1] - bounds.pair[0]):
+        low, high = bounds.pair
         yield Finding(
-            "narrow_range",
+            "value_range",
             f"the first {len(inputs)} rows hold values from {smallest:.4g} to {largest:.4g}, the declared range is "
             f"[{low:g}, {high:g}]; sigma and the bounds are in the units of the data (--bounds, bounds=)",
         )
-    yield f"{smallest:.4g} to {largest:.4g} in {len(inputs)} rows, declared [{low:g}, {high:g}]"
+    yield f"{smallest:.4g} to {largest:.4g} in {len(inputs)} rows, declared bounds: {bounds}"
 
 
-def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
+def check_same_data(subject: Subject) -> Iterator[Finding | str]:
     """The first points are the same when they are read again."""
     if subject.points is None:
         yield "the data are at hand once only"
@@ -55,12 +82,14 @@ def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
             f"the first {len(subject.batch)} points came in another order or shape when read again; the data must give "
             f"the same points every time",
         )
-    row, difference = _first_difference(subject.batch.inputs, again.inputs)
-    if row is not None:
+    one, other = subject.batch.inputs, again.inputs
+    different = ((one != other) & ~(one.isnan() & other.isnan())).flatten(1).any(dim=1)
+    if bool(different.any()):
+        row = subject.batch.rows[int(different.nonzero()[0])]
         raise DataError(
             "nondeterministic_data",
-            f"row {subject.batch.rows[row]} read twice, max difference {difference:.3g}; leave random transforms "
-            f"(crops, flips, noise) out of the data",
+            f"row {row} read twice, max difference {float((one - other).abs().nan_to_num(nan=torch.inf).max()):.3g}; "
+            f"leave random transforms (crops, flips, noise) out of the data",
         )
     yield f"{len(again)} rows read twice are the same"
 
@@ -73,14 +102,13 @@ def about_orientation(turned: int, points: int, *, applied: bool) -> Iterator[Fi
         points: all images.
         applied: whether they were turned as they say.
     """
-    if not turned:
-        return
-    ignored = "the tag was ignored, as torchvision does (--exif apply, exif='apply', turns them)"
-    yield Finding(
-        "exif_orientation",
-        f"{turned:,} of {points:,} images say in their EXIF data that they are turned or mirrored; "
-        f"{'they were turned upright' if applied else ignored}",
-    )
+    if turned:
+        ignored = "the tag was ignored, as torchvision does (--exif apply, exif='apply', turns them)"
+        yield Finding(
+            "exif_orientation",
+            f"{turned:,} of {points:,} images say in their EXIF data that they are turned or mirrored; "
+            f"{'they were turned upright' if applied else ignored}",
+        )
 
 
 def digest(batch: Batch) -> str:
@@ -114,9 +142,184 @@ def check_unchanged(points: Points, before: str) -> None:
             raise changed_error(path, f"sha256 {now[:16]}… instead of {then[:16]}…")
 
 
-def _first_difference(one: Tensor, other: Tensor) -> tuple[int | None, float]:
-    """The first row that differs, and by how much at most in all rows; NaN equals NaN."""
-    different = ((one != other) & ~(one.isnan() & other.isnan())).flatten(1).any(dim=1)
-    if not bool(different.any()):
-        return None, 0.0
-    return int(different.nonzero()[0]), float((one - other).abs().nan_to_num(nan=torch.inf).max())
+def check_classes(subject: Subject) -> Iterator[Finding | str]:
+    """The labels are classes of the model."""
+    if subject.batch.targets is not None or subject.labels is None or not subject.decision.has_classes:
+        yield f"no labels of classes; {subject.decision.explanation}"
+        return
+    check_labels(torch.as_tensor(subject.labels), subject.classes)
+    names = None if subject.points is None else subject.points.class_names
+    if names is not None and len(names) != subject.classes:
+        yield Finding("labels", _about_count(subject, names))
+    labels = set(subject.labels)
+    if len(labels) == 1 and len(subject.labels) >= ENOUGH and not subject.chosen:
+        yield Finding(
+            "labels",
+            f"all {len(subject.labels)} points have the label {int(labels.pop())}, so nothing is said of other "
+            f"classes; data sorted by class begin with one: take points of all with --ids FILE (ids=), or all points",
+        )
+    yield f"{len(subject.labels)} labels, the model has 0..{subject.classes - 1}"
+
+
+def _about_count(subject: Subject, names: Sequence[str]) -> str:
+    """The sentence where the data name another number of classes than the model has outputs."""
+    return (
+        f"the data name {len(names)} classes ({listed([f'{name!r:.40}' for name in names], SHOWN)}) and the model "
+        f"has {subject.classes} outputs, so the place of a name may not be its output; give the names of the outputs, "
+        f"one a line, with --class-names FILE (class_names=), and labels are mapped by name"
+    )
+
+
+def check_labels(labels: Tensor, classes: int) -> None:
+    """Raise where the labels as a whole do not fit the model's classes.
+
+    Raises:
+        DataError: labels count from 1, or more than 1% (and more than one) lie outside `0 .. classes - 1`.
+    """
+    if len(labels) and int(labels.min()) >= 1 and int(labels.max()) == classes:
+        raise DataError("labels", f"labels {int(labels.min())}..{classes}, the model has 0..{classes - 1}; subtract 1")
+    wrong = (labels < 0) | (labels >= classes)
+    count = int(wrong.sum())
+    if count > 1 and count > 0.01 * len(labels):
+        wrongly = sorted({int(label) for label in labels[wrong]})[:SHOWN]
+        raise DataError(
+            "labels",
+            f"{count} of {len(labels)} labels lie outside the model's classes 0..{classes - 1}, such as {wrongly}; "
+            f"correct them, or leave the labels out",
+        )
+
+
+def confusion_in(points: pa.Table) -> Counter[tuple[int, int]]:
+    """Labels and predictions in the rows of a table of points that have both."""
+    pairs = zip(points["label"].to_pylist(), points["predicted"].to_pylist(), strict=True)
+    return Counter((label, predicted) for label, predicted in pairs if None not in (label, predicted))
+
+
+def check_expected(expected: float) -> None:
+    """Raise a `ParameterError` unless this is an accuracy that can be expected, in (0, 1]."""
+    if not 0.0 < expected <= 1.0:
+        meant = f"; write {expected / 100:g} for {expected:g}%" if 1.0 < expected <= 100.0 else ""
+        raise ParameterError(f"the expected accuracy must lie in (0, 1]; found {expected:g}{meant}")
+
+
+def check_accuracy(expected: float, subject: Subject, findings: Sequence[Finding] = ()) -> None:
+    """Raise where the accuracy on labelled points is surely below what the user expects.
+
+    Args:
+        expected: the accuracy.
+        subject: the first points and the model.
+        findings: of the checks, of which one on preprocessing may explain the accuracy.
+
+    Raises:
+        ParameterError: the expectation is not between 0 and 1, or there are no labels to compare with.
+        DataError: the upper end of the interval of the accuracy lies below `expected`.
+    """
+    check_expected(expected)
+    if not subject.decision.of_classes:
+        raise ParameterError(
+            f"an accuracy is expected of predicted classes, and {subject.decision.label} decides "
+            f"{subject.decision.explanation}; leave it out",
+        )
+    correct, labelled = subject.predictions.right
+    if labelled == 0:
+        raise ParameterError("an accuracy is expected, but the rows looked at carry no labels")
+    high = float(clopper_pearson(correct, labelled, CONFIDENCE)[1])
+    if high < expected:
+        check = "check bounds, mean and std, channel order and the order of the classes"
+        advice = next((found.sentence for found in findings if found.code == "preprocessing"), check)
+        raise DataError(
+            "accuracy_guard",
+            f"accuracy {correct / labelled:.3f} on {labelled} labelled rows (at most {high:.3f} with "
+            f"{CONFIDENCE:.0%} confidence), expected {expected:g}; {advice}",
+        )
+
+
+def about_accuracy(
+    correct: int, labelled: int, classes: int, confusion: Confusion | None = None, *, unweighted: str | None = None
+) -> Iterator[Finding]:
+    """A finding where another naming of the classes surely gets far more labels right, or the model is near chance.
+
+    Near chance are fewer than twice as many labels as a guess gets right (of few classes, a guess and a tenth), where a
+    weak model would surely get more: `P(B <= correct)` is at most `BY_CHANCE` for a binomial `B` of `labelled` and the
+    share `max(that share, min(0.25, 0.1 + 1.5 / classes))`.
+
+    Args:
+        correct: labelled points that are predicted right.
+        labelled: how many points have a label and a prediction.
+        classes: number of classes of the model.
+        confusion: labels and predictions of these points, to see whether the classes are permuted.
+        unweighted: what made the network, where no file of weights was given with it, or None.
+    """
+    if labelled == 0:
+        return
+    chance, known = 1.0 / classes, {pair: count for pair, count in (confusion or {}).items() if 0 <= pair[0] < classes}
+    little = chance + min(chance, 0.1)
+    weak = max(little, min(0.25, 0.1 + 1.5 * chance))
+    near = correct < little * labelled and float(scipy.stats.binom.cdf(correct, labelled, weak)) <= BY_CHANCE
+    advice = _other_names(known, classes) if labelled - correct >= GAIN * labelled else None
+    if advice is None and not near:
+        return
+    if advice is None:
+        untrained = f"no --weights were given, so load trained weights in {unweighted}, or add --weights; otherwise "
+        usual = "check bounds, mean and std, channel order and the order of the classes"
+        advice = (untrained if unweighted is not None else "") + usual
+    chance_words = ", little better than chance or worse" if near else ""
+    yield Finding(
+        "accuracy_suspicious",
+        f"accuracy {correct / labelled:.3f} on {labelled} labelled rows{chance_words}; {advice}",
+    )
+
+
+def surely_more(count: int, of: int, share: float, log_tries: float) -> bool:
+    """Whether `P(B >= count)`, for a binomial `B` of `of` and `share`, is at most `FALSE_ALARM` after so many tries."""
+    return float(scipy.stats.binom.logsf(count - 1, of, share)) + log_tries <= math.log(FALSE_ALARM)
+
+
+def _other_names(confusion: Confusion, classes: int) -> str | None:
+    """What to do where most labels, and surely more of them, are right with 1 added, subtracted, or classes renamed."""
+    if not confusion:
+        return None
+    known: Counter[int] = Counter()
+    for (label, _), count in confusion.items():
+        known[label] += count
+    total, renamed = known.total(), _renaming(confusion, classes)
+    moved = [f"{label} as {name}" for label, name in renamed.items() if label != name]
+    shifts = {} if len(known) <= 2 else {"subtracted from": -1, "added to": 1}
+    # Each with the logarithm of how many ways there are to shift, or to rename as many classes.
+    ways = [
+        (
+            f"when 1 is {done} every label: the labels look shifted by one, so give classes that count from 0",
+            {label: label + step for label in known},
+            math.log(2),
+        )
+        for done, step in shifts.items()
+    ]
+    ways.append(
+        (
+            f"when classes are renamed (label {listed(moved, SHOWN)}): the classes of data and model look permuted, "
+            f"map the labels",
+            renamed,
+            math.log(classes) + math.lgamma(classes + 1) - math.lgamma(classes + 1 - len(moved)),
+        )
+    )
+    own, commonest = sum(confusion.get((label, label), 0) for label in known), max(known.values())
+    for sentence, names, log_tries in ways:
+        right = sum(confusion.get(pair, 0) for pair in names.items())
+        both = sum(confusion.get((label, label), 0) for label, name in names.items() if label == name)
+        if (
+            right >= PERMUTED * total
+            and right - own >= GAIN * total
+            and surely_more(right - both, right + own - 2 * both, 0.5, math.log(2) + log_tries)
+            and surely_more(right, total, commonest / total, math.log(2) + log_tries)
+        ):
+            return f"{right / total:.1%} are right {sentence}"
+    return None
+
+
+def _renaming(confusion: Confusion, classes: int) -> dict[int, int]:
+    """The one-to-one renaming of labels under which most points are right, for the labels that occur."""
+    counts = np.zeros((classes, classes))
+    for (label, predicted), count in confusion.items():
+        counts[label, predicted] = count
+    rows, columns = scipy.optimize.linear_sum_assignment(counts, maximize=True)
+    return {int(row): int(column) for row, column in zip(rows, columns, strict=True) if counts[row, column]}

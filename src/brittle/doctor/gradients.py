@@ -2,6 +2,10 @@
 
 The derivative of the nearest margin along a random direction is compared with a central difference quotient along it.
 `no_grad`, `detach` and `round` inside a model raise no error; they give a gradient of 0 where the quotient is not.
+
+Where no margin has a gradient, the network may be dead there: dead units and saturated outputs have none because the
+output stays the same nearby, and where it changes again, a gradient comes back. Where gradients are cut off there is
+none where the output changes, either.
 """
 
 from __future__ import annotations
@@ -12,10 +16,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from brittle.doctor.finding import Finding
-from brittle.doctor.subject import Subject
-from brittle.doctor.vanished import FAR, MOST_DEAD, ROUNDING, SIGNAL, find_vanished
-from brittle.doctor.variants import blended
+from brittle.doctor.inputs import blended
+from brittle.doctor.subject import Finding, Subject
 from brittle.errors import BrittleError, ModelError
 
 
@@ -25,26 +27,19 @@ class Tolerance:
 
     Attributes:
         steps: of the difference quotients, per coordinate, as shares of the value range; the best of them counts.
-        disagreement: share of the change of the margins that gradients may miss in `MANY` clear probes or more. Where
-            all gradients are masked it is 1.000; healthy networks show at most 0.004 in double and 0.042 in single
+        missed: share of the change of the margins that gradients may miss in `MANY` clear probes or more. Where all
+            gradients are masked it is 1.000; healthy networks show at most 0.004 in double and 0.042 in single
             precision.
-        in_few: the same in fewer probes, where a kink weighs more: healthy networks show up to 0.043 and 0.19.
+        missed_in_few: the same in fewer probes, where a kink weighs more: healthy networks show up to 0.043 and 0.19.
         sizes_only: compare how large the changes are and not which way they go: the long steps that half precision
             needs cross so many kinks that the gradient at the point says little of the change.
     """
 
     steps: tuple[float, float]
-    disagreement: float
-    in_few: float
+    missed: float
+    missed_in_few: float
     sizes_only: bool = False
 
-    def limit(self, found: Slopes) -> float:
-        """Share of the change that the gradients may miss in these probes."""
-        return self.disagreement if int(found.clear.sum()) >= MANY else self.in_few
-
-
-MANY = 64
-"""Probes from which on the tighter of the two limits holds."""
 
 TOLERANCES = {
     8: Tolerance((1e-5, 1e-4), 0.15, 0.3),
@@ -53,11 +48,25 @@ TOLERANCES = {
 }
 """By the bytes of the precision."""
 
+MANY = 64
+"""Probes from which on the tighter of the two limits holds."""
+
 BLEND = 0.1
 """Share of uniform noise in the inputs where slopes are compared: away from the bounds, and from kinks at pixel 0."""
 
 DIRECTIONS, MOST_DIRECTIONS, ENOUGH = 2, 8, 8
 """Directions per row: at least two, more where there are few rows; fewer than `ENOUGH` clear changes decide nothing."""
+
+SIGNAL, ROUNDING = 8.0, 4.0
+"""Changes of a margin count when they are so many times what rounding explains; and the units in the last place of the
+larger of two logits by which rounding changes the margin between them."""
+
+NEAR, FAR = 2e-3, 0.3
+"""Shares of uniform noise that are blended in, to see whether the output changes nearby, or at all."""
+
+ZERO_SHARE, MOST_DEAD = 0.05, 0.5
+"""Shares of the rows whose gradients may vanish without a word, and that may be dead at all: of a network that is dead
+in more of them, estimates by gradients say little."""
 
 OFFER = "use scores without gradients (shrinkage, monte_carlo, softmax)"
 
@@ -69,101 +78,83 @@ class Slopes:
     Attributes:
         predicted: the change that the gradient says.
         measured: the difference of the margins at the two ends of the step.
-        floor: what rounding explains of it.
+        clear: where either is far above what rounding explains.
+        missed: share of the change that the gradient misses, 0 to 2; None where rounding hides the change.
     """
 
     predicted: Tensor
     measured: Tensor
-    floor: Tensor
-
-    @property
-    def clear(self) -> Tensor:
-        """Where either change is far above what rounding explains, `[D, V]`."""
-        return torch.maximum(self.predicted.abs(), self.measured.abs()) > SIGNAL * self.floor
-
-    def disagreement(self, sizes_only: bool) -> float | None:
-        """Share of the change that the gradient misses, 0 to 2; None where rounding hides the change."""
-        clear = self.clear
-        if int(clear.sum()) < ENOUGH:
-            return None
-        predicted, measured = self.predicted[clear], self.measured[clear]
-        if sizes_only:
-            return max(0.0, 1.0 - float(predicted.abs().sum() / measured.abs().sum().clamp_min(1e-300)))
-        return float((predicted - measured).abs().sum() / torch.maximum(predicted.abs(), measured.abs()).sum())
-
-
-def differentiates(subject: Subject) -> bool:
-    """Whether a chosen score sends anything backward through the model."""
-    return any(need.differentiates for need in subject.needs)
+    clear: Tensor
+    missed: float | None
 
 
 def check_gradients(subject: Subject) -> Iterator[Finding | str]:
     """Gradients exist, agree with difference quotients, and vanish in few rows; looked at where a score needs them."""
-    if not differentiates(subject):
+    if not subject.differentiates:
         yield "no chosen score differentiates"
         return
     needed = any(need.differentiates and need.needs_gradients for need in subject.needs)
     try:
-        yield from _look(subject)
+        yield from _about_gradients(subject)
     except BrittleError as error:
-        if needed or error.code not in ("masked_gradient", "zero_gradient", "not_differentiable"):
+        if needed or error.code not in ("masked_gradient", "not_differentiable"):
             raise
         yield Finding(error.code, f"{error.args[0]}; the search for the nearest input goes on without gradients")
 
 
-def _look(subject: Subject) -> Iterator[Finding | str]:
+def _about_gradients(subject: Subject) -> Iterator[Finding | str]:
     if (why := subject.classifier.forward_only) is not None:
         raise ModelError("not_differentiable", why)
-    allowed = tolerance(subject)
-    tries = [(found.disagreement(allowed.sizes_only), found) for found in slopes(subject)]
-    known = [(missed, found) for missed, found in tries if missed is not None]
-    least, found = min(known, key=lambda each: each[0], default=(0.0, None))
-    if found is not None and least > (limit := allowed.limit(found)):
-        _refuse_masked(found, least, limit)
-    vanished = find_vanished(subject)
-    zero, total, hidden = vanished.zero, vanished.rows, vanished.hidden
-    if vanished.masked:
+    best = best_slopes(subject)
+    if best is not None and best.missed is not None:
+        tolerance, probes = tolerance_of(subject), int(best.clear.sum())
+        most = tolerance.missed if probes >= MANY else tolerance.missed_in_few
+        if best.missed > most:
+            gradient, quotient = (float(part.abs()[best.clear].mean()) for part in (best.predicted, best.measured))
+            raise ModelError(
+                "masked_gradient",
+                f"along random directions the nearest margin changes by {quotient:.3g} on average, by its gradient it "
+                f"would change by {gradient:.3g} (disagreement {best.missed:.3f}, at most {most:g}, in {probes} "
+                f"probes): no_grad, detach, round, sign or a made-up gradient inside the model; take it out, or "
+                f"{OFFER}",
+            )
+    rows, zero, hidden = vanished_gradients(subject)
+    if len(hidden) > ZERO_SHARE * rows:
         raise ModelError(
             "masked_gradient",
-            f"the gradients of all margins are 0 in {zero} of {total} rows, yet with at most {FAR:.0%} of noise "
+            f"the gradients of all margins are 0 in {zero} of {rows} rows, yet with at most {FAR:.0%} of noise "
             f"blended in, the margins change in {len(hidden)} of them, by {float(hidden.mean()):.3g} on average, and "
             f"have no gradient there, either: round, sign, no_grad or detach inside the model; take it out, or {OFFER}",
         )
-    if zero > MOST_DEAD * total:
+    if zero > MOST_DEAD * rows:
         raise ModelError(
             "masked_gradient",
-            f"the gradients of all margins are 0 in {zero} of {total} rows, so an estimate by gradients says nothing "
+            f"the gradients of all margins are 0 in {zero} of {rows} rows, so an estimate by gradients says nothing "
             f"there (saturated outputs, binarised layers, dead units); {OFFER}, or return unsaturated class scores",
         )
-    said = "rounding hides the difference quotients" if not known else f"they miss {least:.3f} of the change"
-    if not vanished.few:
+    if zero > ZERO_SHARE * rows:
         yield Finding(
             "dead_points",
-            f"the output stays the same around {zero} of {total} rows (dead units or saturated outputs), and gradients "
+            f"the output stays the same around {zero} of {rows} rows (dead units or saturated outputs), and gradients "
             f"are 0: estimates by gradients get no number there, and a run stops at more than 10 such points of the "
             f"first 1,000; for a number at all of them, {OFFER}",
         )
-    yield f"{said}; 0 in {zero} of {total} rows"
+    agree = "rounding hides the difference quotients" if best is None else f"they miss {best.missed:.3f} of the change"
+    yield f"{agree}; 0 in {zero} of {rows} rows"
 
 
-def _refuse_masked(found: Slopes, disagreement: float, allowed: float) -> None:
-    clear = found.clear
-    gradient, quotient = (float(part.abs()[clear].mean()) for part in (found.predicted, found.measured))
-    raise ModelError(
-        "masked_gradient",
-        f"along random directions the nearest margin changes by {quotient:.3g} on average, by its gradient it would "
-        f"change by {gradient:.3g} (disagreement {disagreement:.3f}, at most {allowed:g}, in {int(clear.sum())} "
-        f"probes): no_grad, detach, round, sign or a made-up gradient inside the model; take it out, or {OFFER}",
-    )
+def tolerance_of(subject: Subject) -> Tolerance:
+    """How slopes are compared in the precision of the model."""
+    return TOLERANCES[8 if subject.precision < 1e-9 else 4 if subject.precision < 1e-5 else 2]
 
 
-def slopes(subject: Subject) -> list[Slopes]:
-    """The slopes of the nearest margin by gradient and by difference quotient, at two step sizes.
+def best_slopes(subject: Subject) -> Slopes | None:
+    """The slopes of the nearest margin at the step of which the gradient misses least; None where rounding hides all.
 
     Raises:
         ModelError: the model cannot be run where gradients are recorded.
     """
-    classifier = subject.classifier
+    classifier, tolerance = subject.classifier, tolerance_of(subject)
     base = blended(subject.inputs, classifier.bounds, BLEND)
     span = classifier.bounds.closed(subject.inputs).span(base)
     gradient, own, other = _margin_gradient(subject, base)
@@ -182,31 +173,29 @@ def slopes(subject: Subject) -> list[Slopes]:
             above, below = (part.gather(1, own)[:, 0] - part.gather(1, other)[:, 0] for part in logits)
             moved = (ends[0].double() - ends[1].double()).flatten(1)
             predicted = (gradient.flatten(1).double() * moved).sum(dim=1)
-            competing = [part.gather(1, both).double().abs().amax(1) for part in logits]
-            size = torch.maximum(*competing)
+            size = torch.maximum(*(part.gather(1, both).double().abs().amax(1) for part in logits))
             rows.append((predicted, (above - below).double(), ROUNDING * subject.precision * size))
-        return Slopes(*(torch.stack(part) for part in zip(*rows, strict=True)))
+        predicted, measured, floor = (torch.stack(part) for part in zip(*rows, strict=True))
+        sound = predicted.isfinite() & measured.isfinite()
+        clear = sound & (torch.maximum(predicted.abs(), measured.abs()) > SIGNAL * floor)
+        missed = _missed(predicted[clear], measured[clear], tolerance.sizes_only)
+        return Slopes(predicted, measured, clear, missed)
 
-    found = [along(step * span) for step in tolerance(subject).steps]
-    finite = [torch.isfinite(part.measured) & torch.isfinite(part.predicted) for part in found]
-    return [
-        Slopes(*(torch.where(sound, numbers, 0.0) for numbers in (part.predicted, part.measured, part.floor)))
-        for part, sound in zip(found, finite, strict=True)
-    ]
+    found = [along(step * span) for step in tolerance.steps]
+    known = [(each.missed, each) for each in found if each.missed is not None]
+    return min(known, key=lambda one: one[0])[1] if known else None
 
 
-def tolerance(subject: Subject) -> Tolerance:
-    """How slopes are compared in the precision of the model."""
-    return TOLERANCES[8 if subject.precision < 1e-9 else 4 if subject.precision < 1e-5 else 2]
+def _missed(predicted: Tensor, measured: Tensor, sizes_only: bool) -> float | None:
+    if len(predicted) < ENOUGH:
+        return None
+    if sizes_only:
+        return max(0.0, 1.0 - float(predicted.abs().sum() / measured.abs().sum().clamp_min(1e-300)))
+    return float((predicted - measured).abs().sum() / torch.maximum(predicted.abs(), measured.abs()).sum())
 
 
 def _margin_gradient(subject: Subject, base: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradient of the margin between the two largest logits, `[V, *shape]`, and these classes, `[V, 1]` each.
-
-    The gradient is 0 where the output does not depend on the input through operations that PyTorch differentiates:
-    difference quotients then tell whether it depends on it at all.
-    """
-    classifier = subject.classifier
+    """Gradient of the margin between the two largest logits, `[V, *shape]`, and these classes, `[V, 1]` each."""
     inputs = base.clone().requires_grad_(True)
     try:
         logits = subject.logits_of(inputs)
@@ -221,10 +210,57 @@ def _margin_gradient(subject: Subject, base: Tensor) -> tuple[Tensor, Tensor, Te
         ) from error
     own, other = logits.detach().nan_to_num(nan=-torch.inf).topk(2, dim=1).indices.split(1, dim=1)
     margin = (logits.gather(1, own) - logits.gather(1, other))[:, 0]
+    return _gradient(subject, margin, inputs), own, other
+
+
+def _gradient(subject: Subject, numbers: Tensor, inputs: Tensor) -> Tensor:
+    """Gradient of `numbers`, `[V]`; 0 where they depend on the input through no operation that is differentiated.
+
+    Difference quotients then tell whether they depend on it at all.
+    """
     try:
-        gradient = classifier.gradient(margin, inputs, keep=False)
+        return subject.classifier.gradient(numbers, inputs, keep=False)
     except ModelError as error:
         if error.code != "not_differentiable":
             raise
-        gradient = torch.zeros_like(base)
-    return gradient, own, other
+        return torch.zeros_like(inputs)
+
+
+def vanished_gradients(subject: Subject) -> tuple[int, int, Tensor]:
+    """Rows with finite logits, in how many of these the gradients of all margins are 0, and the hidden changes, `[H]`.
+
+    A change is hidden where the output changes when noise is blended in, the prediction stays, and there is no gradient
+    there, either. Where gradients vanish in a few rows alone none is looked for.
+    """
+    logits, zero = _without_gradient(subject, subject.inputs)
+    sound = logits.isfinite().all(dim=1)
+    zero &= sound
+    rows, count = int(sound.sum()), int(zero.sum())
+    hidden = torch.zeros_like(logits[:, 0], dtype=torch.float64)
+    if count > ZERO_SHARE * rows:
+        for share in (NEAR, FAR):
+            other, still = _without_gradient(subject, blended(subject.inputs, subject.classifier.bounds, share))
+            hidden = torch.maximum(hidden, torch.where(zero & still, _change(subject, logits, other), 0.0))
+    return rows, count, hidden[hidden > 0]
+
+
+def _without_gradient(subject: Subject, inputs: Tensor) -> tuple[Tensor, Tensor]:
+    """Logits `[V, C]` of `inputs`, and where no margin between them has a gradient, `[V]`."""
+    inputs = inputs.clone().requires_grad_(True)
+    logits = subject.logits_of(inputs)
+    # Random weights that add up to 0: the sum has no gradient only where no margin has one.
+    weights = torch.randn(logits.shape[1], generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    weights = (weights - weights.mean()).to(logits)
+    gradient = _gradient(subject, logits @ weights, inputs)
+    return logits.detach(), (gradient == 0).flatten(1).all(dim=1)
+
+
+def _change(subject: Subject, logits: Tensor, others: Tensor) -> Tensor:
+    """The largest clear change of a margin between two places, `[V]`; 0 where there is none or the prediction does."""
+    own = logits.argmax(dim=1, keepdim=True)
+    here, other = (part.gather(1, own) - part for part in (logits, others))
+    change = (here - other).double().abs()
+    sizes = logits.double().abs()
+    clear = change > SIGNAL * ROUNDING * subject.precision * torch.maximum(sizes, sizes.gather(1, own))
+    clear &= others.argmax(dim=1, keepdim=True) == own
+    return torch.where(clear, change, 0.0).amax(dim=1)

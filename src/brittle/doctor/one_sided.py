@@ -17,9 +17,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from brittle.decisions import Custom, MultiLabel
-from brittle.doctor.finding import Finding
-from brittle.doctor.rounding import allowed_of_sums
-from brittle.doctor.subject import LOOKED_AT, Subject
+from brittle.doctor.subject import LOOKED_AT, Finding, Subject
 from brittle.errors import BrittleError, ModelError, listed
 
 PRODUCTS = ("mm", "addmm", "_addmm_activation", "mv", "addmv", "dot", "bmm", "baddbmm", "linear", "matmul")
@@ -92,12 +90,12 @@ def check_sides(subject: Subject) -> Iterator[Finding]:
         ends, inside = kept & _ends_at_threshold(subject, near, far), _inside(near) and _inside(far)
         fixed &= kept if turned else kept & (ends | inside)
         if bool(fixed.any()) or (inside and bool(ends.any())):
-            raise _refusal(subject, near, fixed, bool(turned))
+            raise _refusal(subject, near, fixed)
     correct, labelled = subject.predictions.right
     if bool(stuck.all()) and (not labelled or correct < labelled):
         right = f", {correct} of {labelled} labelled ones right," if labelled else ""
         yield Finding(
-            "one_class",
+            "outputs",
             f"{len(near)} rows, noisy copies and random inputs{right} decide the same, from outputs between "
             f"{_span(_shown(subject, near))}; see that their sign means what the decision {subject.decision.label} "
             f"says (that of a logit; probabilities, their logarithms and amounts have one sign alone)",
@@ -188,38 +186,28 @@ def _turned(subject: Subject, near: Tensor, stuck: Tensor) -> list[Tensor]:
     return found if len(found) >= DRAWS // 3 else []
 
 
-def _refusal(subject: Subject, near: Tensor, fixed: Tensor, turned: bool) -> ModelError:
-    """What to say of outputs whose margins `[K]` are `fixed`, in networks of other weights or else far away."""
+def _refusal(subject: Subject, near: Tensor, fixed: Tensor) -> ModelError:
+    """The error for outputs whose margins `[K]` are `fixed`; none are where outputs end at the threshold far away."""
     decision, shown = subject.decision, _shown(subject, near)
     some = len(fixed) == shown.shape[1] and bool(fixed.any()) and not bool(fixed.all())
-    shown = shown[:, fixed] if some else shown
-    of_these = f"of label {listed(fixed.nonzero().flatten().tolist(), 3)} " * some
-    how = "with other weights" if turned and bool(fixed.any()) else "far away"
-    labels, probs = isinstance(decision, MultiLabel), subject.classifier.outputs == "probs"
-    sums, exact = shown.flatten(1).sum(dim=1), allowed_of_sums(subject.classifier, subject.classes)
-    of_classes = labels and not some and shown.shape[1] > 1
-    if probs:
-        code, looks, what = "sigmoid_outputs", "sigmoids of sigmoids", "take one of the two sigmoids away"
-    elif of_classes and bool((shown >= 0).all()) and bool(((sums - 1).abs() <= exact).all()):
-        code, looks = "probabilities", "probabilities of classes of which one holds"
-        what = "leave out --decision multilabel (decision='multilabel') and use --outputs probs (outputs='probs')"
-    elif of_classes and bool((shown.logsumexp(dim=1).abs() <= exact).all()):
-        code, looks = "not_logits", "log-probabilities of classes of which one holds"
-        what = "leave out --decision multilabel (decision='multilabel')"
-    elif _inside(shown):
-        code, looks = "sigmoid_outputs", "probabilities"
-        what = "return [1 - p, p] with --outputs probs (outputs='probs') and without --decision, or the logit"
-        what = f"add --outputs probs (outputs='probs') to --decision {decision.label}" if labels else what
-    elif bool((shown <= 0).all()):
-        code, looks, what = "not_logits", "logarithms of probabilities", "return the logits"
-        what += ", or their exponentials with --outputs probs (outputs='probs')" * labels
-    else:
-        code, looks, what = "not_logits", "numbers of another kind, such as amounts", "return the logits"
-        what += ", or for an amount use --decision within:T, with a tolerance T" * (not labels)
+    labels = f"label {listed(fixed.nonzero().flatten().tolist(), 3)} of " if some else ""
     if isinstance(decision, Custom):
-        what = "see that the function compares what such numbers mean (a probability with 0.5, not with 0)"
+        advice = "see that the function compares what such numbers mean (a probability with 0.5, not with 0)"
+    elif subject.classifier.outputs == "probs":
+        advice = "they look like sigmoids of sigmoids, take one of the two away"
+    elif isinstance(decision, MultiLabel):
+        advice = (
+            "of probabilities add --outputs probs (outputs='probs'); where they are those of classes of which one "
+            "holds leave out --decision multilabel (decision='multilabel'); otherwise return the logits"
+        )
+    else:
+        advice = (
+            "of a probability return [1 - p, p] with --outputs probs (outputs='probs') and without --decision, or the "
+            "logit; of an amount use --decision within:T, with a tolerance T"
+        )
     return ModelError(
-        code,
-        f"the decision {decision.label} {of_these}never changes in {len(near)} rows, noisy copies and random inputs, "
-        f"nor {how}: the outputs lie between {_span(shown)} and look like {looks}; {what}",
+        "outputs",
+        f"{labels}the decision {decision.label} never changes in {len(near)} rows, noisy copies and random inputs, nor "
+        f"with other weights or far away: the outputs lie between {_span(shown[:, fixed] if some else shown)}; "
+        f"{advice}",
     )

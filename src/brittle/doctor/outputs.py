@@ -1,4 +1,4 @@
-"""Does the model return class scores that look at the input?"""
+"""Does the model return class scores that look at the input, of the kind that was declared?"""
 
 from __future__ import annotations
 
@@ -7,16 +7,11 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from brittle.decisions import MultiLabel
-from brittle.doctor.finding import Finding
+from brittle.decisions import Custom, MultiLabel
 from brittle.doctor.one_sided import check_sides
 from brittle.doctor.rounding import allowed, allowed_of_sums
-from brittle.doctor.subject import LOOKED_AT, Subject
+from brittle.doctor.subject import LOOKED_AT, Finding, Subject
 from brittle.errors import ModelError, listed
-
-SEEN, LOW = 0.02, -0.5
-"""Outputs look like labels, each of which holds or not, where in at least this share of the rows none is positive, in
-as many several are, and their mean is this many of their standard deviations from 0 in the median."""
 
 ENOUGH_ROWS = 16
 """Rows that must have the same sum to be taken for probabilities of another total, such as 100."""
@@ -36,19 +31,18 @@ ROUNDED = 1e-3
 SHOWN = 5
 """Classes that a message names."""
 
+AGREE = 1e-3
+"""Share of a margin, or of 1 where that is larger, by which two of the same outputs may differ."""
 
-def check_forward(subject: Subject) -> Iterator[Finding | str]:
-    """The model takes the inputs and returns class scores."""
+AGAIN = 3
+"""Times that the same outputs are compared."""
+
+
+def check_outputs(subject: Subject) -> Iterator[Finding | str]:
+    """The logits are finite in at least one row, and differ between inputs; other rows get no number."""
     logits = subject.logits
-    taken = subject.classifier.taken
-    shapes = f"{list(subject.inputs.shape)} gave {list(logits.shape)}, {_name(subject.classifier.output_dtype)}"
-    yield shapes if taken is None else f"{shapes}, taken from {taken}"
-
-
-def check_finite(subject: Subject) -> Iterator[Finding | str]:
-    """The logits are finite in at least one row; rows where they are not get no number."""
-    logits, finite = subject.logits, len(subject.finite)
-    if finite == 0:
+    finite = subject.finite
+    if len(finite) == 0:
         _refuse_masks(logits)
         kind = "NaN" if bool(logits.isnan().any()) else "infinite"
         raise ModelError(
@@ -56,12 +50,6 @@ def check_finite(subject: Subject) -> Iterator[Finding | str]:
             f"the model returned {kind} logits in all of the {len(logits)} rows looked at; check the weights and the "
             f"range of the inputs",
         )
-    yield f"finite in {finite} of {len(logits)} rows"
-
-
-def check_constant(subject: Subject) -> Iterator[Finding | str]:
-    """The logits differ between inputs."""
-    logits = subject.finite
     with torch.no_grad():
         probes = torch.cat([subject.logits_of(part) for part in subject.random_inputs(PROBES).split(subject.rows)])
     if _looks_beside_alone(subject, probes):
@@ -70,14 +58,26 @@ def check_constant(subject: Subject) -> Iterator[Finding | str]:
             f"{len(probes)} random inputs got the logits of the points whose other tensors stood beside them; the "
             f"model does not look at the input that varies, see perturb=",
         )
-    if bool((torch.cat((logits, probes)) == logits[0]).all()):
-        first = ", ".join(f"{value:.4g}" for value in logits[0, :5].tolist())
+    if bool((torch.cat((finite, probes)) == finite[0]).all()):
+        first = ", ".join(f"{value:.4g}" for value in finite[0, :SHOWN].tolist())
         raise ModelError(
             "constant_output",
-            f"the model returned the same logits ({first}…) for {len(logits)} rows and for {len(probes)} random "
+            f"the model returned the same logits ({first}…) for {len(finite)} rows and for {len(probes)} random "
             f"inputs; it does not look at its input",
         )
-    yield f"they differ between {len(logits)} rows and {len(probes)} random inputs"
+    yield f"finite in {len(finite)} of {len(logits)} rows; they differ between these and {len(probes)} random inputs"
+
+
+def _refuse_masks(logits: Tensor) -> None:
+    """Raise where classes are masked with minus infinity."""
+    masked = (logits == -torch.inf).all(dim=0)
+    if bool(masked.any()) and bool(logits[:, ~masked].isfinite().all(dim=1).any()):
+        raise ModelError(
+            "nonfinite_logits",
+            f"the logits of class {listed(masked.nonzero().flatten().tolist(), SHOWN)} are -inf in all of the "
+            f"{len(logits)} rows looked at: a mask; margins to it have no number, so leave the class out of the "
+            f"output, or mask it with a finite number such as -1e4",
+        )
 
 
 def _looks_beside_alone(subject: Subject, probes: Tensor) -> bool:
@@ -91,146 +91,46 @@ def _looks_beside_alone(subject: Subject, probes: Tensor) -> bool:
     return bool(((probes - subject.logits[rows]).abs() <= explained).all())
 
 
-def check_kind(subject: Subject) -> Iterator[Finding | str]:
-    """The outputs are what was declared, and not probabilities, sigmoids or the outputs of another task."""
-    logits, declared = subject.finite, subject.classifier.outputs
-    yield from check_sides(subject)
-    if not subject.decision.of_classes:
-        _refuse_classes(subject)
-        yield f"{subject.decision.label}: {subject.decision.explanation}, from {logits.shape[1]} numbers"
-        return
-    yield f"declared as {declared}, from {float(logits.min()):.4g} to {float(logits.max()):.4g}"
-    yield from {"logits": _about_logits, "probs": _about_probabilities}.get(declared, lambda _: ())(subject)
+def check_decision(subject: Subject) -> Iterator[Finding | str]:
+    """A function of the user's that decides gives the same margins again, in another order and for a row alone.
 
-
-def _refuse_classes(subject: Subject) -> None:
-    """Refuse probabilities of labels that are those of classes, of which one holds."""
-    shown = subject.finite.double().sigmoid()
-    probs = isinstance(subject.decision, MultiLabel) and subject.classifier.outputs == "probs"
-    if (
-        probs
-        and shown.shape[1] > 2
-        and bool(((shown.sum(dim=1) - 1).abs() <= allowed_of_sums(subject.classifier, subject.classes)).all())
-    ):
-        raise ModelError(
-            "outputs",
-            f"each of {len(shown)} rows of {shown.shape[1]} probabilities sums to 1: these are classes of which one "
-            f"holds; leave out --decision multilabel (decision='multilabel')",
-        )
-
-
-def _about_logits(subject: Subject) -> Iterator[Finding]:
-    """Refuse probabilities and sigmoids, note log-probabilities."""
-    logits, allowed = subject.finite, allowed_of_sums(subject.classifier, subject.classes)
-    sums = logits.double().sum(dim=1)
-    whole = _total(logits, sums, allowed)
-    if whole is not None:
-        divided = "" if whole == 1 else f"divide them by {whole:.4g} and "
-        raise ModelError(
-            "outputs",
-            f"every row of the output is between 0 and {whole:.4g} and sums to {whole:.4g}: these are probabilities; "
-            f"{divided}use --outputs probs (outputs='probs'), which takes their logarithm",
-        )
-    if logits.numel() >= LOOKED_AT and _inside(logits) and _inside(more_logits(subject)):
-        raise ModelError(
-            "outputs",
-            f"every output is between 0 and 1, but rows sum to {float(sums.min()):.3g} to {float(sums.max()):.3g}: "
-            f"these look like sigmoids of a multi-label model; for one use --decision multilabel --outputs probs "
-            f"(decision='multilabel', outputs='probs'), otherwise return the class scores",
-        )
-    if subject.labels is None:
-        yield from _perhaps_labels(logits)
-    if bool((torch.logsumexp(logits.double(), dim=1).abs() <= allowed).all()):
-        yield Finding("softmax_twice", "the outputs are log-probabilities (log-softmax); they serve as logits")
-
-
-def _perhaps_labels(logits: Tensor) -> Iterator[Finding]:
-    """Ask about outputs that look like several labels, each of which holds or not.
-
-    Training with the cross-entropy of a softmax leaves the sum of the class scores where it began, near 0; labels of
-    which few hold draw it far below, and then hold at none, one or several places at once.
+    Each output is compared with that of the point before it, as if it were one of its copies.
     """
-    if logits.shape[1] < 3 or len(logits) < ENOUGH_ROWS:
+    decision = subject.decision
+    if not isinstance(decision, Custom):
+        yield "no function of yours decides"
         return
-    positive, low = (logits > 0).sum(dim=1), (logits.mean(dim=1) / logits.std(dim=1)).median()
-    none, several = (float(each.double().mean()) for each in (positive == 0, positive > 1))
-    if min(none, several) >= SEEN and float(low) < LOW:
-        yield Finding(
-            "perhaps_multilabel",
-            f"all outputs are below 0 in {none:.0%} of the rows looked at, and several above it in {several:.0%}: are "
-            f"these several labels, each of which holds or not? Then use --decision multilabel (decision='multilabel')",
-        )
-
-
-def _about_probabilities(subject: Subject) -> Iterator[Finding]:
-    """Refuse rows that do not sum to 1."""
-    sums = subject.finite.double().exp().sum(dim=1)
-    if bool(((sums - 1).abs() > allowed_of_sums(subject.classifier, subject.classes)).any()):
-        raise ModelError(
-            "outputs",
-            f"the outputs were declared as probabilities of classes, but rows sum to {float(sums.min()):.3g} to "
-            f"{float(sums.max()):.3g}; for labels that each hold or not add --decision multilabel "
-            f"(decision='multilabel'), for class scores leave out --outputs probs (outputs='probs')",
-        )
-    if _softmax_of_probabilities(subject.finite):
-        yield Finding(
-            "softmax_twice",
-            f"the probabilities are those of a softmax over probabilities: in all {len(subject.finite)} rows no class "
-            f"gets more than 2.72 times what another gets; if the model ends with two softmax layers, take one away",
-        )
-
-
-def _softmax_of_probabilities(logits: Tensor) -> bool:
-    """Whether these log-probabilities are a probability each, but for a constant of the row, and reach near 0 and 1.
-
-    `log softmax(q) = q + c` where `q` are probabilities, and `sum_k q_k = 1` gives `c`. Rows that are all unsure fit by
-    chance, so one must be sure: `max_k q_k > SURE`.
-    """
-    wide = logits.double()
-    first = wide + (1.0 - wide.sum(dim=1, keepdim=True)) / wide.shape[1]
-    return bool(((first >= -ROUNDED) & (first <= 1.0 + ROUNDED)).all()) and bool((first > SURE).any())
-
-
-def _total(logits: Tensor, sums: Tensor, allowed: float) -> float | None:
-    """What all rows sum to where nothing is negative: 1 for probabilities, 100 for those in per cent; or None."""
-    whole = 1.0 if bool(((sums - 1).abs() <= allowed).all()) else float(sums.median())
-    if bool((logits < 0).any()) or whole <= 0 or bool(((sums - whole).abs() > allowed * whole).any()):
-        return None
-    if whole == 1:
-        return whole
-    apart = len(logits) >= ENOUGH_ROWS and float(logits.max() - logits.min()) > APART * whole
-    return whole if apart and _would_vary(logits) > allowed * whole else None
-
-
-def _would_vary(logits: Tensor) -> float:
-    """Standard deviation that the sums of the rows would have if the classes had nothing to do with each other."""
-    return float(logits.double().var(dim=0).sum().sqrt())
-
-
-def more_logits(subject: Subject) -> Tensor:
-    """Finite logits of noisy copies of the points, and of inputs that have nothing to do with them, `[N, C]`."""
     with torch.no_grad():
-        random = subject.logits_of(subject.random_inputs(min(subject.rows, LOOKED_AT)))
-    logits = torch.cat((subject.noisy_logits, random))
-    return logits[logits.isfinite().all(dim=1)]
+        outputs = subject.classifier.read(subject.inputs, subject.aside)
+        others = outputs.roll(1, 0)
+        first = decision.margins(others, outputs)
+        for _ in range(AGAIN - 1):
+            _check_same_margins(decision, first, decision.margins(others, outputs), "when it is called again")
+        backwards = decision.margins(others.flip(0), outputs.flip(0)).flip(0)
+        _check_same_margins(decision, first, backwards, "when the rows come in another order")
+        pairs = zip(others.split(1), outputs.split(1), strict=True)
+        alone = torch.cat([decision.margins(other, own) for other, own in pairs])
+        _check_same_margins(decision, first, alone, "when it is given that row alone")
+    yield f"{decision.label} gives the same margins of {len(outputs)} rows again, in another order and alone"
 
 
-def _inside(outputs: Tensor) -> bool:
-    return bool(((outputs >= 0) & (outputs <= 1)).all())
-
-
-def _refuse_masks(logits: Tensor) -> None:
-    """Raise where classes are masked with minus infinity."""
-    masked = (logits == -torch.inf).all(dim=0)
-    if not bool(masked.any()) or not bool(logits[:, ~masked].isfinite().all(dim=1).any()):
-        return
-    classes = masked.nonzero().flatten().tolist()
-    raise ModelError(
-        "nonfinite_logits",
-        f"the logits of class {listed(classes, SHOWN)} are -inf in all of the {len(logits)} rows "
-        f"looked at: a mask; margins to it have no number, so leave the class out of the output, or mask it with a "
-        f"finite number such as -1e4",
-    )
+def _check_same_margins(decision: Custom, first: Tensor, other: Tensor, when: str) -> None:
+    if other.shape != first.shape:
+        raise ModelError(
+            "decision",
+            f"the function of the decision {decision.label} gave {first.shape[1]} margins a row and {other.shape[1]} "
+            f"{when}; it must give as many for every output",
+        )
+    scale = first.abs().maximum(other.abs()).clamp_min(1.0)
+    differ = ~((first - other).abs() <= AGREE * scale) & ~(first.isnan() & other.isnan()) & (first != other)
+    if bool(differ.any()):
+        row, column = (int(place[0]) for place in differ.nonzero(as_tuple=True))
+        raise ModelError(
+            "decision",
+            f"the function of the decision {decision.label} gave the margin {float(first[row, column]):.4g} for row "
+            f"{row}, and {float(other[row, column]):.4g} {when}; its margins must depend on the two outputs of a row "
+            f"alone, and not on chance, earlier calls or other rows",
+        )
 
 
 def check_head(subject: Subject) -> Iterator[Finding | str]:
@@ -243,5 +143,91 @@ def check_head(subject: Subject) -> Iterator[Finding | str]:
     yield f"{subject.classifier.head_name or 'the last linear layer'} sees {features.shape[1]} features"
 
 
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
+def check_kind(subject: Subject) -> Iterator[Finding | str]:
+    """The outputs are what was declared, and not probabilities, sigmoids or the outputs of another task."""
+    logits, declared = subject.finite, subject.classifier.outputs
+    yield from check_sides(subject)
+    if not subject.decision.of_classes:
+        _refuse_classes(subject)
+    elif declared == "logits":
+        _refuse_probabilities(subject)
+    elif declared == "probs":
+        yield from _about_probabilities(subject)
+    spread = f"from {float(logits.min()):.4g} to {float(logits.max()):.4g}"
+    yield f"{subject.decision.label}, from {logits.shape[1]} {declared} {spread}"
+
+
+def _refuse_classes(subject: Subject) -> None:
+    """Refuse probabilities of labels that are those of classes, of which one holds."""
+    if not isinstance(subject.decision, MultiLabel) or subject.classifier.outputs != "probs" or subject.classes < 3:
+        return
+    sums = subject.finite.double().sigmoid().sum(dim=1)
+    if bool(((sums - 1).abs() <= allowed_of_sums(subject.classifier, subject.classes)).all()):
+        raise ModelError(
+            "outputs",
+            f"each of {len(sums)} rows of {subject.classes} probabilities sums to 1: these are classes of which one "
+            f"holds; leave out --decision multilabel (decision='multilabel')",
+        )
+
+
+def _refuse_probabilities(subject: Subject) -> None:
+    """Refuse probabilities and sigmoids that were declared as logits; log-probabilities serve as such."""
+    logits, exact = subject.finite, allowed_of_sums(subject.classifier, subject.classes)
+    sums = logits.double().sum(dim=1)
+    total = _total_of(logits, sums, exact)
+    if total is not None:
+        divided = "" if total == 1 else f"divide them by {total:.4g} and "
+        raise ModelError(
+            "outputs",
+            f"every row of the output is between 0 and {total:.4g} and sums to {total:.4g}: these are probabilities; "
+            f"{divided}use --outputs probs (outputs='probs'), which takes their logarithm",
+        )
+    if logits.numel() < LOOKED_AT or not _in_unit(logits):
+        return
+    more = torch.cat((subject.noisy_logits, subject.random_logits))
+    if _in_unit(more[more.isfinite().all(dim=1)]):
+        raise ModelError(
+            "outputs",
+            f"every output is between 0 and 1, but rows sum to {float(sums.min()):.3g} to {float(sums.max()):.3g}: "
+            f"these look like sigmoids of a multi-label model; for one use --decision multilabel --outputs probs "
+            f"(decision='multilabel', outputs='probs'), otherwise return the class scores",
+        )
+
+
+def _about_probabilities(subject: Subject) -> Iterator[Finding]:
+    """Refuse rows that do not sum to 1; note a softmax over probabilities."""
+    sums = subject.finite.double().exp().sum(dim=1)
+    if bool(((sums - 1).abs() > allowed_of_sums(subject.classifier, subject.classes)).any()):
+        raise ModelError(
+            "outputs",
+            f"the outputs were declared as probabilities of classes, but rows sum to {float(sums.min()):.3g} to "
+            f"{float(sums.max()):.3g}; for labels that each hold or not add --decision multilabel "
+            f"(decision='multilabel'), for class scores leave out --outputs probs (outputs='probs')",
+        )
+    # log softmax(q) = q + c where q are probabilities, and sum_k q_k = 1 gives c. Rows that are all unsure fit by
+    # chance, so one must be sure.
+    wide = subject.finite.double()
+    first = wide + (1.0 - wide.sum(dim=1, keepdim=True)) / wide.shape[1]
+    if bool(((first >= -ROUNDED) & (first <= 1.0 + ROUNDED)).all()) and bool((first > SURE).any()):
+        yield Finding(
+            "outputs",
+            f"the probabilities are those of a softmax over probabilities: in all {len(wide)} rows no class gets more "
+            f"than 2.72 times what another gets; if the model ends with two softmax layers, take one away",
+        )
+
+
+def _total_of(logits: Tensor, sums: Tensor, exact: float) -> float | None:
+    """The sum of every row where nothing is negative: 1 for probabilities, 100 for those in per cent; or None."""
+    total = 1.0 if bool(((sums - 1).abs() <= exact).all()) else float(sums.median())
+    if bool((logits < 0).any()) or total <= 0 or bool(((sums - total).abs() > exact * total).any()):
+        return None
+    if total == 1:
+        return total
+    apart = len(logits) >= ENOUGH_ROWS and float(logits.max() - logits.min()) > APART * total
+    # Standard deviation that the sums would have if the classes had nothing to do with each other.
+    deviation = float(logits.double().var(dim=0).sum().sqrt())
+    return total if apart and deviation > exact * total else None
+
+
+def _in_unit(outputs: Tensor) -> bool:
+    return bool(((outputs >= 0) & (outputs <= 1)).all())

@@ -17,9 +17,8 @@ from torch import Tensor
 
 from brittle.data.points import Batch
 from brittle.data.values import readable
-from brittle.doctor.finding import Finding
-from brittle.doctor.labels import GAIN, surely_more
-from brittle.doctor.subject import LOOKED_AT, Subject
+from brittle.doctor.data import GAIN, surely_more
+from brittle.doctor.subject import LOOKED_AT, Finding, Subject
 from brittle.errors import ModelError, listed
 from brittle.model.classifier import Classifier
 from brittle.model.preprocessing import normalise
@@ -95,11 +94,8 @@ class OtherReading:
 
 def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
     """No other usual way of reading the points gets far more labels right."""
-    if not subject.decision.of_classes or (subject.aside and subject.aside.tensors):
-        yield "looked at where one tensor goes into a class"
-        return
-    if subject.points is not None and subject.points.provenance.get("chosen_from") is not None:
-        yield "the points were chosen by their ids, perhaps for what is predicted"
+    if not subject.decision.of_classes or (subject.aside and subject.aside.tensors) or subject.chosen:
+        yield "looked at where one tensor goes into a class, and points were not chosen by their ids"
         return
     inputs, labels = _labelled(subject, subject.batch)
     if len(labels) == 0:
@@ -128,11 +124,11 @@ def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
     if better:
         right, best = better[0]
         alike = [reading.name for other, reading in better[1:] if int(other.sum()) == int(right.sum())]
+        others = f"; as many are right with values {listed(alike, NAMED)}" if alike else ""
         yield Finding(
             "preprocessing",
             f"{int(own.sum())} of {len(own)} labels are right as declared, and {int(right.sum())} with values "
-            f"{best.name}; {best.advice}"
-            + (f"; as many are right with values {listed(alike, NAMED)}" if alike else ""),
+            f"{best.name}; {best.advice}{others}",
         )
     yield f"{int(own.sum())} of {len(own)} labels are right as declared, in {len(readings)} other ways not many more"
 
@@ -140,9 +136,9 @@ def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
 def _better(own: Tensor, other: Tensor, reading: OtherReading, labels: Tensor, tries: int) -> bool:
     """Whether `other` is right far more often than `own`, both `[L]`, and than a guess of one class for all.
 
-    The first is asked of the labels that one of them alone gets right (sign test). Both are asked of all `tries`, of
-    the first points and of all. Another brightness may do no more than favour one class, which a model that was trained
-    on more of the others gains by; so below `FAVOUR` no class counts for more than all others.
+    The first is judged by the labels that one of them alone gets right (sign test), both for all `tries`, on the first
+    points and on all. Another brightness may do no more than favour one class, which a model that was trained on more
+    of the others gains by; so below `FAVOUR` no class counts for more than all others.
 
     Args:
         own: whether the points are predicted right as declared.
@@ -183,10 +179,12 @@ def _right(subject: Subject, inputs: Tensor, labels: Tensor) -> Tensor:
 
 def _readings(classifier: Classifier, inputs: Tensor) -> list[OtherReading]:
     """The usual readings of points like `inputs`, `[L, *shape]`, that differ from the declared one and one another."""
-    known, readings = [inputs], []
     if not inputs.is_floating_point() or inputs.dim() < 2:
         return []
-    for reading in (*_scaled(classifier, inputs), *_inverted(classifier, inputs), *_reordered(inputs)):
+    total = sum(classifier.bounds.pair or (float(inputs.min()), float(inputs.max())))
+    inverted = OtherReading("inverted", lambda x: total - x, f"{CHANGE} {total:.{SHOWN}g} - x")
+    known, readings = [inputs], []
+    for reading in (*_scaled(classifier, inputs), inverted, *_reordered(inputs)):
         changed = reading.change(inputs)
         if changed.shape == inputs.shape and not any(_alike(changed, other) for other in known):
             known.append(changed)
@@ -218,31 +216,24 @@ def _scaled(classifier: Classifier, inputs: Tensor) -> Iterator[OtherReading]:
     own_mean, own_std = torch.tensor(classifier.mean or (0.0,)), torch.tensor(classifier.std or (1.0,))
     for name, (mean, std) in ways.items():
         if {len(mean), len(std)} <= {1, inputs.shape[1]}:
-            # What the classifier makes of these is `(x - mean) / std`.
-            yield OtherReading(
-                name, partial(_seen, (mean, std), (-own_mean / own_std, 1 / own_std)), _declared(mean, std), True
-            )
+            # The classifier normalises, too: what it makes of these inputs is `(x - mean) / std`.
+            change = partial(_normalised, (mean, std), (-own_mean / own_std, 1 / own_std))
+            yield OtherReading(name, change, _typed(mean, std), brightness=True)
 
 
-def _seen(first: tuple[Tensor, Tensor], then: tuple[Tensor, Tensor], inputs: Tensor) -> Tensor:
+def _normalised(first: tuple[Tensor, Tensor], then: tuple[Tensor, Tensor], inputs: Tensor) -> Tensor:
     return normalise(normalise(inputs, *(part.to(inputs) for part in first)), *(part.to(inputs) for part in then))
 
 
-def _declared(mean: Tensor, std: Tensor) -> str:
+def _typed(mean: Tensor, std: Tensor) -> str:
     """What to type for this mean and std."""
     if not mean.any() and bool((std == 1).all()):
         return "leave --mean and --std (mean=, std=) out: the model has its own, or the values have gone through them"
     if len(mean) > SHOWN:
         return "give mean=x.mean(axis=0), std=x.std(axis=0) of the points x that it was trained on"
-    (mean_, std_) = ([f"{number:.{SHOWN}g}" for number in numbers.tolist()] for numbers in (mean, std))
-    python = (numbers[0] if len(numbers) == 1 else f"({', '.join(numbers)})" for numbers in (mean_, std_))
-    return "give --mean {} --std {} (mean={}, std={})".format(" ".join(mean_), " ".join(std_), *python)
-
-
-def _inverted(classifier: Classifier, inputs: Tensor) -> Iterator[OtherReading]:
-    """Dark for bright."""
-    total = sum(classifier.bounds.pair or (float(inputs.min()), float(inputs.max())))
-    yield OtherReading("inverted", lambda x: total - x, f"{CHANGE} {total:.{SHOWN}g} - x")
+    first, second = ([f"{number:.{SHOWN}g}" for number in numbers.tolist()] for numbers in (mean, std))
+    python = [numbers[0] if len(numbers) == 1 else f"({', '.join(numbers)})" for numbers in (first, second)]
+    return f"give --mean {' '.join(first)} --std {' '.join(second)} (mean={python[0]}, std={python[1]})"
 
 
 def _reordered(inputs: Tensor) -> Iterator[OtherReading]:

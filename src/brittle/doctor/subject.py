@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
+from torch.nn.parameter import is_lazy
 
 from brittle.data.points import Batch, Points
 from brittle.data.values import readable, usable
 from brittle.decisions import Decision
-from brittle.doctor.certificate_trial import Trial, certificates_among, tried
-from brittle.doctor.first_pass import FirstPass, take_first_pass, untouched_copy
-from brittle.doctor.fixed_batch import Batches
-from brittle.doctor.label_columns import labels_among_features
-from brittle.doctor.predictions import Predictions
+from brittle.doctor.inputs import noisy_copies, other_order, random_inputs, resampled
 from brittle.doctor.reference import KEPT, Reference, changed_model
 from brittle.doctor.rounding import Difference, excess, precision_of
-from brittle.doctor.shapes import with_shape
-from brittle.doctor.variants import noisy_copies, other_order, random_inputs, resampled
+from brittle.doctor.shapes import explained, labels_among_features
 from brittle.errors import BrittleError, DataError
 from brittle.measure import Clean, Curvature, Curved, Measurement
 from brittle.model.aside import Aside
@@ -31,18 +30,80 @@ from brittle.scores import NoiseScore, Score
 LOOKED_AT = 64
 """Points that the checks send through the network."""
 
-OTHERS = 3
-"""Inputs that a copy of the model sees before the first points."""
-
-NOW = "now"
-"""When points are looked at again."""
-
 REPEATS = 5
 """Forward passes of the same points that must agree."""
 
+OTHERS = 3
+"""Inputs that a copy of the model, or a worker, sees before the first points."""
 
 CURVED_AT = 8
 """Points at which it is found out whether the network bends."""
+
+CODE_ALONE = "python"
+"""Format of a model that code makes; without a file of weights nothing says that it is trained."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something a user should know that does not stop a run.
+
+    Attributes:
+        code: short name, stable.
+        sentence: what was found, and what to do.
+    """
+
+    code: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """The rows of a batch that get finite class scores.
+
+    Attributes:
+        batch: the batch.
+        positions: which of its rows they are.
+        logits: their class scores, `[S, C]`, on the CPU; or what another decision is taken from.
+        decision: what is decided from them.
+    """
+
+    batch: Batch
+    positions: list[int]
+    logits: Tensor
+    decision: Decision
+
+    @classmethod
+    def of(cls, classifier: Classifier, decision: Decision, batch: Batch, rows: int) -> Predictions:
+        """Those of `batch`, from passes of at most `rows` rows."""
+        read = readable(batch).cpu()
+        with torch.no_grad():
+            inputs, aside = batch.inputs[read], batch.extra_inputs and batch.extra_inputs.only(read.nonzero().flatten())
+            places = torch.arange(len(inputs)).split(rows)
+            logits = torch.cat([classifier.read(inputs[own], aside and aside.only(own)).cpu() for own in places])
+        finite = logits.flatten(1).isfinite().all(dim=1)
+        return cls(batch, read.nonzero().flatten()[finite].tolist(), logits[finite], decision)
+
+    @cached_property
+    def confusion(self) -> Counter[tuple[int, int]]:
+        """How many of them have each (label, predicted class); empty without labels."""
+        if self.batch.labels is None:
+            return Counter()
+        labels = [int(self.batch.labels[position]) for position in self.positions]
+        pairs = zip(labels, self.logits.argmax(dim=1).tolist(), strict=True)
+        return Counter(pair for pair in pairs if 0 <= pair[0] < self.logits.shape[1])
+
+    @property
+    def right(self) -> tuple[int, int]:
+        """How many of the labelled ones are predicted right, and how many there are."""
+        if self.decision.of_classes:
+            correct = sum(count for (label, predicted), count in self.confusion.items() if label == predicted)
+            return correct, sum(self.confusion.values())
+        of_these = torch.tensor(self.positions, dtype=torch.int64)
+        labels, targets = self.batch.labels, self.batch.targets
+        labels = None if labels is None else torch.tensor(labels)[of_these]
+        decided = self.decision.decide(self.logits)
+        known = self.decision.right(decided, labels, None if targets is None else targets[of_these])
+        return known.count(True), len(known) - known.count(None)
 
 
 @dataclass
@@ -83,11 +144,11 @@ class Subject:
         """
         found = usable(self.batch)[: min(self.rows, LOOKED_AT)]
         if len(found) == 0:
-            details = [detail for detail in self.batch.detail if detail]
+            details = [detail for detail in self.batch.detail if detail] or ["NaN or infinite values"]
             raise DataError(
                 "no_usable_points",
-                f"none of the first {len(self.batch)} points can be used: "
-                f"{details[0] if details else 'NaN or infinite values'}; check the files and the range of the values",
+                f"none of the first {len(self.batch)} points can be used: {details[0]}; check the files and the range "
+                f"of the values",
             )
         return found.to(self.classifier.device)
 
@@ -99,14 +160,29 @@ class Subject:
         read = readable(self.batch).nonzero().flatten()[: len(self.inputs)]
         return self.batch.extra_inputs.only(read.cpu()).to(self.classifier.device)
 
+    @property
+    def total(self) -> int:
+        """Number of points of the run."""
+        return len(self.batch if self.points is None else self.points)
+
+    @property
+    def chosen(self) -> bool:
+        """Whether the points were chosen by their ids, perhaps for what is predicted."""
+        return self.points is not None and self.points.provenance.get("chosen_from") is not None
+
+    @property
+    def untrained(self) -> str | None:
+        """What made the network out of code with which no file of weights was given; None for other models."""
+        return unweighted(self.classifier.source)
+
     @cached_property
     def untouched(self) -> nn.Module | str:
         """A copy of the model as it was before its first pass here, which shares its weights; or why there is none."""
         return untouched_copy(self.classifier.model)
 
     @cached_property
-    def first_pass(self) -> FirstPass:
-        """The first pass of `inputs`, with what the model was given and what it returned.
+    def logits(self) -> Tensor:
+        """Logits of `inputs`, `[V, C]`, from the first pass.
 
         Raises:
             DataError: columns of a table that hold what is right were read as features.
@@ -115,31 +191,20 @@ class Subject:
             ParameterError: mean or std have as many numbers as inputs in another layout have channels.
         """
         try:
-            return take_first_pass(self.classifier, self.inputs, self.aside)
+            with torch.no_grad():
+                return self.classifier(self.inputs, self.aside)
         except BrittleError as error:
             self.check_columns(error)
-            count = len(self.batch) if self.points is None else len(self.points)
-            known = with_shape(error, self.classifier, self.inputs, count)
-            if known is error:
-                known = Batches(self.classifier, self.inputs, self.aside).explained(error)
+            known = explained(error, self.classifier, self.inputs, self.aside, self.total)
             if known is error:
                 raise
             raise known from error
 
     def check_columns(self, error: BrittleError) -> None:
-        """Raise where `error` comes from columns of a table that hold what is right and were read as features.
-
-        Raises:
-            DataError: it does; the columns are named.
-        """
+        """Raise a `DataError` where `error` comes from columns that hold what is right and were read as features."""
         found = labels_among_features(self.classifier, self.inputs, self.points, self.decision)
         if found is not None:
             raise found from error
-
-    @property
-    def logits(self) -> Tensor:
-        """Logits of `inputs`, `[V, C]`."""
-        return self.first_pass.logits
 
     @cached_property
     def repeats(self) -> list[Tensor]:
@@ -167,23 +232,17 @@ class Subject:
         return Curvature(probes=2)(self.classifier, clean)
 
     @property
-    def decided(self) -> Classifier:
-        """The classifier with the decision of the run."""
-        return self.classifier if self.decision.of_classes else self.classifier.deciding(self.decision)
-
-    @cached_property
-    def certificates(self) -> tuple[Trial, ...]:
-        """Each kind of certificate that the chosen scores ask for, at the first of `inputs`."""
-        parts = (self.decided, self.inputs, self.aside, self.seed)
-        return tuple(tried(need, *parts) for need in certificates_among(self.needs))
-
-    @property
     def bends(self) -> bool:
-        """Whether the network has second derivatives anywhere there; one that cannot be asked counts as bending."""
+        """Whether the network has second derivatives anywhere there; one that has none to give counts as bending."""
         try:
             return not bool(self.curved.flat.all())
         except BrittleError:
             return True
+
+    @property
+    def decided(self) -> Classifier:
+        """The classifier with the decision of the run."""
+        return self.classifier if self.decision.of_classes else self.classifier.deciding(self.decision)
 
     @property
     def classes(self) -> int:
@@ -221,14 +280,11 @@ class Subject:
         return self.classifier(inputs, self.aside and self.aside.only(rows))
 
     def check_same(self, where: str, logits: Tensor | None = None) -> Tensor:
-        """Raise where the points get other logits than in the first pass; gives those that they get.
+        """Raise a `ModelError` where the points get other logits than in the first pass; gives those that they get.
 
         Args:
             where: when or where they get them, in words.
             logits: what they get, `[V, C]`; those of a pass that is made for it by default.
-
-        Raises:
-            ModelError: they do.
         """
         if logits is None:
             with torch.no_grad():
@@ -245,7 +301,7 @@ class Subject:
         each coordinate is that of a random point: other values, of a category say, the model may never see.
         """
         added = [score.noise.added for score in self.scores if isinstance(score, NoiseScore)]
-        replaced = bool(added) and not any(added) and not any(need.differentiates for need in self.needs)
+        replaced = bool(added) and not any(added) and not self.differentiates
         if replaced and not self.classifier.bounds.finite:
             return resampled(self.inputs, count, values)
         return random_inputs(self.inputs, count, self.classifier.bounds, values)
@@ -261,6 +317,12 @@ class Subject:
         """Logits of `noisy`, `[V, C]`."""
         with torch.no_grad():
             return self.logits_of(self.noisy)
+
+    @cached_property
+    def random_logits(self) -> Tensor:
+        """Logits of as many random inputs as there are points at most, `[N, C]`."""
+        with torch.no_grad():
+            return self.logits_of(self.random_inputs(min(self.rows, LOOKED_AT)))
 
     @cached_property
     def reordered(self) -> Tensor:
@@ -306,3 +368,32 @@ class Subject:
     def needs(self) -> list[Measurement]:
         """The measurements that the chosen scores need, each once."""
         return list(dict.fromkeys(chain.from_iterable(score.needs for score in self.scores)))
+
+    @property
+    def differentiates(self) -> bool:
+        """Whether a chosen score sends anything backward through the model."""
+        return any(need.differentiates for need in self.needs)
+
+
+def unweighted(source: Any) -> str | None:
+    """What made a network out of code with which no file of weights was given; None for other models.
+
+    Args:
+        source: `spec`, `format` and `weights` of the model, as the record of a run has them.
+    """
+    made_by_code = source.get("format") == CODE_ALONE and source.get("weights") is None
+    return str(source.get("spec")) if made_by_code else None
+
+
+def untouched_copy(model: Callable[[Tensor], Any]) -> nn.Module | str:
+    """A copy of `model` that shares its weights and no other state; or why there is none."""
+    if not isinstance(model, nn.Module):
+        return "a function cannot be copied"
+    if isinstance(model, fx.GraphModule):
+        return "an exported program keeps nothing but weights and buffers"
+    if any(map(is_lazy, model.parameters())):
+        return "a model without shapes cannot be copied"
+    try:
+        return deepcopy(model, {id(parameter): parameter for parameter in model.parameters()})
+    except Exception as error:  # noqa: BLE001 - whatever the model's own __deepcopy__ or state raises
+        return f"the model cannot be copied: {type(error).__name__}: {str(error).partition(chr(10))[0]}"

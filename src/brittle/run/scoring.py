@@ -327,7 +327,7 @@ def _examine(job: Job, options: JobOptions) -> doctor.Diagnosis:
     )
     if expected is not None:
         subject = doctor.Subject(job.classifier, first, labels, scores, job.seed, job.rows)
-        doctor.check_accuracy(expected, subject)
+        doctor.check_accuracy(expected, subject, diagnosis.findings)
     return replace(diagnosis, findings=(*job.left_out, *diagnosis.findings))
 
 

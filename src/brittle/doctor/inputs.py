@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from brittle.data.points import Batch, Points, StillPoints
 from brittle.model.bounds import Bounds
 from brittle.noise import Gaussian, Stream
-from brittle.scores import CATALOGUE, NoiseScore, Score
+from brittle.scores import NoiseScore, Score
 
 SIGMA_SHARE = 0.1
 """Noise of the noisy copies that are looked at, as a share of the range, where no score says what noise."""
@@ -60,23 +59,6 @@ def noisy_copies(
     noise = max((score.noise for score in noisy), key=lambda noise: (noise.in_pixels, noise.sigma))
     copies = Stream(noise, inputs, ids, seed, "doctor", varies).copies(1)[:, 0, 0]
     return copies if any(not getattr(score, "clip", False) for score in noisy) else bounds.clip(copies)
-
-
-def varying(points: Points, first: Batch, scores: Sequence[Score], device: torch.device | str = "cpu") -> Points:
-    """`points`, of which those coordinates do not vary that no noise of `scores` moves.
-
-    So an attack, a gradient or a certificate beside the noise leaves alone what the noise leaves alone, such as
-    categories. All vary where no score has noise, or where one is not of brittle and may have noise of its own. `first`
-    are some of the points, and `device` is that of the model.
-    """
-    noises = {score.noise for score in scores if isinstance(score, NoiseScore)}
-    known = all(isinstance(score, NoiseScore) or type(score) in CATALOGUE.values() for score in scores)
-    moves = [noise.moves(first.inputs[0].numel(), device) for noise in noises] if known else []
-    parts = [part for part in moves if part is not None]
-    if not parts or len(parts) < len(moves):
-        return points
-    together = torch.stack(parts).any(dim=0)
-    return points if bool(together.all()) else StillPoints(points, together)
 
 
 def other_order(like: Tensor, seed: int) -> Tensor:

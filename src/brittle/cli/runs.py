@@ -1,0 +1,289 @@
+"""The commands that read runs: one screen, points, a page, a comparison, what is damaged."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from brittle.cli.common import Flag, Many, as_called, check_own, check_place, open_run
+from brittle.cli.common import show as print_lines
+from brittle.errors import StorageError, UsageError, listed
+from brittle.store.files.csv_text import cell
+from brittle.store.files.writing import write
+
+if TYPE_CHECKING:
+    from brittle.report import Contents
+    from brittle.store.table import Table
+
+TOP = 20
+"""Points in a list, unless another number is given."""
+
+Run = Annotated[Path, Parameter(name="run")]
+
+
+def show(
+    run_folder: Run,
+    point: str | None = None,
+    /,
+    *,
+    top: int | None = None,
+    by: str | None = None,
+    of_class: Annotated[str | None, Parameter(name="--class")] = None,
+    state: Literal["holds", "breaks", "undecided", "failed"] | None = None,
+    right: Annotated[bool, Flag] = False,
+    wrong: Annotated[bool, Flag] = False,
+    limit: float | None = None,
+    sigma: float | None = None,
+) -> int:
+    """Show what RUN found: on one screen, as a list of points, or for one POINT.
+
+    The screen says how many predictions hold and break, which classes, how sure that is, and what to do next. Any of
+    the options --top, --by, --class, --state, --right and --wrong asks for a list instead.
+
+    Parameters
+    ----------
+    run_folder
+        A folder that `brittle score` wrote.
+    point
+        The id, the row or the name of a point: everything that the run says of it.
+    top
+        Points in the list; 20 by default.
+    by
+        The score that orders the list, the least safe point first: a name, at the noise that speaks for the run, or
+        a label such as moments(draws=100, sigma=0.1). By default the flip probability that speaks for the run.
+    of_class
+        Only points of this class, by name or number.
+    state
+        Only points that hold, break or are undecided at --limit, or that have no number (failed).
+    right
+        Only points that are predicted right.
+    wrong
+        Only points that are predicted wrong.
+    limit
+        A prediction holds where it is kept with this probability or more; by default the one that points were drawn
+        for, or 0.9.
+    sigma
+        The noise level to speak of, one of the run's; by default the one that tells its points apart best.
+    """
+    from brittle.analysis.overview import overview
+    from brittle.analysis.overview_text import format_overview
+
+    listing = top is not None or by or of_class or state or right or wrong
+    if right and wrong:
+        raise UsageError("--right and --wrong leave no point together; give one of them")
+    if top is not None and top < 1:
+        raise UsageError(f"--top takes a number of points, 1 or more; found {top}")
+    if point is not None and (listing or limit is not None or sigma is not None):
+        raise UsageError(f"POINT ({point}) shows one point and takes no option of a list; give one of both")
+    table = open_run(run_folder)
+    known = sorted({one.setting.sigma for one in table.columns if one.setting.sigma is not None})
+    if sigma is not None and sigma not in known:
+        raise UsageError(f"no score of the run has sigma {sigma:g}; it has {listed(known, 5) or 'none'}")
+    if point is not None:
+        from brittle.analysis.point_card import find_point, format_point_card
+
+        print_lines(format_point_card(table, find_point(table, point)))
+    elif listing:
+        from brittle.analysis.columns import named_column
+        from brittle.analysis.decisions import column_for, numbers_beside
+        from brittle.analysis.point_list import format_point_list, point_list
+
+        at_level = [one for one in table.columns if sigma is None or one.setting.sigma in (sigma, None)]
+        judge = named_column(at_level, by) if by else column_for(table, limit, sigma)
+        column = judge if by else numbers_beside(table, judge)
+        correct = "right" if right else "wrong" if wrong else None
+        frame = point_list(table, column, of_class=of_class, state=state, correct=correct, limit=limit, judge=judge)
+        print_lines(as_called(format_point_list(frame, table, column, top or TOP, judge)))
+    else:
+        print_lines(as_called(format_overview(overview(table, limit, sigma=sigma), str(run_folder))))
+    return 0
+
+
+def report(
+    run_folder: Run,
+    *,
+    out: Path | None = None,
+    epsilon: str | None = None,
+    against: Annotated[tuple[Path, ...], Many] = (),
+) -> int:
+    """Write the report of RUN, one HTML file, and print how the estimators and the margins compare.
+
+    Where the run has a Laplacian, how well it predicts the sampled change and the flips is printed as well.
+
+    Parameters
+    ----------
+    run_folder
+        A folder that `brittle score` wrote.
+    out
+        The file to write; RUN/report.html by default; no file but an earlier report is replaced.
+    epsilon
+        Size of the perturbation that the worst case is about, such as 8/255.
+    against
+        Other runs over the same points to compare with: of other models, or of the same one on corrupted copies.
+    """
+    from brittle.analysis import margin_columns
+    from brittle.report import open_contents, write_page
+
+    page = out or run_folder / "report.html"
+    check_page(page)
+    table = open_run(run_folder)
+    if epsilon is not None and not margin_columns(table):
+        raise UsageError("--epsilon is for runs with input_margin; this one has none")
+    contents = open_contents(table, epsilon, named(against))
+    path = write_page(contents, page)
+    for text in texts(contents):
+        print_lines(as_called(text))
+    print(path)
+    older = run_folder.absolute().parent / "report.html"
+    if out is None and _is_page(older):
+        print_lines(f"brittle: note: {older} is an older page; that of the run as it is now is {path}", sys.stderr)
+    return 0
+
+
+def compare(first: Path, second: Path, *, out: Path | None = None) -> int:
+    """Compare the scores of two runs over the same points: two models, or clean and corrupted copies.
+
+    Points are paired by id, or by row where no id is shared and the runs have equally many points. One sentence says
+    which run is more robust, or that the data cannot tell. Every score that both runs hold with the same parameters
+    takes part: its mean in either run (of all but shares and probabilities the median), the difference with its
+    interval and the p-value that follows from it, and the share of points where the first is larger. What only one of
+    them holds is named, with a command that gives the other the same.
+
+    Parameters
+    ----------
+    first
+        A folder that `brittle score` wrote.
+    second
+        Another one.
+    out
+        A .csv file to write the comparison to, one row per score; no file but an earlier comparison is replaced.
+    """
+    from brittle.analysis import compare as compare_runs
+    from brittle.analysis import format_comparison
+    from brittle.analysis.comparison import FIELDS
+    from brittle.analysis.unpaired import unpaired
+
+    if out is not None:
+        check_place(out, ".csv")
+        check_own(out, ",".join(FIELDS), "comparison")
+    tables = open_run(first), open_run(second)
+    frame = compare_runs(*tables)
+    print_lines(as_called("\n".join([format_comparison(frame), *unpaired(*tables)])))
+    if out is not None:
+        safe = frame.map(lambda one: cell(one) if isinstance(one, str) else one)
+        write(out, safe.to_csv(index=False, lineterminator="\n").encode())
+        print(out)
+    return 0
+
+
+def verify(run_folder: Run) -> int:
+    """Read every shard of RUN again and print a line for each that is damaged.
+
+    Size, digest, columns and page checksums must be those that were written. Files that the manifest does not name are
+    listed, too; they do no harm.
+
+    Parameters
+    ----------
+    run_folder
+        A folder that `brittle score` wrote.
+    """
+    from brittle.store.reading import verify as verify_run
+    from brittle.store.record import read_record
+
+    faults = verify_run(run_folder)
+    damaged = [fault for fault in faults if not fault.stray]
+    for fault in faults:
+        print(fault, file=sys.stderr if fault.stray else sys.stdout)
+    if damaged:
+        raise StorageError(
+            "run_damaged",
+            f"{len(damaged)} shard files of {run_folder} are damaged, beginning with {damaged[0].file}; score again "
+            f"with --resume, which computes only what is lost, or get the files again",
+        )
+    finished = read_record(run_folder / "run.json").finished
+    rest = "" if finished else "; the run has not finished, score --resume goes on with it"
+    print_lines(f"brittle: every shard of {run_folder} is what was written{rest}", sys.stderr)
+    return 0
+
+
+def list_scores() -> int:
+    """Show the scores of brittle and of installed packages: name, what it is, value, cost, source."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table as Grid
+
+    from brittle.scores import CATALOGUE
+    from brittle.scores.outside import installed_scores
+
+    installed, faults = installed_scores()
+    grid = Grid("name", "what it is", "value", "passes per point", "source", box=box.SIMPLE_HEAD)
+    for name, kind in {**CATALOGUE, **installed}.items():
+        grid.add_row(name, kind.title, kind.quantity, kind.cost, kind.reference)
+    Console(width=None if sys.stdout.isatty() else 180).print(grid)
+    for fault in faults:
+        print_lines(f"brittle: note: {fault}", sys.stderr)
+    return 0
+
+
+def check_page(path: Path) -> None:
+    """Raise, before anything is computed, where a file is there that is no report."""
+    from brittle.report import MARK
+
+    check_own(path, MARK, "report")
+
+
+def _is_page(path: Path) -> bool:
+    try:
+        check_page(path)
+    except StorageError:
+        return False
+    return path.is_file()
+
+
+def named(folders: Sequence[Path]) -> dict[str, Table]:
+    """The runs in `folders` by the names of these; by their paths where several have one name."""
+    from brittle.store.reading import read_table
+
+    times = Counter(folder.resolve().name for folder in set(folders))
+    names = {folder: folder.resolve().name for folder in folders}
+    return {name if times[name] == 1 else str(folder): read_table(folder) for folder, name in names.items()}
+
+
+def texts(contents: Contents) -> Iterator[str]:
+    """The run as plain text: how many predictions hold, then the comparisons that the page has."""
+    from brittle.analysis import (
+        agreement,
+        compare,
+        decisions,
+        expected_change_table,
+        format_agreement,
+        format_comparison,
+        format_decisions,
+        format_expected_change,
+        format_worst_case,
+        label_flips,
+    )
+    from brittle.analysis.comparison import most_drawn
+    from brittle.analysis.overview_text import how_brittle
+    from brittle.report.chapters.worst_case import open_cases
+    from brittle.report.wording import show as shown
+
+    if contents.tells_robustness:
+        yield how_brittle(contents.overview)
+    if not (decided := decisions(contents)).empty:
+        yield format_decisions(decided)
+    if not (agreed := agreement(contents)).empty:
+        yield format_agreement(agreed)
+    for case in open_cases(contents):
+        yield format_worst_case(case.compare())
+    change, flips = expected_change_table(contents), label_flips(contents)
+    if len(change) or len(flips):
+        yield format_expected_change(change, flips)
+    for name, other in contents.others.items():
+        frame = most_drawn(compare(contents, other), contents.columns)
+        yield f"Against {shown(name)}: {format_comparison(frame)}"

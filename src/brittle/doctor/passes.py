@@ -1,0 +1,281 @@
+"""Does the model take the points, and give a row the same logits whenever and beside whatever it is given?
+
+The points, and noisy copies of them, go through the network again, in another order, in pieces of many sizes, beside
+other inputs in batches as large as those of the run, with other numbers in their padding, and through a copy of the
+model that saw other inputs first. Every row is compared with what it gave in the first batch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import dataclass, replace
+from itertools import chain, cycle
+
+import torch
+from torch import Tensor, nn
+
+from brittle.doctor.rounding import allowed_again, excess, largest_difference
+from brittle.doctor.shapes import failure, fixed_batch, is_only
+from brittle.doctor.subject import OTHERS, REPEATS, Finding, Subject
+from brittle.errors import ModelError, listed
+from brittle.model.aside import Aside
+from brittle.model.loading.weights import check_weights as check_finite_weights
+from brittle.model.loading.weights import dense
+
+NAMED = 3
+"""Tensors that a message names."""
+
+SIZES, NOISY_SIZES = (1, 1, 3, 5, 2, 7, 11, 13), (2, 1, 6, 17, 1, 4, 23)
+"""Sizes of the pieces, of the points and of their noisy copies, for as long as there are rows, then again. Half of the
+largest batch, which is what a run reads at a time, comes before those of the points."""
+
+TRIED = (1, 2, 3)
+"""Sizes that are tried before all else, the first two of them that are not that of the first batch."""
+
+BRIGHT, DARK = (0.75, 1.0), (0.0, 0.25)
+"""Where in the bounds the values of inputs lie that stand beside the points: shares of the range."""
+
+MIXES = (
+    "the model mixes the rows of a batch (an LSTM without batch_first, batch norm without running statistics, "
+    "attention across rows), make it treat each row alone"
+)
+
+
+def check_weights(subject: Subject) -> Iterator[Finding | str]:
+    """Weights and buffers are finite."""
+    model = subject.classifier.model
+    if not isinstance(model, nn.Module):
+        yield "a function: its weights cannot be checked"
+        return
+    check_finite_weights(model, "the model")
+    learned, kept = (sum(tensor.numel() for tensor in tensors) for tensors in (model.parameters(), model.buffers()))
+    yield f"{learned:,} parameters and {kept:,} numbers in buffers are finite"
+
+
+def check_forward(subject: Subject) -> Iterator[Finding | str]:
+    """The model takes the inputs and returns class scores, of single precision or better."""
+    logits, classifier = subject.logits, subject.classifier
+    dtypes = [dtype for dtype in (classifier.dtype, classifier.output_dtype) if dtype is not None]
+    kinds = sorted({str(dtype).removeprefix("torch.") for dtype in dtypes})
+    if any(dtype.itemsize < 4 for dtype in dtypes):
+        yield Finding(
+            "low_precision",
+            f"the model computes in {', '.join(kinds)}, so its logits are rounded to about {subject.precision:.1g} of "
+            f"their size; sums are taken in single precision or better, score in float32 to tell small margins apart",
+        )
+    taken = "" if classifier.taken is None else f", taken from {classifier.taken}"
+    yield f"{list(subject.inputs.shape)} gave {list(logits.shape)}, {', '.join(kinds)}{taken}"
+
+
+def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
+    """The same rows give the same logits every time, and leave weights and buffers as they were."""
+    model = subject.classifier.model
+    _ = subject.logits  # what a model sets up in its first pass is no change
+    before = _digests(model)
+    passes = len(subject.repeats)
+    after = _digests(model)
+    changed = [name for name, old in before.items() if after.get(name) != old]
+    if changed:
+        raise ModelError(
+            "mutates_state",
+            f"{listed(changed, NAMED)} of the model changed in {passes - 1} forward passes, so a score would depend "
+            f"on what was scored before; keep forward() from writing to weights and buffers",
+        )
+    explained = allowed_again(subject.logits, subject.precision)
+    for again in subject.repeats[1:]:
+        found = excess(subject.classifier, subject.inputs, subject.logits, again, explained, subject.aside)
+        if found is not None:
+            raise ModelError(
+                "nondeterministic_model",
+                f"{REPEATS} passes of the same {len(subject.inputs)} rows differ by up to {found}; switch off dropout "
+                f"and other randomness (before an export: model.eval()), and let forward() not count or average",
+            )
+    worst = max(largest_difference(subject.logits, again) for again in subject.repeats[1:])
+    yield f"{REPEATS} passes differ by at most {worst:.3g} in the logits"
+
+
+def check_batch_sizes(subject: Subject) -> Iterator[Finding | str]:
+    """The model takes batches of other sizes than the first one."""
+    parts, count = (subject.classifier, subject.inputs, subject.aside), len(subject.inputs)
+    sizes = [size for size in TRIED if size != count and size <= subject.rows][:2]
+    failed = [(size, error) for size in sizes if (error := failure(*parts, size)) is not None]
+    if failed and len(failed) == len(sizes) and is_only(*parts, count):
+        raise fixed_batch(count, *failed[-1])
+    yield f"batches of {listed([*sizes, count], 3)} rows are taken"
+
+
+@dataclass(frozen=True)
+class SameRows:
+    """The same rows, given in another way.
+
+    Attributes:
+        how: how they are given, in words.
+        inputs: `[V, *shape]`.
+        first: their logits in the first batch, `[V, C]`.
+        logits: their logits when they are given so, `[V, C]`.
+    """
+
+    how: str
+    inputs: Tensor
+    first: Tensor
+    logits: Tensor
+
+
+def check_rows_apart(subject: Subject) -> Iterator[Finding | str]:
+    """A row gives the same logits alone and among others, in any order and in batches of any size."""
+    _check_no_cache(subject)
+    largest = 0.0
+    for rows in given_otherwise(subject):
+        found = excess(subject.classifier, rows.inputs, rows.first, rows.logits, aside=subject.aside)
+        if found is not None:
+            subject.check_same("now")  # a network that changes by itself is reported as such
+            raise ModelError(
+                "batch_dependent",
+                f"row {subject.numbers[found.row]} {rows.how} and in the first batch of {len(rows.inputs)} differ by "
+                f"{found}; {MIXES}",
+            )
+        largest = max(largest, largest_difference(rows.first, rows.logits))
+    yield (
+        f"{len(subject.inputs)} rows and their noisy copies, alone and in batches of up to {subject.rows}, differ by "
+        f"at most {largest:.3g} in the logits"
+    )
+
+
+def given_otherwise(subject: Subject) -> Iterator[SameRows]:
+    """The points and noisy copies of them, given in one way after another."""
+    points, noisy = (subject.inputs, subject.logits), (subject.noisy, subject.noisy_logits)
+    yield SameRows("in another order", *points, subject.reordered)
+    yield SameRows("in a batch of another size", *points, _in_pieces(subject, points[0], (subject.rows // 2, *SIZES)))
+    if subject.rows > 1:
+        yield SameRows("beside bright inputs", *points, _beside(subject, BRIGHT, subject.rows, last=True))
+        most = min(subject.rows, 2 * len(points[0]))
+        yield SameRows("beside dark inputs", *points, _beside(subject, DARK, most, last=False))
+    yield SameRows("with noise, in a batch of another size", *noisy, _in_pieces(subject, noisy[0], NOISY_SIZES))
+
+
+def _in_pieces(subject: Subject, inputs: Tensor, sizes: tuple[int, ...]) -> Tensor:
+    """Logits of `inputs`, `[V, C]`, from batches of these sizes in another order, one size after another."""
+    order = subject.order(seed=1)
+    left, parts = order, []
+    for size in chain(filter(None, sizes), cycle(filter(None, sizes))):
+        if not len(left):
+            break
+        rows = left[: min(size, subject.rows)]
+        parts.append(_logits(subject, inputs[rows], rows))
+        left = left[size:]
+    logits = torch.cat(parts)
+    return torch.empty_like(logits).index_copy_(0, order, logits)
+
+
+def _beside(subject: Subject, values: tuple[float, float], size: int, *, last: bool) -> Tensor:
+    """Logits of the points, `[V, C]`, in batches of `size` rows of which they are at most half, at one end."""
+    parts = []
+    for rows in torch.arange(len(subject.inputs), device=subject.inputs.device).split(size // 2):
+        part = subject.inputs[rows]
+        others = subject.random_inputs(size - len(part), values)
+        beside = torch.arange(len(others), device=rows.device) % len(subject.inputs)
+        both = ((others, part), (beside, rows)) if last else ((part, others), (rows, beside))
+        logits = _logits(subject, *map(torch.cat, both))
+        parts.append(logits[len(others) :] if last else logits[: len(part)])
+    return torch.cat(parts)
+
+
+def _logits(subject: Subject, inputs: Tensor, rows: Tensor) -> Tensor:
+    """Logits of a batch, beside the other tensors of the points `rows`.
+
+    A model that took the first batch and fails on this one looks at its size.
+    """
+    try:
+        with torch.no_grad():
+            return subject.logits_of(inputs, rows)
+    except ModelError as error:
+        if error.code != "model_failed" or len(inputs) == len(subject.inputs):
+            raise
+        reason = str(error.__cause__).strip().partition("\n")[0]
+        raise ModelError(
+            "batch_dependent",
+            f"the model takes a batch of {len(subject.inputs)} rows and fails on one of {len(inputs)} "
+            f"({type(error.__cause__).__name__}: {reason}); {MIXES}",
+        ) from error
+
+
+def _check_no_cache(subject: Subject) -> None:
+    """Raise where other content of the same shape gives the logits of the batch before, row by row."""
+    kept = subject.reordered[subject.order(seed=0)]  # as the model returned them
+    alike = torch.equal(kept, subject.logits) and torch.equal(subject.noisy_logits, subject.logits)
+    if alike and bool((subject.logits != subject.logits[0]).any()):
+        raise ModelError(
+            "nondeterministic_model",
+            f"another batch of {len(kept)} rows got the logits of the batch before, row by row; the model keeps its "
+            f"output by the shape of the input, compute it anew every time",
+        )
+
+
+def check_padding(subject: Subject) -> Iterator[Finding | str]:
+    """The logits stay as they are where the padding of the points holds other numbers."""
+    aside = subject.aside
+    found = None if aside is None else padding_of(aside, subject.inputs)
+    if aside is None or found is None:
+        yield "no padding"
+        return
+    name, padding = found
+    filled = torch.where(padding, subject.random_inputs(len(padding)), subject.inputs)
+    with torch.no_grad():
+        logits = subject.classifier(filled, replace(aside, varies=None, inputs=None))
+    difference = subject.excess(logits)
+    if difference is not None:
+        yield Finding(
+            "padding_leaks",
+            f"where {name} is 0, other numbers in the input change the logits: row {subject.numbers[difference.row]} "
+            f"differs by {difference}. Scores leave this padding as it is, but they depend on how the points were "
+            f"padded; let the model leave it out, in attention and in means",
+        )
+    rows = int(padding.flatten(1).any(dim=1).sum())
+    yield f"other numbers where {name} is 0 change nothing, in {rows} of {len(padding)} rows"
+
+
+def padding_of(aside: Aside, inputs: Tensor) -> tuple[str, Tensor] | None:
+    """The name of the tensor that marks padding, and the coordinates of points that are padding, `[V, *shape]`.
+
+    They do not vary, and a tensor `...mask` beside the inputs, over the first axes of these, is 0 there. None where
+    there are none.
+    """
+    for name, mask in aside.tensors.items():
+        axes = mask.dim()
+        if not name.endswith("mask") or axes < 2 or mask.shape != inputs.shape[:axes] or aside.varies is None:
+            continue
+        absent = (mask == 0).view(*mask.shape, *[1] * (inputs.dim() - axes)).expand_as(inputs).to(inputs.device)
+        padding = absent & ~aside.varies.to(inputs.device).expand_as(inputs)
+        if bool(padding.any()):
+            return name, padding
+    return None
+
+
+def check_history(subject: Subject) -> Iterator[Finding | str]:
+    """A copy of the model that saw other inputs first gives the same logits, and the model does after all checks."""
+    subject.check_same("now")
+    model = subject.untouched
+    if isinstance(model, str):
+        yield model
+        return
+    twin = copy(subject.classifier)
+    twin.model = model
+    with torch.no_grad():
+        twin(*subject.others_with_tensors())
+        logits = twin(subject.inputs, subject.aside)
+    subject.classifier.forward_passes = twin.forward_passes
+    subject.check_same("in a copy of the model that saw other inputs first", logits)
+    yield f"{OTHERS} other inputs first change nothing"
+
+
+def _digests(model: object) -> dict[str, bytes]:
+    """A digest of every parameter and buffer, by name; none of a function."""
+    tensors = [*model.named_parameters(), *model.named_buffers()] if isinstance(model, nn.Module) else []
+    return {name: _digest(tensor) for name, tensor in tensors}
+
+
+def _digest(tensor: Tensor) -> bytes:
+    content = dense(tensor).contiguous().reshape(-1).view(torch.uint8).numpy()
+    return hashlib.blake2b(content.tobytes(), digest_size=16).digest()
