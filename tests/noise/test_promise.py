@@ -190,7 +190,7 @@ def test_a_family_is_symmetric_where_that_is_said_beside_its_draws() -> None:
 def test_a_score_that_draws_pairs_says_so_where_a_family_is_not_symmetric(kind: type[NoiseScore]) -> None:
     """It has a covariance, so that the pairs alone are missing."""
     noise = of_draws(odd_noises.three_values, covariance=identity)
-    if kind.name not in ("moments", "mmse", "mmse_mvs", "mmse_margin", "smoothed_laplacian"):
+    if kind.name not in ("moments", "mmse", "mmse_mvs"):
         assert not kind.uses_pairs
         return
     with pytest.raises(ParameterError, match=f"{kind.name} draws pairs") as caught:

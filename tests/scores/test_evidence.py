@@ -26,7 +26,6 @@ from brittle.noise import Gaussian, Laplace
 from brittle.report import wording
 from brittle.scores import (
     MMSE,
-    MMSEMargin,
     Moments,
     MonteCarlo,
     RareEvent,
@@ -90,7 +89,7 @@ def _needle() -> float:
 
 @pytest.mark.every_other
 @pytest.mark.parametrize("score", [Moments(SIGMA), Moments(SIGMA, draws=400), Shrinkage(SIGMA),
-                                   MMSE(SIGMA, draws=40), MMSEMargin(SIGMA)],
+                                   MMSE(SIGMA, draws=40)],
                          ids=lambda score: score.label)  # fmt: skip
 @pytest.mark.parametrize("bent", BENT, ids=lambda bent: bent.name)
 def test_an_interval_holds_where_the_model_does_not(bent: Bent, score: Score) -> None:
@@ -154,19 +153,6 @@ def test_other_scores_have_no_evidence() -> None:
     for score in EXAMPLES:
         if score.quantity != FLIP_PROBABILITY and score.name in ("logit_margin", "probability_change", "laplacian"):
             assert estimate(small_classifier(), inputs(4), score).evidence is None
-
-
-def test_the_nearest_margin_says_what_it_leaves_out() -> None:
-    """With two classes nothing is left out, and the estimate is exact on a linear network."""
-    for classes, status in ((2, Status.OK), (5, Status.NEAREST_MARGIN)):
-        network = nn.Sequential(nn.Flatten(), linear_network(classes, 36))
-        x = inputs(4, dtype=torch.float64)
-        found = estimate(brittle.Classifier(network), x, MMSEMargin(0.2, draws=20))
-        assert {Status(code) for code in found.status.tolist()} <= {status, Status.CONTRADICTED}
-        if classes == 2:
-            assert (
-                float((found.value - estimate(brittle.Classifier(network), x, Taylor(0.2)).value).abs().max()) < 1e-12
-            )
 
 
 def test_ties_under_noise_are_counted_apart() -> None:

@@ -10,12 +10,13 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from brittle.measure.base import NetworkTraits, Passes
-from brittle.measure.chunks import MIRRORED, PAIRS, SINGLE, NoiseChunk, NoisyPasses, noisy_chunks
+from brittle.measure.base import Measurement, NetworkTraits, Passes, check_draws
+from brittle.measure.chunks import MIRRORED, PAIRS, SINGLE, NoiseChunk, noisy_chunks
 from brittle.measure.forward import Clean
 from brittle.measure.rows import join, pick
 from brittle.measure.sample_sums import KEPT_DRAWS, Sampled, SampleSums
 from brittle.model.classifier import Classifier
+from brittle.noise import Noise
 
 FIRST_SHARE = 0.3
 """Share of the draws that the first stage takes: 60 of 200, of which no flip says a flip probability below 0.1."""
@@ -41,7 +42,7 @@ class SampledInStages:
 
 
 @dataclass(frozen=True)
-class Sample(NoisyPasses[Sampled]):
+class Sample(Measurement):
     """Noisy forward passes in antithetic pairs `(e, -e)`; of noise that is not symmetric in single copies.
 
     With `adaptive` every point has a first stage of `FIRST_SHARE` of the draws: the first members of as many pairs.
@@ -59,16 +60,25 @@ class Sample(NoisyPasses[Sampled]):
         adaptive: draw them in two stages.
     """
 
+    noise: Noise
+    draws: int
     clip: bool = False
     adaptive: bool = False
 
-    purpose: ClassVar[str] = "sample"
     differentiates: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_draws(self.draws)
 
     @property
     def stream(self) -> Hashable:
-        """Stages and numbers of draws share their passes."""
+        """Stages and numbers of draws share their passes: those of a smaller budget are the first of a larger one."""
         return replace(self, draws=2, adaptive=False)
+
+    @property
+    def noise_source(self) -> Hashable:
+        """What is done with the copies does not change the draws."""
+        return ("sample", self.noise)
 
     @property
     def first_stage(self) -> int:
@@ -286,7 +296,7 @@ def _chunks(
 ) -> Iterable[NoiseChunk]:
     """Copies of the units after the first `after`, in chunks that end at every one of `ends`."""
     budgets = [end * len(signs) for end in ends if end > after]
-    return () if not budgets else noisy_chunks(clean, need.noise, need.purpose, budgets, signs, after * len(signs))
+    return () if not budgets else noisy_chunks(clean, need.noise, "sample", budgets, signs, after * len(signs))
 
 
 def _read_at(ends: set[int], chunks: Iterable[NoiseChunk], passes: SamplePasses) -> dict[int, Sampled]:

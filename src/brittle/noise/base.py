@@ -242,7 +242,7 @@ def no_mirror(noise: Noise, what: str) -> ParameterError:
     return ParameterError(
         f"{what} draws pairs (e, -e), and the noise family {noise.name} does not say that -e is as likely as e; write "
         f"symmetric: ClassVar[bool] = True beside {type(noise).__name__}.draw where it is, or use shrinkage, "
-        f"monte_carlo, probability_change, or mmse with antithetic=False (--no-antithetic)",
+        f"monte_carlo, probability_change, or mmse with antithetic=False (--set mmse.antithetic=no)",
     )
 
 

@@ -19,8 +19,7 @@ class Relative(Noise):
     """Independent normal coordinates with the standard deviation `sigma rms(x)`, `rms(x)^2 = mean_i x_i^2`.
 
     So every point has noise of its own size, such as embeddings of tokens or waveforms ask for. A point of zeros has
-    none. All scores of the average case serve it; those of derivatives alone (`smoothed_laplacian`, `change_bound`) do
-    not.
+    none. All scores of the average case serve it; those of derivatives alone (`change_bound`) do not.
 
     Attributes:
         sigma: standard deviation of a coordinate, as a share of the root mean square of the point's coordinates.

@@ -18,12 +18,10 @@ from brittle.estimate import Status
 from brittle.intervals import sequence_successes
 from brittle.measure import Clean, SampleUntil, StoppedVotes
 from brittle.measure.rows import join
-from brittle.run.evaluated import decisions_of
-from brittle.run.evaluation import deciding, evaluate, look_at, of_label
 from brittle.run.growth import Continued, Growth, ScoreKey
 from brittle.run.job import Job
-from brittle.run.rows import cells
-from brittle.scores.sound import estimate_of
+from brittle.run.rows import cells, evaluate_rows
+from brittle.scores.evaluate import deciding, decisions_of, estimate_of, look_at, of_label
 from brittle.store.account import Account
 from brittle.store.columns import BULKY, WITHOUT_VALUE, Row
 from brittle.store.schemas import SCORES
@@ -182,7 +180,7 @@ class _Visit:
     def _add(self, batch: Batch, part: _Part) -> None:
         """Scores that the run does not hold."""
         job = self.job
-        tables = evaluate(job.classifier, batch, self.growth.added, job.seed, job.rows, job.confidence)
+        tables = evaluate_rows(job.classifier, batch, self.growth.added, job.seed, job.rows, job.confidence)
         for row in tables["scores"].to_pylist():
             part.rows[row["point"], (row["score"], row["parameters"])] = row
         points = tables["points"].to_pydict()

@@ -14,7 +14,7 @@ from brittle.data import Batch, Points
 from brittle.doctor.reference import Reference
 from brittle.estimate import Status
 from brittle.model.classifier import Classifier
-from brittle.run.evaluation import evaluate
+from brittle.run.rows import evaluate_rows
 from brittle.run.standing import Standing
 from brittle.scores import Score
 from brittle.store.account import Account
@@ -160,7 +160,7 @@ class Job:
             return Visited(parts, spent, standing.check(), turned)
 
     def _evaluate(self, batch: Batch) -> dict[str, pa.Table]:
-        return evaluate(self.classifier, batch, self.scores, self.seed, self.rows, self.confidence)
+        return evaluate_rows(self.classifier, batch, self.scores, self.seed, self.rows, self.confidence)
 
     def begin(self) -> Reference:
         """The first points as a process that is about to compute shards sees them, after other inputs.

@@ -29,7 +29,7 @@ from brittle.run.workers import Expected, Workers
 from brittle.run.workers.crew import Crew
 from brittle.run.workers.handed import crew_for
 from brittle.scores import Score
-from brittle.scores.until import drawn_until
+from brittle.scores.choose import drawn_until
 from brittle.store.account import FIRST_ROWS, Account
 from brittle.store.folder import RunFolder, check_free
 from brittle.store.reading import read_table

@@ -28,8 +28,8 @@ YES_NO = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 
 
 @dataclass(frozen=True)
-class Said:
-    """What is said at a field of the option it is; see `option`."""
+class _Given:
+    """What `option` says at a field."""
 
     name: str | None = None
     text: str | None = None
@@ -37,7 +37,6 @@ class Said:
     several: bool = False
     every: tuple[str, ...] = ()
     flag: bool = True
-    settable: bool = True
 
 
 def option(
@@ -48,7 +47,7 @@ def option(
     several: bool = False,
     every: tuple[str, ...] = (),
     flag: bool = True,
-) -> Mapping[str, Said]:
+) -> Mapping[str, _Given | None]:
     """The metadata of a field whose option is not simply the field: `field(default=…, metadata=option(…))`.
 
     Args:
@@ -60,11 +59,11 @@ def option(
             option on the command line.
         flag: whether the command line has an option for it; `--set` takes it in any case.
     """
-    return {KEY: Said(name, text, choices, several, every, flag=flag and not every)}
+    return {KEY: _Given(name, text, choices, several, every, flag=flag and not every)}
 
 
-NO_OPTION: Mapping[str, Said] = {KEY: Said(flag=False, settable=False)}
-"""The metadata of a field that is given in another way, as the noise is."""
+NO_OPTION: Mapping[str, _Given | None] = {KEY: None}
+"""The metadata of a field that is given in another way, as the noise is: None under `KEY`."""
 
 
 @dataclass(frozen=True)
@@ -145,21 +144,13 @@ def _hint(kind: type, name: str) -> object:
 
 
 def _option(field: Field[object], hint: object, text: str) -> Option | None:
-    said = field.metadata.get(KEY, Said())
+    given = field.metadata.get(KEY, _Given())
     kind, choices = _kind(hint)
-    if kind is None or not said.settable:
+    if kind is None or given is None:
         return None
-    return Option(
-        name=said.name or field.name,
-        field=field.name,
-        kind=kind,
-        default=field.default,
-        text=said.text or text,
-        choices=(*said.choices,) or choices,
-        several=said.several,
-        every=said.every,
-        flag=said.flag,
-    )
+    own = (*given.choices,) or choices
+    parts = (given.name or field.name, field.name, kind, field.default, given.text or text)
+    return Option(*parts, own, given.several, given.every, given.flag)
 
 
 def _kind(hint: object) -> tuple[type[Value] | None, tuple[str, ...]]:
