@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from checks.linear_coverage import MOST, Problem, in_stages, misses, sampled
 from helpers.inputs import EXAMPLES
 from helpers.laws import MANY_ROWS, estimate
 from helpers.problems import Wrapped, inputs, linear_network, small_classifier
@@ -196,30 +195,6 @@ def test_shape_is_told_in_its_standard_errors(share: float) -> None:
     for shape in (found.skewness, found.kurtosis) if share else (found.kurtosis,):
         assert abs(float(shape.mean())) < 0.1
         assert float(shape.std()) == pytest.approx(1.0, abs=0.06)
-
-
-@pytest.mark.every_other
-@pytest.mark.xdist_group("linear networks")  # one process knows the truths
-@pytest.mark.parametrize(
-    ("classes", "flip", "draws"),
-    [
-        pytest.param(classes, flip, draws, marks=() if (number + place + half) % 2 == 0 else pytest.mark.slow)
-        for number, classes in enumerate((2, 5))
-        for place, flip in enumerate((0.3, 1e-3, 1e-6))
-        for half, draws in enumerate((10, 100))
-    ],
-)  # in the suite, every two of these values meet once
-def test_intervals_hold_on_linear_networks(classes: int, flip: float, draws: int) -> None:
-    """1,000 replicates; a side that misses 0.5%, as two classes should, exceeds the 1.5% let pass once in 1e4."""
-    problem = Problem(classes, False, flip)
-    found, first = sampled(problem, draws, 1000, seed=1)
-    for score, seen, truth in [
-        (Moments(1.0, draws=draws), found, flip),
-        (Shrinkage(1.0, draws=draws, adaptive=False), found, flip),
-        (Shrinkage(1.0, draws=draws, adaptive=True), in_stages(found, first), flip),
-    ]:
-        above, below, _, _ = misses(score, seen, truth)
-        assert max(above, below) <= MOST
 
 
 def test_a_number_that_was_not_seen_is_shown_as_a_bound() -> None:

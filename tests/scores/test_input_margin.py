@@ -189,17 +189,12 @@ def test_a_missing_head_leaves_no_run_behind(tmp_path: Path) -> None:
     ("arguments", "sentence"),
     [
         (["--scores", "logit_margin", "--clip"], "--clip changes none of these scores"),
-        (["--scores", "input_margin", "--clip"], "--clip changes none of these scores"),
-        (["--scores", "logit_margin", "--unbounded"], "--unbounded changes none of these scores"),
-        (["--scores", "logit_margin", "--norm", "linf"], "--norm changes none of these scores"),
         (["--scores", "logit_margin", "--sigma", "0.1"], "--sigma, --radius and --noise are for scores under noise"),
         (["--scores", "logit_margin", "--head", "fc"], "--head is for scores that need features"),
         (
             ["--scores", "input_margin", "--certify", "--proof", "slow"],
             "no proof is called 'slow'; there are full, fast",
         ),
-        (["--scores", "input_margin", "--effort", "hard"], "no effort is called 'hard'"),
-        (["--scores", "input_margin", "--norm", "l3"], "no norm is called 'l3'"),
         (["--scores", "input_margin", "--attack", "pgd"], "no attack is called 'pgd'; did you mean apgd?"),
     ],
 )

@@ -77,6 +77,12 @@ class Transforming(Noise):
             )
         super().check_serves(score, linear)
 
+    def _set(self, **values: object) -> None:
+        """Give a frozen family its fields."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        super().__post_init__()
+
     @property
     def _text(self) -> str:
         """What messages call it."""
@@ -141,10 +147,7 @@ class Transform(Transforming):
         called = getattr(fn, "__name__", type(fn).__name__) if name is None else name
         if not isinstance(called, str) or not NAME.fullmatch(called):
             raise ParameterError(f"a transform needs a name of one word, such as name='rotate'; found {called!r:.60}")
-        own = {"sigma": 1.0, "fn": fn, "called": called, "settings": _written(parameters), "code": code_digest(fn)}
-        for key, value in own.items():
-            object.__setattr__(self, key, value)
-        super().__post_init__()
+        self._set(sigma=1.0, fn=fn, called=called, settings=_written(parameters), code=code_digest(fn))
 
     def apply(self, x: Tensor, generator: torch.Generator) -> Tensor:
         """What `fn` gives, as a tensor."""

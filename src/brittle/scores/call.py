@@ -45,8 +45,8 @@ def call(
     check_seed(seed)
     if not isinstance(x, Points):
         x = array_points(x, ids=ids, bounds=classifier.bounds, beside=beside, mask=mask)
-    elif ids is not None or beside is not None or mask is not None:
-        raise ParameterError("the points have their own ids, tensors beside them and mask; give the inputs as a tensor")
+    elif given := [name for name, one in (("ids", ids), ("beside", beside), ("mask", mask)) if one is not None]:
+        raise ParameterError(f"the points have their own; leave {given[0]} out, or give the inputs as a tensor")
     classifier.look_up(x.class_names)
     rows = default_rows(next(iter(x.batches(1, 0, 1))).inputs, classifier.device)
     parts: list[Estimate] = []

@@ -330,9 +330,6 @@ def _passes_of_points(needs: Iterable[Measurement], stated: Tensor, spent: int, 
         stated: passes beyond the clean one, by the results, `[B]`.
         spent: those that the classifier counted for all points; what no result states is dealt out evenly.
         clean: passes of the clean one per point.
-
-    Raises:
-        ParameterError: the results state more than the classifier counted.
     """
     if int(stated.sum()) > spent:
         raise ParameterError(
