@@ -40,11 +40,7 @@ class Relative(Noise):
         return True
 
     def covariance(self, vectors: Tensor) -> Tensor:
-        """Not known without the point; `at` knows it.
-
-        Raises:
-            AssertionError: always.
-        """
+        """Raises: `at` knows it, of the points."""
         raise AssertionError(f"the covariance of {self.name} noise depends on the point: ask noise.at(inputs)")
 
     def scales(self, inputs: Tensor, varies: Tensor | None = None) -> Tensor:
@@ -111,11 +107,7 @@ class AtPoints(Noise):
     normal: ClassVar[bool] = True
 
     def draw(self, generator: torch.Generator, size: int) -> Tensor:
-        """There is none: `brittle.noise.Stream` knows the points.
-
-        Raises:
-            AssertionError: always.
-        """
+        """Raises: `brittle.noise.Stream` knows the points."""
         raise AssertionError("noise at points is drawn from the family itself")
 
     def covariance(self, vectors: Tensor) -> Tensor:

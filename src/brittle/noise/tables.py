@@ -69,10 +69,9 @@ class PerFeature(DiagonalGaussian):
             UsageError: a category names no feature.
             DataError: no row could be read.
         """
-        found = _Columns.read(points)
-        names = _names(points, len(found.scale))
-        still = found.few if categories is None else _mask(categories, names)
-        scale = torch.where(still, 0.0, found.scale)
+        deviations, few = _scales(points)
+        names = _names(points, len(deviations))
+        scale = torch.where(few if categories is None else _mask(categories, names), 0.0, deviations)
         kept = [names[place] for place in (scale == 0).nonzero().flatten().tolist()]
         return cls(sigma, scale, listed(kept, KEPT) if kept else "")
 
@@ -219,33 +218,20 @@ def _check_probability(share: object) -> None:
         raise ParameterError(f"the share of values that are replaced is above 0 and at most 1; found {share!r:.40}")
 
 
-@dataclass
-class _Columns:
-    """What the columns of data hold.
-
-    Attributes:
-        scale: standard deviation of each, `[n]`, float64.
-        few: whether each holds whole numbers of which at most `FEW` differ, `[n]`.
-    """
-
-    scale: Tensor
-    few: Tensor
-
-    @classmethod
-    def read(cls, points: Points) -> _Columns:
-        """Of all rows that can be read."""
-        count, mean, squares = 0, torch.zeros(0), torch.zeros(0)
-        seen: list[set[float] | None] = []
-        for rows in _rows(points):
-            if not count:
-                mean, squares = torch.zeros(rows.shape[1]).double(), torch.zeros(rows.shape[1]).double()
-                seen = [set() for _ in range(rows.shape[1])]
-            together = count + len(rows)
-            step = rows.mean(dim=0) - mean
-            squares += (rows - rows.mean(dim=0)).square().sum(dim=0) + step.square() * (count * len(rows) / together)
-            mean, count = mean + step * (len(rows) / together), together
-            seen = [None if few is None else _with(few, column) for few, column in zip(seen, rows.T, strict=True)]
-        return cls((squares / count).sqrt(), torch.tensor([few is not None for few in seen]))
+def _scales(points: Points) -> tuple[Tensor, Tensor]:
+    """Standard deviation of each column, `[n]`, float64, and which hold whole numbers of which at most `FEW` differ."""
+    count, mean, squares = 0, torch.zeros(0), torch.zeros(0)
+    seen: list[set[float] | None] = []
+    for rows in _rows(points):
+        if not count:
+            mean, squares = torch.zeros(rows.shape[1]).double(), torch.zeros(rows.shape[1]).double()
+            seen = [set() for _ in range(rows.shape[1])]
+        together = count + len(rows)
+        step = rows.mean(dim=0) - mean
+        squares += (rows - rows.mean(dim=0)).square().sum(dim=0) + step.square() * (count * len(rows) / together)
+        mean, count = mean + step * (len(rows) / together), together
+        seen = [None if few is None else _with(few, column) for few, column in zip(seen, rows.T, strict=True)]
+    return (squares / count).sqrt(), torch.tensor([few is not None for few in seen])
 
 
 def _with(seen: set[float], column: Tensor) -> set[float] | None:

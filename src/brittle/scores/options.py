@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import Field, dataclass, fields
 from functools import cache
 from types import NoneType, UnionType
-from typing import Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from brittle.errors import UsageError
 
@@ -27,18 +27,6 @@ YES_NO = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 """How a yes or a no is written in `--set`."""
 
 
-@dataclass(frozen=True)
-class _Given:
-    """What `option` says at a field."""
-
-    name: str | None = None
-    text: str | None = None
-    choices: Collection[str] = ()
-    several: bool = False
-    every: tuple[str, ...] = ()
-    flag: bool = True
-
-
 def option(
     name: str | None = None,
     *,
@@ -47,7 +35,7 @@ def option(
     several: bool = False,
     every: tuple[str, ...] = (),
     flag: bool = True,
-) -> Mapping[str, _Given | None]:
+) -> Mapping[str, Mapping[str, Any] | None]:
     """The metadata of a field whose option is not simply the field: `field(default=…, metadata=option(…))`.
 
     Args:
@@ -59,10 +47,11 @@ def option(
             option on the command line.
         flag: whether the command line has an option for it; `--set` takes it in any case.
     """
-    return {KEY: _Given(name, text, choices, several, every, flag=flag and not every)}
+    given = {"name": name, "text": text, "choices": (*choices,), "several": several, "every": every}
+    return {KEY: {key: value for key, value in given.items() if value} | {"flag": flag and not every}}
 
 
-NO_OPTION: Mapping[str, _Given | None] = {KEY: None}
+NO_OPTION: Mapping[str, None] = {KEY: None}
 """The metadata of a field that is given in another way, as the noise is: None under `KEY`."""
 
 
@@ -87,10 +76,10 @@ class Option:
     kind: type[Value]
     default: object
     text: str
-    choices: tuple[str, ...]
-    several: bool
-    every: tuple[str, ...]
-    flag: bool
+    choices: tuple[str, ...] = ()
+    several: bool = False
+    every: tuple[str, ...] = ()
+    flag: bool = True
 
     @property
     def is_switch(self) -> bool:
@@ -144,13 +133,12 @@ def _hint(kind: type, name: str) -> object:
 
 
 def _option(field: Field[object], hint: object, text: str) -> Option | None:
-    given = field.metadata.get(KEY, _Given())
+    given = field.metadata.get(KEY, {})
     kind, choices = _kind(hint)
     if kind is None or given is None:
         return None
-    own = (*given.choices,) or choices
-    parts = (given.name or field.name, field.name, kind, field.default, given.text or text)
-    return Option(*parts, own, given.several, given.every, given.flag)
+    usual = {"name": field.name, "field": field.name, "kind": kind, "default": field.default, "text": text}
+    return Option(**{**usual, "choices": choices, **given})
 
 
 def _kind(hint: object) -> tuple[type[Value] | None, tuple[str, ...]]:
