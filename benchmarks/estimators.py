@@ -27,7 +27,7 @@ from brittle.estimate import Estimate, Evidence, Status
 from brittle.measure import take
 from brittle.measure.forward import look
 from brittle.run import plan
-from brittle.scores import MMSE, MMSEMargin, Moments, MonteCarlo, Score
+from brittle.scores import MMSE, Moments, MonteCarlo, Score
 from brittle.scores.mmse import Form
 
 DRAWS = (20, 50, 100, 200)
@@ -135,7 +135,7 @@ def estimates(task: Task) -> dict[Score, Estimate]:
     """The estimators of the package at every number of draws."""
     scores: list[Score] = [kind(task.sigma, draws=draws) for draws in DRAWS for kind in (MonteCarlo, Moments)]
     for form in FORMS:
-        scores += [kind(task.sigma, draws=GRADIENT_DRAWS, form=form) for kind in (MMSE, MMSEMargin)]
+        scores += [MMSE(task.sigma, draws=GRADIENT_DRAWS, form=form)]
     classifier = brittle.Classifier(task.network)
     parts: list[dict[Score, Estimate]] = []
     for start in range(0, len(task.points), 32):

@@ -58,7 +58,6 @@ class Status(IntEnum):
     CONTRADICTED = 7
     VACUOUS = 8
     NOISY_TIES = 9
-    NEAREST_MARGIN = 10
     DISAGREE = 11
     NO_FLIP = 12
     UNFORESEEN = 13
@@ -108,7 +107,6 @@ _SENTENCES = {
     Status.VACUOUS: "The interval is so wide that it says next to nothing; take more draws.",
     Status.NOISY_TIES: "Some noisy copies share the largest logit with another class; the value counts them as "
     "flips, the interval holds for either reading.",
-    Status.NEAREST_MARGIN: "Only the nearest margin was linearised: what several competitors do together is left out.",
     Status.DISAGREE: "The ways to sample the rare flips disagree, or say too little: the value is the largest of them, "
     "and the interval says only what it is at most.",
     Status.COARSE: "Subset simulation and stretched noise agree on the probability of rare flips; the errors of both "

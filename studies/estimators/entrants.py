@@ -18,7 +18,6 @@ import brittle
 from brittle.scores import (
     MMSE,
     MMSEMVS,
-    MMSEMargin,
     Moments,
     MonteCarlo,
     NoiseScore,
@@ -49,7 +48,6 @@ BY_DRAWS: dict[str, Callable[..., NoiseScore]] = {
     "mmse": MMSE,
     "mmse linear": partial(MMSE, form="linear"),
     "mmse_mvs": MMSEMVS,
-    "mmse_margin": MMSEMargin,
 }
 """The library's estimators that take a number of draws."""
 

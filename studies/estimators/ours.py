@@ -17,7 +17,6 @@ SAMPLED = (
     "mmse",
     "mmse linear",
     "mmse_mvs",
-    "mmse_margin",
 )
 """Estimators of the library whose intervals cover sampling."""
 

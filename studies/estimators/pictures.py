@@ -13,7 +13,7 @@ from studies.estimators.read import Results
 from studies.study import Tables
 
 SHOWN = {
-    (LIBRARY, "monte_carlo"), (LIBRARY, "moments"), (LIBRARY, "shrinkage"), (LIBRARY, "mmse"), (LIBRARY, "mmse_margin"),
+    (LIBRARY, "monte_carlo"), (LIBRARY, "moments"), (LIBRARY, "shrinkage"), (LIBRARY, "mmse"),
     (PRINTED, "mmse"), (PRINTED, "mmse_mvs"), (LIBRARY, "taylor"), (LIBRARY, "softmax"),
 }  # fmt: skip
 """What is drawn, besides what a user adds."""

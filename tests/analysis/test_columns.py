@@ -65,8 +65,8 @@ def test_of_draws_by_need_the_column_with_most_speaks() -> None:
     [
         (("softmax", "taylor", "mmse", "moments", "monte_carlo"), (10, 200), "monte_carlo(draws=200, sigma=0.1)"),
         (("softmax", "taylor", "mmse", "moments", "monte_carlo"), (10, 198), "moments(draws=198, sigma=0.1)"),
-        (("softmax", "taylor", "mmse_margin", "mmse"), (10, 20), "mmse(draws=20, sigma=0.1)"),
-        (("softmax", "taylor", "mmse_margin"), (10, 20), "mmse_margin(draws=20, sigma=0.1)"),
+        (("softmax", "taylor", "mmse_mvs", "mmse"), (10, 20), "mmse(draws=20, sigma=0.1)"),
+        (("softmax", "taylor", "mmse_mvs"), (10, 20), "mmse_mvs(draws=20, sigma=0.1)"),
         (("softmax", "taylor"), (10,), "taylor(sigma=0.1)"),
         (("softmax", "monte_carlo"), (10,), "monte_carlo(draws=10, sigma=0.1)"),
         (("softmax",), (10,), "softmax(temperature=1)"),

@@ -3,7 +3,7 @@
     PYTHONPATH=tests python -m checks.coverage [--replicates 2000] [--draws 10 60 100 1000] [--only quadratic]
 
 For each case of `helpers.margins`, whose flip probability is exact, and each number of draws: many replicates of one
-point, for `moments`, `mmse`, `mmse_margin` and `shrinkage` in one stage and in two. Printed, by family, score, status
+point, for `moments`, `mmse` and `shrinkage` in one stage and in two. Printed, by family, score, status
 and evidence: how many rows there are, the shares of them whose interval lies above and below the truth, in per cent at
 nominal 99%, and the largest share on one side of a case at one number of draws. The last line says which exceed `MOST`
 with status `ok`; then the exit code is 1.
@@ -25,13 +25,12 @@ import brittle
 from brittle.estimate import Estimate, Evidence, Status
 from brittle.measure import Clean, Sample
 from brittle.measure.chunks import NoiseChunk
-from brittle.measure.nearest_margin import NearestMarginSums
+from brittle.measure.linearize import LinearSums
 from brittle.measure.rows import pick
 from brittle.measure.sample_sums import SampleSums
 from brittle.measure.sampling import SampledInStages, needs_more
-from brittle.measure.smoothed import LinearSums
 from brittle.noise import Gaussian
-from brittle.scores import MMSE, MMSEMargin, Moments, Shrinkage
+from brittle.scores import MMSE, Moments, Shrinkage
 
 CONFIDENCE, MOST = 0.99, 0.015
 """Nominal confidence, and the share of misses on either side that is let pass."""
@@ -45,7 +44,7 @@ ENTRIES = 2**21
 SEED = 20_262
 """Of the noise; no constant of a score was chosen on it."""
 
-SCORES = ("moments", "mmse", "mmse_margin", "shrinkage", "shrinkage in stages")
+SCORES = ("moments", "mmse", "shrinkage", "shrinkage in stages")
 
 
 class OfCase(nn.Module):
@@ -68,7 +67,6 @@ def estimates(case: Case, draws: int, replicates: int, seed: int = SEED) -> dict
     pairs, single = SampleSums.start(clean), SampleSums.start(clean, members=1)
     kept = torch.arange(case.competitors + 1).expand(replicates, -1)
     linear = LinearSums.start(classifier, clean, kept, None, 2)
-    nearest = NearestMarginSums.start(classifier, clean, Gaussian(1.0))
     first, done = Sample(Gaussian(1.0), draws, adaptive=True).first_stage, 0
     for end in (first, draws // 2):
         while done < end:
@@ -79,8 +77,7 @@ def estimates(case: Case, draws: int, replicates: int, seed: int = SEED) -> dict
             pairs.add(logits)
             if done < first:
                 single.add(logits[:, :, :1])
-            for sums in (linear, nearest):
-                sums.add(NoiseChunk(noise.flatten(0, 2).clone(), done, units, 2))
+            linear.add(NoiseChunk(noise.flatten(0, 2).clone(), done, units, 2))
             done += units
     whole, begun = pairs.read(draws // 2), single.read(first)
     more = needs_more(begun)
@@ -91,7 +88,6 @@ def estimates(case: Case, draws: int, replicates: int, seed: int = SEED) -> dict
     every = {
         "moments": (Moments(1.0, draws=draws), whole),
         "mmse": (MMSE(1.0, draws=draws), linear.read(draws // 2)),
-        "mmse_margin": (MMSEMargin(1.0, draws=draws), nearest.read(draws // 2)),
         "shrinkage": (Shrinkage(1.0, draws=draws, adaptive=False), whole),
         "shrinkage in stages": (Shrinkage(1.0, draws=draws), staged),
     }

@@ -23,7 +23,7 @@ from scipy.stats import binom
 import brittle
 from brittle.estimate import MOST_DRAWS
 from brittle.intervals import clopper_pearson, decided, log_evidence_below, sequence_interval
-from brittle.measure.stopping_rule import looks
+from brittle.measure.stopping import looks
 
 LIMITS, CONFIDENCE, REPLICATES = (0.5, 0.9, 0.99), 0.99, 4000
 

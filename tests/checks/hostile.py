@@ -35,7 +35,7 @@ from helpers.odd_parts import BOUNDS, OddNetwork
 import brittle
 from brittle.errors import BrittleError
 from brittle.noise import Gaussian, Noise
-from brittle.scores import MMSE, MMSEMargin, Moments, MonteCarlo, Score, Shrinkage, Taylor
+from brittle.scores import MMSE, Moments, MonteCarlo, Score, Shrinkage, Taylor
 
 ALL: Mapping[str, OddNetwork] = ChainMap({}, ZOO, NOISES)  # pyright: ignore[reportArgumentType]
 """All that are examined, by name."""
@@ -84,8 +84,6 @@ class Plan:
             found.append(MonteCarlo(noise=noise, draws=self.most_draws, limit=LIMIT))
         if noise.has_covariance:
             linear += [MMSE(noise=noise, draws=few, antithetic=paired), Taylor(noise=noise)]
-        if noise.has_covariance and paired:
-            linear.append(MMSEMargin(noise=noise, draws=few))
         return {SCORES: found, GRADIENTS: linear}
 
 

@@ -38,14 +38,14 @@ def test_the_defaults(place: Path) -> None:
 
 
 def test_budgets_are_compared_when_monte_carlo_is_among_the_scores(place: Path) -> None:
-    assert score("--scores", "monte_carlo", "mmse_margin", "--sigma", "0.1", "--draws", "60") == 0
+    assert score("--scores", "monte_carlo", "mmse_mvs", "--sigma", "0.1", "--draws", "60") == 0
     entries = brittle.read_table("run").record.scores
     budgets = [(entry.score, entry.parameters["draws"]) for entry in entries]
     assert budgets == [
         *(("monte_carlo", draws) for draws in (6, 10, 20, 50, 60)),
-        *(("mmse_margin", draws) for draws in (6, 10, 20)),
+        *(("mmse_mvs", draws) for draws in (6, 10, 20)),
     ]
-    assert set(brittle.read_table("run").points.column("passes").to_pylist()) == {1 + 60 + 40}
+    assert set(brittle.read_table("run").points.column("passes").to_pylist()) == {1 + 60 + 20 * (1 + 4)}
 
 
 def test_the_form_of_mmse_is_chosen(place: Path) -> None:

@@ -23,7 +23,6 @@ from brittle.scores import (
     RareEvent,
     Score,
     Shrinkage,
-    SmoothedLaplacian,
     Taylor,
 )
 
@@ -36,7 +35,6 @@ SCORES: list[Score] = [
     Taylor(noise=Relative(SIGMA)),
     MonteCarlo(noise=Relative(SIGMA), draws=20),
     ProbabilityChange(sigma=SIGMA, draws=20),
-    SmoothedLaplacian(sigma=SIGMA, draws=20),
     RareEvent(sigma=0.1),
     Laplacian(),
     FirstOrderMargin(),

@@ -19,7 +19,7 @@ from brittle.decisions import Custom, MultiLabel, PredictedClass, SameTop, Withi
 from brittle.errors import ModelError, ParameterError
 from brittle.noise import Gaussian, Stream
 from brittle.scores import CATALOGUE, FirstOrderMargin, Moments, MonteCarlo, Score, Shrinkage, Taylor
-from brittle.scores.until import drawn_until
+from brittle.scores.choose import drawn_until
 
 SIGMA, DRAWS = 0.4, 40
 POINTS = torch.rand(5, 6, generator=torch.Generator().manual_seed(1), dtype=torch.float64)

@@ -13,8 +13,8 @@ from brittle.estimate import Estimate, Status
 from brittle.measure import take
 from brittle.measure.forward import look
 from brittle.measure.nearest.apgd import BELOW
-from brittle.run import plan
-from brittle.scores import FeatureDistance, InputMargin, Score, SmoothedLaplacian
+from brittle.scores import FeatureDistance, InputMargin, Score
+from brittle.scores.evaluate import estimate_of, plan
 
 CONFIDENCE = 0.99
 
@@ -33,7 +33,7 @@ def estimate(
     names = tuple(ids) if ids is not None else tuple(str(number) for number in range(len(inputs)))
     observe = any(need.uses_features for need in score.needs)
     clean = look(classifier, inputs, names, seed=0, rows=rows, observe=observe)
-    return score.estimate(take(plan([score]), classifier, clean), CONFIDENCE)
+    return estimate_of(score, take(plan([score]), classifier, clean), CONFIDENCE, len(inputs))
 
 
 def check_fields(found: Estimate, count: int) -> None:
@@ -78,14 +78,10 @@ its batch would end elsewhere for nearly all.
 
 
 def check_alone(classifier: brittle.Classifier, inputs: Tensor, score: Score, sizes: Sequence[int]) -> None:
-    """A point's score is the same alone and in batches of `sizes`, but for rounding.
-
-    A Laplacian from changes under noise multiplies the rounding of probabilities by `2 / sigma^2`.
-    """
+    """A point's score is the same alone and in batches of `sizes`, but for rounding."""
     ids = [str(number) for number in range(len(inputs))]
     whole = estimate(classifier, inputs, score).value
-    worth = 2 / score.noise.sigma**2 if isinstance(score, SmoothedLaplacian) else 1.0
-    tolerance = ROUNDING * torch.finfo(inputs.dtype).eps * worth
+    tolerance = ROUNDING * torch.finfo(inputs.dtype).eps
     for size in sizes:
         parts = [
             estimate(classifier, inputs[start : start + size], score, ids[start : start + size]).value

@@ -13,11 +13,11 @@ from brittle.report.render import CHAPTERS, render, script
 from brittle.store.table import Table
 
 EVERY_SCORE = (
-    "softmax", "taylor", "taylor_mvs", "mmse", "mmse_mvs", "mmse_margin", "moments", "shrinkage", "monte_carlo",
+    "softmax", "taylor", "taylor_mvs", "mmse", "mmse_mvs", "moments", "shrinkage", "monte_carlo",
     "logit_margin", "first_order_margin", "feature_margin", "input_margin", "max_probability", "probability_margin",
     "entropy",
 )  # fmt: skip
-EVERY_CHANGE = ("laplacian", "smoothed_laplacian", "probability_change", "first_order_change", "change_bound")
+EVERY_CHANGE = ("laplacian", "probability_change", "first_order_change", "change_bound")
 
 VOID = {"meta", "link", "img", "br", "hr", "input", "rect", "path", "line", "circle"}
 PAGE = {

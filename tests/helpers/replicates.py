@@ -22,7 +22,7 @@ from helpers.odd_parts import BOUNDS
 from torch import Tensor
 
 import brittle
-from brittle.scores import MMSE, MMSEMargin, Moments, MonteCarlo, Score, Shrinkage
+from brittle.scores import MMSE, Moments, MonteCarlo, Score, Shrinkage
 
 MOST_CONTRADICTED = 0.02
 """Share of the rows that hold the truth that may be called contradicted."""
@@ -59,7 +59,7 @@ class Cell:
         sampled: list[Score] = [kind(self.sigma, draws=draws) for kind in (MonteCarlo, Moments) for draws in DRAWS]
         sampled += [Shrinkage(self.sigma, draws=draws, adaptive=False) for draws in DRAWS]
         sampled += [Shrinkage(self.sigma), MonteCarlo(self.sigma, draws=DRAWS[-1], limit=LIMIT)]
-        return sampled, [kind(self.sigma, draws=draws) for kind in (MMSE, MMSEMargin) for draws in GRADIENT_DRAWS]
+        return sampled, [MMSE(self.sigma, draws=draws) for draws in GRADIENT_DRAWS]
 
 
 @dataclass

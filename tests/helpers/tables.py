@@ -21,8 +21,7 @@ from scipy.stats import norm
 from brittle.estimate import FLIP_PROBABILITY, Evidence, Status, parameters_json, score_label
 from brittle.noise import FAMILIES
 from brittle.run.record import describe_score
-from brittle.scores import NoiseScore
-from brittle.scores.catalogue import CATALOGUE
+from brittle.scores import CATALOGUE, NoiseScore
 from brittle.store.account import Account
 from brittle.store.record import (
     DataRecord,
@@ -82,7 +81,7 @@ HOSTILE = (
     "猫 é e\u0301 😀",
 )
 
-_SAMPLED = ("monte_carlo", "shrinkage", "moments", "mmse", "mmse_mvs", "mmse_margin")
+_SAMPLED = ("monte_carlo", "shrinkage", "moments", "mmse", "mmse_mvs")
 _QUANTITIES = {
     "logit_margin": "logit_margin",
     "first_order_margin": "first_order_margin_l2",
@@ -100,13 +99,12 @@ PICTURES = 256
 """How many pictures there are of each class."""
 
 _UNIT = {"linf": 0.2, "l2": 4.0}
-_PASSES_PER_DRAW = {"monte_carlo": 1, "shrinkage": 1, "moments": 1, "mmse": 11, "mmse_mvs": 11, "mmse_margin": 2}
+_PASSES_PER_DRAW = {"monte_carlo": 1, "shrinkage": 1, "moments": 1, "mmse": 11, "mmse_mvs": 11}
 _BIAS = {
     "shrinkage": 0.0,
     "moments": 0.0,
     "mmse": 0.04,
     "mmse_mvs": -0.1,
-    "mmse_margin": 0.05,
     "taylor": 0.35,
     "taylor_mvs": 0.3,
 }

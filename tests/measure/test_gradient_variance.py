@@ -10,7 +10,7 @@ from helpers.problems import inputs, small_classifier, small_network
 from torch import Tensor, nn
 
 import brittle
-from brittle.measure import Linearization, Linearize, NearestMargin, take
+from brittle.measure import Linearization, Linearize, take
 from brittle.noise import FactorGaussian, Gaussian, Noise
 
 SIZE, CLASSES = 6, 3
@@ -86,22 +86,6 @@ def test_it_is_the_mean_of_two_grams(draws: int) -> None:
         units = [[2 * unit, 2 * unit + 1] for unit in range(draws // 2)]
         expected = by_definition(copies, units, jacobians)
         assert torch.allclose(found.quadratic_gram[number], expected, rtol=1e-10, atol=1e-12)
-
-
-def test_the_nearest_margin_is_differentiated_alike() -> None:
-    """With two classes its gradient is the difference of the rows of the Jacobian."""
-    network = small_network(classes=2, dtype=torch.float64)
-    x = inputs(2, dtype=torch.float64)
-    classifier = brittle.Classifier(network)
-    found = NearestMargin(Gaussian(SIGMA), 8)(classifier, clean_of(classifier, x))
-    for number, copies in enumerate(pairs_of(x, "nearest_margin", 8)):
-        own = int(network(x[number : number + 1]).argmax())
-        jacobians = torch.stack([slow_jacobian(network, copy) for copy in copies])
-        margins = (jacobians[:, own] - jacobians[:, 1 - own])[:, None]
-        units = [[0, 1], [2, 3], [4, 5], [6, 7]]
-        assert float(found.quadratic_variance[number]) == pytest.approx(
-            float(by_definition(copies, units, margins)), rel=1e-10
-        )
 
 
 @pytest.mark.parametrize(("draws", "antithetic"), [(2, True), (4, True), (6, True), (2, False), (3, False), (4, False)])

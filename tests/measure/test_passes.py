@@ -15,8 +15,7 @@ from torch import Tensor, nn
 
 import brittle
 from brittle.estimate import Direction, Estimate
-from brittle.measure import Clean, Forward, Measurement, NearestMargin, NetworkTraits, Passes, Sample, passes_of, take
-from brittle.measure.chunks import NoiseChunk, NoisyPasses
+from brittle.measure import Clean, Forward, Measurement, NetworkTraits, Passes, Sample, passes_of, take
 from brittle.measure.forward import look
 from brittle.noise import Gaussian
 from brittle.run import plan
@@ -97,10 +96,10 @@ def test_features_of_a_pass_of_their_own_are_counted() -> None:
 def test_budgets_of_one_stream_count_once() -> None:
     classifier = small_classifier()
     clean = look(classifier, inputs(COUNT), [str(number) for number in range(COUNT)], 0)
-    needs = [kind(Gaussian(SIGMA), draws) for kind in (Sample, NearestMargin) for draws in (4, 10, 6)]
+    needs = [Sample(Gaussian(SIGMA), draws) for draws in (4, 10, 6)]
     before = classifier.passes
     said = passes_of(take(needs, classifier, clean), clean)
-    assert said.tolist() == [10 + 20] * COUNT
+    assert said.tolist() == [10] * COUNT
     assert int(said.sum()) == classifier.passes - before
 
 
@@ -185,52 +184,3 @@ def test_a_measurement_that_does_not_say_its_cost_cannot_be_made() -> None:
 
     with pytest.raises(TypeError, match="cost"):
         Mute()  # type: ignore[abstract]
-
-
-@dataclass(frozen=True)
-class Shown:
-    """The mean of the first logit, and what it cost."""
-
-    mean: Tensor
-    passes: int
-
-
-@dataclass(frozen=True)
-class FirstLogit(NoisyPasses[Shown]):
-    """The first logit averaged over noise: a measurement of noisy copies from outside."""
-
-    purpose: ClassVar[str] = "first_logit"
-    differentiates: ClassVar[bool] = False
-
-    def cost(self, network: NetworkTraits) -> Passes:
-        return Passes(self.draws)
-
-    def sums(self, classifier: brittle.Classifier, clean: Clean) -> FirstLogitSums:
-        return FirstLogitSums(classifier, clean, torch.zeros(len(clean.ids), dtype=torch.float64))
-
-
-@dataclass
-class FirstLogitSums:
-    """The running sum of the first logit."""
-
-    classifier: brittle.Classifier
-    clean: Clean
-    total: Tensor
-
-    def add(self, chunk: NoiseChunk) -> None:
-        with torch.no_grad():
-            self.total += chunk.unfold(self.classifier(chunk.inputs)[:, 0].double()).sum(dim=(1, 2))
-
-    def read(self, units: int) -> Shown:
-        return Shown(self.total / (2 * units), self.clean.passes + 2 * units)
-
-
-def test_noisy_passes_from_outside_share_their_budgets() -> None:
-    classifier = small_classifier()
-    clean = look(classifier, inputs(COUNT), [str(number) for number in range(COUNT)], 0)
-    small, large = FirstLogit(Gaussian(SIGMA), 6), FirstLogit(Gaussian(SIGMA), 20)
-    before = classifier.passes
-    taken = take([small, large], classifier, clean)
-    assert classifier.passes - before == 20 * COUNT == int(passes_of(taken, clean).sum())
-    assert torch.allclose(taken[small].mean, small(classifier, clean).mean, atol=1e-6)
-    assert not torch.equal(taken[small].mean, taken[large].mean)

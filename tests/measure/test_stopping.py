@@ -15,7 +15,7 @@ from brittle.errors import ParameterError
 from brittle.intervals import decided, sequence_interval
 from brittle.measure import Clean, SampleUntil
 from brittle.measure.forward import look
-from brittle.measure.stopping_rule import FIRST_LOOK, GROWTH, looks
+from brittle.measure.stopping import FIRST_LOOK, GROWTH, looks
 from brittle.noise import Gaussian, Stream
 
 COUNT, MOST, SIGMA = 10, 240, 0.5

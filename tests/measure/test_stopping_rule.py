@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from brittle.intervals import sequence_interval
-from brittle.measure.stopping_rule import StoppingRule
+from brittle.measure.stopping import StoppingRule
 
 pytestmark = pytest.mark.xdist_group("stopping rule")  # one process computes the tables
 

@@ -33,7 +33,6 @@ WITH_GRADIENTS = {
     "first_order_margin",
     "laplacian",
     "mmse",
-    "mmse_margin",
     "mmse_mvs",
     "first_order_change",
     "change_bound",

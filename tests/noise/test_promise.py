@@ -18,8 +18,8 @@ from helpers.problems import inputs, linear_network
 import brittle
 from brittle.errors import ParameterError
 from brittle.noise import FAMILIES, Gaussian, Laplace, Noise, Stream, at_one, identity
-from brittle.noise.promise import MOST, check_promise
-from brittle.scores import CATALOGUE, MMSE, MonteCarlo, NoiseScore, Shrinkage, Taylor
+from brittle.noise.stream import MOST, check_promise
+from brittle.scores import CATALOGUE, MMSE, MonteCarlo, NoiseScore, Taylor
 
 
 @dataclass(frozen=True)
@@ -72,23 +72,6 @@ def test_a_score_needs_the_covariance_or_does_without(kind: type[NoiseScore], fa
     x = inputs(2, (SIZE,), dtype=torch.float64)
     silent, said = (estimate(classifier, x, kind(noise=one(SIGMA))) for one in (family, HalfSaid))
     assert torch.equal(silent.value, said.value)
-
-
-def test_scores_that_do_without_a_covariance() -> None:
-    assert {kind.name for kind in CATALOGUE.values() if issubclass(kind, NoiseScore) and not kind.uses_covariance} == {
-        "monte_carlo", "moments", "probability_change", "shrinkage",
-    }  # fmt: skip
-
-
-def test_taylor_with_a_covariance_that_is_said() -> None:
-    """A linear model: the margin is normal, and every second weight adds to its variance."""
-    network = linear_network(2, SIZE)
-    x = inputs(4, (SIZE,), dtype=torch.float64)
-    found = estimate(brittle.Classifier(network), x, Taylor(noise=HalfSaid(2.0))).value
-    logits, weights = network(x), network.weight[0] - network.weight[1]
-    margin = (logits[:, 0] - logits[:, 1]).abs()
-    assert torch.allclose(found, torch.special.ndtr(-margin / (2.0 * weights[1::2].norm())), atol=1e-6)
-    assert not torch.allclose(found, estimate(brittle.Classifier(network), x, Taylor(2.0)).value, atol=1e-2)
 
 
 def test_no_measurement_takes_a_covariance_that_is_not_said() -> None:
@@ -190,7 +173,7 @@ def test_a_family_is_symmetric_where_that_is_said_beside_its_draws() -> None:
 def test_a_score_that_draws_pairs_says_so_where_a_family_is_not_symmetric(kind: type[NoiseScore]) -> None:
     """It has a covariance, so that the pairs alone are missing."""
     noise = of_draws(odd_noises.three_values, covariance=identity)
-    if kind.name not in ("moments", "mmse", "mmse_mvs", "mmse_margin", "smoothed_laplacian"):
+    if kind.name not in ("moments", "mmse", "mmse_mvs"):
         assert not kind.uses_pairs
         return
     with pytest.raises(ParameterError, match=f"{kind.name} draws pairs") as caught:
@@ -205,25 +188,6 @@ def test_mmse_in_single_copies_takes_noise_that_is_not_symmetric() -> None:
     found, taylor = (estimate(classifier, x, one) for one in (
         MMSE(noise=noise, draws=2000, antithetic=False), Taylor(noise=noise)))  # fmt: skip
     assert torch.allclose(found.value, taylor.value, atol=0.05)
-
-
-def test_noise_that_is_not_symmetric_is_counted_one_by_one() -> None:
-    """`P(x + sigma e > 1.5 sigma)` is 1/6, of three values; in pairs it would be half of that.
-
-    By intervals at 1 - 1e-6 of 4 scores; the seed is fixed.
-    """
-    noise = of_draws(odd_noises.three_values)
-    network = torch.nn.Linear(1, 2)
-    with torch.no_grad():
-        network.weight.copy_(torch.tensor([[-1.0], [0.0]]))
-        network.bias.copy_(torch.tensor([1.5 * SIGMA, 0.0]))
-    for score in (
-        MonteCarlo(noise=noise, draws=400), MonteCarlo(noise=noise, draws=400, limit=0.9),
-        Shrinkage(noise=noise, draws=400), Shrinkage(noise=noise, draws=400, adaptive=False),
-    ):  # fmt: skip
-        found = score(brittle.Classifier(network), torch.zeros(1, 1), confidence=1 - 1e-6)
-        assert float(found.low) < 1 / 6 < float(found.high)
-        assert float(found.value) > 0.12
 
 
 @each
@@ -248,24 +212,11 @@ def test_families_that_could_not_be_told_apart() -> None:
             super().__init__(sigma)
             object.__setattr__(self, "width", width)
 
-    for family, code in ((Nameless, "noise_name"), (Called, "noise_name")):
-        with pytest.raises(ParameterError) as caught:
+    for family in (Nameless, Called):
+        with pytest.raises(ParameterError, match=family.__name__):
             family(SIGMA)
-        assert caught.value.code == code
     with pytest.raises(ParameterError, match="keeps width beside its fields"):
         MonteCarlo(noise=Beside(SIGMA, 2.0))
-
-
-def test_fields_of_a_family_are_written() -> None:
-    @dataclass(frozen=True)
-    class Wide(HalfSaid):
-        width: float = 1.0
-
-        name: ClassVar[str] = "wide"
-
-    assert Wide(0.1, 2.0).parameters == {"sigma": 0.1, "noise": "wide", "width": 2.0}
-    assert Wide(0.1, 2.0) != Wide(0.1, 3.0)
-    assert at_one(Wide(0.1, 2.0)) == Wide(1.0, 2.0)
 
 
 def test_the_example_of_the_documentation() -> None:

@@ -5,25 +5,21 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, count
-from typing import ClassVar
 
 import numpy as np
 import pytest
 import torch
 from helpers.measured import COUNT, clean_of
-from helpers.problems import inputs, small_classifier
 
 import brittle
 from brittle.errors import ParameterError
 from brittle.intervals import clopper_pearson
-from brittle.measure import Sample, take
+from brittle.measure import Sample
 from brittle.measure.chunks import PAIRS, noisy_chunks
-from brittle.noise import Stream, Transform, Transforming
-from brittle.run import plan
-from brittle.scores import CATALOGUE, MMSE, Moments, MonteCarlo, NoiseScore, ProbabilityChange, Shrinkage, Taylor
+from brittle.noise import Stream, Transform
+from brittle.scores import CATALOGUE, MMSE, Moments, MonteCarlo, NoiseScore, Shrinkage, Taylor
 
 SURE = 1 - 1e-6
 """Confidence of the intervals that are compared with the truth."""
@@ -89,23 +85,6 @@ def test_noise_that_is_not_symmetric_is_right_where_the_truth_is_known(score, fn
     assert float((found.value - expected).abs().max()) < 0.15
 
 
-def test_moments_of_the_change_are_right_for_single_copies() -> None:
-    """By the mean over 200,000 other draws; the intervals at confidence 1 - 1e-6."""
-    x, classifier = points(4), falling()
-    with torch.no_grad():
-        noise = torch.empty(200_000, 3).exponential_(RATE, generator=torch.Generator().manual_seed(1))
-        own = classifier(x).softmax(1)
-        kept = own.argmax(1)
-        change = torch.stack([classifier(row + noise).softmax(1)[:, int(at)] for row, at in zip(x, kept, strict=True)])
-        change = (change - own.amax(1)[:, None]).double()
-    truths = {"mean": change.mean(1), "variance": change.var(dim=1), "absolute": change.abs().mean(1)}
-    for statistic, truth in truths.items():
-        score = ProbabilityChange(noise=Transform(exponential), draws=400, statistic=statistic)
-        found = score(classifier, x, confidence=SURE)
-        assert ((found.low <= truth) & (truth <= found.high)).all()
-        assert torch.allclose(found.value, truth, rtol=0.25)
-
-
 def test_copies_are_single_and_have_the_exact_binomial_interval() -> None:
     noise = Transform(exponential)
     clean = clean_of(falling(), points(COUNT))
@@ -117,21 +96,6 @@ def test_copies_are_single_and_have_the_exact_binomial_interval() -> None:
     assert np.allclose(found.low, low)
     assert np.allclose(found.high, high)
     assert np.allclose(found.value, flips / 40)
-
-
-def test_budgets_and_stages_share_their_copies() -> None:
-    x = inputs(COUNT)
-    noise = Transform(lambda x, g: x + 0.3 * torch.rand(1, generator=g), name="light")
-    scores = [MonteCarlo(noise=noise, draws=6), *(Shrinkage(noise=noise, draws=draws) for draws in (24, 60))]
-    classifier = small_classifier()
-    measured = take(plan(scores), classifier, clean_of(classifier, x))
-    assert classifier.passes <= len(x) * (1 + 60)
-    for score in scores:
-        alone = take(plan([score]), classifier, clean_of(classifier, x))
-        one, other = (score.estimate(results, 0.99) for results in (measured, alone))
-        for name in ("value", "low", "high"):
-            assert torch.allclose(getattr(one, name), getattr(other, name), atol=1e-6)
-        assert torch.equal(one.passes, other.passes)
 
 
 def test_a_copy_depends_on_the_point_and_its_number_alone() -> None:
@@ -163,26 +127,12 @@ def _next_of_all() -> tuple[float, float, float]:
     return float(torch.rand(1)), np.random.rand(), random.random()  # noqa: NPY002
 
 
-def test_generators_that_all_share_are_seeded_for_each_copy() -> None:
-    one = _shared_copies()
-    _next_of_all()
-    assert torch.equal(one, _shared_copies())
-    assert len(one.flatten(0, 2).unique(dim=0)) == 4
-
-
 SOURCES: dict[str, Callable[[torch.Generator], list[float]]] = {
     "own": lambda g: torch.rand(4, generator=g).tolist(),
-    "own, whole": lambda g: torch.randint(2**31, (4,), generator=g).tolist(),
-    "own, normal": lambda g: torch.randn(4, generator=g).tolist(),
     "torch": lambda g: torch.rand(4).tolist(),
-    "torch, whole": lambda g: torch.randint(2**31, (4,)).tolist(),
-    "torch, normal": lambda g: torch.randn(4).tolist(),
     "numpy": lambda g: np.random.rand(4).tolist(),  # noqa: NPY002
-    "numpy, whole": lambda g: np.random.randint(2**31, size=4).tolist(),  # noqa: NPY002
-    "numpy, normal": lambda g: np.random.randn(4).tolist(),  # noqa: NPY002
     "numpy by the seed": lambda g: np.random.default_rng(g.initial_seed()).random(4).tolist(),
     "python": lambda g: [random.random() for _ in range(4)],
-    "python, whole": lambda g: [random.getrandbits(31) for _ in range(4)],
     "python by the seed": lambda g: [random.Random(g.initial_seed()).random() for _ in range(4)],
 }
 
@@ -190,8 +140,7 @@ SOURCES: dict[str, Callable[[torch.Generator], list[float]]] = {
 def test_noise_of_several_generators_has_the_variance_of_independent_ones() -> None:
     """No two generators' numbers in the same or in neighbouring places are correlated, as far as 4,000 copies show.
 
-    1,088 correlations of 4,000 copies, each above 6 standard errors with probability 2e-9: a false fail in 500,000
-    runs; the seed is fixed.
+    240 correlations of 4,000 copies, each above 6 standard errors with probability 2e-9; the seed is fixed.
     """
     names = list(SOURCES)
 
@@ -210,11 +159,9 @@ def test_noise_of_several_generators_has_the_variance_of_independent_ones() -> N
 
     copies = Stream(Transform(all_of_them), torch.zeros(1, len(names), 4).double(), ("a",), 0, "test").copies(4000)
     drawn = copies[0, :, 0].double()
-    of = [name.partition(",")[0] for name in names]
     for one, other in combinations(range(len(names)), 2):
-        if of[one] != of[other]:
-            together = torch.corrcoef(torch.cat((drawn[:, one], drawn[:, other]), dim=1).T)[:4, 4:]
-            assert float(together.abs().max()) < 6 / 4000**0.5, (names[one], names[other])
+        together = torch.corrcoef(torch.cat((drawn[:, one], drawn[:, other]), dim=1).T)[:4, 4:]
+        assert float(together.abs().max()) < 6 / 4000**0.5, (names[one], names[other])
 
 
 def test_generators_that_all_share_are_put_back() -> None:
@@ -280,20 +227,3 @@ def test_a_transform_has_a_name_of_one_word_and_plain_parameters(wrong) -> None:
         Transform(exponential, parameters={"a": [1]})  # type: ignore[dict-item]
     with pytest.raises(ParameterError, match="expected a function"):
         Transform(wrong)
-
-
-@dataclass(frozen=True)
-class Lighter(Transforming):
-    """Up to `sigma` lighter."""
-
-    name: ClassVar[str] = "lighter_class"
-
-    def apply(self, x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        return x + self.sigma * torch.rand(1, generator=generator)
-
-
-def test_a_family_of_ones_own_has_its_strength_in_its_own_unit() -> None:
-    table = brittle.score(falling(), points(), [MonteCarlo(noise=Lighter(0.5), draws=10)])
-    (column,) = table.columns
-    assert str(column.setting) == "lighter_class 0.5 own units"
-    assert not column.setting.in_pixels

@@ -40,16 +40,6 @@ class Holds:
         return x + self.number
 
 
-class InSlots:
-    __slots__ = ("number",)
-
-    def __init__(self, number: float) -> None:
-        self.number = number
-
-    def __call__(self, x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        return x + self.number
-
-
 def _object_around(number: float):
     held = Holds(number)
     return lambda x, g: x + held.number
@@ -61,10 +51,6 @@ def _network_around(number: float):
     return lambda x, g: network(x)
 
 
-# fmt: off
-ON_ONE_LINE = {1.0: lambda x, g: x + 1.0, 2.0: lambda x, g: x + 2.0}
-# fmt: on
-
 MAKERS = {
     "around a number": _adding,
     "object": Adds,
@@ -72,8 +58,6 @@ MAKERS = {
     "method": lambda number: Holds(number).added,
     "around an object": _object_around,
     "around a network": _network_around,
-    "slots": InSlots,
-    "two on a line": ON_ONE_LINE.__getitem__,
     "within another, without source": lambda number: eval(f"lambda x, g: (lambda: x + {number})()"),
 }
 
@@ -101,7 +85,7 @@ def inside(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("function", [by_name, around, inside])
-@pytest.mark.parametrize("values", [(1.0, 2.0), ({"a": 1.0}, {"a": 2.0}), (Holds(1.0), Holds(2.0)), ({1.0}, {2.0})])
+@pytest.mark.parametrize("values", [(1.0, 2.0), (Holds(1.0), Holds(2.0))])
 def test_the_digest_knows_what_of_its_module_a_function_names(function, values, monkeypatch) -> None:
     one, other = values
     monkeypatch.setattr(f"{__name__}.LEVEL", one)
@@ -115,11 +99,6 @@ def test_the_digest_of_what_holds_itself_ends() -> None:
     one = Holds(1.0)
     one.number = one  # type: ignore[assignment]
     assert code_digest(one.added) == code_digest(one.added)
-
-
-def test_functions_without_source_are_told_apart_by_their_bytecode() -> None:
-    one, same, other = (eval(f"lambda x, g: x + {number}") for number in (1.0, 1.0, 2.0))
-    assert code_digest(one) == code_digest(same) != code_digest(other)
 
 
 def test_a_run_is_not_resumed_with_another_function(tmp_path: Path) -> None:

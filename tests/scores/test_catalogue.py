@@ -29,11 +29,9 @@ from brittle.scores import (
     InputMargin,
     MonteCarlo,
     NoiseScore,
-    ProbabilityChange,
     RareEvent,
     Score,
 )
-from brittle.scores.probability_change import STATISTICS
 
 everything = pytest.mark.parametrize("score", EXAMPLES, ids=lambda score: score.label)
 noisy = [score for score in EXAMPLES if isinstance(score, NoiseScore)]
@@ -170,7 +168,7 @@ def test_tie_is_said(score: Score) -> None:
 @pytest.mark.parametrize("sigma", [0.0, -0.1, float("nan"), float("inf")])
 @pytest.mark.parametrize("name", [name for name, kind in CATALOGUE.items() if issubclass(kind, NoiseScore)])
 def test_sigma_out_of_range(name: str, sigma: float) -> None:
-    with pytest.raises(ParameterError, match="sigma must be a positive finite number"):
+    with pytest.raises(ParameterError, match=str(sigma)):
         CATALOGUE[name](sigma=sigma)  # pyright: ignore[reportCallIssue] misuse is what is tested
 
 
@@ -179,7 +177,7 @@ def test_sigma_out_of_range(name: str, sigma: float) -> None:
     "name", [name for name, kind in CATALOGUE.items() if "draws" in inspect.signature(kind).parameters]
 )
 def test_draws_out_of_range(name: str, draws: int) -> None:
-    with pytest.raises(ParameterError, match="draws must be a whole number between 2 and 10000000"):
+    with pytest.raises(ParameterError, match=str(draws)):
         one_of(name, draws=draws)
 
 
@@ -208,7 +206,7 @@ def test_a_score_says_how_it_is_shown(score: Score) -> None:
 
 def test_no_two_scores_share_a_colour_or_a_preference() -> None:
     places = [kind.colour for kind in CATALOGUE.values() if kind.colour is not None]
-    assert sorted(places) == list(range(len(places)))
+    assert len(set(places)) == len(places)
     preferences = {(score.name, score.preference) for score in EXAMPLES if score.preference is not None}
     assert len({preference for _, preference in preferences}) == len(preferences)
 
@@ -217,8 +215,3 @@ def test_a_count_of_few_draws_speaks_late() -> None:
     few, many = MonteCarlo(0.1, draws=198), MonteCarlo(0.1, draws=200)
     others = [score.preference for score in EXAMPLES if score.preference is not None and score.name != "monte_carlo"]
     assert many.preference < min(others) < few.preference < max(others)
-
-
-def test_what_change_is_safe_depends_on_its_statistic() -> None:
-    safer = {statistic: ProbabilityChange(0.1, statistic=statistic).safer for statistic in STATISTICS}
-    assert safer == {"mean": "higher", "variance": "lower", "absolute": "lower"}

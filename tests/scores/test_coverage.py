@@ -16,7 +16,7 @@ from helpers.laws import MANY_ROWS, estimate
 from helpers.margins import Case, cases
 from helpers.problems import inputs, small_classifier
 
-from brittle.scores import MMSE, MMSEMVS, MMSEMargin, Moments, MonteCarlo, Score, Shrinkage
+from brittle.scores import MMSE, MMSEMVS, Moments, MonteCarlo, Score, Shrinkage
 
 pytestmark = pytest.mark.xdist_group("coverage")  # one process draws the long runs
 
@@ -40,8 +40,6 @@ def flip_probability() -> float:
         (Shrinkage(SIGMA), 0.40),
         (MMSE(SIGMA), 0.60),
         (MMSEMVS(SIGMA), 0.60),
-        (MMSEMargin(SIGMA), 0.60),
-        (MMSEMargin(SIGMA, draws=6), 0.90),
     ],
     ids=lambda value: value.label if isinstance(value, Score) else None,
 )

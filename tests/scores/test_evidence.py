@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from checks.linear_coverage import MOST, Problem, in_stages, misses, sampled
 from helpers.inputs import EXAMPLES
 from helpers.laws import MANY_ROWS, estimate
 from helpers.problems import Wrapped, inputs, linear_network, small_classifier
@@ -26,7 +25,6 @@ from brittle.noise import Gaussian, Laplace
 from brittle.report import wording
 from brittle.scores import (
     MMSE,
-    MMSEMargin,
     Moments,
     MonteCarlo,
     RareEvent,
@@ -90,7 +88,7 @@ def _needle() -> float:
 
 @pytest.mark.every_other
 @pytest.mark.parametrize("score", [Moments(SIGMA), Moments(SIGMA, draws=400), Shrinkage(SIGMA),
-                                   MMSE(SIGMA, draws=40), MMSEMargin(SIGMA)],
+                                   MMSE(SIGMA, draws=40)],
                          ids=lambda score: score.label)  # fmt: skip
 @pytest.mark.parametrize("bent", BENT, ids=lambda bent: bent.name)
 def test_an_interval_holds_where_the_model_does_not(bent: Bent, score: Score) -> None:
@@ -156,19 +154,6 @@ def test_other_scores_have_no_evidence() -> None:
             assert estimate(small_classifier(), inputs(4), score).evidence is None
 
 
-def test_the_nearest_margin_says_what_it_leaves_out() -> None:
-    """With two classes nothing is left out, and the estimate is exact on a linear network."""
-    for classes, status in ((2, Status.OK), (5, Status.NEAREST_MARGIN)):
-        network = nn.Sequential(nn.Flatten(), linear_network(classes, 36))
-        x = inputs(4, dtype=torch.float64)
-        found = estimate(brittle.Classifier(network), x, MMSEMargin(0.2, draws=20))
-        assert {Status(code) for code in found.status.tolist()} <= {status, Status.CONTRADICTED}
-        if classes == 2:
-            assert (
-                float((found.value - estimate(brittle.Classifier(network), x, Taylor(0.2)).value).abs().max()) < 1e-12
-            )
-
-
 def test_ties_under_noise_are_counted_apart() -> None:
     """Rounded logits tie in many noisy copies; the interval holds whether a tie keeps the prediction or not."""
     x = inputs(40)
@@ -210,30 +195,6 @@ def test_shape_is_told_in_its_standard_errors(share: float) -> None:
     for shape in (found.skewness, found.kurtosis) if share else (found.kurtosis,):
         assert abs(float(shape.mean())) < 0.1
         assert float(shape.std()) == pytest.approx(1.0, abs=0.06)
-
-
-@pytest.mark.every_other
-@pytest.mark.xdist_group("linear networks")  # one process knows the truths
-@pytest.mark.parametrize(
-    ("classes", "flip", "draws"),
-    [
-        pytest.param(classes, flip, draws, marks=() if (number + place + half) % 2 == 0 else pytest.mark.slow)
-        for number, classes in enumerate((2, 5))
-        for place, flip in enumerate((0.3, 1e-3, 1e-6))
-        for half, draws in enumerate((10, 100))
-    ],
-)  # in the suite, every two of these values meet once
-def test_intervals_hold_on_linear_networks(classes: int, flip: float, draws: int) -> None:
-    """1,000 replicates; a side that misses 0.5%, as two classes should, exceeds the 1.5% let pass once in 1e4."""
-    problem = Problem(classes, False, flip)
-    found, first = sampled(problem, draws, 1000, seed=1)
-    for score, seen, truth in [
-        (Moments(1.0, draws=draws), found, flip),
-        (Shrinkage(1.0, draws=draws, adaptive=False), found, flip),
-        (Shrinkage(1.0, draws=draws, adaptive=True), in_stages(found, first), flip),
-    ]:
-        above, below, _, _ = misses(score, seen, truth)
-        assert max(above, below) <= MOST
 
 
 def test_a_number_that_was_not_seen_is_shown_as_a_bound() -> None:

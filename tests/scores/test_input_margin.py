@@ -189,9 +189,6 @@ def test_a_missing_head_leaves_no_run_behind(tmp_path: Path) -> None:
     ("arguments", "sentence"),
     [
         (["--scores", "logit_margin", "--clip"], "--clip changes none of these scores"),
-        (["--scores", "input_margin", "--clip"], "--clip changes none of these scores"),
-        (["--scores", "logit_margin", "--unbounded"], "--unbounded changes none of these scores"),
-        (["--scores", "logit_margin", "--norm", "linf"], "--norm changes none of these scores"),
         (["--scores", "logit_margin", "--sigma", "0.1"], "--sigma, --radius and --noise are for scores under noise"),
         (["--scores", "logit_margin", "--head", "fc"], "--head is for scores that need features"),
         (

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 import brittle
 from brittle.errors import ParameterError, UsageError
 from brittle.estimate import Status
-from brittle.scores import MMSE, MMSEMVS, MMSEMargin, Taylor, TaylorMVS
+from brittle.scores import MMSE, MMSEMVS, Taylor, TaylorMVS
 from brittle.scores.choose import choose
 
 BOTH_FORMS = [MMSE, lambda sigma, **options: MMSE(sigma, form="linear", **options)]
@@ -33,15 +33,6 @@ def test_mmse_with_antithetic_pairs_equals_taylor(classes: int, draws: int) -> N
         one = estimate(classifier, x, smoothed(SIGMA, draws=draws)).value
         other = estimate(classifier, x, at_point(SIGMA)).value
         assert float((one - other).abs().max()) <= 1e-9
-
-
-@pytest.mark.parametrize("form", ["quadratic", "linear"])
-def test_mmse_margin_of_two_classes_equals_taylor(form) -> None:
-    classifier = brittle.Classifier(linear_network(2, SIZE))
-    x = inputs(6, (SIZE,), dtype=torch.float64)
-    scores = (MMSEMargin(SIGMA, draws=2, form=form), Taylor(SIGMA))
-    one, other = (estimate(classifier, x, score).value for score in scores)
-    assert float((one - other).abs().max()) <= 1e-12
 
 
 def of_the_paper(network: nn.Module, copies: Tensor, own: int) -> float:
@@ -67,15 +58,6 @@ def test_the_linear_form_is_that_of_the_paper(classes: int, draws: int) -> None:
         assert float(found.value[number]) == pytest.approx(of_the_paper(network, copies, own), rel=2e-3)
 
 
-def test_the_linear_form_of_the_nearest_margin_is_that_of_its_mean_gradient() -> None:
-    network = small_network(classes=2, dtype=torch.float64)
-    x = inputs(4, dtype=torch.float64)
-    found = estimate(brittle.Classifier(network), x, MMSEMargin(SIGMA, draws=10, form="linear"))
-    for number, copies in enumerate(pairs_of(x, "nearest_margin", 10)):
-        own = int(network(x[number : number + 1]).argmax())
-        assert float(found.value[number]) == pytest.approx(of_the_paper(network, copies, own), rel=1e-6)
-
-
 class Bowl(nn.Module):
     """Two classes with the margin `1 - ||x||^2 / r^2`: under noise a noncentral chi-squared number, nearly normal."""
 
@@ -91,8 +73,7 @@ class Bowl(nn.Module):
         return torch.tensor(stats.ncx2.sf(inside, self.size, x.square().sum(dim=1) / SIGMA**2))
 
 
-@pytest.mark.parametrize("kind", [MMSE, MMSEMargin])
-def test_a_curved_margin_is_estimated_with_its_variance(kind) -> None:
+def test_a_curved_margin_is_estimated_with_its_variance() -> None:
     """Near the centre nearly all of the variance is that of the gradient, which the linear form leaves out.
 
     Mean errors over 40 points with other draws: 0.007 to 0.011, and 0.084 to 0.090.
@@ -101,18 +82,17 @@ def test_a_curved_margin_is_estimated_with_its_variance(kind) -> None:
     x[:, 0] = torch.linspace(0.1, 2.0, 30, dtype=torch.float64)
     classifier, truth = brittle.Classifier(Bowl(), bounds=(-9, 9)), Bowl().flips(x)
     for form, least, most in (("quadratic", 0.0, 0.03), ("linear", 0.05, 0.5)):
-        error = (estimate(classifier, x, kind(SIGMA, draws=200, form=form)).value - truth).abs()
+        error = (estimate(classifier, x, MMSE(SIGMA, draws=200, form=form)).value - truth).abs()
         assert least <= float(error.mean()) <= most
 
 
-@pytest.mark.parametrize("kind", [MMSE, MMSEMargin])
-def test_a_mean_gradient_of_zero_is_a_number_where_gradients_vary(kind) -> None:
+def test_a_mean_gradient_of_zero_is_a_number_where_gradients_vary() -> None:
     """At the centre the mean gradient of a pair is 0: a flat linear model, and a margin that varies all the same."""
     x = torch.zeros(10, Bowl.size, dtype=torch.float64)
     classifier = brittle.Classifier(Bowl(), bounds=(-9, 9))
-    flat = estimate(classifier, x, kind(SIGMA, draws=20, form="linear"))
+    flat = estimate(classifier, x, MMSE(SIGMA, draws=20, form="linear"))
     assert {Status(code) for code in flat.status.tolist()} == {Status.ZERO_GRADIENT}
-    found = estimate(classifier, x, kind(SIGMA, draws=20))
+    found = estimate(classifier, x, MMSE(SIGMA, draws=20))
     assert bool(found.value.isfinite().all())
     assert float((found.value - Bowl().flips(x)).abs().max()) < 0.1
 
@@ -120,19 +100,15 @@ def test_a_mean_gradient_of_zero_is_a_number_where_gradients_vary(kind) -> None:
 def test_the_forms_share_their_passes() -> None:
     quadratic, linear = MMSE(SIGMA), MMSE(SIGMA, form="linear")
     assert quadratic.needs == linear.needs
-    assert MMSEMargin(SIGMA).needs == MMSEMargin(SIGMA, form="linear").needs
     assert "form" not in quadratic.parameters
     assert linear.label == f"mmse(draws=20, form=linear, sigma={SIGMA})"
 
 
 def test_the_form_is_an_option() -> None:
-    for kind in (MMSE, MMSEMargin):
-        chosen = choose([kind.name], [SIGMA], options={"mmse_form": "linear"})
-        assert chosen == [kind(SIGMA, form="linear")]
-        assert choose([kind.name], [SIGMA], settings=[f"{kind.name}.form=linear"]) == chosen
-        with pytest.raises(ParameterError, match=r"the form must be one of quadratic, linear; found 'paper'"):
-            kind(SIGMA, form="paper")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="quadratic"):
-        choose(["mmse"], [SIGMA], options={"mmse_form": "paper"})
-    with pytest.raises(UsageError, match="changes none of these scores"):
-        choose(["mmse_mvs"], [SIGMA], options={"mmse_form": "linear"})
+    chosen = choose(["mmse"], [SIGMA], options={"mmse_form": "linear"})
+    assert chosen == [MMSE(SIGMA, form="linear")] == choose(["mmse"], [SIGMA], settings=["mmse.form=linear"])
+    with pytest.raises(ParameterError, match="quadratic, linear"):
+        MMSE(SIGMA, form="paper")  # type: ignore[arg-type]
+    for name, form in (("mmse", "paper"), ("mmse_mvs", "linear")):
+        with pytest.raises(UsageError, match=r"linear|for mmse"):
+            choose([name], [SIGMA], options={"mmse_form": form})

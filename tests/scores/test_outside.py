@@ -13,11 +13,11 @@ from helpers.problems import inputs, small_classifier
 
 import brittle
 from brittle.errors import ParameterError
-from brittle.estimate import Estimate, Parameters
+from brittle.estimate import Estimate
 from brittle.measure import Forward, Measurement, Passes
 from brittle.noise import Noise
 from brittle.scores import Moments, MonteCarlo, NoiseScore, Score
-from brittle.scores.outside import check_score
+from brittle.scores.outside import check_kind
 
 
 def said(**changes: object) -> type[Score]:
@@ -34,34 +34,38 @@ def said(**changes: object) -> type[Score]:
 
 
 @pytest.mark.parametrize(
-    ("changes", "sentence"),
+    ("changes", "fact"),
     [
-        ({"name": "moments"}, "is called 'moments' like a score of brittle"),
-        ({"name": "My score"}, "has the name 'My score'; expected one such as"),
-        ({"name": None}, "has the name None"),
-        ({"title": "", "cost": 3}, "does not say its title, cost"),
-        ({"safer": "up"}, "has safer = 'up'; expected 'higher', 'lower' or None"),
-        ({"colour": "red"}, "has colour = 'red'; expected a whole number or None"),
-        ({"preference": "first"}, "has preference = 'first'; expected a number or None"),
-        ({"model": 1}, "has model = 1; expected a text or None"),
+        ({"name": "moments"}, "'moments'"),
+        ({"name": "My score"}, "'My score'"),
+        ({"name": None}, "None"),
+        ({"name": "mine", "__annotations__": {"name": str}}, "has a field name"),
+        ({"title": "", "cost": 3}, "title, cost"),
+        ({"safer": "up"}, "safer = 'up'"),
+        ({"colour": "red"}, "colour = 'red'"),
+        ({"preference": "first"}, "preference = 'first'"),
+        ({"model": 1}, "model = 1"),
     ],
 )
-def test_what_a_score_leaves_unsaid_is_named(changes: dict[str, object], sentence: str) -> None:
-    assert check_score(said(), "here").name == "mine"
-    with pytest.raises(ParameterError, match=re.escape(f"here {sentence}")):
-        check_score(said(**changes), "here")
-    with pytest.raises(ParameterError, match=re.escape(sentence)):
+def test_what_a_score_leaves_unsaid_is_named(changes: dict[str, object], fact: str) -> None:
+    assert check_kind(said(), "here").name == "mine"
+    with pytest.raises(ParameterError, match=f"here .*{re.escape(fact)}"):
+        check_kind(said(**changes), "here")
+    with pytest.raises(ParameterError, match=re.escape(fact)):
         brittle.score(small_classifier(), inputs(2), [said(**changes)()])
+    if fact != "'moments'":
+        with pytest.raises(ParameterError, match=re.escape(fact)):
+            said(**changes)()(small_classifier(), inputs(2))
 
 
 def test_a_class_that_is_no_frozen_dataclass_is_refused() -> None:
     class Loose(said()):  # type: ignore[misc]
         name: ClassVar[str] = "loose"
 
-    with pytest.raises(ParameterError, match="is no frozen dataclass"):
-        check_score(Loose, "here")
-    with pytest.raises(ParameterError, match="leaves out estimate, needs; write it"):
-        check_score(dataclass(frozen=True)(type("Half", (Score,), {"name": "half"})), "here")
+    with pytest.raises(ParameterError, match=r"here .*dataclass"):
+        check_kind(Loose, "here")
+    with pytest.raises(ParameterError, match=r"here .*estimate, needs"):
+        check_kind(dataclass(frozen=True)(type("Half", (Score,), {"name": "half"})), "here")
 
 
 def test_two_classes_of_one_name_are_refused() -> None:
@@ -70,19 +74,6 @@ def test_two_classes_of_one_name_are_refused() -> None:
 
 
 def test_a_field_that_no_table_tells_is_refused() -> None:
-    @dataclass(frozen=True)
-    class Hidden(said()):  # type: ignore[misc]
-        depth: int = 3
-
-        @property
-        def parameters(self) -> Parameters:
-            return {}
-
-    with pytest.raises(ParameterError, match="leaves depth out of its parameters"):
-        brittle.score(small_classifier(), inputs(2), [Hidden(depth=4)])  # pyright: ignore[reportAbstractUsage] it is not
-
-
-def test_a_field_that_is_no_option_is_told_too() -> None:
     @dataclass(frozen=True)
     class Weighted(said()):  # type: ignore[misc]
         weights: tuple[float, ...] = (1.0,)
@@ -96,7 +87,7 @@ def test_a_field_that_is_no_option_is_told_too() -> None:
         lambda: table[heavy],
         lambda: heavy.label,
     ):
-        with pytest.raises(ParameterError, match="leaves weights out of its parameters"):
+        with pytest.raises(ParameterError, match="Weighted leaves weights"):
             use()
 
 
@@ -109,20 +100,14 @@ def test_noise_with_a_field_of_the_score_is_refused() -> None:
         def draw(self, generator: torch.Generator, size: int) -> torch.Tensor:
             return torch.randn(size, generator=generator)
 
-    with pytest.raises(ParameterError, match="the noise family block has a field draws, as MonteCarlo has"):
+    with pytest.raises(ParameterError, match=r"block .* draws, as MonteCarlo"):
         MonteCarlo(noise=Block(0.1))
 
 
-@pytest.mark.parametrize("noise", ["uniform", brittle.noise.Gaussian, 0.1])
+@pytest.mark.parametrize("noise", ["uniform", brittle.noise.Gaussian, 0.1, lambda x, generator: x])
 def test_what_is_no_noise_is_refused(noise: Any) -> None:
-    expected = r"expected a noise family such as brittle\.noise\.Gaussian\(0\.1\), found "
-    with pytest.raises(ParameterError, match=expected):
+    with pytest.raises(ParameterError, match=re.escape(f"{noise!r:.20}")):
         MonteCarlo(noise=noise)
-
-
-def test_a_plain_function_as_noise_is_told_where_it_belongs() -> None:
-    with pytest.raises(ParameterError, match=r"goes in as brittle\.noise\.Transform\(function\)"):
-        MonteCarlo(noise=lambda x, generator: x)  # type: ignore[arg-type]
 
 
 def numbers(*values: float) -> torch.Tensor:
@@ -197,21 +182,8 @@ def test_a_failure_outside_is_named(changes: dict[str, object], sentence: str) -
 def test_passes_that_were_not_spent_are_refused() -> None:
     fine = Estimate(HALF, HALF, HALF, WHOLE, WHOLE)
     kind = said(needs=(Wrong("dear"),), estimate=lambda self, measured, confidence: fine)
-    with pytest.raises(ParameterError, match="the measurements Wrong say that they took 10 passes, and the classifier"):
+    with pytest.raises(ParameterError, match="Wrong state 10 passes, and the classifier counted 0"):
         brittle.score(small_classifier(), inputs(2), [kind()], skip_doctor=True)
-
-
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"name": None}, "has the name None"),
-        ({"title": ""}, "does not say its title"),
-        ({"name": "mine", "__annotations__": {"name": str}}, "has a field name; expected a class variable"),
-    ],
-)
-def test_what_is_left_unsaid_is_refused_where_a_score_is_called(changes: dict[str, object], sentence: str) -> None:
-    with pytest.raises(ParameterError, match=sentence):
-        said(**changes)()(small_classifier(), inputs(2))
 
 
 def test_a_noise_score_without_a_name_is_refused_when_it_is_used() -> None:

@@ -21,9 +21,8 @@ from brittle.errors import ParameterError, UsageError
 from brittle.measure import Measurement, take
 from brittle.measure.forward import look
 from brittle.noise import Ball, Gaussian, Noise, Sphere
-from brittle.scores import FirstOrderChange, ProbabilityChange, Score, SmoothedLaplacian
+from brittle.scores import FirstOrderChange, ProbabilityChange, Score
 from brittle.scores.choose import choose
-from brittle.scores.probability_change import ChangeScore
 
 pytestmark = pytest.mark.xdist_group("probability change")  # one process draws the long runs
 
@@ -97,7 +96,7 @@ def measured(need: Measurement, replicates: int) -> dict[Measurement, Any]:
 
 
 @cache
-def long_run(score: ChangeScore) -> float:
+def long_run(score: ProbabilityChange) -> float:
     """The score of one point with 100,000 draws: a tenth of the standard error of 1,000."""
     long = type(score)(**({**vars(score), "draws": 100_000}))
     return float(long.estimate(measured(long.needs[0], 1), CONFIDENCE).value[0])
@@ -110,13 +109,10 @@ def long_run(score: ChangeScore) -> float:
         (ProbabilityChange(0.2, statistic=statistic, draws=draws), ProbabilityChange(0.2, statistic=statistic))
         for statistic in STATISTICS
         for draws in (100, 1000)
-    ]
-    + [
-        (SmoothedLaplacian(0.2, draws=100), SmoothedLaplacian(0.2)),
     ],
     ids=lambda value: value.label if isinstance(value, Score) else None,
 )
-def test_covers(score: ChangeScore, limit: ChangeScore) -> None:
+def test_covers(score: ProbabilityChange, limit: ProbabilityChange) -> None:
     """1,000 replicates of one point at 99%: 10 misses expected, more than 26 happen once in 1e5; the seeds are fixed.
 
     At 1,000 draws 500 replicates: 5 misses expected, more than 13 happen once in 2e3; the seeds are fixed.
@@ -151,7 +147,6 @@ def test_intervals_hold_where_seldom_noise_decides(case: Case) -> None:
         lambda: ProbabilityChange(0.1, draws=5),
         lambda: ProbabilityChange(),
         lambda: FirstOrderChange(0.1, statistic="mean"),
-        lambda: SmoothedLaplacian(0.1, draws=2),
     ],
 )
 def test_parameters_out_of_range(wrong: Callable[[], Score]) -> None:
@@ -170,15 +165,15 @@ def test_one_name_stands_for_every_statistic() -> None:
         "first_order_change(sigma=0.1, statistic=variance)",
         "first_order_change(sigma=0.1, statistic=absolute)",
     ]
-    with pytest.raises(UsageError, match="--laplacian-method"):
-        choose(["probability_change"], [0.1], options={"laplacian_method": "gram"})
+    with pytest.raises(UsageError, match="gradient-draws"):
+        choose(["probability_change"], [0.1], options={"gradient_draws": 8})
 
 
 def test_sampled_scores_share_their_draws() -> None:
     from brittle.scores import MonteCarlo
 
     x: Tensor = inputs(3)
-    scores = [MonteCarlo(0.2, draws=64), SmoothedLaplacian(0.2, draws=64)]
+    scores = [MonteCarlo(0.2, draws=64)]
     scores += [ProbabilityChange(0.2, draws=64, statistic=statistic) for statistic in STATISTICS]
     found = brittle.score(small_classifier(), x, scores)
     assert set(found.points["passes"].to_pylist()) == {65}
@@ -207,14 +202,7 @@ def test_one_broken_clean_point_costs_its_row_alone() -> None:
     found = brittle.score(
         brittle.Classifier(Standardised()),
         x,
-        [ProbabilityChange(0.1, draws=8), SmoothedLaplacian(0.1, draws=8), FirstOrderChange(0.1)],
+        [ProbabilityChange(0.1, draws=8), FirstOrderChange(0.1)],
     ).long()
     assert set(found.loc[found["point"] == "7", "status"]) == {"nonfinite_logits"}
     assert set(found.loc[found["point"] != "7", "status"]) == {"ok"}
-
-
-def test_smoothing_over_uneven_noise_is_refused() -> None:
-    from brittle.noise import DiagonalGaussian
-
-    with pytest.raises(ParameterError, match="alike in all directions"):
-        SmoothedLaplacian(noise=DiagonalGaussian(0.1, torch.ones(36)))

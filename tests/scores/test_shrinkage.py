@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 import torch
 from helpers.laws import estimate
-from helpers.problems import Shallow, Wrapped, inputs, small_classifier, step_of, step_points
+from helpers.problems import Shallow, Wrapped, inputs, small_classifier, step_points
 from scipy import stats
 from torch import Tensor
 
 import brittle
 from brittle.estimate import Estimate, Evidence
-from brittle.intervals import clopper_pearson
 from brittle.measure import Sample, Sampled, SampledInStages
 from brittle.measure.chunks import noisy_chunks
 from brittle.measure.forward import Clean, look
@@ -98,10 +97,10 @@ def test_margins_that_jump_over_0_are_counted(draws: int, most: float) -> None:
     assert errors["shrinkage"] <= most * errors["monte_carlo"]
 
 
-@pytest.mark.parametrize("draws", [KEPT_DRAWS, 20000])
 @pytest.mark.parametrize("known", [*KNOWN, TREE], ids=lambda known: known.name)
-def test_it_is_right_as_the_draws_grow(known: Known, draws: int) -> None:
+def test_it_is_right_as_the_draws_grow(known: Known) -> None:
     """A count of pairs is at most `1 / sqrt(draws)` off by one standard error; 5 of them happen once in 1e6."""
+    draws = 20_000
     found = _estimates(known, draws, 4)["shrinkage"]
     assert float((found - known.flip).abs().max()) <= 5 * math.sqrt(known.flip * (1 - known.flip) * 2 / draws)
 
@@ -148,18 +147,6 @@ def test_the_formula() -> None:
         assert float(values[row]) == pytest.approx((model + ratio * share) / (1 + ratio), rel=1e-6)
 
 
-def test_a_point_is_scored_by_its_own_draws_alone() -> None:
-    logits = _logits(6, 20)
-    need, score = Sample(Gaussian(1.0), 40), Shrinkage(1.0, draws=40, adaptive=False)
-    together = score.estimate({need: _sampled(logits)[1]}, 0.99)
-    changed = logits.clone()
-    changed[1:] = changed[1:].flip(0) * 1e3
-    for others in (logits[:1], changed):
-        alone = score.estimate({need: _sampled(others)[1]}, 0.99)
-        for one, other in ((alone.value, together.value), (alone.low, together.low), (alone.high, together.high)):
-            assert float(one[0]) == pytest.approx(float(other[0]), rel=1e-12)
-
-
 def test_the_nearest_margins_are_kept_up_to_a_number() -> None:
     logits = _logits(2, KEPT_DRAWS // 2 + 10)
     kept = _sampled(logits[:, : KEPT_DRAWS // 2])[1].nearest
@@ -169,25 +156,6 @@ def test_the_nearest_margins_are_kept_up_to_a_number() -> None:
     sampled = _sampled(logits)[1]
     assert sampled.nearest is None
     assert torch.equal(smoothed_share(sampled), counted(sampled.votes, 0.99)[0])
-
-
-def test_copies_that_tie_are_counted() -> None:
-    logits = _logits(3, 40).round()
-    sampled = _sampled(logits)[1]
-    assert bool((sampled.votes.ties > 0).all())
-    assert torch.equal(smoothed_share(sampled), counted(sampled.votes, 0.99)[0])
-
-
-@pytest.mark.parametrize("adaptive", [True, False])
-@pytest.mark.parametrize("draws", [40, 200])
-def test_the_interval_is_that_by_counting(adaptive: bool, draws: int) -> None:
-    """Stretched to the value, however normal the margins look; here the networks are linear at most points."""
-    found = estimate(small_classifier(), inputs(60), Shrinkage(0.1, draws=draws, adaptive=adaptive))
-    assert found.counted is not None
-    assert torch.equal(found.low, torch.minimum(found.counted[0], found.value))
-    assert torch.equal(found.high, torch.maximum(found.counted[1], found.value))
-    copies = found.passes.numpy() - 1
-    assert bool((found.high.numpy() >= clopper_pearson(0, copies, 0.99)[1]).all())
 
 
 @pytest.mark.parametrize("adaptive", [True, False])
@@ -202,17 +170,6 @@ def test_flips_that_a_normal_model_passes_over_are_held(
     network = Shallow(margin, flips, depth, 0.1)
     found = estimate(brittle.Classifier(network), step_points(200), Shrinkage(0.1, adaptive=adaptive))
     assert int(((found.low > network.flip) | (found.high < network.flip)).sum()) < 12
-
-
-def test_a_step_that_no_margin_announces_is_held() -> None:
-    """Points whose prediction flips in 2% of the noise while the margin hardly varies, at 99%.
-
-    Of 600 at most 6 may miss in the mean; 20 do less than once in 1e5. A model that is believed misses a third of them.
-    """
-    flip = 0.02
-    found = estimate(brittle.Classifier(step_of(flip, 0.1)), step_points(600), Shrinkage(0.1))
-    assert int(((found.low > flip) | (found.high < flip)).sum()) < 20
-    assert not bool((found.high <= 0.01).any())
 
 
 def test_in_two_stages_every_look_has_half_of_the_error() -> None:

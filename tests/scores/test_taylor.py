@@ -14,7 +14,7 @@ from scipy import stats
 import brittle
 from brittle.estimate import Status
 from brittle.noise import DiagonalGaussian, FactorGaussian, FunctionGaussian, Noise
-from brittle.scores import MMSE, MMSEMargin, MonteCarlo, Taylor
+from brittle.scores import MMSE, MonteCarlo, Taylor
 
 
 def exact_two_class_flip(network: torch.nn.Linear, x: torch.Tensor, sigma: float) -> float:
@@ -65,7 +65,7 @@ def test_coloured_noise_two_classes(noise: Noise) -> None:
     for point in x:
         margin, gradient = margin_problem(network, point)
         exact.append(stats.norm.sf(float(margin[0]) / float(gradient[0] @ covariance @ gradient[0]) ** 0.5))
-    for score in (Taylor(noise=noise), MMSE(noise=noise, draws=4), MMSEMargin(noise=noise, draws=4)):
+    for score in (Taylor(noise=noise), MMSE(noise=noise, draws=4)):
         assert estimate(classifier, x, score).value.tolist() == pytest.approx(exact, abs=1e-10)
     sampled = estimate(classifier, x, MonteCarlo(noise=noise, draws=4000), rows=MANY_ROWS)
     inside = [low <= truth <= high for low, truth, high in zip(sampled.low, exact, sampled.high, strict=True)]

@@ -16,7 +16,7 @@ from brittle.errors import ParameterError
 from brittle.estimate import MOST_DRAWS, Evidence, Status
 from brittle.noise import Uniform
 from brittle.scores import LogitMargin, Moments, MonteCarlo, ProbabilityChange, Shrinkage, Softmax, Taylor
-from brittle.scores.until import drawn_until
+from brittle.scores.choose import drawn_until
 
 POINTS = 50
 
@@ -103,23 +103,20 @@ def test_a_clipped_copy_cannot_leave_the_bounds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "code"),
+    ("options", "fact"),
     [
-        ({"until": "decided"}, "until"),
-        ({"limit": 0.9}, "until"),
-        ({"until": "settled", "limit": 0.9}, "until"),
-        ({"until": "decided", "limit": 1.0}, "limit"),
-        ({"until": "decided", "limit": True}, "limit"),
-        ({"until": "decided", "limit": float("nan")}, "limit"),
-        ({"precision": 0.0}, "precision"),
-        ({"precision": "fine"}, "precision"),
-        ({"until": "decided", "limit": 0.9, "most_draws": 3}, "draws"),
+        ({"until": "decided"}, "0.9"),
+        ({"limit": 0.9}, "decided"),
+        ({"until": "settled", "limit": 0.9}, "settled"),
+        ({"until": "decided", "limit": 1.0}, "1.0"),
+        ({"until": "decided", "limit": float("nan")}, "nan"),
+        ({"precision": "fine"}, "fine"),
+        ({"until": "decided", "limit": 0.9, "most_draws": 3}, "3"),
     ],
 )
-def test_what_is_no_rule(options: dict[str, Any], code: str) -> None:
-    with pytest.raises(ParameterError) as caught:
+def test_what_is_no_rule(options: dict[str, Any], fact: str) -> None:
+    with pytest.raises(ParameterError, match=fact):
         brittle.score(small_classifier(), inputs(2), [Moments(0.1)], **options)
-    assert caught.value.code == code
 
 
 @pytest.mark.parametrize("scores", [[Softmax()], [ProbabilityChange(0.1)]], ids=["no noise", "no flip probability"])

@@ -20,9 +20,8 @@ from brittle.estimate import MOST_DRAWS
 from brittle.model.bounds import Bounds, BoundsLike
 from brittle.noise import Sphere
 from brittle.scores import CATALOGUE, LogitMargin, NoiseScore, Score
-from brittle.scores.choose import choose
+from brittle.scores.choose import choose, drawn_until
 from brittle.scores.options import Option, by_name, described
-from brittle.scores.until import drawn_until
 
 if TYPE_CHECKING:
     from brittle.data import Points

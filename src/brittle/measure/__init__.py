@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from brittle.measure.base import Measurement, NetworkTraits, Passes, passes_of, take
 from brittle.measure.certified import Certified, CertifiedRadius
-from brittle.measure.curvature import Curvature, Curved
+from brittle.measure.curvature import Columns, Curvature, Curved, HessianColumns
 from brittle.measure.features import Features, Forward, HeadInputs
 from brittle.measure.forward import Clean
-from brittle.measure.hessian_columns import Columns, HessianColumns
 from brittle.measure.linearization import Linearization
 from brittle.measure.linearize import Linearize
 from brittle.measure.nearest import Nearest, NearestPoint
-from brittle.measure.nearest_margin import NearestMargin
 from brittle.measure.noisy_margins import NoisyMargins, Spread, Votes
 from brittle.measure.rare import RareFlips, RareSampled
 from brittle.measure.sample_sums import ProbabilityChanges, Sampled
@@ -39,7 +37,6 @@ __all__ = [
     "Linearize",
     "Measurement",
     "Nearest",
-    "NearestMargin",
     "NearestPoint",
     "NetworkTraits",
     "NoisyMargins",

@@ -159,11 +159,7 @@ def take(needs: Iterable[Measurement], classifier: Classifier, clean: Clean) -> 
 
 
 def _results(members: list[Measurement], classifier: Classifier, clean: Clean) -> list[Any]:
-    """The results of measurements of one stream, one for each.
-
-    Raises:
-        ParameterError: a measurement from outside fails, or gives something else.
-    """
+    """The results of measurements of one stream, one for each."""
     kind = type(members[0])
     with failing(kind, "measure"):
         found = kind.measure(members, classifier, clean)

@@ -1,18 +1,14 @@
-"""Noisy copies in chunks, and budgets that share them."""
+"""Noisy copies in chunks that end at every budget."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from brittle.measure.base import Measurement, check_draws
 from brittle.measure.forward import Clean
-from brittle.model.classifier import Classifier
 from brittle.noise import Noise
 
 
@@ -80,76 +76,6 @@ def noisy_chunks(
             units = min(most, end - first)
             yield NoiseChunk(stream.copies(units, signs).flatten(0, 2), first, units, members)
             first += units
-
-
-Result_co = TypeVar("Result_co", covariant=True)
-
-
-class Sums(Protocol[Result_co]):
-    """Running sums over noisy copies, from which the result of every budget can be read."""
-
-    def add(self, chunk: NoiseChunk) -> None:
-        """Send the copies of `chunk` through the network, and add what they show."""
-        ...
-
-    def read(self, units: int) -> Result_co:
-        """What the first `units` units of noise showed; what is added later does not change it."""
-        ...
-
-
-def at_budgets(chunks: Iterable[NoiseChunk], sums: Sums[Result_co], budgets: Sequence[int]) -> list[Result_co]:
-    """The result at each of `budgets`, in draws: the largest is measured, the smaller ones are read off on the way."""
-    found: dict[int, Result_co] = {}
-    for chunk in chunks:
-        sums.add(chunk)
-        if chunk.drawn in budgets:
-            found[chunk.drawn] = sums.read(chunk.end)
-    return [found[budget] for budget in budgets]
-
-
-@dataclass(frozen=True)
-class NoisyPasses(Measurement, Generic[Result_co]):
-    """Passes of `draws` noisy copies in antithetic pairs `(e, -e)`; all budgets of one noise share them.
-
-    Attributes:
-        noise: the noise.
-        draws: number of noisy copies, even.
-
-    Class attributes:
-        purpose: what keys the draws, with the seed and the id of the point.
-
-    Raises:
-        ParameterError: `draws` is out of range.
-    """
-
-    noise: Noise
-    draws: int
-
-    purpose: ClassVar[str]
-
-    def __post_init__(self) -> None:
-        check_draws(self.draws)
-
-    @property
-    def stream(self) -> Hashable:
-        """The same for every number of draws: those of a smaller budget are the first of a larger one."""
-        return replace(self, draws=2)
-
-    @property
-    def noise_source(self) -> Hashable:
-        """The purpose and the noise: what is done with the copies does not change the draws."""
-        return (self.purpose, self.noise)
-
-    @abstractmethod
-    def sums(self, classifier: Classifier, clean: Clean) -> Sums[Result_co]:
-        """Sums over the copies, none added yet."""
-
-    @classmethod
-    def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Result_co]:
-        """The results of `needs`, from the draws of the largest."""
-        first, budgets = needs[0], [need.draws for need in needs]
-        chunks = noisy_chunks(clean, first.noise, cls.purpose, budgets)
-        return at_budgets(chunks, first.sums(classifier, clean), budgets)
 
 
 def add_in_turn(total: Tensor, by_unit: Tensor) -> None:

@@ -11,11 +11,10 @@ from torch import Tensor
 
 from brittle.errors import ParameterError
 from brittle.measure.base import Measurement, NetworkTraits, Passes, check_classes, check_draws
-from brittle.measure.chunks import PAIRS, SINGLE, at_budgets, noisy_chunks
+from brittle.measure.chunks import PAIRS, SINGLE, NoiseChunk, add_in_turn, noisy_chunks
 from brittle.measure.forward import Clean, competitors_kept, look
-from brittle.measure.linearization import COLUMNS, Linearization, contract, last, shape_at
+from brittle.measure.linearization import COLUMNS, GradientGrams, Linearization, contract, last, shape_at
 from brittle.measure.noisy_margins import Votes, VoteSums
-from brittle.measure.smoothed import LinearSums
 from brittle.model.classifier import Classifier
 from brittle.noise import Noise
 
@@ -32,7 +31,7 @@ class Linearize(Measurement):
     `z = mean_j z(x + e_j)` and `J = mean_j J(x + e_j)`. Antithetic pairs `(e, -e)` remove the noise of the mean
     exactly for a linear model. `mean(J) K mean(J)^T` overestimates the Gram of the expected Jacobian by
     `Cov(J) / draws`, and leaves out what the variance of `J` adds to that of the logits; `quadratic_gram` does neither
-    (`brittle.measure.gradient_variance`).
+    (`brittle.measure.linearization.GradientGrams`).
 
     Source: Han, Srinivas, Lakkaraju, Characterizing data point vulnerability via average-case robustness (UAI 2024),
     definitions 2 and 3.
@@ -204,8 +203,13 @@ def _smoothed(needs: Sequence[Linearize], classifier: Classifier, clean: Clean, 
     clean = replace(clean, rows=min(clean.rows, rows))
     budgets = [need.draws or 0 for need in needs]
     chunks = noisy_chunks(clean, first.noise, "linearize", budgets, PAIRS if first.antithetic else SINGLE)
-    members = 2 if first.antithetic else 1
-    return at_budgets(chunks, LinearSums.start(classifier, clean, kept, first.shape, members), budgets)
+    sums = LinearSums.start(classifier, clean, kept, first.shape, 2 if first.antithetic else 1)
+    found: dict[int, Linearization] = {}
+    for chunk in chunks:
+        sums.add(chunk)
+        if chunk.drawn in budgets:
+            found[chunk.drawn] = sums.read(chunk.end)
+    return [found[budget] for budget in budgets]
 
 
 def _jacobian(classifier: Classifier, values: Tensor, inputs: Tensor) -> Tensor:
@@ -213,3 +217,82 @@ def _jacobian(classifier: Classifier, values: Tensor, inputs: Tensor) -> Tensor:
     count = values.shape[1]
     rows = [classifier.gradient(values[:, number], inputs, keep=number + 1 < count) for number in range(count)]
     return torch.stack(rows, dim=1)
+
+
+@dataclass
+class LinearSums:
+    """Running sums over units of noise.
+
+    Attributes:
+        classifier: what is linearised.
+        clean: the points.
+        kept: the classes whose gradients are taken, `[B, M]`, in class order.
+        shape: what decides the covariance that the Jacobians are contracted with; None for the identity.
+        members: draws in a unit, 2 or 1.
+        logits: `[B, C]`, float64.
+        jacobian: `[B, M, n]`.
+        grams: of the Jacobians at single copies.
+        votes: how the copies vote.
+    """
+
+    classifier: Classifier
+    clean: Clean
+    kept: Tensor
+    shape: Noise | None
+    members: int
+    logits: Tensor
+    jacobian: Tensor
+    grams: GradientGrams
+    votes: VoteSums
+
+    @classmethod
+    def start(cls, classifier: Classifier, clean: Clean, kept: Tensor, shape: Noise | None, members: int) -> LinearSums:
+        """No units yet."""
+        points, classes = kept.shape
+        shape = shape_at(shape, clean)
+        return cls(
+            classifier,
+            clean,
+            kept,
+            shape,
+            members,
+            logits=torch.zeros_like(clean.logits, dtype=torch.float64),
+            jacobian=clean.inputs.new_zeros(points, classes, clean.inputs[0].numel()),
+            grams=GradientGrams.start(points, classes, shape, clean.inputs.device),
+            votes=VoteSums.start(clean, members),
+        )
+
+    def add(self, chunk: NoiseChunk) -> None:
+        """Differentiate at the copies of some units."""
+        inputs, clean, kept = chunk.inputs.requires_grad_(True), self.clean, self.kept
+        values = clean.logits_of(self.classifier, inputs, chunk.rows)
+        exact = chunk.unfold(values.detach().double())
+        add_in_turn(self.logits, exact.sum(2))
+        self.votes.add(exact)
+        count = kept.shape[1]
+        copies = kept.repeat_interleave(chunk.units * chunk.members, dim=0)
+        gradients = inputs.new_empty(len(inputs), count, inputs[0].numel())
+        for number in range(count):
+            chosen = values.gather(1, copies[:, number : number + 1])[:, 0]
+            gradients[:, number] = self.classifier.gradient(chosen, inputs, keep=number + 1 < count).flatten(1)
+        by_unit = chunk.unfold(gradients)
+        add_in_turn(self.jacobian, by_unit.sum(2))
+        self.grams.add(by_unit)
+
+    def read(self, units: int) -> Linearization:
+        """Means over all units so far."""
+        clean, draws = self.clean, units * self.members
+        gram, votes = contract(self.jacobian / draws, self.shape), self.votes.read(units)
+        return Linearization(
+            logits=self.logits / draws,
+            gram=gram,
+            classes=self.kept,
+            predicted=clean.predicted,
+            tied=clean.tied,
+            passes=clean.passes + draws * (1 + self.kept.shape[1]),
+            draws=draws,
+            nonfinite=votes.nonfinite,
+            dimension=clean.inputs[0].numel(),
+            quadratic_gram=self.grams.read(gram, units),
+            votes=votes,
+        )

@@ -10,12 +10,13 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from brittle.measure.base import NetworkTraits, Passes
-from brittle.measure.chunks import MIRRORED, PAIRS, SINGLE, NoiseChunk, NoisyPasses, noisy_chunks
+from brittle.measure.base import Measurement, NetworkTraits, Passes, check_draws
+from brittle.measure.chunks import MIRRORED, PAIRS, SINGLE, NoiseChunk, noisy_chunks
 from brittle.measure.forward import Clean
 from brittle.measure.rows import join, pick
 from brittle.measure.sample_sums import KEPT_DRAWS, Sampled, SampleSums
 from brittle.model.classifier import Classifier
+from brittle.noise import Noise
 
 FIRST_SHARE = 0.3
 """Share of the draws that the first stage takes: 60 of 200, of which no flip says a flip probability below 0.1."""
@@ -41,7 +42,7 @@ class SampledInStages:
 
 
 @dataclass(frozen=True)
-class Sample(NoisyPasses[Sampled]):
+class Sample(Measurement):
     """Noisy forward passes in antithetic pairs `(e, -e)`; of noise that is not symmetric in single copies.
 
     With `adaptive` every point has a first stage of `FIRST_SHARE` of the draws: the first members of as many pairs.
@@ -59,16 +60,25 @@ class Sample(NoisyPasses[Sampled]):
         adaptive: draw them in two stages.
     """
 
+    noise: Noise
+    draws: int
     clip: bool = False
     adaptive: bool = False
 
-    purpose: ClassVar[str] = "sample"
     differentiates: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_draws(self.draws)
 
     @property
     def stream(self) -> Hashable:
-        """Stages and numbers of draws share their passes."""
+        """Stages and numbers of draws share their passes: those of a smaller budget are the first of a larger one."""
         return replace(self, draws=2, adaptive=False)
+
+    @property
+    def noise_source(self) -> Hashable:
+        """What is done with the copies does not change the draws."""
+        return ("sample", self.noise)
 
     @property
     def first_stage(self) -> int:
@@ -88,8 +98,9 @@ class Sample(NoisyPasses[Sampled]):
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Any]:
         """The results of `needs`, from the draws of the largest."""
-        kind = _Copies if needs[0].noise.is_symmetric else _SingleCopies
-        copies = kind.start(needs[0], classifier, clean)
+        if not needs[0].noise.is_symmetric:
+            return _single_copies(needs, classifier, clean)
+        copies = _Copies.start(needs[0], classifier, clean)
         copies.take_common(needs)
         return copies.results(needs)
 
@@ -225,60 +236,26 @@ class _Copies:
         return _in_stages(need, going, first, whole, later, self.clean)
 
 
-@dataclass
-class _SingleCopies:
-    """The noisy copies of a batch under noise that is not symmetric: single ones, of which some points have more.
-
-    Attributes:
-        need: the noise, and what is done with the copies.
-        clean: the points.
-        passes: through the network, with the sums over the copies that every point has.
-        common: how many these are.
-        after: what the copies of all points showed, by their number.
-    """
-
-    need: Sample
-    clean: Clean
-    passes: SamplePasses
-    common: int = 0
-    after: dict[int, Sampled] = field(default_factory=dict)
-
-    @classmethod
-    def start(cls, need: Sample, classifier: Classifier, clean: Clean) -> _SingleCopies:
-        """No copies yet."""
-        return cls(need, clean, need.sums(classifier, clean))
-
-    def take_common(self, needs: Sequence[Sample]) -> None:
-        """Take the copies that every point has: all of needs of one stage, and the first stages of the others."""
-        self.common = max(need.first_stage for need in needs)
-        ends = {count for need in needs for count in (need.first_stage, need.draws) if count <= self.common}
-        self.after = _read_at(ends, _chunks(self.need, ends, SINGLE, 0, self.clean), self.passes)
-
-    def results(self, needs: Sequence[Sample]) -> list[Sampled | SampledInStages]:
-        """The results, after the copies beyond those that all points have, which points are sent through alone."""
-        going = {need: needs_more(self.after[need.first_stage]) for need in needs if need.adaptive}
-        later: dict[int, list[Sampled]] = {need.draws: [] for need in going}
-        for point in range(len(self.clean.ids)):
-            ends = {need.draws for need, some in going.items() if some[point]} - self.after.keys()
-            row = torch.tensor([point], device=self.clean.inputs.device)
-            clean = self.clean.only(row)
-            passes = replace(self.passes, clean=clean, sums=pick(self.passes.sums, row))
-            found = _read_at(ends, _chunks(self.need, ends, SINGLE, self.common, clean), passes)
-            for end, sampled in found.items():
-                later[end].append(sampled)
-        return [
-            _in_stages(
-                need,
-                going[need],
-                self.after[need.first_stage],
-                self.after.get(need.draws),
-                later[need.draws],
-                self.clean,
-            )
-            if need.adaptive
-            else self.after[need.draws]
-            for need in needs
-        ]
+def _single_copies(needs: Sequence[Sample], classifier: Classifier, clean: Clean) -> list[Sampled | SampledInStages]:
+    """The results under noise that is not symmetric: copies that every point has, then those of points sent alone."""
+    need, common = needs[0], max(need.first_stage for need in needs)
+    passes = need.sums(classifier, clean)
+    ends = {count for need in needs for count in (need.first_stage, need.draws) if count <= common}
+    after = _read_at(ends, _chunks(need, ends, SINGLE, 0, clean), passes)
+    going = {need: needs_more(after[need.first_stage]) for need in needs if need.adaptive}
+    later: dict[int, list[Sampled]] = {need.draws: [] for need in going}
+    for point in range(len(clean.ids)):
+        ends = {need.draws for need, some in going.items() if some[point]} - after.keys()
+        row = torch.tensor([point], device=clean.inputs.device)
+        own = replace(passes, clean=clean.only(row), sums=pick(passes.sums, row))
+        for end, sampled in _read_at(ends, _chunks(need, ends, SINGLE, common, own.clean), own).items():
+            later[end].append(sampled)
+    return [
+        _in_stages(one, going[one], after[one.first_stage], after.get(one.draws), later[one.draws], clean)
+        if one.adaptive
+        else after[one.draws]
+        for one in needs
+    ]
 
 
 def _chunks(
@@ -286,7 +263,7 @@ def _chunks(
 ) -> Iterable[NoiseChunk]:
     """Copies of the units after the first `after`, in chunks that end at every one of `ends`."""
     budgets = [end * len(signs) for end in ends if end > after]
-    return () if not budgets else noisy_chunks(clean, need.noise, need.purpose, budgets, signs, after * len(signs))
+    return () if not budgets else noisy_chunks(clean, need.noise, "sample", budgets, signs, after * len(signs))
 
 
 def _read_at(ends: set[int], chunks: Iterable[NoiseChunk], passes: SamplePasses) -> dict[int, Sampled]:

@@ -16,8 +16,7 @@ from brittle.noise.families import (
 )
 from brittle.noise.relative import Decibels, Relative
 from brittle.noise.stream import Stream
-from brittle.noise.tables import PerFeature, Swap
-from brittle.noise.tokens import TokenDropout
+from brittle.noise.tables import PerFeature, Swap, TokenDropout
 from brittle.noise.transform import Transform, Transforming
 
 __all__ = [

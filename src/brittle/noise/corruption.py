@@ -172,9 +172,7 @@ class Corruption(Transforming):
             raise ParameterError(
                 f"the strength of {kind} is in {KINDS[kind].unit}, above 0{at_most}; found {strength!r:.40}"
             )
-        for name, value in (("sigma", strength), ("kind", kind), ("bounds", check_bounds(bounds))):
-            object.__setattr__(self, name, value)
-        super().__post_init__()
+        self._set(sigma=strength, kind=kind, bounds=check_bounds(bounds))
 
     @property
     def unit(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -139,7 +139,7 @@ class DiagonalGaussian(Noise):
                 f"every scale must be finite and at least 0; found {self.scale.min():g} to {self.scale.max():g}",
             )
         object.__setattr__(self, "scale", self.scale.detach().flatten().clone())
-        object.__setattr__(self, "digest", _digest(self.scale))
+        object.__setattr__(self, "digest", digest_of(self.scale))
 
     def draw(self, generator: torch.Generator, size: int) -> Tensor:
         """Normal coordinates, each times its scale."""
@@ -180,7 +180,7 @@ class FactorGaussian(Noise):
         if self.factor.dim() != 2 or not bool(self.factor.isfinite().all()):
             raise ParameterError(f"the factor must be finite, [n, k]; found shape {list(self.factor.shape)}")
         object.__setattr__(self, "factor", self.factor.detach().clone())
-        object.__setattr__(self, "digest", _digest(self.factor))
+        object.__setattr__(self, "digest", digest_of(self.factor))
 
     def draw(self, generator: torch.Generator, size: int) -> Tensor:
         """`A u` with `u` standard normal."""
@@ -262,9 +262,12 @@ def _normal(size: int, generator: torch.Generator) -> Tensor:
     return torch.randn(size, generator=generator, dtype=torch.float32, device=generator.device)
 
 
-def _digest(tensor: Tensor) -> str:
-    content = tensor.detach().to("cpu", torch.float64).contiguous().numpy().tobytes()
-    return hashlib.sha256(content).hexdigest()[:16]
+def digest_of(*tensors: Tensor) -> str:
+    """A digest of the numbers of some tensors; masks count as bytes, numbers in double precision."""
+    content = [
+        one.detach().cpu() if one.dtype is torch.bool else one.detach().to("cpu", torch.float64) for one in tensors
+    ]
+    return hashlib.sha256(b"".join(one.contiguous().numpy().tobytes() for one in content)).hexdigest()[:16]
 
 
 def _check_size(found: int, size: int, what: str) -> None:

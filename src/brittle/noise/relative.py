@@ -19,8 +19,7 @@ class Relative(Noise):
     """Independent normal coordinates with the standard deviation `sigma rms(x)`, `rms(x)^2 = mean_i x_i^2`.
 
     So every point has noise of its own size, such as embeddings of tokens or waveforms ask for. A point of zeros has
-    none. All scores of the average case serve it; those of derivatives alone (`smoothed_laplacian`, `change_bound`) do
-    not.
+    none. All scores of the average case serve it; those of derivatives alone (`change_bound`) do not.
 
     Attributes:
         sigma: standard deviation of a coordinate, as a share of the root mean square of the point's coordinates.
@@ -41,11 +40,7 @@ class Relative(Noise):
         return True
 
     def covariance(self, vectors: Tensor) -> Tensor:
-        """Not known without the point; `at` knows it.
-
-        Raises:
-            AssertionError: always.
-        """
+        """Raises: `at` knows it, of the points."""
         raise AssertionError(f"the covariance of {self.name} noise depends on the point: ask noise.at(inputs)")
 
     def scales(self, inputs: Tensor, varies: Tensor | None = None) -> Tensor:
@@ -112,11 +107,7 @@ class AtPoints(Noise):
     normal: ClassVar[bool] = True
 
     def draw(self, generator: torch.Generator, size: int) -> Tensor:
-        """There is none: `brittle.noise.Stream` knows the points.
-
-        Raises:
-            AssertionError: always.
-        """
+        """Raises: `brittle.noise.Stream` knows the points."""
         raise AssertionError("noise at points is drawn from the family itself")
 
     def covariance(self, vectors: Tensor) -> Tensor:

@@ -1,8 +1,7 @@
-"""Noise for tables of features: a scale for each feature, and coordinates taken from other rows."""
+"""Noise for tables and texts: a scale for each feature, coordinates from other rows, replaced tokens."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -14,7 +13,7 @@ from brittle.data.points import Points
 from brittle.errors import DataError, ParameterError, UsageError, listed
 from brittle.estimate import Parameters
 from brittle.noise.base import reserve_name
-from brittle.noise.families import DiagonalGaussian
+from brittle.noise.families import DiagonalGaussian, digest_of
 from brittle.noise.transform import Transforming
 
 FEW = 10
@@ -70,10 +69,9 @@ class PerFeature(DiagonalGaussian):
             UsageError: a category names no feature.
             DataError: no row could be read.
         """
-        found = _Columns.read(points)
-        names = _names(points, len(found.scale))
-        still = found.few if categories is None else _mask(categories, names)
-        scale = torch.where(still, 0.0, found.scale)
+        deviations, few = _scales(points)
+        names = _names(points, len(deviations))
+        scale = torch.where(few if categories is None else _mask(categories, names), 0.0, deviations)
         kept = [names[place] for place in (scale == 0).nonzero().flatten().tolist()]
         return cls(sigma, scale, listed(kept, KEPT) if kept else "")
 
@@ -112,19 +110,14 @@ class Swap(Transforming):
 
     def __init__(self, share: float, rows: Tensor, columns: Tensor | None = None) -> None:
         """Values of these rows with the probability `share`."""
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 < share <= 1.0:
-            raise ParameterError(f"the share of swapped values is above 0 and at most 1; found {share!r:.40}")
+        _check_probability(share)
         rows = rows.detach().cpu().flatten(1).clone()
         if not len(rows) or not bool(rows.isfinite().all()):
             raise ParameterError(f"rows to swap with must be finite, [R, n]; found {list(rows.shape)}")
         own = torch.ones(rows.shape[1], dtype=torch.bool) if columns is None else columns.cpu().flatten() != 0
         if len(own) != rows.shape[1] or not bool(own.any()):
             raise ParameterError(f"{int(own.sum())} of {len(own)} columns may be swapped, in rows of {rows.shape[1]}")
-        content = rows.contiguous().double().numpy().tobytes() + own.numpy().tobytes()
-        digest = hashlib.sha256(content).hexdigest()[:16]
-        for name, value in {"sigma": share, "rows": rows, "columns": own, "digest": digest}.items():
-            object.__setattr__(self, name, value)
-        super().__post_init__()
+        self._set(sigma=share, rows=rows, columns=own, digest=digest_of(rows, own))
 
     @classmethod
     def of(cls, points: Points, share: float, columns: Collection[str | int] | None = None) -> Swap:
@@ -161,33 +154,84 @@ class Swap(Transforming):
         return torch.where(chosen, self.rows[other, torch.arange(size)].to(x), x.flatten()).view_as(x)
 
 
-@dataclass
-class _Columns:
-    """What the columns of data hold.
+@reserve_name
+@dataclass(frozen=True, init=False)
+class TokenDropout(Transforming):
+    """Each token is replaced with some probability: by nothing (zeros), by one embedding, or by a random one of many.
+
+    A point is the embeddings of its tokens, `[T, E]`, as `brittle.data.text_points` makes it; padding and the tokens
+    that mark the beginning and the end stay as they are.
 
     Attributes:
-        scale: standard deviation of each, `[n]`, float64.
-        few: whether each holds whole numbers of which at most `FEW` differ, `[n]`.
+        sigma: probability with which a token is replaced.
+        replacements: the embeddings to take, `[R, E]`, such as that of the mask token, or all of them; None for zeros.
+        digest: of these.
+
+    Raises:
+        ParameterError: the probability is not above 0 and at most 1, or the embeddings are not finite, `[E]` or
+            `[R, E]`.
     """
 
-    scale: Tensor
-    few: Tensor
+    replacements: Tensor | None = field(init=False, repr=False, compare=False)
+    digest: str = field(init=False, repr=False)
 
-    @classmethod
-    def read(cls, points: Points) -> _Columns:
-        """Of all rows that can be read."""
-        count, mean, squares = 0, torch.zeros(0), torch.zeros(0)
-        seen: list[set[float] | None] = []
-        for rows in _rows(points):
-            if not count:
-                mean, squares = torch.zeros(rows.shape[1]).double(), torch.zeros(rows.shape[1]).double()
-                seen = [set() for _ in range(rows.shape[1])]
-            together = count + len(rows)
-            step = rows.mean(dim=0) - mean
-            squares += (rows - rows.mean(dim=0)).square().sum(dim=0) + step.square() * (count * len(rows) / together)
-            mean, count = mean + step * (len(rows) / together), together
-            seen = [None if few is None else _with(few, column) for few, column in zip(seen, rows.T, strict=True)]
-        return cls((squares / count).sqrt(), torch.tensor([few is not None for few in seen]))
+    name: ClassVar[str] = "token-dropout"
+    explanation: ClassVar[str] = "A random share of the tokens is replaced"
+    unit: ClassVar[str] = "of the tokens"
+
+    def __init__(self, share: float, replacements: Tensor | None = None) -> None:
+        """Replace a token with the probability `share`."""
+        _check_probability(share)
+        rows = None if replacements is None else replacements.detach().cpu().clone()
+        if rows is not None:
+            rows = rows[None] if rows.dim() == 1 else rows
+            if rows.dim() != 2 or not len(rows) or not bool(rows.isfinite().all()):
+                raise ParameterError(
+                    f"embeddings to replace tokens with must be finite, [R, E]; found {list(rows.shape)}"
+                )
+        digest = digest_of() if rows is None else digest_of(rows)
+        self._set(sigma=share, replacements=rows, digest=digest)
+
+    @property
+    def parameters(self) -> Parameters:
+        """The share, and the digest of the embeddings where there are any."""
+        if self.replacements is None:
+            return {"sigma": self.sigma, "unit": self.unit, "noise": self.name}
+        by = "one vector" if len(self.replacements) == 1 else "others"
+        unit = f"{self.unit} replaced by {by}"
+        return {"sigma": self.sigma, "unit": unit, "noise": self.name, "rows": self.digest}
+
+    def apply(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        """The point with some of its tokens replaced."""
+        rows = self.replacements
+        if x.dim() != 2 or (rows is not None and rows.shape[1] != x.shape[1]):
+            width = "" if rows is None else f" with E = {rows.shape[1]}"
+            raise ParameterError(f"tokens are dropped from inputs [T, E]{width}; found inputs {list(x.shape)}")
+        chance, other = torch.rand(len(x), 2, generator=generator, dtype=torch.float64).unbind(dim=1)
+        taken = x.new_zeros(1, x.shape[1]) if rows is None else rows.to(x)
+        place = (other * len(taken)).long().clamp_max(len(taken) - 1)
+        return torch.where((chance < self.sigma)[:, None], taken[place], x)
+
+
+def _check_probability(share: object) -> None:
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 < share <= 1.0:
+        raise ParameterError(f"the share of values that are replaced is above 0 and at most 1; found {share!r:.40}")
+
+
+def _scales(points: Points) -> tuple[Tensor, Tensor]:
+    """Standard deviation of each column, `[n]`, float64, and which hold whole numbers of which at most `FEW` differ."""
+    count, mean, squares = 0, torch.zeros(0), torch.zeros(0)
+    seen: list[set[float] | None] = []
+    for rows in _rows(points):
+        if not count:
+            mean, squares = torch.zeros(rows.shape[1]).double(), torch.zeros(rows.shape[1]).double()
+            seen = [set() for _ in range(rows.shape[1])]
+        together = count + len(rows)
+        step = rows.mean(dim=0) - mean
+        squares += (rows - rows.mean(dim=0)).square().sum(dim=0) + step.square() * (count * len(rows) / together)
+        mean, count = mean + step * (len(rows) / together), together
+        seen = [None if few is None else _with(few, column) for few, column in zip(seen, rows.T, strict=True)]
+    return (squares / count).sqrt(), torch.tensor([few is not None for few in seen])
 
 
 def _with(seen: set[float], column: Tensor) -> set[float] | None:
@@ -200,11 +244,7 @@ def _with(seen: set[float], column: Tensor) -> set[float] | None:
 
 
 def _rows(points: Points):
-    """The rows that can be read, `[b, n]` each, float64.
-
-    Raises:
-        DataError: there are none.
-    """
+    """The rows that can be read, `[b, n]` each, float64."""
     some = False
     for batch in points.batches(READ):
         inputs = batch.inputs.detach().cpu().double().flatten(1)
@@ -233,11 +273,7 @@ def _names(points: Points, size: int) -> Sequence[str]:
 
 
 def _mask(wanted: Collection[str | int], names: Sequence[str]) -> Tensor:
-    """Which features are `wanted`, `[n]`.
-
-    Raises:
-        UsageError: one is not there.
-    """
+    """Which features are `wanted`, `[n]`."""
     chosen = {str(one) for one in wanted}
     if missing := sorted(chosen - set(names)):
         raise UsageError(

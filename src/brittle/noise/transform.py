@@ -23,9 +23,6 @@ from brittle.noise.base import Noise, reserve_name
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 """What a transform is called, so that it can stand in labels."""
 
-SAMPLED = "shrinkage, monte_carlo or probability_change"
-"""Scores that serve noise that is not added."""
-
 
 @dataclass(frozen=True)
 class Transforming(Noise):
@@ -57,25 +54,23 @@ class Transforming(Noise):
         return False
 
     def draw(self, generator: torch.Generator, size: int) -> Tensor:
-        """There is none.
-
-        Raises:
-            ParameterError: always.
-        """
+        """Raises, as there is none."""
         raise ParameterError(f"{self._text} is not added to an input, so there is no noise to draw")
 
     def check_serves(self, score: str, linear: bool, pairs: bool = False) -> None:
-        """Raise unless a score can stand on noise that is not added.
-
-        Raises:
-            ParameterError: the score needs the covariance of the noise, or pairs `(e, -e)`, which this has none of.
-        """
+        """Raise unless a score can stand on noise that is not added."""
         if linear or pairs:
             raise ParameterError(
                 f"{score} needs noise that is added to the input, its covariance or pairs (e, -e), and {self._text} is "
-                f"not added; use {SAMPLED}",
+                f"not added; use shrinkage, monte_carlo or probability_change",
             )
         super().check_serves(score, linear)
+
+    def _set(self, **values: object) -> None:
+        """Give a frozen family its fields."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        super().__post_init__()
 
     @property
     def _text(self) -> str:
@@ -141,10 +136,7 @@ class Transform(Transforming):
         called = getattr(fn, "__name__", type(fn).__name__) if name is None else name
         if not isinstance(called, str) or not NAME.fullmatch(called):
             raise ParameterError(f"a transform needs a name of one word, such as name='rotate'; found {called!r:.60}")
-        own = {"sigma": 1.0, "fn": fn, "called": called, "settings": _written(parameters), "code": code_digest(fn)}
-        for key, value in own.items():
-            object.__setattr__(self, key, value)
-        super().__post_init__()
+        self._set(sigma=1.0, fn=fn, called=called, settings=_written(parameters), code=code_digest(fn))
 
     def apply(self, x: Tensor, generator: torch.Generator) -> Tensor:
         """What `fn` gives, as a tensor."""
@@ -161,12 +153,7 @@ class Transform(Transforming):
 
 
 def transformed(noise: Transforming, x: Tensor, generators: list[torch.Generator]) -> Tensor:
-    """Noisy copies of one input, one for each generator, `[len(generators), *shape]`, on its device.
-
-    Args:
-        noise: what makes them.
-        x: `[*shape]`.
-        generators: on the CPU.
+    """Noisy copies of one input `[*shape]`, one for each generator on the CPU, `[len(generators), *shape]`.
 
     Raises:
         ParameterError: a copy has another shape, or holds NaN or infinite numbers.

@@ -1,9 +1,9 @@
 """A run: examine, measure each point once, derive every score, write rows, shard by shard."""
 
 from brittle.run.arguments import make_job
-from brittle.run.evaluation import plan
 from brittle.run.progress import Progress
 from brittle.run.scoring import CONFIDENCE, MOST_FAILURES, JobOptions, execute, score
+from brittle.scores.evaluate import plan
 
 __all__ = [
     "CONFIDENCE",

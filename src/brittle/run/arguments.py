@@ -22,9 +22,9 @@ from brittle.model.classifier import Classifier
 from brittle.run.job import Job
 from brittle.scores import CATALOGUE, Moments, NoiseScore, Score
 from brittle.scores.call import check_classifier, check_seed
-from brittle.scores.each_label import of_each_label
+from brittle.scores.choose import of_each_label
 from brittle.scores.outside import check_scores
-from brittle.scores.serving import check_all_serve
+from brittle.scores.sound import check_serves, serves
 
 Data = Points | tuple[Any, Any] | Tensor | list[Any] | Dataset[Any] | DataLoader[Any] | str | os.PathLike[str]
 """What points are given as."""
@@ -49,7 +49,9 @@ def make_job(
     """
     _check_kinds(classifier, scores)
     scores = scores if rule is None else rule(scores)
-    check_all_serve(scores, classifier)
+    for score in scores:
+        if not serves(score, classifier.decision):
+            check_serves(score, classifier.decision)
     points = _points_for(classifier, data)
     _check_columns(classifier, points)
     check_confidence(confidence)

@@ -13,8 +13,8 @@ from brittle.data import Batch, Points
 from brittle.doctor.reference import Reference
 from brittle.estimate import Status
 from brittle.model.classifier import Classifier
-from brittle.run.evaluation import evaluate
 from brittle.run.rechecks import Rechecks
+from brittle.run.rows import evaluate_rows
 from brittle.scores import Score
 from brittle.store.account import Account
 
@@ -111,7 +111,9 @@ class Job:
                 turned += sum(batch.turned or ())
                 rechecks.begin(batch)
                 with rechecks.watching():
-                    parts.append(evaluate(self.classifier, batch, self.scores, self.seed, self.rows, self.confidence))
+                    parts.append(
+                        evaluate_rows(self.classifier, batch, self.scores, self.seed, self.rows, self.confidence)
+                    )
             spent = self.classifier.passes - before
             check_passes = rechecks.check()
         tables = {kind: pa.concat_tables([part[kind] for part in parts]).combine_chunks() for kind in parts[0]}

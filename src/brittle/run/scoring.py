@@ -24,7 +24,7 @@ from brittle.run.progress import Progress, progress_of
 from brittle.run.record import RunningRecord, describe
 from brittle.run.workers import Processes, Workers
 from brittle.scores import Score
-from brittle.scores.until import drawn_until
+from brittle.scores.choose import drawn_until
 from brittle.store.account import FIRST_ROWS, Account
 from brittle.store.experiment import check_same
 from brittle.store.folder import RunFolder, check_free

@@ -1,4 +1,4 @@
-"""The catalogue: the only list of scores.
+"""Scores: the catalogue, and what they have in common.
 
 A score is a frozen dataclass that names the measurements it needs and turns them into an `Estimate`. Scores are
 free; only measurements cost passes through the network.
@@ -7,24 +7,18 @@ free; only measurements cost passes through the network.
 from brittle.scores.base import NoiseScore, Score
 from brittle.scores.catalogue import CATALOGUE
 from brittle.scores.change_bound import ChangeBound
-from brittle.scores.entropy import Entropy
-from brittle.scores.feature_distance import FeatureDistance
 from brittle.scores.feature_margin import FeatureMargin
 from brittle.scores.first_order_change import FirstOrderChange
 from brittle.scores.first_order_margin import FirstOrderMargin
-from brittle.scores.input_margin import InputMargin
+from brittle.scores.input_margin import FeatureDistance, InputMargin
 from brittle.scores.laplacian import Laplacian
-from brittle.scores.logit_margin import LogitMargin
-from brittle.scores.max_probability import MaxProbability
-from brittle.scores.mmse import MMSE, MMSEMVS, MMSEMargin
+from brittle.scores.mmse import MMSE, MMSEMVS
 from brittle.scores.moments import Moments
 from brittle.scores.monte_carlo import MonteCarlo, SampledScore
+from brittle.scores.one_pass import Entropy, LogitMargin, MaxProbability, ProbabilityMargin, Softmax
 from brittle.scores.probability_change import ProbabilityChange
-from brittle.scores.probability_margin import ProbabilityMargin
 from brittle.scores.rare_event import RareEvent
 from brittle.scores.shrinkage import Shrinkage
-from brittle.scores.smoothed_laplacian import SmoothedLaplacian
-from brittle.scores.softmax import Softmax
 from brittle.scores.taylor import Taylor, TaylorMVS
 
 __all__ = [
@@ -40,7 +34,6 @@ __all__ = [
     "InputMargin",
     "Laplacian",
     "LogitMargin",
-    "MMSEMargin",
     "MaxProbability",
     "Moments",
     "MonteCarlo",
@@ -51,7 +44,6 @@ __all__ = [
     "SampledScore",
     "Score",
     "Shrinkage",
-    "SmoothedLaplacian",
     "Softmax",
     "Taylor",
     "TaylorMVS",

@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
 from inspect import isfunction
 from typing import Any, ClassVar, Self
 
@@ -19,13 +18,12 @@ from brittle.decisions import OneLabel
 from brittle.errors import ParameterError
 from brittle.estimate import CONFIDENCE, FLIP_PROBABILITY, Direction, Estimate, Parameters, Status, score_label
 from brittle.measure import Clean, Measurement, NearestPoint
-from brittle.measure.rows import join, pick
+from brittle.measure.rows import pick
 from brittle.model.classifier import Classifier
 from brittle.noise import Gaussian, Noise
-from brittle.scores.call import apply, called_with
+from brittle.scores.call import call, concatenate
 from brittle.scores.options import NO_OPTION, options_of
-from brittle.scores.serving import Serves, check_serves
-from brittle.scores.sound import check_parameters, estimate_of, needs_of
+from brittle.scores.sound import Serves, check_parameters
 
 GRAVE = (Status.VACUOUS, Status.NOISY_TIES, Status.CONTRADICTED, Status.REFUTED, Status.TIE)
 """Outcomes with a number that say more than that something was left out or not found; the last is the gravest."""
@@ -120,16 +118,13 @@ class Score(ABC):
             >>> bool(((found.low <= found.value) & (found.value <= found.high)).all())
             True
         """
-        check_parameters(self)
-        check_serves(self, classifier)
-        points = called_with(classifier, x, ids, beside, mask)
-        return apply(needs_of(self), partial(estimate_of, self), classifier, points, seed, confidence)
+        return call(self, classifier, x, ids, beside, mask, seed, confidence)
 
     def about(self, label: OneLabel | None) -> Self:
         """The same score of one of several labels, or of all."""
-        found = copy(self)
-        object.__setattr__(found, "of_label", label)
-        return found
+        other = copy(self)
+        object.__setattr__(other, "of_label", label)
+        return other
 
     def counterexamples(self, measured: Mapping[Measurement, Any]) -> NearestPoint | None:
         """The inputs with another prediction that the score found on its way, if it looks for any."""
@@ -223,29 +218,22 @@ def finish(
     evidence: Tensor | None = None,
     counted: tuple[Tensor, Tensor] | None = None,
 ) -> Estimate:
-    """An `Estimate` whose rows without a number hold NaN, and whose intervals hold their value despite rounding.
+    """An `Estimate` whose intervals hold their value despite rounding.
 
-    Both ends are NaN where nothing is known of the error of a number. A number that came out as NaN under a status that
-    promises one, or one end without the other, is a defect of ours, and raises.
+    Both ends are NaN where nothing is known of the error of a number. A number under a status that carries none, and
+    its interval, may be anything.
     """
-    low, high = torch.minimum(low, value), torch.maximum(high, value)
-    valued = torch.tensor([Status(code).has_value for code in status.tolist()], device=value.device)
-    missing = torch.full_like(value, torch.nan)
-    value, low, high = (torch.where(valued, number, missing) for number in (value, low, high))
-    if bool(value[valued].isnan().any()) or not torch.equal(low.isnan(), high.isnan()):
-        raise AssertionError("a score gave NaN with a status that promises a number, or as one end of an interval")
     spent = passes.to(status) if isinstance(passes, Tensor) else torch.full_like(status, passes)
-    if counted is not None:
-        counted = (torch.where(valued, counted[0], missing), torch.where(valued, counted[1], missing))
+    low, high = torch.minimum(low, value), torch.maximum(high, value)
     return Estimate(value, low, high, status, spent, detail, evidence, counted)
 
 
 def in_place(parts: Sequence[tuple[Tensor, Estimate]]) -> Estimate:
     """The estimate of a batch from those of some of its points each, with their positions in it."""
     order = torch.cat([rows for rows, _ in parts]).argsort()
-    joined = join([replace(part, detail=None) for _, part in parts])
-    details = [text for rows, part in parts for text in part.detail or [None] * len(rows)]
-    return replace(pick(joined, order), detail=tuple(details[place] for place in order.tolist()))
+    joined = concatenate([part for _, part in parts])
+    detail = joined.detail and tuple(joined.detail[place] for place in order.tolist())
+    return replace(pick(replace(joined, detail=None), order), detail=detail)
 
 
 def initial_status(tied: Tensor) -> Tensor:

@@ -14,12 +14,12 @@ from brittle.estimate import Estimate, Status
 from brittle.intervals import student
 from brittle.measure import Columns, HessianColumns, Measurement
 from brittle.measure.base import check_enough
-from brittle.measure.hessian_columns import COLUMNS
+from brittle.measure.curvature import COLUMNS
 from brittle.noise import Gaussian, Sphere
 from brittle.scores.base import NoiseScore, clean_status, finish, mark
 from brittle.scores.first_order_change import absolute_moment
 from brittle.scores.probability_change import PROBABILITY_CHANGE
-from brittle.scores.serving import Serves
+from brittle.scores.sound import Serves
 
 
 @dataclass(frozen=True)

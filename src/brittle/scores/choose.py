@@ -1,24 +1,29 @@
-"""From names and numbers, as the command line takes them, to scores."""
+"""The scores of a run: from names and numbers, as the command line takes them, with a rule to stop, of each label."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import product
 from typing import TypeVar
 
+from brittle.decisions import Decision, MultiLabel, OneLabel
 from brittle.errors import ParameterError, UsageError
-from brittle.estimate import FLIP_PROBABILITY
+from brittle.estimate import FLIP_PROBABILITY, MOST_DRAWS
+from brittle.intervals import check_share
+from brittle.measure import Sample, SampleUntil
 from brittle.model.loading.named_code import unknown
 from brittle.noise import Noise
-from brittle.scores.base import NoiseScore, Score
-from brittle.scores.catalogue import CATALOGUE
-from brittle.scores.monte_carlo import MonteCarlo
+from brittle.scores import CATALOGUE, MonteCarlo, NoiseScore, Score
 from brittle.scores.options import Option, by_name, options_of
 from brittle.scores.outside import check_alone, check_scores, find_family, find_score
+from brittle.scores.sound import serves
 
 RUNGS = (6, 10, 20, 50, 100, 200, 500)
 """Budgets of draws, with 100 times their numbers, at which a comparison also reads off what the draws so far say."""
+
+DECIDED = "decided"
+"""Draw until it is decided whether `p_robust` reaches the limit."""
 
 Made = TypeVar("Made", Score, Noise)
 
@@ -52,42 +57,30 @@ def choose(
         UsageError: a name or a word that nothing is called by, or an option that no chosen score takes.
         ParameterError: a number out of range, or code from outside that cannot be used.
     """
-    kinds = _kinds(names)
-    noise, ready = (find_family(family), []) if isinstance(family, str) else (None, list(family))
-    given = {name: value for name, value in (options or {}).items() if _is_given(value)}
-    known = _shared(by_name({**CATALOGUE, **kinds}.items()))
-    _check_words(given, known)
-    _check_all_taken(given, kinds, known)
-    own = _settings(settings, kinds if noise is None else {**kinds, noise.name: noise})
-    noises = ready if noise is None else _of_family(noise, sigmas, own.get(noise.name, {}))
-    comparing = MonteCarlo.name in kinds and len(kinds) > 1
-    found = [
-        score
-        for name, kind in kinds.items()
-        for variant in _variants(kind, _taken(name, given, known), own.get(name, {}))
-        for score in _scores(kind, noises, variant, comparing)
-    ]
-    check_scores(found)
-    return found
-
-
-def _of_family(family: type[Noise], sigmas: Sequence[float], fields: Given) -> list[Noise]:
-    """The family at every sigma."""
-    return [_make(family, {"sigma": sigma, **fields}) for sigma in dict.fromkeys(sigmas)]
-
-
-def _kinds(names: Iterable[str]) -> dict[str, type[Score]]:
-    """The classes that `names` stand for, by the names that they call themselves.
-
-    Raises:
-        ParameterError: two are one class, or share a name.
-    """
     kinds: dict[str, type[Score]] = {}
     for kind in map(find_score, names):
         if kinds.get(kind.name) is kind:
             raise ParameterError(f"{kind.name} is asked for twice; name it once")
         check_alone(kinds, kind.name, kind)
-    return kinds
+    noise = find_family(family) if isinstance(family, str) else None
+    # False equals 0, which is a value.
+    given = {name: value for name, value in (options or {}).items() if value not in (None, ()) and value is not False}
+    known = _shared(by_name({**CATALOGUE, **kinds}.items()))
+    _check_given(given, kinds, known)
+    own = _settings(settings, kinds if noise is None else {**kinds, noise.name: noise})
+    if noise is None:
+        noises = [*family]  # type: ignore[list-item]
+    else:
+        noises = [_make(noise, {"sigma": sigma, **own.get(noise.name, {})}) for sigma in dict.fromkeys(sigmas)]
+    comparing = MonteCarlo.name in kinds and len(kinds) > 1
+    chosen = [
+        score
+        for name, kind in kinds.items()
+        for variant in _variants(kind, {one: given[one] for one in given if name in known[one]}, own.get(name, {}))
+        for score in _scores(kind, noises, variant, comparing)  # type: ignore[arg-type]
+    ]
+    check_scores(chosen)
+    return chosen
 
 
 def _shared(known: Mapping[str, Mapping[str, Option]]) -> dict[str, dict[str, Option]]:
@@ -95,26 +88,26 @@ def _shared(known: Mapping[str, Mapping[str, Option]]) -> dict[str, dict[str, Op
 
     An option is that of its first score. A field of another score that only has its name is set by `--set`.
     """
+    first = {name: next(iter(takers.values())) for name, takers in known.items()}
     return {
-        name: {taker: one for taker, one in takers.items() if _is_like(one, next(iter(takers.values())))}
+        name: {
+            taker: one
+            for taker, one in takers.items()
+            if one.kind is first[name].kind and (not one.choices or {*one.choices} == {*first[name].choices})
+        }
         for name, takers in known.items()
     }
 
 
-def _is_like(one: Option, first: Option) -> bool:
-    return one.kind is first.kind and (not one.choices or {*one.choices} == {*first.choices})
-
-
-def _taken(score: str, given: Given, known: Mapping[str, Mapping[str, Option]]) -> dict[str, object]:
-    """Those of the given options that reach the fields of a score."""
-    return {name: value for name, value in given.items() if score in known.get(name, {})}
-
-
-def _check_words(given: Given, known: Mapping[str, Mapping[str, Option]]) -> None:
-    """Raise where an option that takes so many words only is given another."""
+def _check_given(given: Given, kinds: Mapping[str, type[Score]], known: Mapping[str, Mapping[str, Option]]) -> None:
+    """Raise where an option is given a word that it does not take, or would silently change nothing."""
     for name, value in given.items():
+        takers = known.get(name, {})
         for word in value if isinstance(value, tuple) else (value,):
-            _check_word(name, word, next(iter(known.get(name, {}).values()), None))
+            _check_word(name, word, next(iter(takers.values()), None))
+        if not any(taker in kinds for taker in takers):
+            flag = name.replace("_", "-")
+            raise UsageError(f"--{flag} changes none of these scores; it is for {', '.join(takers) or 'no score'}")
 
 
 def _check_word(name: str, word: object, option: Option | None) -> None:
@@ -122,23 +115,9 @@ def _check_word(name: str, word: object, option: Option | None) -> None:
         raise unknown(name.replace("_", " "), str(word), option.choices)
 
 
-def _check_all_taken(given: Given, kinds: Mapping[str, type[Score]], known: Mapping[str, Mapping[str, Option]]) -> None:
-    """Raise where an option would silently change nothing."""
-    for name in given:
-        if not any(taker in kinds for taker in known.get(name, {})):
-            raise UsageError(
-                f"--{name.replace('_', '-')} changes none of these scores; it is for {', '.join(known.get(name, {}))}",
-            )
-
-
-def _is_given(value: object) -> bool:
-    """Whether a value was chosen; 0 is one, which equals False and is another."""
-    return value is not None and value is not False and value != ()
-
-
 def _settings(settings: Sequence[str], kinds: Mapping[str, type]) -> dict[str, dict[str, object]]:
     """The fields that are set, by the name of the score or of the noise family, from `NAME.FIELD=VALUE` each."""
-    found: dict[str, dict[str, object]] = {}
+    values: dict[str, dict[str, object]] = {}
     for setting in settings:
         place, equals, text = setting.partition("=")
         name, dot, field = place.partition(".")
@@ -152,8 +131,8 @@ def _settings(settings: Sequence[str], kinds: Mapping[str, type]) -> dict[str, d
             raise UsageError(f"{name} has no field {field!r:.60} that can be set; it has {fields_there}")
         value = own[field].read(text, f"--set {place}")
         _check_word(field, value, own[field])
-        found.setdefault(name, {})[field] = value
-    return found
+        values.setdefault(name, {})[field] = value
+    return values
 
 
 def _variants(kind: type[Score], given: Given, own: Given) -> Iterator[dict[str, object]]:
@@ -176,14 +155,14 @@ def _scores(kind: type[Score], noises: Iterable[Noise], given: Given, comparing:
         yield _make(kind, given)
         return
     names = {one.name for one in fields(kind)}
-    draws = "draws" in names
     if comparing and "adaptive" in names:  # the copies that are counted are there for every point
         given = {"adaptive": False, **given}
     for noise in noises:
         largest = _make(kind, {"noise": noise, **given})
-        if comparing and draws and kind.quantity == FLIP_PROBABILITY:
-            for budget in _smaller_budgets(largest.draws):  # type: ignore[attr-defined]
-                yield _make(kind, {"noise": noise, **given, "draws": budget})
+        if comparing and "draws" in names and kind.quantity == FLIP_PROBABILITY:
+            for budget in (*RUNGS, *(100 * rung for rung in RUNGS[1:])):
+                if budget < largest.draws:  # type: ignore[attr-defined]
+                    yield _make(kind, {"noise": noise, **given, "draws": budget})
         yield largest
 
 
@@ -194,6 +173,81 @@ def _make(kind: type[Made], given: Given) -> Made:
         raise ParameterError(f"{kind.__qualname__} cannot be made: {error}; give its fields defaults") from error
 
 
-def _smaller_budgets(draws: int) -> list[int]:
-    rungs = [*RUNGS, *(100 * rung for rung in RUNGS[1:])]
-    return [rung for rung in rungs if rung < draws]
+def drawn_until(
+    scores: Sequence[Score],
+    until: str | None = None,
+    limit: float | None = None,
+    precision: float | None = None,
+    most_draws: int = MOST_DRAWS,
+) -> tuple[Score, ...]:
+    """`scores`, with a `MonteCarlo` that stops by the rule under every noise of the average case.
+
+    It takes the place of the `MonteCarlo` under the same noise, and comes last where there is none. It clips its copies
+    where the scores under that noise clip theirs. Without a rule the scores stay as they are.
+
+    Args:
+        scores: what is to be computed.
+        until: `decided`, with `limit`; or None.
+        limit: draw for a point until the interval of `p_robust` leaves this number, between 0 and 1.
+        precision: draw for a point until its interval is no wider than this, between 0 and 1.
+        most_draws: noisy copies of a point at most, even.
+
+    Raises:
+        ParameterError: a number is out of range, `until` and `limit` are not given together, or no score has noise.
+    """
+    check_share("limit", limit)
+    check_share("precision", precision)
+    if until not in (None, DECIDED):
+        raise ParameterError(f"until takes 'decided' or nothing; found {until!r:.40}")
+    if until is not None and limit is None:
+        raise ParameterError(
+            "until decided needs a limit, such as 0.9 (--limit 0.9, limit=0.9): the probability to hold with"
+        )
+    if until is None and limit is not None:
+        raise ParameterError(
+            "a limit draws for each point only together with --until decided (until='decided'); which points of a run "
+            "hold at another limit, brittle show RUN --limit 0.9 says, and brittle.analysis.decide(table, limit=0.9)",
+        )
+    if until is None and precision is None:
+        return tuple(scores)
+    noisy = [score for score in scores if isinstance(score, NoiseScore) and score.quantity == FLIP_PROBABILITY]
+    if not noisy:
+        raise ParameterError("no score says how often noise changes a prediction; add one, such as moments")
+    copies = [
+        (score.noise, need.clip) for score in noisy for need in score.needs if isinstance(need, Sample | SampleUntil)
+    ]
+    drawn = {noise for noise, _ in copies}
+    copies += [(score.noise, False) for score in noisy if score.noise not in drawn]
+    stopped = {
+        (noise, clip): MonteCarlo(noise=noise, draws=most_draws, clip=clip, limit=limit, precision=precision)
+        for noise, clip in dict.fromkeys(copies)
+    }
+    kept: dict[Score, None] = {}
+    for score in scores:
+        kept[stopped.pop((score.noise, score.clip), score) if isinstance(score, MonteCarlo) else score] = None
+    return tuple(kept | dict.fromkeys(stopped.values()))
+
+
+def of_each_label(scores: Sequence[Score], decision: Decision, names: Sequence[str]) -> tuple[Score, ...]:
+    """`scores` of all labels together, then those of each label; as they are where the decision asks for no label.
+
+    Args:
+        scores: what is asked for.
+        decision: what is decided.
+        names: of the labels, in the order of the outputs; an empty one is not known.
+
+    Raises:
+        ParameterError: a score from outside leaves the label out of its parameters.
+    """
+    if not isinstance(decision, MultiLabel) or not decision.each:
+        return tuple(scores)
+    together = [score for score in scores if serves(score, replace(decision, each=False))]
+    labels = [OneLabel(position, name or None) for position, name in enumerate(names)]
+    single = [score.about(label) for label in labels for score in scores]
+    silent = next((score for score in single if "label" not in score.parameters), None)
+    if silent is not None:
+        raise ParameterError(
+            f"{silent.name} leaves the label out of its parameters, so no table could tell labels apart; let its "
+            f"parameters begin with super().parameters",
+        )
+    return (*together, *single)

@@ -11,12 +11,11 @@ from brittle.estimate import Estimate
 from brittle.measure import Linearization, Linearize, Measurement
 from brittle.noise import Noise, Sphere
 from brittle.scores.base import NoiseScore, finish
-from brittle.scores.derivatives import derivatives
 from brittle.scores.evidence import no_interval
-from brittle.scores.linear import linear_detail, linear_status, margins
+from brittle.scores.linear import derivatives, linear_detail, linear_status, margins
 from brittle.scores.options import option
 from brittle.scores.probability_change import PROBABILITY_CHANGE, check_statistic
-from brittle.scores.serving import Serves
+from brittle.scores.sound import Serves
 
 STATISTICS = ("variance", "absolute")
 """What is said of the change `dp`: `Var[dp]`, `E|dp|`. Its mean has no first order."""

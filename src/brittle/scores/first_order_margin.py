@@ -14,7 +14,7 @@ from brittle.norms import DISTANCES, DUAL_ORDER, check_norm
 from brittle.scores.base import Score, finish
 from brittle.scores.linear import linear_detail, linear_status, margins
 from brittle.scores.options import option
-from brittle.scores.serving import Serves
+from brittle.scores.sound import Serves
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,9 @@ from brittle.measure.curvature import PROBES, curved, log_odds_weights, standard
 from brittle.measure.forward import look
 from brittle.model.classifier import Classifier
 from brittle.scores.base import Score, finish, initial_status, mark
-from brittle.scores.derivatives import derivatives, laplacians
-from brittle.scores.linear import linear_detail, linear_status, margins
+from brittle.scores.linear import derivatives, laplacians, linear_detail, linear_status, margins
 from brittle.scores.options import option
-from brittle.scores.serving import Serves
+from brittle.scores.sound import Serves
 
 METHODS = ("auto", "gram", "exact", "probes")
 """How the Laplacian is found: `gram` is its first term alone."""
@@ -57,8 +56,8 @@ class Laplacian(Score):
         ParameterError: an unknown method, or fewer than 2 probes.
     """
 
-    method: str = field(default="auto", metadata=option("laplacian_method"))
-    probes: int = PROBES
+    method: str = field(default="auto", metadata=option(flag=False))
+    probes: int = field(default=PROBES, metadata=option(flag=False))
     classes: int | None = None
 
     name: ClassVar[str] = "laplacian"

@@ -6,24 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, get_args
 
-import torch
-from torch import special
-
 from brittle.errors import ParameterError
-from brittle.estimate import Estimate, Parameters, Status
-from brittle.measure import Linearization, Linearize, Measurement, NearestMargin
+from brittle.estimate import Estimate, Parameters
+from brittle.measure import Linearization, Linearize, Measurement
 from brittle.measure.base import check_classes, check_draws
-from brittle.measure.nearest_margin import SmoothedMargin
-from brittle.scores.base import (
-    NoiseScore,
-    initial_status,
-    mark,
-    nonfinite_detail,
-)
-from brittle.scores.evidence import conclude
+from brittle.scores.base import NoiseScore
 from brittle.scores.linear import orthant_flips, sigmoid_flips
 from brittle.scores.options import option
-from brittle.scores.serving import Serves
+from brittle.scores.sound import Serves
 
 DRAWS = 20
 """Noisy copies per point and sigma by default: each costs a Jacobian."""
@@ -32,40 +22,25 @@ Form = Literal["quadratic", "linear"]
 """Margins whose variance is exact."""
 
 
-def check_form(form: str) -> None:
-    """Raise unless `form` is one of `Form`.
-
-    Raises:
-        ParameterError: it is not.
-    """
-    if form not in get_args(Form):
-        raise ParameterError(f"the form must be one of {', '.join(get_args(Form))}; found {form!r:.60}")
-
-
-def without_default(parameters: Parameters) -> Parameters:
-    """The parameters less a form that is the default."""
-    return {name: value for name, value in parameters.items() if (name, value) != ("form", "quadratic")}
-
-
 @dataclass(frozen=True)
 class _Smoothed(NoiseScore):
     draws: int = field(default=DRAWS, metadata=option("gradient_draws"))
-    antithetic: bool = field(
-        default=True, metadata=option("no_antithetic", text="draw every noisy copy for itself, in no antithetic pairs")
-    )
+    antithetic: bool = field(default=True, metadata=option(flag=False))
     classes: int | None = None
 
     cost: ClassVar[str] = "1 + draws (1 + C) per sigma"
-
-    @property
-    def uses_pairs(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Unless `antithetic` is off."""
-        return self.antithetic
+    serves: ClassVar[Serves] = "all"
+    model: ClassVar[str | None] = "counting"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_draws(self.draws, self.antithetic)
         check_classes(self.classes)
+
+    @property
+    def uses_pairs(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Unless `antithetic` is off."""
+        return self.antithetic
 
     @property
     def needs(self) -> tuple[Linearize]:
@@ -75,10 +50,8 @@ class _Smoothed(NoiseScore):
     @property
     def parameters(self) -> Parameters:
         """The noise and the number of draws; what else differs from the default."""
-        written = super().parameters
-        if self.antithetic:
-            del written["antithetic"]
-        return written
+        usual = {"antithetic": True, "form": "quadratic"}
+        return {name: value for name, value in super().parameters.items() if usual.get(name) != value}
 
 
 @dataclass(frozen=True)
@@ -90,8 +63,9 @@ class MMSE(_Smoothed):
     matrix of the expected Jacobian without bias, and `b` that of `J(x + e_j) K J(x + e_j)^T`, the mean Gram matrix of
     single copies. In the Hermite expansion of a margin, with `c_k` the variance of its terms of order `k`, `sigma^2 a`
     is `c_1` and `sigma^2 b` is `sum_k k c_k`, so their mean is the variance `sum_k c_k` of a quadratic margin
-    (`brittle.measure.gradient_variance`). With the form `linear`, `G = J K J^T`, `J = mean_j J(x + e_j)`: the linear
-    model that is closest to the network in mean square, with the bias `Cov(J) / draws`. Both cost the same passes.
+    (`brittle.measure.linearization.GradientGrams`). With the form `linear`, `G = J K J^T`, `J = mean_j J(x + e_j)`: the
+    linear model that is closest to the network in mean square, with the bias `Cov(J) / draws`. Both cost the same
+    passes.
 
     Validity: exact for linear models and normal noise, with antithetic pairs at any number of draws. Mean and variance
     are also exact, but for sampling, where the margins are quadratic in normal noise; these are then not normal, and
@@ -119,23 +93,17 @@ class MMSE(_Smoothed):
     name: ClassVar[str] = "mmse"
     title: ClassVar[str] = "MMSE"
     reference: ClassVar[str] = "Han et al. (UAI 2024), definition 3, corrected"
-    serves: ClassVar[Serves] = "all"
     explanation: ClassVar[str] = (
         "Averages logits and gradients at noisy copies of the point (SmoothGrad), adds what the gradients vary to the "
         "variance, then integrates as taylor does."
     )
     colour: ClassVar[int | None] = 2
     preference: ClassVar[float | None] = 2
-    model: ClassVar[str | None] = "counting"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_form(self.form)
-
-    @property
-    def parameters(self) -> Parameters:
-        """The noise and the number of draws; what else differs from the default."""
-        return without_default(super().parameters)
+        if self.form not in get_args(Form):
+            raise ParameterError(f"the form must be one of {', '.join(get_args(Form))}; found {self.form!r:.60}")
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """The orthant probability of normal margins with the averages over the copies."""
@@ -164,86 +132,16 @@ class MMSEMVS(_Smoothed):
         classes: competing classes to keep; by default all up to 100 classes, the 20 nearest by logit above.
 
     Raises:
-        ParameterError: `sigma` is not a positive finite number, or `draws` is out of range.
+        ParameterError: `sigma` is not a positive finite number, `draws` is out of range.
     """
 
     name: ClassVar[str] = "mmse_mvs"
     title: ClassVar[str] = "MMSE, multivariate sigmoid"
     reference: ClassVar[str] = "Han et al. (UAI 2024), section 3.2.3"
-    serves: ClassVar[Serves] = "all"
     explanation: ClassVar[str] = "As mmse, with a logistic formula in place of the normal integral."
     colour: ClassVar[int | None] = 3
     preference: ClassVar[float | None] = 4
-    model: ClassVar[str | None] = "counting"
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """The multivariate sigmoid of the linear model averaged over the copies."""
         return sigmoid_flips(measured[self.needs[0]], self.noise, confidence)
-
-
-@dataclass(frozen=True)
-class MMSEMargin(NoiseScore):
-    """Flip probability of the nearest margin alone, normal with the mean and variance that its gradients tell.
-
-    `Phi(-mean_j h / (sigma sqrt(G)))` with `h = z_t - max_{j != t} z_j` at `x + e_j`: one backward pass a draw instead
-    of `C`, and no integral. `G` is that of `MMSE` for this one function: with the form `quadratic` the mean of the
-    products of the gradients of different pairs and of single gradients with themselves, with the form `linear`
-    `||mean_j grad h||^2`.
-
-    Validity: exact for linear models with two classes. With more, what several competitors do together is left out, and
-    the status `nearest_margin` says so. The interval is that of counting the same copies, stretched to the value.
-
-    Source: this library; `MMSE` applied to one function.
-
-    Attributes:
-        sigma: standard deviation of the noise per coordinate, in pixel units.
-        noise: the noise family, instead of `sigma`.
-        draws: noisy copies per point, even.
-        form: margins whose variance is exact, `quadratic` or `linear`.
-
-    Raises:
-        ParameterError: `sigma` is not a positive finite number, `draws` is out of range, or the form is unknown.
-    """
-
-    draws: int = field(default=DRAWS, metadata=option("gradient_draws"))
-    form: Form = field(default="quadratic", metadata=option("mmse_form"))
-
-    name: ClassVar[str] = "mmse_margin"
-    title: ClassVar[str] = "MMSE of the nearest margin"
-    cost: ClassVar[str] = "1 + 2 draws per sigma"
-    reference: ClassVar[str] = "brittle"
-    serves: ClassVar[Serves] = "all"
-    explanation: ClassVar[str] = (
-        "Averages only the nearest margin (to one other class) and its gradient; one backward pass a draw."
-    )
-    colour: ClassVar[int | None] = 4
-    preference: ClassVar[float | None] = 3
-    uses_pairs: ClassVar[bool] = True
-    model: ClassVar[str | None] = "counting"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_draws(self.draws)
-        check_form(self.form)
-
-    @property
-    def needs(self) -> tuple[NearestMargin]:
-        """The nearest margin and its gradient at noisy copies, averaged."""
-        return (NearestMargin(self.noise, self.draws),)
-
-    @property
-    def parameters(self) -> Parameters:
-        """The noise and the number of draws; a form that is not the default."""
-        return without_default(super().parameters)
-
-    def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """The normal tail of the averaged margin over its deviation."""
-        found: SmoothedMargin = measured[self.needs[0]]
-        variance = found.quadratic_variance if self.form == "quadratic" else found.variance
-        value = special.ndtr(-found.margin / (self.noise.sigma * variance.clamp_min(0.0).sqrt()))
-        status = mark(initial_status(found.tied), ~found.margin.isfinite(), Status.NONFINITE_LOGITS)
-        status = mark(status, ~variance.isfinite(), Status.NONFINITE_GRADIENT)
-        status = mark(status, variance <= 0, Status.ZERO_GRADIENT)
-        status = mark(status, torch.full_like(found.tied, found.classes > 2), Status.NEAREST_MARGIN)
-        detail = nonfinite_detail(found.votes.nonfinite, found.draws)
-        return conclude(value, status, detail, found.passes, found.votes, confidence)

@@ -16,7 +16,7 @@ from brittle.orthant import ILL_CONDITIONED_ABOVE, orthant_probability
 from brittle.scores.base import initial_status, mark, nonfinite_detail
 from brittle.scores.evidence import conclude, evidence_of
 from brittle.scores.monte_carlo import SampledScore
-from brittle.scores.serving import Serves
+from brittle.scores.sound import Serves
 
 DRAWS = 100
 """Noisy copies per point and sigma by default."""

@@ -14,11 +14,11 @@ from brittle.estimate import Estimate, Evidence, Parameters, Status
 from brittle.intervals import check_share, sequence_interval
 from brittle.measure import Measurement, Sample, Sampled, SampleUntil, StoppedVotes
 from brittle.measure.base import check_draws
-from brittle.measure.stopping_rule import StoppingRule
+from brittle.measure.stopping import StoppingRule
 from brittle.scores.base import NoiseScore, finish, initial_status, mark, nonfinite_detail
 from brittle.scores.evidence import Interval, counted, judge, vote_detail
 from brittle.scores.options import option
-from brittle.scores.serving import Serves
+from brittle.scores.sound import Serves
 
 DRAWS = 1000
 """Noisy copies per point and sigma by default."""

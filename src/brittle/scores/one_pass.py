@@ -1,26 +1,32 @@
-"""Scores of one forward pass: one formula for the table, for a detector, and for a network that a detector is in."""
+"""Scores of one forward pass: one formula for the table, for a detector, and for a network that a detector is in.
+
+Here are the confidences: margins between logits and probabilities, the entropy, the softmax.
+"""
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor, nn
 
-from brittle.estimate import FLIP_PROBABILITY, Direction, Estimate
+from brittle.errors import ParameterError
+from brittle.estimate import FLIP_PROBABILITY, Direction, Estimate, Parameters
 from brittle.measure import Clean, Features, Forward, HeadInputs, Measurement
 from brittle.scores.base import Score, clean_status, finish
-from brittle.scores.evidence import no_interval
+from brittle.scores.evidence import no_copies, no_interval
+from brittle.scores.sound import Serves
 
 LARGEST = float.fromhex("0x1.fffffep+127")
 """The largest number of single precision, in which inputs and logits are."""
 
 MOST_CLASSES = 2.0**63
 """More classes than any network has."""
-
 
 MOST = 1e100
 """Larger than every distance between logits of single precision, also divided by that between rows of weights."""
@@ -116,3 +122,155 @@ class OnePassScore(Score):
         status = self.judge(clean_status(clean), value)
         low, high = no_interval(value) if self.quantity == FLIP_PROBABILITY else (value, value)
         return finish(value, low, high, status, found.passes, evidence=self.evidence(value))
+
+
+@dataclass(frozen=True)
+class LogitMargin(OnePassScore):
+    """`z_t - max_{j != t} z_j`, in units of the logits; 0 at a tie.
+
+    Validity: exact, with an interval of no width. Whether it says anything about distance depends on the model.
+
+    Source: Ngnawé et al., Detecting brittle decisions for free (NeurIPS 2024), section 3.
+    """
+
+    name: ClassVar[str] = "logit_margin"
+    title: ClassVar[str] = "Logit margin"
+    quantity: ClassVar[str] = "logit_margin"
+    reference: ClassVar[str] = "Ngnawé et al. (NeurIPS 2024), section 3"
+    serves: ClassVar[Serves] = "all"
+    explanation: ClassVar[str] = "The gap between the largest logit and the second."
+    colour: ClassVar[int | None] = 8
+    most: ClassVar[float] = 2.0 * LARGEST
+
+    def value(self, found: OnePass) -> Tensor:
+        """The largest logit less the second."""
+        first, second = found.top
+        return first - second
+
+
+@dataclass(frozen=True)
+class MaxProbability(OnePassScore):
+    """`max_j p_j`, `p` the softmax of the logits.
+
+    Validity: exact, with an interval of no width. It says how far the class stands out, not how far the boundary is.
+
+    Source: Hendrycks, Gimpel, A baseline for detecting misclassified and out-of-distribution examples (ICLR 2017),
+    section 2.
+    """
+
+    name: ClassVar[str] = "max_probability"
+    title: ClassVar[str] = "Maximum probability"
+    quantity: ClassVar[str] = "probability"
+    reference: ClassVar[str] = "Hendrycks, Gimpel (ICLR 2017)"
+    serves: ClassVar[Serves] = "probability"
+    explanation: ClassVar[str] = "The model's own confidence: the largest probability."
+    colour: ClassVar[int | None] = 12
+    least: ClassVar[float] = 1.0 / MOST_CLASSES
+    most: ClassVar[float] = 1.0
+
+    def value(self, found: OnePass) -> Tensor:
+        """The largest probability."""
+        return found.probabilities.amax(dim=1)
+
+
+@dataclass(frozen=True)
+class ProbabilityMargin(OnePassScore):
+    """`p_t - max_{j != t} p_j`, `p` the softmax of the logits; 0 at a tie.
+
+    Validity: exact, with an interval of no width. It says how far the class stands out, not how far the boundary is.
+
+    Source: Scheffer, Decomain, Wrobel, Active hidden Markov models for information extraction (IDA 2001), section 3.
+    """
+
+    name: ClassVar[str] = "probability_margin"
+    title: ClassVar[str] = "Probability margin"
+    quantity: ClassVar[str] = "probability"
+    reference: ClassVar[str] = "Scheffer et al. (IDA 2001)"
+    serves: ClassVar[Serves] = "probability"
+    explanation: ClassVar[str] = "The gap between the largest probability and the second."
+    colour: ClassVar[int | None] = 13
+    most: ClassVar[float] = 1.0
+
+    def value(self, found: OnePass) -> Tensor:
+        """The largest probability less the second."""
+        first, second = found.probabilities.topk(2, dim=1).values.unbind(1)
+        return first - second
+
+
+@dataclass(frozen=True)
+class Entropy(OnePassScore):
+    """`-sum_j p_j log p_j` in nats, `p` the softmax of the logits; the smaller, the surer.
+
+    Validity: exact, with an interval of no width. It says how sure the model is, not how far the boundary is.
+
+    Source: Shannon, A mathematical theory of communication (1948), section 6.
+    """
+
+    name: ClassVar[str] = "entropy"
+    title: ClassVar[str] = "Entropy"
+    quantity: ClassVar[str] = "entropy"
+    reference: ClassVar[str] = "Shannon (1948)"
+    serves: ClassVar[Serves] = "probability"
+    explanation: ClassVar[str] = "How widely the model spreads its probabilities; smaller is surer."
+    safer: ClassVar[Direction] = "lower"
+    colour: ClassVar[int | None] = 14
+    most: ClassVar[float] = math.log(MOST_CLASSES)
+
+    def value(self, found: OnePass) -> Tensor:
+        """The entropy of the probabilities."""
+        return torch.special.entr(found.probabilities).sum(dim=1)
+
+
+@dataclass(frozen=True)
+class Softmax(OnePassScore):
+    """One minus the softmax probability of the predicted class, `S / (1 + S)`, `S = sum_i exp(-g_i / T)`.
+
+    Validity: equals `TaylorMVS` where the gradients of all margins have one norm and `T = sigma ||grad g||`; in
+    general a poor estimate of robustness, and the same at every sigma. It has no interval: nothing is sampled.
+
+    Source: Han, Srinivas, Lakkaraju (UAI 2024), section 3.2.3; (ICML workshop 2023), lemma 3.2.
+
+    Attributes:
+        temperature: temperature `T` of the softmax, positive.
+
+    Raises:
+        ParameterError: the temperature is not a positive finite number.
+    """
+
+    temperature: float = 1.0
+
+    name: ClassVar[str] = "softmax"
+    title: ClassVar[str] = "Softmax"
+    quantity: ClassVar[str] = FLIP_PROBABILITY
+    reference: ClassVar[str] = "Han et al. (UAI 2024), section 3.2.3"
+    serves: ClassVar[Serves] = "probability"
+    explanation: ClassVar[str] = "The model's own confidence in its prediction. It knows nothing of the noise."
+    safer: ClassVar[Direction] = "lower"
+    colour: ClassVar[int | None] = 7
+    preference: ClassVar[float | None] = 8
+    model: ClassVar[str | None] = "the softmax"
+    most: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.temperature) and self.temperature > 0):
+            raise ParameterError(f"temperature must be positive and finite; found {self.temperature}")
+
+    @property
+    def parameters(self) -> Parameters:
+        """The temperature, unless it is 1."""
+        written = super().parameters
+        if self.temperature == 1.0:
+            del written["temperature"]
+        return written
+
+    def value(self, found: OnePass) -> Tensor:
+        """One minus the largest probability, to full relative precision."""
+        logits = found.logits.double() / self.temperature
+        predicted = found.logits.argmax(dim=1, keepdim=True)
+        own = logits.gather(1, predicted)
+        others = logits.scatter(1, predicted, -torch.inf)
+        return torch.sigmoid(torch.logsumexp(others - own, dim=1))
+
+    def evidence(self, value: Tensor) -> Tensor:
+        """No noisy copy stands behind it."""
+        return no_copies(value)

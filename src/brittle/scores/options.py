@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import Field, dataclass, fields
 from functools import cache
 from types import NoneType, UnionType
-from typing import Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from brittle.errors import UsageError
 
@@ -27,19 +27,6 @@ YES_NO = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 """How a yes or a no is written in `--set`."""
 
 
-@dataclass(frozen=True)
-class Said:
-    """What is said at a field of the option it is; see `option`."""
-
-    name: str | None = None
-    text: str | None = None
-    choices: Collection[str] = ()
-    several: bool = False
-    every: tuple[str, ...] = ()
-    flag: bool = True
-    settable: bool = True
-
-
 def option(
     name: str | None = None,
     *,
@@ -48,7 +35,7 @@ def option(
     several: bool = False,
     every: tuple[str, ...] = (),
     flag: bool = True,
-) -> Mapping[str, Said]:
+) -> Mapping[str, Mapping[str, Any] | None]:
     """The metadata of a field whose option is not simply the field: `field(default=…, metadata=option(…))`.
 
     Args:
@@ -60,11 +47,12 @@ def option(
             option on the command line.
         flag: whether the command line has an option for it; `--set` takes it in any case.
     """
-    return {KEY: Said(name, text, choices, several, every, flag=flag and not every)}
+    given = {"name": name, "text": text, "choices": (*choices,), "several": several, "every": every}
+    return {KEY: {key: value for key, value in given.items() if value} | {"flag": flag and not every}}
 
 
-NO_OPTION: Mapping[str, Said] = {KEY: Said(flag=False, settable=False)}
-"""The metadata of a field that is given in another way, as the noise is."""
+NO_OPTION: Mapping[str, None] = {KEY: None}
+"""The metadata of a field that is given in another way, as the noise is: None under `KEY`."""
 
 
 @dataclass(frozen=True)
@@ -88,10 +76,10 @@ class Option:
     kind: type[Value]
     default: object
     text: str
-    choices: tuple[str, ...]
-    several: bool
-    every: tuple[str, ...]
-    flag: bool
+    choices: tuple[str, ...] = ()
+    several: bool = False
+    every: tuple[str, ...] = ()
+    flag: bool = True
 
     @property
     def is_switch(self) -> bool:
@@ -145,21 +133,12 @@ def _hint(kind: type, name: str) -> object:
 
 
 def _option(field: Field[object], hint: object, text: str) -> Option | None:
-    said = field.metadata.get(KEY, Said())
+    given = field.metadata.get(KEY, {})
     kind, choices = _kind(hint)
-    if kind is None or not said.settable:
+    if kind is None or given is None:
         return None
-    return Option(
-        name=said.name or field.name,
-        field=field.name,
-        kind=kind,
-        default=field.default,
-        text=said.text or text,
-        choices=(*said.choices,) or choices,
-        several=said.several,
-        every=said.every,
-        flag=said.flag,
-    )
+    usual = {"name": field.name, "field": field.name, "kind": kind, "default": field.default, "text": text}
+    return Option(**{**usual, "choices": choices, **given})
 
 
 def _kind(hint: object) -> tuple[type[Value] | None, tuple[str, ...]]:

@@ -13,9 +13,8 @@ from brittle.decisions.function_code import class_digest
 from brittle.model.loading.named_code import check_name, find_installed, find_named, kind_of, refused, unknown
 from brittle.model.loading.user_code import digests, offered
 from brittle.noise import FAMILIES, Noise, Transform
-from brittle.scores.base import NoiseScore, Score
-from brittle.scores.catalogue import CATALOGUE
-from brittle.scores.sound import check_class, check_dataclass, check_parameters, needs_of
+from brittle.scores import CATALOGUE, NoiseScore, Score
+from brittle.scores.sound import check_class, check_dataclass, check_score
 
 SCORES, FAMILIES_GROUP = "brittle.scores", "brittle.noise"
 """Entry point groups in which an installed package offers scores and noise families."""
@@ -32,11 +31,11 @@ def find_score(name: str) -> type[Score]:
     """
     if name in CATALOGUE:
         return CATALOGUE[name]
-    found = find_named(name, SCORES)
-    if found is None:
+    kind = find_named(name, SCORES)
+    if kind is None:
         hint = "give its file with --pseudo-margin FILE; " if name.replace("-", "_") == "pseudo_margin" else ""
         raise unknown("score", name, [*CATALOGUE, *offered(SCORES)], hint)
-    return check_score(found, name)
+    return check_kind(kind, name)
 
 
 def find_family(name: str) -> type[Noise]:
@@ -48,10 +47,14 @@ def find_family(name: str) -> type[Noise]:
     """
     if name in FAMILIES:
         return FAMILIES[name]
-    found = find_named(name, FAMILIES_GROUP)
-    if found is None:
+    kind = find_named(name, FAMILIES_GROUP)
+    if kind is None:
         raise unknown("noise family", name, [*FAMILIES, *offered(FAMILIES_GROUP)])
-    return check_family(found, name)
+    if not (isinstance(kind, type) and issubclass(kind, Noise)):
+        raise refused(name, f"is {kind_of(kind)}; expected a subclass of brittle.noise.Noise")
+    check_dataclass(kind, name)
+    check_name(name, getattr(kind, "name", None), "name = 'speckle'")
+    return kind
 
 
 def installed_scores() -> tuple[dict[str, type[Score]], list[str]]:
@@ -83,22 +86,16 @@ def check_scores(scores: Iterable[Score]) -> None:
     families: dict[str, type[Noise]] = {}
     transforms: dict[object, Transform] = {}
     for score in scores:
-        kind = type(score)
-        check_score(kind, f"{kind.__module__}.{kind.__qualname__}")
+        check_score(score)
+        kind = check_kind(type(score), type(score).__qualname__)
         check_alone(names, kind.name, kind)
-        if isinstance(score, NoiseScore):
-            check_alone(families, score.noise.name, type(score.noise))
-            if isinstance(score.noise, Transform):
-                _check_one_code(transforms, score.noise)
-        check_parameters(score)
-        needs_of(score)
-
-
-def _check_one_code(known: dict[object, Transform], noise: Transform) -> None:
-    """Raise where another function is noise of the same name and parameters: readers would take them for one."""
-    called = noise.parameters["noise"]
-    if known.setdefault(called, noise).fn is not noise.fn:
-        raise refused(f"the noise {called}", "stands for two functions; give one of them another name, or parameters")
+        if not isinstance(score, NoiseScore):
+            continue
+        check_alone(families, score.noise.name, type(score.noise))
+        if isinstance(score.noise, Transform):  # readers would take two functions of one name for one
+            called = score.noise.parameters["noise"]
+            if transforms.setdefault(called, score.noise).fn is not score.noise.fn:
+                raise refused(f"the noise {called}", "stands for two functions; give one another name, or parameters")
 
 
 def check_alone(known: dict[str, type[Named]], name: str, kind: type[Named]) -> None:
@@ -111,37 +108,11 @@ def check_alone(known: dict[str, type[Named]], name: str, kind: type[Named]) -> 
         raise refused(kind.__qualname__, f"is called {name!r} like {known[name].__qualname__}; rename one")
 
 
-def check_score(kind: object, where: str) -> type[Score]:
-    """`kind`, if it is a class of scores that can be used.
-
-    Args:
-        kind: what was found.
-        where: how it was named, for the message.
-
-    Raises:
-        ParameterError: it is no class of scores, no frozen dataclass, has the name of another, or leaves unsaid what
-            tables and reports ask of it.
-    """
+def check_kind(kind: object, where: str) -> type[Score]:
+    """`kind`, which was named by `where`, if it is a class of scores that can be used."""
     if not (isinstance(kind, type) and issubclass(kind, Score)):
         raise refused(where, f"is {kind_of(kind)}; expected a subclass of brittle.scores.Score")
     check_class(kind, where)
     if CATALOGUE.get(kind.name, kind) is not kind:
         raise refused(where, f"is called {kind.name!r} like a score of brittle; give it another name")
-    return kind
-
-
-def check_family(kind: object, where: str) -> type[Noise]:
-    """`kind`, if it is a class of noise that can be used.
-
-    Args:
-        kind: what was found.
-        where: how it was named, for the message.
-
-    Raises:
-        ParameterError: it is no class of noise, no frozen dataclass, or has no name of its own.
-    """
-    if not (isinstance(kind, type) and issubclass(kind, Noise)):
-        raise refused(where, f"is {kind_of(kind)}; expected a subclass of brittle.noise.Noise")
-    check_dataclass(kind, where)
-    check_name(where, getattr(kind, "name", None), "name = 'speckle'")
     return kind

@@ -17,7 +17,7 @@ from brittle.scores.base import finish, initial_status, mark, nonfinite_detail
 from brittle.scores.evidence import VACUOUS_FROM
 from brittle.scores.monte_carlo import SampledScore
 from brittle.scores.options import option
-from brittle.scores.serving import Serves
+from brittle.scores.sound import Serves
 
 STATISTICS = ("mean", "variance", "absolute")
 """What is said of the change `dp`: `E[dp]`, `Var[dp]`, `E|dp|`."""
@@ -33,19 +33,7 @@ LARGEST_VARIANCE = 0.25
 
 
 @dataclass(frozen=True)
-class ChangeScore(SampledScore):
-    """A score of the change of the predicted probability over noisy copies, in antithetic pairs where there are any."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.draws < FEWEST_DRAWS:
-            raise ParameterError(
-                f"{self.name} needs an even number of draws, at least {FEWEST_DRAWS}; found {self.draws}"
-            )
-
-
-@dataclass(frozen=True)
-class ProbabilityChange(ChangeScore):
+class ProbabilityChange(SampledScore):
     """`E[dp]`, `Var[dp]` or `E|dp|` of `dp = p_c(x + e) - p_c(x)`, `p_c` the probability of the predicted class.
 
     The draws are antithetic pairs `(e, -e)`, shared with `MonteCarlo` and `Moments`; the gradient's part of the mean
@@ -85,6 +73,10 @@ class ProbabilityChange(ChangeScore):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.draws < FEWEST_DRAWS:
+            raise ParameterError(
+                f"{self.name} needs an even number of draws, at least {FEWEST_DRAWS}; found {self.draws}"
+            )
         check_statistic(self.statistic, STATISTICS)
 
     @property
@@ -101,8 +93,10 @@ class ProbabilityChange(ChangeScore):
         """The moment of the sampled changes, with its interval."""
         sampled: Sampled = measured[self.needs[0]]
         value, low, high, vacuous = change_interval(sampled, self.statistic, confidence)
-        status = change_status(sampled, vacuous)
-        return finish(value, low, high, status, sampled.passes, change_detail(sampled))
+        status = mark(initial_status(sampled.tied), vacuous, Status.VACUOUS)
+        status = mark(status, sampled.votes.nonfinite > 0, Status.NONFINITE_LOGITS)
+        detail = nonfinite_detail(sampled.votes.nonfinite, sampled.draws)
+        return finish(value, low, high, status, sampled.passes, detail)
 
 
 def check_statistic(statistic: str, known: tuple[str, ...]) -> None:
@@ -144,14 +138,3 @@ def change_interval(sampled: Sampled, statistic: str, confidence: float) -> tupl
     one, other = doubts[:, :half, :, None], doubts[:, half : 2 * half, None]
     low, high = (end / 2.0 for end in bounded_mean((one - other).square().mean(dim=(2, 3)), confidence))
     return value, low, high.clamp_max(LARGEST_VARIANCE), high - low >= VACUOUS_FROM * LARGEST_VARIANCE
-
-
-def change_status(sampled: Sampled, vacuous: Tensor) -> Tensor:
-    """How sampling went at each point, `[B]`."""
-    status = mark(initial_status(sampled.tied), vacuous, Status.VACUOUS)
-    return mark(status, sampled.votes.nonfinite > 0, Status.NONFINITE_LOGITS)
-
-
-def change_detail(sampled: Sampled) -> tuple[str | None, ...]:
-    """What was found where it failed, `[B]`."""
-    return nonfinite_detail(sampled.votes.nonfinite, sampled.draws)

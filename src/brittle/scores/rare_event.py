@@ -16,7 +16,7 @@ from brittle.measure.rare.rare_flips import ENOUGH_FLIPS
 from brittle.scores.base import NoiseScore, finish, initial_status, mark
 from brittle.scores.options import option
 from brittle.scores.rare_ways import Ways, counted
-from brittle.scores.serving import Serves
+from brittle.scores.sound import Serves
 
 COPIES = 200
 """Noisy copies in a level by default."""
@@ -54,7 +54,7 @@ class RareEvent(NoiseScore):
             is out of range.
     """
 
-    copies: int = field(default=COPIES, metadata=option("level_copies"))
+    copies: int = field(default=COPIES, metadata=option(flag=False))
 
     name: ClassVar[str] = "rare_event"
     title: ClassVar[str] = "Rare events"

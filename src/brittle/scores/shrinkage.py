@@ -16,7 +16,7 @@ from brittle.scores.base import in_place
 from brittle.scores.evidence import counted
 from brittle.scores.moments import ModelledScore, concluded
 from brittle.scores.options import option
-from brittle.scores.serving import Serves
+from brittle.scores.sound import Serves
 
 DRAWS = 200
 """Noisy copies per point and sigma at most by default; where none of the first 60 flips, a prediction holds at 0.9."""

@@ -1,26 +1,26 @@
-"""Whether a score is sound: its class variables, its parameters, its measurements, and what its estimate returns.
+"""What tables and reports ask of a score: its class, its parameters, its measurements, and what its estimate returns.
 
-The scores of brittle pass through the same checks as those from outside.
+The scores of brittle pass through the same checks as those from outside: the first three at the door of a run or a
+call, the last for every batch.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, Field, fields
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import torch
 from torch import Tensor
 
-from brittle.estimate import FLIP_PROBABILITY, Estimate, Evidence, Parameters, Status
-from brittle.measure.base import Measurement
+from brittle.decisions import Decision, MultiLabel, OneLabel
+from brittle.errors import ParameterError
+from brittle.estimate import Estimate, Evidence, Parameters, Status
+from brittle.measure import Measurement, NearestPoint
 from brittle.model.loading.named_code import check_name, failing, kind_of, refused
-from brittle.scores.options import KEY, NO_OPTION
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+from brittle.scores.options import KEY
 
 TEXTS = ("title", "quantity", "cost", "reference", "explanation")
 """Class variables of a score that are text."""
@@ -28,12 +28,21 @@ TEXTS = ("title", "quantity", "cost", "reference", "explanation")
 CLASS_VARIABLES = ("name", *TEXTS, "safer", "colour", "preference", "model")
 """Class variables of a score; the last three may be properties."""
 
-NUMBERS = ("value", "low", "high")
-"""The fields of an estimate that are numbers."""
+Serves = Literal["all", "probability", "classes"]
+"""All decisions, which have margins; those with a probability of their own; the predicted class alone."""
 
 
 class ScoreLike(Protocol):
-    """The part of a score that is looked at here."""
+    """What is asked of a score."""
+
+    name: ClassVar[str]
+    quantity: ClassVar[str]
+    serves: ClassVar[Serves]
+
+    @property
+    def of_label(self) -> OneLabel | None:
+        """The label that it is about; None for all that is decided."""
+        ...
 
     @property
     def needs(self) -> tuple[Measurement, ...]:
@@ -45,13 +54,22 @@ class ScoreLike(Protocol):
         """The parameters as the table writes them."""
         ...
 
+    @property
+    def label(self) -> str:
+        """The score with its parameters."""
+        ...
+
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """The score of every point of a batch."""
         ...
 
+    def counterexamples(self, measured: Mapping[Measurement, Any]) -> NearestPoint | None:
+        """The inputs with another decision that it found."""
+        ...
+
 
 @cache
-def check_class(kind: type, where: str) -> None:
+def check_class(kind: Any, where: str) -> None:
     """Raise unless a class of scores says all that tables and reports ask of it.
 
     Args:
@@ -69,7 +87,15 @@ def check_class(kind: type, where: str) -> None:
     given = [one.name for one in fields(kind) if one.name in CLASS_VARIABLES]
     if given:
         raise refused(where, f"has a field {given[0]}; expected a class variable: {given[0]}: ClassVar[...] = ...")
-    _check_class_variables(kind, where)
+    for name, right in {
+        "safer": kind.safer in ("higher", "lower", None),
+        "colour": isinstance(kind.colour, int | None),
+        "preference": isinstance(kind.preference, int | float | None),
+        "model": isinstance(kind.model, str | None),
+    }.items():
+        value = inspect.getattr_static(kind, name)
+        if not right and not isinstance(value, property):
+            raise refused(where, f"has {name} = {value!r:.60}; brittle.scores.Score says what it may be")
 
 
 def check_dataclass(kind: type, where: str) -> None:
@@ -86,43 +112,39 @@ def check_dataclass(kind: type, where: str) -> None:
         raise refused(where, "is no frozen dataclass; write @dataclass(frozen=True) above the class")
 
 
-def _check_class_variables(kind: Any, where: str) -> None:
-    """Raise where a class variable that is no text has a value that it may not have; properties are not looked at."""
-    places: Mapping[str, tuple[object, str]] = {
-        "safer": (kind.safer in ("higher", "lower", None), "'higher', 'lower' or None"),
-        "colour": (kind.colour is None or isinstance(kind.colour, int), "a whole number or None"),
-        "preference": (kind.preference is None or isinstance(kind.preference, int | float), "a number or None"),
-        "model": (kind.model is None or isinstance(kind.model, str), "a text or None"),
-    }
-    for name, (right, expected) in places.items():
-        value = inspect.getattr_static(kind, name)
-        if not right and not isinstance(value, property):
-            raise refused(where, f"has {name} = {value!r:.60}; expected {expected}")
+def check_score(score: ScoreLike) -> None:
+    """Raise unless a score can be used: its class is sound, its label tells it from all others, its needs are such.
+
+    Raises:
+        ParameterError: it is not.
+    """
+    kind, _ = type(score), score.label
+    with failing(kind, "needs"):
+        needs = score.needs
+        hash(needs)
+    if not isinstance(needs, tuple) or not all(isinstance(need, Measurement) for need in needs):
+        seen = needs if isinstance(needs, tuple | list) else kind_of(needs)
+        raise refused(f"{kind.__qualname__}.needs", f"is {seen!s:.80}; expected a property with a tuple")
 
 
 def check_parameters(score: ScoreLike) -> None:
-    """Raise unless the class of a score is sound, and its parameters are those of no other score.
+    """Raise unless the class of a score is sound, and its parameters tell it from all others.
 
     Raises:
-        ParameterError: it is not, or a field that decides equality, and is not its default, stands in no parameter.
+        ParameterError: it is not; or a field that decides equality, and is not its default, stands in no parameter.
     """
-    kind: type[DataclassInstance] = type(score)  # type: ignore[assignment]
+    kind: Any = type(score)
     check_class(kind, f"{kind.__module__}.{kind.__qualname__}")
     with failing(kind, "parameters"):
         parameters = score.parameters
     if not isinstance(parameters, dict):
-        found = kind_of(parameters)
-        raise refused(f"{kind.__qualname__}.parameters", f"is {found}; expected a property that gives a dict")
-    hidden = [one.name for one in _deciding(kind) if one.name not in parameters and not _is_default(one, score)]
+        raise refused(f"{kind.__qualname__}.parameters", f"is {kind_of(parameters)}; expected a dict")
+    deciding = [one for one in fields(kind) if one.compare and one.metadata.get(KEY, KEY) is not None]
+    hidden = [one.name for one in deciding if one.name not in parameters and not _is_default(one, score)]
     if hidden:
         raise refused(
             kind.__qualname__, f"leaves {', '.join(hidden)} out of its parameters, so no table could tell; add it"
         )
-
-
-def _deciding(kind: type[DataclassInstance]) -> Iterator[Field[Any]]:
-    """The fields that decide whether two scores are equal, but for those that are told in another way."""
-    return (one for one in fields(kind) if one.compare and one.metadata.get(KEY) is not NO_OPTION[KEY])
 
 
 def _is_default(field: Field[Any], score: object) -> bool:
@@ -134,62 +156,57 @@ def _is_default(field: Field[Any], score: object) -> bool:
     return getattr(same, "shape", ()) == () and bool(same)
 
 
-def needs_of(score: ScoreLike) -> tuple[Measurement, ...]:
-    """The measurements that a score reads.
+def serves(score: ScoreLike | type[ScoreLike], decision: Decision) -> bool:
+    """Whether `score` is about such a decision; of all labels and each of them, about each."""
+    if isinstance(decision, MultiLabel) and decision.each:
+        return serves(score, decision.alone(0))
+    if decision.of_classes or score.serves == "all":
+        return True
+    return score.serves == "probability" and decision.has_probability
+
+
+def check_serves(score: ScoreLike, decision: Decision) -> None:
+    """Raise unless `score` is about such a decision; a single call answers for all labels together.
 
     Raises:
-        ParameterError: it fails, or gives something else.
+        ParameterError: it is not.
     """
-    kind = type(score)
-    with failing(kind, "needs"):
-        needs = score.needs
-        hash(needs)
-    if not isinstance(needs, tuple) or not all(isinstance(need, Measurement) for need in needs):
-        found = needs if isinstance(needs, tuple) else kind_of(needs)
-        raise refused(
-            f"{kind.__qualname__}.needs", f"is {found!s:.80}; expected a property with a tuple of measurements"
+    if isinstance(decision, MultiLabel) and decision.each:
+        decision = replace(decision, each=False)
+    if not serves(score, decision):
+        about = "a probability of the decision" if score.serves == "probability" else "the scores of classes"
+        raise ParameterError(
+            f"{score.name} reads {about}, which {decision.label} ({decision.explanation}) does not have; use "
+            f"shrinkage, monte_carlo, moments, taylor, input_margin or another score of margins",
         )
-    return needs
 
 
-def estimate_of(score: Any, measured: Mapping[Measurement, Any], confidence: float, points: int) -> Estimate:
-    """What a score estimates of a batch of so many `points`, checked.
-
-    Raises:
-        ParameterError: it fails, or returns something else than an estimate of each point.
-    """
-    kind = type(score)
-    with failing(kind, "estimate"):
-        found = score.estimate(measured, confidence)
-    fault = _fault(found, points) or _fault_of_numbers(found, score.quantity == FLIP_PROBABILITY)
-    if fault:
-        raise refused(f"{score.name}.estimate", f"returned {fault}")
-    return found
-
-
-def _fault(found: object, points: int) -> str | None:
-    """What is wrong with the form of an estimate: its type, its shapes, its codes."""
+def fault_of(found: object, points: int, is_probability: bool) -> str | None:
+    """The first thing that is wrong with an estimate of so many points; None where nothing is."""
     if not isinstance(found, Estimate):
         return f"{kind_of(found)}; expected an Estimate, as brittle.scores.base.finish makes it"
-    fields_there = {name: getattr(found, name) for name in (*NUMBERS, "status", "passes")}
-    fields_there |= {} if found.evidence is None else {"evidence": found.evidence}
-    if found.counted is not None:
-        if not isinstance(found.counted, tuple) or len(found.counted) != 2:
-            return f"counted of {kind_of(found.counted)}; expected two tensors"
-        fields_there |= dict(zip(("counted low", "counted high"), found.counted, strict=True))
-    for name, one in fields_there.items():
+    return _fault_of_form(found, points) or _fault_of_codes(found) or _fault_of_numbers(found, is_probability)
+
+
+def _fault_of_form(found: Estimate, points: int) -> str | None:
+    counted: Any = found.counted if found.counted is not None else ()
+    if not isinstance(counted, tuple) or len(counted) not in (0, 2):
+        return f"counted of {kind_of(counted)}; expected two tensors"
+    numbers = {"value": found.value, "low": found.low, "high": found.high}
+    numbers |= {f"counted[{number}]": end for number, end in enumerate(counted)}
+    whole = {"status": found.status, "passes": found.passes}
+    whole |= {} if found.evidence is None else {"evidence": found.evidence}
+    for name, one in (numbers | whole).items():
         if not isinstance(one, Tensor):
             return f"{name} of {kind_of(one)}; expected a tensor"
         if one.shape != (points,):
             return f"{name} of shape {list(one.shape)}; expected [{points}], one for each point"
-        whole = name in ("status", "passes", "evidence")
-        if one.dtype is torch.bool or one.dtype.is_complex or one.dtype.is_floating_point == whole:
-            return f"{name} of {one.dtype}; expected {'whole numbers' if whole else 'torch.float64'}"
-    if found.detail is not None and (
-        len(found.detail) != points or not all(isinstance(one, str | None) for one in found.detail)
-    ):
-        return f"{len(found.detail)} details; expected {points}, a text or None for each point"
-    return _fault_of_codes(found)
+        if one.dtype is torch.bool or one.dtype.is_complex or one.dtype.is_floating_point == (name in whole):
+            return f"{name} of {one.dtype}; expected {'whole numbers' if name in whole else 'torch.float64'}"
+    detail = found.detail if found.detail is not None else (None,) * points
+    if len(detail) != points or not all(isinstance(one, str | None) for one in detail):
+        return f"{len(detail)} details; expected {points}, a text or None for each point"
+    return None
 
 
 def _fault_of_codes(found: Estimate) -> str | None:
@@ -204,8 +221,8 @@ def _fault_of_codes(found: Estimate) -> str | None:
 
 def _fault_of_numbers(found: Estimate, is_probability: bool) -> str | None:
     """What is wrong with the numbers of the points whose status promises one."""
-    valued = torch.tensor([Status(code).has_value for code in found.status.tolist()], dtype=torch.bool)
-    value, low, high = (getattr(found, name).detach().cpu() for name in NUMBERS)
+    valued = found.status.cpu() < int(Status.NONFINITE_INPUT)
+    value, low, high = (each.detach().cpu() for each in (found.value, found.low, found.high))
     ordered = (low <= value) & (value <= high) | low.isnan() & high.isnan() & ~value.isnan()
     within = (value >= 0) & (value <= 1) if is_probability else torch.ones_like(ordered)
     for right, expected in (

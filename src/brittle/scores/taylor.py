@@ -10,7 +10,7 @@ from brittle.estimate import Estimate
 from brittle.measure import Linearize, Measurement
 from brittle.scores.base import NoiseScore
 from brittle.scores.linear import orthant_flips, sigmoid_flips
-from brittle.scores.serving import Serves
+from brittle.scores.sound import Serves
 
 
 @dataclass(frozen=True)
