@@ -12,7 +12,7 @@ from helpers.problems import Wrapped, inputs, linear_network, small_classifier
 from torch import nn
 
 import brittle
-from brittle.analysis.refuted import refuted_points, refuted_text
+from brittle.analysis.outcomes import refuted_points, refuted_text
 from brittle.cli import main
 from brittle.errors import ModelError
 from brittle.estimate import Status

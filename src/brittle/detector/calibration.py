@@ -10,8 +10,8 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import NDArray
 
+from brittle.analysis.correlation import kendall
 from brittle.analysis.detection import GOOD_AUROC, auroc
-from brittle.analysis.kendall import kendall_tau, tau_interval
 from brittle.detector.known_points import KnownPoints
 from brittle.detector.results import Counts, Rate, Verdict, choice_of, halves_of, left_out_sentence
 from brittle.detector.threshold import check_rate, flagged, points_needed, threshold_of, too_few
@@ -151,14 +151,13 @@ def judge(
     confidence: float,
 ) -> Verdict:
     """Whether `scores` `[n]`, larger where safer, order points as `truth` `[n]`, and tell brittle from robust ones."""
-    tau = kendall_tau(truth, scores)
-    tau_low, tau_high = tau_interval(truth, scores, tau, confidence)
+    order = kendall(truth, scores, confidence)
     value, low, high = auroc(scores[brittle], scores[robust], confidence)
     return Verdict(
         trusted=not math.isnan(value) and low >= GOOD_AUROC,
-        tau=_none_if_nan(tau),
-        tau_low=tau_low,
-        tau_high=tau_high,
+        tau=_none_if_nan(order.value),
+        tau_low=order.low,
+        tau_high=order.high,
         auroc=_none_if_nan(value),
         auroc_low=low,
         auroc_high=high,

@@ -9,12 +9,12 @@ from markupsafe import Markup
 from brittle.analysis.decisions import column_if_any, unjudged_text
 from brittle.analysis.overview import FROM_SAFE, LIMIT, Overview, overview
 from brittle.analysis.overview_text import how_brittle, how_sure, where
-from brittle.analysis.text import by_number
 from brittle.display.markup import block, grid, paragraph, text, unreadable
 from brittle.report.wording import plural, show
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED
 from brittle.store.record import DataRecord, ModelRecord
 from brittle.store.table import Table
+from brittle.text import by_number
 
 SHOWN = 3
 """Columns that a terminal names."""

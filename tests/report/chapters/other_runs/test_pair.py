@@ -25,22 +25,17 @@ def test_a_run_beside_another_is_the_comparison(table: Table) -> None:
     assert len(run.grid.rows) == len(frame)
     for cells, row in zip(run.grid.rows, frame.to_dict("records"), strict=True):
         assert cells[1] == f"{row['points']:,}"
-        bounded = row["quantity"] in ("accuracy", "probability", "flip_probability")
-        turned = row["quantity"] == "flip_probability"
-        first = 1.0 - row["first"] if turned else row["first"]
-        assert cells[2].split("\n")[0] == (f"{first:.3f}" if bounded else signed(first))
-        low, high = row["difference_low"], row["difference_high"]
-        ends, sign = ((-high, -low), -1.0) if turned else ((low, high), 1.0)
-        assert cells[4] == (f"{signed(sign * row['difference'])}\n{reach(*ends)}")
+        bounded = row["quantity"] in ("accuracy", "probability", "p_robust")
+        assert cells[2].split("\n")[0] == (f"{row['first']:.3f}" if bounded else signed(row["first"]))
+        ends = row["difference_low"], row["difference_high"]
+        assert cells[4] == (f"{signed(row['difference'])}\n{reach(*ends)}")
     assert [number.title for number in run.numbers] == [
         "Accuracy, here vs there",
         "Median |Laplacian|, here vs there",
         "Mean p_robust, sigma 0.2, here vs there",
     ]
     assert run.differences["value"].tolist() == [
-        -row["difference"] if row["quantity"] == "flip_probability" else row["difference"]
-        for row in frame.to_dict("records")
-        if row["quantity"] != "laplacian"
+        row["difference"] for row in frame.to_dict("records") if row["quantity"] != "laplacian"
     ]
 
 

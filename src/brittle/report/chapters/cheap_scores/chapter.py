@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import pandas as pd
 
-from brittle.analysis.change_columns import LAPLACIAN
-from brittle.analysis.rank_correlation import rank_correlation
+from brittle.analysis.columns import LAPLACIAN
+from brittle.analysis.worst_case import rank_correlation
 from brittle.estimate import INPUT_MARGIN
 from brittle.report.chapter import Chapter, Text, files_beside
 from brittle.report.chapters.cheap_scores.charts import cheap_scores_chart

@@ -9,7 +9,6 @@ from typing import ClassVar
 import pandas as pd
 
 from brittle.analysis.columns import TYPICAL_P_ROBUST, largest_budgets, preferred
-from brittle.analysis.distribution import FRAGILE
 from brittle.analysis.mean_interval import mean_interval
 from brittle.errors import listed
 from brittle.report.chapter import Brief, Chapter, Text, files_beside
@@ -23,6 +22,9 @@ from brittle.store.columns import Column
 from brittle.store.settings import Setting
 
 FILES = files_beside(__name__)
+
+FRAGILE = 0.01
+"""A prediction whose flip probability exceeds this counts as fragile."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from brittle.analysis.mean_absolute import mean_absolute
+from brittle.analysis.label_flips import mean_absolute
 from brittle.report.chapter import Brief, Chapter, Text, files_beside
 from brittle.report.chapters.expected_change.case import (
     ChangeCase,

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from brittle.analysis.change_columns import laplacian_column, sampled_columns
+from brittle.analysis.columns import laplacian_column, sampled_columns
 from brittle.analysis.comparison import BOUNDED
 from brittle.analysis.expected_change import CHANGE
 from brittle.analysis.label_flips import FLIPS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from brittle.analysis.change_columns import sampled_columns
+from brittle.analysis.columns import sampled_columns
 from brittle.analysis.label_flips import FLIPS
 from brittle.report.contents import Contents
 from brittle.store.settings import Setting

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from brittle.analysis.change_columns import LAPLACIAN
-from brittle.analysis.comparison import ACCURACY, BOUNDED, MEDIAN, compare, most_drawn
-from brittle.analysis.comparison_text import more_robust
+from brittle.analysis.columns import LAPLACIAN
+from brittle.analysis.comparison import ACCURACY, BOUNDED, MEDIAN, compare, more_robust, most_drawn
 from brittle.analysis.label_flips import FLIPS
-from brittle.estimate import FLIP_PROBABILITY
 from brittle.report.chapters.other_runs.drawn import differences, spreads
 from brittle.report.chapters.other_runs.result import OtherRun
 from brittle.report.contents import Contents
@@ -29,8 +27,6 @@ from brittle.report.wording import (
 from brittle.store.columns import Column, Row
 from brittle.store.settings import Setting
 
-_ENDS = (("", ""), ("_low", "_high"), ("_high", "_low"))
-
 _HEAD = ("Score", "Points", "This run", "The other", "This − other", "This larger", "p")
 
 
@@ -49,7 +45,7 @@ def summarize_pair(contents: Contents, name: str, other: Contents, flips: Settin
     """
     frame = compare(contents, other)
     known = {column.label: column for column in contents.columns}
-    rows = [_as_robustness(row) for row in most_drawn(frame, contents.columns).to_dict("records")]
+    rows = most_drawn(frame, contents.columns).to_dict("records")
     names = {row["score"]: _score_name(contents, known.get(row["score"]), row) for row in rows}
     return OtherRun(
         name=name,
@@ -63,15 +59,6 @@ def summarize_pair(contents: Contents, name: str, other: Contents, flips: Settin
         grid=Grid(_HEAD, (False, *[True] * 6), tuple(_row(row, names[row["score"]]) for row in rows)),
         note=_note(rows, len(frame) - len(rows)),
     )
-
-
-def _as_robustness(row: Row) -> Row:
-    """A row of flip probabilities as one of p_robust, so that larger is safer in the whole comparison."""
-    if row["quantity"] != FLIP_PROBABILITY:
-        return row
-    turned = {f"{run}{end}": 1.0 - row[f"{run}{other}"] for run in ("first", "second") for end, other in _ENDS}
-    turned |= {f"difference{end}": -row[f"difference{other}"] for end, other in _ENDS}
-    return row | turned | {"first_larger": 1.0 - row["first_larger"]}
 
 
 def _score_name(contents: Contents, column: Column | None, row: Row) -> tuple[str, str]:

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from brittle.analysis.change_columns import laplacian_column, sampled_columns
-from brittle.analysis.label_flips import FLIPS
-from brittle.analysis.mean_absolute import mean_absolute
+from brittle.analysis.columns import laplacian_column, sampled_columns
+from brittle.analysis.label_flips import FLIPS, mean_absolute
 from brittle.analysis.mean_interval import MeanInterval, mean_interval
 from brittle.report.chapters.other_runs.drawn import finite
 from brittle.report.chapters.other_runs.names import THIS

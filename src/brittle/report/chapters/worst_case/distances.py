@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from brittle.analysis.refuted import refuted_text
+from brittle.analysis.outcomes import refuted_text
 from brittle.analysis.robust_accuracy import RobustAccuracy, direct_robust_accuracies, direct_robust_accuracy
 from brittle.estimate import Status
 from brittle.report.chapters.worst_case.case import MarginCase
