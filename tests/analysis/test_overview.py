@@ -23,8 +23,8 @@ from brittle.analysis.overview_text import (
 )
 from brittle.analysis.point_card import format_point_card
 from brittle.analysis.point_list import point_list
+from brittle.detector.calibration import points_needed
 from brittle.detector.results import choice_of
-from brittle.detector.threshold import points_needed
 from brittle.errors import ParameterError
 from brittle.estimate import Parameter
 from brittle.store.schemas import SCORES

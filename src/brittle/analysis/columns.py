@@ -27,11 +27,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def check_column(name: str, column: object) -> None:
-    """Raise unless `column` is a column of a table, or None.
-
-    Raises:
-        ParameterError: it is something else.
-    """
+    """Raise unless `column` is a column of a table, or None."""
     if not isinstance(column, Column | None):
         raise ParameterError(f"{name} must be a column such as table['moments', 0.1]; found {column!r:.60}")
 
@@ -119,9 +115,6 @@ def named_column(columns: Sequence[Column], name: str) -> Column:
     """The column of a score by its name or its label; of several under a name, the one that stands beside the rest.
 
     That is the one at the noise that speaks for the run, with the most draws.
-
-    Raises:
-        DataError: no column fits, or several do that differ in something else.
     """
     spoken = typical(columns)
     beside = [one for one in columns if spoken is not None and one.score == name and one.setting == spoken.setting]

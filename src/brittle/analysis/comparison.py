@@ -165,11 +165,7 @@ def _check_alike(first: Scored, second: Scored) -> None:
 
 
 def pair_points(first: Scored, second: Scored) -> Pairing:
-    """The pairs of points.
-
-    Raises:
-        DataError: neither ids nor rows agree, or the labels of paired points do not.
-    """
+    """The pairs of points."""
     places = [table.points.select(["point", "row", "label"]).to_pandas() for table in (first, second)]
     for key in ("point", "row"):
         both = places[0].merge(places[1], on=key, suffixes=("_first", "_second")).sort_values(key)

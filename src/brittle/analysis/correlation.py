@@ -55,11 +55,7 @@ def paired(**sequences: ArrayLike) -> tuple[list[Values], int]:
 
 
 def one_length(**sequences: ArrayLike) -> list[Values]:
-    """The sequences as float64, `[n]` each, None as NaN.
-
-    Raises:
-        ParameterError: they are not sequences of one length.
-    """
+    """The sequences as float64, `[n]` each, None as NaN."""
     arrays = [np.asarray(sequence, dtype=np.float64) for sequence in sequences.values()]
     if any(array.shape != arrays[0].shape[:1] for array in arrays):
         found = ", ".join(f"{name} {list(array.shape)}" for name, array in zip(sequences, arrays, strict=True))

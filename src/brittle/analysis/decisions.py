@@ -70,9 +70,6 @@ def column_for(table: Scored, limit: float | None = None, sigma: float | None = 
 
     Of several that were drawn for it, the one at the noise that speaks for the run, and rather one that no precision
     stopped. With `sigma` only columns at that noise level.
-
-    Raises:
-        DataError: the run holds none.
     """
     found = column_if_any(table, limit, sigma)
     if found is None:

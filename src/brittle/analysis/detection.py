@@ -183,11 +183,7 @@ def detection_curve(
 
 
 def check_epsilon(epsilon: float) -> float:
-    """`epsilon` as a number.
-
-    Raises:
-        ParameterError: it is not a number of at least 0.
-    """
+    """`epsilon` as a number."""
     if not epsilon >= 0.0:
         raise ParameterError(f"epsilon must be a distance of at least 0; found {epsilon}")
     return float(epsilon)

@@ -128,9 +128,6 @@ def direct_robust_accuracies(
         correct: as there.
         epsilons: perturbation sizes, in the unit of `margin`.
         confidence: of each interval by itself.
-
-    Raises:
-        ParameterError: as there.
     """
     check_confidence(confidence)
     (margins, right), dropped = paired(margin=margin, correct=correct)
