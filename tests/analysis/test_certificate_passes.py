@@ -10,7 +10,7 @@ import pytest
 from helpers.problems import inputs, small_classifier
 
 import brittle
-from brittle.analysis.certificate_passes import certificate_passes, certificates_text
+from brittle.analysis.outcomes import certificate_passes, certificates_text
 from brittle.cli import main
 from brittle.report import write_report
 from brittle.scores import InputMargin, LogitMargin, Score

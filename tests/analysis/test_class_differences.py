@@ -7,10 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import beta, kruskal
+from scipy.stats import kruskal
 
 from brittle.analysis import mean_differences
-from brittle.analysis.class_differences import clearest_gap
 from brittle.analysis.mean_interval import mean_interval
 
 Draw = Callable[[np.random.Generator, int], NDArray[np.float64]]
@@ -36,49 +35,6 @@ def test_a_pair_differs_where_its_interval_says_so() -> None:
         apart = (high.mean - low.mean) ** 2 > (low.high - low.mean) ** 2 + (high.mean - high.low) ** 2
         inside, outside = (inside, middle) if apart else (middle, outside)
     assert 1.0 - outside <= mean_differences([first, second], 0.99).p_value <= 1.34 * (1.0 - outside)
-
-
-@pytest.mark.parametrize("shift", [0.0, 0.1, 0.2, 0.3, 0.5])
-def test_nothing_differs_exactly_where_no_gap_is_as_large_as_it_would_have_to_be(shift: float) -> None:
-    for seed in range(6):
-        rng = np.random.default_rng(seed)
-        groups = [rng.beta(2.0 + 8.0 * shift * place, 3.0, int(rng.integers(5, 60))) for place in range(4)]
-        found = clearest_gap(groups, 0.99)
-        assert found is not None
-        means = [group.mean() for group in groups]
-        assert found.seen == pytest.approx(means[found.upper] - means[found.lower])
-        assert (mean_differences(groups, 0.99).p_value < 0.01) == (found.seen > found.needed)
-
-
-def test_the_gap_that_is_needed_is_known_for_ones_and_zeros() -> None:
-    """There intervals are those of Clopper and Pearson: 6 of 10 and 22 of 22 hold, of two classes and of ten.
-
-    The level is that of the first step of Holm, as far as the shares at which intervals are compared go.
-    """
-    groups = [[1.0] * 6 + [0.0] * 4, [1.0] * 22]
-    for others, pairs in ((0, 1), (8, 45)):
-        found = clearest_gap([*groups, *[[0.8] * 12] * others], 0.99)
-        assert found is not None
-        assert (found.lower, found.upper, found.seen) == (0, 1, pytest.approx(0.4))
-        needed = [
-            np.hypot(beta.ppf(1.0 - tail, 7, 4) - 0.6, 1.0 - beta.ppf(tail, 22, 1))
-            for tail in (0.005 / pairs, 0.005 / pairs / 1.34)
-        ]
-        assert needed[0] <= found.needed <= needed[1]
-
-
-def test_a_gap_that_is_as_large_as_needed_is_found_about_every_second_time() -> None:
-    """Two groups of 40 zeros and ones of means 0.5 apart by `needed`: found in 35% to 75% of 200 replicates.
-
-    By the binomial law a power of 0.45 to 0.65 leaves these with probability below 0.003.
-    """
-    half = [0.0] * 20 + [1.0] * 20
-    found = clearest_gap([half, [0.0] * 9 + [1.0] * 31], 0.99)
-    assert found is not None
-    rng, low = np.random.default_rng(5), 0.5 - found.needed / 2.0
-    groups = [[rng.random(40) < low, rng.random(40) < 1.0 - low] for _ in range(200)]
-    power = np.mean([mean_differences([one.astype(float) for one in pair], 0.99).p_value < 0.01 for pair in groups])
-    assert 0.35 < power < 0.75
 
 
 def test_which_groups_may_be_the_least_and_the_most() -> None:

@@ -14,9 +14,8 @@ from helpers.two_runs import POINTS_MADE, first_points, renamed, run, two_runs, 
 from scipy.stats import binomtest
 
 from brittle.analysis import compare, format_comparison
-from brittle.analysis.comparison import ALIKE, NO_POINTS, SMALLEST
-from brittle.analysis.location import median_interval
-from brittle.analysis.mean_interval import mean_interval
+from brittle.analysis.comparison import ALIKE, NO_POINTS, SMALLEST, unpaired
+from brittle.analysis.mean_interval import mean_interval, median_interval
 from brittle.errors import DataError
 from brittle.store.table import Table
 
@@ -62,13 +61,13 @@ def test_probabilities_keep_within_their_range() -> None:
     second = with_value(second, label, np.zeros(POINTS_MADE))  # pyright: ignore[reportArgumentType] an array is a sequence
     row = by_score(compare(first, second)).loc[label]
     flips = first.wide()[f"{label}.flip_probability"]
-    assert (row["first"], row["first_low"], row["first_high"]) == pytest.approx(mean_interval(flips, 0.99))
-    assert (row["second"], row["second_low"]) == (0.0, 0.0)
-    assert row["second_high"] > 0.0
+    assert [row["first"], row["first_low"], row["first_high"]] == pytest.approx([*mean_interval(1.0 - flips, 0.99)])
+    assert (row["second"], row["second_high"]) == (1.0, 1.0)
+    assert row["second_low"] < 1.0
     certain = with_value(first, label, np.ones(POINTS_MADE))  # pyright: ignore[reportArgumentType] an array is a sequence
     row = by_score(compare(certain, second)).loc[label]
-    assert row["difference"] == row["difference_high"] == 1.0
-    assert 0.8 < row["difference_low"] < 1.0
+    assert row["difference"] == row["difference_low"] == -1.0
+    assert -1.0 < row["difference_high"] < -0.8
     assert row["p"] < 1e-9
 
 
@@ -308,6 +307,9 @@ def test_one_sentence_says_which_run_is_more_robust_and_by_how_much(better: int)
     (said,) = [line for line in format_comparison(frame).splitlines() if "more robust" in line]
     assert said.startswith(f"{'The first run' if better == 1 else 'The second'} is more robust")
     assert f"mean difference {'' if better == 1 else '-'}0.2 (" in said
+    row = frame.iloc[0]  # the sentence says of the rows what they say
+    assert row["difference"] == pytest.approx(0.2 if better == 1 else -0.2)
+    assert row["first"] == pytest.approx(1.0 - runs[0].mean())
     nothing = make_table(points=5, scores=("logit_margin",), labels=False)
     assert "score both by shrinkage" in format_comparison(compare(nothing, nothing))
 
@@ -318,4 +320,19 @@ def test_the_text_has_a_line_for_every_score() -> None:
     rows = lines[3 : 3 + len(frame)]
     assert [line.strip().split("  ")[0].strip("| *") for line in rows] == frame["score"].tolist()
     assert len({len(line) for line in lines[2 : 3 + len(frame)]}) == 1
-    assert lines[3 + len(frame)].startswith("p: of no difference")
+    assert lines[4 + len(frame)].startswith("p: of no difference")
+
+
+def test_small_flip_probabilities_differ_though_their_complements_do_not() -> None:
+    row = compared(np.full(40, 2e-18), np.full(40, 1e-18), "moments")
+    assert (row["first"], row["first_larger"], row["differing"], row["reason"]) == (1.0, 0.0, 1.0, None)
+
+
+def test_scores_of_one_run_alone_are_named() -> None:
+    first = make_table(points=4, scores=("taylor", "moments"), sigmas=(0.1,), budgets=(10, 50))
+    second = make_table(points=4, scores=("taylor",), sigmas=(0.1, 0.2))
+    said = unpaired(first, second)
+    assert "moments(draws=50, sigma=0.1) only in the first" in said
+    assert "draws=10" not in said
+    assert "taylor(sigma=0.2) only in the second" in said
+    assert unpaired(first, first) == ""

@@ -14,7 +14,7 @@ from helpers.problems import inputs, small_classifier
 from scipy.stats import beta
 
 import brittle
-from brittle.analysis.copies import TooFew, best_ends
+from brittle.analysis.decisions import TooFew, best_ends
 from brittle.analysis.overview import Overview, overview
 from brittle.analysis.overview_text import LARGEST, enough_draws, how_sure, next_steps
 from brittle.estimate import MOST_DRAWS

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from pathlib import Path
 
 import pytest
 import torch
+from helpers.tables import make_table
 from torch import nn
 
 import brittle
-from brittle.analysis import format_overview, overview
-from brittle.analysis.decision_words import words_of
+from brittle.analysis import Overview, format_overview, overview
+from brittle.analysis.overview_text import how_brittle, words_of
 from brittle.decisions import Custom
 
 X = torch.rand(12, 3, generator=torch.Generator().manual_seed(0))
@@ -30,9 +31,13 @@ SAID = {
 }
 
 
+def with_decision(decision: str | None) -> Overview:
+    return replace(overview(make_table(points=12)), decision=decision, right=4, labelled=12)
+
+
 @pytest.mark.parametrize("decision", SAID)
 def test_the_share_that_is_right_is_said_in_the_words_of_the_decision(decision: str) -> None:
-    assert words_of(None if decision == "class" else decision).share(4, 12) == SAID[decision]
+    assert how_brittle(with_decision(None if decision == "class" else decision)).endswith(SAID[decision])
 
 
 @pytest.mark.parametrize("decision", ["within:0.5", "custom:first_leads"])
@@ -51,7 +56,7 @@ def test_terminal_and_page_say_the_same(decision: str | Custom, tmp_path: Path) 
     points = brittle.data.array_points(X, targets, targets=True)
     table = brittle.score(classifier, points, [brittle.scores.Shrinkage(sigma=0.1, draws=20)])
     found = overview(table)
-    sentence = words_of(found.decision).share(found.right, found.labelled)
+    sentence = how_brittle(found)
     assert sentence in format_overview(found)
     page = brittle.write_report(table, tmp_path / "page.html").read_text()
     assert sentence in page

@@ -1,6 +1,6 @@
 """Detection: perfect and useless scores, scikit-learn's answers, and coverage.
 
-At 99% confidence 10 misses in 1,000 replicates are expected; more than 26 happen by chance once in 1e5 for a correct
+At 99% confidence 3 misses in 300 replicates are expected; more than 13 happen by chance once in 1e5 for a correct
 interval.
 """
 
@@ -11,15 +11,13 @@ import math
 import numpy as np
 import pytest
 from scipy.integrate import trapezoid
-from scipy.stats import norm, t
+from scipy.stats import norm
 from sklearn import metrics
 
-from brittle.analysis import Detection, auroc, detection, detection_curve, roc_curve
-from brittle.analysis.detection import _aupr
+from brittle.analysis import Detection, auroc, detection, detection_curve
 from brittle.errors import ParameterError
-from brittle.intervals import jackknife
 
-REPLICATES, MOST_MISSES, CONFIDENCE = 1000, 26, 0.99
+REPLICATES, MOST_MISSES, CONFIDENCE = 300, 13, 0.99
 
 
 def tied(size: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -74,20 +72,16 @@ def test_an_inconsistent_score_fails_at_some_epsilon() -> None:
 
 
 @pytest.mark.parametrize("size", [8, 40, 1000])
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(3))
 def test_ties_count_as_in_scikit_learn(size: int, seed: int) -> None:
     margin, score = tied(size, seed)
     fragile = margin <= 0.3
     found = detection(margin, score, 0.3)
-    fpr, tpr, thresholds = metrics.roc_curve(fragile, -score, drop_intermediate=False)
+    fpr, tpr, _ = metrics.roc_curve(fragile, -score, drop_intermediate=False)
     assert found.positives == fragile.sum()
     assert found.auroc == pytest.approx(metrics.roc_auc_score(fragile, -score), abs=1e-12)
     assert found.aupr == pytest.approx(metrics.average_precision_score(fragile, -score), abs=1e-12)
     assert found.fpr_at_95_tpr == pytest.approx(fpr[np.argmax(tpr >= 0.95)], abs=1e-12)
-    curve = roc_curve(margin, score, 0.3)
-    assert curve["fpr"].to_numpy() == pytest.approx(fpr, abs=1e-12)
-    assert curve["tpr"].to_numpy() == pytest.approx(tpr, abs=1e-12)
-    assert curve["threshold"].to_numpy() == pytest.approx(-thresholds)
 
 
 def test_the_auroc_of_two_classes_is_that_of_their_margins() -> None:
@@ -127,7 +121,6 @@ def test_an_empty_class_is_a_reason(margin: list[float], epsilon: float, reason:
     assert found.reason is not None
     assert reason in found.reason
     assert all(math.isnan(value) and (low, high) == (0.0, 1.0) for low, value, high in measures(found))
-    assert roc_curve(margin, np.arange(len(margin)), epsilon).isna().to_numpy().any()
 
 
 def test_a_curve_without_finite_margins_is_empty() -> None:
@@ -147,7 +140,7 @@ def test_misuse(score: list[float], epsilon: float, confidence: float) -> None:
 # Intervals
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("size", [3, 6, 30])
 def test_intervals_hold_their_value_and_stay_in_the_range(size: int, seed: int) -> None:
     margin, score = tied(size, seed)
@@ -156,21 +149,7 @@ def test_intervals_hold_their_value_and_stay_in_the_range(size: int, seed: int) 
         assert all(0.0 <= low <= value <= high <= 1.0 for low, value, high in measures(found))
 
 
-def test_the_jackknife_of_the_average_precision_leaves_one_out() -> None:
-    """In closed form and by the slow way, with ties: half-widths on the scale of the logit."""
-    margin, score = tied(60, 1)
-    fragile = margin <= 0.5
-    left_out = [
-        metrics.average_precision_score(np.delete(fragile, i), -np.delete(score, i)) for i in range(fragile.size)
-    ]
-    value, _, high = _aupr(score, fragile, CONFIDENCE)
-    smaller = min(fragile.sum(), (~fragile).sum())
-    half = float(jackknife([left_out], [60], CONFIDENCE)[0]) * t.ppf(0.995, smaller - 1) / t.ppf(0.995, 59)
-    logit = math.log(high / (1.0 - high)) - math.log(value / (1.0 - value))
-    assert logit == pytest.approx(half / (value * (1.0 - value)), rel=1e-9)
-
-
-@pytest.mark.parametrize(("size", "share", "gap"), [(100, 0.3, 1.0), (60, 0.5, 2.0), (400, 0.1, 1.5)])
+@pytest.mark.parametrize(("size", "share", "gap"), [(100, 0.3, 1.0), (400, 0.1, 1.5)])
 def test_intervals_cover(size: int, share: float, gap: float) -> None:
     found = [detection(*binormal(size, share, gap, seed), 0.5, CONFIDENCE) for seed in range(REPLICATES)]
     intervals = np.array([measures(one) for one in found])

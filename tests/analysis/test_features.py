@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -112,13 +113,7 @@ def test_a_card_lists_features_and_the_largest_changes() -> None:
     assert "  and 4 more features" in text
     first, second = (changed_features(TABLE, IDS[5], ("input_margin", norm)).iloc[0] for norm in ("l2", "linf"))
     for row in (first, second):
-        said = [
-            f"age{row['feature'][1:]}",
-            f"{row['value']:.3g}",
-            "->",
-            f"{row['other']:.3g}",
-            f"({row['change']:+.3g})",
-        ]
+        said = [f"age{row['feature'][1:]}", *(f"{row[name]:.3g}" for name in ("value", "other", "change"))]
         assert said in rows
     assert text.count("and 14 more that change") == 2
 
@@ -140,7 +135,6 @@ def test_show_tells_the_features_of_a_point_by_the_names_of_the_data(
     capsys.readouterr()
     assert main(["show", "run", "4"]) == 0
     said = capsys.readouterr().out
-    assert f"age     {x[4, 0]:.3g}" in " ".join(said.split(" "))
-    assert "->" in said
+    assert re.search(rf"age +{x[4, 0]:.3g}", said)
     changed = changed_features(brittle.read_table("run"), "4")
     assert set(changed["feature"]) == {"age", "height"}

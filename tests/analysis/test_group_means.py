@@ -41,14 +41,14 @@ def test_a_row_is_what_the_arrays_say() -> None:
 
 
 def test_one_group_of_all_points() -> None:
-    found = group_means(counted_in_part(), by=None, target="points")
+    found = group_means(counted_in_part(), by=None)
     (row,) = found.groups.to_dict("records")
     assert (row["name"], row["points"], row["counted"]) == ("all points", 200, 60)
     truth = 1.0 - make_table(
         points=200, classes=3, scores=("monte_carlo", "taylor"), sigmas=(0.1,), budgets=(400,), images=False
     )[COUNTS].value.mean()  # fmt: skip
     assert row["mean_low"] < truth < row["mean_high"]
-    assert "mean p_robust over these points" in format_group_means(found)
+    assert "mean p_robust: taylor" in format_group_means(found)
 
 
 def test_counts_of_another_run_are_found_by_their_ids() -> None:
@@ -66,12 +66,6 @@ def test_points_without_an_estimate_or_a_class_are_left_out() -> None:
     assert found.left_out == 15
     assert found.groups["points"].sum() == 185
     assert "15 points are left out" in format_group_means(found)
-
-
-def test_all_counted_points_of_a_run_pay_by_their_votes() -> None:
-    table = counted_in_part(200)
-    wide, narrow = (group_means(table, target=target).groups for target in ("population", "points"))
-    assert (narrow["mean_high"] - narrow["mean_low"] < 0.3 * (wide["mean_high"] - wide["mean_low"])).all()
 
 
 def test_what_cannot_be_corrected_is_refused() -> None:

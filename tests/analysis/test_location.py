@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from brittle.analysis.location import median_interval, skewed_mean
+from brittle.analysis.mean_interval import median_interval, skewed_mean
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])

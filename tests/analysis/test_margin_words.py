@@ -8,8 +8,7 @@ import pytest
 from helpers.calibrated import with_margins
 from helpers.tables import make_table
 
-from brittle.analysis.margin_words import margin_sentences
-from brittle.analysis.overview import overview
+from brittle.analysis.overview import margin_sentences, overview
 from brittle.analysis.overview_text import format_overview
 
 SAID = re.compile(r"found within ([\d.]+) of half and within ([\d.]+) of one in ten")

@@ -24,10 +24,10 @@ def test_outcomes_count_points_once_and_name_the_first() -> None:
 def test_outcomes_of_single_scores_and_unknown_statuses() -> None:
     table = make_table(points=4, scores=("taylor",), sigmas=(0.1,))
     rows = table.long()
-    rows["status"] = ["ok", "masked_gradient", "from_the_future", "tie"]
+    rows["status"] = ["ok", "zero_gradient", "from_the_future", "tie"]
     found = outcomes(replace(table, scores=pa.Table.from_pandas(rows, schema=SCORES, preserve_index=False)))
     assert found.set_index("status")["has_value"].to_dict() == {
-        "masked_gradient": False,
+        "zero_gradient": False,
         "from_the_future": True,
         "tie": True,
     }
@@ -38,7 +38,7 @@ def test_outcomes_of_single_scores_and_unknown_statuses() -> None:
 def test_scores_with_one_status_for_the_same_points_share_a_row() -> None:
     table = make_table(points=4, scores=("taylor", "taylor_mvs"), sigmas=(0.1, 0.2))
     rows = table.long()
-    rows.loc[rows["point"].str.endswith("2"), "status"] = "masked_gradient"
+    rows.loc[rows["point"].str.endswith("2"), "status"] = "zero_gradient"
     found = outcomes(replace(table, scores=pa.Table.from_pandas(rows, schema=SCORES, preserve_index=False)))
     assert found["points"].tolist() == [1]
     assert found["labels"][0] == tuple(c.label for c in table.columns)

@@ -11,7 +11,6 @@ import pytest
 from helpers.known_groups import BREAK, HOLD, OPEN, made
 from helpers.tables import make_table, without_score
 
-from brittle.analysis.class_differences import clearest_gap
 from brittle.analysis.overview import FROM_SAFE, LIMIT, NAMED, overview
 from brittle.analysis.overview_text import (
     FEWEST_FOR_DETECTOR,
@@ -24,8 +23,8 @@ from brittle.analysis.overview_text import (
 )
 from brittle.analysis.point_card import format_point_card
 from brittle.analysis.point_list import point_list
+from brittle.detector.calibration import points_needed
 from brittle.detector.results import choice_of
-from brittle.detector.threshold import points_needed
 from brittle.errors import ParameterError
 from brittle.estimate import Parameter
 from brittle.store.schemas import SCORES
@@ -109,23 +108,6 @@ def test_one_class_is_named_only_where_the_data_tell_it_from_every_other() -> No
     assert small.bias is not None
     assert small.bias.differ
     assert small.named is None
-
-
-def test_where_classes_are_alike_the_gap_that_would_have_shown_is_said() -> None:
-    """Shares 6 of 10 and 22 of 22: `clearest_gap` of the same numbers, which SciPy's beta distribution checks."""
-    ends = [BREAK] * 4 + [HOLD] * 28
-    found = overview(made([(sum(one) / 2, sum(one) / 2) for one in ends], classes=[0] * 10 + [1] * 22))
-    gap = clearest_gap([[0.7] * 4 + [0.975] * 6, [0.975] * 22], 0.99)
-    assert gap is not None
-    assert gap.seen == pytest.approx(0.11)
-    assert where(found) == (
-        f"The 2 classes cannot be told apart by their mean robustness (p = {found.bias and found.bias.p_value:.3g}). "
-        "There are 10 to 22 points a class, so only large gaps show: the clearest, between airplane (10 points) and "
-        f"automobile (22 points), is 0.11, and would have to be {gap.needed:.3g} to be sure."
-    )
-    many = where(overview(made([HOLD] * 300, classes=[0, 1] * 150)))
-    assert "There are 150 points a class: two of them would have to be about " in many
-    assert "There is 1 point a class, so only large gaps show: " in where(overview(made([HOLD, OPEN], classes=[0, 1])))
 
 
 ONE_AS_SEVERAL = (

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from helpers.frames import TWO_SIGMAS
 from helpers.tables import make_table
 
-from brittle.analysis import kendall_tau, rank_correlation
-
-
-def test_kendall_tau_of_orders() -> None:
-    assert kendall_tau([1, 2, 3, 4], [10, 20, 30, 40]) == pytest.approx(1.0)
-    assert kendall_tau([1, 2, 3, 4], [4, 3, 2, 1]) == pytest.approx(-1.0)
-    assert kendall_tau([1, 2, 3], [1, 2, np.inf]) == pytest.approx(1.0)
-    assert np.isnan(kendall_tau([1, 1, 1], [1, 2, 3]))
-    assert np.isnan(kendall_tau([1], [1]))
+from brittle.analysis import rank_correlation
 
 
 def test_rank_correlation_is_oriented_so_that_more_is_safer() -> None:

@@ -17,8 +17,7 @@ from helpers.pages import text_of
 from helpers.tables import make_table
 from playwright.sync_api import Browser
 
-from brittle.analysis.margin_words import margin_sentences
-from brittle.analysis.overview import overview
+from brittle.analysis.overview import margin_sentences, overview
 from brittle.analysis.overview_text import how_brittle, how_sure, next_steps
 from brittle.store.table import Table
 

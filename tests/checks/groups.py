@@ -35,7 +35,6 @@ from scipy import special, stats
 import brittle
 from brittle.analysis import compare, mean_differences, mean_interval, powered_mean
 from brittle.analysis.mean_interval import ranged_interval
-from brittle.analysis.prediction_powered import TARGETS, Target
 from brittle.cli.digits import load_digits, train
 from brittle.scores import MonteCarlo
 
@@ -106,27 +105,24 @@ def means(replicates: int) -> float:
 
 
 def _mean_cells(points: int, counted: int, law: str, replicates: int) -> float:
-    """Print the lines of all estimators and targets at the same points and counts; the largest share of misses."""
+    """Print the lines of all estimators at the same points and counts; the largest share of misses."""
     rng = np.random.default_rng([points, counted])
     a, b = ROBUSTNESS[law]
-    cells: list[tuple[Target, str]] = [(target, name) for target in TARGETS for name in ESTIMATORS]
-    found, alone = np.zeros((len(cells), 4)), 0.0
+    truth, found, alone = a / (a + b), np.zeros((len(ESTIMATORS), 4)), 0.0
     for _ in range(replicates):
         p = rng.beta(a, b, points)
         counts = np.full(points, np.nan)
         chosen = rng.permutation(points)[:counted]
         counts[chosen] = rng.binomial(DRAWS, p[chosen]) / DRAWS
-        estimates = {name: estimator(p, rng) for name, estimator in ESTIMATORS.items()}
-        truth = {"population": a / (a + b), "points": p.mean()}
-        for row, (target, name) in zip(found, cells, strict=True):
-            one = powered_mean(estimates[name], counts, CONFIDENCE, target, DRAWS)
-            row += (one.low > truth[target], one.high < truth[target], one.high - one.low, one.weight)
+        for row, estimator in zip(found, ESTIMATORS.values(), strict=True):
+            one = powered_mean(estimator(p, rng), counts, CONFIDENCE)
+            row += (one.low > truth, one.high < truth, one.high - one.low, one.weight)
         only = mean_interval(counts, CONFIDENCE)
         alone += (only.high - only.low) / replicates
-    for (target, name), (above, below, width, weight) in zip(cells, found / replicates, strict=True):
+    for name, (above, below, width, weight) in zip(ESTIMATORS, found / replicates, strict=True):
         needed = "" if counted == points else f", counting alone takes {_needed(law, width):5.0f} points for that"
         print(
-            f"{target:10s} {points:4d} points {counted:3d} counted, {law:15s} {name:12s} misses {100 * above:4.2f} "
+            f"{points:4d} points {counted:3d} counted, {law:15s} {name:12s} misses {100 * above:4.2f} "
             f"{100 * below:4.2f}  width {width:.4f} (counts alone {alone:.4f}), weight {weight:.2f}{needed}",
             flush=True,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from helpers.commands import score
 from helpers.tables import with_scores
 from helpers.two_runs import first_points, renamed, two_runs
 
-import brittle
 from brittle.analysis import compare, format_comparison
 from brittle.cli import main
 
@@ -65,32 +63,14 @@ def test_what_the_command_refuses(capsys: pytest.CaptureFixture[str]) -> None:
     assert "runs_differ" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ((), ("--scores", "monte_carlo", "--sigma", "0.1", "--draws", "20")),
-        (("--draws", "40"), ("--draws", "40", "--scores", "shrinkage", "--set", "shrinkage.adaptive=false")),
-        (("--scores", "moments", "--draws", "20", "--noise", "uniform", "--clip"), ("--scores", "moments")),
-        (("--scores", "monte_carlo", "--until", "decided", "--limit", "0.8", "--most-draws", "60"), ()),
-        (("--scores", "mmse", "--set", "mmse.draws=4", "mmse.form=linear"), ("--scores", "softmax")),
-    ],
-    ids=str,
-)
 @pytest.mark.usefixtures("place")
-def test_what_only_one_run_holds_is_named_with_a_command_that_mends_it(
-    one: tuple[str, ...], other: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name, options in (("one", one), ("two", other)):
-        assert score("--quiet", *options, out=name) == 0
+def test_what_only_one_run_holds_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert score("--quiet", "--scores", "max_probability", "logit_margin", out="one") == 0
+    assert score("--quiet", "--scores", "max_probability", out="two") == 0
     capsys.readouterr()
     assert main(["compare", "one", "two"]) == 0
-    said, advice = capsys.readouterr().out.splitlines()[-2:]
-    assert said.startswith("not compared, as a row needs one score with the same parameters in both runs: ")
-    options = shlex.split(advice.partition("brittle score MODEL DATA --out RUN ")[2])
-    assert score("--quiet", *options, out="three") == 0
-    first = brittle.read_table("one")
-    rows = compare(first, brittle.read_table("three"))["score"].tolist()
-    assert {entry.label for entry in first.record.scores} & {*rows}
+    said = capsys.readouterr().out.splitlines()[-1]
+    assert said.endswith("in both runs: logit_margin only in the first")
 
 
 def test_help(capsys: pytest.CaptureFixture[str]) -> None:

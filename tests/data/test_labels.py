@@ -87,9 +87,7 @@ def test_another_number_of_classes_is_noted_until_they_are_named(tmp_path: Path)
 def test_names_that_agree_but_for_spelling_are_matched_one_to_one(tmp_path: Path) -> None:
     points = from_folder(tmp_path, LEVELS, LABELS)
     spelled = [name.upper() for name in CLASSES]
-    refused(
-        "parameter", "but for spelling, 'ant' is 'ANT', 'bee' is 'BEE'", name_classes, points, spelled
-    )
+    refused("parameter", "but for spelling, 'ant' is 'ANT', 'bee' is 'BEE'", name_classes, points, spelled)
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))

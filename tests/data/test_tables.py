@@ -288,9 +288,7 @@ def test_options_that_are_not_for_tables(reader: Reader, options: dict[str, Any]
 def test_options_of_tables_are_for_tables(tmp_path: Path) -> None:
     np.savez(tmp_path / "data.npz", x=X)
     for options in ({"label_column": "y"}, {"text_column": "y"}):
-        refused(
-            "parameter", "data.npz is a .npz file", open_points, tmp_path / "data.npz", **options
-        )
+        refused("parameter", "data.npz is a .npz file", open_points, tmp_path / "data.npz", **options)
 
 
 NETWORK = """

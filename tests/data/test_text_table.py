@@ -69,7 +69,9 @@ def test_every_form_gives_the_points_that_python_makes(every_form: list[tuple[Pa
                 assert batch.extra_inputs.varies is not None
                 assert whole.extra_inputs.only(rows).varies is not None
                 assert batch.extra_inputs.varies.equal(whole.extra_inputs.only(rows).varies)
-                assert torch.equal(batch.extra_inputs.kept(batch.inputs * 2), whole.extra_inputs.only(rows).kept(batch.inputs * 2))
+                assert torch.equal(
+                    batch.extra_inputs.kept(batch.inputs * 2), whole.extra_inputs.only(rows).kept(batch.inputs * 2)
+                )
 
 
 def test_what_was_read_is_in_the_provenance(tmp_path: Path) -> None:

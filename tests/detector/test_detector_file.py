@@ -54,7 +54,7 @@ def test_strictness(tmp_path: Path, detector: Detector) -> None:
     assert "hexadecimal" in refused(tmp_path, changed(model=good["model"] | {"state_sha256": "0"}))
     assert "2 are needed" in refused(tmp_path, changed(model=good["model"] | {"bounds": [0, 1, 2]}))
     assert "epsilon" in refused(tmp_path, changed(criterion=good["criterion"] | {"epsilon": -1}))
-    assert "is no rate" in refused(tmp_path, changed(true_positives=good["true_positives"] | {"flagged": 10**6}))
+    assert "1000000 of" in refused(tmp_path, changed(true_positives=good["true_positives"] | {"flagged": 10**6}))
     assert "add up" in refused(tmp_path, changed(counts=good["counts"] | {"brittle": 1}))
     for other in ("", "null", "[]", "1", "{}", '"detector"', "{", text + "x"):
         refused(tmp_path, other)

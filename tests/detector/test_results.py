@@ -9,7 +9,6 @@ import pytest
 from scipy.stats import beta
 
 from brittle.detector import Rate
-from brittle.errors import ParameterError
 
 
 def exact(flagged: int, points: int, confidence: float) -> tuple[float, float]:
@@ -48,8 +47,3 @@ def test_a_rate_without_undecided_points_is_the_one_of_these_alone() -> None:
     assert open_.low < plain.low < plain.high < open_.high
     assert str(plain) == "82.5% [62.4%, 94.6%], 33 of 40 points"
     assert str(open_).endswith("; between 73.3% and 84.1% with 9 undecided ones, 4 of them flagged, counted either way")
-
-
-def test_counts_that_are_no_rate_are_refused() -> None:
-    with pytest.raises(ParameterError, match=r"3 of 4 and 3 of 2 undecided .* is no rate"):
-        Rate(3, 4, 0.75, 0.1, 0.9, 2, 3)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from brittle.run.workers.worker import environment_of
 from helpers.examined import codes, subject_of
 from helpers.problems import inputs, small_network
 from helpers.tables import make_table
@@ -22,8 +23,7 @@ from brittle import doctor
 from brittle.doctor.reference import KEPT, check_alike
 from brittle.errors import ModelError
 from brittle.run import make_job
-from brittle.run.workers import Expected
-from brittle.run.workers.worker import Worker, environment_of
+from brittle.run.workers import Expected, Worker
 from brittle.scores import MonteCarlo, Score, Softmax, Taylor
 from brittle.store.record import plain
 

@@ -10,8 +10,7 @@ from helpers.change_tables import curved_run
 from helpers.pages import assert_inert, open_contents, page_of, text_of, values_of
 from helpers.tables import HOSTILE, make_table
 
-from brittle.analysis.margin_words import margin_sentences
-from brittle.analysis.overview import overview
+from brittle.analysis.overview import margin_sentences, overview
 from brittle.analysis.overview_text import how_brittle, how_sure, where
 from brittle.report.chapters.overview import CHAPTER, MAX_CLASSES
 

@@ -12,7 +12,7 @@ from helpers.problems import Wrapped, inputs, linear_network, small_classifier
 from torch import nn
 
 import brittle
-from brittle.analysis.refuted import refuted_points, refuted_text
+from brittle.analysis.outcomes import refuted_points, refuted_text
 from brittle.cli import main
 from brittle.errors import ModelError
 from brittle.estimate import Status
@@ -197,7 +197,10 @@ def test_a_missing_head_leaves_no_run_behind(tmp_path: Path) -> None:
         ),
         (["--scores", "input_margin", "--effort", "hard"], "no effort is called 'hard'"),
         (["--scores", "input_margin", "--norm", "l3"], "no norm is called 'l3'"),
-        (["--scores", "input_margin", "--set", "input_margin.attack=pgd"], "no attack is called 'pgd'; did you mean apgd?"),
+        (
+            ["--scores", "input_margin", "--set", "input_margin.attack=pgd"],
+            "no attack is called 'pgd'; did you mean apgd?",
+        ),
     ],
 )
 def test_options_that_change_nothing_are_refused(

@@ -3,17 +3,16 @@
 from brittle.analysis.agreement import agreement, format_agreement
 from brittle.analysis.class_bias import ClassBias, class_bias
 from brittle.analysis.class_differences import Differences, mean_differences
-from brittle.analysis.comparison import compare
-from brittle.analysis.comparison_text import format_comparison
+from brittle.analysis.columns import margin_columns
+from brittle.analysis.comparison import compare, format_comparison
+from brittle.analysis.correlation import kendall_tau
 from brittle.analysis.decisions import decide, decisions, format_decisions
-from brittle.analysis.detection import Detection, auroc, detection, detection_curve, roc_curve
-from brittle.analysis.distribution import distribution, histogram
+from brittle.analysis.detection import Detection, auroc, detection, detection_curve
 from brittle.analysis.expected_change import expected_change_points, expected_change_table, format_expected_change
 from brittle.analysis.extremes import extremes, ranked
 from brittle.analysis.features import changed_features, feature_names, features, kept_counterexamples, kept_inputs
-from brittle.analysis.group_means import GroupMeans, format_group_means, group_means
-from brittle.analysis.kendall import kendall_tau
-from brittle.analysis.label_flips import label_flips
+from brittle.analysis.group_means import GroupMeans, format_group_means, group_means, sample_points
+from brittle.analysis.label_flips import MeanAbsolute, label_flips, mean_absolute
 from brittle.analysis.margin_consistency import (
     Equidistance,
     Isometry,
@@ -22,7 +21,6 @@ from brittle.analysis.margin_consistency import (
     isometry,
     margin_consistency,
 )
-from brittle.analysis.mean_absolute import MeanAbsolute, mean_absolute
 from brittle.analysis.mean_interval import MeanInterval, mean_interval
 from brittle.analysis.outcomes import outcomes
 from brittle.analysis.overview import Overview, overview
@@ -35,7 +33,6 @@ from brittle.analysis.probabilistic_accuracy import (
     format_probabilistic_accuracy,
     probabilistic_accuracy,
 )
-from brittle.analysis.rank_correlation import rank_correlation
 from brittle.analysis.robust_accuracy import (
     EstimatedRobustAccuracy,
     RobustAccuracy,
@@ -43,9 +40,7 @@ from brittle.analysis.robust_accuracy import (
     estimate_robust_accuracy,
     subset_study,
 )
-from brittle.analysis.sample_points import sample_points
-from brittle.analysis.sanity import Sanity, sanity
-from brittle.analysis.worst_case import format_worst_case, margin_columns, worst_case_table
+from brittle.analysis.worst_case import format_worst_case, rank_correlation, worst_case_table
 from brittle.store.columns import Column
 from brittle.store.settings import Setting
 
@@ -66,7 +61,6 @@ __all__ = [
     "PoweredMean",
     "ProbabilisticAccuracy",
     "RobustAccuracy",
-    "Sanity",
     "Setting",
     "agreement",
     "auroc",
@@ -78,7 +72,6 @@ __all__ = [
     "detection",
     "detection_curve",
     "direct_robust_accuracy",
-    "distribution",
     "equidistance",
     "estimate_robust_accuracy",
     "expected_change_points",
@@ -98,7 +91,6 @@ __all__ = [
     "format_probabilistic_accuracy",
     "format_worst_case",
     "group_means",
-    "histogram",
     "isometry",
     "kendall_tau",
     "kept_counterexamples",
@@ -118,9 +110,7 @@ __all__ = [
     "probabilistic_accuracy",
     "rank_correlation",
     "ranked",
-    "roc_curve",
     "sample_points",
-    "sanity",
     "subset_study",
     "worst_case_table",
 ]

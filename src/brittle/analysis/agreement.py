@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import NamedTuple, cast
 
 import numpy as np
 import pandas as pd
 
-from brittle.analysis.columns import probability_columns
-from brittle.analysis.kendall import kendall_tau
+from brittle.analysis.columns import MONTE_CARLO, most_draws_by
+from brittle.analysis.correlation import kendall_tau
 from brittle.store.columns import Column, Row, Scored
 from brittle.store.settings import Setting
-
-REFERENCE = "monte_carlo"
-"""The estimator that the others are compared with: unbiased, and exact as its draws grow."""
+from brittle.text import aligned
 
 MIN_SHARE_HELD_OUT = 0.5
 """Share of the reference's draws that must remain once those of an estimator are taken out."""
@@ -54,13 +52,17 @@ def agreement(table: Scored) -> pd.DataFrame:
         compared, `left_out` (points where either has no value), `reference_draws`, `mean_p_robust` of the reference,
         `mae` (mean absolute error), `tau` (Kendall's tau-b), `shares_draws`, `floor`. Empty without Monte Carlo.
     """
-    found = probability_columns(table)
-    rows = [
-        _compare(column, _held_out(column, reference, _votes(found, reference)), reference.setting)
-        for reference in _references(found)
-        for column in found
-        if column is not reference and column.setting in (reference.setting, reference.setting.without_noise)
-    ]
+    columns = [column for column in table.columns if column.is_probability]
+    counts = [column for column in columns if column.score == MONTE_CARLO and column.draws]
+    references = most_draws_by(counts, lambda column: column.setting)
+    rows = []
+    for setting, reference in references.items():
+        votes = {one.draws: one for one in counts if (one.variant, one.setting) == (reference.variant, setting)}
+        rows += [
+            _compare(column, _held_out(column, reference, votes), setting)
+            for column in columns
+            if column is not reference and column.setting in (setting, setting.without_noise)
+        ]
     frame = pd.DataFrame(rows, columns=_COLUMNS).astype({"budget": "Int64"})
     return frame.sort_values(["sigma", "noise", "cost", "estimator"], ignore_index=True)
 
@@ -74,43 +76,24 @@ def by_setting(frame: pd.DataFrame) -> dict[Setting, pd.DataFrame]:
 def format_agreement(frame: pd.DataFrame) -> str:
     """The frame of `agreement` as plain text for a terminal, one block per noise level."""
     if frame.empty:
-        return (
-            "No Monte Carlo with as many draws at every point in this run, so nothing to compare the estimators with."
-        )
+        return "No Monte Carlo with as many draws at every point in this run: there is no reference for the estimators."
     blocks = [_block(setting, rows) for setting, rows in by_setting(frame).items()]
     if any(frame["shares_draws"]):
         blocks.append("* read draws of the reference itself, so its error is understated")
     return "\n\n".join(blocks)
 
 
-def _references(found: Sequence[Column]) -> list[Column]:
-    """Of each setting, the Monte Carlo column with the most draws."""
-    most: dict[Setting, Column] = {}
-    for column in found:
-        known = most.get(column.setting)
-        if column.score == REFERENCE and (column.draws or 0) > (0 if known is None else known.draws or 0):
-            most[column.setting] = column
-    return list(most.values())
+def _held_out(column: Column, reference: Column, votes: Mapping[int | None, Column]) -> _Reference:
+    """What `column` is compared with: the reference, less the draws that `column` shares.
 
-
-def _votes(found: Sequence[Column], reference: Column) -> dict[int | None, Column]:
-    """The columns that hold the votes of the reference's first draws, by their number."""
-    return {
-        column.draws: column
-        for column in found
-        if (column.variant, column.setting) == (reference.variant, reference.setting)
-    }
-
-
-def _held_out(column: Column, reference: Column, votes: dict[int | None, Column]) -> _Reference:
-    """What `column` is compared with: the reference, less the draws that `column` shares."""
+    `votes` are the columns that hold the votes of the reference's first draws, by their number.
+    """
     total = reference.draws or 0
     common = column.sources.keys() & reference.sources.keys()
     if not common:
         return _Reference(reference.value, total, False)
     shared = max(column.sources[source] for source in common)
-    first = votes.get(shared)
-    left = total - shared
+    first, left = votes.get(shared), total - shared
     if first is None or left < MIN_SHARE_HELD_OUT * total:
         return _Reference(reference.value, total, True)
     rest = (total * reference.value - shared * first.value) / left
@@ -145,18 +128,15 @@ def _block(setting: Setting, rows: pd.DataFrame) -> str:
         f"{setting}: against Monte Carlo with {widest['reference_draws']:,} draws, mean p_robust "
         f"{widest['mean_p_robust']:.3f}, its own error {widest['floor']:.4f}"
     )
-    width = max(9, *(len(name) for name in rows["estimator"]))
-    header = f"  {'estimator':<{width}} {'draws':>7} {'passes':>8} {'points':>7} {'error':>8} {'tau':>6}"
-    return "\n".join([title, header, *(_line(row, width) for row in rows.to_dict("records"))])
-
-
-def _line(row: Row, width: int) -> str:
-    cells: Sequence[str] = (
-        f"  {row['estimator']:<{width}}",
-        f"{'-' if pd.isna(row['budget']) else format(row['budget'], ','):>7}",
-        f"{row['cost']:>8,.1f}",
-        f"{row['points']:>7,}",
-        f"{row['mae']:>8.4f}",
-        f"{'-' if pd.isna(row['tau']) else format(row['tau'], '.3f'):>6}",
-    )
-    return " ".join(cells) + (" *" if row["shares_draws"] else "")
+    cells = [
+        [
+            row["estimator"] + (" *" if row["shares_draws"] else ""),
+            "-" if pd.isna(row["budget"]) else f"{row['budget']:,}",
+            f"{row['cost']:,.1f}",
+            f"{row['points']:,}",
+            f"{row['mae']:.4f}",
+            "-" if pd.isna(row["tau"]) else f"{row['tau']:.3f}",
+        ]
+        for row in rows.to_dict("records")
+    ]
+    return "\n".join([title, *aligned([["estimator", "draws", "passes", "points", "error", "tau"], *cells])])

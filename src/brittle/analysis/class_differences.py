@@ -29,22 +29,6 @@ class Differences(NamedTuple):
     most: tuple[int, ...]
 
 
-class Gap(NamedTuple):
-    """Two groups, and how far apart their means are and would have to be.
-
-    Attributes:
-        lower: place of the group with the smaller mean.
-        upper: place of that with the larger one.
-        seen: the difference of their means.
-        needed: the difference from which on `mean_differences` tells them apart, with intervals as wide as theirs.
-    """
-
-    lower: int
-    upper: int
-    seen: float
-    needed: float
-
-
 def mean_differences(groups: Sequence[ArrayLike], confidence: float) -> Differences:
     r"""Tests that the means of the populations of all groups are equal, pair by pair, whatever else differs.
 
@@ -87,40 +71,6 @@ def mean_differences(groups: Sequence[ArrayLike], confidence: float) -> Differen
         tuple(place for place in every if not shown[place].any()),
         tuple(place for place in every if not shown[:, place].any()),
     )
-
-
-def clearest_gap(groups: Sequence[ArrayLike], confidence: float) -> Gap | None:
-    r"""The pair of groups that comes nearest to being told apart, and the gap that it would take.
-
-    `needed` is $\sqrt{(u_i - m_i)^2 + (m_j - l_j)^2}$ of `mean_differences`, with intervals at the level of Holm's
-    first step, `(1 - confidence)` over the number of pairs. The pair is that with the largest `seen / needed`. So
-    `mean_differences` finds no difference exactly where `seen` is at most `needed`. A gap of the populations that is as
-    large as `needed` is found about every second time.
-
-    Args:
-        groups: at least one number in [0, 1] each, without NaN.
-        confidence: as of `mean_differences`.
-
-    Returns:
-        The pair; None with fewer than two groups.
-
-    Raises:
-        ParameterError: the confidence is not between 0 and 1.
-    """
-    check_confidence(confidence)
-    if len(groups) < 2:
-        return None
-    points = [np.asarray(group, dtype=np.float64) for group in groups]
-    pairs = len(groups) * (len(groups) - 1) // 2
-    reached = np.append(TAILS[2.0 * TAILS * pairs <= 1.0 - confidence], TAILS[-1])
-    ends = np.array([mean_ends(group, reached[:1]) for group in points])[..., 0]  # [groups, 2]
-    means = np.array([group.mean() for group in points])
-    apart = means[:, None] - means  # [upper, lower]
-    needed = np.hypot((means - ends[:, 0])[:, None], ends[:, 1] - means)
-    shares = np.divide(apart, needed, out=np.zeros_like(apart), where=needed > 0)
-    np.fill_diagonal(shares, -np.inf)
-    upper, lower = np.unravel_index(int(shares.argmax()), shares.shape)
-    return Gap(int(lower), int(upper), float(apart[upper, lower]), float(needed[upper, lower]))
 
 
 def _above(groups: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:

@@ -3,33 +3,61 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, Literal, TypeVar
 
 import pandas as pd
 
 from brittle.errors import ParameterError
-from brittle.estimate import INPUT_MARGIN
-from brittle.store.columns import Column, Scored
+from brittle.estimate import INPUT_MARGIN, parameters_json
+from brittle.store.columns import Column, Scored, storable
 from brittle.store.keys import column_of
 from brittle.store.settings import Setting
 
 TYPICAL_P_ROBUST = 0.7
 """The noise level whose mean robustness is nearest to this tells points apart best: few at 1, few at chance."""
 
+MONTE_CARLO, LAPLACIAN = "monte_carlo", "laplacian"
+"""The score that counts flips, and the one that predicts the change of the predicted probability."""
+
+METHODS = ("exact", "auto", "probes", "gram")
+"""Which Laplacian speaks for a run that holds several, the first of these; of others the first recorded."""
+
+Key = TypeVar("Key", bound=Hashable)
+
 
 def check_column(name: str, column: object) -> None:
-    """Raise unless `column` is a column of a table, or None.
-
-    Raises:
-        ParameterError: it is something else.
-    """
+    """Raise unless `column` is a column of a table, or None."""
     if not isinstance(column, Column | None):
         raise ParameterError(f"{name} must be a column such as table['moments', 0.1]; found {column!r:.60}")
 
 
-def probability_columns(table: Scored) -> tuple[Column, ...]:
-    """The columns of `table` that hold flip probabilities."""
-    return tuple(column for column in table.columns if column.is_probability)
+def key_of(column: Column, *, without_draws: bool = False) -> tuple[str, str]:
+    """A score and its parameters, as the rows of a table name it."""
+    parameters = column.parameters
+    if without_draws:
+        parameters = {name: value for name, value in parameters.items() if name != "draws"}
+    return column.score, parameters_json(parameters)
+
+
+def most_draws_by(
+    columns: Iterable[Column],
+    key: Callable[[Column], Key],
+    standing: Callable[[Column], Any] = lambda column: column.most_draws or 0,
+) -> dict[Key, Column]:
+    """Of the columns of each key the one with the most draws, or the largest `standing`; of equals the first."""
+    best: dict[Key, Column] = {}
+    for column in columns:
+        known = best.setdefault(key(column), column)
+        if standing(column) > standing(known):
+            best[key(column)] = column
+    return best
+
+
+def largest_budgets(columns: Sequence[Column]) -> tuple[Column, ...]:
+    """Of each estimator and setting, the probability column with the most draws."""
+    probabilities = (column for column in columns if column.is_probability)
+    return tuple(most_draws_by(probabilities, lambda column: (column.setting, column.variant)).values())
 
 
 def settings(columns: Sequence[Column]) -> tuple[Setting, ...]:
@@ -37,16 +65,6 @@ def settings(columns: Sequence[Column]) -> tuple[Setting, ...]:
     found = {column.setting for column in columns if column.is_probability and column.value.notna().any()}
     leveled = sorted((setting for setting in found if setting.sigma is not None), key=lambda s: (s.sigma, s.noise))
     return tuple(leveled) or tuple(found)
-
-
-def largest_budgets(columns: Sequence[Column]) -> tuple[Column, ...]:
-    """Of each estimator and setting, the probability column with the most draws."""
-    best: dict[tuple[Setting, str], Column] = {}
-    for column in columns:
-        key = (column.setting, column.variant)
-        if column.is_probability and (key not in best or (column.most_draws or 0) > (best[key].most_draws or 0)):
-            best[key] = column
-    return tuple(best.values())
 
 
 def preferred(columns: Sequence[Column], setting: Setting, exclude: str | None = None) -> Column | None:
@@ -60,11 +78,11 @@ def preferred(columns: Sequence[Column], setting: Setting, exclude: str | None =
         exclude: name of a score to pass over, to break the ties of another.
     """
     candidates = [
-        (math.inf if column.preference is None else column.preference, column)
+        column
         for column in largest_budgets(columns)
         if column.setting in (setting, setting.without_noise) and column.value.notna().any() and column.score != exclude
     ]
-    return min(candidates, key=lambda pair: pair[0], default=(None, None))[1]
+    return min(candidates, key=lambda one: math.inf if one.preference is None else one.preference, default=None)
 
 
 def typical(columns: Sequence[Column]) -> Column | None:
@@ -97,12 +115,67 @@ def named_column(columns: Sequence[Column], name: str) -> Column:
     """The column of a score by its name or its label; of several under a name, the one that stands beside the rest.
 
     That is the one at the noise that speaks for the run, with the most draws.
-
-    Raises:
-        DataError: no column fits, or several do that differ in something else.
     """
     spoken = typical(columns)
-    beside = [column for column in columns if spoken is not None and column.setting == spoken.setting]
-    most = max((column.most_draws or 0 for column in beside if column.score == name), default=0)
-    fitting = [column for column in beside if column.score == name and (column.most_draws or 0) == most]
+    beside = [one for one in columns if spoken is not None and one.score == name and one.setting == spoken.setting]
+    most = max((column.most_draws or 0 for column in beside), default=0)
+    fitting = [column for column in beside if (column.most_draws or 0) == most]
     return fitting[0] if len(fitting) == 1 else column_of(columns, name)
+
+
+def laplacian_column(columns: Iterable[Column]) -> Column | None:
+    """The Laplacian of the predicted class that speaks for the run; that of one of several labels does not."""
+    candidates = [
+        column
+        for column in columns
+        if column.score == LAPLACIAN and "target" not in column.parameters and not column.setting.of_label
+        if column.value.notna().any()
+    ]
+    order = {method: place for place, method in enumerate(METHODS)}
+    return min(candidates, key=lambda one: order.get(str(one.parameters.get("method")), len(METHODS)), default=None)
+
+
+def sampled_columns(columns: Iterable[Column], score: str) -> dict[Setting, Column]:
+    """The column of `score` that speaks for each noise setting, by sigma: not clipped rather, and of most draws.
+
+    A column whose points have different numbers of draws speaks for none: who is decided early has few.
+    """
+    found = (
+        column
+        for column in columns
+        if column.score == score and column.setting.sigma is not None and not column.stops
+        if column.value.notna().any() and column.parameters.get("statistic", "mean") == "mean"
+    )
+    best = most_draws_by(
+        found, lambda column: column.setting, lambda one: (not one.parameters.get("clip"), one.most_draws or 0)
+    )
+    return {setting: best[setting] for setting in sorted(best, key=lambda one: (one.sigma or 0.0, one.noise))}
+
+
+def margin_columns(table: Scored) -> tuple[Column, ...]:
+    """The columns of `table` that hold input margins, in the order of its record.
+
+    A value is a distance in the norm that the parameters name, infinite where nothing was found. Those of single labels
+    are among them only where there are none of all labels together.
+    """
+    found = tuple(column for column in table.columns if column.score == INPUT_MARGIN)
+    return tuple(column for column in found if not column.setting.of_label) or found
+
+
+def class_of(table: Scored) -> tuple[Literal["label", "predicted"], pd.Series]:
+    """The class of each point: its label where any point has one, else the prediction."""
+    points = table.points.select(["point", "label", "predicted"]).to_pandas().set_index("point")
+    by = "label" if points["label"].notna().any() else "predicted"
+    return by, points[by]
+
+
+def class_name(table: Scored, number: int) -> str:
+    """The name of class `number`, or `class 3` where it has none, or one that is a number, as scikit-learn's."""
+    names = table.record.data.names
+    name = storable(names[number]) if 0 <= number < len(names) else str(number)
+    return f"class {name}" if name.removeprefix("-").isdecimal() else name
+
+
+def answer_text(table: Scored, number: int | None, words: str | None) -> str | None:
+    """A label or a prediction: the name of its class, or the words for what is no class; None where there is none."""
+    return words and storable(words) if number is None else class_name(table, number)

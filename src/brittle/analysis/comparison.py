@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,20 +11,25 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from brittle.analysis.change_columns import LAPLACIAN
-from brittle.analysis.columns import typical
-from brittle.analysis.location import median_interval
-from brittle.analysis.mean_interval import mean_interval, ranged_interval
-from brittle.errors import DataError
-from brittle.estimate import FLIP_PROBABILITY, INPUT_MARGIN, parameters_json
+from brittle.analysis.columns import LAPLACIAN, key_of, margin_columns, most_draws_by, typical
+from brittle.analysis.mean_interval import mean_interval, median_interval, ranged_interval
+from brittle.errors import DataError, listed
+from brittle.estimate import short_labels
 from brittle.intervals import clopper_pearson
 from brittle.store.columns import Column, Row, Scored
+from brittle.text import aligned, named_interval, number, with_interval
 
 ACCURACY = "accuracy"
 """The row that says how many predictions are right."""
 
-BOUNDED = frozenset({FLIP_PROBABILITY, "probability", ACCURACY})
+P_ROBUST = "p_robust"
+"""What is compared of a flip probability: its complement, so that larger is safer in the whole comparison."""
+
+BOUNDED = frozenset({P_ROBUST, "probability", ACCURACY})
 """Quantities between 0 and 1."""
+
+NAMED = 3
+"""Scores of one run alone that are named at most."""
 
 MEAN, MEDIAN = "mean", "median"
 """What is compared: the mean of numbers between 0 and 1, the median of others."""
@@ -72,11 +77,11 @@ def compare(first: Scored, second: Scored) -> pd.DataFrame:
     r"""Every score that both runs hold, with the same parameters, compared point by point.
 
     Two models on one data set, or one model on a data set and on corrupted copies of it. Points are paired by their
-    ids; where the runs share no id but have equally many points, by their row. Of Laplacians `|value|` is compared, of
-    other scores the value, over the points that have a value in both runs: of numbers between 0 and 1 the means, and
-    the mean of the differences `first - second`; of all others the medians, and the median of the differences, as no
-    interval of a mean holds where few points may have any value. Infinite distances, where nothing was found, take
-    part; two of them count as equal.
+    ids; where the runs share no id but have equally many points, by their row. Of flip probabilities `p_robust` is
+    compared, of Laplacians `|value|`, of other scores the value, over the points that have a value in both runs: of
+    numbers between 0 and 1 the means, and the mean of the differences `first - second`; of all others the medians, and
+    the median of the differences, as no interval of a mean holds where few points may have any value. Infinite
+    distances, where nothing was found, take part; two of them count as equal.
 
     The draws of a point are keyed by the seed and its id, so two runs with one seed over the same ids send the same
     noisy copies through both models (`noise` says whether). What the noise does to both then cancels in the
@@ -112,27 +117,21 @@ def compare(first: Scored, second: Scored) -> pd.DataFrame:
     Raises:
         DataError: the points cannot be paired, paired points have different labels, or inputs have different bounds.
     """
-    _check_bounds(first, second)
-    _check_decisions(first, second)
+    _check_alike(first, second)
     pairing = pair_points(first, second)
     confidence = max(first.record.confidence, second.record.confidence)
-    rows = [_accuracy(first, second, pairing, confidence)]
-    others = {_key(column): column for column in second.columns}
+    others = {key_of(column): column for column in second.columns}
+    shared = [column for column in first.columns if key_of(column) in others]
+    margin = next((column for column in margin_columns(first) if column in shared), None)
+    spoken = typical([column for column in shared if column.sources]) or margin
     keyed_alike = pairing.by == "point" and _noise_key(first) == _noise_key(second)
-    shared = [column for column in first.columns if _key(column) in others]
-    spoken = typical([column for column in shared if column.sources]) or next(
-        (column for column in shared if column.score == INPUT_MARGIN), None
-    )
+    rows = [_accuracy(first, second, pairing, confidence)]
     rows += [
-        _row(column, others[_key(column)], pairing, confidence)
-        | {"noise": _noise(column, others, keyed_alike), "speaks": column is spoken}
+        _row(column, others[key_of(column)], pairing, confidence)
+        | {"noise": _noise(column, others[key_of(column)], keyed_alike), "speaks": column is spoken}
         for column in shared
     ]
     return pd.DataFrame([row for row in rows if row is not None], columns=FIELDS)
-
-
-def _key(column: Column) -> tuple[str, str]:
-    return column.score, parameters_json(column.parameters)
 
 
 def _noise_key(table: Scored) -> tuple[int, str]:
@@ -140,44 +139,33 @@ def _noise_key(table: Scored) -> tuple[int, str]:
     return table.record.seed, table.record.machine.device
 
 
-def _noise(column: Column, others: Mapping[tuple[str, str], Column], keyed_alike: bool) -> str | None:
-    if not column.sources:
+def _noise(one: Column, other: Column, keyed_alike: bool) -> str | None:
+    if not one.sources:
         return None
-    return SHARED if keyed_alike and column.sources == others[_key(column)].sources else OWN
+    return SHARED if keyed_alike and one.sources == other.sources else OWN
 
 
-def _check_decisions(first: Scored, second: Scored) -> None:
-    """Raise where the two runs are about different decisions."""
-    decided = [(table.record.model.decision, table.record.model.decision_parameters) for table in (first, second)]
+def _check_alike(first: Scored, second: Scored) -> None:
+    """Raise where the two runs are about different decisions, or their inputs are in different units."""
+    models = [table.record.model for table in (first, second)]
+    decided = [(model.decision or "class", model.decision_parameters) for model in models]
     if decided[0] != decided[1]:
-        names = [name or "class" for name, _ in decided]
-        unlike = " (with other parameters)" if names[0] == names[1] else ""
         raise DataError(
             "runs_differ",
-            f"the first run is about the decision {names[0]}, the second about {names[1]}{unlike}, so their scores "
-            f"answer different questions; score both with one --decision (decision=)",
+            f"the first run is about the decision {decided[0][0]}, the second about {decided[1][0]}, or about other "
+            f"parameters of it, so their scores answer different questions; score both with one --decision (decision=)",
         )
-
-
-def _check_bounds(first: Scored, second: Scored) -> None:
-    """Raise where the inputs of the two runs are in different units."""
-    models = [table.record.model for table in (first, second)]
     ends = [(model.bounds, model.lower, model.upper, model.bounds_shape) for model in models]
-    bounds = [model.bounds_text for model in models]
     if ends[0] != ends[1]:
         raise DataError(
             "runs_differ",
-            f"the inputs of the first run have {bounds[0]}, those of the second {bounds[1]}; score both in one unit "
-            f"and with the same bounds",
+            f"the inputs of the first run have {models[0].bounds_text}, those of the second {models[1].bounds_text}; "
+            f"score both in one unit and with the same bounds",
         )
 
 
 def pair_points(first: Scored, second: Scored) -> Pairing:
-    """The pairs of points.
-
-    Raises:
-        DataError: neither ids nor rows agree, or the labels of paired points do not.
-    """
+    """The pairs of points."""
     places = [table.points.select(["point", "row", "label"]).to_pandas() for table in (first, second)]
     for key in ("point", "row"):
         both = places[0].merge(places[1], on=key, suffixes=("_first", "_second")).sort_values(key)
@@ -215,60 +203,46 @@ def _accuracy(first: Scored, second: Scored, pairing: Pairing, confidence: float
     ]
     if any(series.isna().all() for series in right):
         return None
-    x, y, dropped = _numbers(right[0], right[1], pairing)
-    names = {"score": ACCURACY, "title": "Share of predictions that are right", "quantity": ACCURACY, "noise": None}
-    return _compared(x, y, names, ACCURACY, confidence) | _counts(pairing, dropped) | {"speaks": False}
+    names = {"score": ACCURACY, "title": "Share of predictions that are right", "quantity": ACCURACY}
+    return _compared(right[0], right[1], names, pairing, confidence) | {"noise": None, "speaks": False}
 
 
 def _row(one: Column, other: Column, pairing: Pairing, confidence: float) -> Row:
-    x, y, dropped = _numbers(one.value, other.value, pairing)
+    names = {"score": one.label, "title": one.title, "quantity": P_ROBUST if one.is_probability else one.quantity}
     if one.quantity == LAPLACIAN:
-        x, y = np.abs(x), np.abs(y)
-    names = {"score": one.label, "title": one.title, "quantity": one.quantity}
-    return _compared(x, y, names, one.quantity, confidence) | _counts(pairing, dropped)
+        return _compared(one.value.abs(), other.value.abs(), names, pairing, confidence)
+    return _compared(one.value, other.value, names, pairing, confidence)
 
 
-def _numbers(one: pd.Series, other: pd.Series, pairing: Pairing) -> tuple[Values, Values, int]:
-    """The values of both at the paired points where both have one, and how many pairs do not."""
+def _compared(one: pd.Series, other: pd.Series, names: Row, pairing: Pairing, confidence: float) -> Row:
     pairs = np.array([one.reindex(pairing.first), other.reindex(pairing.second)], dtype=np.float64)
     known = ~np.isnan(pairs).any(axis=0)
-    return pairs[0, known], pairs[1, known], int((~known).sum())
-
-
-def _counts(pairing: Pairing, dropped: int) -> Row:
-    return {
-        "pairing": pairing.by,
-        "dropped": dropped,
-        "only_first": pairing.only_first,
-        "only_second": pairing.only_second,
-    }
-
-
-def _compared(x: Values, y: Values, names: Row, quantity: str, confidence: float) -> Row:
+    x, y = pairs[:, known]
     differences = np.subtract(x, y, out=np.zeros_like(x), where=x != y)
-    bounded = quantity in BOUNDED and bool(((x >= 0.0) & (x <= 1.0) & (y >= 0.0) & (y <= 1.0)).all())
+    if names["quantity"] == P_ROBUST:  # what tells flip probabilities apart would be lost in differences of p_robust
+        x, y, differences = 1.0 - x, 1.0 - y, 0.0 - differences
+    bounded = names["quantity"] in BOUNDED and bool(((x >= 0.0) & (x <= 1.0) & (y >= 0.0) & (y <= 1.0)).all())
     centre, apart = (mean_interval, _mean_difference) if bounded else (median_interval, median_interval)
     difference = apart(differences, confidence)
     return {
         **names,
+        "pairing": pairing.by,
+        "dropped": int((~known).sum()),
+        "only_first": pairing.only_first,
+        "only_second": pairing.only_second,
         "statistic": MEAN if bounded else MEDIAN,
         "points": x.size,
-        **_named("first", centre(x, confidence)),
+        **named_interval("first", *centre(x, confidence)),
         "first_infinite": int(np.isinf(x).sum()),
-        **_named("second", centre(y, confidence)),
+        **named_interval("second", *centre(y, confidence)),
         "second_infinite": int(np.isinf(y).sum()),
-        **_named("difference", difference),
+        **named_interval("difference", *difference),
         "p": _p_value(apart, differences, confidence, _leaves_out(difference)) if x.size else math.nan,
-        "first_larger": float(((x > y) + 0.5 * (x == y)).mean()) if x.size else math.nan,
-        **_named("differing", _share(x != y, confidence)),
+        "first_larger": float(((differences > 0.0) + 0.5 * (differences == 0.0)).mean()) if x.size else math.nan,
+        **named_interval("differing", *_share(differences != 0.0, confidence)),
         "confidence": confidence,
         "reason": NO_POINTS if not x.size else None if differences.any() else ALIKE,
     }
-
-
-def _named(name: str, centre: tuple[float, float, float]) -> dict[str, float]:
-    value, low, high = centre
-    return {name: value, f"{name}_low": low, f"{name}_high": high}
 
 
 def _mean_difference(differences: Values, confidence: float) -> tuple[float, float, float]:
@@ -313,11 +287,111 @@ def most_drawn(frame: pd.DataFrame, columns: Sequence[Column]) -> pd.DataFrame:
         frame: a comparison.
         columns: those of the first run.
     """
-    best: dict[tuple[str, str], Column] = {}
-    compared = set(frame["score"])
-    for column in columns:
-        key = column.score, parameters_json({k: v for k, v in column.parameters.items() if k != "draws"})
-        if column.label in compared and (key not in best or (column.most_draws or 0) > (best[key].most_draws or 0)):
-            best[key] = column
-    kept = {ACCURACY, *(column.label for column in best.values())}
+    compared = [column for column in columns if column.label in set(frame["score"])]
+    kept = {ACCURACY, *(column.label for column in _most_drawn(compared))}
     return pd.DataFrame(frame[frame["score"].isin(list(kept))].reset_index(drop=True))
+
+
+def _most_drawn(columns: Iterable[Column]) -> Iterable[Column]:
+    """Of columns that differ by their draws alone that with the most."""
+    return most_draws_by(columns, lambda column: key_of(column, without_draws=True)).values()
+
+
+def unpaired(first: Scored, second: Scored) -> str:
+    """Which scores `compare` leaves out, as the other run does not hold them with the same parameters; empty for none.
+
+    Scores with fewer draws than another of the same run that differs by nothing else are not named.
+    """
+    named = []
+    for run, other, place in ((first, second, "first"), (second, first, "second")):
+        held = {key_of(column) for column in other.columns}
+        alone = [column.label for column in _most_drawn(one for one in run.columns if key_of(one) not in held)]
+        named += [f"{listed(alone, NAMED)} only in the {place}"] if alone else []
+    why = "not compared, as a row needs one score with the same parameters in both runs"
+    return f"{why}: {', '.join(named)}" if named else ""
+
+
+def format_comparison(frame: pd.DataFrame) -> str:
+    """The frame of `compare` as plain text for a terminal."""
+    if frame.empty:
+        return "The two runs share no score, so there is nothing to compare."
+    rows, names = frame.to_dict("records"), short_labels(frame["score"])
+    header = ["score", "points", "first", "second", "first - second", "p", "first larger"]
+    lines = [
+        [
+            _score_name(row, names[row["score"]]),
+            f"{row['points']:,}",
+            with_interval(row, "first"),
+            with_interval(row, "second"),
+            with_interval(row, "difference"),
+            number(row["p"]),
+            number(row["first_larger"]),
+        ]
+        for row in rows
+    ]
+    said = more_robust(rows, "the first run", "the second")
+    return "\n".join([_title(rows[0]), said, *aligned([header, *lines]), *_remarks(rows)])
+
+
+def more_robust(rows: Iterable[Row], first: str, second: str) -> str:
+    """Which of two runs is more robust and by how much, or that the data cannot tell, in one sentence.
+
+    Args:
+        rows: of `compare`.
+        first: what the first run is called.
+        second: what the second is called.
+    """
+    row = next((row for row in rows if row["speaks"] and row["points"]), None)
+    if row is None:
+        return f"Nothing that both hold says whether {first} or {second} is more robust; score both by shrinkage."
+    apart, low, high = (row[f"difference{end}"] for end in ("", "_low", "_high"))
+    said = f"The data cannot tell whether {first} or {second} is more robust"
+    if low > 0.0 or high < 0.0:
+        said = f"{first if low > 0.0 else second} is more robust".capitalize()
+    flips = row["quantity"] == P_ROBUST
+    what = "mean probability to keep a prediction" if flips else "median distance to another prediction"
+    difference = f"{number(apart)} ({number(low)} to {number(high)} at {100 * row['confidence']:.4g}%)"
+    return (
+        f"{said}: the {what} is {number(row['first'])} in {first} and {number(row['second'])} in {second}, the "
+        f"{row['statistic']} difference {difference}, by {row['score']}."
+    )
+
+
+def _title(row: Row) -> str:
+    paired = row["points"] + row["dropped"]
+    alone = [f"{row[f'only_{run}']:,} only in the {run}" for run in ("first", "second") if row[f"only_{run}"]]
+    by = "id" if row["pairing"] == "point" else "row, as their ids differ"
+    paired_by = f"{paired:,} points in both runs, paired by {by}"
+    return "; ".join([paired_by, *alone, f"intervals at {100 * row['confidence']:.4g}%"])
+
+
+def _score_name(row: Row, name: str) -> str:
+    name = f"|{name}|" if row["quantity"] == LAPLACIAN else name
+    return f"{name} *" if row["statistic"] == MEDIAN else name
+
+
+def _remarks(rows: list[Row]) -> list[str]:
+    flips = any(row["quantity"] == P_ROBUST for row in rows)
+    remarks = ["of flip probabilities p_robust is compared: larger is safer"] if flips else []
+    remarks += ["p: of no difference; below 1 minus the confidence where the interval of the difference leaves 0 out"]
+    if any(row["statistic"] == MEDIAN for row in rows):
+        remarks.append("* medians, and the median of the differences; of other scores means")
+    if most := max(max(row["first_infinite"], row["second_infinite"]) for row in rows):
+        remarks.append(f"up to {most:,} distances are infinite: no other prediction was found there")
+    if dropped := max(row["dropped"] for row in rows):
+        remarks.append(f"up to {dropped:,} points are left out for lack of a value in one run or both")
+    noises = [row["noise"] for row in rows]
+    if SHARED in noises:
+        remarks.append(f"both runs drew the same noise at every point for {noises.count(SHARED)} of {len(rows)} rows")
+    if OWN in noises:
+        remarks.append(
+            f"{noises.count(OWN)} of {len(rows)} rows read noise of each run's own; one seed makes it the same"
+        )
+    if any(row["reason"] == ALIKE for row in rows):
+        alike = [row for row in rows if row["reason"] == ALIKE]
+        most = max(row["differing_high"] for row in alike)
+        remarks.append(
+            f"{len(alike)} of {len(rows)} rows hold the same value in both runs at every point: of all points like "
+            f"these at most {100.0 * most:.3g}% differ, at {100.0 * rows[0]['confidence']:.4g}%"
+        )
+    return remarks

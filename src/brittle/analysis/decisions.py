@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from brittle.analysis.columns import check_column, largest_budgets, typical
-from brittle.analysis.text import aligned, number
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import Evidence
 from brittle.intervals import check_share
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column, Scored
+from brittle.text import aligned, number
 
 STATES = (HOLDS, BREAKS, UNDECIDED)
 """What a point may be."""
@@ -68,9 +70,6 @@ def column_for(table: Scored, limit: float | None = None, sigma: float | None = 
 
     Of several that were drawn for it, the one at the noise that speaks for the run, and rather one that no precision
     stopped. With `sigma` only columns at that noise level.
-
-    Raises:
-        DataError: the run holds none.
     """
     found = column_if_any(table, limit, sigma)
     if found is None:
@@ -83,69 +82,31 @@ def column_if_any(table: Scored, limit: float | None = None, sigma: float | None
     """As `column_for`; None where the run holds no flip probability with a value."""
     columns = [one for one in table.columns if sigma is None or one.setting.sigma == sigma]
     spoken = typical(columns)
-    drawn_for = [one for one in columns if one.is_probability and one.limit is not None]
-    fitting = [one for one in drawn_for if limit in (None, one.limit) and one.value.notna().any()]
-    elsewhere = [spoken is None or one.setting != spoken.setting for one in fitting]
-    ranked = sorted(
-        zip(elsewhere, ["precision" in one.parameters for one in fitting], range(len(fitting)), strict=True)
+    drawn_for = [one for one in columns if one.is_probability and one.limit is not None and one.value.notna().any()]
+    fitting = [one for one in drawn_for if limit in (None, one.limit)]
+    return min(
+        fitting,
+        key=lambda one: (spoken is None or one.setting != spoken.setting, "precision" in one.parameters),
+        default=spoken,
     )
-    return fitting[ranked[0][2]] if ranked else spoken
 
 
 def numbers_beside(table: Scored, judge: Column) -> Column:
-    """The values and intervals that stand beside the states of `judge`: of each point those of its better count.
+    """The count whose values and intervals stand beside the states of `judge`, and have no bias in a mean.
 
     Points that were drawn for a limit stop once they are decided, those that break after a few copies, so that their
-    numbers are coarse. So `asked_of_all` speaks, and a count that stops in its place only where it is narrower and,
-    where the other is a count of its own, looked at more copies. So no interval becomes wider where a run grows.
-
-    Counts that stop read one sequence of copies, and all looks at it together miss with at most `1 - confidence`:
-    among them the narrowest may be taken. Beside another count the errors could add up; where the one that stops has
-    to have more copies they do not (`PYTHONPATH=tests python -m checks.decisions` computes the share exactly).
-
-    Returns:
-        a column of the table where it speaks for every point, else one with a label of its own.
+    numbers are coarse, and a mean over points would be biased. Where the run also counts as many copies of each point
+    under the same noise, it is that count, of several the one that rather speaks for a run; else `judge` itself.
     """
-    first = asked_of_all(table, judge)
-    chosen, rows = pd.Series(0, index=first.rows.index), first.rows
-    counts = [first, *(one for one in _alike(table, judge) if _stopped(one) and one is not first)]
-    for place, one in enumerate(counts[1:] if judge.limit is not None else [], 1):
-        narrower = one.high - one.low < rows["high"] - rows["low"]
-        better = narrower if first is judge else narrower & (drawn(one) > drawn(first))
-        chosen, rows = chosen.mask(better, place), one.rows.where(better, rows)
-    used = [counts[place] for place in sorted(set(chosen))]
-    if len(used) < 2:
-        return used[0] if used else judge
-    label, shown, title = (
-        " or ".join(dict.fromkeys(getattr(one, name) for one in used)) for name in ("label", "shown", "title")
-    )
-    record = replace(judge.record, label=label, title=f"Better count of {title}")
-    return Column(record, label.partition("(")[0], rows, shown)
-
-
-def asked_of_all(table: Scored, judge: Column) -> Column:
-    """The count whose values have no bias beside the states of `judge`, for means: mostly `judge` itself.
-
-    Where points were drawn for a limit and the run also counts as many copies of each, under the same noise, it is that
-    count; of several the one that rather speaks for a run. It follows from what was asked for, not from what was drawn.
-    """
-    fitting = [one for one in largest_budgets(_alike(table, judge)) if _counted(one) and not _stopped(one)]
-    return judge if judge.limit is None else min(fitting, key=lambda one: one.preference or 0.0, default=judge)
-
-
-def _alike(table: Scored, judge: Column) -> list[Column]:
-    """The flip probabilities under the noise of `judge`, itself among them."""
-    clip = judge.parameters.get("clip")
-    return [
+    if judge.limit is None:
+        return judge
+    fitting = [
         one
-        for one in table.columns
-        if one.is_probability and one.setting == judge.setting and one.parameters.get("clip") == clip
+        for one in largest_budgets(table.columns)
+        if one.setting == judge.setting and one.parameters.get("clip") == judge.parameters.get("clip")
+        if one.limit is None and "precision" not in one.parameters and _counted(one)
     ]
-
-
-def _stopped(column: Column) -> bool:
-    """Whether points of a column were drawn until a question was answered."""
-    return column.limit is not None or "precision" in column.parameters
+    return min(fitting, key=lambda one: one.preference or 0.0, default=judge)
 
 
 def _counted(column: Column) -> bool:
@@ -163,6 +124,68 @@ def drawn(column: Column) -> pd.Series:
     if column.stops:
         return (column.passes - 1.0).where(column.value.notna())  # all but the clean pass
     return column.value.where(column.value.isna(), math.nan if column.draws is None else column.draws)
+
+
+@dataclass(frozen=True)
+class TooFew:
+    """Points that could not hold, whatever their noisy copies had said: these are too few for the limit.
+
+    Attributes:
+        points: undecided points with too few copies.
+        undecided: all undecided points.
+        copies: how many the points have, at most.
+        every: whether all points of the run have as many.
+    """
+
+    points: int
+    undecided: int
+    copies: int
+    every: bool
+
+
+def best_ends(column: Column, confidence: float) -> tuple[NDArray[np.float64], dict[int, float]]:
+    """How many noisy copies each point has, and how small the flip probability can be shown to be by so many.
+
+    Of columns alone whose intervals all count these copies (`Column.rests_on`).
+
+    Where some point with `n` copies has none that flips, that is the upper end of its interval by counting, `h`. Exact
+    binomial intervals have `1 - h = t^(1/n)` there, with one `t` for all `n`, so that one number of copies gives the
+    others. Where no point is without flips, `t` is `(1 - confidence) / 2`, that of Clopper and Pearson: no exact
+    interval with two ends is shorter.
+
+    Args:
+        column: flip probabilities.
+        confidence: of the intervals.
+
+    Returns:
+        The copies of each point, `[N]`, NaN where the table does not tell; and the best end by the number of copies.
+    """
+    if set(column.rests_on[column.value.notna()]) - {Evidence.COUNTED.slug}:
+        return np.full(len(column), np.nan), {}
+    copies = drawn(column).to_numpy(dtype=np.float64)
+    low, high = (column.rows[name].to_numpy(dtype=np.float64) for name in ("counted_low", "counted_high"))
+    copies = np.where(np.isnan(low) | np.isnan(high) | ~(copies > 0), np.nan, copies)
+    numbers = np.unique(copies[~np.isnan(copies)])
+    seen = {float(count): high[(copies == count) & (low == 0.0)].min(initial=1.0) for count in numbers}
+    logs = [count * math.log1p(-end) for count, end in seen.items() if end < 1.0]
+    log_tail = max(logs, default=math.log((1.0 - confidence) / 2.0))
+    best = {int(count): float(end if end < 1.0 else -math.expm1(log_tail / count)) for count, end in seen.items()}
+    return copies, best
+
+
+def too_few(column: Column, limit: float, confidence: float) -> TooFew | None:
+    """Whether undecided points have too few noisy copies to hold at the limit; None where no point has.
+
+    A prediction holds where `p_robust` is at least the limit.
+    """
+    copies, best = best_ends(column, confidence)
+    states = column.states(limit)
+    held, undecided = ((states == state).to_numpy(dtype=bool) for state in (HOLDS, UNDECIDED))
+    short = [count for count, end in best.items() if end > 1.0 - limit and count not in set(copies[held].tolist())]
+    few = undecided & np.isin(copies, short)
+    if not few.any():
+        return None
+    return TooFew(int(few.sum()), int(undecided.sum()), int(copies[few].max()), len(best) == 1)
 
 
 def decisions(table: Scored) -> pd.DataFrame:

@@ -11,11 +11,12 @@ import numpy as np
 import pandas as pd
 import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainc, expit, logit, stdtrit
+from scipy.special import betainc, expit, logit
 
-from brittle.analysis.paired import check_epsilon, paired
+from brittle.analysis.correlation import GROUPS, jackknife_half, paired
+from brittle.errors import ParameterError
 from brittle.estimate import CONFIDENCE
-from brittle.intervals import check_confidence, clopper_pearson, jackknife
+from brittle.intervals import check_confidence, clopper_pearson, student
 
 TPR = 0.95
 """True positive rate at which the false positive rate is read."""
@@ -86,8 +87,8 @@ def detection(margin: ArrayLike, score: ArrayLike, epsilon: float, confidence: f
     $$\mathrm{AUROC} = P(s^+ < s^-) + P(s^+ = s^-)/2, \quad \mathrm{AUPR} = \frac1m \sum_{i=1}^m
     \mathrm{precision}(s^+_i), \quad \mathrm{FPR} = P(s^- \le s^+_{(\lceil 0.95 m \rceil)}).$$
 
-    Intervals: AUROC, DeLong's variance on the scale of the logit; AUPR, the jackknife over points, in closed form, on
-    the scale of the logit; both with Student's quantile for the smaller class. Where the classes are told apart
+    Intervals: AUROC, DeLong's variance on the scale of the logit; AUPR, the jackknife over points (`jackknife_half`),
+    on the scale of the logit; both with Student's quantile for the smaller class. Where the classes are told apart
     perfectly, the bound of that many pairs or points without a fault (Clopper-Pearson). FPR: exact binomial bounds at
     every threshold that may be the 95% quantile of the positives, weighed by the binomial law of that quantile; with
     fewer than about 100 positives its upper end is 1 at 99%, because then the quantile has no upper bound.
@@ -119,7 +120,7 @@ def detection(margin: ArrayLike, score: ArrayLike, epsilon: float, confidence: f
         0.75
     """
     check_confidence(confidence)
-    margins, scores, dropped = _pairs(margin, score)
+    (margins, scores), dropped = paired(margin=margin, score=score)
     fragile = margins <= check_epsilon(epsilon)
     reason = _reason(fragile, epsilon)
     auroc, aupr, fpr = (
@@ -172,47 +173,20 @@ def detection_curve(
     Raises:
         ParameterError: as `detection`.
     """
-    chosen = _quantiles(margin, score) if epsilons is None else np.unique(np.asarray(epsilons, dtype=np.float64))
+    if epsilons is None:
+        (margins, _), _ = paired(margin=margin, score=score)
+        finite = margins[np.isfinite(margins)]
+        epsilons = np.quantile(finite, QUANTILES).tolist() if finite.size else []
+    chosen = np.unique(np.asarray(epsilons, dtype=np.float64))
     rows = [asdict(detection(margin, score, float(epsilon), confidence)) for epsilon in chosen]
     return pd.DataFrame(rows, columns=[field.name for field in fields(Detection)])
 
 
-def roc_curve(margin: ArrayLike, score: ArrayLike, epsilon: float) -> pd.DataFrame:
-    """The receiver operating characteristic of a score that detects points with a margin of at most `epsilon`.
-
-    Args:
-        margin: distance to the nearest input with another prediction, `[n]`.
-        score: larger where safer, `[n]`.
-        epsilon: perturbation size.
-
-    Returns:
-        `threshold` (points with at most this score are called non-robust), `fpr`, `tpr`, from `-inf`, which calls none,
-        to the largest score, which calls all; a rate whose class is empty is NaN.
-
-    Raises:
-        ParameterError: the arrays differ in length, or epsilon is negative.
-    """
-    margins, scores, _ = _pairs(margin, score)
-    groups = _Groups.of(scores, margins <= check_epsilon(epsilon))
-    return pd.DataFrame(
-        {
-            "threshold": np.concatenate([[-np.inf], groups.score]),
-            "fpr": _rates(groups.negatives),
-            "tpr": _rates(groups.positives),
-        }
-    )
-
-
-def _pairs(margin: ArrayLike, score: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
-    (margins, scores), dropped = paired(margin=margin, score=score)
-    return margins, scores, dropped
-
-
-def _quantiles(margin: ArrayLike, score: ArrayLike) -> NDArray[np.float64]:
-    """The default epsilons: `QUANTILES` of the finite margins, none twice."""
-    margins, _, _ = _pairs(margin, score)
-    finite = margins[np.isfinite(margins)]
-    return np.unique(np.quantile(finite, QUANTILES)) if finite.size else finite
+def check_epsilon(epsilon: float) -> float:
+    """`epsilon` as a number."""
+    if not epsilon >= 0.0:
+        raise ParameterError(f"epsilon must be a distance of at least 0; found {epsilon}")
+    return float(epsilon)
 
 
 def _reason(fragile: NDArray[np.bool_], epsilon: float) -> str | None:
@@ -231,33 +205,28 @@ def _auroc(scores: NDArray[np.float64], fragile: NDArray[np.bool_], confidence: 
     negatives_below = ranks[fragile] - scipy.stats.rankdata(scores[fragile])
     positives_below = ranks[~fragile] - scipy.stats.rankdata(scores[~fragile])
     m, n = negatives_below.size, positives_below.size
-    auroc = float(positives_below.mean() / m)
-    if min(m, n) < 2 or auroc in (0.0, 1.0):
-        return _faultless(auroc, min(m, n), confidence)
+    value = float(positives_below.mean() / m)
+    if min(m, n) < 2 or value in (0.0, 1.0):
+        return _faultless(value, min(m, n), confidence)
     variance = (negatives_below / n).var(ddof=1) / m + (positives_below / m).var(ddof=1) / n
-    return _on_logit(auroc, _student(m, n, confidence) * math.sqrt(variance), min(m, n), confidence)
+    return _on_logit(value, student(min(m, n), confidence) * math.sqrt(variance), min(m, n), confidence)
 
 
 def _aupr(scores: NDArray[np.float64], fragile: NDArray[np.bool_], confidence: float) -> _Measured:
-    """Average precision, and its jackknife: a point changes the precision of every threshold from its own on."""
-    groups = _Groups.of(scores, fragile)
-    hits, called = np.cumsum(groups.positives), np.cumsum(groups.positives + groups.negatives)
-    m, n = int(hits[-1]), int(called[-1] - hits[-1])
-    terms = groups.positives * hits / called
-    aupr = float(terms.sum() / m)
-    if min(m, n) < 2 or aupr >= 1.0:
-        return _faultless(aupr, min(m, n), confidence)
-    before = np.cumsum(terms) - terms
-    others = np.maximum(called - 1, 1)
-    precision_without = (hits - 1) / others
-    without_positive = (before + _from_here(groups.positives * precision_without) - precision_without) / (m - 1)
-    without_negative = (before + _from_here(groups.positives * hits / others)) / m
-    left_out = np.repeat(
-        np.concatenate([without_positive, without_negative]), np.concatenate([groups.positives, groups.negatives])
-    )
-    half = float(jackknife(left_out[None, :], np.array([m + n]), confidence)[0])
-    widen = _student(m, n, confidence) / float(stdtrit(m + n - 1.0, (1.0 + confidence) / 2.0))
-    return _on_logit(aupr, widen * half, min(m, n), confidence)
+    value, smaller = average_precision(scores, fragile), int(min(fragile.sum(), (~fragile).sum()))
+    if smaller < 2 or value >= 1.0:
+        return _faultless(value, smaller, confidence)
+    half = jackknife_half(average_precision, scores, fragile, confidence=confidence)
+    widen = student(smaller, confidence) / student(min(GROUPS, scores.size), confidence)
+    return _on_logit(value, max(widen, 1.0) * half, smaller, confidence)
+
+
+def average_precision(scores: NDArray[np.float64], fragile: NDArray[np.bool_]) -> float:
+    """Mean precision at the scores of the non-robust points; NaN without any."""
+    values, group = np.unique(scores, return_inverse=True)
+    called = np.cumsum(np.bincount(group, minlength=values.size))
+    hits = np.cumsum(np.bincount(group[fragile], minlength=values.size))
+    return float((hits / called)[group[fragile]].mean()) if fragile.any() else math.nan
 
 
 def _fpr_at_tpr(scores: NDArray[np.float64], fragile: NDArray[np.bool_], confidence: float) -> _Measured:
@@ -289,10 +258,6 @@ def _mixed_bound(weights: NDArray[np.float64], successes: NDArray[np.int64], tri
     return scipy.optimize.brentq(excess, 0.0, 1.0, xtol=1e-10) if excess(1.0) > 0.0 else 1.0
 
 
-def _student(m: int, n: int, confidence: float) -> float:
-    return float(stdtrit(min(m, n) - 1.0, (1.0 + confidence) / 2.0))
-
-
 def _on_logit(value: float, half: float, trials: int, confidence: float) -> _Measured:
     """`value` with the interval that is `half` wide to first order and symmetric on the scale of the logit."""
     if half == 0.0:
@@ -303,32 +268,7 @@ def _on_logit(value: float, half: float, trials: int, confidence: float) -> _Mea
 
 def _faultless(value: float, trials: int, confidence: float) -> _Measured:
     """`value` with the bound of `trials` without a fault, for data that show no variation."""
+    if value not in (0.0, 1.0):
+        return _Measured(value, 0.0, 1.0)
     bound = float(clopper_pearson(trials, trials, confidence)[0]) if trials > 1 else 0.0
-    if value in (0.0, 1.0):
-        return _Measured(value, bound * value, 1.0 - bound * (1.0 - value))
-    return _Measured(value, 0.0, 1.0)
-
-
-class _Groups(NamedTuple):
-    """Points of one score together, the lowest first; numbers of either class, `[groups]`."""
-
-    score: NDArray[np.float64]
-    positives: NDArray[np.int64]
-    negatives: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, scores: NDArray[np.float64], fragile: NDArray[np.bool_]) -> _Groups:
-        values, group = np.unique(scores, return_inverse=True)
-        counts = [np.bincount(group[chosen], minlength=values.size) for chosen in (fragile, ~fragile)]
-        return cls(values, *counts)
-
-
-def _rates(counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Shares of a class called at `-inf` and at every threshold."""
-    called = np.concatenate([[0], np.cumsum(counts)])
-    return called / called[-1] if called[-1] else np.full(called.size, math.nan)
-
-
-def _from_here(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sums of each entry and all after it."""
-    return np.cumsum(values[::-1])[::-1]
+    return _Measured(value, bound * value, 1.0 - bound * (1.0 - value))

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from brittle.analysis.change_columns import laplacian_column, sampled_columns
+from brittle.analysis.columns import laplacian_column, sampled_columns
+from brittle.analysis.correlation import spearman
 from brittle.analysis.label_flips import flips_block
-from brittle.analysis.location import median_interval
-from brittle.analysis.spearman import spearman
-from brittle.analysis.text import aligned, named_interval, setting_name, with_interval
+from brittle.analysis.mean_interval import MeanInterval, median_interval
 from brittle.errors import ParameterError
 from brittle.estimate import Status
 from brittle.intervals import clopper_pearson, jackknife
 from brittle.store.columns import Column, Row, Scored
 from brittle.store.settings import Setting
+from brittle.text import aligned, named_interval, with_interval
 
 CHANGE = "probability_change"
 """The score that samples the change; its mean is what the Laplacian predicts."""
@@ -39,12 +38,6 @@ _FIELDS = (
     "slope", "slope_low", "slope_high", "ratio", "ratio_low", "ratio_high",
     "median_predicted", "median_sampled", "reason",
 )  # fmt: skip
-
-
-class _Slope(NamedTuple):
-    value: float
-    low: float
-    high: float
 
 
 def expected_change_points(table: Scored, setting: Setting | None = None) -> pd.DataFrame:
@@ -79,8 +72,7 @@ def expected_change_points(table: Scored, setting: Setting | None = None) -> pd.
     laplacian, changes = laplacian_column(found), sampled_columns(found, CHANGE)
     if laplacian is None or not changes:
         return pd.DataFrame(columns=_POINTS)
-    if setting is None:
-        setting = next(iter(changes))
+    setting = next(iter(changes)) if setting is None else setting
     if setting not in changes:
         known = "; ".join(str(one) for one in changes)
         raise ParameterError(f"no mean change was sampled at {setting}; there is {known}")
@@ -166,7 +158,6 @@ def _row(points: pd.DataFrame, laplacian: Column, change: Column, confidence: fl
     count = int(decided.sum())
     low, high = clopper_pearson(agree, count, confidence) if count else (0.0, 1.0)
     order = spearman(predicted, sampled, confidence)
-    slope = _slope(predicted, sampled, confidence)
     moved = predicted != 0.0
     with np.errstate(over="ignore"):
         ratio = median_interval(sampled[moved] / predicted[moved], confidence)
@@ -182,9 +173,9 @@ def _row(points: pd.DataFrame, laplacian: Column, change: Column, confidence: fl
         "kinks": int(kinks.sum()),
         "decided": count,
         **named_interval("agreement", agree / count if count else math.nan, float(low), float(high)),
-        **named_interval("spearman", order.rho, order.low, order.high),
-        **named_interval("slope", slope.value, slope.low, slope.high),
-        **named_interval("ratio", ratio.median, ratio.low, ratio.high),
+        **named_interval("spearman", *order[1:]),
+        **named_interval("slope", *_slope(predicted, sampled, confidence)),
+        **named_interval("ratio", *ratio),
         "median_predicted": median_interval(predicted, confidence).median,
         "median_sampled": median_interval(sampled, confidence).median,
         "reason": None if predicted.size else NO_POINTS if _is_isotropic(change) else NOT_ISOTROPIC,
@@ -196,19 +187,19 @@ def _is_isotropic(change: Column) -> bool:
     return change.noise is not None and change.noise.isotropic is True
 
 
-def _slope(predicted: NDArray[np.float64], sampled: NDArray[np.float64], confidence: float) -> _Slope:
+def _slope(predicted: NDArray[np.float64], sampled: NDArray[np.float64], confidence: float) -> MeanInterval:
     """Least squares through the origin, and its jackknife over points in closed form."""
     scale = float(np.abs(predicted).max(initial=0.0))
     if scale == 0.0:
-        return _Slope(math.nan, -math.inf, math.inf)
+        return MeanInterval(math.nan, -math.inf, math.inf)
     shares = predicted / scale  # so that the squares of small changes do not vanish
     products, squares = shares * sampled, shares**2
     value = float(products.sum() / squares.sum())
     rest = squares.sum() - squares
     if rest.min() < LEAST_REST:
-        return _Slope(value / scale, -math.inf, math.inf)
+        return MeanInterval(value / scale, -math.inf, math.inf)
     half = float(jackknife(((products.sum() - products) / rest)[None, :], np.array([shares.size]), confidence)[0])
-    return _Slope(value / scale, (value - half) / scale, (value + half) / scale)
+    return MeanInterval(value / scale, (value - half) / scale, (value + half) / scale)
 
 
 def _change_block(frame: pd.DataFrame) -> str:
@@ -216,13 +207,10 @@ def _change_block(frame: pd.DataFrame) -> str:
     rows = frame.to_dict("records")
     lines = [
         [
-            setting_name(row) + (" *" if row["clipped"] else ""),
+            str(Setting(row["sigma"], row["noise"])) + (" *" if row["clipped"] else ""),
             f"{row['points']:,}",
             f"{row['decided']:,}",
-            with_interval(row, "agreement"),
-            with_interval(row, "spearman"),
-            with_interval(row, "slope"),
-            with_interval(row, "ratio"),
+            *(with_interval(row, name) for name in ("agreement", "spearman", "slope", "ratio")),
         ]
         for row in rows
     ]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from brittle.analysis.class_bias import class_of
-from brittle.analysis.columns import preferred, typical
+from brittle.analysis.columns import class_of, preferred, typical
 from brittle.store.columns import BULKY, Column, Scored
 
 _FIELDS = (

@@ -11,8 +11,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from brittle.analysis.columns import key_of
 from brittle.errors import DataError
-from brittle.estimate import parameters_json
 from brittle.store.columns import Column, Scored, storable
 from brittle.store.inputs import MAX_KEPT, keeps, unpack
 from brittle.store.keys import Key, column_of
@@ -69,8 +69,7 @@ def kept_counterexamples(table: Attacked, score: Key | Column | None = None) -> 
     Raises:
         DataError: the run keeps no inputs, or has no such score, or none of its scores found such an input.
     """
-    rows = table.counterexamples
-    found = rows.filter(_of(rows, _searched(table, score, rows)))
+    found = _found_by(table, table.counterexamples, score)
     places = {point: place for place, point in enumerate(table.points["point"].to_pylist())}
     inputs = _inputs(table, found["input"])
     whole = np.full((len(places), inputs.shape[1]), np.nan)
@@ -113,33 +112,27 @@ def changed_features(table: Attacked, point: str, score: Key | Column | None = N
     """
     value = features(table, point)["value"].to_numpy()
     rows = table.counterexamples.filter(pc.field("point") == point)
-    other = _inputs(table, rows.filter(_of(rows, _searched(table, score, rows)))["input"])[0]
+    other = _inputs(table, _found_by(table, rows, score)["input"])[0]
     frame = pd.DataFrame({"feature": feature_names(table.record.data), "value": value, "other": other})
     frame["change"] = other - value
     order = np.argsort(-frame["change"].abs().to_numpy(), kind="stable")
     return frame.iloc[order].reset_index(drop=True)
 
 
-def _searched(table: Attacked, score: Key | Column | None, rows: pa.Table) -> Column:
-    """The column of a score that found one of the counterexamples `rows`."""
-    there = set(zip(rows["score"].to_pylist(), rows["parameters"].to_pylist(), strict=True))
-    asked, who = table.columns, "any score of the run"
+def _found_by(table: Attacked, rows: pa.Table, score: Key | Column | None) -> pa.Table:
+    """Those of the counterexamples `rows` that a score found, by default the first of the run that found one."""
+    found = list(zip(rows["score"].to_pylist(), rows["parameters"].to_pylist(), strict=True))
+    asked = table.columns
     if score is not None:
         asked = (score if isinstance(score, Column) else column_of(table.columns, score),)
-        who = asked[0].label
-    for column in asked:
-        if (column.score, parameters_json(column.parameters)) in there:
-            return column
-    raise DataError(
-        "no_such_point",
-        f"no input with another prediction was found by {who}; --scores input_margin searches for one",
-    )
-
-
-def _of(rows: pa.Table, column: Column) -> pa.Array:
-    own = (column.score, parameters_json(column.parameters))
-    pairs = zip(rows["score"].to_pylist(), rows["parameters"].to_pylist(), strict=True)
-    return pa.array([pair == own for pair in pairs], pa.bool_())
+    key = next((key_of(column) for column in asked if key_of(column) in found), None)
+    if key is None:
+        who = "any score of the run" if score is None else asked[0].label
+        raise DataError(
+            "no_such_point",
+            f"no input with another prediction was found by {who}; --scores input_margin searches for one",
+        )
+    return rows.filter(pa.array([pair == key for pair in found], pa.bool_()))
 
 
 def _inputs(table: Scored, column: pa.ChunkedArray) -> np.ndarray:

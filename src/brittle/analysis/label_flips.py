@@ -1,8 +1,10 @@
-"""Do the predictions with the lowest Laplacian flip most?"""
+"""Do the predictions with the lowest Laplacian flip most, and how large is it on average?"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -10,14 +12,14 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from brittle.analysis.change_columns import laplacian_column, sampled_columns
-from brittle.analysis.location import skewed_mean
-from brittle.analysis.mean_interval import MeanInterval, mean_interval
-from brittle.analysis.text import aligned, number, setting_name, with_interval
+from brittle.analysis.columns import LAPLACIAN, MONTE_CARLO, laplacian_column, sampled_columns
+from brittle.analysis.mean_interval import mean_interval, skewed_mean
 from brittle.errors import ParameterError
 from brittle.store.columns import Column, Row, Scored
+from brittle.store.settings import Setting
+from brittle.text import aligned, named_interval, number, with_interval
 
-FLIPS, CONFIDENCE = "monte_carlo", "max_probability"
+FLIPS, CONFIDENCE = MONTE_CARLO, "max_probability"
 """The scores that say how often the label flipped, and how sure the model is."""
 
 NO_MAX_PROBABILITY = "This run has no max_probability, so its confident points are not known."
@@ -92,7 +94,7 @@ def flips_block(flips: pd.DataFrame) -> str:
     header = ["noise", "points", "lowest", "highest", "p", "flipped", "L if flipped", "L if never", "p"]
     lines = [
         [
-            setting_name(row),
+            str(Setting(row["sigma"], row["noise"])),
             f"{row['points']:,}",
             with_interval(row, "lowest"),
             with_interval(row, "highest"),
@@ -128,8 +130,8 @@ def _flip_row(
         "points": 0 if certainty is None else len(chosen),
         "dropped": len(numbers) - (0 if certainty is None else int(certainty.notna().sum())),
         "group": size,
-        **_named_interval("lowest", mean_interval(lowest, confidence)),
-        **_named_interval("highest", mean_interval(highest, confidence)),
+        **named_interval("lowest", *mean_interval(lowest, confidence)),
+        **named_interval("highest", *mean_interval(highest, confidence)),
         "p_flips": _mann_whitney(lowest, highest),
         **_by_flipping(known, confidence),
         "reason": NO_MAX_PROBABILITY if certainty is None else None if size else TOO_FEW_CONFIDENT,
@@ -142,14 +144,10 @@ def _by_flipping(known: pd.DataFrame, confidence: float) -> Row:
     return {
         "flipped": int(ever.sum()),
         "never_flipped": int((~ever).sum()),
-        **_named_interval("laplacian_flipped", skewed_mean(laplacian[ever], confidence)),
-        **_named_interval("laplacian_never", skewed_mean(laplacian[~ever], confidence)),
+        **named_interval("laplacian_flipped", *skewed_mean(laplacian[ever], confidence)),
+        **named_interval("laplacian_never", *skewed_mean(laplacian[~ever], confidence)),
         "p_laplacian": _welch(laplacian[ever], laplacian[~ever]),
     }
-
-
-def _named_interval(name: str, interval: MeanInterval) -> dict[str, float]:
-    return {name: interval.mean, f"{name}_low": interval.low, f"{name}_high": interval.high}
 
 
 def _mann_whitney(larger: NDArray[np.float64], smaller: NDArray[np.float64]) -> float:
@@ -168,3 +166,62 @@ def _welch(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
     scale = max(float(np.abs(first).max()), float(np.abs(second).max()))
     one, other = ((float(side.mean()), float(side.std(ddof=1)), side.size) for side in (first / scale, second / scale))
     return float(scipy.stats.ttest_ind_from_stats(*one, *other, equal_var=False).pvalue)
+
+
+@dataclass(frozen=True)
+class MeanAbsolute:
+    """Mean of `|value|` of one score over the points.
+
+    Attributes:
+        label: the score with its parameters.
+        points: points with a value.
+        dropped: points left out because they have none.
+        mean: of the absolute values; NaN without points.
+        low: lower end of its interval, at least 0.
+        high: upper end; infinite where nothing can be said.
+        confidence: of the interval.
+    """
+
+    label: str
+    points: int
+    dropped: int
+    mean: float
+    low: float
+    high: float
+    confidence: float
+
+
+def mean_absolute(table: Scored, column: Column | str = LAPLACIAN) -> MeanAbsolute:
+    """Mean of `|value|` over the points, `(1 / N) sum_i |L(x_i)|` for the Laplacian: how rough a model is.
+
+    The interval is that of `skewed_mean` (Hall's, with the skewness of such heavy tails taken out), cut at 0.
+
+    References:
+        The analysis of the expected change in the classification probability of the predicted label, Ruo Yang, Ping
+        Liu and Mustafa Bilgic, 2023, Transactions on Machine Learning Research, section 3.1.3.
+
+    Args:
+        table: a run.
+        column: the column, or its label, or the name of a score: the first of its columns that has values.
+
+    Raises:
+        ParameterError: the run has no such score, or a value is infinite, which leaves no mean.
+    """
+    chosen = column if isinstance(column, Column) else _named(table.columns, column)
+    values = np.abs(chosen.value.to_numpy(dtype=np.float64))
+    if np.isinf(values).any():
+        count = int(np.isinf(values).sum())
+        raise ParameterError(f"{chosen.label} is infinite at {count} points, so it has no mean")
+    known, confidence = values[~np.isnan(values)], table.record.confidence
+    mean, low, high = skewed_mean(known, confidence)
+    return MeanAbsolute(chosen.label, known.size, values.size - known.size, mean, max(low, 0.0), high, confidence)
+
+
+def _named(found: Sequence[Column], name: str) -> Column:
+    """The column of that label, else the one of that score that speaks for the run."""
+    same = [column for column in found if name in (column.label, column.score)]
+    if not same:
+        raise ParameterError(f"this run has no {name}; score the points by it first")
+    named = next((column for column in same if column.label == name), None)
+    valued = (column for column in same if column.value.notna().any())
+    return named or (laplacian_column(same) if name == LAPLACIAN else None) or next(valued, same[0])

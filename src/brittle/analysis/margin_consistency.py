@@ -9,8 +9,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from brittle.analysis.kendall import kendall_tau, tau_interval
-from brittle.analysis.paired import paired
+from brittle.analysis.correlation import kendall, kendall_tau, paired
 from brittle.errors import ParameterError
 from brittle.estimate import CONFIDENCE
 from brittle.intervals import check_confidence
@@ -96,10 +95,8 @@ def margin_consistency(
     $$\tau_b = \frac{\sum_{ij} a_{ij} b_{ij}}{\sqrt{\sum_{ij} a_{ij}^2 \sum_{ij} b_{ij}^2}}, \qquad
     a_{ij} = \operatorname{sign}(d_i - d_j), \quad b_{ij} = \operatorname{sign}(s_i - s_j).$$
 
-    The interval is Student's, on the scale of `atanh(tau)`, from the jackknife over points: tau without point `i`
-    follows from the sums of row `i`, which take O(n log^2 n), a second for 100,000 points. Where all pairs agree the
-    jackknife sees no variation; the bound is then that of the `n // 2` disjoint pairs, all of one kind
-    (Clopper-Pearson). Below 10 points the interval is the whole range.
+    The interval is Student's, on the scale of `atanh(tau)`, from the jackknife over points (`correlation.kendall`).
+    Below 10 points it is the whole range.
 
     Validity: the interval covers the sampling of points, drawn independently, to first order in `1 / n` (tests measure
     it from 20 points on); not the error of the margins, which from attacks are upper bounds. Points whose margin is
@@ -126,9 +123,8 @@ def margin_consistency(
     """
     check_confidence(confidence)
     (margins, scores), dropped = paired(margin=margin, score=score)
-    tau = kendall_tau(margins, scores)
-    low, high = tau_interval(margins, scores, tau, confidence)
-    return MarginConsistency(name, margins.size, dropped, tau, low, high, confidence)
+    found = kendall(margins, scores, confidence)
+    return MarginConsistency(name, found.points, dropped, found.value, found.low, found.high, confidence)
 
 
 def equidistance(weight: ArrayLike, norm: str) -> Equidistance:

@@ -1,20 +1,28 @@
-"""Which evaluations got no number, or one with a remark, and why?"""
+"""Which evaluations got no number, or one with a remark, and why? What certificates cost, and which were refuted."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
 from brittle.estimate import Status
-from brittle.store.columns import BULKY, WITHOUT_VALUE, Row, Scored
+from brittle.store.columns import BULKY, WITHOUT_VALUE, Column, Row, Scored
+from brittle.text import by_number
 
 _FIELDS = ("labels", "status", "sentence", "has_value", "points", "first")
 _STATUS = {status.slug: status for status in Status}
 
+_SPENT = re.compile(r"([\d,]+) of the passes for the certificate")
+"""How the detail of a point says what its certificate took; `brittle.scores.input_margin` writes it."""
+
+_DECIDING = ("norm", "bounded", "certify", "proof", "label")
+"""Parameters of a score on which its certificate depends: scores that agree in them share it."""
+
 
 def outcomes(table: Scored, first: int = 5) -> pd.DataFrame:
-    """Every status other than `ok`, with the points and the scores that it befell.
+    """Every status other than `ok`, with its points and its scores.
 
     A status that came with a number at some points and without one at others has a row for either.
 
@@ -31,25 +39,15 @@ def outcomes(table: Scored, first: int = 5) -> pd.DataFrame:
         without a number first.
     """
     points = table.points.drop_columns(list(BULKY)).to_pandas().set_index("point")
-    valued = [_is_valued(str(status)) for status in points["status"]]
+    valued = [str(status) not in WITHOUT_VALUE for status in points["status"]]
     rows = list(_outcomes(points, points, valued, first).values())
     scores: dict[tuple[str, tuple[str, ...]], Row] = {}
     for column in table.columns:
         evaluated = column.rows.loc[valued, :]
-        numbers = [number == number for number in evaluated["value"]]
-        for key, row in _outcomes(evaluated, points, numbers, first).items():
+        for key, row in _outcomes(evaluated, points, evaluated["value"].notna().tolist(), first).items():
             scores.setdefault(key, row)["labels"] += (column.label,)
     frame = pd.DataFrame([*rows, *scores.values()], columns=_FIELDS)
     return frame.sort_values("has_value", kind="stable", ignore_index=True)
-
-
-def sentence(slug: str) -> str:
-    """The status `slug` in words."""
-    return _STATUS[slug].sentence if slug in _STATUS else f"Status {slug}, which this version does not know."
-
-
-def _is_valued(slug: str) -> bool:
-    return slug not in WITHOUT_VALUE
 
 
 def _outcomes(
@@ -60,19 +58,56 @@ def _outcomes(
         row=points["row"].reindex(rows.index), name=points["name"].reindex(rows.index), valued=valued
     )
     remarkable = found[found["status"].notna() & (found["status"] != Status.OK.slug)]
-    groups = [
-        (str(slug), valued, group)
-        for (valued, part) in remarkable.groupby("valued")
-        for slug, group in part.groupby("status")
-    ]
     return {
-        (slug, tuple(group.index)): {
+        (str(slug), tuple(group.index)): {
             "labels": (),
             "status": slug,
-            "sentence": sentence(slug),
+            "sentence": _sentence(str(slug)),
             "has_value": bool(valued),
             "points": len(group),
             "first": list(zip(*(group[field][:first] for field in ("row", "name", "detail")), strict=True)),
         }
-        for slug, valued, group in groups
+        for valued, part in remarkable.groupby("valued")
+        for slug, group in part.groupby("status")
     }
+
+
+def _sentence(slug: str) -> str:
+    return _STATUS[slug].sentence if slug in _STATUS else f"Status {slug}, which this version does not know."
+
+
+def certificate_passes(columns: Iterable[Column]) -> int:
+    """Passes that the certificates of a run took, those that several scores share once; 0 where it has none."""
+    spent: dict[tuple[object, ...], int] = {}
+    for column in columns:
+        if column.parameters.get("certify"):
+            found = (_SPENT.search(detail) for detail in column.rows["detail"].dropna())
+            key = tuple(column.parameters.get(name) for name in _DECIDING)
+            spent[key] = sum(int(one[1].replace(",", "")) for one in found if one is not None)
+    return sum(spent.values())
+
+
+def certificates_text(columns: Iterable[Column]) -> str:
+    """How many of the passes were those of certificates, as it stands in a sentence; empty where none were."""
+    passes = certificate_passes(columns)
+    return f"{passes:,} of them on certificates" if passes else ""
+
+
+def refuted_points(columns: Iterable[Column]) -> int:
+    """Points of a run with a score whose certificate was refuted."""
+    found: set[str] = set()
+    for column in columns:
+        found.update(column.rows.index[(column.status == Status.REFUTED.slug).to_numpy()])
+    return len(found)
+
+
+def refuted_text(points: int) -> str:
+    """What it means that the certificates of so many points were refuted; empty where none was."""
+    if not points:
+        return ""
+    return (
+        f"{by_number(points, 'The certificate of 1 point is', f'The certificates of {points:,} points are')} "
+        "contradicted by what the attack found: another prediction, nearer than the radius that was certified. So the "
+        "model computes something else than its layers say, or the proof is wrong. Nothing counts as certified at "
+        f"{by_number(points, 'this point', 'these points')}, and no other certificate of the run should be relied on."
+    )

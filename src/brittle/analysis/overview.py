@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from brittle.analysis.class_bias import ClassBias, class_bias, class_name, class_of
-from brittle.analysis.columns import check_column, safety
-from brittle.analysis.copies import TooFew, best_ends, too_few
-from brittle.analysis.decisions import asked_of_all, column_if_any, numbers_beside
-from brittle.analysis.margin_words import margin_sentences
+from brittle.analysis.class_bias import ClassBias, class_bias
+from brittle.analysis.columns import check_column, class_name, class_of, margin_columns, safety
+from brittle.analysis.decisions import TooFew, column_if_any, numbers_beside, too_few
+from brittle.estimate import short_labels
 from brittle.intervals import check_share
+from brittle.norms import COUNT
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column, Row, Scored
+from brittle.text import by_number, number, share_of
 
 LIMIT = 0.9
 """A prediction holds where it is kept with this probability or more, unless a run or a reader names another one."""
@@ -26,6 +30,9 @@ FAILED = "failed"
 
 RIGHT, WRONG, UNLABELLED = "right", "wrong", "no label"
 """What a prediction is, as far as the labels say."""
+
+SHARES = {"half": 0.5, "one in ten": 0.1}
+"""The shares of the points of which a distance is said, in words."""
 
 NAMED = 30
 """Points that a class has at least before it is named as the least robust one."""
@@ -84,6 +91,11 @@ class Overview:
         return sum(rows[state].tolist())
 
     @property
+    def rated(self) -> int:
+        """Points whose robustness has a number."""
+        return self.points - self.without_number
+
+    @property
     def judges(self) -> bool:
         """Whether points can hold or break by the flip probability that was read."""
         return self.column is not None and self.column.judges
@@ -118,16 +130,16 @@ def overview(
     """
     check_column("column", column)
     check_share("limit", limit)
-    numbers = means = column
+    numbers = column
     if column is None and (column := column_if_any(table, limit, sigma)) is not None:
-        numbers, means = numbers_beside(table, column), asked_of_all(table, column)
+        numbers = numbers_beside(table, column)
     limit = limit if limit is not None else (column.limit if column is not None else None) or LIMIT
     frame = _frame(table, limit, column)
     groups = pd.crosstab(frame["kind"], frame["state"]).reindex(
         index=[RIGHT, WRONG, UNLABELLED], columns=FROM_SAFE, fill_value=0
     )
     judging = column if column is not None and column.judges else None
-    bias = class_bias(table, means) if judging is not None else None
+    confidence = table.record.confidence
     evidence = frame["evidence"].where(frame["state"].notna()).dropna().value_counts().to_dict()
     return Overview(
         column=column,
@@ -139,20 +151,16 @@ def overview(
         right=frame["kind"].tolist().count(RIGHT),
         groups=groups,
         without_number=len(frame) if column is None else int(column.value.isna().sum()),
-        too_few=None if judging is None else _too_few(judging, limit, table.record.confidence),
+        too_few=None if judging is None else too_few(judging, limit, confidence),
         classes=_classes(table, frame),
-        bias=bias,
+        bias=None if judging is None else class_bias(table, numbers),
         evidence=evidence,
-        confidence=table.record.confidence,
+        confidence=confidence,
         order=next((one.label for one in table.columns if safety(one) is not None), ""),
         command=table.record.command,
         decision=table.record.model.decision,
         margins=margin_sentences(table),
     )
-
-
-def _too_few(column: Column, limit: float, confidence: float) -> TooFew | None:
-    return too_few(*best_ends(column, confidence), column.states(limit), limit)
 
 
 def _frame(table: Scored, limit: float, column: Column | None) -> pd.DataFrame:
@@ -176,3 +184,56 @@ def _classes(table: Scored, frame: pd.DataFrame) -> pd.DataFrame:
     found = pd.DataFrame(rows, columns=["class", "name", "points", *FROM_SAFE])
     shares = {"broken": -found[BREAKS] / found["points"], "held": found[HOLDS] / found["points"]}
     return found.assign(**shares).sort_values(["broken", "held", "class"], ignore_index=True).drop(columns=[*shares])
+
+
+def margin_sentences(table: Scored) -> tuple[str, ...]:
+    """For each input margin of a run, within which distance another prediction was found of half of the points and of
+    one in ten; and, where certificates were asked for, within which half of them have none.
+
+    The distance of a share `s` of `N` points is the `ceil(s N)`-th smallest, so that at least this share is as near.
+    The certified one is the `ceil(N / 2)`-th smallest radius, so that at least half are certified up to it. Points
+    without a number are left out.
+
+    Returns:
+        a text for each margin, in the order of the record of the run.
+    """
+    columns = margin_columns(table)
+    names = short_labels(column.label for column in columns)
+    return tuple(_sentences(column, names[column.label]) for column in columns if column.value.notna().any())
+
+
+def smallest(values: NDArray[np.float64], share: float) -> float:
+    """The `ceil(share * N)`-th smallest of `values`, `[N]`.
+
+    Example:
+        >>> smallest(np.array([4.0, 1.0, 3.0, 2.0]), 0.5)
+        2.0
+    """
+    return float(np.sort(values)[math.ceil(share * len(values)) - 1])
+
+
+def _sentences(column: Column, name: str) -> str:
+    known = column.value.notna().to_numpy()
+    distances = column.value.to_numpy(dtype=np.float64)[known]
+    nearest = {words: smallest(distances, share) for words, share in SHARES.items()}
+    within = [f"within {_length(column, one)} of {words}" for words, one in nearest.items() if math.isfinite(one)]
+    said = [f"{name}: an input with another prediction was found {' and '.join(within)} of the points."]
+    if not within:
+        said = [f"{name}: an input with another prediction was found for fewer than one in ten points."]
+    if (missed := int(np.isinf(distances).sum())) > 0:
+        said.append(f"None was found for {share_of(missed, len(distances), 'point')}.")
+    radii = column.low.to_numpy(dtype=np.float64)[known]
+    if column.parameters.get("certify") or (radii > 0.0).any():
+        radius = smallest(radii, SHARES["half"])
+        said.append(
+            f"Certified: none within {number(radius)} of half of the points."
+            if radius > 0.0
+            else "Fewer than half of the points have a certificate."
+        )
+    return " ".join(said)
+
+
+def _length(column: Column, distance: float) -> str:
+    """A distance with what it counts."""
+    unit = by_number(int(distance), " changed value", " changed values")
+    return f"{number(distance)}{unit if column.parameters.get('norm') == COUNT else ''}"

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from brittle.analysis.class_bias import ClassBias
-from brittle.analysis.decision_words import words_of
 from brittle.analysis.decisions import MORE_DRAWS, unjudged_text
 from brittle.analysis.overview import FAILED, FROM_SAFE, RIGHT, WRONG, Overview
-from brittle.analysis.text import aligned, by_number, chosen_text, decision_text, number, share_of, verb_of
+from brittle.errors import printable
 from brittle.estimate import MOST_DRAWS, Evidence
-from brittle.store.columns import BREAKS, HOLDS, UNDECIDED
+from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Row
+from brittle.text import aligned, by_number, chosen_text, number, share_of, span, verb_of
 
 SHOWN = 10
 """Classes in the table of a terminal."""
@@ -39,31 +39,82 @@ RESTS = {
 }
 """What intervals that do not count noisy copies rest on, of one of them and of several."""
 
-FEW_IN_A_CLASS = 100
-"""Points of a class below which a test over classes sees large gaps alone."""
-
 LARGEST = 10_000_000
 """The largest number that --most-draws takes."""
 
 STEEP = 20
 """Over `1 - limit`, noisy copies that are more than enough to show that a point which none of them flips holds."""
 
-UNDECIDED_WORDS = "undecided: draw noise until it is decided", "undecided: draw noise until they are decided"
-BREAK_WORDS = "right, and noise breaks it: look at it", "right, and noise breaks them: look at them"
-DETECTOR_WORDS = (
-    "breaks: calibrate a detector that flags such predictions in one pass",
-    "break: calibrate a detector that flags such predictions in one pass",
-)
-NUMBERLESS_WORDS = "without a number: see why", "without a number: see why"
-LISTED_WORDS = "point: look at it", "points: list them, the least safe first"
-NOISELESS_WORDS = (
-    "that no noise was drawn for: see how sure the network itself is",
-    "that no noise was drawn for: see of which the network itself is the least sure",
-)
-"""Each step in words, of one point and of several."""
-
 OWN_OPTIONS = ("--until", "--limit", "--precision", "--most-draws", "--workers", "--cluster")
 """Options with a value that a command which draws more leaves out: it has a rule of its own, and one process."""
+
+
+@dataclass(frozen=True)
+class DecisionWords:
+    """How a run speaks of what is right.
+
+    Attributes:
+        counted: what is counted, such as `label`.
+        verbs: for one of them and for several, such as `is` and `are`.
+        right: what those that are right are, such as `predicted right`.
+        unlabelled: what is said where nothing says what is right.
+        classes: whether the model's outputs are classes.
+        accuracy: whether the share that is right is the accuracy of a classifier.
+    """
+
+    counted: str = "label"
+    verbs: tuple[str, str] = ("is", "are")
+    right: str = "predicted right"
+    unlabelled: str = "No point has a label, so nothing is known of how many are right."
+    classes: bool = False
+    accuracy: bool = False
+
+    def of(self, count: int) -> str:
+        """So many of what is counted, such as `60 labels`."""
+        return f"{count:,} {by_number(count, self.counted, f'{self.counted}s')}"
+
+
+def words_of(decision: str | None) -> DecisionWords:
+    """The words for a decision.
+
+    Args:
+        decision: as the record of a run holds it, such as `top:5`; None for the predicted class.
+    """
+    if decision is None:
+        return DecisionWords(classes=True, accuracy=True)
+    name, _, value = decision.partition(":")
+    if name == "top":
+        return DecisionWords(right=f"among the {value} classes that score highest", classes=True)
+    if name == "multilabel":
+        every = value in ("", "each")
+        return DecisionWords("point", ("has", "have"), "every label predicted right") if every else DecisionWords()
+    unknown = "so nothing is known of how many are right."
+    if name == "within":
+        right = f"right: within {value} of what the data say"
+        unlabelled = f"The data do not say which number is right, {unknown}"
+        return DecisionWords("prediction", right=right, unlabelled=unlabelled)
+    return DecisionWords(unlabelled=f"What the data say is not compared with a decision of your own, {unknown}")
+
+
+def decision_text(decision: str | None) -> str:
+    """What a prediction is, in a sentence, where it is not the predicted class; else empty.
+
+    Args:
+        decision: as the record of a run holds it, such as `top:5`.
+    """
+    name, _, value = (decision or "").partition(":")
+    if decision is None:
+        return ""
+    if name == "multilabel" and value == "each":
+        return "A prediction is which labels hold, all together and each by itself; a class is such a set of labels."
+    if name == "multilabel" and value:
+        return f"A prediction is whether label {value} holds."
+    sentences = {
+        "multilabel": "A prediction is which labels hold; a class is such a set of labels.",
+        "top": f"A prediction is which {value} classes score highest, in any order.",
+        "within": f"A prediction holds while every number stays within {value} of what it is.",
+    }
+    return sentences.get(name, f"A prediction holds while the function {printable(value)} says that it is the same.")
 
 
 @dataclass(frozen=True)
@@ -102,24 +153,24 @@ def chosen_sentence(points: int, chosen_from: int | None) -> str:
 
 
 def _held(found: Overview) -> str:
-    rated = found.points - found.without_number
-    if not rated and found.column is None and found.margins:
-        return _right(found)
-    if not rated:
-        return (
-            f"{_right(found)} No point has a flip probability, so how many predictions hold under noise is not known."
-        )
-    if found.column is not None and not found.judges:
-        return f"{unjudged_text(found.column)}. {_right(found)}"
+    words, column = words_of(found.decision), found.column
+    right = words.unlabelled
+    if found.labelled:
+        share = share_of(found.right, found.labelled, words.counted)
+        right = f"{share} {verb_of(found.right, found.labelled, *words.verbs)} {words.right}."
+    if not found.rated:
+        unknown = " No point has a flip probability, so how many predictions hold under noise is not known."
+        return right + ("" if column is None and found.margins else unknown)
+    assert column is not None
+    if not found.judges:
+        return f"{unjudged_text(column)}. {right}"
     held, broken, open_ones = (found.count(state) for state in (HOLDS, BREAKS, UNDECIDED))
-    column = found.column
-    noise = "" if column is None or column.setting.sigma is None else f"Under noise of {column.setting}, "
-    first = (
-        f"{noise}{share_of(held, rated, 'prediction')} {verb_of(held, rated, 'holds', 'hold')}: kept with probability "
-        f"{_limit(found)} or more. {broken:,} {by_number(broken, 'breaks', 'break')} and {open_ones:,} "
-        f"{by_number(open_ones, 'is', 'are')} undecided."
+    noise = "" if column.setting.sigma is None else f"Under noise of {column.setting}, "
+    return (
+        f"{noise}{share_of(held, found.rated, 'prediction')} {verb_of(held, found.rated, 'holds', 'hold')}: kept with "
+        f"probability {_limit(found)} or more. {broken:,} {by_number(broken, 'breaks', 'break')} and {open_ones:,} "
+        f"{by_number(open_ones, 'is', 'are')} undecided. {right}"
     )
-    return f"{first[0].upper()}{first[1:]} {_right(found)}"
 
 
 def where(found: Overview) -> str:
@@ -129,42 +180,23 @@ def where(found: Overview) -> str:
         return ""
     named = found.named
     if named is not None:
-        ends = f"{number(named['low'])} to {number(named['high'])}"
         return (
             f"{named['name']} is the least robust class: its predictions are kept with probability "
-            f"{number(named['mean'])} in the mean ({ends}), and those of every other class more often."
+            f"{number(named['mean'])} in the mean ({span(named['low'], named['high'])}), and those of every other "
+            f"class more often."
         )
     if not bias.differ:
-        apart = f"The {len(bias.classes)} classes cannot be told apart by their mean robustness"
-        return f"{apart} (p = {number(bias.p_value)}). {_power(bias)}"
+        several = f"{len(bias.classes)} classes"
+        return f"The {several} cannot be told apart by their mean robustness (p = {number(bias.p_value)})."
     return (
         f"The classes differ in mean robustness (p = {number(bias.p_value)}), but which is the least robust is open: "
         f"{len(bias.least)} of {len(bias.classes)} may be."
     )
 
 
-def _power(bias: ClassBias) -> str:
-    """How large a gap between two classes would have had to be, where the test found none."""
-    assert bias.clearest is not None
-    lower, upper, seen, needed = bias.clearest
-    classes = bias.classes.to_dict("records")
-    sizes = [int(row["points"]) for row in classes]
-    span = f"{min(sizes):,}" if min(sizes) == max(sizes) else f"{min(sizes):,} to {max(sizes):,}"
-    few = ", so only large gaps show" if min(sizes) < FEW_IN_A_CLASS else ""
-    there = f"There {by_number(max(sizes), 'is', 'are')} {span} {by_number(max(sizes), 'point', 'points')} a class{few}"
-    if number(seen) == "0":
-        return f"{there}: two of them would have to be about {number(needed)} apart."
-    one, other = (
-        f"{classes[place]['name']} ({sizes[place]:,} {by_number(sizes[place], 'point', 'points')})"
-        for place in (lower, upper)
-    )
-    clearest = f"the clearest, between {one} and {other}, is {number(seen)}"
-    return f"{there}: {clearest}, and would have to be {number(needed)} to be sure."
-
-
 def how_sure(found: Overview) -> str:
     """How sure the states are, what they rest on, and whether the copies of a point were too few for it to hold."""
-    rated = found.points - found.without_number
+    rated = found.rated
     if not rated or not found.judges:
         return ""
     sure = f"A point is called only where its whole {100 * found.confidence:.4g}% interval lies on one side."
@@ -215,25 +247,57 @@ def next_steps(found: Overview, run: str | None = None) -> tuple[NextStep, ...]:
     run = _folder(found.command) if run is None else run
     show = f"brittle show {shlex.quote(run)}"
     if found.column is None:
-        by = f"{show} --by {shlex.quote(found.order)}"
-        return (_step(found.points, LISTED_WORDS, by),) if found.order else ()
+        words = "point: look at it", "points: list them, the least safe first"
+        return (_step(found.points, words, f"{show} --by {shlex.quote(found.order)}"),) if found.order else ()
     if not found.judges:
-        return (_step(found.points, NOISELESS_WORDS, f"{show} --by {shlex.quote(found.column.shown)}"),)
+        words = "that no noise was drawn for: see which the network itself is the least sure of"
+        return (_step(found.points, (words, words), f"{show} --by {shlex.quote(found.column.shown)}"),)
     limit = f" --limit {_limit(found)}"
-    open_ones, held, broken = (found.count(state) for state in (UNDECIDED, HOLDS, BREAKS))
-    held_wrong, words = found.count(HOLDS, WRONG), words_of(found.decision)
+    held, broken, held_wrong = found.count(HOLDS), found.count(BREAKS), found.count(HOLDS, WRONG)
+    knows_decision = found.decision in DETECTED and min(broken, held) >= FEWEST_FOR_DETECTOR
     steps = (
-        _step(open_ones, UNDECIDED_WORDS, _draw_more(found, run), UNDECIDED),
-        _step(found.count(BREAKS, RIGHT), BREAK_WORDS, f"{show} --state breaks --right{limit}", BREAKS, RIGHT),
-        _step(held_wrong, words.held_wrong, f"{show} --state holds --wrong{limit}", HOLDS, WRONG),
-        _step(0 if held_wrong else found.labelled - found.right, words.none_held, f"{show} --wrong{limit}", kind=WRONG),
         _step(
-            broken if min(broken, held) >= FEWEST_FOR_DETECTOR and found.decision in DETECTED else 0,
-            DETECTOR_WORDS,
+            found.count(UNDECIDED),
+            ("undecided: draw noise until it is decided", "undecided: draw noise until they are decided"),
+            _draw_more(found, run),
+            UNDECIDED,
+        ),
+        _step(
+            found.count(BREAKS, RIGHT),
+            ("right, and noise breaks it: look at it", "right, and noise breaks them: look at them"),
+            f"{show} --state breaks --right{limit}",
+            BREAKS,
+            RIGHT,
+        ),
+        _step(
+            held_wrong,
+            (
+                "wrong, and no noise shows it: check what the data say is right for it",
+                "wrong, and no noise shows it: check what the data say is right for them",
+            ),
+            f"{show} --state holds --wrong{limit}",
+            HOLDS,
+            WRONG,
+        ),
+        _step(
+            0 if held_wrong else found.labelled - found.right,
+            (
+                "wrong, and it is not known to hold, so noise hints at no mistake in the data yet: look at it",
+                "wrong, and none of them is known to hold, so noise hints at no mistake in the data yet: look at them",
+            ),
+            f"{show} --wrong{limit}",
+            kind=WRONG,
+        ),
+        _step(
+            broken if knows_decision else 0,
+            (
+                "breaks: calibrate a detector that flags such predictions in one pass",
+                "break: calibrate a detector that flags such predictions in one pass",
+            ),
             f"brittle detector fit {shlex.quote(run)}{limit}",
             BREAKS,
         ),
-        _step(found.without_number, NUMBERLESS_WORDS, f"{show} --state failed", FAILED),
+        _step(found.without_number, (why := "without a number: see why", why), f"{show} --state failed", FAILED),
     )
     return tuple(step for step in steps if step.points)
 
@@ -258,19 +322,12 @@ def format_overview(found: Overview, run: str | None = None) -> str:
     """
     said = (how_brittle(found), decision_text(found.decision), where(found), how_sure(found), *found.margins)
     lines = [text for text in said if text]
-    kinds = [kind for kind in found.groups.index if found.groups.loc[kind].sum()]
-    if kinds:
-        counts = [[kind, *(f"{found.count(state, kind):,}" for state in FROM_SAFE)] for kind in kinds]
-        lines += ["", *aligned([["predictions", *FROM_SAFE], *counts])]
+    kinds = [{"name": kind, **row} for kind, row in found.groups.to_dict("index").items() if any(row.values())]
+    lines += ["", *_counts("predictions", kinds)] if kinds else []
     if len(found.classes) > 1:
-        rows = found.classes.head(SHOWN).to_dict("records")
-        lines += [
-            "",
-            *aligned(
-                [["class", *FROM_SAFE], *([row["name"], *(f"{row[state]:,}" for state in FROM_SAFE)] for row in rows)]
-            ),
-        ]
-        lines += [f"  and {len(found.classes) - len(rows)} classes more"] if len(found.classes) > len(rows) else []
+        lines += ["", *_counts("class", found.classes.head(SHOWN).to_dict("records"))]
+        more = len(found.classes) - SHOWN
+        lines += [f"  and {more} classes more"] if more > 0 else []
     steps = next_steps(found, run)
     lines += ["", "next:"] if steps else []
     for step in steps:
@@ -278,8 +335,9 @@ def format_overview(found: Overview, run: str | None = None) -> str:
     return "\n".join(lines)
 
 
-def _right(found: Overview) -> str:
-    return words_of(found.decision).share(found.right, found.labelled)
+def _counts(title: str, rows: Iterable[Row]) -> list[str]:
+    """How many points of each row hold, are undecided and break."""
+    return aligned([[title, *FROM_SAFE], *([row["name"], *(f"{row[state]:,}" for state in FROM_SAFE)] for row in rows)])
 
 
 def _draw_more(found: Overview, run: str) -> str:

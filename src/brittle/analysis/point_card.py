@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 
 import pandas as pd
+import pyarrow.compute as pc
 
-from brittle.analysis.class_bias import answer_text
-from brittle.analysis.columns import largest_budgets, safety
-from brittle.analysis.decisions import column_if_any, numbers_beside, unjudged_text
+from brittle.analysis.columns import answer_text, key_of, largest_budgets, safety
+from brittle.analysis.decisions import column_if_any, unjudged_text
 from brittle.analysis.features import Attacked, changed_features, features
 from brittle.analysis.overview import LIMIT
-from brittle.analysis.text import aligned, number
 from brittle.errors import DataError, listed
-from brittle.estimate import INPUT_MARGIN, parameters_json
-from brittle.store.columns import BREAKS, BULKY, HOLDS, UNDECIDED, Row, Scored
+from brittle.estimate import INPUT_MARGIN
+from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Row, Scored
+from brittle.text import aligned, number, span
 
 FEATURES, CHANGES = 20, 10
 """How many features of a point, and of these how many changes, a terminal shows."""
@@ -96,78 +96,22 @@ def format_point_card(table: Attacked, point: str) -> str:
     Of each estimator of the flip probability, that with the most draws.
     """
     most = {column.label for column in largest_budgets(table.columns)}
-    few = {column.label for column in table.columns if column.is_probability} - most
-    shown = [row for row in point_card(table, point).to_dict("records") if row["score"] not in few]
-    (row,) = table.points.drop_columns(list(BULKY)).filter(_is(table, point)).to_pylist()
+    names = {one.label: one.shown for one in table.columns if one.label in most or not one.is_probability}
+    shown = [row for row in point_card(table, point).to_dict("records") if row["score"] in names]
+    (row,) = table.points.filter(pc.field("point") == point).drop_columns(["image"]).to_pylist()
     lines = [_what(table, row), *_answers(table, point), ""]
-    names = {column.label: column.shown for column in table.columns}
-    cells = [_cells(each | {"score": names[each["score"]]}) for each in shown]
-    lines += aligned([["score", "value", "interval", "rank (1 is the least safe)", "evidence", "status"], *cells])
-    notes = {each["detail"]: names[each["score"]] for each in shown if each["detail"]}
+    header = ["score", "value", "interval", "rank (1 is the least safe)", "evidence", "status"]
+    lines += aligned([header, *([names[one["score"]], *_cells(one)] for one in shown)])
+    notes = {one["detail"]: names[one["score"]] for one in shown if one["detail"]}
     lines += ["", *(f"  {score}: {note}" for note, score in notes.items())] if notes else []
-    kept = table.points.filter(_is(table, point))["input"].null_count == 0
+    kept = row["input"] is not None
     lines += _features(table, point) if kept else []
-    met = table.counterexamples.select(["point", "score", "parameters", "predicted", "decided"]).to_pylist()
-    for one in met:
-        if one["point"] == point:
-            there = answer_text(table, one["predicted"], one["decided"])
-            found = f"the nearest other input that was found is predicted {there}"
-            lines += [f"  {one['score']}: {found}", *(_changes(table, point, one) if kept else [])]
+    met = table.counterexamples.select(["point", "score", "parameters", "predicted", "decided"])
+    for one in met.filter(pc.field("point") == point).to_pylist():
+        there = answer_text(table, one["predicted"], one["decided"])
+        lines.append(f"  {one['score']}: the nearest other input that was found is predicted {there}")
+        lines += _changes(table, point, (one["score"], one["parameters"])) if kept else []
     return "\n".join(lines)
-
-
-def _features(table: Scored, point: str) -> list[str]:
-    """The first features of a point with their values."""
-    shown = features(table, point)
-    rows = [[row["feature"][:MOST_NAME], f"{row['value']:.3g}"] for row in shown.head(FEATURES).to_dict("records")]
-    return ["", *aligned([["feature", "value"], *rows]), *_more(len(shown) - FEATURES, "features"), ""]
-
-
-def _changes(table: Attacked, point: str, found: Row) -> list[str]:
-    """The largest changes of the features of a point to an input that was found."""
-    named = (found["score"], found["parameters"])
-    column = next((one for one in table.columns if (one.score, parameters_json(one.parameters)) == named), None)
-    if column is None:
-        return []
-    shown = changed_features(table, point, column).query("change != 0")
-    rows = [
-        [
-            f"  {row['feature'][:MOST_NAME]}",
-            f"{row['value']:.3g}",
-            "->",
-            f"{row['other']:.3g}",
-            f"({row['change']:+.3g})",
-        ]
-        for row in shown.head(CHANGES).to_dict("records")
-    ]
-    return [*(aligned(rows) if rows else []), *_more(len(shown) - CHANGES, "that change")]
-
-
-def _more(count: int, what: str) -> list[str]:
-    return [f"  and {count:,} more {what}"] if count > 0 else []
-
-
-def _answers(table: Scored, point: str) -> list[str]:
-    """Whether the prediction holds, and how one would learn the distance to another one where the run has none."""
-    column = column_if_any(table)
-    lines = []
-    if column is not None and not column.judges:
-        lines.append(f"{unjudged_text(column)}.")
-    elif column is not None:
-        limit = column.limit or LIMIT
-        said = VERDICTS.get(column.states(limit).to_dict()[point], "It has no number")
-        lines.append(f"{said.format(f'{limit:g}')}, by {column.shown}.")
-        if (numbers := numbers_beside(table, column)) is not column:
-            row = numbers.rows.loc[point]
-            ends = f"{number(1 - row['high'])} to {number(1 - row['low'])}"
-            lines.append(f"Its better count: kept with probability {number(1 - row['value'])} ({ends}).")
-    if not any(one.score == INPUT_MARGIN for one in table.columns):
-        lines.append("The distance to another prediction was not measured; --scores input_margin does.")
-    return lines
-
-
-def _is(table: Scored, point: str) -> list[bool]:
-    return [one == point for one in table.points["point"].to_pylist()]
 
 
 def _what(table: Scored, row: Row) -> str:
@@ -182,9 +126,47 @@ def _what(table: Scored, row: Row) -> str:
     return f"Point {row['point']}{name}, row {row['row']}: {predicted}{label}{wrong}{detail}"
 
 
+def _answers(table: Scored, point: str) -> list[str]:
+    """Whether the prediction holds, and how one would learn the distance to another one where the run has none."""
+    column = column_if_any(table)
+    lines = []
+    if column is not None and not column.judges:
+        lines.append(f"{unjudged_text(column)}.")
+    elif column is not None:
+        limit = column.limit or LIMIT
+        said = VERDICTS.get(column.states(limit).to_dict()[point], "It has no number")
+        lines.append(f"{said.format(f'{limit:g}')}, by {column.shown}.")
+    if not any(one.score == INPUT_MARGIN for one in table.columns):
+        lines.append("The distance to another prediction was not measured; --scores input_margin does.")
+    return lines
+
+
 def _cells(row: Row) -> list[str]:
-    interval = "-" if pd.isna(row["low"]) else f"{number(row['low'])} to {number(row['high'])}"
     rank = "-" if pd.isna(row["rank"]) else f"{int(row['rank']):,} of {int(row['of']):,}"
-    value = number(row["value"])
-    text = f"{value} ({row['quantity'].replace('_', ' ')})" if row["quantity"] != "p_robust" else f"{value} (p_robust)"
-    return [row["score"], text, interval, rank, row["evidence"], row["status"]]
+    quantity = row["quantity"] if row["quantity"] == "p_robust" else row["quantity"].replace("_", " ")
+    return [f"{number(row['value'])} ({quantity})", span(row["low"], row["high"]), rank, row["evidence"], row["status"]]
+
+
+def _features(table: Scored, point: str) -> list[str]:
+    """The first features of a point with their values."""
+    shown = features(table, point)
+    rows = [[row["feature"][:MOST_NAME], f"{row['value']:.3g}"] for row in shown.head(FEATURES).to_dict("records")]
+    return ["", *aligned([["feature", "value"], *rows]), *_more(len(shown) - FEATURES, "features"), ""]
+
+
+def _changes(table: Attacked, point: str, found: tuple[str, str]) -> list[str]:
+    """The largest changes of the features of a point to an input that the score `found` found."""
+    column = next((one for one in table.columns if key_of(one) == found), None)
+    if column is None:
+        return []
+    shown = changed_features(table, point, column).query("change != 0")
+    rows = [
+        [f"  {row['feature'][:MOST_NAME]}", *(f"{row[name]:.3g}" for name in ("value", "other", "change"))]
+        for row in shown.head(CHANGES).to_dict("records")
+    ]
+    header = ["  feature", "value", "there", "change"]
+    return [*(aligned([header, *rows]) if rows else []), *_more(len(shown) - CHANGES, "that change")]
+
+
+def _more(count: int, what: str) -> list[str]:
+    return [f"  and {count:,} more {what}"] if count > 0 else []

@@ -8,14 +8,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from brittle.analysis.class_bias import class_name, class_of
-from brittle.analysis.columns import check_column, safety
+from brittle.analysis.columns import check_column, class_name, class_of, safety
 from brittle.analysis.decisions import STATES, column_for, numbers_beside
 from brittle.analysis.overview import FAILED, LIMIT
-from brittle.analysis.text import aligned, chosen_text, number
 from brittle.errors import DataError, ParameterError, listed
 from brittle.intervals import check_share
 from brittle.store.columns import Column, Scored
+from brittle.text import aligned, chosen_text, number, span
 
 Correct = Literal["right", "wrong"]
 
@@ -89,7 +88,7 @@ def format_point_list(frame: pd.DataFrame, table: Scored, by: Column, top: int, 
             class_text(row["label"], row["target"]),
             class_text(row["predicted"], row["decided"]),
             number(row["value"]),
-            "-" if np.isnan(row["low"]) else f"{number(row['low'])} to {number(row['high'])}",
+            span(row["low"], row["high"]),
             row["state"] or "",
             row["status"],
         ]
@@ -98,15 +97,9 @@ def format_point_list(frame: pd.DataFrame, table: Scored, by: Column, top: int, 
     chosen = chosen_text(len(by), table.record.data.chosen_from)
     header = ["point", "label", "predicted", title, "interval", "state", "status"]
     states = "" if judge is None or judge is by else f", states by {judge.shown}"
+    which = f"{len(frame):,} of {len(by):,} points{chosen and f' ({chosen})'}"
     more = [f"  and {len(frame) - top:,} more; --top shows them"] if len(frame) > top else []
-    return "\n".join(
-        [
-            f"{len(frame):,} of {len(by):,} points{chosen and f' ({chosen})'}, the least safe by {by.shown} first"
-            + states,
-            *aligned([header, *rows]),
-            *more,
-        ]
-    )
+    return "\n".join([f"{which}, the least safe by {by.shown} first{states}", *aligned([header, *rows]), *more])
 
 
 def _frame(table: Scored, by: Column, judge: Column, limit: float | None) -> pd.DataFrame:

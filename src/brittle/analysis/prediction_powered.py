@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from brittle.analysis.mean_interval import MeanInterval, mean_interval, ranged_interval
-from brittle.analysis.paired import one_length
+from brittle.analysis.correlation import one_length
+from brittle.analysis.mean_interval import MeanInterval, joined, mean_interval, ranged_interval
 from brittle.errors import ParameterError
-from brittle.intervals import check_confidence, clopper_pearson
-
-Target = Literal["population", "points"]
-"""What a mean is over: the population that the points were drawn from, or these points alone."""
-
-TARGETS: tuple[Target, ...] = ("population", "points")
+from brittle.intervals import check_confidence
 
 GRID = np.linspace(0.0, 1.0, 21)
 """Weights that are tried, as shares of the largest."""
@@ -26,8 +21,6 @@ FEWEST = 5
 """Counted points below which no weight but 0 is tried."""
 
 Values = NDArray[np.float64]
-
-_NOTHING = MeanInterval(math.nan, 0.0, 1.0)
 
 
 class PoweredMean(NamedTuple):
@@ -46,13 +39,7 @@ class PoweredMean(NamedTuple):
     weight: float
 
 
-def powered_mean(
-    estimates: ArrayLike,
-    counts: ArrayLike,
-    confidence: float,
-    target: Target = "population",
-    units: int | None = None,
-) -> PoweredMean:
+def powered_mean(estimates: ArrayLike, counts: ArrayLike, confidence: float) -> PoweredMean:
     r"""Mean of what `counts` estimates without bias, over points most of which have no count.
 
     With estimates `f_i` at all `N` points, counts `y_i` at `n` of them and a weight `w`,
@@ -65,12 +52,9 @@ def powered_mean(
     that the other ones ask for, so that no point is corrected by a weight that has seen it. Estimates that are useless,
     or that few counts cannot bear out, get the weight 0, and the mean is then that of the counts.
 
-    For the `population` the sum is that of two independent means: of `y - v f` over the counted points, and of `v f`
-    over the others, `v = w (N - n) / N`. Their intervals are joined by the squares of their half-widths (Zou and
-    Donner). For these `points` alone the mean of `f` is known, and the interval is that of the mean of
-    `y - w (f - mean f)`; it takes no credit for the share of points that are counted, unless all are: then the sampling
-    of points is over, and it is the Clopper-Pearson interval of all their votes, which holds for votes of unequal
-    probabilities too.
+    The sum is that of two independent means: of `y - v f` over the counted points, and of `v f` over the others,
+    `v = w (N - n) / N`. Their intervals are joined by the squares of their half-widths (`mean_interval.joined`). They
+    cover the population that the points were drawn from.
 
     Every mean gets `mean_interval`, which needs no normal law: it is made for bounded numbers in small samples, exact
     for zeros and ones, and has width where all counts are 1. The Monte Carlo error of a count needs no term of its own,
@@ -87,19 +71,14 @@ def powered_mean(
         Three test statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative variable,
         Norbert Gaffke, 2005.
         Construction of confidence limits about effect measures, Guang Yong Zou and Allan Donner, 2008.
-        On the distribution of the number of successes in independent trials, Wassily Hoeffding, 1956.
 
     Args:
         estimates: between 0 and 1, `[N]`; a point without one is left out.
         counts: unbiased, between 0 and 1, `[N]`; NaN where nothing was counted.
         confidence: two-sided coverage, such as 0.99.
-        target: `population` or `points`.
-        units: independent units behind each count, such as pairs of draws; used where all `points` are counted. With
-            one, or where it is not known, that interval is the one of the mean of the counts, which holds as well.
 
     Raises:
-        ParameterError: the arrays differ in length or hold numbers outside [0, 1], or the target or the confidence is
-            none.
+        ParameterError: the arrays differ in length or hold numbers outside [0, 1], or the confidence is none.
 
     Example:
         >>> nan = float("nan")
@@ -107,30 +86,16 @@ def powered_mean(
         0.9
     """
     check_confidence(confidence)
-    check_target(target)
     f, y = one_length(estimates=estimates, counts=counts)
     _check_range(f, y)
     known = ~np.isnan(f)
     f, y = f[known], y[known]
     counted = ~np.isnan(y)
     if not counted.any():
-        return PoweredMean(*_NOTHING, math.nan)
-    if target == "points" and counted.all():
-        return PoweredMean(*_of_votes(y, units or 1, confidence), 0.0)
-    join = _of_population if target == "population" else _of_points
-    found, weight = join(f[counted], y[counted], f[~counted], confidence)
+        return PoweredMean(math.nan, 0.0, 1.0, math.nan)
+    found, weight = _corrected(f[counted], y[counted], f[~counted], confidence)
     mean = min(max(found.mean, 0.0), 1.0)
     return PoweredMean(mean, min(max(found.low, 0.0), mean), max(min(found.high, 1.0), mean), weight)
-
-
-def check_target(target: str) -> None:
-    """Raise unless `target` is one of `TARGETS`.
-
-    Raises:
-        ParameterError: it is not.
-    """
-    if target not in TARGETS:
-        raise ParameterError(f"the target must be one of {', '.join(TARGETS)}; found {target!r:.60}")
 
 
 def _check_range(f: Values, y: Values) -> None:
@@ -140,15 +105,14 @@ def _check_range(f: Values, y: Values) -> None:
             raise ParameterError(f"{name} must lie between 0 and 1; found {odd[0]!r} among {values.size:,}")
 
 
-def _weights(f: Values, y: Values, confidence: float, others: float, reach: float, most: float = 1.0) -> Values:
+def _weights(f: Values, y: Values, confidence: float, others: float, most: float) -> Values:
     """For each counted point the weight, up to `most`, that makes the interval by the other ones narrowest, `[n]`.
 
     Args:
         f: estimates at the counted points, `[n]`.
         y: counts, `[n]`.
         confidence: of the interval.
-        others: variance of the mean of `f` over the points that are not counted, where it is not known; else 0.
-        reach: length of the range of `f`.
+        others: variance of the mean of `f` over the points that are not counted.
         most: the largest weight.
     """
     n = f.size
@@ -160,47 +124,20 @@ def _weights(f: Values, y: Values, confidence: float, others: float, reach: floa
     squares = yy - 2.0 * tried * fy + tried**2 * ff  # about the mean of the other points, [G, n]
     variances = np.maximum(squares, 0.0) / ((n - 2.0) * n) + tried**2 * others
     tail = (1.0 - confidence) / 2.0
-    widths = -2.0 * ndtri(tail) * np.sqrt(variances) - math.log(tail) * (1.0 + tried * reach) / n
+    widths = -2.0 * ndtri(tail) * np.sqrt(variances) - math.log(tail) * (1.0 + tried) / n
     return most * GRID[np.argmin(widths, axis=0)]
 
 
-def _of_population(f: Values, y: Values, others: Values, confidence: float) -> tuple[MeanInterval, float]:
+def _corrected(f: Values, y: Values, others: Values, confidence: float) -> tuple[MeanInterval, float]:
+    """The mean with its interval, and the weight of the estimates in it."""
     share = others.size / (f.size + others.size)
     if share == 0.0:
         return mean_interval(y, confidence), 0.0
     noise = float(np.concatenate([f, others]).var()) / others.size
-    weights = _weights(f, y, confidence, noise, 1.0, share)
+    weights = _weights(f, y, confidence, noise, share)
     weight, most = float(weights.mean()), float(weights.max())
     own = ranged_interval(y - weights * f, -most, 1.0, confidence)
     if weight == 0.0:
         return own, 0.0
     rest = MeanInterval(*(weight * end for end in mean_interval(others, confidence)))
-    return MeanInterval(own.mean + rest.mean, *joined(own, rest)), weight / share
-
-
-def _of_points(f: Values, y: Values, others: Values, confidence: float) -> tuple[MeanInterval, float]:
-    every = np.concatenate([f, others])
-    centre, least, largest = float(every.mean()), float(every.min()), float(every.max())
-    weights = _weights(f, y, confidence, 0.0, largest - least)
-    most = float(weights.max())
-    parts = y - weights * (f - centre)
-    own = ranged_interval(parts, most * (centre - largest), 1.0 + most * (centre - least), confidence)
-    return own, float(weights.mean())
-
-
-def _of_votes(y: Values, units: int, confidence: float) -> MeanInterval:
-    """Clopper-Pearson over all votes: a sum of unequal ones is nearer to its mean than a binomial one."""
-    if units == 1:
-        return mean_interval(y, confidence)
-    votes = float(y.sum()) * units
-    low, high = clopper_pearson(votes, y.size * units, confidence)
-    return MeanInterval(float(y.mean()), float(low), float(high))
-
-
-def joined(first: MeanInterval, second: MeanInterval) -> tuple[float, float]:
-    """The interval of the sum of two independent means: the half-widths on either side joined by their squares."""
-    centre = first.mean + second.mean
-    return (
-        centre - math.hypot(first.mean - first.low, second.mean - second.low),
-        centre + math.hypot(first.high - first.mean, second.high - second.mean),
-    )
+    return joined(own, rest), weight / share

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from brittle.analysis.mean_interval import MeanInterval, mean_interval
-from brittle.analysis.paired import check_epsilon, one_length, paired
+from brittle.analysis.correlation import one_length, paired
+from brittle.analysis.detection import check_epsilon
+from brittle.analysis.mean_interval import MeanInterval, joined, ranged_interval
 from brittle.errors import ParameterError
 from brittle.estimate import CONFIDENCE
 from brittle.intervals import check_confidence, clopper_pearson
@@ -90,11 +90,6 @@ class EstimatedRobustAccuracy:
         return self.low <= self.estimate <= self.high
 
 
-class _Threshold(NamedTuple):
-    value: float
-    tpr: float
-
-
 def direct_robust_accuracy(
     margin: ArrayLike, correct: ArrayLike, epsilon: float, confidence: float = CONFIDENCE
 ) -> RobustAccuracy:
@@ -133,9 +128,6 @@ def direct_robust_accuracies(
         correct: as there.
         epsilons: perturbation sizes, in the unit of `margin`.
         confidence: of each interval by itself.
-
-    Raises:
-        ParameterError: as there.
     """
     check_confidence(confidence)
     (margins, right), dropped = paired(margin=margin, correct=correct)
@@ -219,15 +211,15 @@ def estimate_robust_accuracy(
     if not chosen.any():
         return empty
     robust = margins[chosen] > epsilon
-    threshold = _choose_threshold(scores[chosen], right[chosen], robust, min_tpr)
-    truth, taken = right[chosen] & robust, right & (scores > threshold.value)
+    threshold, tpr = _choose_threshold(scores[chosen], right[chosen], robust, min_tpr)
+    truth, taken = right[chosen] & robust, right & (scores > threshold)
     estimate = float(taken.mean())
     rectified = min(max(estimate + float(truth.mean() - taken[chosen].mean()), 0.0), 1.0)
     low, high = _interval(truth, taken[chosen], taken[~chosen], confidence)
     return replace(
         empty,
-        threshold=threshold.value,
-        tpr=threshold.tpr,
+        threshold=threshold,
+        tpr=tpr,
         subset=float(truth.mean()),
         estimate=estimate,
         rectified=rectified,
@@ -304,8 +296,8 @@ def _mask(subset: ArrayLike, size: int) -> NDArray[np.bool_]:
 
 def _choose_threshold(
     scores: NDArray[np.float64], right: NDArray[np.bool_], robust: NDArray[np.bool_], min_tpr: float
-) -> _Threshold:
-    """The threshold that reproduces the robust accuracy, then takes fewest points for what they are not."""
+) -> tuple[float, float]:
+    """The threshold that reproduces the robust accuracy, then takes fewest points for what they are not; its rate."""
     values, group = np.unique(scores, return_inverse=True)
 
     def at_most(chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -319,7 +311,7 @@ def _choose_threshold(
     mistaken = lost + fragile - found
     error = np.where(found >= min_tpr * fragile, error, scores.size + 1)
     best = int(np.lexsort((mistaken, error))[0])
-    return _Threshold(_between(values, best), float(found[best] / fragile) if fragile else math.nan)
+    return _between(values, best), float(found[best] / fragile) if fragile else math.nan
 
 
 def _between(values: NDArray[np.float64], below: int) -> float:
@@ -337,22 +329,8 @@ def _interval(
 ) -> tuple[float, float]:
     """The interval of the rectified estimate: of the subset's part and that of the others, in quadrature."""
     others = rest.size / (truth.size + rest.size)
-    parts = truth - others * taken
-    scaled = mean_interval((parts + others) / (1.0 + others), confidence)
-    first = MeanInterval(*((1.0 + others) * end - others for end in scaled))
-    second = MeanInterval(*(others * end for end in _proportion(rest, confidence))) if rest.size else _NOTHING
-    centre = first.mean + second.mean
-    low = centre - math.hypot(first.mean - first.low, second.mean - second.low)
-    high = centre + math.hypot(first.high - first.mean, second.high - second.mean)
-    return max(low, 0.0), min(high, 1.0)
-
-
-_NOTHING = MeanInterval(0.0, 0.0, 0.0)
-
-
-def _proportion(successes: NDArray[np.bool_], confidence: float) -> MeanInterval:
-    """Share of successes with its Clopper-Pearson interval; NaN, 0 and 1 of none."""
-    if successes.size == 0:
-        return MeanInterval(math.nan, 0.0, 1.0)
-    low, high = clopper_pearson(int(successes.sum()), successes.size, confidence)
-    return MeanInterval(float(successes.mean()), float(low), float(high))
+    own = ranged_interval(np.asarray(truth - others * taken, dtype=np.float64), -others, 1.0, confidence)
+    if rest.size:
+        ends = clopper_pearson(int(rest.sum()), rest.size, confidence)
+        own = joined(own, MeanInterval(*(others * float(end) for end in (rest.mean(), *ends))))
+    return max(own.low, 0.0), min(own.high, 1.0)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from brittle.analysis.columns import largest_budgets, safer
-from brittle.analysis.detection import detection
+from brittle.analysis.columns import largest_budgets, margin_columns, safer, typical
+from brittle.analysis.detection import check_epsilon, detection
 from brittle.analysis.margin_consistency import margin_consistency
-from brittle.analysis.paired import check_epsilon
 from brittle.analysis.robust_accuracy import direct_robust_accuracy
-from brittle.analysis.text import named_interval
-from brittle.estimate import INPUT_MARGIN, Status, short_labels
+from brittle.estimate import Status, short_labels
 from brittle.norms import DISTANCES, check_norm
 from brittle.store.columns import Column, Row, Scored
+from brittle.text import aligned, named_interval
 
 _FIELDS = (
     "norm", "epsilon", "score", "title", "points", "dropped", "not_found", "masked", "positives",
@@ -25,14 +25,7 @@ _FIELDS = (
 )  # fmt: skip
 
 
-def margin_columns(table: Scored) -> tuple[Column, ...]:
-    """The columns of `table` that hold input margins, in the order of its record.
-
-    A value is a distance in the norm that the parameters name, infinite where nothing was found. Those of single labels
-    are among them only where there are none of all labels together.
-    """
-    found = tuple(column for column in table.columns if column.score == INPUT_MARGIN)
-    return tuple(column for column in found if not column.setting.of_label) or found
+_SHOWN = ("tau", "auroc", "aupr", "fpr95", "accuracy", "robust_accuracy")
 
 
 def worst_case_table(table: Scored, epsilon: float, norm: str | None = None) -> pd.DataFrame:
@@ -66,11 +59,12 @@ def worst_case_table(table: Scored, epsilon: float, norm: str | None = None) -> 
     margin = next((one for one in margin_columns(table) if norm in (None, one.parameters.get("norm"))), None)
     if margin is None:
         return pd.DataFrame(columns=_FIELDS)
-    correct = _correct(table)
-    confidence = table.record.confidence
+    correct = np.asarray(table.points["correct"].to_pylist(), dtype=np.float64)
+    most = largest_budgets(table.columns)
     rows = [
-        _row(margin, column, values, correct, epsilon, confidence)
-        for column in _compared(table)
+        _row(margin, column, values, correct, epsilon, table.record.confidence)
+        for column in table.columns
+        if not column.is_probability or column in most
         if (values := safer(column)) is not None and values.notna().any()
     ]
     frame = pd.DataFrame(rows, columns=_FIELDS)
@@ -83,24 +77,42 @@ def format_worst_case(frame: pd.DataFrame) -> str:
         return "No input margins to compare a score with in this run."
     names = short_labels(frame["score"])
     frame = frame.assign(score=[names[label] for label in frame["score"]])
-    width = max(5, *(len(label) for label in frame["score"]))
-    header = (
-        f"  {'score':<{width}} {'points':>7} {'tau':>6} {'AUROC':>6} {'AUPR':>6} {'FPR@95':>6} {'acc':>6} {'rob':>6}"
-    )
+    header = ["score", "points", "tau", "AUROC", "AUPR", "FPR@95", "acc", "rob"]
+    cells = [
+        [
+            row["score"],
+            f"{row['points']:,}",
+            *("-" if pd.isna(row[key]) else f"{row[key]:.3f}" for key in _SHOWN),
+        ]
+        for row in frame.to_dict("records")
+    ]
     reasons = [str(reason) for reason in frame["reason"].dropna().unique()]
-    return "\n".join([_title(frame), header, *(_line(row, width) for row in frame.to_dict("records")), *reasons])
+    return "\n".join([_title(frame), *aligned([header, *cells]), *reasons])
 
 
-def _compared(table: Scored) -> tuple[Column, ...]:
-    """The columns to compare: of probabilities those with most draws, and all others."""
-    found = table.columns
-    most = {column.label for column in largest_budgets(found)}
-    return tuple(column for column in found if not column.is_probability or column.label in most)
+def rank_correlation(table: Scored, scores: Sequence[Column], column: Column | None = None) -> pd.DataFrame:
+    """Kendall's tau between p_robust and each of `scores`, oriented so that larger means safer.
 
+    The interval is that of `margin_consistency`, from the jackknife over points.
 
-def _correct(table: Scored) -> NDArray[np.float64]:
-    """Whether each point is classified correctly, 1 or 0, `[N]`; NaN without a label."""
-    return np.asarray(table.points["correct"].to_pylist(), dtype=np.float64)
+    Args:
+        table: a run.
+        scores: the columns to compare; one of no known direction is taken as it is.
+        column: the probability column to compare them with; by default the one that speaks for the run.
+
+    Returns:
+        One row per column of `scores`: `label`, `score`, `title`, `points`, `tau`, `low`, `high`.
+    """
+    spoken = column or typical(table.columns)
+    rows = []
+    for one in scores if spoken is not None else ():
+        assert spoken is not None
+        oriented = safer(one)
+        values = one.value if oriented is None else oriented
+        found = margin_consistency(spoken.p_robust, values, table.record.confidence)
+        numbers = (found.points, found.tau, found.low, found.high)
+        rows.append((one.label, one.score, one.title, *numbers))
+    return pd.DataFrame(rows, columns=["label", "score", "title", "points", "tau", "low", "high"])
 
 
 def _row(
@@ -151,11 +163,3 @@ def _title(frame: pd.DataFrame) -> str:
         if first[field]
     ]
     return "; ".join([title, *remarks])
-
-
-def _line(row: Row, width: int) -> str:
-    numbers = [f"{'-' if pd.isna(row[key]) else format(row[key], '.3f'):>6}" for key in _SHOWN]
-    return " ".join([f"  {row['score']:<{width}}", f"{row['points']:>7,}", *numbers])
-
-
-_SHOWN = ("tau", "auroc", "aupr", "fpr95", "accuracy", "robust_accuracy")

@@ -107,9 +107,9 @@ def _prepared(
 
 def summary(table: Table) -> str:
     """What the run found, in a few sentences and a table of the least robust points."""
-    from brittle.analysis.text import by_number
     from brittle.scores import MonteCarlo
     from brittle.store.columns import BULKY
+    from brittle.text import by_number
 
     points = table.points.drop_columns(list(BULKY)).to_pandas().set_index("point")
     flips = table[MonteCarlo(SIGMA, draws=DRAWS)].rows

@@ -151,8 +151,8 @@ def compare(first: Path, second: Path, *, out: Path | None = None) -> int:
     Points are paired by id, or by row where no id is shared and the runs have equally many points. One sentence says
     which run is more robust, or that the data cannot tell. Every score that both runs hold with the same parameters
     takes part: its mean in either run (of all but shares and probabilities the median), the difference with its
-    interval and the p-value that follows from it, and the share of points where the first is larger. What only one of
-    them holds is named, with a command that gives the other the same.
+    interval and the p-value that follows from it, and the share of points where the first is larger. Of flip
+    probabilities p_robust is compared, so that larger is safer. What only one of them holds is named.
 
     Parameters
     ----------
@@ -165,15 +165,14 @@ def compare(first: Path, second: Path, *, out: Path | None = None) -> int:
     """
     from brittle.analysis import compare as compare_runs
     from brittle.analysis import format_comparison
-    from brittle.analysis.comparison import FIELDS
-    from brittle.analysis.unpaired import unpaired
+    from brittle.analysis.comparison import FIELDS, unpaired
 
     if out is not None:
         check_place(out, ".csv")
         check_own(out, ",".join(FIELDS), "comparison")
     tables = open_run(first), open_run(second)
     frame = compare_runs(*tables)
-    print_lines(as_called("\n".join([format_comparison(frame), *unpaired(*tables)])))
+    print_lines(as_called("\n".join(one for one in (format_comparison(frame), unpaired(*tables)) if one)))
     if out is not None:
         safe = frame.map(lambda one: cell(one) if isinstance(one, str) else one)
         write(out, safe.to_csv(index=False, lineterminator="\n").encode())

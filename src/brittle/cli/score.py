@@ -172,7 +172,7 @@ def _say_decisions(out: Path) -> None:
 
 def _certified_text(record: RunRecord, out: Path) -> str:
     """In brackets how many of the passes certificates took; empty where none were asked for."""
-    from brittle.analysis.certificate_passes import certificates_text
+    from brittle.analysis.outcomes import certificates_text
     from brittle.store.reading import read_table
 
     if not any(score.parameters.get("certify") for score in record.scores):
@@ -183,7 +183,7 @@ def _certified_text(record: RunRecord, out: Path) -> str:
 
 def _refuted_text(record: RunRecord, out: Path) -> str:
     """That attacks refuted certificates; empty where none did, or none were asked for."""
-    from brittle.analysis.refuted import refuted_points, refuted_text
+    from brittle.analysis.outcomes import refuted_points, refuted_text
     from brittle.store.reading import read_table
 
     if not any(score.parameters.get("certify") for score in record.scores):
@@ -193,8 +193,8 @@ def _refuted_text(record: RunRecord, out: Path) -> str:
 
 def _conclude(record: RunRecord, out: Path, running: RunOptions, *, silent: bool) -> int:
     """Say what became of the points, but for the result where `silent`; the exit code."""
-    from brittle.analysis.decision_words import words_of
-    from brittle.analysis.text import chosen_text
+    from brittle.analysis.overview_text import words_of
+    from brittle.text import chosen_text
 
     account = record.account
     right = f"{account.correct / account.labelled:.1%}" if account.labelled else ""

@@ -5,19 +5,124 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Integral
+from fractions import Fraction
+from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import NDArray
 
+from brittle.analysis.correlation import kendall
 from brittle.analysis.detection import GOOD_AUROC, auroc
-from brittle.analysis.kendall import kendall_tau, tau_interval
 from brittle.detector.known_points import KnownPoints
 from brittle.detector.results import Counts, Rate, Verdict, choice_of, halves_of, left_out_sentence
-from brittle.detector.threshold import check_rate, flagged, points_needed, threshold_of, too_few
-from brittle.errors import ParameterError
+from brittle.errors import DataError, ParameterError
 from brittle.intervals import check_confidence
 from brittle.store.files.strict_json import MOST_WHOLE
+
+STEADY = 13
+"""So many times the brittle points that a rate needs make it steady: see `steady_rate`."""
+
+
+def check_rate(tpr: float) -> float:
+    """`tpr` as a float."""
+    if not isinstance(tpr, Real) or not 0.0 < tpr < 1.0:
+        raise ParameterError(f"the true positive rate must lie between 0 and 1; found {tpr!r:.60}")
+    return float(tpr)
+
+
+def points_needed(tpr: float) -> int:
+    """Brittle points below which no threshold holds a true positive rate of `tpr`: `tpr / (1 - tpr)`, rounded up."""
+    return math.ceil(_exact(tpr) / (1 - _exact(tpr)))
+
+
+def steady_rate(tpr: float) -> float:
+    """What the rate of one calibration on `STEADY * points_needed(tpr)` points reaches at least 19 times out of 20.
+
+    As many brittle points are missed as `tpr` allows, and half as many again: its law, Beta(k, n + 1 - k), lies below
+    with a probability of at most 0.05 (`threshold_of`).
+    """
+    return tpr - (1.0 - tpr) / 2.0
+
+
+def about_threshold(rate: Rate, points: int, tpr: float) -> str:
+    """Whether the held-out `rate` of a threshold, chosen with half of `points` brittle points, agrees with `tpr`.
+
+    The rate is that of the decided points alone, which are what the threshold was chosen on.
+    """
+    steady = 2 * STEADY * points_needed(tpr)
+    enough = f"{steady} make the rate steady, at least {steady_rate(tpr):.4g} in 95% of calibrations"
+    if rate.high >= tpr:
+        varies = f"; with {points} brittle points the rate of one varies, {enough}" if points < steady else ""
+        return f"agrees with the rate of {tpr} asked for, which is an average over calibrations{varies}"
+    return (
+        f"misses the rate of {tpr} asked for: the interval of the held-out rate ends at "
+        f"{math.floor(1e4 * rate.high) / 1e4:.4f}, because the rate is kept on average over calibrations and this one "
+        f"is unlucky; calibrate on more brittle points (here {points}; {enough}), or once more with another seed, but "
+        f"not until one agrees"
+    )
+
+
+def threshold_of(scores: NDArray[np.float64], tpr: float) -> float:
+    r"""The smallest threshold below which a further brittle point scores with probability `tpr` or more.
+
+    $$\tau = s_{(k)} + \mathrm{ulp}, \qquad k = \lceil \mathrm{tpr}\,(n + 1) \rceil,$$
+
+    with `s_(1) <= ... <= s_(n)` the scores of the calibration points: the next double above `s_(k)`, because what
+    equals the threshold is not flagged. Ties need no care: `s < tau` is `s <= s_(k)`.
+
+    Validity: for `n` points exchangeable with the further one, `P(s < tau) >= k / (n + 1) >= tpr`, over the draw of all
+    `n + 1` points; with continuous scores the rate for one calibration is Beta(k, n + 1 - k).
+
+    References:
+        Algorithmic learning in a random world, Vladimir Vovk, Alexander Gammerman and Glenn Shafer, 2005, chapter 2.
+
+    Args:
+        scores: of brittle points, `[n]`; minus infinity where the point is flagged at every threshold.
+        tpr: true positive rate, between 0 and 1.
+
+    Raises:
+        DataError: there are fewer than `points_needed(tpr)` of them, or `s_(k)` is minus infinity: so many points have
+            no score that any threshold would do.
+    """
+    if scores.size < points_needed(tpr):
+        raise too_few(str(scores.size), points_needed(tpr), "to calibrate on", tpr)
+    rank = math.ceil(_exact(tpr) * (scores.size + 1))
+    decisive = np.sort(scores)[rank - 1]
+    if np.isneginf(decisive):
+        raise DataError(
+            "too_few_points",
+            f"{int(np.isneginf(scores).sum())} of {scores.size} brittle points to calibrate on have no score, so that "
+            f"no threshold can be chosen for a true positive rate of {tpr}; repair what keeps them from having one, or "
+            f"choose another score",
+        )
+    return float(np.nextafter(decisive, np.inf))
+
+
+def flagged(scores: NDArray[np.float64], threshold: float) -> NDArray[np.bool_]:
+    """The rule: brittle unless the score is a finite number that reaches the threshold, `[n]`."""
+    return ~(np.isfinite(scores) & (scores >= threshold))
+
+
+def too_few(found: str, needed: int, use: str, tpr: float, wider: str = "a larger epsilon") -> DataError:
+    """The error for fewer brittle points than a rate needs.
+
+    Args:
+        found: how many there are.
+        needed: how many it needs.
+        use: what they are for.
+        tpr: the rate.
+        wider: what would make more points brittle.
+    """
+    return DataError(
+        "too_few_points",
+        f"a true positive rate of {tpr} needs {needed} brittle points, {use}; found {found}; score more points, or "
+        f"choose {wider} or a smaller rate",
+    )
+
+
+def _exact(rate: float) -> Fraction:
+    """A rate as it was written, so that 0.9 is nine tenths."""
+    return Fraction(str(rate))
 
 
 @dataclass(frozen=True)
@@ -28,9 +133,6 @@ class Goal:
         tpr: true positive rate to hold, between 0 and 1.
         confidence: of every interval.
         seed: of the split into points to calibrate on and points to check on.
-
-    Raises:
-        ParameterError: the rate or the confidence does not lie between 0 and 1, or the seed is no whole number.
     """
 
     tpr: float
@@ -106,13 +208,11 @@ def calibrate(
 
     Args:
         points: with what is known of them.
-        scores: each `[n]`, larger where safer, minus infinity where there is no finite number.
+        scores: each `[n]`, larger where safer; what is not finite counts as minus infinity.
         goal: what is asked for.
         wider: what would make more points brittle, for a message.
-
-    Raises:
-        DataError: there are too few brittle points, or too many of them have no score.
     """
+    scores = {name: np.where(np.isfinite(values), values, -np.inf) for name, values in scores.items()}
     rng = np.random.default_rng(goal.seed)
     brittle, undecided, robust = (
         Kind.of(kind, len(scores) > 1, rng) for kind in (points.brittle, points.undecided, points.robust)
@@ -151,14 +251,13 @@ def judge(
     confidence: float,
 ) -> Verdict:
     """Whether `scores` `[n]`, larger where safer, order points as `truth` `[n]`, and tell brittle from robust ones."""
-    tau = kendall_tau(truth, scores)
-    tau_low, tau_high = tau_interval(truth, scores, tau, confidence)
+    order = kendall(truth, scores, confidence)
     value, low, high = auroc(scores[brittle], scores[robust], confidence)
     return Verdict(
         trusted=not math.isnan(value) and low >= GOOD_AUROC,
-        tau=_none_if_nan(tau),
-        tau_low=tau_low,
-        tau_high=tau_high,
+        tau=_none_if_nan(order.value),
+        tau_low=order.low,
+        tau_high=order.high,
         auroc=_none_if_nan(value),
         auroc_low=low,
         auroc_high=high,
@@ -172,11 +271,7 @@ def _told_apart(scores: NDArray[np.float64], brittle: NDArray[np.int64], robust:
 
 
 def _check_enough(brittle: Kind, points: KnownPoints, goal: Goal, wider: str) -> None:
-    """Raise where the brittle points are too few for the rate.
-
-    Raises:
-        DataError: they are.
-    """
+    """Raise where the brittle points are too few for the rate."""
     needed = 2 * points_needed(goal.tpr)
     if brittle.left.size < needed:
         chosen = f" beside {brittle.choice.size} that choose the score" if brittle.choice.size else ""

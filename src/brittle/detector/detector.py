@@ -14,18 +14,16 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from brittle.data import Points
-from brittle.detector.calibration import Goal
-from brittle.detector.consistency import check_consistent
-from brittle.detector.criterion import MarginCriterion, NoiseCriterion
-from brittle.detector.fields import FORMAT, DetectorFields
+from brittle.detector.calibration import Goal, about_threshold, flagged
+from brittle.detector.fields import FORMAT, DetectorFields, check_consistent
 from brittle.detector.fitting import Question, check_runs, fit
 from brittle.detector.flags import flag_frame
 from brittle.detector.identity import Identity
+from brittle.detector.known_points import MarginCriterion, NoiseCriterion
 from brittle.detector.network import DetectorNetwork
 from brittle.detector.pseudo_margin.pseudo_margin import PseudoMargin, check_pseudo_margin
 from brittle.detector.results import left_out_sentence
 from brittle.detector.scoring import check_read, reading_of, score_of
-from brittle.detector.threshold import about_threshold, flagged
 from brittle.errors import DetectorFormatError, ModelError, ParameterError
 from brittle.estimate import CONFIDENCE, Status
 from brittle.model.classifier import Classifier
@@ -47,7 +45,7 @@ class Detector(DetectorFields):
 
         P(score < threshold) >= tpr
 
-    over the draw of the calibration points and of that point (`brittle.detector.threshold.threshold_of`). What the
+    over the draw of the calibration points and of that point (`brittle.detector.calibration.threshold_of`). What the
     threshold found achieves is measured on points that it was not chosen on: `true_positives`.
 
     Validity: for points drawn as those of the run were, on the model whose identity is `model`. A brittle point whose

@@ -8,11 +8,21 @@ from importlib.metadata import version
 
 from brittle.analysis.decisions import column_for
 from brittle.detector.calibration import Goal, calibrate
-from brittle.detector.criterion import MarginCriterion, NoiseCriterion
-from brittle.detector.entries import check_label, check_table, margin_entry, norm_of, rows_by_point, score_entry
 from brittle.detector.fields import FORMAT, DetectorFields
 from brittle.detector.identity import Identity, Source, check_same_run
-from brittle.detector.known_points import KnownPoints, by_decision, by_margin
+from brittle.detector.known_points import (
+    KnownPoints,
+    MarginCriterion,
+    NoiseCriterion,
+    by_decision,
+    by_margin,
+    check_label,
+    check_table,
+    margin_entry,
+    norm_of,
+    rows_by_point,
+    score_entry,
+)
 from brittle.detector.pseudo_margin.pseudo_margin import PseudoMargin, check_pseudo_margin
 from brittle.detector.scoring import (
     PSEUDO_MARGIN,
@@ -43,9 +53,6 @@ class Question:
         norm: of the margins, and of the score where it has one.
         margin: label of the margins.
         column: label of the flip probability.
-
-    Raises:
-        ParameterError: both or neither of them are given, or a label that does not serve the one that is.
     """
 
     epsilon: float | str | None
@@ -73,11 +80,7 @@ class Question:
     def known(
         self, table: Table, learned_from: tuple[str, ...]
     ) -> tuple[MarginCriterion | NoiseCriterion, KnownPoints]:
-        """What makes a point of the run brittle, and which points are.
-
-        Raises:
-            DataError: the run does not say it, or says the same of all.
-        """
+        """What makes a point of the run brittle, and which points are."""
         if isinstance(self.epsilon, float):
             norm = norm_of(table, self.norm, self.margin)
             entry = margin_entry(table, norm, self.margin)
@@ -122,7 +125,9 @@ def fit(
         check_learned(pseudo_margin, identity, norm)
     scored = scores or table
     entries = _entries(scored, score, norm, pseudo_margin)
-    values = {name: points.scores(rows_by_point(scored, entry), reading_of(name)) for name, entry in entries.items()}
+    values = {
+        name: reading_of(name).oriented(points.values(rows_by_point(scored, entry))) for name, entry in entries.items()
+    }
     found = calibrate(points, values, goal, criterion.wider)
     return DetectorFields(
         format=FORMAT,
@@ -137,11 +142,7 @@ def fit(
 
 
 def check_runs(table: Table, scores: Table | None, pseudo_margin: PseudoMargin | None) -> None:
-    """Raise where one of the arguments is of another kind.
-
-    Raises:
-        ParameterError: it is.
-    """
+    """Raise where one of the arguments is of another kind."""
     check_table(table, "table")
     if scores is not None:
         check_table(scores, "scores")
@@ -151,11 +152,7 @@ def check_runs(table: Table, scores: Table | None, pseudo_margin: PseudoMargin |
 def _entries(
     table: Table, score: str | None, norm: str | None, pseudo_margin: PseudoMargin | None
 ) -> Mapping[str, ScoreRecord]:
-    """The score of that name in the record of a run; without a name all that a detector reads from the network alone.
-
-    Raises:
-        DataError: there is none.
-    """
+    """The score of that name in the record of a run; without one all that a detector reads from the network alone."""
     if score is not None:
         return {score: score_entry(table, score, parameters_of(score, norm or _only_norm(table, score), pseudo_margin))}
     known = [name for name in READINGS if name != PSEUDO_MARGIN]

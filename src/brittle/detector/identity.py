@@ -47,9 +47,6 @@ class Identity:
         mean: subtracted from the input, one number or one per channel, or None.
         std: what the difference is divided by, likewise.
         outputs: what the network returns, one of `brittle.model.outputs.OUTPUTS`.
-
-    Raises:
-        ParameterError: a field has no such value.
     """
 
     state_sha256: str
@@ -72,12 +69,7 @@ class Identity:
 
     @classmethod
     def of_run(cls, record: RunRecord) -> Identity:
-        """The model of the run that `record` is of.
-
-        Raises:
-            DataError: the run does not say what its weights were, decides something else than a class, or has bounds
-                per feature.
-        """
+        """The model of the run that `record` is of."""
         model = record.model
         if model.decision is not None:
             raise DataError("other_model", _about(model.decision))
@@ -93,13 +85,7 @@ class Identity:
 
     @classmethod
     def of_classifier(cls, classifier: Classifier) -> Identity:
-        """The model of `classifier`.
-
-        Raises:
-            ModelError: it is a function, which has no weights to be told apart by, or decides something else than a
-                class.
-            ParameterError: it is no classifier, or its bounds are per feature.
-        """
+        """The model of `classifier`."""
         if not isinstance(classifier, Classifier):
             raise ParameterError(
                 f"expected a brittle.Classifier, found {type(classifier).__name__}; wrap the model with what was "
@@ -113,11 +99,7 @@ class Identity:
         return cls(_digest(classifier.model), bounds.pair, classifier.mean, classifier.std, classifier.outputs)
 
     def check(self, found: Identity, *, force: bool) -> bool:
-        """Whether `found` is another model, which only `force` allows.
-
-        Raises:
-            ModelError: it is, and not forced; what differs is named, with both values.
-        """
+        """Whether `found` is another model, which only `force` allows."""
         differing = self.differences(found)
         if differing and not force:
             raise ModelError(
@@ -177,12 +159,7 @@ class Source:
 
 
 def check_same_run(margins: RunRecord, scores: RunRecord) -> None:
-    """Raise unless two runs, of which the records are given, are of the same model and the same data.
-
-    Raises:
-        DataError: the data are others, or a run does not say what its weights were.
-        ModelError: the model or its preprocessing is another.
-    """
+    """Raise unless two runs, of which the records are given, are of the same model and the same data."""
     differing = Identity.of_run(margins).differences(Identity.of_run(scores))
     if differing:
         raise ModelError(

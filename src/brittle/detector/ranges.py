@@ -16,31 +16,19 @@ corner in L1, `sqrt(MOST_AXES)` times in L2."""
 
 
 def check_share(name: str, value: float) -> None:
-    """Raise unless `value` and its complement lie between 0 and 1.
-
-    Raises:
-        ParameterError: one of them does not; a double as small as 1e-320 has the complement 1.
-    """
+    """Raise unless `value` and its complement lie between 0 and 1."""
     if not (0.0 < value < 1.0 and 0.0 < 1.0 - value < 1.0):
         raise ParameterError(f"{name} must lie between 0 and 1, and not round to either; found {value!r}")
 
 
 def check_range(name: str, value: float, low: float, high: float) -> None:
-    """Raise unless `low <= value <= high`.
-
-    Raises:
-        ParameterError: it is not.
-    """
+    """Raise unless `low <= value <= high`."""
     if not low <= value <= high:
         raise ParameterError(f"{name} must lie in [{low:g}, {high:g}]; found {value!r}")
 
 
 def check_interval(name: str, value: float | None, low: float, high: float, span: tuple[float, float]) -> None:
-    """Raise unless `span[0] <= low <= value <= high <= span[1]`; a value that is not known may lie anywhere.
-
-    Raises:
-        ParameterError: it is not.
-    """
+    """Raise unless `span[0] <= low <= value <= high <= span[1]`; a value that is not known may lie anywhere."""
     first, last = span
     inside = low <= high if value is None else low <= value <= high
     if not (inside and first <= low and high <= last):
@@ -51,11 +39,7 @@ def check_interval(name: str, value: float | None, low: float, high: float, span
 
 
 def check_input_numbers(name: str, numbers: tuple[float, ...] | None, *, positive: bool = False) -> None:
-    """Raise unless single precision has these numbers, which are subtracted from inputs or divide them; None is none.
-
-    Raises:
-        ParameterError: one is too large, or where they must be `positive` is not or rounds to 0; or the list is empty.
-    """
+    """Raise unless single precision has these numbers, which are subtracted from inputs or divide them."""
     if numbers is None:
         return
     least = SMALLEST if positive else -LARGEST

@@ -33,9 +33,6 @@ class Rate:
         high: upper end.
         undecided: points beside these that may or may not belong to them.
         undecided_flagged: how many of those are flagged.
-
-    Raises:
-        ParameterError: these are not the numbers of one rate.
     """
 
     flagged: int
@@ -45,14 +42,6 @@ class Rate:
     high: float
     undecided: int = 0
     undecided_flagged: int = 0
-
-    def __post_init__(self) -> None:
-        counted = 0 <= self.flagged <= self.points and 0 <= self.undecided_flagged <= self.undecided
-        if not counted or not 0.0 <= self.low <= self.high <= 1.0:
-            undecided = f" and {self.undecided_flagged} of {self.undecided} undecided" if self.undecided else ""
-            raise ParameterError(f"{self.flagged} of {self.points}{undecided} in [{self.low}, {self.high}] is no rate")
-        if self.value != _ratio(self.flagged, self.points):
-            raise ParameterError(f"{self.flagged} of {self.points} is no rate of {self.value!r}")
 
     @classmethod
     def of(cls, flagged: NDArray[np.bool_], confidence: float, undecided: NDArray[np.bool_] | None = None) -> Rate:
@@ -111,9 +100,6 @@ class Counts:
         choice: points that the score was chosen on, a fifth of every kind; 0 where it was named.
         calibration: brittle points that the threshold was chosen on.
         held_out: brittle points that it was checked on.
-
-    Raises:
-        ParameterError: they do not add up.
     """
 
     points: int
@@ -165,9 +151,6 @@ class Verdict:
         auroc: probability that a brittle point scores lower than a robust one, or None where a class is empty.
         auroc_low: lower end of its interval.
         auroc_high: upper end.
-
-    Raises:
-        ParameterError: an interval does not hold its number, or it is trusted though the AUROC may be too low.
     """
 
     trusted: bool

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from brittle.detector.identity import Identity
-from brittle.detector.pseudo_margin.score import PseudoMarginScore
+from brittle.detector.pseudo_margin.learned import PseudoMarginScore
 from brittle.errors import ModelError, ParameterError, UnknownNameError
 from brittle.estimate import Parameters
 from brittle.model.loading.user_code import offered
@@ -101,21 +101,13 @@ def reading_of(score: str) -> ScoreReading:
 
 
 def check_score(score: str) -> str:
-    """`score` itself.
-
-    Raises:
-        UnknownNameError: a detector cannot read it.
-    """
+    """`score` itself."""
     reading_of(score)
     return score
 
 
 def check_use(score: str, pseudo_margin: PseudoMargin | None) -> None:
-    """Raise where a pseudo-margin is given for a score that does not read it.
-
-    Raises:
-        ParameterError: it is.
-    """
+    """Raise where a pseudo-margin is given for a score that does not read it."""
     if pseudo_margin is not None and score != PSEUDO_MARGIN:
         raise ParameterError(
             f"a detector of the score {score} reads no pseudo-margin; leave out --pseudo-margin (pseudo_margin=)",
@@ -123,11 +115,7 @@ def check_use(score: str, pseudo_margin: PseudoMargin | None) -> None:
 
 
 def check_learned(pseudo_margin: PseudoMargin, identity: Identity, norm: str | None) -> None:
-    """Raise where a pseudo-margin is known to be of another model, or of another norm where there is one.
-
-    Raises:
-        ModelError: it is.
-    """
+    """Raise where a pseudo-margin is known to be of another model, or of another norm where there is one."""
     pseudo_margin.check_model(identity.state_sha256)
     learned = pseudo_margin.recipe.norm
     if None not in (learned, norm) and learned != norm:
@@ -138,11 +126,7 @@ def check_learned(pseudo_margin: PseudoMargin, identity: Identity, norm: str | N
 
 
 def parameters_of(score: str, norm: str | None, pseudo_margin: PseudoMargin | None) -> Parameters:
-    """The parameters that the score must have in a run.
-
-    Raises:
-        ParameterError: the score is learned, and there is no pseudo-margin.
-    """
+    """The parameters that the score must have in a run."""
     if score == PSEUDO_MARGIN:
         if pseudo_margin is None:
             raise ParameterError(
@@ -168,12 +152,7 @@ def score_of(score: str, norm: Any, pseudo_margin: PseudoMargin | None) -> OnePa
 
 
 def check_read(score: str, parameters: Mapping[str, Any], pseudo_margin: PseudoMargin | None) -> None:
-    """Raise unless the pseudo-margin that the score reads, if it reads one, is that of the `parameters` of the fit.
-
-    Raises:
-        ModelError: it is another one, or missing.
-        ParameterError: a pseudo-margin is given that the score does not read.
-    """
+    """Raise unless the pseudo-margin that the score reads, if it reads one, is that of the `parameters` of the fit."""
     check_use(score, pseudo_margin)
     if score != PSEUDO_MARGIN:
         return

@@ -12,9 +12,8 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from brittle.analysis.change_columns import laplacian_column, sampled_columns
 from brittle.analysis.class_bias import ClassBias, class_bias, class_name
-from brittle.analysis.columns import preferred, settings, typical
+from brittle.analysis.columns import laplacian_column, preferred, sampled_columns, settings, typical
 from brittle.analysis.expected_change import CHANGE
 from brittle.analysis.extremes import tie_breaker
 from brittle.analysis.overview import Overview, overview

@@ -18,7 +18,6 @@ from markupsafe import Markup, escape
 from brittle.analysis.decisions import column_if_any, unjudged_text
 from brittle.analysis.overview import FROM_SAFE, LIMIT, Overview, overview
 from brittle.analysis.overview_text import how_brittle, how_sure, where
-from brittle.analysis.text import by_number
 from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Status
 from brittle.report import wording
@@ -28,6 +27,7 @@ from brittle.store.columns import BREAKS, HOLDS, UNDECIDED
 from brittle.store.files.writing import check_target, write
 from brittle.store.reading import read_table
 from brittle.store.table import Table
+from brittle.text import by_number
 
 HEIGHT = 640
 """Pixels of the frame of a report."""

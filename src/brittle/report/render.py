@@ -16,7 +16,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from brittle.analysis.text import decision_text
+from brittle.analysis.overview_text import decision_text
 from brittle.errors import ParameterError
 from brittle.norms import parse_epsilon
 from brittle.report import figure

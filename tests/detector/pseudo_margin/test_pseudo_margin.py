@@ -75,7 +75,7 @@ def test_wrong_features_and_model(learned: PseudoMargin) -> None:
         PseudoMargin.fit_run(run, other, "data.npz")  # pyright: ignore[reportArgumentType] misuse is what is tested
     with pytest.raises(ParameterError, match="without their data"):
         PseudoMargin.fit(x, margin(x), points=[str(row) for row in range(60)])
-    with pytest.raises(DataError, match="one input_margin in l2"):
+    with pytest.raises(DataError, match="only in linf"):
         PseudoMargin.fit_run(run, other, data, norm="l2")
 
 

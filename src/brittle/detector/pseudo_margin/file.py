@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 
 import brittle.store.files.writing
-from brittle.detector.pseudo_margin.recipe import Recipe
-from brittle.detector.pseudo_margin.regressor import Regressor, blank
+from brittle.detector.pseudo_margin.learned import Recipe, Regressor, blank
 from brittle.errors import ArtefactError, ModelError, ParameterError
 from brittle.store.files.strict_json import FormatProblem, dump, parse
 
@@ -28,12 +27,7 @@ SUFFIX = ".safetensors"
 
 
 def write(path: str | os.PathLike[str], recipe: Recipe, regressor: Regressor, points: Sequence[str]) -> Path:
-    """Write weights, recipe and points to the `.safetensors` file `path`, and give that path.
-
-    Raises:
-        ParameterError: the file name does not end in `SUFFIX`.
-        StorageError: it cannot be written, or is a link, a pipe, a device or a folder.
-    """
+    """Write weights, recipe and points to the `.safetensors` file `path`, and give that path."""
     path = Path(path)
     if path.suffix != SUFFIX:
         raise ParameterError(f"the file must end in {SUFFIX}; found {path.name!r}")
@@ -45,12 +39,7 @@ def write(path: str | os.PathLike[str], recipe: Recipe, regressor: Regressor, po
 
 
 def read(path: str | os.PathLike[str]) -> tuple[Recipe, Regressor, tuple[str, ...]]:
-    """Recipe, regressor and points of a file; nothing in it is run.
-
-    Raises:
-        ArtefactError: the file holds anything else.
-        ModelError: it cannot be read.
-    """
+    """Recipe, regressor and points of a file; nothing in it is run."""
     path = Path(path)
     try:
         with path.open("rb") as file:
@@ -64,12 +53,7 @@ def read(path: str | os.PathLike[str]) -> tuple[Recipe, Regressor, tuple[str, ..
 
 
 def _decode(content: bytes) -> tuple[Recipe, Regressor, tuple[str, ...]]:
-    """Recipe, regressor and points in the bytes of a file.
-
-    Raises:
-        FormatProblem: they hold anything else.
-        safetensors.SafetensorError: they are no sound safetensors file.
-    """
+    """Recipe, regressor and points in the bytes of a file."""
     if len(content) > MOST_BYTES:
         raise FormatProblem(f"it has more than {MOST_BYTES:,} bytes")
     try:
@@ -92,11 +76,7 @@ def _decode(content: bytes) -> tuple[Recipe, Regressor, tuple[str, ...]]:
 
 
 def _ids(content: bytes) -> tuple[str, ...]:
-    """The ids in a JSON list.
-
-    Raises:
-        FormatProblem: `content` is anything else.
-    """
+    """The ids in a JSON list."""
     try:
         found = json.loads(content.decode("ascii"))
     except (ValueError, RecursionError) as error:

@@ -11,14 +11,20 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from brittle.data import Points, as_points
-from brittle.detector.entries import check_table, norm_of
 from brittle.detector.identity import Identity, Source
-from brittle.detector.pseudo_margin.examples import Examples, as_arrays, known_margins, observe
+from brittle.detector.known_points import check_table, norm_of
 from brittle.detector.pseudo_margin.file import read, write
-from brittle.detector.pseudo_margin.learned import LearnedMargin
-from brittle.detector.pseudo_margin.recipe import BATCH, EPOCHS, LAYERS, RATE, WIDTH, Recipe
-from brittle.detector.pseudo_margin.score import PseudoMarginScore
-from brittle.detector.pseudo_margin.training import train
+from brittle.detector.pseudo_margin.learned import (
+    BATCH,
+    EPOCHS,
+    LAYERS,
+    RATE,
+    WIDTH,
+    LearnedMargin,
+    PseudoMarginScore,
+    Recipe,
+)
+from brittle.detector.pseudo_margin.training import Examples, as_arrays, known_margins, observe, train
 from brittle.errors import DataError, ModelError, ParameterError
 from brittle.model.classifier import Classifier
 from brittle.model.head import Head
@@ -32,7 +38,7 @@ class PseudoMargin(LearnedMargin):
 
     with features `h_i` (and the margins of the head to every class there, see `Regressor`), input margins `d_i`,
     `sigma` the sigmoid, `f` a perceptron with `LAYERS` hidden layers of `WIDTH` and ReLU, `c` the scale
-    (`examples.SCALE_QUANTILE` of the finite margins), `mu` and `s` mean and standard deviation of each feature over the
+    (`training.SCALE_QUANTILE` of the finite margins), `mu` and `s` mean and standard deviation of each feature over the
     training share. Adam; the weights of the pass with the smallest squared error on a held-out share of
     `training.HELD_OUT` are kept.
 
@@ -85,7 +91,7 @@ class PseudoMargin(LearnedMargin):
             data: provenance of the data that the ids are of (`brittle.data.Points.provenance`).
 
         Raises:
-            DataError: fewer than `recipe.FEWEST` points can be used, or no margin is finite and positive.
+            DataError: fewer than `learned.FEWEST` points can be used, or no margin is finite and positive.
             ParameterError: the arrays do not fit each other, or a parameter is outside its range.
         """
         rows, distances = as_arrays(features, margins, points)

@@ -1,24 +1,33 @@
-"""From examples to the weights of a regressor, the same ones every time."""
+"""What a pseudo-margin is learned from, and the way from there to the same weights every time."""
 
 from __future__ import annotations
 
 import copy
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from brittle.detector.pseudo_margin.examples import Examples
-from brittle.detector.pseudo_margin.recipe import Recipe
-from brittle.detector.pseudo_margin.regressor import Regressor, blank
+from brittle.data import Points
+from brittle.detector.known_points import margin_entry, rows_by_point
+from brittle.detector.pseudo_margin.learned import FEWEST, Recipe, Regressor, blank
 from brittle.errors import DataError, ParameterError
+from brittle.estimate import Status
+from brittle.model.classifier import Classifier
 from brittle.model.evaluation_mode import standard_modes
 from brittle.model.head import Head
 from brittle.norms import DUAL_ORDER
+from brittle.store.table import Table
+
+SCALE_QUANTILE = 0.99
+"""The margin scale is this quantile of the finite margins, so that one far point does not flatten the others."""
 
 HELD_OUT = 0.2
 """Share of the points that decides when to stop."""
@@ -27,6 +36,78 @@ PATIENCE = 20
 """Passes without improvement before it stops."""
 
 _one_training = threading.Lock()
+
+
+class Examples(NamedTuple):
+    """Points that can be learned from.
+
+    Attributes:
+        features: `[n, d]`, finite.
+        shares: their margins as shares of the scale, `[n]`, from 0 to 1.
+        scale: margin at which the output saturates.
+        used: which of the points that were given these are, `[N]`.
+        clipped: how many of them have a larger margin.
+    """
+
+    features: NDArray[np.float64]
+    shares: NDArray[np.float64]
+    scale: float
+    used: NDArray[np.bool_]
+    clipped: int
+
+    @classmethod
+    def of(cls, features: NDArray[np.float64], margins: NDArray[np.float64]) -> Examples:
+        """The usable ones among points with `features` `[N, d]` and `margins` `[N]`."""
+        used = np.isfinite(features).all(axis=1) & ~np.isnan(margins)
+        finite = margins[used & np.isfinite(margins)]
+        if used.sum() < FEWEST:
+            raise DataError("too_few_points", f"a pseudo-margin needs {FEWEST} points; found {used.sum()}")
+        scale = float(np.quantile(finite, SCALE_QUANTILE)) if finite.size else 0.0
+        if scale <= 0.0:
+            raise DataError(
+                "no_such_score", f"none of {finite.size} finite margins is positive; nothing can be learned"
+            )
+        shares = np.clip(margins[used] / scale, 0.0, 1.0)
+        return cls(features[used], shares, scale, used, int((margins[used] > scale).sum()))
+
+
+def as_arrays(
+    features: Tensor | ArrayLike, margins: Tensor | ArrayLike, points: Sequence[str]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Features `[n, d]` and margins `[n]`, float64."""
+    rows, distances = (
+        np.asarray(part.detach().cpu().double() if isinstance(part, Tensor) else part, dtype=np.float64)
+        for part in (features, margins)
+    )
+    if rows.ndim != 2 or distances.shape != rows.shape[:1] or len(points) not in (0, len(rows)):
+        raise ParameterError(
+            f"expected features [n, d], margins [n] and n points; found {list(rows.shape)}, "
+            f"{list(distances.shape)} and {len(points)} points",
+        )
+    return rows, distances
+
+
+def known_margins(table: Table, norm: str) -> dict[str, float]:
+    """Margin of each point of a run that has one, by id, the masked ones left out."""
+    rows = rows_by_point(table, margin_entry(table, norm, None))
+    known = rows.loc[rows["value"].notna() & (rows["status"] != Status.MASKED.slug), "value"]
+    return {str(point): float(margin) for point, margin in known.items()}
+
+
+def observe(
+    classifier: Classifier, points: Points, known: Mapping[str, float], rows: int = 64
+) -> tuple[list[str], Tensor]:
+    """Ids and features `[n, d]` of those points that `known` names."""
+    ids, features = [], []
+    with classifier.evaluating(), torch.no_grad():
+        for batch in points.batches(rows):
+            wanted = [position for position, point in enumerate(batch.ids) if point in known]
+            if wanted:
+                ids += [batch.ids[position] for position in wanted]
+                features.append(classifier.observe(batch.inputs[wanted])[1].double().cpu())
+    if not ids:
+        raise DataError("runs_differ", "none of the points has a margin in the run; give the data of the run")
+    return ids, torch.cat(features)
 
 
 def train(recipe: Recipe, head: Head | None, examples: Examples) -> tuple[Recipe, Regressor]:
@@ -38,10 +119,6 @@ def train(recipe: Recipe, head: Head | None, examples: Examples) -> tuple[Recipe
         recipe: the settings; `best_epoch` and `validation_loss` are filled in.
         head: the last linear layer of the network, where its margins are read too.
         examples: what is learned.
-
-    Raises:
-        DataError: the error is never finite.
-        ParameterError: the head does not take the features.
     """
     with standard_modes(torch.device("cpu")), _one_thread():
         return _train(recipe, head, examples)

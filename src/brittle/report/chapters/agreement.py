@@ -9,8 +9,8 @@ import altair as alt
 import pandas as pd
 
 from brittle.analysis.agreement import agreement, by_setting
-from brittle.analysis.change_columns import LAPLACIAN
-from brittle.analysis.rank_correlation import rank_correlation
+from brittle.analysis.columns import LAPLACIAN
+from brittle.analysis.worst_case import rank_correlation
 from brittle.estimate import INPUT_MARGIN
 from brittle.report.chapter import Chapter, Grid
 from brittle.report.charts import LOG, NARROW, dashed, few_ticks, heading, legend, score_colour, score_shape, thinned

@@ -10,7 +10,6 @@ import pandas as pd
 
 from brittle.analysis.columns import TYPICAL_P_ROBUST, largest_budgets, preferred
 from brittle.analysis.decisions import decisions, drawn
-from brittle.analysis.distribution import FRAGILE
 from brittle.analysis.mean_interval import mean_interval
 from brittle.errors import listed
 from brittle.report.chapter import Chapter, Grid, Number
@@ -20,6 +19,9 @@ from brittle.report.figure import panels
 from brittle.report.wording import draws_text, fixed, interval, percent, show
 from brittle.store.columns import UNDECIDED, Column
 from brittle.store.settings import Setting
+
+FRAGILE = 0.01
+"""A prediction whose flip probability exceeds this counts as fragile."""
 
 EDGES = (0.0, 1e-6, 1e-4, 0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 """Ends of the bins: each holds what is above its lower end and at most its upper one, the first also 0."""

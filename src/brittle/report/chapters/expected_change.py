@@ -12,8 +12,7 @@ import numpy as np
 import pandas as pd
 
 from brittle.analysis.expected_change import expected_change_points, expected_change_table
-from brittle.analysis.label_flips import CONFIDENCE, label_flips
-from brittle.analysis.mean_absolute import mean_absolute
+from brittle.analysis.label_flips import CONFIDENCE, label_flips, mean_absolute
 from brittle.analysis.mean_interval import MeanInterval, ranged_interval
 from brittle.report import charts
 from brittle.report.chapter import Chapter, Grid, Number

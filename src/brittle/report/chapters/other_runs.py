@@ -11,14 +11,11 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from brittle.analysis.change_columns import LAPLACIAN, laplacian_column, sampled_columns
-from brittle.analysis.comparison import BOUNDED, MEDIAN, compare, most_drawn
-from brittle.analysis.comparison_text import more_robust
+from brittle.analysis.columns import LAPLACIAN, laplacian_column, sampled_columns
+from brittle.analysis.comparison import BOUNDED, MEDIAN, compare, more_robust, most_drawn
 from brittle.analysis.expected_change import CHANGE
-from brittle.analysis.label_flips import FLIPS
-from brittle.analysis.mean_absolute import mean_absolute
+from brittle.analysis.label_flips import FLIPS, mean_absolute
 from brittle.analysis.mean_interval import MeanInterval, mean_interval
-from brittle.estimate import FLIP_PROBABILITY
 from brittle.report import charts
 from brittle.report.chapter import Chapter, Entry, Grid
 from brittle.report.contents import Contents
@@ -48,8 +45,6 @@ LONGEST = 290
 """Widest name of a score in a figure that has room for it, in pixels."""
 
 THIS = "this run"
-
-_ENDS = (("", ""), ("_low", "_high"), ("_high", "_low"))
 
 
 def summarize(contents: Contents) -> dict[str, Any] | None:
@@ -91,7 +86,7 @@ def _run(contents: Contents, name: str, other: Contents, drawn: bool) -> dict[st
     """This run beside another one, with figures of its own where it is `drawn`."""
     frame = compare(contents, other)
     known = {column.label: column for column in contents.columns}
-    rows = [_as_robustness(row) for row in most_drawn(frame, contents.columns).to_dict("records")]
+    rows = most_drawn(frame, contents.columns).to_dict("records")
     names = {row["score"]: _score_name(contents, known.get(row["score"]), row) for row in rows}
     differences = _differences(rows if drawn else [], names, known)
     header = ("Score", "Points", "This run", "The other", "This − other", "This larger", "p")
@@ -106,15 +101,6 @@ def _run(contents: Contents, name: str, other: Contents, drawn: bool) -> dict[st
         "infinite": max((max(row["first_infinite"], row["second_infinite"]) for row in rows), default=0),
         "left": len(frame) - len(rows),
     }
-
-
-def _as_robustness(row: Row) -> Row:
-    """A row of flip probabilities as one of p_robust, so that larger is safer in the whole comparison."""
-    if row["quantity"] != FLIP_PROBABILITY:
-        return row
-    turned = {f"{run}{end}": 1.0 - row[f"{run}{other}"] for run in ("first", "second") for end, other in _ENDS}
-    turned |= {f"difference{end}": -row[f"difference{other}"] for end, other in _ENDS}
-    return row | turned | {"first_larger": 1.0 - row["first_larger"]}
 
 
 def _score_name(contents: Contents, column: Column | None, row: Row) -> tuple[str, str, str]:

@@ -9,10 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from brittle.analysis.certificate_passes import certificates_text
-from brittle.analysis.decision_words import DecisionWords, words_of
-from brittle.analysis.outcomes import outcomes
-from brittle.analysis.text import chosen_text
+from brittle.analysis.outcomes import certificates_text, outcomes
+from brittle.analysis.overview_text import DecisionWords, words_of
 from brittle.analysis.worst_case import margin_columns
 from brittle.estimate import short_labels
 from brittle.intervals import clopper_pearson
@@ -21,6 +19,7 @@ from brittle.report.contents import Contents
 from brittle.report.wording import MISSING, duration, percent, percent_interval, plural, range_text, show
 from brittle.store.columns import Column, Row
 from brittle.store.settings import Setting
+from brittle.text import chosen_text
 
 
 def summarize(contents: Contents) -> dict[str, Any]:

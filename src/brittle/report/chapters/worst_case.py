@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from brittle.analysis.detection import GOOD_AUROC, detection_curve
-from brittle.analysis.refuted import refuted_text
+from brittle.analysis.outcomes import refuted_text
 from brittle.analysis.robust_accuracy import (
     RobustAccuracy,
     direct_robust_accuracies,

@@ -114,15 +114,15 @@ def test_every_number_is_one_that_it_can_be(case: str, tmp_path: Path, request: 
         (
             "criterion.epsilon",
             1e308,
-            r"epsilon: margins in linf of inputs within bounds 1 apart lie in .* found epsilon 1e\+308",
+            r"margins in linf of inputs within bounds 1 apart lie in .* found epsilon 1e\+308",
         ),
         ("criterion.epsilon", 8, "found epsilon 8"),
-        ("true_positives.low", -1, "true_positives: rate: .* in .-1.0, .* is no rate"),
-        ("true_positives.value", 0.5, "true_positives: value: 139 of 161 is no rate of 0.5"),
-        ("tpr", -1, "true positive rate must lie between 0 and 1; found -1"),
+        ("true_positives.low", -1, r"true_positives: 139 of 161 .* found .* in \[-1"),
+        ("true_positives.value", 0.5, r"true_positives: 139 of 161 .* found 0\.5 in"),
+        ("tpr", -1, "tpr must lie between 0 and 1, .*; found -1"),
         ("tpr", 1e-320, "tpr must lie between 0 and 1, and not round to either; found 1e-320"),
         ("tpr", 0.999, "needs 999 brittle points to calibrate on; found 162"),
-        ("confidence", 0.9, r"139 of 161 have the interval .* at a confidence of 0\.9; found .0\.77"),
+        ("confidence", 0.9, r"139 of 161 .* at a confidence of 0\.9; found"),
         ("threshold", -1, r"logit_margin lies in \[0, .*; found the threshold -1"),
         ("counts.points", 2**62, "do not add up"),
         ("criterion.margin", {"norm": "linf", "steps": -1}, "margins have no such parameters"),
@@ -140,5 +140,5 @@ def test_rates_are_of_the_points_that_were_counted(tmp_path: Path, detector: Det
     """Rates with intervals of their own, but of other points."""
     fewer = Rate.of(np.arange(20) < 18, detector.confidence)
     for name in ("true_positives", "false_positives"):
-        with pytest.raises(ParameterError, match=f"{name}: expected a rate of .* points, as counted; found one of 20"):
+        with pytest.raises(ParameterError, match=f"{name}: expected .* points, as counted; found 20"):
             replace(detector, **{name: fewer})

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brittle.analysis.text import aligned, by_number, number, share_of, verb_of, with_interval
+from brittle.text import aligned, by_number, number, share_of, verb_of, with_interval
 
 
 @given(st.lists(st.tuples(st.text(max_size=9), st.text(max_size=9), st.text(max_size=9)), min_size=1, max_size=6))

@@ -1,0 +1,87 @@
+"""Plain text: numbers, counts and shares in words, and cells in columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from brittle.errors import printable
+
+MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
+
+
+def number(value: float) -> str:
+    """A number with three digits that count; `-` for none."""
+    return "-" if math.isnan(value) else f"{value:.3g}"
+
+
+def span(low: float, high: float) -> str:
+    """An interval, such as `0.2 to 0.31`; `-` for none."""
+    return "-" if math.isnan(low) else f"{number(low)} to {number(high)}"
+
+
+def duration(seconds: float) -> str:
+    """A time in the unit of which there are two or more; in seconds where these are few."""
+    if not math.isfinite(seconds):
+        return "an unknown time"
+    for unit, name in ((DAY, "days"), (HOUR, "hours"), (MINUTE, "minutes")):
+        if seconds >= 2 * unit:
+            return f"{seconds / unit:.1f} {name}"
+    return f"{seconds:.2g} s"
+
+
+def by_number(count: int, one: str, many: str) -> str:
+    """The word that goes with a number of things: `one` for 1, `many` for 0, for 2 and for more.
+
+    Example:
+        >>> [by_number(count, "point holds", "points hold") for count in (0, 1, 2)]
+        ['points hold', 'point holds', 'points hold']
+    """
+    return one if count == 1 else many
+
+
+def verb_of(count: int, total: int, one: str, many: str) -> str:
+    """The verb after `share_of`: `one` where it speaks of 1, or of some of 1."""
+    return one if 1 in (count, total) else many
+
+
+def share_of(count: int, total: int, noun: str) -> str:
+    """Some of a number of things, such as `646 of 2,000 predictions (32%)`; never rounded to none or to all."""
+    share = 100.0 * count / total
+    if 0 < count < total:
+        rounded = "under 1%" if share < 1.0 else "over 99%" if share > 99.0 else f"{share:.0f}%"
+    else:
+        rounded = f"{share:.0f}%"
+    return f"{count:,} of {total:,} {by_number(total, noun, f'{noun}s')} ({rounded})"
+
+
+def chosen_text(points: int, chosen_from: int | None) -> str:
+    """How the points of a run were chosen by their ids out of those of the data; empty where they were not.
+
+    Example:
+        >>> chosen_text(3, 1000)
+        'chosen by their ids out of 1,000'
+    """
+    return "" if chosen_from is None else f"chosen by {by_number(points, 'its id', 'their ids')} out of {chosen_from:,}"
+
+
+def with_interval(row: Mapping[Any, Any], name: str) -> str:
+    """The number `name` of a row with the interval that stands beside it, as `named_interval` puts it there."""
+    value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
+    return "-" if math.isnan(value) else f"{number(value)} [{number(low)}, {number(high)}]"
+
+
+def named_interval(name: str, value: float, low: float, high: float) -> dict[str, float]:
+    """The fields of a row for a number and its interval."""
+    return {name: value, f"{name}_low": low, f"{name}_high": high}
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Cells in columns, two blanks before each row: the first flush left, the others flush right; each in one line."""
+    rows = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    return [
+        "  " + "  ".join(cell.rjust(width) if place else cell.ljust(width) for place, (cell, width) in enumerate(cells))
+        for cells in (list(zip(row, widths, strict=True)) for row in rows)
+    ]
