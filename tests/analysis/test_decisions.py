@@ -26,7 +26,7 @@ from brittle.analysis.columns import typical
 from brittle.analysis.decisions import column_for, numbers_beside
 from brittle.errors import DataError, ParameterError
 from brittle.report import open_contents
-from brittle.report.page.data import page_data
+from brittle.report.script_data import page_data
 from brittle.scores import Moments, MonteCarlo, Score, Shrinkage, Softmax
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 from helpers.browser import VIEWS, Opened, opened
 from helpers.gestures import ALONE, run
-from helpers.known_groups import made
 from helpers.pages import text_of
 from playwright.sync_api import Browser
 
@@ -47,22 +45,6 @@ def test_no_word_of_the_list_is_broken_on_a_phone(phone: Opened) -> None:
     assert phone.page.evaluate(BROKEN_WORDS, "#head button, #rows .row > span:not(.name), #rows .row small") == []
 
 
-def test_what_is_chosen_is_read_in_full_on_a_phone(phone: Opened) -> None:
-    cut = phone.page.evaluate(
-        """() => [...document.querySelectorAll("#explore select")].filter((list) => {
-          if (!list.checkVisibility()) return false;
-          const free = document.createElement("select");
-          free.append(new Option(list.selectedOptions[0].text));
-          free.style.cssText = "width: max-content; max-width: none; position: absolute";
-          list.parentElement.append(free);
-          const room = free.getBoundingClientRect().width;
-          free.remove();
-          return room > list.getBoundingClientRect().width + 0.5;
-        }).map((list) => list.selectedOptions[0].text)"""
-    )
-    assert cut == []
-
-
 def test_words_of_a_plot_end_inside_it(browser: Browser, table: Table, written: Callable[[str], Path]) -> None:
     """Where the names of two runs make those of the axes longer than a phone is wide."""
     place = written(text_of(table, against={"another run": run(1)}, chapters=ALONE))
@@ -89,25 +71,3 @@ WORDS_DRAWN = """() => {
   return beyond;
 }"""
 """Every text that the plots write, and whether it lies inside its plot."""
-
-
-def test_wrong_points_do_not_cover_right_ones_where_both_are_many(
-    browser: Browser, written: Callable[[str], Path]
-) -> None:
-    """Half of 2,000 points are wrong, anywhere among the others: neither half of the plot's colours is lost."""
-    flips = np.random.default_rng(0).uniform(0.1, 0.9, 2000)
-    table = made([(float(one) - 0.01, float(one) + 0.01) for one in flips], [True, False] * 1000)
-    with opened(browser, written(text_of(table, chapters=ALONE))) as page:
-        blue, orange = page.page.locator("#scatter").evaluate(
-            """(canvas) => {
-              const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-              const found = [0, 0];
-              for (let place = 0; place < data.length; place += 4) {
-                const apart = data[place + 3] ? data[place + 2] - data[place] : 0;
-                if (Math.abs(apart) > 25) found[apart > 0 ? 0 : 1]++;
-              }
-              return found;
-            }"""
-        )
-    assert blue + orange > 500
-    assert 0.2 < blue / (blue + orange) < 0.8
