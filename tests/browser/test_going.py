@@ -101,35 +101,6 @@ def test_on_a_phone_a_point_of_the_list_shows_its_card_and_closing_it_the_list(p
     assert focused(phone) == "rows"
 
 
-def test_on_a_phone_a_point_of_the_plot_shows_its_card(phone: Opened, frame: pd.DataFrame) -> None:
-    phone.page.locator("#filter-by").select_option(index=0)
-    lonely = phone.page.locator("#rows .row").first.get_attribute("id")
-    assert lonely is not None
-    phone.page.evaluate("(point) => { location.hash = `point=${point}`; }", lonely.removeprefix("row"))
-    ring = phone.page.locator("#scatter").evaluate(MIDDLE_OF_RING)
-    phone.page.evaluate("location.hash = ''")
-    phone.page.locator("#card h3").wait_for(state="detached")
-    drag(phone, phone.page.locator("#scatter"), tuple(ring), tuple(ring))
-    assert phone.page.locator("#card h3").inner_text() in set(frame["name"])
-    assert seen(phone, "#card")
-    assert focused(phone) == "card"
-
-
-MIDDLE_OF_RING = """(canvas) => {
-  const ring = document.getElementById("ring");
-  const { data, width, height } = ring.getContext("2d").getImageData(0, 0, ring.width, ring.height);
-  let [x, y, sum] = [0, 0, 0];
-  for (let place = 3; place < data.length; place += 4) {
-    x += data[place] * (((place - 3) / 4) % width);
-    y += data[place] * Math.floor((place - 3) / 4 / width);
-    sum += data[place];
-  }
-  const sharp = width / canvas.getBoundingClientRect().width;
-  const { width: wide, height: high } = canvas.getBoundingClientRect();
-  return [(x / sum / sharp - 56) / (wide - 68), (high - 40 - y / sum / sharp) / (high - 64)];
-}"""
-
-
 def test_on_a_desk_the_selection_is_shown_and_a_card_that_is_seen_moves_nothing(browser: Browser, place: Path) -> None:
     with opened(browser, place, DESK) as page:
         page.page.locator(TILE).click()
@@ -140,27 +111,6 @@ def test_on_a_desk_the_selection_is_shown_and_a_card_that_is_seen_moves_nothing(
         page.page.locator("#rows .row").nth(2).click()
         assert page.page.evaluate("scrollY") == before
         assert focused(page) == "rows"
-
-
-def test_what_is_taken_away_moves_nothing(page: Opened) -> None:
-    page.page.locator(TILE).click()
-    page.page.evaluate("scrollTo(0, 0)")
-    page.page.locator(TILE).click()
-    assert page.page.evaluate("scrollY") == 0
-    assert count(page) == POINTS
-
-
-@pytest.mark.parametrize("still", [True, False])
-def test_the_page_glides_only_where_people_do_not_object(page: Opened, still: bool) -> None:
-    page.page.emulate_media(reduced_motion="reduce" if still else "no-preference")
-    page.page.evaluate(
-        """() => {
-          window.glided = [];
-          Element.prototype.scrollIntoView = function (how) { window.glided.push(how.behavior); };
-        }"""
-    )
-    page.page.locator(TILE).click()
-    assert page.page.evaluate("glided") == (["auto"] if still else ["smooth"])
 
 
 def test_the_focus_stays_on_what_is_drawn_anew(page: Opened) -> None:

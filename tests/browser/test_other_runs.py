@@ -34,22 +34,6 @@ def test_another_run_is_switched_to_and_what_changed_is_selected(
         assert page.said == []
 
 
-def test_the_nearest_other_inputs_of_this_run_are_not_given_to_another(
-    browser: Browser, table: Table, written: Callable[[str], Path]
-) -> None:
-    found = table.points["point"].to_pylist().index(table.counterexamples["point"][0].as_py())
-    place = written(text_of(table, against={"B": run(1)}))
-    with opened(browser, place) as page:
-        page.page.goto(f"{place.as_uri()}#point={found}")
-        page.page.reload()
-        card = page.page.locator("#card")
-        assert " there)" in card.inner_text()
-        page.page.locator("#run").select_option(label="B")
-        assert "Input margin" in card.inner_text()
-        assert " there)" not in card.inner_text()
-        assert card.locator(".pictures figure").count() <= 1
-
-
 BEFORE = [HOLD] * 3 + [OPEN] * 3 + [BREAK] * 3
 AFTER = [HOLD, OPEN, BREAK] * 3
 RIGHT = [True, True, True, False, False, True, True, True, True]
@@ -108,16 +92,3 @@ def test_the_steps_are_those_of_the_run_on_show(nine: Opened) -> None:
     assert where.inner_text() == "The commands run in the folder where B was started."
     nine.page.locator("#run").select_option(label="this run")
     assert where.inner_text() == "RUN is the folder of this run."
-
-
-def test_of_several_runs_one_is_compared_with(browser: Browser, written: Callable[[str], Path]) -> None:
-    first, second = made(BEFORE, RIGHT), made(AFTER, RIGHT_AFTER)
-    place = written(text_of(first, against={"B": made(BEFORE, RIGHT), "C": second}, chapters=ALONE))
-    with opened(browser, place) as page:
-        now = page.page.locator("#changes").get_by_role("button", name="now breaks: ").first
-        assert now.inner_text() == "now breaks: 0"
-        page.page.locator("#against").select_option(label="C")
-        assert now.inner_text() == "now breaks: 2"
-        page.page.reload()
-        assert now.inner_text() == "now breaks: 2"
-        assert page.said == []

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
-from helpers.browser import Opened, opened
-from helpers.gestures import ALONE, POINTS, count, drag, ids, listed, press, run
-from helpers.pages import text_of
-from helpers.tables import make_table, with_value
-from playwright.sync_api import Browser
+from helpers.browser import Opened
+from helpers.gestures import POINTS, count, drag, ids, listed, press, run
 
 from brittle.store.table import Table
 
@@ -90,31 +84,6 @@ def test_numbers_filter_by_any_score(page: Opened, frame: pd.DataFrame) -> None:
     assert set(listed(page)) == set(ids(frame, (values >= middle) & (values <= 2 * middle)))
 
 
-def saturated() -> Table:
-    """Flip probabilities that 1 minus them does not tell apart, and per cents that a division does not reach."""
-    table = make_table(points=12, scores=("softmax", "monte_carlo"), sigmas=(0.1,), budgets=(50,))
-    labels = {column.score: column.label for column in table.columns}
-    table = with_value(table, labels["softmax"], [10.0 ** -(one + 9) for one in range(12)])
-    return with_value(table, labels["monte_carlo"], [one / 1000 for one in range(1, 13)])
-
-
-def test_what_rounds_to_one_is_ranked_and_filtered_as_it_is(browser: Browser, written: Callable[[str], Path]) -> None:
-    table = saturated()
-    with opened(browser, written(text_of(table, chapters=ALONE))) as page:
-        page.page.locator("#filter-by").select_option(label="flip probability, Monte Carlo, sigma 0.1")
-        for end in ("0.7", "0.3", "1.1"):
-            page.page.locator("#to").fill(end)
-            page.page.locator("#to").press("Enter")
-            assert count(page) == round(10 * float(end)), end
-        page.page.locator("#clear").click()
-        page.page.locator("#head").get_by_role("button", name="Sort by confidence").click()
-        assert listed(page) == table.points["point"].to_pylist()
-        page.page.locator("#rows .row").nth(5).click()
-        cells = page.page.locator("#card tbody tr", has_text="confidence").locator("td").all_inner_texts()
-        assert (cells[0], cells[2]) == ("over 99.9999%", "6 of 12")
-        assert page.said == []
-
-
 def told(page: Opened, place: str, words: str) -> str:
     """What the page says in a place, once it says these words."""
     page.page.locator(place, has_text=words).wait_for()
@@ -134,13 +103,6 @@ def test_numbers_filter_as_they_are_typed_and_what_is_left_is_said(page: Opened,
     assert "“from” is larger than “to”" in told(page, "#left", "larger")
     page.page.locator("#to").fill("")
     assert told(page, "#left", f"{len(own)} of").startswith(str(len(own)))
-
-
-def test_a_number_is_taken_where_its_field_is_left(page: Opened, frame: pd.DataFrame) -> None:
-    page.page.locator("#filter-by").select_option(label="Logit margin")
-    page.page.locator("#from").fill("1")
-    page.page.locator("#from").blur()
-    assert count(page) == len(ids(frame, frame["margin"] >= 1))
 
 
 def test_whole_words_are_found_before_parts_of_words(page: Opened, frame: pd.DataFrame) -> None:
@@ -173,20 +135,6 @@ def test_classes_keep_their_order_and_show_how_much_of_each_is_selected(page: Op
         some = own[(own["kind"] == "right") & (own["state"] == "undecided")]
         assert text.startswith(f"{len(some)} of {len(own)} (")
         assert float(width) == pytest.approx(100 * len(some) / len(own), abs=0.01)
-
-
-def test_the_bar_of_a_class_selects_as_its_name_does(page: Opened, frame: pd.DataFrame) -> None:
-    row = page.page.locator("#overview .bars tbody tr", has_text="deer")
-    row.locator("svg").click()
-    assert set(listed(page)) == set(ids(frame, frame["label_name"] == "deer"))
-    row.locator("svg").click()
-    assert count(page) == POINTS
-
-
-def test_what_nothing_has_is_said_to_be_found_nowhere(page: Opened) -> None:
-    page.page.locator("#find").fill("no such name")
-    assert told(page, "#searched", "Found nowhere").endswith("in none of their texts.")
-    assert count(page) == 0
 
 
 def test_a_card_closes_where_the_selection_leaves_its_point(page: Opened, frame: pd.DataFrame) -> None:

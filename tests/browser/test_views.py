@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from helpers.browser import VIEWS, Measures
+from helpers.browser import VIEWS
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -19,44 +19,14 @@ DARK = 0.05
 """Relative luminance of a page for the night, at most; by day at least 0.8."""
 
 
-def in_turn(look: Look, view: str) -> tuple[Measures, Measures]:
-    """What the page looks like at first, and with a point open."""
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_page_keeps_its_laws_in_every_view(look: Look, view: str) -> None:
+    """Silent, asking for nothing, no wider than its window, no small text, no pale mark, on the ground that suits."""
     seen = look(view)
-    return seen.first, seen.used
-
-
-@pytest.mark.parametrize("view", VIEWS)
-def test_nothing_is_said_on_the_console(look: Look, view: str) -> None:
-    assert look(view).said == []
-
-
-@pytest.mark.parametrize("view", VIEWS)
-def test_nothing_is_asked_for_but_the_file(look: Look, view: str) -> None:
-    assert look(view).asked == []
-
-
-@pytest.mark.parametrize("view", VIEWS)
-def test_the_page_is_no_wider_than_its_window(look: Look, view: str) -> None:
-    for measures in in_turn(look, view):
-        assert measures.wide == []
+    assert (seen.said, seen.asked) == ([], [])
+    for measures in (seen.first, seen.used):
+        assert (measures.wide, measures.small, measures.faint) == ([], [], [])
         assert measures.width <= measures.room
-
-
-@pytest.mark.parametrize("view", VIEWS)
-def test_no_text_is_smaller_than_ten_pixels(look: Look, view: str) -> None:
-    for measures in in_turn(look, view):
-        assert measures.small == []
-
-
-@pytest.mark.parametrize("view", VIEWS)
-def test_graphics_stand_out_from_the_ground(look: Look, view: str) -> None:
-    for measures in in_turn(look, view):
-        assert measures.faint == []
-
-
-@pytest.mark.parametrize("view", VIEWS)
-def test_the_ground_is_what_the_person_prefers(look: Look, view: str) -> None:
-    for measures in in_turn(look, view):
         assert measures.ground <= DARK if view == "dark" else measures.ground >= 0.8
 
 

@@ -12,18 +12,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-import torch
 from helpers.change_runs import change_run, other_run
 from helpers.known_groups import counted
 from helpers.pages import EVERY_SCORE
 from helpers.tables import HOSTILE, make_table
 from scipy.stats import beta
 
-import brittle
-from brittle.analysis.overview import overview
 from brittle.report import open_contents
 from brittle.report.script_data import KINDS, inert_json, packed, page_data
-from brittle.scores import MonteCarlo, Softmax
 from brittle.store.schemas import POINTS
 from brittle.store.table import Table
 
@@ -148,19 +144,6 @@ def test_points_that_are_no_images_have_their_features() -> None:
         assert np.array_equal(others[place], met.get(point, np.full(5, np.nan)), equal_nan=True)
 
 
-def test_the_column_is_that_of_the_first_screen() -> None:
-    """A run that goes on for a limit speaks by the column that was drawn for it, as `brittle show` does."""
-    x = torch.rand(20, 3, generator=torch.Generator().manual_seed(0))
-    network = torch.nn.Linear(3, 2)
-    classifier = brittle.Classifier(network.eval())
-    run = brittle.score(
-        classifier, x, [MonteCarlo(0.3, draws=20), Softmax()], until="decided", limit=0.8, most_draws=50
-    )
-    data = data_of(run)
-    assert data["columns"][data["by"]]["label"] == getattr(overview(run).column, "label", None)
-    assert data["limit"] == overview(run).limit == 0.8
-
-
 def test_labels_and_classes_beyond_whole_numbers_of_32_bits_stay_what_they_are() -> None:
     run = make_table(points=3, scores=("monte_carlo",))
     points = run.points.to_pandas().assign(
@@ -169,14 +152,6 @@ def test_labels_and_classes_beyond_whole_numbers_of_32_bits_stay_what_they_are()
     data = data_of(replace(run, points=pa.Table.from_pandas(points, schema=POINTS, preserve_index=False)))
     assert numbers(data["label"]).tolist() == [2**32 + 1, 2, 3]
     assert numbers(data["runs"][0]["correct"]).tolist() == [0, 1, 0]
-
-
-def test_classes_of_every_run_have_names() -> None:
-    first = make_table(points=40, labels=False, classes=3)
-    other = make_table(points=40, labels=False, classes=10)
-    data = data_of(first, against={"other": other})
-    predicted = {int(one) for run in data["runs"] for one in numbers(run["predicted"])}
-    assert predicted <= {int(number) for number in data["classes"]} | {-1}
 
 
 def test_points_that_another_run_does_not_hold_are_absent() -> None:

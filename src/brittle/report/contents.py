@@ -91,6 +91,12 @@ class Contents:
         return sampled_columns(self.columns, CHANGE)
 
     @cached_property
+    def change_setting(self) -> Setting | None:
+        """The noise setting at which sampling decides the sign of the change for most points; of equals the last."""
+        order = list(self.changes)
+        return max(order, key=lambda one: (sum(decided_signs(self.changes[one])), order.index(one)), default=None)
+
+    @cached_property
     def noises(self) -> Mapping[str, NoiseRecord]:
         """What the noise families of the run are like, by the names that their settings have."""
         return {column.setting.noise: column.noise for column in self.columns if column.noise is not None}
@@ -174,6 +180,12 @@ class Contents:
         second = tie_breaker(self.columns, column)
         by = f"{show(second.shown)}, then by " if second is not None else ""
         return f"Points that tie are ordered by {by}their place in the data."
+
+
+def decided_signs(column: Column) -> tuple[int, int]:
+    """Points whose change is surely below 0, and those whose is surely above."""
+    low, high = (column.rows[end].tolist() for end in ("low", "high"))
+    return sum(end < 0.0 for end in high), sum(end > 0.0 for end in low)
 
 
 def spread(available: Sequence[Setting], chosen: Setting | None) -> tuple[Setting, ...]:

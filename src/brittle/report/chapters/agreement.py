@@ -13,15 +13,11 @@ from brittle.analysis.columns import LAPLACIAN
 from brittle.analysis.worst_case import rank_correlation
 from brittle.estimate import INPUT_MARGIN
 from brittle.report.chapter import Chapter, Grid
-from brittle.report.charts import LOG, NARROW, dashed, few_ticks, heading, legend, score_colour, score_shape, thinned
+from brittle.report.charts import LOG, NARROW, dashed, heading, legend, score_colour, score_shape
 from brittle.report.contents import Contents
-from brittle.report.figure import Figure, panels
+from brittle.report.figure import panels
 from brittle.report.wording import MISSING, fixed, interval, show
-from brittle.store.columns import Column
 from brittle.store.settings import Setting
-
-SIDE = 210
-"""Width of the drawing of a cheap score, in pixels."""
 
 
 def summarize(contents: Contents) -> dict[str, Any] | None:
@@ -153,13 +149,8 @@ def _cheap(contents: Contents) -> dict[str, Any] | None:
         )
         for row in correlations.to_dict("records")
     ]
-    pairs = [_pairs(contents, chosen, column) for column in scores]
-    spoken = " ".join(f"{row[0]}: tau {row[1]}." for row in rows)
     turned = [one for one in scores if one.safer == "lower" and not one.is_probability]
     return {
-        "figure": Figure(
-            cheap_chart, pd.concat(pairs, ignore_index=True), f"p_robust against cheap scores. {spoken}", by="title"
-        ),
         "grid": Grid(
             ("Score", "Kendall's tau with p_robust", "Interval", "Points"),
             rows,
@@ -168,21 +159,3 @@ def _cheap(contents: Contents) -> dict[str, Any] | None:
         "chosen": show(chosen.shown),
         "turned": ", ".join(show(one.variant, 40) for one in turned),
     }
-
-
-def _pairs(contents: Contents, chosen: Column, column: Column) -> pd.DataFrame:
-    value = column.p_robust if column.is_probability else column.value
-    pairs = pd.DataFrame({"value": value, "p_robust": chosen.p_robust})
-    pairs = pairs.replace([float("inf"), float("-inf")], float("nan")).dropna().reset_index(drop=True)
-    return thinned(pairs).assign(title=show(column.variant, 40), place=contents.place(column.score))
-
-
-def cheap_chart(frame: pd.DataFrame) -> Any:
-    """p_robust against one score that knows no noise."""
-    title, axis = "p_robust, higher is safer", alt.Axis(values=[0, 0.5, 1], grid=True)
-    marks = alt.Chart(frame).mark_circle(size=9, opacity=1).encode(
-        x=alt.X("value:Q", title=None, scale=alt.Scale(zero=False), axis=few_ticks()),
-        y=alt.Y("p_robust:Q", title=title, scale=alt.Scale(domain=[0, 1]), axis=axis),
-        color=score_colour(frame, None, "title"),
-    )  # fmt: skip
-    return marks.properties(width=SIDE, height=SIDE, title=heading(frame, "title"))

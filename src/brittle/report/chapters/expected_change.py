@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
@@ -16,7 +15,7 @@ from brittle.analysis.label_flips import CONFIDENCE, label_flips, mean_absolute
 from brittle.analysis.mean_interval import MeanInterval, ranged_interval
 from brittle.report import charts
 from brittle.report.chapter import Chapter, Grid, Number
-from brittle.report.contents import Contents, spread
+from brittle.report.contents import Contents, decided_signs, spread
 from brittle.report.figure import Figure, panels
 from brittle.report.images import embedded
 from brittle.report.wording import (
@@ -64,66 +63,33 @@ GROUPS = {"lowest": ("lowest Laplacian", charts.FRAGILE), "highest": ("highest L
 """Name and colour of the groups of `label_flips`; what is expected to flip has the colour of what breaks."""
 
 
-@dataclass(frozen=True, eq=False)
-class ChangeCase:
-    """The run, the noise setting that the chapter speaks of, and the confidence of its predictions.
-
-    Attributes:
-        contents: the run.
-        chosen: the noise setting; None where nothing was sampled.
-        sure: the column of the largest probability; None where the run has none.
-    """
-
-    contents: Contents
-    chosen: Setting | None
-    sure: Column | None
-
-    def name(self, setting: Setting) -> str:
-        """The noise setting as the chapter writes it."""
-        return self.contents.noise_text(setting)
-
-
 def summarize(contents: Contents) -> dict[str, Any] | None:
     """Whether the Laplacian predicts the sampled changes and the flips; None where neither of the first has a value."""
     if contents.laplacian is None and not contents.changes:
         return None
-    sure = next((one for one in contents.columns if one.score == CONFIDENCE and one.value.notna().any()), None)
-    case = ChangeCase(contents, _most_decided(contents.changes), sure)
-    flips = _flips(case)
-    numbers = (_mean_number(case), _laplacian_number(case), flips["number"])
+    flips = _flips(contents)
+    numbers = (_mean_number(contents), _laplacian_number(contents), flips["number"])
     return {
-        "setting": _setting_text(case),
+        "setting": _setting_text(contents),
         "numbers": [number for number in numbers if number is not None],
-        "prediction": _prediction(case),
+        "prediction": _prediction(contents),
         "flips": flips,
-        "drops": _drops(case),
+        "drops": _drops(contents),
     }
 
 
 CHAPTER = Chapter("expected-change", "Expected change", summarize, "part")
 
 
-def _decided(column: Column) -> tuple[int, int]:
-    """Points whose change is surely below 0, and those whose is surely above."""
-    low, high = (column.rows[end].to_numpy() for end in ("low", "high"))
-    return int(np.sum(high < 0.0)), int(np.sum(low > 0.0))
-
-
-def _most_decided(sampled: Mapping[Setting, Column]) -> Setting | None:
-    """The noise setting at which sampling decides the sign of the change for most points; of equals the last."""
-    order = list(sampled)
-    return max(order, key=lambda one: (sum(_decided(sampled[one])), order.index(one)), default=None)
-
-
-def _setting_text(case: ChangeCase) -> str:
+def _setting_text(contents: Contents) -> str:
     """The noise setting that the chapter speaks of, and why that one; empty where nothing was sampled."""
-    if case.chosen is None:
+    if contents.change_setting is None:
         return ""
-    column = case.contents.changes[case.chosen]
-    name = f"{case.name(case.chosen)}{case.contents.radius_text(case.chosen)}"
-    if len(case.contents.changes) == 1:
+    column = contents.changes[contents.change_setting]
+    name = f"{contents.noise_text(contents.change_setting)}{contents.radius_text(contents.change_setting)}"
+    if len(contents.changes) == 1:
         return f"The change was sampled at {name}, with {plural(column.draws or 0, 'draw')} per point."
-    count = f"{sum(_decided(column)):,} of {int(column.value.notna().sum()):,}"
+    count = f"{sum(decided_signs(column)):,} of {int(column.value.notna().sum()):,}"
     return (
         f"Where one noise level is needed, it is {name}: there sampling decides for most points ({count}) whether "
         "their probability rises or falls; of levels that tie, the noisiest."
@@ -136,27 +102,27 @@ def _mean_change(column: Column, confidence: float) -> MeanInterval:
     return ranged_interval(values, -1.0, 1.0, confidence)
 
 
-def _mean_number(case: ChangeCase) -> Number | None:
-    if case.chosen is None:
+def _mean_number(contents: Contents) -> Number | None:
+    if contents.change_setting is None:
         return None
-    column = case.contents.changes[case.chosen]
-    mean, low, high = _mean_change(column, case.contents.confidence)
+    column = contents.changes[contents.change_setting]
+    mean, low, high = _mean_change(column, contents.confidence)
     points = int(column.value.notna().sum())
-    falls, rises = (small_percent(count / points) for count in _decided(column))
+    falls, rises = (small_percent(count / points) for count in decided_signs(column))
     return Number(
-        f"Mean change of the predicted probability, {case.name(case.chosen)}",
+        f"Mean change of the predicted probability, {contents.noise_text(contents.change_setting)}",
         signed(mean),
         f"{reach(low, high)}. Sampling finds a fall at {falls} of {plural(points, 'point')}, a rise at {rises}.",
     )
 
 
-def _laplacian_number(case: ChangeCase) -> Number | None:
-    if case.contents.laplacian is None:
+def _laplacian_number(contents: Contents) -> Number | None:
+    if contents.laplacian is None:
         return None
-    values = case.contents.laplacian.value.dropna()
+    values = contents.laplacian.value.dropna()
     if infinite := int(np.isinf(values).sum()):
         return Number("Mean |Laplacian|", "∞", f"{plural(infinite, 'point')} without a finite one.")
-    mean = mean_absolute(case.contents, case.contents.laplacian)
+    mean = mean_absolute(contents, contents.laplacian)
     note = (
         f"{reach(mean.low, mean.high, 3)}, per squared pixel unit. It is negative for "
         f"{small_percent(float((values < 0.0).mean()))} of {plural(mean.points, 'point')}."
@@ -164,27 +130,27 @@ def _laplacian_number(case: ChangeCase) -> Number | None:
     return Number("Mean |Laplacian|", short(mean.mean, 3), note)
 
 
-def _prediction(case: ChangeCase) -> dict[str, Any]:
+def _prediction(contents: Contents) -> dict[str, Any]:
     """The Laplacian against the sampled change."""
-    frame = expected_change_table(case.contents)
+    frame = expected_change_table(contents)
     rows = {Setting(row["sigma"], row["noise"]): row for row in frame.to_dict("records")}
-    if case.contents.laplacian is None or not rows:
-        lacking = "Laplacian" if case.contents.laplacian is None else "sampled change (probability_change)"
+    if contents.laplacian is None or not rows:
+        lacking = "Laplacian" if contents.laplacian is None else "sampled change (probability_change)"
         return {
             "conclusion": f"This run holds no {lacking}, so there is nothing to compare.",
             "figure": None,
             "grid": None,
         }
-    drawn = spread(tuple(rows), case.chosen)
-    points = pd.concat([_points(case, setting, order) for order, setting in enumerate(drawn)], ignore_index=True)
-    spoken = case.chosen or drawn[0]
-    conclusion = f"At {case.name(spoken)}: {_reading(rows[spoken])}"
+    drawn = spread(tuple(rows), contents.change_setting)
+    points = pd.concat([_points(contents, setting, order) for order, setting in enumerate(drawn)], ignore_index=True)
+    spoken = contents.change_setting or drawn[0]
+    conclusion = f"At {contents.noise_text(spoken)}: {_reading(rows[spoken])}"
     header = ("Noise", "Points", "Same sign", "Spearman", "Slope", "Median ratio", "Mean sampled change")
     words = f"Sampled mean change against the change that the Laplacian predicts, by noise level. {conclusion}"
     return {
         "conclusion": conclusion,
         "figure": panels(change_chart, points, words),
-        "grid": Grid(header, [_prediction_row(case, setting, row) for setting, row in rows.items()]),
+        "grid": Grid(header, [_prediction_row(contents, setting, row) for setting, row in rows.items()]),
         "kinks": max(row["kinks"] for row in rows.values()),
         "dropped": max(row["dropped"] for row in rows.values()),
         "left": len(rows) - len(drawn),
@@ -192,14 +158,14 @@ def _prediction(case: ChangeCase) -> dict[str, Any]:
     }
 
 
-def _points(case: ChangeCase, setting: Setting, order: int) -> pd.DataFrame:
+def _points(contents: Contents, setting: Setting, order: int) -> pd.DataFrame:
     """Both changes of the points at one setting, with the interval of the sampled one and the kind of the point."""
-    points = expected_change_points(case.contents, setting)
+    points = expected_change_points(contents, setting)
     decided = (points["sampled_low"] > 0.0) | (points["sampled_high"] < 0.0)
     same = np.sign(points["predicted_change"]) == np.sign(points["sampled_change"])
     frame = pd.DataFrame(
         {
-            "setting": case.name(setting),
+            "setting": contents.noise_text(setting),
             "order": order,
             "predicted": points["predicted_change"],
             "sampled": points["sampled_change"],
@@ -237,18 +203,18 @@ def change_chart(frame: pd.DataFrame, width: int = charts.NARROW) -> Any:
     return alt.layer(theory, thin, marks).properties(width=side, height=side, title=charts.heading(frame))
 
 
-def _prediction_row(case: ChangeCase, setting: Setting, row: Row) -> tuple[str, ...]:
-    under = case.contents.radius_text(setting).strip(" ()")
+def _prediction_row(contents: Contents, setting: Setting, row: Row) -> tuple[str, ...]:
+    under = contents.radius_text(setting).strip(" ()")
     share = percent_interval(row["agreement_low"], row["agreement_high"])
     order = f"{fixed(row['spearman'])}\n{interval(row['spearman_low'], row['spearman_high'])}".replace("-", "−")
     return (
-        f"{case.name(setting)}{' *' if row['clipped'] else ''}" + (f"\n{under}" if under else ""),
+        f"{contents.noise_text(setting)}{' *' if row['clipped'] else ''}" + (f"\n{under}" if under else ""),
         f"{row['points']:,}",
         f"{small_percent(row['agreement'])}\n{share} of {row['decided']:,}" if row["decided"] else MISSING,
         MISSING if math.isnan(row["spearman"]) else order,
         with_reach(row["slope"], row["slope_low"], row["slope_high"], 3),
         with_reach(row["ratio"], row["ratio_low"], row["ratio_high"], 3),
-        with_reach(*_mean_change(case.contents.changes[setting], case.contents.confidence)),
+        with_reach(*_mean_change(contents.changes[setting], contents.confidence)),
     )
 
 
@@ -290,16 +256,17 @@ def _within(row: Row, name: str, good: tuple[float, float]) -> bool | None:
     return False if high < good[0] or low > good[1] else None
 
 
-def _flips(case: ChangeCase) -> dict[str, Any]:
+def _flips(contents: Contents) -> dict[str, Any]:
     """Flips of the confident predictions with the lowest and with the highest Laplacian."""
-    frame = label_flips(case.contents, CONFIDENT, GROUP)
+    frame = label_flips(contents, CONFIDENT, GROUP)
     rows = {Setting(row["sigma"], row["noise"]): row for row in frame.to_dict("records")}
     if not rows:
         conclusion = "This run lacks a Laplacian or flips (monte_carlo) to compare."
         return {"number": None, "conclusion": conclusion, "shares": None}
-    setting = _spoken_setting(rows, case.chosen)
-    name, row = case.name(setting), rows[setting]
-    drawn = [(order, case.name(one), rows[one]) for order, one in enumerate(spread(tuple(rows), case.chosen))]
+    setting = _spoken_setting(rows, contents.change_setting)
+    name, row = contents.noise_text(setting), rows[setting]
+    shown = spread(tuple(rows), contents.change_setting)
+    drawn = [(order, contents.noise_text(one), rows[one]) for order, one in enumerate(shown)]
     shares = pd.DataFrame(
         [
             (setting, order, name_of, one[group], one[f"{group}_low"], one[f"{group}_high"])
@@ -316,7 +283,7 @@ def _flips(case: ChangeCase) -> dict[str, Any]:
         "shares": Figure(
             shares_chart, shares, f"Flips of predictions with the lowest and highest Laplacian. {conclusion}"
         ),
-        "by_laplacian": _by_laplacian(case, rows),
+        "by_laplacian": _by_laplacian(contents, rows),
         "dropped": max(one["dropped"] for one in rows.values()),
         "left": len(rows) - len(drawn),
     }
@@ -353,16 +320,21 @@ def _flips_conclusion(name: str, row: Row) -> str:
     )
 
 
-def _by_laplacian(case: ChangeCase, rows: Mapping[Setting, Row]) -> Grid:
-    def share(row: Row, group: str) -> str:
-        return f"{small_percent(row[group])}\n{percent_interval(row[f'{group}_low'], row[f'{group}_high'])}"
-
+def _by_laplacian(contents: Contents, rows: Mapping[Setting, Row]) -> Grid:
     cells = [
-        (case.name(setting), f"{row['points']:,}", f"{row['group']:,}", share(row, "lowest"), share(row, "highest"),
-         p_value(row["p_flips"]))
+        (
+            contents.noise_text(setting),
+            f"{row['points']:,}",
+            f"{row['group']:,}",
+            *(
+                f"{small_percent(row[group])}\n{percent_interval(row[f'{group}_low'], row[f'{group}_high'])}"
+                for group in GROUPS
+            ),
+            p_value(row["p_flips"]),
+        )
         for setting, row in rows.items()
         if row["group"]
-    ]  # fmt: skip
+    ]
     return Grid(("Noise", "Confident points", "In either group", "Lowest Laplacian flips", "Highest flips", "p"), cells)
 
 
@@ -381,38 +353,44 @@ def shares_chart(frame: pd.DataFrame, width: int = charts.NARROW) -> Any:
     return layers.properties(width=charts.width_beside(width, frame["setting"].tolist()), height=alt.Step(20))
 
 
-def _drops(case: ChangeCase) -> dict[str, Any]:
+def _drops(contents: Contents) -> dict[str, Any]:
     """The confident predictions whose probability drops most."""
-    rows = _falling(case)
-    points = [_drop(case, row) for row in rows.head(DROPS_SHOWN).to_dict("records")]
+    rows = _falling(contents)
+    points = [_drop(contents, row) for row in rows.head(DROPS_SHOWN).to_dict("records")]
     return {
         "points": points,
         "count": plural(len(rows), "prediction"),
-        "sure": f" made with a probability of at least {CONFIDENT:g}" if case.sure is not None else "",
-        "level": case.name(case.chosen) if case.chosen is not None else "",
+        "sure": "" if _confidence(contents) is None else f" made with a probability of at least {CONFIDENT:g}",
+        "level": contents.noise_text(contents.change_setting) if contents.change_setting is not None else "",
         "with_images": any(point["image"] for point in points),
     }
 
 
-def _falling(case: ChangeCase) -> pd.DataFrame:
+def _confidence(contents: Contents) -> Column | None:
+    """The column of the largest probability; None where the run has none."""
+    return next((one for one in contents.columns if one.score == CONFIDENCE and one.value.notna().any()), None)
+
+
+def _falling(contents: Contents) -> pd.DataFrame:
     """The confident points, or all where no confidence is known, that lose probability, the largest loss first."""
     names = ["point", "row", "name", "label", "predicted", "image"]
-    frame = case.contents.points.select(names).to_pandas().set_index("point", drop=False)
-    column = case.contents.laplacian if case.chosen is None else case.contents.changes[case.chosen]
-    frame["before"] = math.nan if case.sure is None else case.sure.value
+    frame = contents.points.select(names).to_pandas().set_index("point", drop=False)
+    column = contents.laplacian if contents.change_setting is None else contents.changes[contents.change_setting]
+    confidence = _confidence(contents)
+    frame["before"] = math.nan if confidence is None else confidence.value
     frame["by"] = math.nan if column is None else column.value
-    sure = frame if case.sure is None else frame[frame["before"] >= CONFIDENT]
+    sure = frame if confidence is None else frame[frame["before"] >= CONFIDENT]
     falling = sure[np.isfinite(sure["by"]) & (sure["by"] < 0.0)]
     return falling.sort_values(["by", "row"], ignore_index=True)
 
 
-def _drop(case: ChangeCase, row: Row) -> dict[str, Any]:
-    change = signed(row["by"]) if case.chosen is not None else f"L {signed(row['by'])}"
+def _drop(contents: Contents, row: Row) -> dict[str, Any]:
+    change = signed(row["by"]) if contents.change_setting is not None else f"L {signed(row['by'])}"
     before = "" if math.isnan(row["before"]) else f"from {fixed(row['before'])}"
-    predicted = case.contents.class_text(row["predicted"])
+    predicted = contents.class_text(row["predicted"])
     wrong = bool(pd.notna(row["label"]) and row["label"] != row["predicted"])
     return {
-        "name": case.contents.point_name(row),
+        "name": contents.point_name(row),
         "image": embedded(row["image"]),
         "change": change,
         "before": before,

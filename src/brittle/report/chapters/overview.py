@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from brittle.analysis.overview import FROM_SAFE, Overview
 from brittle.analysis.overview_text import how_brittle, how_sure, next_steps, where, where_to_run
-from brittle.intervals import clopper_pearson
 from brittle.report.chapter import Chapter
 from brittle.report.contents import Contents
 from brittle.report.wording import plural, show, small_percent
-from brittle.store.columns import BREAKS, HOLDS, Row
 
 MAX_CLASSES = 12
-"""Classes shown; of more, those of which the smallest and the largest share holds."""
+"""Classes shown; of more, those of which the largest and the smallest share breaks."""
 
 
 def summarize(contents: Contents) -> dict[str, Any] | None:
@@ -61,7 +58,8 @@ def _bars(contents: Contents, overview: Overview) -> list[dict[str, Any]]:
     rows = {int(row["class"]): row for row in overview.classes.to_dict("records")}
     if len(rows) < 2:
         return []
-    shown = _shown(rows, contents.confidence)
+    half = MAX_CLASSES // 2
+    shown = [*rows] if len(rows) <= MAX_CLASSES else [*[*rows][:half], *[*rows][-half:]]
     names = contents.class_labels(shown)
     bars = []
     for number in shown:
@@ -74,20 +72,3 @@ def _bars(contents: Contents, overview: Overview) -> list[dict[str, Any]]:
         spoken = ", ".join(f"{state} {points}" for state, points, _, _ in parts)
         bars.append({"name": names[number], "parts": parts, "spoken": f"{names[number]}: {spoken}"})
     return bars
-
-
-def _shown(rows: Mapping[int, Row], confidence: float) -> list[int]:
-    """The classes that are shown: all, or of many those that surely break most, and those that surely hold most.
-
-    Their shares are judged by the lower ends of their intervals, so that a class of few points is not shown by luck.
-    """
-    if len(rows) <= MAX_CLASSES:
-        return list(rows)
-
-    def surely(state: str, number: int) -> float:
-        return float(clopper_pearson(int(rows[number][state]), int(rows[number]["points"]), confidence)[0])
-
-    worst = sorted(rows, key=lambda number: -surely(BREAKS, number))[: MAX_CLASSES // 2]
-    others = [number for number in rows if number not in worst]
-    best = sorted(others, key=lambda number: -surely(HOLDS, number))[: MAX_CLASSES - len(worst)]
-    return [*(number for number in rows if number in worst), *(number for number in rows if number in best)]

@@ -21,7 +21,7 @@ from brittle.analysis.robust_accuracy import (
 from brittle.analysis.worst_case import safer, worst_case_table
 from brittle.estimate import Status, parameters_json
 from brittle.report.chapter import Chapter, Grid, Number
-from brittle.report.charts import ACCENT, FRAGILE, INK, NARROW, dashed, few_ticks, legend, score_colour, thinned
+from brittle.report.charts import ACCENT, INK, NARROW, dashed, few_ticks, legend, score_colour
 from brittle.report.contents import Contents
 from brittle.report.figure import Figure
 from brittle.report.images import common_factor, embedded, largest_change, magnified
@@ -325,10 +325,10 @@ def _stand_in(case: MarginCase, compared: pd.DataFrame) -> dict[str, Any]:
     return {
         "conclusion": conclusion,
         "main": show(main.shown, 60),
-        "title": _title(main),
         "left": len(compared) - len(set(detected["title"])),
-        "scatter": Figure(scatter_chart, _scatter(case, main), f"A score against the input margin. {conclusion}"),
-        "detection": Figure(detection_chart, detected, f"AUROC of the scores against epsilon. {conclusion}"),
+        "detection": Figure(
+            detection_chart, detected, f"AUROC of the scores against epsilon. {conclusion}", narrow=True
+        ),
         "grid": Grid(
             ("Score", "Passes a point", "Kendall's tau", "AUROC", "AUPR", "FPR at 95% TPR", "Points"),
             [
@@ -373,32 +373,6 @@ def _verdict(row: Row, name: str) -> str:
         f"{show(name, 60)} orders the points with a tau of {fixed(row['tau'])} and detects the fragile ones "
         f"with an AUROC of {fixed(row['auroc'])}: {verdict}."
     )
-
-
-def _title(column: Column) -> str:
-    """The score as its axis names it; one that is smaller where safer is drawn with the other sign."""
-    values = safer(column)
-    turned = values is not None and not values.equals(column.value)
-    return ("minus " if turned else "") + show(column.variant, 40)
-
-
-def _scatter(case: MarginCase, main: Column) -> pd.DataFrame:
-    pairs = pd.DataFrame({"margin": case.margin.value, "value": safer(main)})
-    pairs = thinned(pairs.loc[np.isfinite(pairs).all(axis=1)].reset_index(drop=True))
-    side = np.where(pairs["margin"] <= case.epsilon.value, "within epsilon", "beyond epsilon")
-    return pairs.assign(side=side, title=_title(main), chosen=case.epsilon.value)
-
-
-def scatter_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
-    """A score against the input margin; the dashed line is the chosen perturbation size."""
-    sides = alt.Scale(domain=["within epsilon", "beyond epsilon"], range=[FRAGILE, ACCENT])
-    title = f"{frame['title'].tolist()[0]}, higher is safer"
-    marks = alt.Chart(frame).mark_circle(size=9, opacity=1).encode(
-        x=alt.X("margin:Q", title="input margin, further right is safer", axis=few_ticks()),
-        y=alt.Y("value:Q", title=title, scale=alt.Scale(zero=False), axis=few_ticks()),
-        color=alt.Color("side:N", scale=sides, legend=_key(2)),
-    )  # fmt: skip
-    return alt.layer(_at_epsilon(frame), marks).properties(width=width - 64, height=240)
 
 
 def _detection(case: MarginCase, compared: pd.DataFrame, main: Column, known: dict[str, Column]) -> pd.DataFrame:
