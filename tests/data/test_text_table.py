@@ -69,7 +69,9 @@ def test_every_form_gives_the_points_that_python_makes(every_form: list[tuple[Pa
                 assert batch.extra_inputs.varies is not None
                 assert whole.extra_inputs.only(rows).varies is not None
                 assert batch.extra_inputs.varies.equal(whole.extra_inputs.only(rows).varies)
-                assert torch.equal(batch.extra_inputs.kept(batch.inputs * 2), whole.extra_inputs.only(rows).kept(batch.inputs * 2))
+                assert torch.equal(
+                    batch.extra_inputs.kept(batch.inputs * 2), whole.extra_inputs.only(rows).kept(batch.inputs * 2)
+                )
 
 
 def test_what_was_read_is_in_the_provenance(tmp_path: Path) -> None:
@@ -81,13 +83,6 @@ def test_what_was_read_is_in_the_provenance(tmp_path: Path) -> None:
     before = known["sha256"]
     written(path, f"text,label,id\n{TEXTS[1]},good,x")
     assert opened(path).provenance["sha256"] != before
-
-
-def test_some_of_them_by_number_and_by_id(tmp_path: Path) -> None:
-    path = written(tmp_path / "a.csv", "id,text\n" + "\n".join(f"r{row},{text}" for row, text in enumerate(TEXTS)))
-    assert opened(path, limit=2).ids == ("r0", "r1")
-    (batch,) = opened(path, ids=["r3", "r1"]).batches(5)
-    assert (batch.ids, batch.names) == (("r1", "r3"), (TEXTS[1], TEXTS[3]))
 
 
 def test_several_labels_may_hold(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from brittle.data.parquet import is_parquet, is_text
 from brittle.data.points import InputChunk, ListedPoints, RowIds
 from brittle.data.reading import Reading
 from brittle.data.tables import (
-    Roles,
     DataTable,
+    Roles,
     answers_in,
     column_record,
     find_roles,
