@@ -242,4 +242,4 @@ def test_words_for_pixels_are_checked(photos: Path) -> None:
     from helpers.artefacts import refused
 
     refused("parameter", "must be one of nearest, .*bicubic", open_points, photos, interpolation="cubic")
-    refused("crop_rounding", "must be one of even, down", open_points, photos, crop_rounding="up")
+    refused("parameter", "must be one of even, down", open_points, photos, crop_rounding="up")
