@@ -95,7 +95,9 @@ DEFECTS = {
 def subject_of(model: nn.Module, masked: bool = True) -> Subject:
     x, mask, shift = texts(points=POINTS)
     beside = {"attention_mask": mask, "shift": shift}
-    points = brittle.data.array_points(x, extra_inputs=beside, mask="attention_mask" if masked else None, bounds=(-3, 3))
+    points = brittle.data.array_points(
+        x, extra_inputs=beside, mask="attention_mask" if masked else None, bounds=(-3, 3)
+    )
     classifier = brittle.Classifier(model.eval(), bounds=(-3, 3), perturb="inputs_embeds", head="reader.out")
     batch = next(iter(points.batches(POINTS)))
     return Subject(classifier, batch, None, SCORES, 0, 32, points)
