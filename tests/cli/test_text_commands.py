@@ -102,7 +102,7 @@ def test_the_record_says_what_was_read(place: Path) -> None:
     options = ["--noise", "relative:0.5", "--scores", "monte_carlo", "--draws", "20", "--quiet"]
     assert score(*options) == 0
     data = json.loads((place / "run" / "run.json").read_text())["data"]
-    known = {"format": "texts", "columns": "text", "tokenizer": "Tokenizer", "text_length": 12, "cut_texts": 0}
+    known = {"format": "texts", "text_column": "text", "tokenizer": "Tokenizer", "text_length": 12, "cut_texts": 0}
     assert known.items() <= data.items()
     (place / "bert" / "tokenizer.json").write_bytes(b"{ }")
     assert score(*options, "--resume") == 5, "another tokenizer is another run"
@@ -118,7 +118,7 @@ def test_the_record_says_what_was_read(place: Path) -> None:
         (["--noise", "token-dropout"], "needs a level behind a colon, .* --noise token-dropout:0.2"),
         (["--noise", "token-dropout:2"], "the share of dropped tokens is above 0 and at most 1"),
         (["--noise", "relative:0.5", "--bounds", "0", "2"], "; leave out --bounds$"),
-        (["--noise", "relative:0.5", "--text-column", "words"], "the column 'words' of reviews.csv is not there"),
+        (["--noise", "relative:0.5", "--text-column", "words"], "no column 'words'"),
         (["--noise", "relative:0.5", "--weights", "w.safetensors"], "holds its own weights; leave out --weights"),
     ],
 )
@@ -143,7 +143,7 @@ def test_tokens_are_for_models_that_read_texts(place: Path, capsys: pytest.Captu
     assert main([*command, "--noise", "token-dropout:0.2"]) != 0
     assert "is for models that read texts, and this one does not" in capsys.readouterr().err
     assert main([*command, "--sigma", "0.1", "--text-column", "a"]) != 0
-    assert "--text-column (text_column=) names a column of a table, for a model that reads" in capsys.readouterr().err
+    assert "--text-column (text_column=)" in capsys.readouterr().err
 
 
 def test_without_transformers_it_says_what_to_install(

@@ -29,12 +29,6 @@ arrays = pytest.mark.parametrize("reader", [npz_points, memory_points], ids=lamb
 
 
 @arrays
-@pytest.mark.parametrize("labels", [np.array([0, 1, 2, 1], np.int32), np.array([[0], [1], [2], [1]], np.uint8)])
-def test_labels_of_any_whole_type(reader: Reader, labels: np.ndarray, tmp_path: Path) -> None:
-    assert reader(tmp_path, FLOATS, labels).labels == (0, 1, 2, 1)
-
-
-@arrays
 @pytest.mark.parametrize(
     ("labels", "code", "match"),
     [
@@ -53,14 +47,6 @@ def test_labels_of_any_whole_type(reader: Reader, labels: np.ndarray, tmp_path: 
 )
 def test_labels_of_another_form(reader: Reader, labels: np.ndarray, code: str, match: str, tmp_path: Path) -> None:
     refused(code, match, reader, tmp_path, FLOATS, labels)
-
-
-@arrays
-def test_no_labels(reader: Reader, tmp_path: Path) -> None:
-    points = reader(tmp_path, FLOATS)
-    assert points.labels is None
-    assert only(points).labels is None
-    assert only(points).images is None
 
 
 @arrays
@@ -97,25 +83,6 @@ def test_channels_last_is_transposed_when_told(reader: Reader, tmp_path: Path) -
 
 
 @arrays
-@pytest.mark.parametrize("kind", [np.int64, np.uint64, np.float64])
-def test_labels_beyond_a_class_index_are_refused(reader: Reader, kind: Any, tmp_path: Path) -> None:
-    fine = np.array([0, 1, 2, 2**31]).astype(kind)
-    assert only(reader(tmp_path, FLOATS, fine)).labels == (0, 1, 2, 2**31)
-    for large in (2**31 + 1, 2**63 if kind is np.uint64 else -(2**63)):
-        labels = np.array([0, 1, large, 1], dtype=object).astype(kind)
-        match = "in row 2; class indices are whole numbers up to 2,147,483,648: give those"
-        refused("labels", match, reader, tmp_path, FLOATS, labels)
-
-
-@arrays
-@pytest.mark.parametrize(
-    ("ids", "expected"), [(["a", "b", "c", "d"], ("a", "b", "c", "d")), ([9, 8, 7, 6], ("9", "8", "7", "6"))]
-)
-def test_ids_of_ones_own(reader: Reader, ids: list[Any], expected: tuple[str, ...], tmp_path: Path) -> None:
-    assert only(reader(tmp_path, FLOATS, ids=np.array(ids))).ids == expected
-
-
-@arrays
 def test_ids_that_do_not_fit(reader: Reader, tmp_path: Path) -> None:
     refused("ids", "rows 1 and 3 .* share the id 'b'", reader, tmp_path, FLOATS, ids=np.array(list("abcb")))
     refused("shape", "3 entries for 4 points", reader, tmp_path, FLOATS, ids=np.arange(3))
@@ -136,12 +103,6 @@ def test_tensors_are_taken_as_they_are() -> None:
     assert not batch.inputs.requires_grad
     assert batch.labels == (0, 1, 1)
     assert inputs(array_points(torch.rand(3, 5).bfloat16())).dtype == torch.float32
-
-
-def test_arrays_that_cannot_be_written_or_are_not_contiguous() -> None:
-    x = np.broadcast_to(np.float32(0.5), (3, 5))
-    assert torch.equal(inputs(array_points(x)), torch.full((3, 5), 0.5))
-    assert torch.equal(inputs(array_points(FLOATS[::-1, ::2])), torch.from_numpy(FLOATS[::-1, ::2].copy()))
 
 
 def test_lists_are_no_inputs() -> None:
@@ -178,27 +139,12 @@ def test_splits_in_npz(form: str, tmp_path: Path) -> None:
     refused("split", "test, train", open_points, path, split="val")
 
 
-def test_three_axes_are_grey_images_only_under_images(tmp_path: Path) -> None:
-    np.savez(tmp_path / "x.npz", x=FLOATS.reshape(4, 2, 3))
-    np.savez(tmp_path / "images.npz", images=FLOATS.reshape(4, 2, 3))
-    assert inputs(open_points(tmp_path / "x.npz")).shape == (4, 2, 3)
-    assert inputs(open_points(tmp_path / "images.npz")).shape == (4, 1, 2, 3)
-    np.savez(tmp_path / "splits.npz", images_train_x=FLOATS.reshape(4, 2, 3), images_test=FLOATS.reshape(4, 2, 3))
-    assert inputs(open_points(tmp_path / "splits.npz", split="images_train")).shape == (4, 2, 3), "it is an x"
-    assert inputs(open_points(tmp_path / "splits.npz", split="test")).shape == (4, 1, 2, 3)
-
-
 @pytest.mark.parametrize("layout", [None, "nchw", "nhwc"])
 def test_grey_images_lie_as_they_do_in_the_array_in_every_layout(layout: str | None, tmp_path: Path) -> None:
     np.savez(tmp_path / "data.npz", images=LEVELS[:, 0], test_images=LEVELS[:, 0])
     for split in (None, "test"):
         points = open_points(tmp_path / "data.npz", split=split, layout=layout, scale_uint8=True)
         assert torch.equal(inputs(points), torch.from_numpy(LEVELS).float() / 255)
-
-
-def test_npz_without_the_keys_lists_those_it_has(tmp_path: Path) -> None:
-    np.savez(tmp_path / "data.npz", pixels=FLOATS, target=np.arange(4))
-    refused("columns", "none of the keys x, images; it has pixels, target", open_points, tmp_path / "data.npz")
 
 
 @pytest.mark.parametrize(("one", "other"), [("x", "images"), ("y", "labels"), ("ids", "id")])
@@ -270,21 +216,6 @@ def test_features_may_have_names(reader: Reader, shape: tuple[int, ...], tmp_pat
     points = reader(tmp_path, FLOATS.reshape(shape), feature_names=names.reshape(shape[1:]))
     assert points.provenance["feature_names"] == names.tolist()
     assert "feature_names" not in reader(tmp_path, FLOATS.reshape(shape)).provenance
-
-
-@arrays
-def test_names_of_inputs_that_no_run_keeps_are_left_out(reader: Reader, tmp_path: Path) -> None:
-    points = reader(tmp_path, np.zeros((2, 300), np.float32), feature_names=np.full(300, "f"))
-    assert "feature_names" not in points.provenance
-
-
-@arrays
-@pytest.mark.parametrize("names", [np.array(["a"] * 5), np.array(["a"] * 7), np.arange(6), np.array([], np.str_)])
-def test_names_of_features_of_another_form(reader: Reader, names: np.ndarray, tmp_path: Path) -> None:
-    refused(
-        "columns", "entries of type .* for inputs of 6 numbers; expected the name of each as text",
-        reader, tmp_path, FLOATS, feature_names=names,
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["float64", "float32", "float16", "bool", "int64", "uint8"])

@@ -150,19 +150,6 @@ def test_what_is_no_list_of_ids_is_refused(ids: Any) -> None:
     refused("parameter", "expected a list of ids", choose_points, foreign(5), ids)
 
 
-def test_ids_and_a_limit_are_not_given_together(tmp_path: Path) -> None:
-    np.savez(tmp_path / "a.npz", x=np.full((4, 3), 0.5, np.float32))
-    assert only(open_points(tmp_path / "a.npz", ids=["3", "1"])).rows == (1, 3)
-    refused("parameter", "give one of them", open_points, tmp_path / "a.npz", ids=["3"], limit=2)
-
-
-def test_some_of_some_are_some_of_all() -> None:
-    points = foreign(20)
-    once = choose_points(choose_points(points, ["3", "5", "17"]), ["17", "3"])
-    assert only(once).rows == (3, 17)
-    assert once.provenance == choose_points(points, ["3", "17"]).provenance
-
-
 def test_what_lies_far_from_any_chosen_point_is_not_read() -> None:
     points = foreign(1000)
     chosen = choose_points(points, ["2", "8", "500", "999"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +14,7 @@ from PIL import Image
 from brittle.data import array_points, open_points
 from brittle.data.copies import ROWS, write_copies
 from brittle.data.corruptions import CORRUPTIONS, corrupt, generator_for
-from brittle.data.points import Batch
-from brittle.errors import BrittleError, DataError, StorageError
+from brittle.errors import BrittleError, StorageError
 
 
 def stored(images: np.ndarray, bounds: tuple[float, float] = (0.0, 1.0)) -> np.ndarray:
@@ -96,29 +94,6 @@ def test_nothing_is_written_where_anything_is_refused(
         write_copies(array_points(x), tmp_path / "out", kinds, severities)
     assert sentence in str(caught.value)
     assert not (tmp_path / "out").exists()
-
-
-def test_nothing_is_written_where_the_data_end_too_soon(tmp_path: Path) -> None:
-    class Failing:
-        """Points that can be read once."""
-
-        def __init__(self) -> None:
-            self.points = array_points(stored(FAMILIES["grey"]))
-            self.labels, self.class_names, self.provenance = None, None, self.points.provenance
-            self.reads = 0
-
-        def __len__(self) -> int:
-            return len(self.points)
-
-        def batches(self, size: int) -> Iterator[Batch]:
-            self.reads += 1
-            yield from self.points.batches(size)
-            if self.reads > 1:
-                raise DataError("dataset", "the data changed")
-
-    with pytest.raises(DataError, match="changed"):
-        write_copies(Failing(), tmp_path / "out", ["contrast"], [1, 2])  # pyright: ignore[reportArgumentType] misuse is what is tested
-    assert list((tmp_path / "out").iterdir()) == []
 
 
 def test_a_copy_is_not_overwritten(tmp_path: Path) -> None:

@@ -6,15 +6,13 @@ below are for that case.
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
 import pytest
 from helpers.pictures import FAMILIES
 from PIL import Image
 
 from brittle.data.corruptions import CORRUPTIONS, SEVERITIES, choose, corrupt, generator_for
-from brittle.errors import BrittleError, DataError, ParameterError, UsageError
+from brittle.errors import DataError
 
 GREY = tuple(kind for kind, one in CORRUPTIONS.items() if kind != "saturate")
 
@@ -40,23 +38,12 @@ CASES = [(family, kind) for family, images in FAMILIES.items() for kind in kinds
 def test_a_copy_is_an_image_like_the_original(family: str, kind: str) -> None:
     images = FAMILIES[family]
     before = images.copy()
-    for severity in SEVERITIES:
+    for severity in (1, 5):
         copies = copies_of(images, kind, severity)
         assert copies.dtype == np.uint8
         assert copies.shape == images.shape
         assert (copies == copies_of(images, kind, severity)).all()
     assert (images == before).all()
-
-
-@pytest.mark.parametrize("kind", CORRUPTIONS)
-def test_the_layout_of_the_array_changes_nothing(kind: str) -> None:
-    def copy(image: np.ndarray) -> np.ndarray:
-        return corrupt(image, kind, 3, generator_for(0, kind, 3, "a"))
-
-    colour, grey = FAMILIES["colour"][0], FAMILIES["grey"][0]
-    assert (copy(np.asfortranarray(colour)) == copy(colour)).all()
-    if kind in GREY:
-        assert (copy(grey)[..., 0] == copy(grey[..., 0])).all()
 
 
 @pytest.mark.parametrize("family", ["colour", "grey", "digits"])
@@ -70,13 +57,6 @@ def test_severity_grows(family: str, kind: str) -> None:
     else:
         assert changes[0] > 0
         assert (np.diff(changes) > 0).all(), changes
-
-
-def test_saturate_takes_colour_away_then_gives_more() -> None:
-    images = FAMILIES["colour"]
-    ranges = np.array([float(np.ptp(copies_of(images, "saturate", s).astype(int), axis=3).mean()) for s in SEVERITIES])
-    clean = np.ptp(images.astype(int), axis=3).mean()
-    assert ranges[1] < ranges[0] < clean < ranges[2] < ranges[3] < ranges[4]
 
 
 def test_strength_of_the_noises() -> None:
@@ -150,35 +130,11 @@ def test_rotation_turns_by_its_angle() -> None:
     assert found[0, 0] == found[-1, -1] == 0  # what comes in is black
 
 
-def test_known_compression() -> None:
-    image = FAMILIES["colour"][0]
-    coarse = corrupt(image, "pixelate", 5, np.random.default_rng(0))
-    assert len(np.unique(coarse, axis=0)) == len(np.unique(coarse, axis=1).swapaxes(0, 1)) == int(32 * 0.65)
-    file = io.BytesIO()
-    Image.fromarray(image).save(file, "JPEG", quality=40)
-    assert (corrupt(image, "jpeg_compression", 5, np.random.default_rng(0)) == np.asarray(Image.open(file))).all()
-
-
 def test_draws_are_keyed_by_all_that_names_a_copy() -> None:
     keys = [(0, "a", 1, "x"), (1, "a", 1, "x"), (0, "b", 1, "x"), (0, "a", 2, "x"), (0, "a", 1, "y")]
     draws = {generator_for(*key).integers(1 << 62) for key in keys}
     assert len(draws) == len(keys)
     assert generator_for(*keys[0]).integers(1 << 62) in draws
-
-
-@pytest.mark.parametrize(
-    ("kind", "severity", "error", "sentence"),
-    [
-        ("gaussian_nose", 1, UsageError, "'gaussian_nose'; there are gaussian_noise"),
-        ("contrast", 0, ParameterError, "a whole number from 1 to 5; found 0"),
-        ("contrast", 6, ParameterError, "found 6"),
-        ("contrast", 2.0, ParameterError, "found 2.0"),
-    ],
-)
-def test_what_is_no_corruption(kind: str, severity: int, error: type[BrittleError], sentence: str) -> None:
-    with pytest.raises(error) as caught:
-        corrupt(FAMILIES["digits"][0], kind, severity, np.random.default_rng(0))
-    assert sentence in str(caught.value)
 
 
 @pytest.mark.parametrize(

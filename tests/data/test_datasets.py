@@ -15,7 +15,6 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler
 
 import brittle
 from brittle.data import array_points, dataset_points
-from brittle.data.datasets import INPUT_KEYS, LABEL_KEYS
 from brittle.errors import BrittleWarning
 from brittle.scores import Moments
 
@@ -85,11 +84,6 @@ def test_the_points_are_those_of_the_arrays(name: str) -> None:
     assert torch.equal(batch.inputs, truth.inputs)
 
 
-@pytest.mark.parametrize("source", [Items(list(X)), TensorDataset(X), Stream(list(X)), DataLoader(TensorDataset(X), 3)])
-def test_labels_may_be_left_out(source: Any) -> None:
-    assert dataset_points(source).provenance == array_points(X).provenance
-
-
 def test_a_run_is_that_over_the_arrays_and_is_resumed(tmp_path: Path) -> None:
     scores = [Moments(sigma=0.1, draws=4)]
     over_arrays = brittle.score(small_classifier(), (X, Y), scores)
@@ -123,12 +117,6 @@ def test_names_of_classes_are_those_that_torchvision_keeps() -> None:
     assert dataset_points(data).class_names == dataset_points(DataLoader(data, 4)).class_names
     assert dataset_points(data).class_names == ("ant", "bee", "cow", "dog")
     assert dataset_points(data, class_names=list("abcd")).class_names == ("a", "b", "c", "d")
-
-
-def test_pixels_are_mapped_when_told() -> None:
-    levels = torch.arange(24, dtype=torch.uint8).reshape(2, 3, 2, 2)
-    assert torch.equal(only(dataset_points(Items(list(levels)), scale_uint8=True)).inputs, levels.float() / 255)
-    refused("dtype", "use --scale-uint8", dataset_points, Items(list(levels)))
 
 
 @pytest.mark.parametrize(
@@ -183,22 +171,6 @@ UNLIKE = [SMALL, SMALL, SMALL, WIDE, torch.zeros(2)]
 )  # fmt: skip
 def test_items_of_another_form_get_one_sentence(data: Any, code: str, match: str) -> None:
     refused(code, match, dataset_points, data)
-
-
-def test_a_data_set_without_a_length() -> None:
-    refused("dataset", "Dataset has no length; give it __len__", dataset_points, Dataset())
-
-
-@pytest.mark.parametrize("key", INPUT_KEYS)
-@pytest.mark.parametrize("label", LABEL_KEYS)
-def test_dictionaries_may_name_their_parts_so(key: str, label: str) -> None:
-    points = dataset_points(Items([{key: x, label: y} for x, y in PAIRS]))
-    assert points.provenance == array_points(X, Y).provenance
-
-
-@pytest.mark.parametrize("limit", [0, -1])
-def test_a_limit_below_one(limit: int) -> None:
-    refused("parameter", "at least 1", dataset_points, Items(PAIRS), limit=limit)
 
 
 class Turned(IterableDataset[Any]):

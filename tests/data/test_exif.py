@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import random
 import struct
 import time
@@ -20,26 +19,19 @@ import pytest
 import torch
 from helpers.data_files import (
     LABELS,
-    LEVELS,
     encode,
-    from_idx,
-    from_npz,
     image_table,
     inputs,
     only,
     refused,
-    save,
     write_folder,
 )
 from PIL import Image, ImageOps
 
 import brittle
 from brittle.data import Points, open_points
-from brittle.data.images import TURNS, UPRIGHT
+from brittle.data.images import UPRIGHT
 from brittle.data.images import _orientation as orientation
-from brittle.doctor import Subject
-from brittle.doctor.facts import look
-from brittle.errors import ParameterError, ResumeError, StorageError
 from brittle.estimate import Status
 from brittle.scores import Softmax
 
@@ -100,40 +92,6 @@ def test_an_image_is_turned_only_when_told(reader: Reader, kind: str, number: in
     assert np.array_equal(levels(applied)[0], TURNED[number](raw))
     assert np.array_equal(levels(applied)[0], by_pillow)
     assert only(ignored).turned == only(applied).turned == (number != 1,)
-
-
-def test_the_eight_ways_are_different() -> None:
-    assert len({(turned(COLOUR).shape, turned(COLOUR).tobytes()) for turned in TURNED.values()}) == len(TURNED)
-    assert set(TURNS) | {UPRIGHT} == set(TURNED)
-
-
-@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA"])
-@pytest.mark.parametrize("number", [2, 6])
-def test_turning_does_nothing_to_the_colours(number: int, mode: str, tmp_path: Path) -> None:
-    image = Image.fromarray(COLOUR.transpose(1, 2, 0)).convert(mode)
-    content = save(image, "PNG", exif=tag(number), **({"transparency": bytes(256)} if mode == "P" else {}))
-    plain, turned = (levels(folder(tmp_path, [content], exif=exif))[0] for exif in ("ignore", "apply"))
-    assert np.array_equal(turned, TURNED[number](plain))
-
-
-@each
-@pytest.mark.parametrize("exif", ["ignore", "apply"])
-def test_which_images_are_turned_does_not_depend_on_the_batches(reader: Reader, exif: str, tmp_path: Path) -> None:
-    numbers = [1, 3, 2, 1, 1, 4, 3]
-    files = [encode(one, exif=tag(number)) for one, number in zip(LEVELS, numbers, strict=True)]
-    points = reader(tmp_path, files, exif=exif)
-    expected = tuple(number != 1 for number in numbers)
-    assert only(points).turned == expected
-    for size in (1, 2, 3):
-        assert sum((batch.turned or () for batch in points.batches(size)), ()) == expected
-    assert sum((batch.turned or () for batch in points.batches(2, 1, 4)), ()) == expected[1:4]
-
-
-@pytest.mark.parametrize("reader", [from_npz, from_idx], ids=lambda reader: reader.__name__)
-def test_arrays_say_nothing(reader: Reader, tmp_path: Path) -> None:
-    points = reader(tmp_path, LEVELS, LABELS)
-    assert only(points).turned is None
-    assert "exif" not in points.provenance
 
 
 @each
@@ -271,19 +229,6 @@ def test_no_exif_data_are_too_much(said: bytes, turned: bool, tmp_path: Path) ->
 # The choice
 
 
-@each
-def test_another_word_is_refused(reader: Reader, tmp_path: Path) -> None:
-    refused("parameter", "one of ignore, apply; found 'rotate'", reader, tmp_path, [encode(COLOUR)], exif="rotate")
-
-
-@pytest.mark.parametrize("reader", [from_npz, from_idx], ids=lambda reader: reader.__name__)
-def test_arrays_are_not_turned(reader: Reader, tmp_path: Path) -> None:
-    with pytest.raises(ParameterError, match="exif") as caught:
-        reader(tmp_path, LEVELS, LABELS, exif="apply")
-    assert caught.value.code == "parameter"
-    assert len(reader(tmp_path, LEVELS, LABELS, exif="ignore")) == len(LEVELS)
-
-
 # Runs
 
 COUNT, SIDE = 20, 6
@@ -329,24 +274,6 @@ def test_a_run_counts_the_images_that_are_turned(reader: Reader, exif: str, done
         ]
 
 
-def test_the_doctor_says_so_before_a_run(tmp_path: Path) -> None:
-    from helpers.problems import small_classifier
-
-    files = [encode(one, exif=tag(number)) for one, number in zip(SQUARES, SAYS, strict=True)]
-    points = folder(tmp_path, files, exif="apply")
-    batch = next(iter(points.batches(len(points))))
-    found = {one.name: one for one in look(Subject(small_classifier(), batch, points.labels, (), 0, 6, points))}
-    assert found["images"].code == "exif_orientation"
-    assert f"{MARKED} of {COUNT} images" in found["images"].sentence
-    assert "they were turned upright" in found["images"].sentence
-
-
-def test_a_run_of_upright_images_says_nothing(tmp_path: Path) -> None:
-    table = run(tmp_path, [1] * COUNT)
-    assert table.record.account.turned == 0
-    assert notes(table) == []
-
-
 def test_the_numbers_are_those_of_the_turned_images(tmp_path: Path) -> None:
     """A run that turns gives the numbers of files that were turned before, and another one other numbers."""
     ignored, applied = run(tmp_path / "a"), run(tmp_path / "a", exif="apply")
@@ -357,28 +284,3 @@ def test_the_numbers_are_those_of_the_turned_images(tmp_path: Path) -> None:
     before = brittle.score(small_classifier(), folder(tmp_path / "b", files), [Softmax()], batch_size=6)
     assert applied.scores.equals(before.scores)
     assert not applied.scores.equals(ignored.scores)
-
-
-def test_a_run_that_goes_on_counts_all(tmp_path: Path) -> None:
-    whole = run(tmp_path, out=tmp_path / "run")
-    (tmp_path / "run" / "points-00001.parquet").unlink()
-    again = run(tmp_path, out=tmp_path / "run", resume=True)
-    assert again.record.account == whole.record.account
-    assert notes(again) == notes(whole) != []
-
-
-def test_shards_without_a_count_are_refused(tmp_path: Path) -> None:
-    run(tmp_path, out=tmp_path / "run")
-    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
-    assert manifest["shards"][0]["account"].pop("turned") == sum(number != 1 for number in SAYS[:8]) > 0
-    (tmp_path / "run" / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(StorageError, match="lacks turned") as caught:
-        run(tmp_path, out=tmp_path / "run", resume=True)
-    assert caught.value.code == "run_damaged"
-
-
-def test_a_run_does_not_go_on_with_another_choice(tmp_path: Path) -> None:
-    run(tmp_path, out=tmp_path / "run")
-    with pytest.raises(ResumeError, match=r"data\.exif ignore there, apply now") as caught:
-        run(tmp_path, out=tmp_path / "run", resume=True, exif="apply")
-    assert caught.value.exit_code == 5

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
@@ -76,14 +75,6 @@ def test_resizing_is_bilinear_with_antialiasing(reader: Any, wanted: tuple[int, 
 
 
 @each
-def test_the_size_that_an_image_has_changes_nothing(reader: Any, tmp_path: Path) -> None:
-    files = [png(picture(6, 8, 3)) for _ in range(2)]
-    plain = reader(tmp_path, files)
-    for options in ({"resize": (6, 8)}, {"center_crop": (6, 8)}, {"mode": "RGB"}, {"resize": [6]}):
-        assert torch.equal(inputs(reader(tmp_path, files, **options)), inputs(plain))
-
-
-@each
 @pytest.mark.parametrize(
     ("size", "crop", "top", "left"),
     [((8, 8), (4, 4), 2, 2), ((5, 8), (2, 4), 2, 2), ((3, 7), (2, 4), 0, 2), ((9, 6), (9, 1), 0, 2)],
@@ -105,11 +96,6 @@ def test_the_shorter_side_keeps_the_shape(
     assert only(flat(tmp_path, [png(picture(*size))], resize=[side])).inputs.shape[2:] == expected
 
 
-def test_the_shorter_side_then_the_middle_takes_every_size(tmp_path: Path) -> None:
-    files = [png(picture(*size)) for size in ((9, 20), (30, 8), (6, 6))]
-    assert inputs(flat(tmp_path, files, resize=(5,), center_crop=(5, 5))).shape == (3, 1, 5, 5)
-
-
 @each
 def test_grey_and_colour_become_one(reader: Any, tmp_path: Path) -> None:
     grey, colour = picture(6, 8), picture(6, 8, 3)
@@ -119,15 +105,6 @@ def test_grey_and_colour_become_one(reader: Any, tmp_path: Path) -> None:
     luma = colour @ np.array([0.299, 0.587, 0.114])  # ITU-R 601-2
     assert np.abs(found[0, 0] - luma).max() <= 1
     assert np.array_equal(found[1, 0].round(), grey)
-
-
-def test_an_image_is_turned_first(tmp_path: Path) -> None:
-    levels, file = picture(6, 10), io.BytesIO()
-    exif = Image.Exif()
-    exif[274] = 6  # the pixels lie on their left side
-    Image.fromarray(levels).save(file, format="PNG", exif=exif)
-    points = flat(tmp_path, [file.getvalue()], exif="apply", center_crop=(4, 6))
-    assert np.array_equal((255 * inputs(points)[0, 0]).round(), np.rot90(levels, -1)[3:7])
 
 
 def test_mixed_sizes_name_the_options(tmp_path: Path) -> None:
@@ -162,12 +139,6 @@ def test_numbers_of_pixels_that_no_image_has(options: dict[str, Any], code: str,
     refused(code, match, flat, tmp_path, [png(picture(4, 4))], **options)
 
 
-@pytest.mark.parametrize("options", [{"resize": (4, 4)}, {"center_crop": (4, 4)}, {"mode": "L"}])
-def test_they_are_for_encoded_images(options: dict[str, Any], tmp_path: Path) -> None:
-    np.savez(tmp_path / "data.npz", x=np.zeros((2, 3, 4, 4), np.float32))
-    refused("parameter", "is for encoded images", open_points, tmp_path / "data.npz", **options)
-
-
 def test_a_run_knows_how_its_images_were_fitted(tmp_path: Path) -> None:
     files = [png(picture(6 + row, 8)) for row in range(4)]
     torch.manual_seed(0)
@@ -185,19 +156,6 @@ def test_a_run_knows_how_its_images_were_fitted(tmp_path: Path) -> None:
     assert classifier.passes == passes
     refused("other_run", r"data.resize \[6, 6\] there, \[6, 7\] now", run, **fitted | {"resize": (6, 7)})
     brittle.write_report(brittle.read_table(tmp_path / "run"), tmp_path / "report.html")
-
-
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        (b"P1\n2 2\n0 1\n1 0\n", [[255, 0], [0, 255]]),
-        (b"P2\n# a note\n2 2\n255\n0 10\n20 255\n", [[0, 10], [20, 255]]),
-        (b"P2\n2 2\n15\n0 3\n5 15\n", [[0, 51], [85, 255]]),
-        (b"P5\n2 2\n255\n\x00\x0a\x14\xff", [[0, 10], [20, 255]]),
-    ],
-)
-def test_grey_images_of_the_netpbm_family(content: bytes, expected: list[list[int]], tmp_path: Path) -> None:
-    assert (255 * inputs(flat(tmp_path, [content]))[0, 0]).round().tolist() == expected
 
 
 @pytest.mark.parametrize(

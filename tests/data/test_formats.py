@@ -5,15 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from helpers.data_files import LABELS, LEVELS, Reader, from_folder, from_idx, from_npz, refused
+from helpers.data_files import refused
 
 from brittle.data import FORMATS, open_points
 from brittle.errors import DataError
-
-
-@pytest.mark.parametrize("reader", [from_npz, from_folder, from_idx], ids=lambda reader: reader.__name__)
-def test_an_unknown_split(reader: Reader, tmp_path: Path) -> None:
-    refused("split", "--split", reader, tmp_path, LEVELS, LABELS, split="nowhere")
 
 
 def test_a_path_that_does_not_exist(tmp_path: Path) -> None:
@@ -25,7 +20,3 @@ def test_an_unknown_format_lists_the_known(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"data\.pt is none of the formats") as caught:
         open_points(tmp_path / "data.pt")
     assert all(f"{known.name}:" in str(caught.value) for known in FORMATS)
-
-
-def test_a_layout_is_for_arrays(tmp_path: Path) -> None:
-    refused("parameter", "layout", from_folder, tmp_path, LEVELS, LABELS, layout="nhwc")

@@ -33,7 +33,7 @@ from PIL import Image, ImageFile
 from brittle.data import Points, open_points
 from brittle.data import encoded as encoded_module
 from brittle.data.images import FORMATS as IMAGE_FORMATS
-from brittle.data.images import MAX_PIXELS, THUMBNAIL_SIDE, thumbnails
+from brittle.data.images import THUMBNAIL_SIDE, thumbnails
 from brittle.estimate import Status
 
 bad_images = pytest.mark.parametrize("name", BAD_IMAGES)
@@ -117,11 +117,6 @@ def test_a_large_image_costs_no_memory(tmp_path: Path) -> None:
 
 
 @encoded
-def test_no_image_can_be_read(reader: Reader, tmp_path: Path) -> None:
-    refused("corrupt", "none of the first 2 images .*0 bytes", reader, tmp_path / "bad", [b"", b"text"])
-
-
-@encoded
 @pytest.mark.parametrize("kind", IMAGE_FORMATS)
 def test_formats_without_loss_keep_their_pixels(reader: Reader, kind: str, tmp_path: Path) -> None:
     colour = np.random.default_rng(0).integers(0, 256, (3, HEIGHT, WIDTH), dtype=np.uint8)
@@ -147,27 +142,6 @@ def test_the_first_image_decides_the_mode(reader: Reader, first: str, channels: 
     assert torch.equal(batch.inputs[6], rgb)
 
 
-def test_transparent_palettes_are_read(tmp_path: Path) -> None:
-    image = Image.new("P", (WIDTH, HEIGHT))
-    image.putpalette([200, 100, 0] * 256)
-    found = only(encoded_folder(tmp_path, [save(image, "PNG", transparency=bytes(256))])).inputs[0, :, 0, 0]
-    assert torch.equal((255 * found).round(), torch.tensor([200.0, 100.0, 0.0]))
-
-
-def test_orientation_tags_are_ignored(tmp_path: Path) -> None:
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    files = [encode(LEVELS[0], "JPEG"), encode(LEVELS[0], "JPEG", exif=exif)]
-    plain, turned = only(encoded_folder(tmp_path, files)).inputs
-    assert torch.equal(plain, turned)
-
-
-@encoded
-def test_images_of_two_sizes(reader: Reader, tmp_path: Path) -> None:
-    files = [encode(LEVELS[0]), encode(LEVELS[1]), encode(LEVELS[2, :, :3])]
-    refused("shape", r"002.png has 8 x 3 pixels, \S*000.png 8 x 5; bring", reader, tmp_path / "images", files)
-
-
 @encoded
 def test_images_of_two_sizes_beyond_the_scan(reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encoded_module, "SCANNED", 2)
@@ -183,14 +157,3 @@ def test_thumbnails_are_small_and_only_of_images() -> None:
     assert [Image.open(io.BytesIO(png)).size for png in large] == [(THUMBNAIL_SIDE, THUMBNAIL_SIDE // 3)] * 2
     assert thumbnails(torch.rand(2, 2, 8, 8), (0.0, 1.0)) is None
     assert thumbnails(torch.rand(2, 8), (0.0, 1.0)) is None
-
-
-def test_thumbnails_cut_what_is_outside_the_bounds() -> None:
-    values = torch.tensor([-5.0, -1.0, 1.0, 9.0, torch.nan, torch.inf]).view(1, 1, 1, 6)
-    drawn = thumbnails(values, (-1.0, 1.0))
-    assert drawn is not None
-    assert np.asarray(Image.open(io.BytesIO(drawn[0]))).tolist() == [[0, 0, 255, 255, 0, 255]]
-
-
-def test_the_pixel_cap_is_below_that_of_pillow() -> None:
-    assert Image.MAX_IMAGE_PIXELS is None or MAX_PIXELS <= Image.MAX_IMAGE_PIXELS

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.data_files import CLASSES, LABELS, LEVELS, from_folder, from_idx, inputs, only, refused
+from helpers.data_files import CLASSES, LABELS, LEVELS, from_folder, inputs, only, refused
 from helpers.problems import small_classifier
 
 import brittle
@@ -29,12 +29,6 @@ def test_labels_are_mapped_by_name(tmp_path: Path) -> None:
     assert some.labels == only(some).labels == (points.labels or ())[2:4]
     same = open_points(tmp_path / "images", class_names=CLASSES)
     assert same.labels == LABELS
-
-
-def test_class_indices_stay(tmp_path: Path) -> None:
-    from_idx(tmp_path, LEVELS, LABELS)
-    points = open_points(tmp_path, class_names=OUTPUTS)
-    assert (points.labels, only(points).labels, points.class_names) == (LABELS, LABELS, OUTPUTS)
 
 
 @pytest.mark.parametrize(
@@ -82,12 +76,6 @@ def test_another_number_of_classes_is_noted_until_they_are_named(tmp_path: Path)
     record = brittle.score(small_classifier(), named, [LogitMargin()]).record
     assert record.data.class_names == OUTPUTS
     assert "labels" not in [one.code for one in record.warnings]
-
-
-def test_names_that_agree_but_for_spelling_are_matched_one_to_one(tmp_path: Path) -> None:
-    points = from_folder(tmp_path, LEVELS, LABELS)
-    spelled = [name.upper() for name in CLASSES]
-    refused("parameter", "but for spelling, 'ant' is 'ANT', 'bee' is 'BEE'", name_classes, points, spelled)
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))

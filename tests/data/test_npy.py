@@ -50,19 +50,6 @@ def test_the_array_is_the_inputs(x: np.ndarray, tmp_path: Path) -> None:
     assert only(points).ids == ("0", "1", "2", "3")
 
 
-def test_labels_may_be_left_out_and_a_limit_cuts_both(tmp_path: Path) -> None:
-    assert npy(tmp_path, FLOATS).labels is None
-    points = npy(tmp_path, FLOATS, Y[:, None], limit=2)
-    assert (len(points), points.labels) == (2, (0, 1))
-
-
-def test_axes_and_whole_numbers_are_as_in_other_arrays(tmp_path: Path) -> None:
-    levels = LEVELS.transpose(0, 2, 3, 1)
-    found = inputs(npy(tmp_path, levels, layout="nhwc", scale_uint8=True))
-    assert torch.equal(found, torch.from_numpy(LEVELS).float() / 255)
-    refused("dtype", "x.npy has type uint8; use --scale-uint8", npy, tmp_path, levels[:, :, :, 0])
-
-
 @pytest.mark.parametrize("version", [(1, 0), (2, 0)])
 def test_every_version_of_the_header(version: tuple[int, int], tmp_path: Path) -> None:
     with (tmp_path / "x.npy").open("wb") as file:
@@ -113,18 +100,6 @@ def header(shape: tuple[int, ...], kind: str = "<f4") -> bytes:
 def test_a_damaged_file(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "x.npy").write_bytes(content)
     refused("corrupt", "x.npy is not a readable .npy file", open_points, tmp_path / "x.npy")
-
-
-@pytest.mark.parametrize(
-    ("labels", "code", "match"),
-    [
-        (np.arange(3), "shape", r"y.npy has shape \(3,\) for 4 points"),
-        (np.full(4, 0.5), "labels", "y.npy holds 0.5 in row 0"),
-        (np.eye(4, dtype=int), "labels", "one-hot"),
-    ],
-)
-def test_labels_of_another_form(labels: np.ndarray, code: str, match: str, tmp_path: Path) -> None:
-    refused(code, match, npy, tmp_path, FLOATS, labels)
 
 
 def test_labels_that_are_not_there_or_not_for_this(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -68,23 +67,6 @@ def test_parquet_without_bytes_in_a_row(tmp_path: Path) -> None:
     assert batch.detail[1] == "row 1 (001.png): the file is empty (0 bytes)"
 
 
-@pytest.mark.parametrize("asked", ["fine_label", "-1"])
-def test_a_named_column_of_classes_is_taken(asked: str, tmp_path: Path) -> None:
-    path = parquet(tmp_path, class_columns(GOOD, coarse_label=COARSE, fine_label=LABELS))
-    points = open_points(path, label_column=asked)
-    assert (points.labels, points.class_names) == (LABELS, CLASSES)
-    assert points.provenance["label_column"] == "fine_label"
-    refused("parameter", "no column 'kind'; it has picture", open_points, path, label_column="kind")
-
-
-def test_features_of_lists_in_the_metadata_are_no_classes(tmp_path: Path) -> None:
-    table = image_table(GOOD, LABELS, boxes=pa.array([[1]] * COUNT, pa.list_(pa.int64())))
-    known = json.loads(table.schema.metadata[b"huggingface"])
-    known["info"]["features"]["boxes"] = [{"dtype": "int64", "_type": "Value"}]
-    points = open_points(parquet(tmp_path, table.replace_schema_metadata({"huggingface": json.dumps(known)})))
-    assert (points.labels, points.class_names) == (LABELS, CLASSES)
-
-
 def test_one_of_several_columns_of_classes_has_to_be_named(tmp_path: Path) -> None:
     path = parquet(tmp_path, class_columns(GOOD, coarse_label=COARSE, fine_label=LABELS))
     refused("parameter", "the columns of classes 'coarse_label' and 'fine_label'; name the one", open_points, path)
@@ -93,28 +75,12 @@ def test_one_of_several_columns_of_classes_has_to_be_named(tmp_path: Path) -> No
     assert open_points(only_fine).provenance["label_column"] == "fine_label"
 
 
-@pytest.mark.parametrize("name", ["label", "labels"])
-def test_the_column_called_label_comes_before_another_one_of_classes(name: str, tmp_path: Path) -> None:
-    table = class_columns(GOOD, domain=COARSE).append_column(name, pa.array(LABELS, pa.int64()))
-    points = open_points(parquet(tmp_path, table))
-    assert (points.labels, points.class_names, points.provenance["label_column"]) == (LABELS, None, name)
-    asked = open_points(tmp_path / "test.parquet", label_column="domain")
-    assert (asked.labels, asked.provenance["label_column"]) == (COARSE, "domain")
-
-
 def test_an_index_is_no_column_of_labels(tmp_path: Path) -> None:
     columns = {"__index_level_0__": pa.array(range(COUNT)), "__index_level_1__": pa.array(LABELS)}
     path = parquet(tmp_path, image_table(GOOD, label=pa.array(LABELS), **columns))
     refused("columns", "column 3 .* is called '__index_level_1__'", open_points, path, label_column="-1")
     assert open_points(path).labels == open_points(path, label_column="1").labels == LABELS
     assert open_points(path, label_column="__index_level_1__").labels == LABELS, "it was named"
-
-
-@pytest.mark.parametrize("name", ["label", "id", "picture", "caption"])
-def test_two_columns_of_one_name_are_refused(name: str, tmp_path: Path) -> None:
-    whole = image_table(GOOD, LABELS, id=pa.array(range(COUNT)), caption=pa.array(range(COUNT)))
-    path = parquet(tmp_path, whole.append_column(name, whole[name]))
-    refused("columns", f"has two columns called '{name}'", open_points, path)
 
 
 @pytest.mark.parametrize("kind", range(4))
@@ -161,13 +127,6 @@ def test_shards_are_numbered(name: str, first: int, tmp_path: Path) -> None:
     assert len(open_points(tmp_path)) == 2 * COUNT
 
 
-def test_a_number_in_the_name_of_a_file_is_no_shard(tmp_path: Path) -> None:
-    for year in (2019, 2020):
-        parquet(tmp_path, image_table(GOOD, LABELS), f"data{year}.parquet")
-    refused("split", "holds the splits data2019, data2020; no split was named", open_points, tmp_path)
-    assert len(open_points(tmp_path, split="data2020")) == COUNT
-
-
 @pytest.mark.parametrize(
     ("column", "kind"),
     [
@@ -197,11 +156,3 @@ def test_what_is_wrong_in_a_shard_is_said_of_that_shard(tmp_path: Path) -> None:
     parquet(tmp_path, table.append_column("label", pa.array(LABELS)), "test-00000-of-00002.parquet")
     parquet(tmp_path, table.append_column("label", pa.array(["a"] * COUNT)), "test-00001-of-00002.parquet")
     refused("labels", "label in .*test-00001-of-00002.parquet has type string", open_points, tmp_path)
-
-
-def test_splits_of_parquet_are_listed(tmp_path: Path) -> None:
-    for split in ("train", "test"):
-        parquet(tmp_path, image_table(GOOD), f"{split}.parquet")
-    refused("split", "holds the splits test, train; no split was named", open_points, tmp_path)
-    refused("split", "there is no split 'val'", open_points, tmp_path, split="val")
-    refused("split", "is the split 'test', not 'train'", open_points, tmp_path / "test.parquet", split="train")

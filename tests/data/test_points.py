@@ -12,11 +12,9 @@ import torch
 from helpers.data_files import (
     CLASSES,
     COUNT,
-    HEIGHT,
     LABELS,
     LEVELS,
     READERS,
-    WIDTH,
     Reader,
     from_idx,
     from_memory,
@@ -28,8 +26,7 @@ from helpers.data_files import (
 )
 from PIL import Image
 
-from brittle.data import FORMATS, Points, choose_points
-from brittle.data import points as module
+from brittle.data import FORMATS, Points
 from brittle.estimate import Status
 
 ON_DISK = READERS[1:]
@@ -91,21 +88,6 @@ def test_points_are_numbered_labelled_and_drawn(reader: Reader, tmp_path: Path) 
     assert set(batch.detail) == {None}
     drawn = [np.asarray(Image.open(io.BytesIO(png or b""))) for png in batch.images or ()]
     assert np.array_equal(np.stack(drawn), LEVELS[:, 0])
-
-
-def test_nothing_is_drawn_before_it_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: list[int] = []
-    monkeypatch.setattr(module, "thumbnails", lambda inputs, bounds: drawn.append(len(inputs)))
-    points = READERS[0](tmp_path, LEVELS, LABELS)
-    batch = only(choose_points(points, only(points).ids[1:]))
-    assert drawn == []
-    assert batch.images is batch.images is None
-    assert drawn == [COUNT - 1]
-
-
-@each
-def test_one_point_is_enough(reader: Reader, tmp_path: Path) -> None:
-    assert inputs(reader(tmp_path, LEVELS[:1], LABELS[:1])).shape == (1, 1, HEIGHT, WIDTH)
 
 
 @each

@@ -59,18 +59,6 @@ def test_it_holds_the_points_of_its_images(tmp_path: Path) -> None:
     assert only(own).ids[:2] == ("p0", "p1")
 
 
-def test_a_named_column_of_classes_is_taken(tmp_path: Path) -> None:
-    path = save(tmp_path / "saved", table(coarse=pa.array([label // 2 for label in LABELS])))
-    assert open_points(path, label_column="coarse").labels == tuple(label // 2 for label in LABELS)
-    assert open_points(path).labels == LABELS
-    assert open_points(path).provenance["label_column"] == "label"
-
-
-def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
-    twice = table().append_column("label", pa.array([0] * 7))
-    refused("columns", "has two columns called 'label'", open_points, save(tmp_path / "saved", twice))
-
-
 def test_splits(tmp_path: Path) -> None:
     for split in ("train", "test"):
         save(tmp_path / split, table(FILES[: 3 if split == "test" else 7]))
@@ -172,13 +160,6 @@ def test_a_table_of_numbers_is_read_as_from_parquet(tmp_path: Path) -> None:
     assert found.provenance["feature_names"] == ["age", "rooms"]
     assert (found.provenance["format"], len(open_points(tmp_path / "saved", limit=2))) == ("datasets-table", 2)
     assert open_points(tmp_path / "saved", label_column="rooms").labels == (1, 2, 3, 4, 5)
-
-
-def test_splits_of_a_table(tmp_path: Path) -> None:
-    save(tmp_path / "both" / "test", numbers(), files=1)
-    (tmp_path / "both" / "dataset_dict.json").write_text(json.dumps({"splits": ["test"]}))
-    assert open_points(tmp_path / "both").provenance["split"] == "test"
-    refused("split", "no split 'train'", open_points, tmp_path / "both", split="train")
 
 
 def test_other_columns_of_a_table_are_refused_by_name(tmp_path: Path) -> None:

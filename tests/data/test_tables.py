@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
-from helpers.data_files import damaged, inputs, only, refused
+from helpers.data_files import inputs, only, refused
 from sklearn.datasets import load_iris
 
 import brittle
@@ -134,41 +134,11 @@ def test_a_label_column_that_is_not_there(reader: Reader, asked: str, tmp_path: 
 
 
 @both
-def test_what_labels_of_other_decisions_need_is_said(reader: Reader, tmp_path: Path) -> None:
-    frame = FEATURES.assign(rain=Y, fog=Y, price=[0.5 + number for number in range(len(FEATURES))])
-    several = "--decision multilabel"
-    refused("parameter", several, reader, tmp_path, frame, label_column="rain,fog")
-    refused("labels", "--decision within:T", reader, tmp_path, frame, label_column="price")
-
-
-@both
 def test_several_columns_may_hold_the_labels(reader: Reader, tmp_path: Path) -> None:
     frame = FEATURES.assign(label=Y, y=0.5)
     refused("parameter", "has the columns 'label' and 'y'; name the one", reader, tmp_path, frame)
     points = reader(tmp_path, frame, label_column="label")
     assert points.provenance["feature_names"] == [*NAMES, "y"]
-
-
-@each
-@pytest.mark.parametrize("large", [2**31 + 1, -(2**63), 2**63 + 1])
-def test_labels_beyond_a_class_index_are_refused(reader: Reader, large: int, tmp_path: Path) -> None:
-    labels = pd.array([*Y[1:], large], dtype="uint64" if large >= 2**63 else "int64")
-    refused("labels", "class indices are whole numbers up to 2,147,4", reader, tmp_path, FEATURES.assign(y=labels))
-
-
-@pytest.mark.parametrize(
-    ("names", "asked", "place", "former", "latter"),
-    [(["label", "0", "1"], "0", 1, -2, -3)],
-)
-@both
-def test_a_number_that_is_a_name_and_another_place_is_refused(
-    reader: Reader, names: list[str], asked: str, place: int, former: int, latter: int, tmp_path: Path
-) -> None:
-    frame = pd.DataFrame([[0, 1, 2], [1, 2, 3]], columns=names)
-    match = f"'{asked}' is what column {place} .* and the place of 'label'; .* {former} is the former, {latter} the"
-    refused("parameter", match, reader, tmp_path, frame, label_column=asked)
-    assert reader(tmp_path, frame, label_column=str(former)).labels == (place, place + 1)
-    assert reader(tmp_path, frame, label_column="label").labels == (0, 1)
 
 
 @pytest.mark.parametrize("place", ["4", "-1"])
@@ -230,11 +200,6 @@ def test_tables_of_another_form_get_one_sentence(content: str, code: str, match:
     refused(code, match, text, tmp_path, content)
 
 
-def test_text_in_another_encoding(tmp_path: Path) -> None:
-    (tmp_path / "table.csv").write_bytes("größe,y\n1,0\n".encode("latin-1"))
-    refused("corrupt", "not a readable table in UTF-8: .*can't decode byte", open_points, tmp_path / "table.csv")
-
-
 @pytest.mark.parametrize(
     ("columns", "code", "match"),
     [
@@ -259,36 +224,10 @@ def test_whole_numbers_and_booleans_are_features(tmp_path: Path) -> None:
     assert (points.labels, points.class_names) == ((0, 1), ("ant", "bee"))
 
 
-def test_a_damaged_parquet(tmp_path: Path) -> None:
-    parquet_points(tmp_path, FEATURES)
-    whole = (tmp_path / "table.parquet").read_bytes()
-    for content in damaged(whole)[::2]:
-        (tmp_path / "table.parquet").write_bytes(content)
-        refused("corrupt", "table.parquet cannot be read", open_points, tmp_path / "table.parquet")
-
-
 def test_files_of_a_split_agree(tmp_path: Path) -> None:
     shards_points(tmp_path, FEATURES)
     FEATURES.iloc[:, :2].to_parquet(tmp_path / "parts" / "test-00001-of-00002.parquet", index=False)
     refused("columns", "must agree in names and types", open_points, tmp_path / "parts")
-
-
-@pytest.mark.parametrize(
-    ("reader", "options", "code"),
-    [
-        (csv_points, {"split": "test"}, "split"),
-        (csv_points, {"exif": "apply"}, "parameter"),
-        (csv_points, {"layout": "nhwc"}, "parameter"),
-    ],
-)
-def test_options_that_are_not_for_tables(reader: Reader, options: dict[str, Any], code: str, tmp_path: Path) -> None:
-    refused(code, "table", reader, tmp_path, FEATURES, **options)
-
-
-def test_options_of_tables_are_for_tables(tmp_path: Path) -> None:
-    np.savez(tmp_path / "data.npz", x=X)
-    for options in ({"label_column": "y"}, {"text_column": "y"}):
-        refused("parameter", "data.npz is a .npz file", open_points, tmp_path / "data.npz", **options)
 
 
 NETWORK = """

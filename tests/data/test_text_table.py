@@ -85,13 +85,6 @@ def test_what_was_read_is_in_the_provenance(tmp_path: Path) -> None:
     assert opened(path).provenance["sha256"] != before
 
 
-def test_some_of_them_by_number_and_by_id(tmp_path: Path) -> None:
-    path = written(tmp_path / "a.csv", "id,text\n" + "\n".join(f"r{row},{text}" for row, text in enumerate(TEXTS)))
-    assert opened(path, limit=2).ids == ("r0", "r1")
-    (batch,) = opened(path, ids=["r3", "r1"]).batches(5)
-    assert (batch.ids, batch.names) == (("r1", "r3"), (TEXTS[1], TEXTS[3]))
-
-
 def test_several_labels_may_hold(tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", "text,rude,long\na fine film,0,1\nbad,1,0")
     points = opened(path, label_column="rude,long", targets=True)

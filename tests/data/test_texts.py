@@ -113,11 +113,6 @@ def test_padding_changes_nothing() -> None:
             assert value == pytest.approx(whole[row], rel=rounding, abs=1e-9)
 
 
-def test_long_texts_are_cut() -> None:
-    points = brittle.data.text_points(TEXTS, tokenizer=tokenizer, model=Model(), length=4)
-    assert next(iter(points.batches(9))).inputs.shape == (4, 4, WIDTH)
-
-
 @pytest.mark.parametrize(
     ("texts", "change", "error", "said"),
     [

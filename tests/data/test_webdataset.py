@@ -68,12 +68,6 @@ def test_one_file_and_shards_hold_the_points_of_a_folder(tmp_path: Path) -> None
     assert open_points(shards, split="test", limit=4).labels == LABELS[:4]
 
 
-def test_images_without_classes(tmp_path: Path) -> None:
-    path = write(tmp_path / "x.tar", [member(f"{row}.png", one) for row, one in enumerate(FILES)])
-    assert open_points(path, resize=(4, 4)).labels is None
-    assert only(open_points(path, resize=(4, 4))).inputs.shape == (7, 1, 4, 4)
-
-
 def test_a_bad_image_costs_its_own_row(tmp_path: Path) -> None:
     path = write(tmp_path / "x.tar", [*samples(), member("bad.cls", b"1"), member("bad.jpg", BAD_IMAGES["text"][0])])
     batch = only(open_points(path))

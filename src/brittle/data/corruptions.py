@@ -18,9 +18,8 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from io import BytesIO
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
@@ -41,21 +40,16 @@ Levels = NDArray[np.uint8]
 Draw = np.random.Generator
 
 
-@dataclass(frozen=True)
-class Severities:
+class Severities(NamedTuple):
     """A way to corrupt an image.
 
     Attributes:
-        name: what it is called.
-        strengths: one for each of `SEVERITIES`.
-        unit: what a strength is, in words.
         apply: levels `[H, W, C]`, a strength and a generator to levels `[H, W, C]`, not yet rounded or clipped.
+        strengths: one for each of `SEVERITIES`.
     """
 
-    name: str
+    apply: Callable[[Levels, Any, Draw], NDArray[Any]]
     strengths: tuple[Any, ...]
-    unit: str
-    apply: Callable[[Levels, Any, Draw], NDArray[Any]] = field(repr=False)
 
 
 def corrupt(image: Levels, kind: str, severity: int, generator: Draw) -> Levels:
@@ -173,49 +167,26 @@ def _pixels(picture: Image.Image, like: Levels) -> Levels:
     return np.asarray(picture).reshape(like.shape)
 
 
-CORRUPTIONS: dict[str, Severities] = {
-    one.name: one
-    for one in (
-        Severities(
-            "gaussian_noise",
-            (0.04, 0.06, 0.08, 0.09, 0.10),
-            "standard deviation of normal noise, as a share of the value range",
-            _gaussian_noise,
-        ),
-        Severities("shot_noise", (500, 250, 100, 75, 50), "photons of a white pixel, Poisson", _shot_noise),
-        Severities(
-            "impulse_noise",
-            (0.01, 0.02, 0.03, 0.05, 0.07),
-            "share of the numbers that become black or white, half each",
-            _impulse_noise,
-        ),
-        Severities(
-            "gaussian_blur",
-            (0.4, 0.6, 0.7, 0.8, 1.0),
-            "standard deviation in pixels of an image of side 32, longer in larger ones",
-            _gaussian_blur,
-        ),
-        Severities(
-            "brightness",
-            (0.05, 0.1, 0.15, 0.2, 0.3),
-            "added to the value (of hue, saturation, value), as a share of the value range",
-            _brightness,
-        ),
-        Severities("contrast", (0.75, 0.5, 0.4, 0.3, 0.15), "factor of the distance from the mean", _contrast),
-        Severities(
-            "saturate",
-            ((0.3, 0.0), (0.1, 0.0), (1.5, 0.0), (2.0, 0.1), (2.5, 0.2)),
-            "factor of the saturation and what is added; the first two take colour away, the others give more",
-            _saturate,
-        ),
-        Severities("jpeg_compression", (80, 65, 58, 50, 40), "quality", _jpeg_compression),
-        Severities("pixelate", (0.95, 0.9, 0.85, 0.75, 0.65), "share of the pixels of a side that is kept", _pixelate),
-        Severities(
-            "rotate",
-            (0.2, 0.4, 0.6, 0.8, 1.0),
-            "angle in radians, to a drawn side; what comes into the image is black",
-            _rotate,
-        ),
-    )
+CORRUPTIONS = {
+    # standard deviation of normal noise, as a share of the value range
+    "gaussian_noise": Severities(_gaussian_noise, (0.04, 0.06, 0.08, 0.09, 0.10)),
+    # photons of a white pixel, Poisson
+    "shot_noise": Severities(_shot_noise, (500, 250, 100, 75, 50)),
+    # share of the numbers that become black or white, half each
+    "impulse_noise": Severities(_impulse_noise, (0.01, 0.02, 0.03, 0.05, 0.07)),
+    # standard deviation in pixels of an image of side 32, longer in larger ones
+    "gaussian_blur": Severities(_gaussian_blur, (0.4, 0.6, 0.7, 0.8, 1.0)),
+    # added to the value (of hue, saturation, value), as a share of the value range
+    "brightness": Severities(_brightness, (0.05, 0.1, 0.15, 0.2, 0.3)),
+    # factor of the distance from the mean
+    "contrast": Severities(_contrast, (0.75, 0.5, 0.4, 0.3, 0.15)),
+    # factor of the saturation and what is added; the first two take colour away, the others give more
+    "saturate": Severities(_saturate, ((0.3, 0.0), (0.1, 0.0), (1.5, 0.0), (2.0, 0.1), (2.5, 0.2))),
+    # quality
+    "jpeg_compression": Severities(_jpeg_compression, (80, 65, 58, 50, 40)),
+    # share of the pixels of a side that is kept
+    "pixelate": Severities(_pixelate, (0.95, 0.9, 0.85, 0.75, 0.65)),
+    # angle in radians, to a drawn side; what comes into the image is black
+    "rotate": Severities(_rotate, (0.2, 0.4, 0.6, 0.8, 1.0)),
 }
-"""All corruptions, by name."""
+"""All corruptions, by name, with what their strengths are."""

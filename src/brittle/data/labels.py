@@ -95,9 +95,8 @@ def no_index(where: str, label: float, place: str = "") -> DataError:
     most = f" up to {LARGEST_LABEL:,.0f}" if abs(label) > LARGEST_LABEL else ""
     return DataError(
         "labels",
-        f"{where} {number} {place}".rstrip()
-        + f"; class indices are whole numbers{most}: give those (--label-column names "
-        "their column), or, where the model predicts a number, use --decision within:T (decision='within:T'), T being the tolerance",
+        f"{where} {number} {place}".rstrip() + f"; class indices are whole numbers{most}: give those (--label-column "
+        "names their column), or, where the model predicts a number, use --decision within:T (decision='within:T')",
     )
 
 
@@ -265,7 +264,7 @@ def in_classes(points: Points, names: Sequence[str] | None, values: Sequence[int
 
 
 def label_places(labels: Any, names: Sequence[str] | None) -> Any:
-    """Text labels as places among the names of a model's classes; other labels, and those of other models, as they are."""
+    """Text labels as places among the names of a model's classes; other labels, and of other models, as they are."""
     texts = labels.tolist() if isinstance(labels, np.ndarray) and labels.dtype.kind in "UO" else labels
     if names is None or not isinstance(texts, list | tuple) or not all(isinstance(one, str) for one in texts):
         return labels

@@ -102,7 +102,9 @@ def image_points(
     wanted = [one for one in (columns.label, columns.id, path) if one]
     values = dict[str, list[Any]]((name, []) for name in wanted)
     for first, batch in batches(wanted, 0) if wanted else ():
-        part = batch.slice(0, max(0, count - first))
+        if first >= count:
+            break
+        part = batch.slice(0, count - first)
         for name in wanted:
             column = part.column(part.schema.get_field_index(columns.image if name == path else name))
             values[name] += [one and one["path"] for one in column.to_pylist()] if name == path else column.to_pylist()
@@ -216,15 +218,11 @@ def parquet_files(path: Path, split: str | None) -> tuple[list[Path], str | None
     numbers, count = sorted(int(one["shard"] or -1) for one in names), len(files)
     numbered = count == 1 or numbers in ([*range(count)], [*range(1, count + 1)])
     if (declared and declared != {count}) or not numbered:
-        wrong = (
-            f"whose names say {max(declared)}"
-            if declared not in (set(), {count})
-            else "that are not numbered as its shards, 0, 1, 2, ..."
-        )
         some = listed([path_text(file.name) for file in files], 3)
         raise DataError(
             "corrupt",
-            f"{path_text(path)} holds {count} files of a split {wrong}: {some}; get the others, or give one file",
+            f"{path_text(path)} holds {count} files of a split, which are not all of its shards, or not numbered 0, 1, "
+            f"2, ...: {some}; get the others, or give one file",
         )
     return files, split
 

@@ -345,18 +345,22 @@ def _is_numeric(kind: pa.DataType) -> bool:
     return any(test(kind) for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean))
 
 
-def _numbers(cells: Sequence[Any], first: int, place: int, table: DataTable) -> list[float]:
+def _numbers(cells: Sequence[Any], first: int, place: int, table: DataTable) -> np.ndarray:
     """A column of some rows as numbers."""
     kind = None if table.schema is None else table.schema.field(place).type
     number: Callable[[Any], float] = _from_text if kind is None else float if _is_numeric(kind) else _refuse
-    numbers = list[float]()
-    for row, cell in enumerate(cells, first):
+
+    def parsed(cell: Any) -> float:
         try:
-            numbers.append(math.nan if cell is None else number(cell))
+            return math.nan if cell is None else number(cell)
         except (ValueError, TypeError):
-            numbers.append(math.nan)
-        if math.isnan(numbers[-1]):
-            raise _bad_cell(f"{table.place(row)}, column {table.name(place)!r:.60} of {table.where}", cell)
+            return math.nan
+
+    numbers = np.array(list(map(parsed, cells)), dtype=np.float64)
+    if np.isnan(numbers).any():
+        row = int(np.isnan(numbers).argmax())
+        name = f"{table.place(first + row)}, column {table.name(place)!r:.60} of {table.where}"
+        raise _bad_cell(name, cells[row])
     return numbers
 
 

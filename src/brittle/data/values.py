@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
 from brittle.data.points import Batch
 from brittle.errors import DataError
 from brittle.model.bounds import Bounds, BoundsLike
+
+TABLE_ADVICE = (
+    "take --bounds none (bounds='none') where features have no range of their own, or declare one that holds all "
+    "features of all rows with --bounds LO HI (bounds=(LO, HI)); noise is of one size in all features: bring them to "
+    "one scale first, or take --noise per-feature --sigma 0.1 (brittle.noise.PerFeature)"
+)
 
 
 def readable(batch: Batch) -> Tensor:
@@ -52,7 +56,7 @@ def check_values(batch: Batch, bounds: BoundsLike) -> None:
     low, high = bounds.pair
     smallest, largest = float(inputs.min()), float(inputs.max())
     table = batch.inputs.dim() == 2 and not bool((inputs == inputs.round()).all())
-    advice = _table_advice(smallest, largest) if table else _advice(smallest, largest, low, high)
+    advice = TABLE_ADVICE if table else _advice(smallest, largest, low, high)
     raise DataError(
         "value_range", f"values from {smallest:.4g} to {largest:.4g}, outside [{low:g}, {high:g}] {found}; {advice}"
     )
@@ -64,19 +68,3 @@ def _advice(smallest: float, largest: float, low: float, high: float) -> str:
     if smallest < low and high - low <= 2:
         return "the data look normalised; give pixels and declare --mean and --std (mean=, std=) instead"
     return "declare the range with --bounds LO HI (bounds=)"
-
-
-def _table_advice(smallest: float, largest: float) -> str:
-    """Bounds for the features of a table, with room beside: a quarter of the range, but not below 0 where no value is.
-
-    Later rows may reach further.
-    """
-    room = (largest - smallest) / 4.0
-    step = 10.0 ** (math.floor(math.log10(max(room, abs(largest) / 4.0, 1e-30))) - 1)
-    low, high = math.floor((smallest - room * (smallest < 0)) / step), math.ceil((largest + room) / step)
-    return (
-        "take --bounds none (bounds='none') where features have no range of their own, or declare one that holds all "
-        f"features of all rows with --bounds LO HI (bounds=(LO, HI)), such as --bounds {low * step:.12g} "
-        f"{high * step:.12g}; noise is of one size in all features: bring them to one scale first, or take --noise "
-        "per-feature --sigma 0.1 (brittle.noise.PerFeature), of a tenth of each feature's deviation"
-    )

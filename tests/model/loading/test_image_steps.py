@@ -234,3 +234,10 @@ def test_what_is_not_copied_is_said(
     path.write_text(path.read_text().replace('"bicubic"', '"bicubic", "crop_mode": "border"'))
     assert _score(model, photos, tmp_path / "run", "--resize", "8", "8") == 0
     assert "in a way that brittle does not copy (border" in capsys.readouterr().err
+
+
+def test_words_for_pixels_are_checked(photos: Path) -> None:
+    from helpers.artefacts import refused
+
+    refused("parameter", "must be one of nearest, .*bicubic", open_points, photos, interpolation="cubic")
+    refused("parameter", "must be one of even, down", open_points, photos, crop_rounding="up")
