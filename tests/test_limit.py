@@ -45,7 +45,7 @@ TYPED = (
 def test_in_python(place: str, limit: float) -> None:
     with pytest.raises(ParameterError) as caught:
         GIVEN[place](limit)
-    assert str(caught.value) == f"limit: limit must be a number between 0 and 1; found {limit!r}"
+    assert str(caught.value) == f"parameter: limit must be a number between 0 and 1; found {limit!r}"
 
 
 @pytest.mark.parametrize("limit", NONE)
