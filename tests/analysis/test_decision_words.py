@@ -48,7 +48,7 @@ def test_of_numbers_and_functions_no_labels_are_checked(decision: str) -> None:
     assert not words.classes
 
 
-@pytest.mark.parametrize("decision", ["within:0.5", "multilabel", Custom(first_leads)])
+@pytest.mark.parametrize("decision", ["within:0.5", Custom(first_leads)])
 def test_terminal_and_page_say_the_same(decision: str | Custom, tmp_path: Path) -> None:
     network = nn.Linear(3, 2).eval()
     classifier = brittle.Classifier(network, bounds=(0, 1), decision=decision)
