@@ -102,7 +102,7 @@ def test_the_record_says_what_was_read(place: Path) -> None:
     options = ["--noise", "relative:0.5", "--scores", "monte_carlo", "--draws", "20", "--quiet"]
     assert score(*options) == 0
     data = json.loads((place / "run" / "run.json").read_text())["data"]
-    known = {"format": "texts", "columns": "text", "tokenizer": "Tokenizer", "text_length": 12, "cut_texts": 0}
+    known = {"format": "texts", "text_column": "text", "tokenizer": "Tokenizer", "text_length": 12, "cut_texts": 0}
     assert known.items() <= data.items()
     (place / "bert" / "tokenizer.json").write_bytes(b"{ }")
     assert score(*options, "--resume") == 5, "another tokenizer is another run"

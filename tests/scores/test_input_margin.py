@@ -200,7 +200,10 @@ def test_a_missing_head_leaves_no_run_behind(tmp_path: Path) -> None:
         ),
         (["--scores", "input_margin", "--effort", "hard"], "no effort is called 'hard'"),
         (["--scores", "input_margin", "--norm", "l3"], "no norm is called 'l3'"),
-        (["--scores", "input_margin", "--set", "input_margin.attack=pgd"], "no attack is called 'pgd'; did you mean apgd?"),
+        (
+            ["--scores", "input_margin", "--set", "input_margin.attack=pgd"],
+            "no attack is called 'pgd'",
+        ),
     ],
 )
 def test_options_that_change_nothing_are_refused(

@@ -35,7 +35,10 @@ NAME = "brittle"
 
 FIRST = frozenset(
     f"--{name}"
-    for name in ("out", "weights", "bounds", "decision", "label-column", "points", "scores", "sigma", "noise", "until", "resume")
+    for name in (
+        *("out", "weights", "bounds", "decision", "label-column", "points"),
+        *("scores", "sigma", "noise", "until", "resume"),
+    )
 )
 """The options that `--help` of a command with groups tells of, `--out` and ten more; `--help-all` tells of all."""
 

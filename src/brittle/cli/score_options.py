@@ -76,8 +76,8 @@ class ScoreOptions:
         sigma: Standard deviations of the noise, in pixel units; a tenth of the value range by default, where
             --bounds give one.
         radius: Lengths of noise on the sphere, in pixel units, instead of --sigma and --noise.
-        noise: gaussian, uniform, laplace, sphere or ball; relative or per-feature, whose --sigma is in root mean squares
-            of the point or in standard deviations of each feature; with levels of its own rotation:15, shift:2,
+        noise: gaussian, uniform, laplace, sphere or ball; relative or per-feature, whose --sigma is in root mean
+            squares of the point or in standard deviations of each feature; with levels of its own rotation:15, shift:2,
             brightness:0.2, relative:0.5, decibels:20, swap:0.1 or another corruption, and for texts token-dropout:0.2,
             token-mask:0.2 or token-replacement:0.2; or FILE.py:CLASS or FILE.py:FUNCTION, any function (x, generator).
         categories: All columns that --noise per-feature leaves alone (without it those of few whole numbers), or that
