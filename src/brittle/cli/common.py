@@ -59,6 +59,8 @@ def _few(console: Any, options: Any, panel: HelpPanel) -> None:
     ]
     others = [name for entry in panel.entries for name in entry.names[:1] if not FIRST & {*entry.names}]
     rest = f"Also: {', '.join(others)}." if len(shown) < len(panel.entries) else None
+    if not shown:
+        console.print(f"{panel.title}. {rest}", soft_wrap=False)
     DefaultFormatter()(console, options, panel.copy(entries=shown, description=rest))
 
 
