@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from brittle.analysis.text import by_number, share_of, verb_of
 
 CHECK_LABELS = (
-    "wrong, and no noise shows it: check its label",
-    "wrong, and no noise shows it: check their labels",
+    "wrong, and no noise shows it: the network is sure of it, or its label is wrong",
+    "wrong, and no noise shows it: the network is sure of them, or their labels are wrong",
 )
 NO_WRONG_LABEL = (
     "wrong, and it is not known to hold, so noise hints at no wrong label yet: look at it",

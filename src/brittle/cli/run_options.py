@@ -45,11 +45,7 @@ class RunOptions:
     config: Path | None = None  # its options are words of the command line before this is read
 
     def check_folder(self, out: Path) -> None:
-        """Raise where the run folder cannot be written or holds another run.
-
-        Raises:
-            StorageError: it cannot, or does.
-        """
+        """Raise where the run folder cannot be written or holds another run."""
         from brittle.store.folder import check_free, check_writable
 
         check_writable(out) if self.resume else check_free(out)
@@ -75,11 +71,7 @@ class WorkerOptions:
     as_worker: Annotated[bool, Parameter(show=False, negative=())] = False
 
     def crew(self, device: str | None, quiet: bool) -> Workers | None:
-        """The processes, which are started by the command that is running; None for this one alone.
-
-        Raises:
-            BrittleError: so many cannot be started, or not there.
-        """
+        """The processes, which are started by the command that is running; None for this one alone."""
         from brittle.run.workers.cluster import Cluster
         from brittle.run.workers.crew import Crew
         from brittle.run.workers.worker import command_of

@@ -117,11 +117,7 @@ class ScoreOptions:
         return replace(model, bounds=("none", "none")) if of_tables and model.bounds is UNIT else model
 
     def choose(self, model: ModelOptions) -> Choice:
-        """The scores that are chosen, for a model so declared.
-
-        Raises:
-            BrittleError: the options do not fit together, a number is out of range, or the pseudo-margin is not sound.
-        """
+        """The scores that are chosen, for a model so declared."""
         bounds = model.declared_bounds
         spread = None if bounds.pair is None else 0.1 * (bounds.pair[1] - bounds.pair[0])
         if self.scores is BY_DEFAULT and not model.decides.has_probability:
@@ -216,11 +212,7 @@ class Choice:
         return self.named
 
     def check_texts(self, reads_texts: bool) -> None:
-        """Raise where the noise is not for such a model.
-
-        Raises:
-            UsageError: noise on tokens is for a model that reads texts; or nobody says what noise such a model gets.
-        """
+        """Raise where the noise is not for such a model."""
         name, noise = plain_name(self.options.noise), self.options.noise
         if not self.noisy:
             return
@@ -234,11 +226,7 @@ class Choice:
             )
 
     def check_model(self, classifier: Classifier) -> None:
-        """Raise where the pseudo-margin was learned from another model.
-
-        Raises:
-            ModelError: it was.
-        """
+        """Raise where the pseudo-margin was learned from another model."""
         if self.learned is not None:
             self.learned.check_model(classifier.source["state_sha256"])
 
