@@ -228,7 +228,7 @@ STATE = (
     Case(49, "rows that depend on their batch", (stops("batch_dependent"),),
          planted("batch norm without statistics", "attention across rows")),
     Case(50, "a model that overwrites its input", (result("the same numbers, as it gets a copy"),),
-         ("test_planted_defects.py::test_an_overwritten_input_changes_no_score")),
+         ("test_planted_defects.py::test_an_overwritten_input_changes_no_score",)),
     Case(51, "a model that changes itself", (stops("mutates_state"),),
          planted("a counter of calls", "weights that drift")),
     Case(52, "weights on two devices", (stops("devices"),), ("test_classifier.py::test_weights_on_two_devices",)),
