@@ -74,15 +74,14 @@ def test_help_has_ten_options_and_names_the_others(capsys: pytest.CaptureFixture
         first = capsys.readouterr().out
         assert main([command, "--help-all"]) == 0
         whole = capsys.readouterr().out
-        assert all(option in first for option in options_of(command) - {"--as-worker", "--model", "--data"})
+        assert all(option in first for option in options_of(command) - {"--as-worker", "MODEL", "DATA"})
         assert first.count("[default") < whole.count("[default")
         assert len(first.splitlines()) < 80 < len(whole.splitlines())
 
 
 def test_a_file_holds_options_and_the_command_line_goes_before(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (place / "run.toml").write_text(
-        'sigma = [0.1, 0.2]\nscores = ["monte_carlo"]\ndraws = 20\nclip = true\nquiet = false\n'
-    )
+    lines = ["sigma = [0.1, 0.2]", 'scores = ["monte_carlo"]', "draws = 20", "clip = true", "quiet = false"]
+    (place / "run.toml").write_text("\n".join(lines))
     assert score("--config", "run.toml", "--sigma", "0.3") == 0
     labels = [entry.label for entry in brittle.read_table("run").record.scores]
     assert labels[-1] == "monte_carlo(clip=True, draws=20, sigma=0.3)"

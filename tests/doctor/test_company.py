@@ -86,8 +86,8 @@ def test_every_row_and_every_noisy_copy_is_compared() -> None:
         assert torch.allclose(each.logits, one, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 40, 64])
-@pytest.mark.parametrize("rows", [1, 2, 7, 64])
+@pytest.mark.parametrize("count", [1, 3, 64])
+@pytest.mark.parametrize("rows", [1, 7, 64])
 def test_no_batch_is_larger_than_the_run_allows(rows: int, count: int) -> None:
     seen: list[int] = []
 

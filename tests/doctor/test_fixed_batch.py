@@ -79,8 +79,8 @@ def sound(kind: type[nn.Module], rows: int) -> nn.Module:
         return kind(rows).eval()
 
 
-@pytest.mark.parametrize("points", [1, 40, 64])
-@pytest.mark.parametrize("rows", [1, 7, 16, 40, 64, 128])
+@pytest.mark.parametrize("points", [1, 64])
+@pytest.mark.parametrize("rows", [1, 16, 40, 128])
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_number_of_rows_is_named(kind: type[nn.Module], rows: int, points: int) -> None:
     model = sound(kind, rows)

@@ -194,7 +194,7 @@ REFUSED = [
            declared={"outputs": "probs"}),
     Defect("one row of a mixing model", "batch_dependent", "row 0", part(statistics), lambda: inputs(1),
            lambda: torch.tensor([1])),
-    Defect("complex scores", "output_shape", "", changed(lambda z: z.to(torch.complex64))),
+    Defect("complex scores", "output_shape", "complex", changed(lambda z: z.to(torch.complex64))),
     Defect("bytes as values", "value_range", "--bounds 0 255", x=lambda: inputs(COUNT) * 255),
     Defect("normalised data", "value_range", "look normalised", x=lambda: inputs(COUNT) * 4 - 2),
     Defect("no readable point", "no_usable_points", "none of the first 64", x=lambda: inputs(COUNT) * torch.nan),

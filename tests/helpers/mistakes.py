@@ -259,9 +259,7 @@ MISTAKES = (
     Mistake("Points of one class only", "score ./net.py:make one-class.npz --out run", "labels", ["--ids", "20"], 0),
     Mistake("No points", "score ./net.py:make empty.npz --out run", "empty_dataset", ["empty.npz"], 3),
     Mistake("Two points with one id", "score ./net.py:make repeated.npz --out run", "ids", ["'0'", "repeated.npz"], 3),
-    Mistake(
-        "A NaN in one point", "score ./net.py:make hole.npz --out run", "nonfinite_input", ["point 3", "16 NaN"], 4
-    ),
+    Mistake("A NaN in one point", "score ./net.py:make hole.npz --out run", "nonfinite_input", ["row 3", "16 NaN"], 4),
     Mistake("Arrays under other names", "score ./net.py:make others.npz --out run", "columns", ["others.npz"], 3),
     Mistake(
         "The index of pandas in a table", "score ./net.py:make indexed.csv --out run", "columns", ["indexed.csv"], 3

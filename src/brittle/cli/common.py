@@ -36,17 +36,8 @@ NAME = "brittle"
 FIRST = frozenset(
     f"--{name}"
     for name in (
-        "out",
-        "weights",
-        "bounds",
-        "decision",
-        "label-column",
-        "points",
-        "scores",
-        "sigma",
-        "noise",
-        "until",
-        "resume",
+        *("out", "weights", "bounds", "decision", "label-column", "points"),
+        *("scores", "sigma", "noise", "until", "resume"),
     )
 )
 """The options that `--help` of a command with groups tells of, `--out` and ten more; `--help-all` tells of all."""
@@ -68,6 +59,8 @@ def _few(console: Any, options: Any, panel: HelpPanel) -> None:
     ]
     others = [name for entry in panel.entries for name in entry.names[:1] if not FIRST & {*entry.names}]
     rest = f"Also: {', '.join(others)}." if len(shown) < len(panel.entries) else None
+    if not shown:
+        console.print(f"{panel.title}. {rest}", soft_wrap=False)
     DefaultFormatter()(console, options, panel.copy(entries=shown, description=rest))
 
 
@@ -91,11 +84,7 @@ def default_text(value: object) -> str | None:
 
 
 def with_config(arguments: Sequence[str]) -> list[str]:
-    """The words of a command line with the options of its `--config` file behind them, but for those that it gives.
-
-    Raises:
-        UsageError: the file cannot be read, or is no TOML.
-    """
+    """The words of a command line with the options of its `--config` file behind them, but for those that it gives."""
     words = [part for word in arguments for part in (word.split("=", 1) if word.startswith("--config=") else [word])]
     if "--config" not in words[:-1]:
         return words
@@ -156,12 +145,7 @@ def whole_rows(batch_size: str) -> int | None:
 
 
 def check_place(path: Path, suffix: str = "") -> None:
-    """Raise, before anything is computed, where the file cannot be written.
-
-    Raises:
-        ParameterError: its name does not end in `suffix`.
-        StorageError: there is no such folder, it is not writable, or there is a link, a pipe, a device or a folder.
-    """
+    """Raise, before anything is computed, where the file cannot be written."""
     if path.suffix != (suffix or path.suffix):
         raise ParameterError(f"the file must end in {suffix}; found {path.name!r}")
     check_writable_file(path)
@@ -174,9 +158,6 @@ def check_own(path: Path, mark: str, what: str) -> None:
         path: where a file is to be written.
         mark: what stands in the first characters of every file that we write there.
         what: such a file, in words.
-
-    Raises:
-        StorageError: a file without the mark is there, or a link, a pipe, a device or a folder.
     """
     check_target(path)
     if not path.is_file():
@@ -193,11 +174,7 @@ def check_own(path: Path, mark: str, what: str) -> None:
 
 
 def open_run(folder: Path) -> Table:
-    """The table of the run in `folder`; that it has not finished is said, on stderr.
-
-    Raises:
-        BrittleError: there is no run, or it is damaged.
-    """
+    """The table of the run in `folder`; that it has not finished is said, on stderr."""
     from brittle.store.reading import read_table
 
     table = read_table(folder)
@@ -276,11 +253,7 @@ def _missing(error: MissingArgumentError) -> str:
 
 
 def check_order(model: str, data: Path) -> None:
-    """Raise where MODEL is data and DATA names a model.
-
-    Raises:
-        UsageError: they look swapped.
-    """
+    """Raise where MODEL is data and DATA names a model."""
     text = str(data)
     if not data.exists() or data.suffix in (".pt2", ".onnx"):
         is_model = bool(_MODEL.fullmatch(text))

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from cyclopts import App
+
 from brittle.cli.common import Flag, program, say, show
 from brittle.cli.options import Quiet
 
@@ -84,10 +86,11 @@ def demo(*, out: Path = Path("brittle-demo"), full: Annotated[bool, Flag] = Fals
 
 def _score(words: Sequence[str]) -> int:
     """Do what `brittle score` does with these words, and record them as the command of the run; the exit code."""
-    from brittle.cli.commands import app
-    from brittle.cli.score import scored
+    from brittle.cli.score import score, scored
 
-    _, given, _ = app.parse_args(["score", *words], exit_on_error=False, print_error=False)
+    parser = App()
+    parser.default(score)
+    _, given, _ = parser.parse_args(words, exit_on_error=False, print_error=False)
     return scored(("brittle", "score", *words), *given.args, **given.kwargs, inside=True)
 
 

@@ -25,11 +25,7 @@ SCORES = tuple(name for name in CATALOGUE if name != RareEvent.name)
 
 
 def load_digits() -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """`(x_train, y_train, x_test, y_test)`: 1,797 grey images of 8x8 pixels in [0, 1], `[N, 1, 8, 8]`.
-
-    Raises:
-        UsageError: scikit-learn, which ships the images, is not installed.
-    """
+    """`(x_train, y_train, x_test, y_test)`: 1,797 grey images of 8x8 pixels in [0, 1], `[N, 1, 8, 8]`."""
     try:
         from sklearn import datasets, model_selection
     except ModuleNotFoundError as error:
@@ -79,12 +75,7 @@ def one_thread() -> Iterator[None]:
 
 
 def prepare(folder: Path) -> tuple[Path, Path]:
-    """Train the network and write `digits.pt2` and `digits.npz` (the test points) into `folder`.
-
-    Raises:
-        StorageError: one of them cannot be written, or is a link, a pipe, a device or a folder.
-        UsageError: as `load_digits`.
-    """
+    """Train the network and write `digits.pt2` and `digits.npz` (the test points) into `folder`."""
     model, data = folder / "digits.pt2", folder / "digits.npz"
     for path in (model, data):
         check_target(path)

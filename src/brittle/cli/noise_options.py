@@ -44,11 +44,7 @@ def has_level(text: str) -> bool:
 
 
 def check_noise(text: str, sigmas: Sequence[float], categories: Collection[str]) -> None:
-    """Raise unless the options of noise fit together.
-
-    Raises:
-        UsageError: they do not.
-    """
+    """Raise unless the options of noise fit together."""
     name = plain_name(text)
     if categories and name not in COLUMNS:
         raise UsageError("--categories is for --noise per-feature and --noise swap:0.1")
@@ -81,10 +77,6 @@ def noises(
         categories: what `--categories` names.
         points: the data; None before they are opened, where noise that learns from them is only checked.
         texts: how texts become points, for noise on tokens; None before the model is opened.
-
-    Raises:
-        UsageError: it cannot be read.
-        ParameterError: a level is out of range.
     """
     name = plain_name(text)
     function = _function(text)
@@ -145,11 +137,7 @@ def _example(text: str) -> str:
 
 
 def _check_family(text: str) -> None:
-    """Raise where a number stands behind the colon of a family that there is not.
-
-    Raises:
-        UsageError: it does.
-    """
+    """Raise where a number stands behind the colon of a family that there is not."""
     name, _, level = text.partition(":")
     if re.fullmatch(r"[\d.,]+", level):
         there = (*LEVELED, RELATIVE)
@@ -161,12 +149,7 @@ def _check_family(text: str) -> None:
 
 
 def _function(text: str) -> Transform | None:
-    """The transform that `FILE.py:FUNCTION` or `PACKAGE.MODULE:FUNCTION` stands for; None for anything else.
-
-    Raises:
-        UsageError: it is a number behind the colon of a family that there is not.
-        ParameterError: the function takes one argument.
-    """
+    """The transform that `FILE.py:FUNCTION` or `PACKAGE.MODULE:FUNCTION` stands for; None for anything else."""
     if ":" not in text or plain_name(text) in LEVELED or _is_relative(text):
         return None
     _check_family(text)

@@ -124,21 +124,12 @@ class ModelOptions(NetworkOptions):
 
     @cached_property
     def declared_bounds(self) -> Bounds:
-        """The bounds.
-
-        Raises:
-            UsageError: the words stand for none, or the file cannot be read.
-            ParameterError: the numbers are no bounds.
-        """
+        """The bounds."""
         return bounds_of(self.bounds)
 
     @property
     def decides(self) -> Decision:
-        """What is decided.
-
-        Raises:
-            ParameterError: there is no such decision.
-        """
+        """What is decided."""
         from brittle.decisions import as_decision
 
         return as_decision(self.decision)
@@ -272,10 +263,6 @@ class DataOptions(ReadOptions):
         """The points of DATA; with `targets` their labels are several or numbers.
 
         `texts` says how texts become points, and `model` what is done to images first.
-
-        Raises:
-            UsageError: both a number of points and ids are given.
-            BrittleError: the data or the ids cannot be read, or do not fit together.
         """
         from brittle.data.ids import read_ids
 
@@ -292,11 +279,7 @@ def _preprocessing(
     mean: float | Sequence[float] | None,
     std: float | Sequence[float] | None,
 ) -> tuple[float | Sequence[float] | None, float | Sequence[float] | None]:
-    """Mean and std: those of the user, or where neither is given those of the model's own files.
-
-    Raises:
-        ParameterError: those of the files are asked for, and the bounds are no pair.
-    """
+    """Mean and std: those of the user, or where neither is given those of the model's own files."""
     from brittle.model.bounds import Bounds
 
     own = mean is not None or std is not None
@@ -319,12 +302,7 @@ def _load(model: str, weights: Path | None) -> LoadedModel:
 
 
 def bounds_of(words: Sequence[str]) -> Bounds:
-    """The bounds that the two words behind `--bounds` stand for; a word that stands alone is there twice.
-
-    Raises:
-        UsageError: they stand for none, or the file cannot be read.
-        ParameterError: the numbers are no bounds.
-    """
+    """The bounds that the two words behind `--bounds` stand for; a word that stands alone is there twice."""
     from brittle.model.bounds import NONE, Bounds
 
     first, last = words
@@ -374,21 +352,13 @@ class Opening:
 
     @cached_property
     def reads_texts(self) -> bool:
-        """Whether MODEL is a folder of a classifier of texts.
-
-        Raises:
-            ModelError: its description cannot be read.
-        """
+        """Whether MODEL is a folder of a classifier of texts."""
         from brittle.model.loading.hugging_face import reads_texts
 
         return reads_texts(self.model)
 
     def check_inputs(self) -> None:
-        """Raise where the inputs of a model that reads texts were declared, which its files do.
-
-        Raises:
-            UsageError: they were.
-        """
+        """Raise where the inputs of a model that reads texts were declared, which its files do."""
         own = ModelOptions()
         names = ("bounds", "mean", "std")
         given = [f"--{name}" for name in names if getattr(self.declared, name) != getattr(own, name)]
@@ -399,11 +369,7 @@ class Opening:
             )
 
     def check(self) -> None:
-        """Raise where either is not there, or MODEL cannot be one, before anything of the other is read.
-
-        Raises:
-            BrittleError: that is so.
-        """
+        """Raise where either is not there, or MODEL cannot be one, before anything of the other is read."""
         from brittle.data.formats import check_there
         from brittle.model.loading.load import check_named
 
@@ -418,11 +384,7 @@ class Opening:
 
     @cached_property
     def points(self) -> Points:
-        """What DATA holds.
-
-        Raises:
-            BrittleError: it cannot be read, or the model that says how texts become points cannot.
-        """
+        """What DATA holds."""
         if self.texts is not None:
             _ = self.classifier  # puts the model where it computes, and it embeds tokens there
         bounds, targets = self.declared.declared_bounds, self.declared.decides.targets
@@ -430,11 +392,7 @@ class Opening:
 
     @cached_property
     def classifier(self) -> Classifier:
-        """The network that MODEL names, as it was declared.
-
-        Raises:
-            BrittleError: it cannot be opened.
-        """
+        """The network that MODEL names, as it was declared."""
         return self.declared.classifier(self.model, self._loaded)
 
     @cached_property

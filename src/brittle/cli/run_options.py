@@ -43,11 +43,7 @@ class RunOptions:
     config: Path | None = None  # its options are words of the command line before this is read
 
     def check_folder(self, out: Path) -> None:
-        """Raise where the run folder cannot be written or holds another run.
-
-        Raises:
-            StorageError: it cannot, or does.
-        """
+        """Raise where the run folder cannot be written or holds another run."""
         from brittle.store.folder import check_free, check_writable
 
         check_writable(out) if self.resume else check_free(out)

@@ -17,6 +17,7 @@ from brittle.store.files.csv_text import cell
 from brittle.store.files.writing import write
 
 if TYPE_CHECKING:
+    from brittle.analysis.overview import Overview
     from brittle.report import Contents
     from brittle.store.table import Table
 
@@ -100,8 +101,23 @@ def show(
         frame = point_list(table, column, of_class=of_class, state=state, correct=correct, limit=limit, judge=judge)
         print_lines(as_called(format_point_list(frame, table, column, top or TOP, judge)))
     else:
-        print_lines(as_called(format_overview(overview(table, limit, sigma=sigma), str(run_folder))))
+        found = overview(table, limit, sigma=sigma)
+        print_lines(as_called("\n".join([format_overview(found, str(run_folder)), *each_label(table, found)])))
     return 0
+
+
+def each_label(table: Table, found: Overview) -> list[str]:
+    """How many points hold and break in each label by itself, a line a label; none where labels were not scored so."""
+    judge, lines = found.column, []
+    if judge is None:
+        return []
+    for column in table.columns:
+        own = dict(column.parameters)
+        label = own.pop("label", None)
+        if label is not None and column.score == judge.score and own == dict(judge.parameters):
+            holds, breaks = (column.high <= 1.0 - found.limit).sum(), (column.low > 1.0 - found.limit).sum()
+            lines.append(f"  {label}: {holds:,} hold, {breaks:,} break, of {len(column.low):,}")
+    return ["", "each label by itself:", *lines] if lines else []
 
 
 def report(

@@ -75,8 +75,8 @@ class ScoreOptions:
         sigma: Standard deviations of the noise, in pixel units; a tenth of the value range by default, where
             --bounds give one.
         radius: Lengths of noise on the sphere, in pixel units, instead of --sigma and --noise.
-        noise: gaussian, uniform, laplace, sphere or ball; relative or per-feature, whose --sigma is in root mean squares
-            of the point or in standard deviations of each feature; with levels of its own rotation:15, shift:2,
+        noise: gaussian, uniform, laplace, sphere or ball; relative or per-feature, whose --sigma is in root mean
+            squares of the point or in standard deviations of each feature; with levels of its own rotation:15, shift:2,
             brightness:0.2, relative:0.5, decibels:20, swap:0.1 or another corruption, and for texts token-dropout:0.2,
             token-mask:0.2 or token-replacement:0.2; or FILE.py:CLASS or FILE.py:FUNCTION, any function (x, generator).
         categories: All columns that --noise per-feature leaves alone (without it those of few whole numbers), or that
@@ -116,11 +116,7 @@ class ScoreOptions:
         return replace(model, bounds=("none", "none")) if of_tables and model.bounds is UNIT else model
 
     def choose(self, model: ModelOptions) -> Choice:
-        """The scores that are chosen, for a model so declared.
-
-        Raises:
-            BrittleError: the options do not fit together, a number is out of range, or the pseudo-margin is not sound.
-        """
+        """The scores that are chosen, for a model so declared."""
         bounds = model.declared_bounds
         spread = None if bounds.pair is None else 0.1 * (bounds.pair[1] - bounds.pair[0])
         if self.scores is BY_DEFAULT and not model.decides.has_probability:
@@ -215,11 +211,7 @@ class Choice:
         return self.named
 
     def check_texts(self, reads_texts: bool) -> None:
-        """Raise where the noise is not for such a model.
-
-        Raises:
-            UsageError: noise on tokens is for a model that reads texts; or nobody says what noise such a model gets.
-        """
+        """Raise where the noise is not for such a model."""
         name, noise = plain_name(self.options.noise), self.options.noise
         if not self.noisy:
             return
@@ -233,11 +225,7 @@ class Choice:
             )
 
     def check_model(self, classifier: Classifier) -> None:
-        """Raise where the pseudo-margin was learned from another model.
-
-        Raises:
-            ModelError: it was.
-        """
+        """Raise where the pseudo-margin was learned from another model."""
         if self.learned is not None:
             self.learned.check_model(classifier.source["state_sha256"])
 

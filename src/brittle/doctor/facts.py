@@ -99,7 +99,8 @@ def _about_accuracy(subject: Subject) -> tuple[str, Finding | None]:
         return "no labelled points were looked at", None
     low, high = clopper_pearson(correct, labelled, CONFIDENCE)
     interval = f"{float(low):.1%} to {float(high):.1%} at {CONFIDENCE:.0%}"
-    sentence = f"{correct / labelled:.1%} of {labelled} labelled points ({interval})"
+    chosen = ", which were chosen by their ids" if subject.chosen else ""
+    sentence = f"{correct / labelled:.1%} of {labelled} labelled points ({interval}){chosen}"
     if not subject.decision.of_classes or subject.chosen:
         return sentence, None
     confusion, untrained = subject.predictions.confusion, subject.untrained
@@ -208,6 +209,7 @@ def _certified(subject: Subject, need: Certified) -> str:
 FACTS: dict[str, Callable[[Subject], str]] = {
     "model": _model,
     "shape": _shape,
+    "accuracy": lambda subject: _about_accuracy(subject)[0],
     "cost": cost_of_run,
     "certificates": cost_of_certificates,
 }

@@ -149,11 +149,7 @@ def tolerance_of(subject: Subject) -> Tolerance:
 
 
 def best_slopes(subject: Subject) -> Slopes | None:
-    """The slopes of the nearest margin at the step of which the gradient misses least; None where rounding hides all.
-
-    Raises:
-        ModelError: the model cannot be run where gradients are recorded.
-    """
+    """The slopes at the step of which the gradient misses least; None where rounding hides them all."""
     classifier, tolerance = subject.classifier, tolerance_of(subject)
     base = blended(subject.inputs, classifier.bounds, BLEND)
     span = classifier.bounds.closed(subject.inputs).span(base)

@@ -69,11 +69,7 @@ class OtherWeights(TorchDispatchMode):
 
 
 def check_sides(subject: Subject) -> Iterator[Finding]:
-    """Outputs whose sign decides, or that a function compares, can change what is decided.
-
-    Raises:
-        ModelError: they cannot.
-    """
+    """Outputs whose sign decides, or that a function compares, can change what is decided."""
     if not isinstance(subject.decision, MultiLabel | Custom) and subject.classifier.outputs != "binary-logit":
         return
     near = _outputs(subject, subject.inputs, subject.noisy, subject.random_inputs(min(subject.rows, LOOKED_AT)))

@@ -40,9 +40,6 @@ class Reference:
         Args:
             classifier: in evaluation mode.
             where: when or where that is, in words.
-
-        Raises:
-            ModelError: a logit differs from the first by more than rounding explains.
         """
         if not self.rows:
             return self
@@ -66,9 +63,6 @@ def check_alike(own: Mapping[str, Any], other: Mapping[str, Any] | None, where: 
         own: the content of the reference of this process.
         other: that of the other process; None where it has none.
         where: the other process, in words.
-
-    Raises:
-        ModelError: it does not.
     """
     if other is None or other["rows"] != own["rows"]:
         rows = "none" if other is None else other["rows"]

@@ -219,11 +219,7 @@ class Subject:
 
     @cached_property
     def curved(self) -> Curved:
-        """The second derivatives of the network at the first `CURVED_AT` of `inputs`, along a few directions.
-
-        Raises:
-            ModelError: it has none.
-        """
+        """The second derivatives of the network at the first `CURVED_AT` of `inputs`, along a few directions."""
         inputs = self.inputs[:CURVED_AT]
         ids = tuple(f"doctor {row}" for row in range(len(inputs)))
         aside = None if self.aside is None else self.aside.only(torch.arange(len(inputs))).around(inputs)
