@@ -214,11 +214,15 @@ def test_predictions_are_compared_at_later_calls_too() -> None:
 
 
 @pytest.mark.parametrize(
-    "function",
-    [lambda x: np.array(["a"] * len(x)), lambda x: np.ones((len(x), 2)) * 1j, lambda x: [[1.0], [1.0, 2.0]]],
+    ("function", "found"),
+    [
+        (lambda x: np.array(["a"] * len(x)), "<U1"),
+        (lambda x: np.ones((len(x), 2)) * 1j, "complex"),
+        (lambda x: [[1.0], [1.0, 2.0]], "NumPy"),
+    ],
 )
-def test_functions_that_return_no_class_scores(function: Any) -> None:
-    refused("output_shape", "", brittle.Classifier(function, arrays="numpy"), torch.rand(2, 3))
+def test_functions_that_return_no_class_scores(function: Any, found: str) -> None:
+    refused("output_shape", found, brittle.Classifier(function, arrays="numpy"), torch.rand(2, 3))
 
 
 def test_arrays_without_the_word_are_explained() -> None:
@@ -278,7 +282,7 @@ def test_labels_of_data_with_names_are_mapped_by_name(tmp_path: Path) -> None:
     assert brittle.score(classifier, other, [MaxProbability()]).points.to_pandas().label.tolist() != y.tolist()
     np.savez(tmp_path / "d.npz", x=x, y=y, class_names=["ant", "wasp", "cat", "dog"])
     mixed = open_points(tmp_path / "d.npz")
-    refused("class_names", "1 of the 4 classes of the data", brittle.score, classifier, mixed, [MaxProbability()])
+    refused("parameter", "1 of the 4 classes of the data", brittle.score, classifier, mixed, [MaxProbability()])
 
 
 def test_columns_in_another_order_are_refused(tmp_path: Path) -> None:
