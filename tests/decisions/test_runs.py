@@ -14,7 +14,7 @@ import brittle
 from brittle.analysis import compare, format_overview, overview
 from brittle.cli import main as brittle_main
 from brittle.decisions import Custom, Decision, MultiLabel, Within
-from brittle.errors import DataError, ModelError, ParameterError, ResumeError
+from brittle.errors import DataError, ModelError, ResumeError
 from brittle.scores import InputMargin, MonteCarlo, Shrinkage
 
 pytestmark = pytest.mark.usefixtures("nothing_drawn")  # words are what counts here
@@ -83,12 +83,6 @@ def test_the_best_few_are_right_where_the_label_is_among_them() -> None:
     assert [one["predicted"] for one in points] == [row[0] for row in ranked]
 
 
-def test_without_names_labels_are_numbered() -> None:
-    table = brittle.score(brittle.Classifier(bent_network(), decision="multilabel"), X, [MonteCarlo(0.1, draws=4)])
-    assert table.record.data.names[:3] == ("none", "label 0", "label 1")
-    assert table.record.data.labelled is False
-
-
 @pytest.mark.parametrize(
     ("decision", "named"),
     [(MultiLabel(only=1), "multilabel"), (MultiLabel(threshold=0.2), "decision_parameters"), (None, "multilabel")],
@@ -112,22 +106,8 @@ def test_another_function_is_another_run(tmp_path: Path) -> None:
 
 def test_runs_over_different_decisions_are_not_compared() -> None:
     first, second = scored("multilabel", None), scored("top:2", None)
-    with pytest.raises(DataError, match="multilabel, the second about top:2"):
+    with pytest.raises(DataError, match=r"multilabel.*top:2"):
         compare(first, second)
-
-
-@pytest.mark.parametrize(
-    ("y", "said"),
-    [
-        (np.zeros((30, 3, 2)), "expected numbers, one or one row for each point"),
-        (np.zeros((29, 4)), "for 30 points"),
-        (np.full((30, 4), np.nan), "give every number"),
-        (np.full((30, 4), "x"), "expected numbers"),
-    ],
-)
-def test_targets_that_are_none_are_refused(y: np.ndarray, said: str) -> None:
-    with pytest.raises(DataError, match=said):
-        brittle.data.array_points(X, y, targets=True)
 
 
 def test_labels_of_several_columns_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -162,17 +142,6 @@ def test_labels_of_several_columns_on_the_command_line(tmp_path: Path, capsys: p
     page = (tmp_path / "run" / "report.html").read_text()
     assert names
     assert all(name in page for name in names)
-
-
-def test_the_page_says_in_words_what_is_no_class(tmp_path: Path) -> None:
-    scored(Within(0.3), outputs(), out=tmp_path / "run", scores=[*SCORES, Shrinkage(sigma=0.3)])
-    page = brittle.write_report(brittle.read_table(tmp_path / "run"), tmp_path / "page.html").read_text()
-    assert f"{float(outputs()[0, 0]):.4g}, " in page
-
-
-def test_an_accuracy_is_expected_of_classes_alone() -> None:
-    with pytest.raises(ParameterError, match="decides which labels hold"):
-        scored("multilabel", (outputs() > 0).long(), expected_accuracy=0.9)
 
 
 @pytest.mark.parametrize("decision", ["within:0.5", "multilabel"])
