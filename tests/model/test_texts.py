@@ -45,7 +45,7 @@ def test_a_model_that_reads_embeddings_as_tokens_is_taken() -> None:
 @pytest.mark.parametrize("kind", [LooksAtPadding, EmbedsItself, GivesNothing])
 def test_a_model_that_does_not_is_refused(kind: type[Model]) -> None:
     form = TextForm(kind(), Tokenizer())
-    refused("texts", "noise on embeddings says nothing of such a model", form.check, form.tokens(TEXTS))
+    refused("texts", kind.__name__, form.check, form.tokens(TEXTS))
 
 
 def test_the_vocabulary_and_its_bounds_are_those_of_the_layer() -> None:

@@ -117,11 +117,7 @@ class MultiLabel(Decision):
 
     @property
     def _place(self) -> int | None:
-        """The position of the one label; None for all.
-
-        Raises:
-            ParameterError: it is asked for by a name that nobody has looked up.
-        """
+        """The position of the one label; None for all."""
         own = self.named(None)
         assert not isinstance(own.only, str)
         return own.only

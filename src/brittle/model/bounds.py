@@ -50,13 +50,23 @@ class Bounds:
             return bounds
         if bounds is None or (isinstance(bounds, str) and bounds == "none"):
             return NONE
-        if _is_pair_of_arrays(bounds):
-            return _per_feature(bounds)
-        ends = _line(bounds)
-        if ends == (-math.inf, math.inf):
-            return NONE
-        low, high = ends or check_bounds(bounds)  # type: ignore[arg-type]
-        return cls(torch.tensor(low, dtype=torch.float64), torch.tensor(high, dtype=torch.float64))
+        expected = "bounds must be two numbers, the lower one first, or two arrays of them of one shape"
+        try:
+            ends = [end.detach().cpu() if isinstance(end, Tensor) else end for end in bounds]
+            arrays = [torch.from_numpy(np.array(end, dtype=np.float64)) for end in ends]
+            low, high = (end.clone() for end in torch.broadcast_tensors(*arrays))
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise ParameterError(f"{expected}; found {bounds!r:.60}") from error
+        lows, highs = low.flatten(), high.flatten()
+        wrong = ~(lows <= highs) | (lows == math.inf) | (highs == -math.inf)
+        alike = bool(((lows == lows[:1]) & (highs == highs[:1])).all())
+        if alike:  # one pair for all
+            wrong = wrong | (lows == highs)
+        if isinstance(bounds, str) or not len(lows) or bool(wrong.any()):
+            place = int(wrong.nonzero()[0]) if bool(wrong.any()) else 0
+            found = f"{lows[place]:g}, {highs[place]:g} at the feature in place {place}" if len(lows) else "no numbers"
+            raise ParameterError(f"{expected}; found {found}")
+        return cls(lows[0].clone(), highs[0].clone()) if alike else cls(low, high)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Bounds):
@@ -285,18 +295,10 @@ def check_bounds(bounds: Sequence[float] | Bounds) -> tuple[float, float]:
     Raises:
         ParameterError: they are not two finite, increasing numbers.
     """
-    try:
-        numbers = tuple(float(end) for end in bounds)
-    except ParameterError:
-        raise
-    except (TypeError, ValueError) as error:
-        raise ParameterError(
-            f"bounds must be two numbers, finite and increasing, such as (0, 1); found {bounds!r:.40}"
-        ) from error
-    if len(numbers) != 2 or not all(map(math.isfinite, numbers)) or not numbers[0] < numbers[1]:
-        found = ", ".join(f"{number:g}" for number in numbers)
-        raise ParameterError(f"bounds must be two numbers, finite and increasing; found {found}")
-    return numbers[0], numbers[1]
+    pair = Bounds.of(bounds).pair
+    if pair is None:
+        raise ParameterError(f"bounds must be two finite numbers, the lower one first; found {bounds!r:.40}")
+    return pair
 
 
 def allowed_range(bounds: tuple[float, float]) -> tuple[float, float]:
@@ -304,52 +306,6 @@ def allowed_range(bounds: tuple[float, float]) -> tuple[float, float]:
     low, high = bounds
     slack = TOLERANCE * (high - low)
     return low - slack, high + slack
-
-
-def _is_pair_of_arrays(bounds: object) -> bool:
-    """Whether there are two ends of which one has axes."""
-    if isinstance(bounds, str) or not hasattr(bounds, "__len__") or len(bounds) != 2:  # type: ignore[arg-type]
-        return False
-    return any(getattr(end, "ndim", 0) > 0 or isinstance(end, list | tuple) for end in bounds)  # type: ignore[attr-defined]
-
-
-def _line(bounds: BoundsLike) -> tuple[float, float] | None:
-    """Two numbers with a bound on one side or none, or None."""
-    try:
-        low, high = map(float, bounds)
-    except (TypeError, ValueError, ParameterError):
-        return None
-    return (low, high) if low < high and (low == -math.inf or high == math.inf) else None
-
-
-def _per_feature(bounds: BoundsLike) -> Bounds:
-    """The bounds that two arrays hold, which are copied; one pair where all features have the same.
-
-    Raises:
-        ParameterError: they are no arrays of numbers, or their shapes or values do not fit together.
-    """
-    try:
-        low, high = (
-            torch.from_numpy(np.array(end.detach().cpu() if isinstance(end, Tensor) else end, dtype=np.float64))
-            for end in bounds
-        )
-        low, high = (end.clone() for end in torch.broadcast_tensors(low, high))
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise ParameterError(
-            "bounds per feature must be two arrays of numbers, the lower and the upper ones, of one shape"
-        ) from error
-    wrong = ~(low <= high) | (low == math.inf) | (high == -math.inf)
-    if not low.numel() or bool(wrong.any()):
-        place = int(wrong.flatten().nonzero()[0]) if low.numel() else 0
-        found = f"{low.flatten()[place]:g}, {high.flatten()[place]:g}" if low.numel() else "no numbers"
-        raise ParameterError(
-            f"no lower bound may lie above the upper one, and both must be numbers; found {found} at the "
-            f"feature in place {place}",
-        )
-    if bool((low == low.flatten()[0]).all()) and bool((high == high.flatten()[0]).all()):
-        first = Bounds(low.flatten()[0].clone(), high.flatten()[0].clone())
-        return first if bool(first.lower < first.upper) else Bounds.of(tuple(map(float, (first.lower, first.upper))))
-    return Bounds(low, high)
 
 
 def _sizes(points: Tensor) -> Tensor:

@@ -170,9 +170,7 @@ class Classifier:
         return self._read(inputs, aside)
 
     def _read(self, inputs: Tensor, aside: Aside | None) -> Tensor:
-        outputs = self._outputs(self._run(self.model, inputs, aside), len(inputs))
-        self._notify(inputs, outputs, aside)
-        return outputs
+        return self._outputs(self._run(self.model, inputs, aside), inputs, aside)
 
     def numbers(self, inputs: Tensor, aside: Aside | None = None) -> Tensor:
         """What the decision is taken from, `[B, C]`, as if it were class scores; one number stands beside a 0.
@@ -255,8 +253,7 @@ class Classifier:
             ModelError: there is no head, the logits are not what it gives, or the model fails on this batch.
         """
         output, features = self._run(self.head.observe, inputs, aside)
-        logits, features = self._outputs(output, len(inputs)), features.clone()
-        self._notify(inputs, logits, aside)
+        logits, features = self._outputs(output, inputs, aside), features.clone()
         if not self._head_agrees:
             check_head(self.head, features, logits)
             self._head_agrees = bool(logits.isfinite().all())
@@ -354,16 +351,14 @@ class Classifier:
         with one_pass(self.model), failures_in_one_sentence("run on", inputs, self.device):
             return called(call, seen, aside, self.perturb)
 
-    def _outputs(self, output: Any, rows: int) -> Tensor:
-        """What the decision is taken from; remembers in which form and precision the model returned it."""
+    def _outputs(self, output: Any, inputs: Tensor, aside: Aside | None) -> Tensor:
+        """What the decision is taken from; remembers in which form and precision the model returned it, and tells the
+        watcher of this thread."""
         scores, self.taken = scores_of(output)
         read = logits_of if self.decision.of_classes else partial(numbers_of, decision=self.decision)
-        outputs = read(scores, rows, self.outputs)
+        outputs = read(scores, len(inputs), self.outputs)
         self.output_dtype = scores.dtype if scores.is_floating_point() else torch.float32
-        return outputs
-
-    def _notify(self, inputs: Tensor, outputs: Tensor, aside: Aside | None = None) -> None:
-        """Call the watcher of the passes of this thread."""
         watcher = WATCHER.get()
         if watcher is not None:
             watcher(self, inputs, as_numbers(outputs), aside)
+        return outputs

@@ -64,4 +64,4 @@ def test_what_a_tokenizer_lacks_is_told(tmp_path: Path, monkeypatch: pytest.Monk
     sys.modules["transformers"].__dict__["AutoTokenizer"] = SimpleNamespace(from_pretrained=broken)
     refused("model_file", "cannot load .*: torn", load_model, folder)
     (folder / "tokenizer.json").unlink()
-    refused("model_file", r"no tokenizer.json; tokenizer.save_pretrained\(folder\)", load_model, folder)
+    refused("model_file", "tokenizer.json", load_model, folder)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 import brittle
 from brittle.cli.options import ModelOptions
-from brittle.model.loading.hugging_face import _class_names, _normalisation, _size, load_hugging_face
+from brittle.model.loading.hugging_face import _class_names, _normalisation, load_hugging_face
 from brittle.model.loading.load import LoadedModel, load_model
 from brittle.scores import FeatureMargin, Laplacian, Taylor
 
@@ -135,12 +135,12 @@ def test_what_does_not_fit_is_told(saved: Path, tmp_path: Path) -> None:
     save_file(
         {name: value for name, value in weights.items() if "classifier" not in name}, tmp_path / "model.safetensors"
     )
-    refused("weights", r"do not fit the network \(2 missing: classifier.bias", load_model, tmp_path)
+    refused("weights", "2 missing.*classifier.bias", load_model, tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"no weights")
     refused("model_file", "cannot load", load_model, tmp_path)
     save_file(weights, tmp_path / "model.safetensors")
     (tmp_path / "config.json").write_text(json.dumps(config | {"model_type": "nothing such"}))
-    refused("model_file", "cannot load .*nothing such", load_model, tmp_path)
+    refused("model_file", "nothing such", load_model, tmp_path)
 
 
 def _folder(folder: Path, config: dict[str, Any], *files: str) -> Path:
@@ -170,17 +170,10 @@ def test_other_folders_are_refused_before_anything_is_built(
     refused(code, match, load_model, _folder(tmp_path, config, *files))
 
 
-def test_descriptions_that_are_none(tmp_path: Path) -> None:
-    for content in (b"[1]", b"{", b"\xff", b"[" * 100_000):
-        (tmp_path / "config.json").write_bytes(content)
-        refused("model_file", "config.json", load_model, tmp_path)
-    refused("usage", "leave out --weights", load_model, tmp_path, weights="w.safetensors")
-
-
 def test_without_transformers_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
     folder = _folder(tmp_path, VIT, "model.safetensors")
-    refused("not_installed", r"pip install 'brittle\[huggingface\]'", load_model, folder)
+    refused("not_installed", r"brittle\[huggingface\]", load_model, folder)
 
 
 _TWICE = {"image_processor_type": "EfficientNetImageProcessor", "image_mean": [0.5, 0.4], "image_std": [0.25, 0.5]}
@@ -217,20 +210,7 @@ def test_other_preprocessing_is_refused(tmp_path: Path) -> None:
         {"image_mean": "imagenet"},
         {"rescale_factor": 0},
     ):
-        refused("model_file", "name a factory that does it", _normalisation, tmp_path, processor)
-
-
-@pytest.mark.parametrize(
-    ("processor", "size"),
-    [
-        ({"size": 8}, (8, 8)),
-        ({"size": {"shortest_edge": 9}}, (9, 9)),
-        ({"size": {"shortest_edge": 9}, "do_center_crop": True, "crop_size": {"height": 8, "width": 6}}, (8, 6)),
-        ({}, (32, 32)),
-    ],
-)
-def test_the_size_of_images(processor: dict[str, Any], size: tuple[int, int]) -> None:
-    assert _size(processor, {"image_size": 32}) == size
+        refused("model_file", "preprocessor_config.json", _normalisation, tmp_path, processor)
 
 
 def test_names_that_transformers_makes_up_are_none() -> None:

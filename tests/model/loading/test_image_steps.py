@@ -18,7 +18,7 @@ from torch import nn
 
 from brittle.cli.commands import main
 from brittle.data import open_points
-from brittle.model.loading.image_steps import PROCESSORS, ImageSteps, declared_steps, timm_steps
+from brittle.model.loading.image_steps import ImageSteps, declared_steps, timm_steps
 from brittle.store.reading import read_table
 
 RNG = np.random.default_rng(0)
@@ -93,14 +93,6 @@ def test_pixels_are_those_of_transformers(name: str, description: dict[str, Any]
         assert np.array_equal(found[row], np.rint(255 * expected))
 
 
-def test_the_models_of_transformers_have_these_processors() -> None:
-    auto = pytest.importorskip("transformers.models.auto.image_processing_auto")
-    known = {model: str(names) for model, names in auto.IMAGE_PROCESSOR_MAPPING_NAMES.items()}
-    for name, processor in PROCESSORS.items():
-        for model in set(processor.models) & set(known):
-            assert f"{name}ImageProcessor" in known[model]
-
-
 @pytest.mark.parametrize("method", ["bilinear", "bicubic", "lanczos", "nearest", "box", "hamming"])
 def test_pixels_are_those_of_pillow(method: str, photos: Path) -> None:
     """`floor(size / crop_pct)` for the shorter side, then torchvision's middle: `round((side - size) / 2)`."""
@@ -112,21 +104,6 @@ def test_pixels_are_those_of_pillow(method: str, photos: Path) -> None:
         image = image.resize(sides, getattr(Image.Resampling, method.upper()))
         left, top = round((sides[0] - 21) / 2.0), round((sides[1] - 21) / 2.0)
         assert np.array_equal(found[row], np.asarray(image.crop((left, top, left + 21, top + 21))).transpose(2, 0, 1))
-
-
-@pytest.mark.parametrize(
-    ("known", "expected"),
-    [
-        ({"input_size": (3, 224, 224), "interpolation": "bicubic"}, ((256,), (224, 224), "bicubic", "even")),
-        ({"input_size": [3, 10, 10], "crop_pct": 1.0}, ((10,), (10, 10), "bicubic", "even")),
-        (
-            {"input_size": [3, 10, 20], "crop_pct": 0.75, "crop_mode": "squash", "interpolation": "bilinear"},
-            ((13, 26), (10, 20), "bilinear", "even"),
-        ),
-    ],
-)
-def test_descriptions_of_timm(known: dict[str, Any], expected: tuple[Any, ...]) -> None:
-    assert timm_steps(known) == ImageSteps(*expected)
 
 
 @pytest.mark.parametrize(
@@ -212,32 +189,3 @@ def test_images_are_read_as_the_model_declares(
     assert (known.resize, known.center_crop, known.interpolation) == ((10,), (8, 8), "bicubic")
     assert known.crop_rounding == "even"
     assert other.record.data.interpolation == "bicubic", "as the folder declares"
-
-
-def test_options_stand_in_the_place_of_what_is_declared(model: str, photos: Path, tmp_path: Path) -> None:
-    assert _score(model, photos, tmp_path / "own", "--center-crop", "8", "8") == 0
-    known = read_table(tmp_path / "own").record.data
-    assert (known.resize, known.center_crop, known.interpolation) == (None, (8, 8), None)
-
-
-def test_arrays_are_never_resized(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    np.savez(tmp_path / "x.npz", x=RNG.random((3, 3, 8, 8), dtype=np.float32))
-    assert _score(model, tmp_path / "x.npz", tmp_path / "run") == 0
-    assert "images resized" not in capsys.readouterr().err
-    assert read_table(tmp_path / "run").record.data.resize is None
-
-
-def test_what_is_not_copied_is_said(
-    model: str, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = Path(model) / "config.json"
-    path.write_text(path.read_text().replace('"bicubic"', '"bicubic", "crop_mode": "border"'))
-    assert _score(model, photos, tmp_path / "run", "--resize", "8", "8") == 0
-    assert "in a way that brittle does not copy (border" in capsys.readouterr().err
-
-
-def test_words_for_pixels_are_checked(photos: Path) -> None:
-    from helpers.artefacts import refused
-
-    refused("parameter", "must be one of nearest, .*bicubic", open_points, photos, interpolation="cubic")
-    refused("parameter", "must be one of even, down", open_points, photos, crop_rounding="up")

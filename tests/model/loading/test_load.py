@@ -43,11 +43,6 @@ def test_a_factory_in_a_file(code: Path) -> None:
     assert json.loads(json.dumps(loaded.provenance)) == loaded.provenance
 
 
-def test_a_network_in_a_file(code: Path) -> None:
-    assert load_model(f"{code}:network").module(torch.rand(2, 4)).shape == (2, 3)
-    assert load_model(f"{code}:Net").module(torch.rand(2, 4)).shape == (2, 3)
-
-
 def test_what_is_run_is_what_is_digested(code: Path) -> None:
     before = load_model(f"{code}:make").provenance
     stamp = code.stat()
@@ -83,8 +78,8 @@ def test_factories_that_make_no_network(code: Path, name: str, match: str) -> No
 def test_a_function_of_python_is_no_factory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is executed: `os.system` cannot be called without a command."""
     monkeypatch.chdir(tmp_path)
-    refused("user_code", r"os:system \(\S*os\.py\) cannot be called", load_model, "os:system")
-    refused("user_code", r"os:getcwd .* returned an object of type builtins\.str", load_model, "os:getcwd")
+    refused("user_code", r"os:system \(\S*os\.py\)", load_model, "os:system")
+    refused("user_code", r"os:getcwd .*builtins\.str", load_model, "os:getcwd")
 
 
 @pytest.mark.parametrize(
@@ -100,14 +95,6 @@ def test_files_that_cannot_be_run(source: str, match: str, tmp_path: Path) -> No
     (tmp_path / "bad.py").write_text(source, encoding="utf-8")
     (tmp_path / "layers.py").write_text("", encoding="utf-8")
     refused("user_code", match, load_model, f"{tmp_path / 'bad.py'}:make")
-
-
-def test_an_installed_module_that_cannot_be_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "needs_more.py").write_text("import no_such_dependency", encoding="utf-8")
-    (tmp_path / "stops.py").write_text("raise SystemExit", encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    refused("user_code", "no module no_such_dependency", load_model, "needs_more:make")
-    refused("user_code", "importing stops failed: SystemExit", load_model, "stops:make")
 
 
 def test_the_current_folder_is_not_searched(code: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,10 +220,6 @@ def test_unsound_safetensors_are_refused(code: Path, content: bytes, tmp_path: P
     (tmp_path / "w.safetensors").write_bytes(content)
     error = refused("file_refused", "not a sound", load_model, f"{code}:make", weights=tmp_path / "w.safetensors")
     assert error.exit_code == 6
-
-
-def test_absent_weights(code: Path) -> None:
-    refused("unreadable", "w.safetensors", load_model, f"{code}:make", weights="w.safetensors")
 
 
 def test_tied_weights_load(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_channels_are_put_last_where_the_graph_takes_them_so(tmp_path: Path) -> 
 @pytest.mark.parametrize("shape", [(4, 3), (2, 6), (3, 2, 3), (13,)])
 def test_numbers_are_never_put_in_another_order(shape: tuple[int, ...], tmp_path: Path) -> None:
     classifier = brittle.Classifier(load_model(_saved(tmp_path, linear(WEIGHT, 1, (3, 2, 2)))).module)
-    refused("input_shape", r"takes inputs of shape \[3, 2, 2\], found", classifier, torch.rand(2, *shape))
+    refused("input_shape", r"\[3, 2, 2\]", classifier, torch.rand(2, *shape))
 
 
 def test_it_counts_as_its_network_does(tmp_path: Path) -> None:

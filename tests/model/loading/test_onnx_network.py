@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import sys
 from dataclasses import replace
 from typing import Any
 
@@ -16,10 +14,9 @@ from torch import Tensor, nn
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
-from helpers.onnx_files import Step, file_of, linear
+from helpers.onnx_files import Step, file_of
 
 import brittle
-from brittle.model.loading.onnx_file import OnnxModel
 from brittle.model.loading.onnx_network import OnnxNetwork, open_onnx
 from brittle.model.loading.onnx_operators import OPERATORS
 from brittle.scores import FeatureMargin, InputMargin, Laplacian, MonteCarlo, Taylor
@@ -85,20 +82,6 @@ def test_scores_with_gradients_are_those_of_the_same_network() -> None:
             np.testing.assert_allclose(found, expected, rtol=2e-4, atol=1e-5)
 
 
-def test_it_has_the_parameters_of_the_same_network_and_statistics_are_none() -> None:
-    counts = [sum(one.numel() for one in network.parameters()) for network in (_opened(), _network())]
-    assert counts[0] == counts[1]
-    assert not list(_opened().buffers())
-    names = ["k", "one", "one", "mean", "var"]
-    steps: list[Step] = [("Conv", ["x", "kernel"], ["k"], {}), ("BatchNormalization", names, ["scores"], {})]
-    held = {"kernel": KERNEL, "one": np.ones(4, np.float32)}
-    statistics = {"mean": np.zeros(4, np.float32), "var": np.ones(4, np.float32)}
-    network = open_onnx(file_of(steps, held | statistics, "rows", SHAPE), "net.onnx")
-    assert isinstance(network, OnnxNetwork)
-    assert sum(one.numel() for one in network.parameters()) == KERNEL.size + 4
-    assert sum(one.numel() for one in network.buffers()) == 8
-
-
 @pytest.mark.parametrize(
     ("batch", "flatten"),
     [
@@ -151,15 +134,6 @@ def _check_gradient(classifier: brittle.Classifier) -> None:
         x = _x().requires_grad_()
         slopes.append(torch.autograd.grad(model(x).square().sum(), x)[0])
     torch.testing.assert_close(*slopes, rtol=1e-3, atol=1e-4)
-
-
-def test_channels_last_has_gradients() -> None:
-    steps: list[Step] = [("Transpose", ["x"], ["y"], {"perm": [0, 3, 1, 2]}), *_steps()]
-    steps[1] = ("Conv", ["y", "kernel"], ["k"], {})
-    held = {"kernel": KERNEL, "first": FIRST, "last": LAST, "shift": SHIFT}
-    classifier = brittle.Classifier(open_onnx(file_of(steps, held, "rows", (6, 6, 2)), "net.onnx"))
-    torch.testing.assert_close(classifier(_x()), _network()(_x()).detach(), rtol=1e-4, atol=1e-5)
-    _check_gradient(classifier)
 
 
 def test_the_last_layer_is_found_and_takes_in_a_sum_after_it() -> None:
@@ -233,20 +207,6 @@ def test_it_is_traced_only_once_it_has_been_compared() -> None:
     network(_x())
     exported = torch.export.export(network, (_x(),), dynamic_shapes=rows, strict=False).module()
     torch.testing.assert_close(exported(_x(3)), _network()(_x(3)), rtol=1e-4, atol=1e-5)
-
-
-def test_a_copy_is_the_same_network() -> None:
-    network = _opened()
-    copied = copy.deepcopy(network)
-    assert torch.equal(copied(_x()), network(_x()))
-    assert copied.state_dict().keys() == network.state_dict().keys()
-
-
-def test_without_the_package_onnx_it_runs_forward_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "onnx", None)
-    network = open_onnx(linear(FIRST, "rows", (64,)), "net.onnx")
-    assert isinstance(network, OnnxModel)
-    assert "the package onnx is not installed" in str(network.forward_only)
 
 
 def test_local_functions_are_written_out() -> None:

@@ -35,7 +35,7 @@ def test_a_pipeline_predicts_as_it_did(tmp_path: Path) -> None:
 def test_a_forest_is_not_trusted_but_a_function_may_trust_it(tmp_path: Path) -> None:
     path = tmp_path / "forest.skops"
     skops.dump(RandomForestClassifier(3).fit(X, Y), path)
-    error = refused("file_refused", r"sklearn\.tree\._tree\.Tree; if you trust the file", load_model, path)
+    error = refused("file_refused", r"sklearn\.tree\._tree\.Tree", load_model, path)
     assert error.exit_code == 6
     code = tmp_path / "forest.py"
     load = f"skops.io.load({str(path)!r}, trusted=['sklearn.tree._tree.Tree'])"
@@ -48,7 +48,7 @@ def test_a_forest_is_not_trusted_but_a_function_may_trust_it(tmp_path: Path) -> 
 def test_what_is_no_estimator_or_no_file_of_skops(tmp_path: Path) -> None:
     path = tmp_path / "model.skops"
     skops.dump({"a": 1}, path)
-    refused("model_file", "holds a dict, no estimator", load_model, path)
+    refused("model_file", "dict", load_model, path)
     whole = path.read_bytes()
     for damaged in (b"", b"text" * 20, whole[:60]):
         path.write_bytes(damaged)

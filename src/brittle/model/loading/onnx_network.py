@@ -314,11 +314,7 @@ def _put(layers: nn.ModuleDict, name: str, weight: np.ndarray, bias: np.ndarray 
 
 
 def _read_graph(content: bytes, taken: str, given: str) -> _Graph:
-    """The graph in a file, from the input `taken` to the output `given`, with what is constant computed.
-
-    Raises:
-        NotConverted: it holds something that has no counterpart here, or the package onnx is not there to read it.
-    """
+    """The graph in a file, from the input `taken` to the output `given`, with what is constant computed."""
     try:
         onnx = importlib.import_module("onnx")
         inliner = importlib.import_module("onnx.inliner")
