@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from helpers.bounded_networks import CASES, classifier_of, on_sphere, traced
+from helpers.bounded_networks import CASES, classifier_of, interval_bounds, logit_bounds, on_sphere, traced
 from helpers.problems import inputs
 
-from brittle.measure.certified.crown import logit_bounds, margin_bounds
-from brittle.measure.certified.intervals import interval_bounds
+from brittle.measure.certified.crown import margin_bounds
 from brittle.measure.certified.proof import leads
 from brittle.measure.certified.region import Enclosure, Region
 from brittle.model.bounds import Bounds

@@ -6,14 +6,12 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from helpers.bounded_networks import traced
+from helpers.bounded_networks import interval_bounds, logit_bounds, traced
 from helpers.problems import inputs
 from torch import Tensor, nn
 from torch.nn import functional
 
 import brittle
-from brittle.measure.certified.crown import logit_bounds
-from brittle.measure.certified.intervals import interval_bounds
 from brittle.measure.certified.region import Region
 from brittle.model.bounds import NONE
 

@@ -127,24 +127,6 @@ def test_constant_arrays_give_what_the_pair_gives() -> None:
     assert torch.equal(pair.points, arrays.points)
 
 
-def test_an_affine_map_of_the_features_in_front_of_the_network_changes_no_score() -> None:
-    mean, std = (0.0, 2.0, -1.0, 0.0, 3.0, 0.5), (1.0, 2.0, 4.0, 0.5, 8.0, 0.25)
-    outside = linear("none").model
-    folded = brittle.Classifier(lambda x: outside((x - torch.tensor(mean)) / torch.tensor(std)), (LOWER, UPPER))
-    declared = brittle.Classifier(outside, (LOWER, UPPER), mean, std)
-    x, y = points(8), torch.zeros(8, dtype=torch.long)
-    scores = [
-        brittle.scores.InputMargin(effort="fast"),
-        brittle.scores.LogitMargin(),
-        brittle.scores.Moments(sigma=0.1),
-    ]
-    one, other = (brittle.score(each, (x, y), scores).wide() for each in (folded, declared))
-    names = [name for name in one.columns if one[name].dtype.kind == "f"]
-    assert len(names) >= 3
-    for name in names:
-        assert np.asarray(one[name], dtype=float) == pytest.approx(np.asarray(other[name], dtype=float), nan_ok=True)
-
-
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("kind", ["per feature", "none"])
 def test_no_certificate_reaches_beyond_a_counterexample(norm: str, kind: str) -> None:

@@ -17,7 +17,6 @@ import brittle
 from brittle.errors import ParameterError, UnknownNameError
 from brittle.measure.nearest import ATTACKS, EFFORTS
 from brittle.scores import FeatureMargin, FirstOrderMargin, InputMargin
-from brittle.scores.options import options_of
 
 SUITED = ("best", *(name for name, attack in ATTACKS.items() if "l0" in attack.norms))
 SIZE, UNITS, CLASSES = 4, 4, 3
@@ -128,12 +127,6 @@ def test_what_has_no_l0_says_so() -> None:
     for score in (FeatureMargin, FirstOrderMargin):
         with pytest.raises(UnknownNameError, match="l0"):
             score("l0")
-
-
-def test_every_score_with_a_norm_takes_the_one_option() -> None:
-    """Options are shared where their choices are the same: with others of its own a score would keep its default."""
-    choices = [options_of(score)["norm"].choices for score in (InputMargin, FeatureMargin, FirstOrderMargin)]
-    assert choices[1:] == choices[:-1]
 
 
 def test_values_outside_the_bounds_by_rounding_are_no_change() -> None:

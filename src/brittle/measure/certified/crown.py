@@ -107,19 +107,6 @@ def margin_bounds(
     return MarginBounds(lower, reach, tuple(walk.kept), walk.functions + counts)
 
 
-def logit_bounds(network: Network, region: Region) -> Enclosure:
-    """Bounds on the class scores over a region, `[B, C]`; see `margin_bounds`."""
-    if network.alone and len(region.points) > 1:
-        parts = [logit_bounds(network, one) for one in region.rows()]
-        return Enclosure(torch.cat([part.lower for part in parts]), torch.cat([part.upper for part in parts]))
-    walk = Walk(region)
-    logits = walk.logits(network)
-    identity = torch.eye(logits.value.shape[1], dtype=torch.float64, device=logits.value.device)[:, None]
-    functions = identity.expand(-1, len(logits.value), -1)
-    crown = Enclosure(walk.lower(logits.value, functions).T, -walk.lower(logits.value, -functions).T)
-    return crown & logits.interval
-
-
 class Walk:
     """One forward walk through the network that bounds and relaxes each nonlinear layer as it comes to it.
 

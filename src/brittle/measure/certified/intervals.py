@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
 from brittle.measure.certified.curves import CURVES
-from brittle.measure.certified.graph import Layer, Network, run_layer
+from brittle.measure.certified.graph import Layer, run_layer
 from brittle.measure.certified.operators import BILINEAR, MAXIMA, MOVES, SUMS
 from brittle.measure.certified.region import Enclosure
 from brittle.measure.certified.softmax import box, seen_places
@@ -19,32 +18,16 @@ RISING = MAXIMA | MOVES | {"relu", "leaky_relu", "sigmoid", "tanh"}
 """Layers that decrease in none of their arguments' numbers."""
 
 
-def interval_bounds(network: Network, inputs: Enclosure) -> Enclosure:
-    """Bounds on the class scores, `[B, C]`, for all inputs in a box.
+def propagate(layer: Layer, args: tuple[Any, ...]) -> Enclosure:
+    """The box of one layer from the boxes among its arguments.
 
     An affine layer `W h + b` sends centre and radius of a box to `W c + b` and `|W| r`; a layer that does not decrease
-    is applied to both ends; of a
-    product of two values the four corners count. Exact for one layer, loose for several, because the dependence between
-    numbers is lost.
+    is applied to both ends; of a product of two values the four corners count. Exact for one layer, loose for several,
+    because the dependence between numbers is lost.
 
     Source: Gowal et al., On the effectiveness of interval bound propagation for training verifiably robust models
     (2018), section 3.1.
-
-    Args:
-        network: the layers.
-        inputs: the box, in the classifier's units.
     """
-    if not network.alone:
-        return network.interpret(inputs, propagate)
-    rows = [
-        network.interpret(inputs.map(lambda end, row=row: end[row : row + 1]), propagate)
-        for row in range(len(inputs.lower))
-    ]
-    return Enclosure(torch.cat([row.lower for row in rows]), torch.cat([row.upper for row in rows]))
-
-
-def propagate(layer: Layer, args: tuple[Any, ...]) -> Enclosure:
-    """The box of one layer from the boxes among its arguments."""
     operator = layer.operator
     if operator in RISING and not (operator == "leaky_relu" and args[1:2] and not 0 <= args[1] <= 1):
         return Enclosure(*(run_layer(layer, _pick(args, part)) for part in (_lower, _upper)))
