@@ -27,6 +27,7 @@ from brittle.analysis.decisions import column_for, numbers_beside
 from brittle.errors import DataError, ParameterError
 from brittle.report import open_contents
 from brittle.report.page.data import page_data
+from brittle.run.join import join
 from brittle.scores import Moments, MonteCarlo, Score, Shrinkage, Softmax
 
 
@@ -152,9 +153,11 @@ KEPT = [
 @pytest.mark.parametrize("kept", KEPT, ids=repr)
 def test_no_interval_becomes_wider_when_the_points_of_a_finished_run_are_decided(kept: Score, tmp_path: Path) -> None:
     """The points get their states from the copies drawn for the limit, their numbers from the better count."""
-    x, run = inputs(30), {"out": tmp_path / "run", "resume": True, "skip_doctor": True}
-    brittle.score(small_classifier(), x, [kept], **run)
-    after = brittle.score(small_classifier(), x, [kept], **run, until="decided", limit=0.9, most_draws=3000)
+    x, rule = inputs(30), {"until": "decided", "limit": 0.9, "most_draws": 3000}
+    brittle.score(small_classifier(), x, [kept], skip_doctor=True, out=tmp_path / "first")
+    brittle.score(small_classifier(), x, [MonteCarlo(0.5)], skip_doctor=True, out=tmp_path / "later", **rule)
+    join(tmp_path / "run", [tmp_path / "first", tmp_path / "later"])
+    after = brittle.read_table(tmp_path / "run")
     judge = next(one for one in after.columns if one.limit == 0.9)
     was = after[kept]
     found = overview(after, 0.9)

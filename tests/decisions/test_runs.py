@@ -110,17 +110,6 @@ def test_another_function_is_another_run(tmp_path: Path) -> None:
         scored(Custom(other, name_of="another"), None, out=tmp_path / "run", scores=SCORES[:1], resume=True)
 
 
-def test_a_finished_run_goes_on_until_decided(tmp_path: Path) -> None:
-    """The same counts as a run that drew until decided at once."""
-    scored("multilabel", None, out=tmp_path / "run", scores=SCORES[:1])
-    until = {"until": "decided", "limit": 0.8, "scores": SCORES[:1]}
-    grown = scored("multilabel", None, out=tmp_path / "run", resume=True, **until)
-    fresh = scored("multilabel", None, **until)
-    own, other = ([row for row in table.scores.to_pylist() if "limit" in row["parameters"]] for table in (grown, fresh))
-    assert len(own) == 30
-    assert sorted(map(str, own)) == sorted(map(str, other))
-
-
 def test_runs_over_different_decisions_are_not_compared() -> None:
     first, second = scored("multilabel", None), scored("top:2", None)
     with pytest.raises(DataError, match="multilabel, the second about top:2"):
