@@ -200,8 +200,8 @@ def _too_few(found: Overview) -> list[str]:
         have = verb_of(few.points, few.undecided, "has", "have")
         who = f"{some} {have} at most {copies}, which cannot show that a prediction holds at {_limit(found)}"
     return [
-        f"{who}, even where none of them flips. The command of the run with {_rule(found)}, into another folder, draws as many as each "
-        "point needs."
+        f"{who}, even where none of them flips. The command of the run with {_rule(found)}, into another folder, draws "
+        "as many as each point needs."
     ]
 
 

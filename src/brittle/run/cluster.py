@@ -16,7 +16,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from brittle.errors import BrittleError, ClusterError, ClusterLostError, ModelError, ParameterError, UsageError, printable
+from brittle.errors import (
+    BrittleError,
+    ClusterError,
+    ClusterLostError,
+    ModelError,
+    ParameterError,
+    UsageError,
+    printable,
+)
 from brittle.run.job import Job
 from brittle.run.workers import Opened, Opening, Station, Team, environment, worker_threads
 from brittle.store.folder import PackedShard
