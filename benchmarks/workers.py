@@ -9,7 +9,6 @@ time is that of the whole command, with the start of the processes.
 from __future__ import annotations
 
 import hashlib
-import random
 import subprocess
 import sys
 import tempfile
@@ -19,10 +18,7 @@ from pathlib import Path
 import numpy as np
 from timing import print_table
 
-from brittle.run.job import SHARD
-from brittle.run.workers.crew import Crew
-from brittle.run.workers.worker import command_of
-from brittle.store.folder import RunFolder
+from brittle.run.join import join
 
 NETWORK = """
 import sys
@@ -59,16 +55,14 @@ def run(folder: Path, way: str) -> tuple[float, str]:
     return time.perf_counter() - began, digest(folder / way)
 
 
-def shuffled(folder: Path, points: int) -> tuple[float, str]:
-    """The same for two processes that take the shards in another order."""
-    out = folder / "shuffled"
-    order = list(range(-(-points // SHARD)))
-    random.Random(0).shuffle(order)
+def parts(folder: Path, count: int) -> tuple[float, str]:
+    """The same for so many parts, one after the other, and joined."""
     began = time.perf_counter()
-    with RunFolder.open(out) as opened:
-        for shard in Crew(command_of(line(folder, "shuffled")), 2).shards(order):
-            opened.enter(shard)
-    return time.perf_counter() - began, digest(out)
+    for number in range(1, count + 1):
+        command = [sys.executable, "-m", "brittle", *line(folder, f"part-{number}"), "--part", f"{number}/{count}"]
+        subprocess.run(command, check=True)
+    join(folder / "joined", [folder / f"part-{number}" for number in range(1, count + 1)])
+    return time.perf_counter() - began, digest(folder / "joined")
 
 
 def digest(out: Path) -> str:
@@ -83,7 +77,7 @@ def main(arguments: list[str]) -> int:
         folder = Path(place)
         (folder / "net.py").write_text(NETWORK.format(place=str(Path(__file__).parent)))
         np.savez(folder / "data.npz", x=np.random.default_rng(0).random((points, 3, 32, 32), dtype=np.float32))
-        found = {way: run(folder, way) for way in WAYS} | {"2 processes, shuffled": shuffled(folder, points)}
+        found = {way: run(folder, way) for way in WAYS} | {"2 parts, in turn": parts(folder, 2)}
     one = found["1 process"][0]
     rows = [[way, seconds, one / seconds, digest[:12]] for way, (seconds, digest) in found.items()]
     print_table([f"{points:,} points", "seconds", "times faster", "sha256"], rows)

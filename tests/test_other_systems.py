@@ -12,10 +12,9 @@ from helpers.processes import LIMIT
 pytestmark = pytest.mark.xdist_group("other systems")  # one process shows it all
 
 WITHOUT_POSIX = '''
-import fcntl, importlib.abc, os, sys
+import importlib.abc, os, sys
 from pathlib import Path
 
-flock, exclusive = fcntl.flock, fcntl.LOCK_EX | fcntl.LOCK_NB
 MISSING = {"fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "syslog"}
 
 
@@ -62,27 +61,8 @@ assert len(table.wide()) == 5
 print("scored")
 """
 
-REFUSED = """
-import brittle.store.files.lock
-
-place = Path(sys.argv[1])
-try:
-    brittle.score(classifier, data, scores, out=place / "run")
-except brittle.errors.StorageError as error:
-    assert error.code == "unwritable", error
-else:
-    raise AssertionError("written without a lock")
-"""
-
 WRITE = """
-def lock_descriptor(file, *, blocking):  # what filelock does by msvcrt there
-    try:
-        flock(file, exclusive)
-    except BlockingIOError:
-        return False
-    return True
-
-brittle.store.files.lock.lock_descriptor = lock_descriptor
+place = Path(sys.argv[1])
 for _ in range(2):  # a report is replaced by the next one
     brittle.write_report(table, place / "report.html")
 written = brittle.score(classifier, data, scores, out=place / "run")
@@ -100,7 +80,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def said(place: Path) -> tuple[str, str]:
     """What a process says that scores and writes on such a system, and what it complains of."""
     quiet = "ignore:only soft file lock"  # filelock's own word on a POSIX system without locks
-    command = [sys.executable, "-W", quiet, "-c", WITHOUT_POSIX + SCORE + REFUSED + WRITE, str(place)]
+    command = [sys.executable, "-W", quiet, "-c", WITHOUT_POSIX + SCORE + WRITE, str(place)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
     return done.stdout, done.stderr
 

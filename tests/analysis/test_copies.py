@@ -114,8 +114,11 @@ def test_the_default_score_at_a_limit_that_its_copies_cannot_show() -> None:
 def test_the_sentence_and_the_command_name_the_same_rule() -> None:
     for limit, more in ((0.9, ""), (0.999, " --most-draws 100000")):
         found = overview(counted([20] * 3, [0, 1, 9]), limit)
-        rule = f"--resume --until decided --limit {limit}{more}"
-        assert f"The command of the run with {rule} draws as many as each point needs." in how_sure(found)
+        rule = f"--until decided --limit {limit}{more}"
+        assert (
+            f"The command of the run with {rule}, into another folder, draws as many as each point needs."
+            in how_sure(found)
+        )
         assert next_steps(found)[0].command.endswith(rule)
     assert how_sure(overview(counted([20] * 2, [0, 0]), 0.9)).count("20 copies a point cannot show") == 1
     assert not too_few(overview(made([HOLD, OPEN]), 0.9)), "a table that does not tell what was counted"

@@ -26,6 +26,7 @@ from brittle.analysis.decisions import column_for, numbers_beside
 from brittle.errors import DataError, ParameterError
 from brittle.report import open_contents
 from brittle.report.script_data import page_data
+from brittle.run.join import join
 from brittle.scores import Moments, MonteCarlo, Score, Shrinkage, Softmax
 
 
@@ -145,9 +146,11 @@ def test_of_several_columns_for_a_limit_the_one_at_the_noise_that_speaks_answers
 )
 def test_numbers_beside_states_are_those_of_a_count_that_does_not_stop(kept: Score, tmp_path: Path) -> None:
     """Points get their states from the copies drawn for the limit, their numbers from as many copies of each."""
-    x, run = inputs(30), {"out": tmp_path / "run", "resume": True, "skip_doctor": True}
-    brittle.score(small_classifier(), x, [kept], **run)
-    after = brittle.score(small_classifier(), x, [kept], **run, until="decided", limit=0.9, most_draws=3000)
+    x, rule = inputs(30), {"until": "decided", "limit": 0.9, "most_draws": 3000}
+    brittle.score(small_classifier(), x, [kept], skip_doctor=True, out=tmp_path / "first")
+    brittle.score(small_classifier(), x, [MonteCarlo(0.5)], skip_doctor=True, out=tmp_path / "later", **rule)
+    join(tmp_path / "run", [tmp_path / "first", tmp_path / "later"])
+    after = brittle.read_table(tmp_path / "run")
     judge = next(one for one in after.columns if one.limit == 0.9)
     found = overview(after, 0.9)
     assert found.column is judge

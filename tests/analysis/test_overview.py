@@ -67,7 +67,7 @@ def test_more_draws_are_for_the_same_points() -> None:
     whole = made([OPEN])
     command = ("brittle", "score", "net.pt2", "data.npz", "--out", "RUN", "--ids", "ids.txt", "--precision", "0.1")
     (step,) = next_steps(overview(replace(whole, record=replace(whole.record, command=command))))
-    assert step.command.startswith("brittle score net.pt2 data.npz --out RUN --ids ids.txt --resume --until decided ")
+    assert step.command.startswith("brittle score net.pt2 data.npz --ids ids.txt --out RUN-decided --until decided ")
 
 
 @pytest.mark.parametrize(("limit", "state"), [(0.94, "holds"), (0.95, "holds"), (0.96, "undecided")])
@@ -189,7 +189,8 @@ def test_where_no_wrong_prediction_holds_the_wrong_ones_are_shown() -> None:
 def test_steps_carry_their_command() -> None:
     found = overview(made([HOLD] * 60 + [OPEN] * 3 + [BREAK] * 50, [False] * 5 + [True] * 108))
     assert [step.command for step in next_steps(found, "a run")] == [
-        "brittle score --model models:cnn --data cifar10 --sigma 0.05,0.1,0.25 --resume --until decided --limit 0.9",
+        "brittle score --model models:cnn --data cifar10 --sigma 0.05,0.1,0.25 --out 'a run-decided' --until decided "
+        "--limit 0.9",
         "brittle show 'a run' --state breaks --right --limit 0.9",
         "brittle show 'a run' --state holds --wrong --limit 0.9",
         "brittle detector fit 'a run' --limit 0.9",
@@ -211,15 +212,17 @@ def test_steps_carry_their_command() -> None:
             "r",
         ),
     )
-    assert next_steps(again)[0].command == "brittle score m.pt2 d --out r --resume --until decided --limit 0.9"
+    assert next_steps(again)[0].command == "brittle score m.pt2 d --out r-decided --until decided --limit 0.9"
     shared = replace(found, command=("brittle", "score", "m", "d", "--workers", "4", "--cluster=local", "--out", "r"))
-    assert next_steps(shared)[0].command == "brittle score m d --out r --resume --until decided --limit 0.9"
+    assert next_steps(shared)[0].command.endswith(
+        " --workers 4 --cluster=local --out r-decided --until decided --limit 0.9"
+    )
     for foreign in (("rm", "score", "-rf", "x"), ("brittle", "demo")):
         assert next_steps(replace(found, command=foreign))[0].command.startswith("brittle score MODEL DATA --out RUN")
     narrow = replace(found, command=("brittle", "score", "m.pt2", "d", "--precision", "0.1", "--most-draws=400"))
-    assert next_steps(narrow)[0].command == "brittle score m.pt2 d --resume --until decided --limit 0.9"
+    assert next_steps(narrow)[0].command == "brittle score m.pt2 d --out RUN-decided --until decided --limit 0.9"
     python = replace(found, command=None)
-    assert next_steps(python)[0].command.startswith("brittle score MODEL DATA --out RUN --resume")
+    assert next_steps(python)[0].command.startswith("brittle score MODEL DATA --out RUN-decided")
 
 
 @pytest.mark.parametrize(
@@ -239,7 +242,7 @@ def test_more_draws_are_named_where_the_run_drew_for_the_limit(parameters: dict[
     assert found.column is not None
     record = replace(found.column.record, parameters=parameters)
     asked = replace(found, column=replace(found.column, record=record))
-    assert next_steps(asked)[0].command.endswith(f" --resume --until decided --limit 0.9{more}")
+    assert next_steps(asked)[0].command.endswith(f" --until decided --limit 0.9{more}")
 
 
 def test_a_detector_is_advised_where_it_can_be_calibrated() -> None:

@@ -63,13 +63,10 @@ def test_weights_are_loaded(place: Path) -> None:
 
 
 def test_what_differs_between_the_scores_of_two_runs_is_named(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """By the values of a parameter, or each side by what only it has, the largest budget first."""
     assert score("--scores", "monte_carlo", "softmax", "--sigma", "0.1", "--draws", "60") == 0
-    assert score("--scores", "monte_carlo", "softmax", "--sigma", "0.1", "--draws", "70", "--resume") == 5
-    assert "scores monte_carlo: draws 60 there, 70 now;" in capsys.readouterr().err
-    assert score("--scores", "monte_carlo", "--sigma", "0.1", "--draws", "60", "--resume") == 5
-    assert "scores softmax, monte_carlo(draws=50, sigma=0.1)" in (said := capsys.readouterr().err)
-    assert "and 2 more only there;" in said
+    assert score("--scores", "monte_carlo", "--sigma", "0.1", "--draws", "70", "--resume") == 5
+    said = capsys.readouterr().err
+    assert "monte_carlo(draws=70, sigma=0.1) only now" in said
 
 
 def test_a_run_that_was_finished_says_so(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -251,21 +248,17 @@ def test_until_decided(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "does it hold?" in capsys.readouterr().out
 
 
-def test_more_draws_of_a_finished_run(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of a run without a rule, of the points that are open then, and of a run that has no more than was asked."""
-    rule = ("--sigma", "0.5", "--until", "decided", "--limit", "0.9", "--resume")
-    assert score("--sigma", "0.5") == 0
-    labels = []
-    for most in ("40", "200"):
-        assert score(*rule, "--most-draws", most) == 0
-        assert "does it hold?" in capsys.readouterr().out
-        labels += [entry.label for entry in brittle.read_table("run").record.scores][3:]
-    assert labels == [f"monte_carlo(draws={most}, limit=0.9, sigma=0.5)" for most in (40, 200)]
-    assert score(*rule, "--most-draws", "200") == 0
-    assert "nothing was computed" in capsys.readouterr().err
-    assert score(*rule, "--most-draws", "40") == 5
-    assert "give 200 or more (--most-draws" in capsys.readouterr().err
-    assert main(["verify", "run"]) == 0
+def test_more_draws_by_a_second_run(place: Path) -> None:
+    """Of some points, joined with the first run."""
+    rule = ("--sigma", "0.5", "--until", "decided", "--limit", "0.9", "--quiet")
+    assert score(*rule, "--most-draws", "40") == 0
+    Path("ids.txt").write_text("1\n3\n")
+    Path("run").rename("first")
+    assert score(*rule, "--most-draws", "200", "--ids", "ids.txt") == 0
+    assert main(["join", "joined", "first", "run"]) == 0
+    labels = [entry.label for entry in brittle.read_table("joined").record.scores]
+    assert "monte_carlo(draws=200, limit=0.9, sigma=0.5)" in labels
+    assert main(["verify", "joined"]) == 0
 
 
 def test_precision(place: Path) -> None:

@@ -16,6 +16,7 @@ import brittle
 from brittle.analysis.columns import TYPICAL_P_ROBUST, typical
 from brittle.decisions import MultiLabel
 from brittle.errors import DataError, ParameterError
+from brittle.run.join import join
 from brittle.scores import CATALOGUE, LogitMargin, Moments, MonteCarlo, Score, Shrinkage, Softmax
 
 pytestmark = pytest.mark.usefixtures("nothing_drawn")  # words are what counts here
@@ -147,6 +148,17 @@ def test_the_page_offers_each_label(tmp_path: Path) -> None:
     page = brittle.write_report(of_each(), tmp_path / "page.html").read_text()
     assert "all together and each by itself" in page
     assert all(f"label {name}" in page for name in NAMES)
+
+
+def test_a_run_of_each_label_grows_by_a_later_one(tmp_path: Path) -> None:
+    """The same counts as a run that drew until decided at once."""
+    until = {"until": "decided", "limit": 0.8}
+    scored("multilabel:each", [MonteCarlo(sigma=0.3)], out=tmp_path / "first", **until, most_draws=100)
+    fresh = scored("multilabel:each", [MonteCarlo(sigma=0.3)], out=tmp_path / "later", **until)
+    join(tmp_path / "run", [tmp_path / "first", tmp_path / "later"])
+    grown = brittle.read_table(tmp_path / "run")
+    assert len(grown.columns) == 5
+    assert grown.scores.equals(fresh.scores)
 
 
 def test_a_score_of_probabilities_is_asked_of_each_label_alone() -> None:

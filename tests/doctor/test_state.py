@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 import threading
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from brittle.run.workers.worker import environment_of
 from helpers.examined import codes, subject_of
 from helpers.problems import inputs, small_network
-from helpers.tables import make_table
 from torch import Tensor, nn
 
 import brittle
@@ -23,9 +19,7 @@ from brittle import doctor
 from brittle.doctor.reference import KEPT, check_alike
 from brittle.errors import ModelError
 from brittle.run import make_job
-from brittle.run.workers import Expected, Worker
 from brittle.scores import MonteCarlo, Score, Softmax, Taylor
-from brittle.store.record import plain
 
 SCORES: list[Score] = [Softmax(), MonteCarlo(0.2, draws=40)]
 
@@ -179,23 +173,6 @@ def test_a_worker_that_says_nothing_of_its_logits_is_refused(other: dict[str, An
     with pytest.raises(ModelError, match=r"logits of rows \[0, 1, 2, 3, 4, 5, 6, 7\] are compared") as caught:
         check_alike(own, other, "in a worker")
     assert caught.value.code == "worker_differs"
-
-
-def test_a_worker_that_gets_other_logits_is_refused() -> None:
-    record = make_table(points=2).record
-    own = {"rows": [0], "logits": [[1.0, 2.0]], "explained": [[0.1, 0.1]]}
-    for logits, refused in (([[1.05, 2.0]], False), ([[1.05, 2.2]], True)):
-        hello = {"hello": {"record": plain(record), "reference": own | {"logits": logits}}}
-        worker = Worker(
-            [sys.executable, "-S", "-c", f"print({json.dumps(hello)!r}, flush=True); input()"],
-            environment_of(),
-            Expected(record, own),
-        )
-        try:
-            with pytest.raises(ModelError, match="row 0 gets other logits") if refused else nullcontext():
-                worker.start()
-        finally:
-            worker.close()
 
 
 def test_logits_that_are_no_numbers_are_compared_as_such() -> None:

@@ -253,7 +253,7 @@ def test_a_head_that_dies_is_told(open_to_all: Nodes, tmp_path: Path) -> None:
 def test_the_example_of_three_machines(tmp_path: Path) -> None:
     """The commands of docs/cluster.md as they stand, but for the name and the port of the first machine."""
     runs = Runs(tmp_path, "", {}, 3)
-    first, others, run = blocks("docs/cluster.md", "console")[1:]
+    first, others, run = blocks("docs/cluster.md", "console")[2:]
     (tmp_path / "mynet.py").write_text(NETWORK)
     x = np.random.default_rng(0).random((600, 12), dtype=np.float32)
     np.savez(tmp_path / "mydata.npz", x=x, y=np.arange(600) % 3)

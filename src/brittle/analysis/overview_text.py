@@ -45,8 +45,8 @@ LARGEST = 10_000_000
 STEEP = 20
 """Over `1 - limit`, noisy copies that are more than enough to show that a point which none of them flips holds."""
 
-OWN_OPTIONS = ("--until", "--limit", "--precision", "--most-draws", "--workers", "--cluster")
-"""Options with a value that a command which draws more leaves out: it has a rule of its own, and one process."""
+OWN_OPTIONS = ("--out", "--part", "--until", "--limit", "--precision", "--most-draws")
+"""Options with a value that a command which draws more leaves out: it has a folder and a rule of its own."""
 
 
 @dataclass(frozen=True)
@@ -232,8 +232,8 @@ def _too_few(found: Overview) -> list[str]:
         have = verb_of(few.points, few.undecided, "has", "have")
         who = f"{some} {have} at most {copies}, which cannot show that a prediction holds at {_limit(found)}"
     return [
-        f"{who}, even where none of them flips. The command of the run with {_rule(found)} draws as many as each "
-        "point needs."
+        f"{who}, even where none of them flips. The command of the run with {_rule(found)}, into another folder, draws "
+        "as many as each point needs."
     ]
 
 
@@ -341,10 +341,10 @@ def _counts(title: str, rows: Iterable[Row]) -> list[str]:
 
 
 def _draw_more(found: Overview, run: str) -> str:
-    """The command that goes on with the undecided points of a run."""
-    rule = _rule(found)
+    """The command that draws until points are decided; `brittle join` adds what it finds to the run."""
+    rule = f"--out {shlex.quote(f'{run}-decided')} {_rule(found)}"
     if found.command is None or found.command[:2] != ("brittle", "score"):
-        return f"brittle score MODEL DATA --out {shlex.quote(run)} {rule}"
+        return f"brittle score MODEL DATA {rule}"
     return f"{shlex.join(_without_rule(found.command))} {rule}"
 
 
@@ -354,7 +354,7 @@ def _rule(found: Overview) -> str:
     draws = found.column.parameters.get("draws") if found.column is not None and drew else None
     most = max(enough_draws(found.limit), MORE_DRAWS * draws if isinstance(draws, int) else 0)
     more = f" --most-draws {most}" if most > MOST_DRAWS or draws is not None else ""
-    return f"--resume --until decided --limit {_limit(found)}{more}"
+    return f"--until decided --limit {_limit(found)}{more}"
 
 
 def enough_draws(limit: float) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -92,8 +93,7 @@ def scored(
 
 def open_again(words: Sequence[str]) -> Job:
     """What the command `brittle WORDS` computes, opened in another process; what is said was said by the first."""
-    from brittle.cli.commands import app
-
+    app = import_module("brittle.cli.commands").app  # which reads this file when this command is called
     quiet = [] if "--quiet" in words else ["--quiet"]
     words = [word for word in words if word != "--debug"]
     _, given, _ = app.parse_args(in_pairs([*words, *quiet]), exit_on_error=False, print_error=False)

@@ -86,8 +86,7 @@ class ScoreOptions:
             probability --limit; most points need few.
         limit: Probability with which a prediction has to survive the noise, such as 0.9; with --until decided.
         precision: Count noisy copies of each point until the interval of its flip probability is no wider than this.
-        most_draws: Noisy copies of a point at most, with --until or --precision (10,000); with --resume a larger number
-            goes on with the points of a finished run that are open.
+        most_draws: Noisy copies of a point at most, with --until or --precision (10,000).
         pseudo_margin: A file of `brittle pseudo-margin fit`, to score the points by.
         settings: Fields of one score or of the noise alone, as NAME.FIELD=VALUE, such as mmse.draws=40 or
             taylor.classes=20.

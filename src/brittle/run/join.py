@@ -35,7 +35,7 @@ ScoreKey = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Source:
+class JoinedRun:
     """A finished run that is joined.
 
     Attributes:
@@ -49,7 +49,7 @@ class Source:
     manifest: Manifest
 
     @classmethod
-    def open(cls, folder: str | os.PathLike[str]) -> Source:
+    def open(cls, folder: str | os.PathLike[str]) -> JoinedRun:
         """The run in a folder.
 
         Raises:
@@ -83,7 +83,7 @@ def join(out: str | os.PathLike[str], runs: Sequence[str | os.PathLike[str]]) ->
     if (Path(out) / RECORD).exists():
         raise StorageError("exists", f"{out} holds a run already; choose another folder")
     check_writable(out)
-    sources = [Source.open(run) for run in runs]
+    sources = [JoinedRun.open(run) for run in runs]
     parts = [source for source in sources if source.record.part is not None]
     if len(sources) < 2 and not parts:
         raise UsageError("join takes all parts of a run, or a run and later ones; give two folders or more")
@@ -94,7 +94,7 @@ def join(out: str | os.PathLike[str], runs: Sequence[str | os.PathLike[str]]) ->
         return _join_parts(folder, parts) if parts else _add(folder, *sources)
 
 
-def _join_parts(folder: RunFolder, parts: Sequence[Source]) -> RunRecord:
+def _join_parts(folder: RunFolder, parts: Sequence[JoinedRun]) -> RunRecord:
     first = parts[0]
     for part in parts[1:]:
         _check_same(first, part, differences(first.record, part.record, _places(first, part)))
@@ -119,7 +119,7 @@ def _join_parts(folder: RunFolder, parts: Sequence[Source]) -> RunRecord:
     return running.now
 
 
-def _check_complete(parts: Sequence[Source]) -> None:
+def _check_complete(parts: Sequence[JoinedRun]) -> None:
     """Raise unless these are all parts of a run, each once, with the shards of its share."""
     counts = {part.record.part[1]: part for part in parts if part.record.part}
     if len(counts) > 1:
@@ -141,7 +141,7 @@ def _check_complete(parts: Sequence[Source]) -> None:
             raise StorageError("run_damaged", f"{part.folder} does not hold its {len(shards)} shards; score it again")
 
 
-def _add(folder: RunFolder, first: Source, *later: Source) -> RunRecord:
+def _add(folder: RunFolder, first: JoinedRun, *later: JoinedRun) -> RunRecord:
     """A run and what later ones add to it."""
     scores = _scores_of(first, later)
     added = [_Added.read(run, scores) for run in later]
@@ -195,13 +195,13 @@ class _Added:
         examples: the inputs that it found with another prediction, likewise.
     """
 
-    source: Source
+    source: JoinedRun
     points: Mapping[str, Row]
     rows: Mapping[tuple[str, ScoreKey], Row]
     examples: Mapping[tuple[str, ScoreKey], Row]
 
     @classmethod
-    def read(cls, source: Source, scores: Mapping[ScoreKey, ScoreRecord]) -> _Added:
+    def read(cls, source: JoinedRun, scores: Mapping[ScoreKey, ScoreRecord]) -> _Added:
         table = read_table(source.folder)
         points = {row["point"]: row for row in table.points.to_pylist()}
         return cls(source, points, _keyed(table.scores, scores), _keyed(table.counterexamples, scores))
@@ -222,7 +222,7 @@ class _Added:
             table |= {key: row for key, row in own.items() if key[0] in points}
 
 
-def _scores_of(first: Source, later: Sequence[Source]) -> dict[ScoreKey, ScoreRecord]:
+def _scores_of(first: JoinedRun, later: Sequence[JoinedRun]) -> dict[ScoreKey, ScoreRecord]:
     """For each score of the runs what the joined run calls it: of counts that ask the same, the one with most draws.
 
     Raises:
@@ -297,11 +297,11 @@ def _in_order(
             yield rows[point, key]
 
 
-def _places(one: Source, other: Source) -> tuple[str, str]:
+def _places(one: JoinedRun, other: JoinedRun) -> tuple[str, str]:
     return f"in {one.folder}", f"in {other.folder}"
 
 
-def _check_same(one: Source, other: Source, found: Sequence[str]) -> None:
+def _check_same(one: JoinedRun, other: JoinedRun, found: Sequence[str]) -> None:
     if found:
         raise ResumeError(
             "other_run", f"{one.folder} and {other.folder} are of different runs: {'; '.join(found)}; join those of one"

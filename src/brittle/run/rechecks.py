@@ -94,11 +94,7 @@ class Rechecks:
         self._fresh = True
 
     def check(self) -> int:
-        """Look again at what was kept; gives the passes that it took.
-
-        Raises:
-            ModelError: the network changed, or a row depends on its batch.
-        """
+        """Look again at what was kept, and raise `ModelError` where it is otherwise; gives the passes that it took."""
         before = self.classifier.passes
         if self.reference is not None:
             self.reference.checked(self.classifier, f"at the end of shard {self.shard}")

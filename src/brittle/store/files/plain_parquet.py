@@ -105,11 +105,7 @@ def reason(error: BaseException) -> str:
 
 
 def check_plain(schema: pa.Schema, name: str) -> None:
-    """Raise where a schema has an extension type, or metadata that other programs unpickle.
-
-    Raises:
-        ArtefactError: it has.
-    """
+    """Raise `ArtefactError` where a schema has an extension type, or metadata that other programs unpickle."""
     _check_metadata(schema.metadata, name, "the file")
     for field in schema:
         _check_field(field, name, field.name)

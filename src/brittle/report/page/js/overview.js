@@ -113,8 +113,8 @@ function tooFew() {
   const several = `${counted(most)} ${byNumber(most, "copy", "copies")}`;
   const some = `${counted(points)} of ${counted(undecided)} undecided ${byNumber(undecided, "point", "points")} ${verbOf(points, undecided, "has", "have")} at most ${several}, which`;
   const who = copies.numbers.length === 1 ? `${several} a point` : some;
-  const rule = `--resume --until decided --limit ${state.limit}${moreDraws()}`;
-  return ` ${who} cannot show that a prediction holds at ${state.limit}, even where none of them flips. The command of the run with ${rule} draws as many as each point needs.`;
+  const rule = `--until decided --limit ${state.limit}${moreDraws()}`;
+  return ` ${who} cannot show that a prediction holds at ${state.limit}, even where none of them flips. The command of the run with ${rule}, into another folder, draws as many as each point needs.`;
 }
 
 /** The option by which a point that no copy flips can be shown to hold at the chosen limit; empty where none is needed. */
