@@ -266,7 +266,7 @@ PARAMETERS = (
     Case(65, "sigma far beyond the range of the values", (noted("sigma"),), seen("far too much noise")),
     Case(66, "sigma below rounding", (stops("sigma_too_small"),), planted("noise below rounding")),
     Case(67, "one network in three pixel scales", (result("the same probabilities"),),
-         ("test_first_order_margin.py::test_units_do_not_matter", "test_render.py::test_the_page_tells_its_story")),
+         ("test_linear_models.py::test_units_do_not_matter", "test_render.py::test_the_page_tells_its_story")),
     Case(68, "0, 1, -4 or 1e12 draws", (stops("draws"),), ("test_catalogue.py::test_draws_out_of_range",)),
     Case(69, "a confidence or rate outside 0 to 1", (stops("confidence"), stops("tpr")),
          ("test_checks.py::test_refused",
