@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from brittle.decisions import Custom, Decision, MultiLabel
 
-NO_SIGN = ("outputs", "probabilities", "outputs")
+NO_SIGN = ("outputs",)
 """What outputs may be called whose sign means nothing."""
 
 
