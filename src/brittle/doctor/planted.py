@@ -33,7 +33,7 @@ from brittle.scores import (
     Shrinkage,
     Taylor,
 )
-from brittle.scores.evaluate import estimate_of
+from brittle.scores.evaluate import withhold
 
 PLANTS = 8
 """Points around which boundaries are planted."""
@@ -224,4 +224,4 @@ def _look(
 
 
 def _estimate(score: Score, classifier: Classifier, clean: Clean) -> Estimate:
-    return estimate_of(score, take(score.needs, classifier, clean), CONFIDENCE, len(clean.ids))
+    return withhold(score.estimate(take(score.needs, classifier, clean), CONFIDENCE))
