@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from brittle.decisions import Custom, Decision, MultiLabel
 
-NO_SIGN = ("outputs",)
+NO_SIGN = ("sigmoid_outputs", "probabilities", "not_logits", "outputs")
 """What outputs may be called whose sign means nothing."""
 
 
