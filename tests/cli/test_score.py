@@ -228,9 +228,7 @@ def test_the_pseudo_margin_is_named_by_its_option(place: Path, capsys: pytest.Ca
     assert "did you mean" not in said
 
 
-@pytest.mark.parametrize(
-    "option", ["--draws", "--gradient-draws", "--classes", "--columns", "--temperature"]
-)
+@pytest.mark.parametrize("option", ["--draws", "--gradient-draws", "--classes", "--columns", "--temperature"])
 def test_a_zero_is_chosen_and_not_the_default(place: Path, option: str, capsys: pytest.CaptureFixture[str]) -> None:
     scores = ("moments", "mmse", "taylor", "softmax", "change_bound", "laplacian")
     assert score("--scores", *scores, "--sigma", "0.1", option, "0", "--quiet") != 0
