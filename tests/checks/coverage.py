@@ -31,6 +31,7 @@ from brittle.measure.sample_sums import SampleSums
 from brittle.measure.sampling import SampledInStages, needs_more
 from brittle.noise import Gaussian
 from brittle.scores import MMSE, Moments, Shrinkage
+from brittle.scores.evaluate import estimate_of
 
 CONFIDENCE, MOST = 0.99, 0.015
 """Nominal confidence, and the share of misses on either side that is let pass."""
@@ -91,7 +92,10 @@ def estimates(case: Case, draws: int, replicates: int, seed: int = SEED) -> dict
         "shrinkage": (Shrinkage(1.0, draws=draws, adaptive=False), whole),
         "shrinkage in stages": (Shrinkage(1.0, draws=draws), staged),
     }
-    return {name: score.estimate({score.needs[0]: found}, CONFIDENCE) for name, (score, found) in every.items()}
+    return {
+        name: estimate_of(score, {score.needs[0]: found}, CONFIDENCE, replicates)
+        for name, (score, found) in every.items()
+    }
 
 
 @dataclass

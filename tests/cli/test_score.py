@@ -225,9 +225,7 @@ def test_the_pseudo_margin_is_named_by_its_option(place: Path, capsys: pytest.Ca
     assert "did you mean" not in said
 
 
-@pytest.mark.parametrize(
-    "setting", ["moments.draws", "mmse.draws", "taylor.classes", "change_bound.columns", "laplacian.probes"]
-)
+@pytest.mark.parametrize("setting", ["moments.draws", "mmse.draws", "taylor.classes", "change_bound.columns"])
 def test_a_zero_is_chosen_and_not_the_default(place: Path, setting: str, capsys: pytest.CaptureFixture[str]) -> None:
     scores = ("moments", "mmse", "taylor", "softmax", "change_bound", "laplacian")
     assert score("--scores", *scores, "--sigma", "0.1", "--set", f"{setting}=0", "--quiet") != 0

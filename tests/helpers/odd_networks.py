@@ -68,7 +68,7 @@ def where_first(value: float) -> Callable[[], nn.Module]:
     return custom(step)
 
 
-NOT_SCORES = ("outputs", "probabilities", "outputs")
+NOT_SCORES = ("sigmoid_outputs", "probabilities", "not_logits", "outputs")
 """What outputs between 0 and 1 may be called."""
 
 FAMILY_OUTPUTS = [

@@ -7,11 +7,12 @@ import torch
 from helpers.inputs import SIGMA
 from helpers.measured import COUNT, clean_of, pairs_of, slow_jacobian
 from helpers.problems import inputs, linear_network, small_classifier, small_network
+from torch import Tensor, nn
 
 import brittle
-from brittle.measure import take
+from brittle.measure import Linearization, Linearize, take
 from brittle.measure.forward import ALL_CLASSES_UP_TO, KEPT_CLASSES
-from brittle.noise import Gaussian
+from brittle.noise import FactorGaussian, Gaussian, Noise
 from brittle.run import plan
 from brittle.scores import Taylor, TaylorMVS
 
@@ -68,3 +69,103 @@ def test_what_is_left_out_only_lowers_the_number_and_is_said(kind) -> None:
     few, full = some.estimate(measured, 0.99), all_of_them.estimate(measured, 0.99)
     assert {"classes_kept"} == {brittle.estimate.Status(code).slug for code in few.status.tolist()}
     assert bool((few.value <= full.value + 1e-3).all())
+
+
+SIZE, CLASSES = 6, 3
+
+
+class Quadratic(nn.Module):
+    """Logits `x^T A_k x + u_k x`, with symmetric `A_k`."""
+
+    bends: Tensor
+    slopes: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(0)
+        bends = torch.randn(CLASSES, SIZE, SIZE, generator=generator, dtype=torch.float64)
+        self.register_buffer("bends", (bends + bends.mT) / 2)
+        self.register_buffer("slopes", torch.randn(CLASSES, SIZE, generator=generator, dtype=torch.float64))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.einsum("bi,kij,bj->bk", x, self.bends, x) + x @ self.slopes.mT
+
+    def covariance(self, point: Tensor, covariance: Tensor) -> Tensor:
+        """Of the logits over normal noise around a point: `u^T S v + 2 tr(A S B S)` with `u`, `v` the gradients."""
+        gradients = 2 * self.bends @ point + self.slopes
+        turned = self.bends @ covariance
+        return gradients @ covariance @ gradients.mT + 2 * torch.einsum("kij,lji->kl", turned, turned)
+
+
+def over_replicates(network: nn.Module, point: Tensor, noise: Noise, draws: int, antithetic: bool) -> Linearization:
+    """Linearisations at one point, each with draws of its own."""
+    return brittle.linearize(
+        brittle.Classifier(network, bounds=(-99, 99)), point.expand(2000, -1).clone(), noise=noise, draws=draws,
+        antithetic=antithetic,
+    )  # fmt: skip
+
+
+FACTOR = torch.randn(SIZE, SIZE, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+@pytest.mark.parametrize("noise", [Gaussian(0.5), FactorGaussian(0.3, FACTOR)], ids=lambda noise: noise.name)
+@pytest.mark.parametrize(("draws", "antithetic"), [(2, True), (4, True), (10, True), (2, False), (3, False)])
+def test_quadratic_logits_have_their_covariance_in_the_mean(noise: Noise, draws: int, antithetic: bool) -> None:
+    """The mean over 2,000 replicates lies within 5 standard errors of the truth; a right one fails once in 1e5."""
+    network, point = Quadratic(), inputs(1, (SIZE,), dtype=torch.float64)[0]
+    found = over_replicates(network, point, noise, draws, antithetic)
+    assert found.quadratic_gram is not None
+    by_replicate = found.quadratic_gram * noise.sigma**2
+    metric = FACTOR @ FACTOR.mT if isinstance(noise, FactorGaussian) else torch.eye(SIZE, dtype=torch.float64)
+    truth = network.covariance(point, noise.sigma**2 * metric)
+    error = by_replicate.std(dim=0) / len(by_replicate) ** 0.5
+    assert bool(((by_replicate.mean(0) - truth).abs() <= 5 * error).all())
+    left_out = (found.gram.mean(0) * noise.sigma**2 - truth).diagonal().abs()
+    assert bool((left_out > 20 * error.diagonal()).all()) or not antithetic
+
+
+def by_definition(copies: Tensor, units: list[list[int]], jacobians: Tensor) -> Tensor:
+    """Half the mean product of different units and half that of each copy with itself; one unit stands for two."""
+    means = [jacobians[unit].mean(0) for unit in units]
+    across = [one @ other.mT for i, one in enumerate(means) for j, other in enumerate(means) if i != j]
+    own = [jacobian @ jacobian.mT for jacobian in jacobians[[copy for unit in units for copy in unit]]]
+    between = torch.stack(across or [means[0] @ means[0].mT]).mean(0)
+    return (between + torch.stack(own).mean(0)) / 2
+
+
+@pytest.mark.parametrize("draws", [2, 4, 6, 22])
+def test_it_is_the_mean_of_two_grams(draws: int) -> None:
+    network = small_network(dtype=torch.float64)
+    x = inputs(2, dtype=torch.float64)
+    found = brittle.linearize(brittle.Classifier(network), x, noise=Gaussian(SIGMA), draws=draws)
+    assert found.quadratic_gram is not None
+    for number, copies in enumerate(pairs_of(x, "linearize", draws)):
+        jacobians = torch.stack([slow_jacobian(network, copy) for copy in copies])
+        units = [[2 * unit, 2 * unit + 1] for unit in range(draws // 2)]
+        expected = by_definition(copies, units, jacobians)
+        assert torch.allclose(found.quadratic_gram[number], expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(("draws", "antithetic"), [(2, True), (4, True), (6, True), (2, False), (3, False), (4, False)])
+@pytest.mark.parametrize("sigma", [0.2, 5.0])
+def test_it_is_positive_semidefinite(draws: int, antithetic: bool, sigma: float) -> None:
+    """Far from the point the gradients of different draws often point apart, and their products alone are negative."""
+    x = inputs(50, dtype=torch.float64)
+    classifier = brittle.Classifier(small_network(dtype=torch.float64))
+    found = brittle.linearize(classifier, x, noise=Gaussian(sigma), draws=draws, antithetic=antithetic)
+    assert found.quadratic_gram is not None
+    eigenvalues = torch.linalg.eigvalsh(found.quadratic_gram)
+    assert bool((eigenvalues[..., 0] >= -1e-12 * eigenvalues[..., -1]).all())
+
+
+def test_copies_in_small_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the Jacobians of all copies do not fit, fewer are taken together; the numbers are the same."""
+    classifier, x = small_classifier(), inputs(COUNT)
+    needs = [Linearize(noise=Gaussian(SIGMA), draws=draws) for draws in (20, 4)]
+    whole = take(needs, classifier, clean_of(classifier, x))
+    monkeypatch.setattr("brittle.measure.linearize.JACOBIAN_NUMBERS", 3 * 4 * 36)
+    parts = take(needs, classifier, clean_of(classifier, x))
+    for need in needs:
+        for name in ("gram", "quadratic_gram", "logits"):
+            one, other = getattr(whole[need], name), getattr(parts[need], name)
+            assert torch.allclose(one, other, rtol=1e-5, atol=1e-5)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from helpers.inputs import SIGMA
 from helpers.measured import COUNT, clean_of, pairs_of
-from helpers.problems import Wrapped, inputs, nan_under_noise, small_classifier
+from helpers.problems import Wrapped, inputs, nan_under_noise, small_classifier, small_network
 
 import brittle
 from brittle.measure import Sample, take
@@ -142,3 +142,21 @@ def test_copies_that_are_not_finite_ask_for_no_more() -> None:
     classifier = brittle.Classifier(Wrapped(nan_under_noise))
     found = Sample(Gaussian(SIGMA), 40, adaptive=True)(classifier, clean_of(classifier, inputs(3)))
     assert found.passes.tolist() == [13] * 3
+
+
+def test_moments_are_those_of_the_formula() -> None:
+    network = small_network(dtype=torch.float64)
+    x = inputs(2, dtype=torch.float64)
+    classifier = brittle.Classifier(network)
+    sampled = Sample(Gaussian(SIGMA), 20)(classifier, clean_of(classifier, x))
+    copies = pairs_of(x, "sample", 20)
+    for number in range(2):
+        top = int(network(x[number : number + 1]).argmax())
+        logits = network(copies[number])
+        margins = logits[:, top : top + 1] - torch.cat((logits[:, :top], logits[:, top + 1 :]), dim=1)
+        even, odd = (margins[::2] + margins[1::2]) / 2, (margins[::2] - margins[1::2]) / 2
+        covariance = odd.T @ odd / 10 + (even - even.mean(0)).T @ (even - even.mean(0)) / 9
+        assert torch.allclose(sampled.margins.spread.mean[number], even.mean(0), atol=1e-12)
+        assert torch.allclose(sampled.margins.covariance[number], covariance, atol=1e-12)
+        flipped = (margins <= 0).any(dim=1).view(10, 2).sum(1)
+        assert sampled.votes.flips[number].tolist() == torch.bincount(flipped, minlength=3).tolist()

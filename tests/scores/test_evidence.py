@@ -33,6 +33,7 @@ from brittle.scores import (
     Softmax,
     Taylor,
 )
+from brittle.scores.base import GRAVE, mark
 
 SIGMA, POINTS = 1.0, 200
 FLIPS = [score for score in EXAMPLES if score.quantity == FLIP_PROBABILITY]
@@ -242,3 +243,14 @@ def test_a_mask_as_large_as_numbers_get() -> None:
         found = estimate(brittle.Classifier(masked), inputs(6, (5,), dtype=torch.float64), Moments(0.2, draws=60))
     assert all(Status(code).has_value for code in found.status.tolist())
     assert bool(found.low.isfinite().all())
+
+
+def test_graver_outcomes_stay() -> None:
+    """A status takes the place of a less grave one and of no other, whatever the order in which they are found."""
+    order = [[Status.OK], [Status.CLASSES_KEPT, Status.ILL_CONDITIONED], *([each] for each in GRAVE)]
+    ranks = {member: rank for rank, members in enumerate(order) for member in members}
+    ranks |= {Status.NONFINITE_LOGITS: 99, Status.INDEFINITE: 99}
+    for one, rank in ranks.items():
+        for other, other_rank in ranks.items():
+            marked = mark(torch.tensor([int(one)]), torch.tensor([True]), other)
+            assert Status(int(marked)) == (other if other_rank > rank else one)

@@ -117,7 +117,7 @@ def score(
         most_failures: stop when more of the first 1,000 points than this get no number; None never stops for that.
         skip_doctor: leave out the checks before the run (see `docs/doctor.md`); the record says so.
         until: `decided` counts noisy copies of each point until it is decided whether its prediction holds with
-            probability `limit` or more (`brittle.scores.until.drawn_until`).
+            probability `limit` or more (`brittle.scores.choose.drawn_until`).
         limit: that probability, such as 0.9.
         precision: count noisy copies of each point until the interval of its flip probability is no wider.
         workers: processes that compute side by side, with one thread each, as `--workers` has them; each gets a copy of

@@ -1,7 +1,7 @@
 """One batch: look at it, leave out what cannot be measured, measure the rest once, derive every score.
 
-A score that is called and a run evaluate their batches here. An estimate is checked, and loses its numbers where a
-status carries none, in `estimate_of` alone.
+A score that is called and a run evaluate their batches here. An estimate is checked in `estimate_of` alone, and
+loses its numbers where a status carries none in `withhold` alone.
 """
 
 from __future__ import annotations
@@ -185,7 +185,12 @@ def estimate_of(
     fault = fault_of(found, points, score.quantity == FLIP_PROBABILITY)
     if fault:
         raise refused(f"{score.name}.estimate", f"returned {fault}")
-    status, passes, detail = found.status.clone(), found.passes.clone(), list(found.detail or [None] * points)
+    return withhold(found, failed)
+
+
+def withhold(found: Estimate, failed: Mapping[int, tuple[Status, str | None]] | None = None) -> Estimate:
+    """An estimate without numbers under a status that carries none, and where points `failed`, by position."""
+    status, passes, detail = found.status.clone(), found.passes.clone(), list(found.detail or [None] * len(found.value))
     for position, (own, text) in (failed or {}).items():
         status[position], passes[position], detail[position] = int(own), 0, text
     without = status >= int(Status.NONFINITE_INPUT)
