@@ -21,7 +21,8 @@ def test_any_text_is_told_in_one_line(text: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_every_error_has_a_code_and_an_exit_code(kind: type[BrittleError]) -> None:
-    error = kind("seen \x1b here") if kind in OF_THEIR_KIND else kind("some_code", "seen \x1b here")
+    given = ("seen \x1b here",) if kind in OF_THEIR_KIND else ("some_code", "seen \x1b here")
+    error = kind(*given)
     assert str(error) == f"{error.code}: seen \\x1b here"
     assert error.code == OF_THEIR_KIND.get(kind, "some_code")
     assert error.exit_code in (2, 3, 5, 6, 7)

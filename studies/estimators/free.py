@@ -71,8 +71,8 @@ def changed_by_corruption(network: nn.Module, x: Tensor, seed: int) -> NDArray[n
     """The share of the corruptions that change the prediction of each point."""
     own, changed, kinds = network(x).argmax(1), torch.zeros(len(x)), 0
     levels = (255 * x).round().to(torch.uint8).permute(0, 2, 3, 1).numpy()
-    for kind, how in CORRUPTIONS.items():
-        if how.colour_only and levels.shape[-1] == 1:
+    for kind in CORRUPTIONS:
+        if kind == "saturate" and levels.shape[-1] == 1:
             continue
         kinds += 1
         images = [corrupt(one, kind, SEVERITY, generator_for(seed, kind, SEVERITY, str(row))) for row, one in

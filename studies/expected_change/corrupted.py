@@ -20,7 +20,7 @@ TRANSLATE = "translate"
 
 def kinds(channels: int) -> list[str]:
     """The kinds for images of so many channels: those of `brittle corrupt`, and `translate`."""
-    return [name for name, how in CORRUPTIONS.items() if channels > 1 or not how.colour_only] + [TRANSLATE]
+    return [name for name in CORRUPTIONS if channels > 1 or name != "saturate"] + [TRANSLATE]
 
 
 def translate(image: NDArray[np.uint8], pixels: int, generator: np.random.Generator) -> NDArray[np.uint8]:

@@ -81,8 +81,9 @@ def test_a_curved_margin_is_estimated_with_its_variance() -> None:
     x = torch.zeros(30, Bowl.size, dtype=torch.float64)
     x[:, 0] = torch.linspace(0.1, 2.0, 30, dtype=torch.float64)
     classifier, truth = brittle.Classifier(Bowl(), bounds=(-9, 9)), Bowl().flips(x)
-    for form, least, most in (("quadratic", 0.0, 0.03), ("linear", 0.05, 0.5)):
-        error = (estimate(classifier, x, MMSE(SIGMA, draws=200, form=form)).value - truth).abs()
+    quadratic, linear = MMSE(SIGMA, draws=200), MMSE(SIGMA, draws=200, form="linear")
+    for score, least, most in ((quadratic, 0.0, 0.03), (linear, 0.05, 0.5)):
+        error = (estimate(classifier, x, score).value - truth).abs()
         assert least <= float(error.mean()) <= most
 
 
