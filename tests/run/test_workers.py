@@ -155,6 +155,21 @@ def test_no_row_is_blamed_for_a_kill_from_outside() -> None:
     assert sorted(shards(lambda: Pretended(dies), [0, 1, 2])) == [(0, {}), (1, {}), (2, {})]
 
 
+def test_a_worker_that_has_no_room_is_not_waited_for() -> None:
+    """It is never opened; the other one computes all shards."""
+    hired: list[Pretended] = []
+
+    def hire() -> Pretended:
+        worker = Pretended(lambda number, lost: False)
+        if hired:
+            worker.submit = lambda method, *arguments: Future()  # type: ignore[method-assign]
+        hired.append(worker)
+        return worker
+
+    assert sorted(shards(hire, [0, 1, 2])) == [(0, {}), (1, {}), (2, {})]
+    assert len(hired) == 2
+
+
 @pytest.mark.parametrize("begins", [True, False])
 def test_workers_that_die_whatever_they_do_stop_the_run(begins: bool) -> None:
     hired: list[int] = []

@@ -123,12 +123,12 @@ class Team:
 
     def shards(self, numbers: Sequence[int], size: int, job: Job, expected: Opened) -> Generator[PackedShard]:
         """As `Workers.shards`, by so many workers."""
-        waiting, deaths = deque(numbers), Counter[int | None]()
+        waiting, left, deaths = deque(numbers), set(numbers), Counter[int | None]()
         lost: dict[int, dict[int, str]] = {number: {} for number in numbers}
         try:
             for _ in range(min(size, len(waiting))):
                 self._open()
-            while self._busy:
+            while left:  # a worker that has no room yet is not waited for once all are done
                 future = self._next(self._busy)
                 worker, number = self._busy.pop(future)
                 try:
@@ -151,6 +151,7 @@ class Team:
                     deaths[None] = 0
                     _check_opened(expected, answer)
                 else:
+                    left.discard(number)
                     yield answer
                 if waiting:
                     following = waiting.popleft()
