@@ -19,7 +19,6 @@ from brittle.intervals import (
     log_evidence_below,
     paired_proportion,
     sequence_interval,
-    sequence_successes,
 )
 
 REPLICATES, CONFIDENCE, MOST_MISSES = 2000, 0.99, 52
@@ -162,15 +161,6 @@ def test_the_ends_of_a_sequence_are_where_the_evidence_is() -> None:
             above = log_evidence_below(trials - successes, trials, 1 - grid) >= level
             assert np.array_equal(below & (grid > successes / trials), grid >= high)
             assert np.array_equal(above & (grid < successes / trials), grid <= low)
-
-
-@pytest.mark.parametrize("trials", [1, 2, 37, 1000, 10_000_000])
-def test_the_count_is_read_off_either_end(trials: int) -> None:
-    successes = np.unique(np.linspace(0, trials, 40).astype(int))
-    low, high = sequence_interval(successes, trials, CONFIDENCE)
-    assert np.array_equal(sequence_successes(1.0 - high, trials, CONFIDENCE), trials - successes)
-    for rounded in (low, low * (1 + 1e-14), low * (1 - 1e-14)):
-        assert np.array_equal(sequence_successes(rounded, trials, CONFIDENCE), successes)
 
 
 def test_what_is_decided_lies_outside_the_interval() -> None:

@@ -148,32 +148,6 @@ def sequence_interval(successes: ArrayLike, trials: ArrayLike, confidence: float
     return 1.0 - _upper_end(n - k, n, level), _upper_end(k, n, level)
 
 
-def sequence_successes(low: ArrayLike, trials: ArrayLike, confidence: float) -> NDArray:
-    """The number of successes whose `sequence_interval` begins at `low`: what was counted, read off the interval.
-
-    Lower ends of neighbouring numbers differ by more than `1 / trials` of themselves, far beyond rounding, as long as
-    that of one success does not vanish in it: at confidence 0.99 up to 10 million trials.
-
-    Args:
-        low: lower ends, in [0, 1].
-        trials: numbers of independent trials.
-        confidence: that of the intervals.
-
-    Returns:
-        of the broadcast shape, int64.
-
-    Raises:
-        ParameterError: the confidence is not between 0 and 1.
-    """
-    end, n = np.broadcast_arrays(np.asarray(low, float), np.asarray(trials, np.int64))
-    least, most = np.zeros_like(n), n.copy()
-    while bool((least < most).any()):
-        middle = (least + most + 1) // 2
-        reached = sequence_interval(middle, n, confidence)[0] <= end * (1.0 + 1e-9)
-        least, most = np.where(reached, middle, least), np.where(reached, most, middle - 1)
-    return least
-
-
 def decided(
     flips: ArrayLike, flips_without_ties: ArrayLike, draws: ArrayLike, limit: float, confidence: float
 ) -> NDArray:

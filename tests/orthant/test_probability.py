@@ -58,9 +58,9 @@ class TestValues:
         assert relative(result.complement, special.ndtr(-mean)) <= 2e-15 * max(1.0, mean**2)
         assert float(result.error) == 0.0
 
-    @pytest.mark.parametrize("dimension", [2, 3, 4, 5])
+    @pytest.mark.parametrize("dimension", [3, 4])
     def test_scipy(self, dimension):
-        mean, covariance = random_problems(4 if dimension < 5 else 2, dimension, seed=dimension)
+        mean, covariance = random_problems(4, dimension, seed=dimension)
         result = orthant_probability(mean, covariance, tolerance=1e-4)
         for row in range(len(mean)):
             expected = normal_cdf(mean[row].numpy(), np.zeros(dimension), covariance[row].numpy(), 2e-6)
@@ -144,11 +144,11 @@ class TestError:
 
 class TestInvariances:
     def test_row_alone_and_in_batches(self):
-        mean, covariance = random_problems(64, 7, seed=5)
+        mean, covariance = random_problems(32, 7, seed=5)
         mean[::2] *= 3
         covariance[5] = covariance[5, :1, :1]
         whole = orthant_probability(mean, covariance)
-        for size in (1, 7, 32):
+        for size in (1, 7):
             parts = [orthant_probability(*pair) for pair in zip(mean.split(size), covariance.split(size), strict=True)]
             for field in ("value", "complement", "error"):
                 joined = torch.cat([getattr(part, field) for part in parts])
@@ -206,27 +206,25 @@ class TestBadInput:
         assert orthant_probability(torch.zeros(0, 3), torch.zeros(0, 3, 3)).value.shape == (0,)
 
     @pytest.mark.parametrize(
-        ("code", "seen", "change"),
+        ("seen", "change"),
         [
-            ("orthant_shape", r"\(2, 3\) and \(2, 3, 4\)", lambda m, s: (m, torch.cat([s, s[:, :, :1]], 2), {})),
-            ("orthant_shape", r"\(3,\) and \(3, 3\)", lambda m, s: (m[0], s[0], {})),
-            ("orthant_shape", r"\(2, 0\)", lambda m, s: (m[:, :0], s[:, :0, :0], {})),
-            ("orthant_dtype", "torch.int64", lambda m, s: (m.long(), s, {})),
+            (r"\(2, 3\) and \(2, 3, 4\)", lambda m, s: (m, torch.cat([s, s[:, :, :1]], 2), {})),
+            (r"\(3,\) and \(3, 3\)", lambda m, s: (m[0], s[0], {})),
+            (r"\(2, 0\)", lambda m, s: (m[:, :0], s[:, :0, :0], {})),
+            ("torch.int64", lambda m, s: (m.long(), s, {})),
             (
-                "negative_variance",
                 r"row 1 has a variance of -2",
                 lambda m, s: (m, s * torch.tensor([1.0, -2.0])[:, None, None], {}),
             ),
-            ("asymmetric_covariance", r"row 0 .* reaches 0\.5", lambda m, s: (m, s + torch.eye(3).roll(1, 0) / 2, {})),
-            ("tolerance", "found 0", lambda m, s: (m, s, {"tolerance": 0.0})),
-            ("seed", "found -1", lambda m, s: (m, s, {"seed": -1})),
+            (r"row 0 .* reaches 0\.5", lambda m, s: (m, s + torch.eye(3).roll(1, 0) / 2, {})),
+            ("found 0", lambda m, s: (m, s, {"tolerance": 0.0})),
+            ("found -1", lambda m, s: (m, s, {"seed": -1})),
         ],
     )
-    def test_misuse(self, code: str, seen: str, change: Callable):
+    def test_misuse(self, seen: str, change: Callable):
         mean, covariance, options = change(torch.ones(2, 3), torch.eye(3).expand(2, 3, 3))
-        with pytest.raises(ParameterError, match=seen) as caught:
+        with pytest.raises(ParameterError, match=seen):
             orthant_probability(mean, covariance, **options)
-        assert caught.value.code == code
 
 
 class TestTwo:

@@ -99,22 +99,6 @@ class SampleUntil(Measurement):
         """The counts of each of `needs`."""
         return [_Counting.start(need, clean).carry_out(classifier) for need in needs]
 
-    def go_on(
-        self, classifier: Classifier, clean: Clean, drawn: int, flips: Tensor, flips_without_ties: Tensor
-    ) -> StoppedVotes:
-        """The counts of points of which the first `drawn` copies are counted already, without sending these again.
-
-        Args:
-            classifier: of the first copies, too.
-            clean: the points.
-            drawn: copies of each that were sent, no answer found before the last of them.
-            flips: those of them that flipped, ties among them, `[B]`; all had finite logits.
-            flips_without_ties: the same with ties as votes for the predicted class, `[B]`.
-        """
-        first = torch.stack((flips, flips_without_ties))
-        with classifier.evaluating():
-            return _Counting.start(self, clean, drawn, first).carry_out(classifier)
-
 
 @dataclass
 class _Counting:
@@ -137,24 +121,17 @@ class _Counting:
     counts: Tensor
 
     @classmethod
-    def start(cls, need: SampleUntil, clean: Clean, drawn: int = 0, flips: Tensor | None = None) -> _Counting:
-        """The first `drawn` draws, with their `flips`, ties among them and not, `[2, B]`; none where logits fail."""
+    def start(cls, need: SampleUntil, clean: Clean) -> _Counting:
+        """Counts before the first draw; points without finite logits have none."""
         stream = clean.stream(need.noise, "until")
         counts = torch.zeros(5, len(clean.inputs), dtype=torch.int64, device=clean.inputs.device)
-        counting = cls(need, clean, stream, torch.arange(len(clean.inputs), device=counts.device), drawn, counts)
+        counting = cls(need, clean, stream, torch.arange(len(clean.inputs), device=counts.device), 0, counts)
         counting.go_on_with(clean.finite if clean.wanted is None else clean.finite & clean.wanted)
-        stream.skip(drawn)
-        if flips is not None:
-            counts[0] = drawn
-            counts[1:3] = flips
-            counts[3] = counts[1] - counts[2]
         return counting
 
     def carry_out(self, classifier: Classifier) -> StoppedVotes:
         """Draw until every point has its answer, or as many draws as it may have."""
         for look in self.need.rule(self.clean.confidence).looks():
-            if look < self.drawn:
-                continue
             while len(self.active) and self.drawn < look:
                 self.add(classifier, min(look - self.drawn, max(1, self.clean.rows // len(self.active))))
             self.go_on_with(~self.answered())

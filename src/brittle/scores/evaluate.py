@@ -154,13 +154,6 @@ def evaluate(
     return found
 
 
-def look_at(
-    classifier: Classifier, batch: Batch, needs: Sequence[Measurement], seed: int, rows: int, confidence: float
-) -> Clean | None:
-    """The clean pass over a batch, as `evaluate` makes it for `needs`; None where no point can be measured."""
-    return _look(classifier, Evaluated.start(batch), needs, seed, rows, confidence)
-
-
 def estimate_of(
     score: ScoreLike,
     measured: Mapping[Measurement, Any],

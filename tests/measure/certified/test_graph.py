@@ -15,7 +15,7 @@ from brittle.measure.certified.proof import ACCURACY
 
 
 def test_a_module_and_its_exported_program_agree() -> None:
-    model, points = lively(Residual(), 0), inputs(5)
+    model, points = lively(Residual(), 0), inputs(2)
     dynamic = ({0: torch.export.Dim("batch")},)
     program = torch.export.export(model, (points,), dynamic_shapes=dynamic).module()
     found = certified(brittle.Classifier(model), points).radius

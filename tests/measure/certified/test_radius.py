@@ -95,7 +95,7 @@ def test_a_prediction_that_never_changes_is_certified_over_all_inputs() -> None:
 
 @pytest.mark.parametrize("norm", NORMS)
 def test_radii_have_the_units_of_the_input(norm: str) -> None:
-    model, points = small_network(), inputs(4)
+    model, points = small_network(), inputs(2)
     unit = certified(brittle.Classifier(model), points, norm)
     scaled = certified(brittle.Classifier(model, bounds=(0, 255), mean=0.0, std=255.0), 255 * points, norm)
     torch.testing.assert_close(scaled.radius, 255 * unit.radius, rtol=3e-3, atol=0)
@@ -104,9 +104,10 @@ def test_radii_have_the_units_of_the_input(norm: str) -> None:
 @pytest.mark.parametrize(
     ("family", "dtype"),
     [
-        pytest.param(family, dtype, marks=() if (number + place) % 2 == 0 else pytest.mark.slow)
-        for number, family in enumerate(("perceptron", "sigmoid", "convolution", "residual"))
-        for place, dtype in enumerate((torch.float32, torch.float64))
+        ("perceptron", torch.float32),
+        ("residual", torch.float64),
+        pytest.param("sigmoid", torch.float64, marks=pytest.mark.slow),
+        pytest.param("convolution", torch.float32, marks=pytest.mark.slow),
     ],
 )
 def test_a_point_does_not_depend_on_its_batch(family: str, dtype: torch.dtype) -> None:
