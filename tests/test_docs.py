@@ -186,7 +186,7 @@ def test_readme_options_exist(capsys: pytest.CaptureFixture[str]) -> None:
         with_help += capsys.readouterr().out
     offered = set(OPTION.findall(with_help))
     text = read("README.md") + "".join(document.read_text() for document in ROOT.glob("docs/*.md"))
-    text = re.sub(r"\bray (?:start|get)[^`\n]*", "", text)  # options of Ray
+    text = re.sub(r"\bray (?:start|get)[^`\n]*|#SBATCH .*", "", text)  # options of Ray and of Slurm
     for option in set(OPTION.findall(text)) - {"--help", "--debug", "--sigam"}:  # the last is a mistake that is shown
         assert option in offered, option
 

@@ -24,7 +24,7 @@ def test_nothing_but_a_regular_file_is_written(place: Place, thing: str, tmp_pat
     if place.removed and thing != "folder":
         assert seen.code is None
     else:
-        assert seen.code in ("unreadable", "unwritable", "unwritable")
+        assert seen.code in ("unreadable", "unwritable")
         assert f"out/{place.file} " in seen.sentence
         assert "; " in seen.sentence  # what to do
 

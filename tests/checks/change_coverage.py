@@ -4,9 +4,9 @@
 
 For margins of every family of `helpers.margins`, and kinks that noise seldom reaches: mean, variance and mean absolute
 value of the change (`probability_change`), from the logits of the noisy copies of many replicates of one point on.
-`smoothed_laplacian` is a multiple of the mean. The truth is the average over two million copies in plain NumPy. Printed
-for each case, number of draws and statistic: the share of `vacuous` rows, the misses of the others on either side,
-those of all rows, in per cent at nominal 99%, and the median interval beside the truth.
+The truth is the average over two million copies in plain NumPy. Printed for each case, number of draws and statistic:
+the share of `vacuous` rows, the misses of the others on either side, those of all rows, in per cent at nominal 99%, and
+the median interval beside the truth.
 """
 
 from __future__ import annotations

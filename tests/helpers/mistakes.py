@@ -291,7 +291,7 @@ MISTAKES = (
         "Names of classes that are spelled otherwise",
         "score ./net.py:colours photos --out run --class-names classes.txt",
         "parameter",
-        ["--class-names", "'-'", "'_'"],
+        ["--class-names", "'ant' is 'Ant'"],
         3,
     ),
     Mistake(
