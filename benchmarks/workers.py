@@ -35,10 +35,7 @@ def make():
 WAYS = {
     "1 process": ("--workers", "1"),
     "2 processes": ("--workers", "2"),
-    "8 processes": ("--workers", "8"),
-    "1 worker on Ray": ("--cluster", "local", "--workers", "1"),
     "2 workers on Ray": ("--cluster", "local", "--workers", "2"),
-    "8 workers on Ray": ("--cluster", "local", "--workers", "8"),
 }
 
 
