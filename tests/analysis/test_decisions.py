@@ -6,16 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+import torch
 from checks.decisions import missed
 from helpers.problems import inputs, small_classifier
 from helpers.tables import make_table
 
 import brittle
 from brittle.analysis import (
+    class_bias,
     decide,
     decisions,
     format_decisions,
+    format_point_list,
     group_means,
     overview,
     point_list,
@@ -141,29 +145,56 @@ def test_of_several_columns_for_a_limit_the_one_at_the_noise_that_speaks_answers
 
 @pytest.mark.parametrize(
     "kept",
-    [MonteCarlo(0.5, draws=500), MonteCarlo(0.5, draws=20), MonteCarlo(0.5, draws=3000, limit=0.7)],
+    [
+        MonteCarlo(0.5, draws=500),
+        MonteCarlo(0.5, draws=20),
+        Shrinkage(0.5, draws=200, adaptive=True),
+        MonteCarlo(0.5, draws=3000, precision=0.1),
+        MonteCarlo(0.5, draws=3000, limit=0.7),
+    ],
     ids=repr,
 )
-def test_numbers_beside_states_are_those_of_a_count_that_does_not_stop(kept: Score, tmp_path: Path) -> None:
-    """Points get their states from the copies drawn for the limit, their numbers from as many copies of each."""
+def test_no_interval_becomes_wider_when_the_points_of_a_run_are_decided(kept: Score, tmp_path: Path) -> None:
+    """The points get their states from the copies drawn for the limit, their numbers from the better count."""
     x, rule = inputs(30), {"until": "decided", "limit": 0.9, "most_draws": 3000}
     brittle.score(small_classifier(), x, [kept], skip_doctor=True, out=tmp_path / "first")
     brittle.score(small_classifier(), x, [MonteCarlo(0.5)], skip_doctor=True, out=tmp_path / "later", **rule)
     join(tmp_path / "run", [tmp_path / "first", tmp_path / "later"])
     after = brittle.read_table(tmp_path / "run")
     judge = next(one for one in after.columns if one.limit == 0.9)
+    was = after[kept]
     found = overview(after, 0.9)
     assert found.column is judge
-    assert found.numbers is (judge if after[kept].stops else after[kept])
-    shown = point_list(after, limit=0.9).set_index("point").loc[after.points["point"].to_pylist()]
     assert found.numbers is not None
+    width, earlier, stopped = ((one.high - one.low).to_numpy() for one in (found.numbers, was, judge))
+    assert (width <= earlier).all()
+    assert (earlier < stopped - 0.1).any()  # so that the earlier count has something to say
+    own = was.stops and "adaptive" not in was.parameters  # both read one sequence of copies
+    better = (stopped < earlier) & (own | (judge.passes > was.passes).to_numpy())
+    better |= judge.rows.eq(was.rows).all(axis=1).to_numpy()
+    for name in ("value", "low", "high"):
+        expected = np.where(better, judge.rows[name], was.rows[name])
+        assert found.numbers.rows[name].to_numpy() == pytest.approx(expected, abs=0)
+    shown = point_list(after, limit=0.9).set_index("point").loc[after.points["point"].to_pylist()]
     assert (1.0 - shown["value"]).to_numpy() == pytest.approx(found.numbers.value.to_numpy())
     assert shown["state"].tolist() == judge.states(0.9).tolist() == decide(after, 0.9)["state"].tolist()
-    page = page_data(open_contents(after))
+    assert f"states by {judge.shown}" in format_point_list(point_list(after, limit=0.9), after, found.numbers, 5, judge)
+    contents = open_contents(after)
+    page, spoken = page_data(contents), overview(after)
     assert page is not None
     by: Any = page["columns"][page["by"]]  # type: ignore[index]
-    spoken = overview(after)
     assert (by["label"], spoken.numbers is not spoken.column) == (spoken.numbers.label, "decidedBy" in by)  # type: ignore[union-attr]
+
+
+def test_means_over_points_are_of_a_count_that_does_not_stop() -> None:
+    """Where the count that stops is the better one of every point, the means of classes are still of the other one."""
+    kept, stopped = MonteCarlo(0.5, draws=10), MonteCarlo(0.5, draws=3000, limit=0.9)
+    x, labels = inputs(60), torch.arange(60) % 3
+    table = brittle.score(small_classifier(), (x, labels), [kept, stopped], skip_doctor=True)
+    bias, own = overview(table).bias, class_bias(table, table[kept])
+    assert bias is not None
+    assert own is not None
+    pd.testing.assert_frame_equal(bias.classes, own.classes)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -92,21 +92,61 @@ def column_if_any(table: Scored, limit: float | None = None, sigma: float | None
 
 
 def numbers_beside(table: Scored, judge: Column) -> Column:
-    """The count whose values and intervals stand beside the states of `judge`, and have no bias in a mean.
+    """The values and intervals that stand beside the states of `judge`: of each point those of its better count.
 
     Points that were drawn for a limit stop once they are decided, those that break after a few copies, so that their
-    numbers are coarse, and a mean over points would be biased. Where the run also counts as many copies of each point
-    under the same noise, it is that count, of several the one that rather speaks for a run; else `judge` itself.
+    numbers are coarse. So `asked_of_all` speaks, and a count that stops in its place only where it is narrower and,
+    where the other is a count of its own, looked at more copies. So later draws make no interval wider.
+
+    Counts that stop read one sequence of copies, and all looks at it together miss with at most `1 - confidence`:
+    among them the narrowest may be taken. Beside another count the errors could add up; where the one that stops has
+    to have more copies they do not (`PYTHONPATH=tests python -m checks.decisions` computes the share exactly).
+
+    Returns:
+        a column of the table where it speaks for every point, else one with a label of its own.
     """
+    first = asked_of_all(table, judge)
     if judge.limit is None:
-        return judge
-    fitting = [
+        return first
+    stopping = [one for one in _alike(table, judge) if _stopped(one) and one is not first]
+    counts, chosen, rows = [first, *stopping], pd.Series(0, index=first.rows.index), first.rows
+    for place, one in enumerate(stopping, 1):
+        narrower = one.high - one.low < rows["high"] - rows["low"]
+        better = narrower if first is judge else narrower & (drawn(one) > drawn(first))
+        chosen, rows = chosen.mask(better, place), one.rows.where(better, rows)
+    used = [counts[place] for place in sorted(set(chosen))]
+    if len(used) < 2:
+        return used[0] if used else judge
+    label, shown, title = (
+        " or ".join(dict.fromkeys(getattr(one, name) for one in used)) for name in ("label", "shown", "title")
+    )
+    record = replace(judge.record, label=label, title=f"Better count of {title}")
+    return Column(record, label.partition("(")[0], rows, shown)
+
+
+def asked_of_all(table: Scored, judge: Column) -> Column:
+    """The count whose values have no bias beside the states of `judge`, for means: mostly `judge` itself.
+
+    Where points were drawn for a limit and the run also counts as many copies of each, under the same noise, it is that
+    count; of several the one that rather speaks for a run. It follows from what was asked for, not from what was drawn.
+    """
+    fitting = [one for one in largest_budgets(_alike(table, judge)) if _counted(one) and not _stopped(one)]
+    return judge if judge.limit is None else min(fitting, key=lambda one: one.preference or 0.0, default=judge)
+
+
+def _alike(table: Scored, judge: Column) -> list[Column]:
+    """The flip probabilities under the noise of `judge`, itself among them."""
+    clip = judge.parameters.get("clip")
+    return [
         one
-        for one in largest_budgets(table.columns)
-        if one.setting == judge.setting and one.parameters.get("clip") == judge.parameters.get("clip")
-        if one.limit is None and "precision" not in one.parameters and _counted(one)
+        for one in table.columns
+        if one.is_probability and one.setting == judge.setting and one.parameters.get("clip") == clip
     ]
-    return min(fitting, key=lambda one: one.preference or 0.0, default=judge)
+
+
+def _stopped(column: Column) -> bool:
+    """Whether points of a column were drawn until a question was answered."""
+    return column.limit is not None or "precision" in column.parameters
 
 
 def _counted(column: Column) -> bool:

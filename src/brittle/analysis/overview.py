@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from brittle.analysis.class_bias import ClassBias, class_bias
 from brittle.analysis.columns import check_column, class_name, class_of, margin_columns, safety
-from brittle.analysis.decisions import TooFew, column_if_any, numbers_beside, too_few
+from brittle.analysis.decisions import TooFew, asked_of_all, column_if_any, numbers_beside, too_few
 from brittle.estimate import short_labels
 from brittle.intervals import check_share
 from brittle.norms import COUNT
@@ -130,9 +130,9 @@ def overview(
     """
     check_column("column", column)
     check_share("limit", limit)
-    numbers = column
+    numbers = means = column
     if column is None and (column := column_if_any(table, limit, sigma)) is not None:
-        numbers = numbers_beside(table, column)
+        numbers, means = numbers_beside(table, column), asked_of_all(table, column)
     limit = limit if limit is not None else (column.limit if column is not None else None) or LIMIT
     frame = _frame(table, limit, column)
     groups = pd.crosstab(frame["kind"], frame["state"]).reindex(
@@ -153,7 +153,7 @@ def overview(
         without_number=len(frame) if column is None else int(column.value.isna().sum()),
         too_few=None if judging is None else too_few(judging, limit, confidence),
         classes=_classes(table, frame),
-        bias=None if judging is None else class_bias(table, numbers),
+        bias=None if judging is None else class_bias(table, means),
         evidence=evidence,
         confidence=confidence,
         order=next((one.label for one in table.columns if safety(one) is not None), ""),

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from brittle.analysis.class_bias import ClassBias, class_bias, class_name
 from brittle.analysis.columns import laplacian_column, preferred, sampled_columns, settings, typical
+from brittle.analysis.decisions import asked_of_all
 from brittle.analysis.expected_change import CHANGE
 from brittle.analysis.extremes import tie_breaker
 from brittle.analysis.overview import Overview, overview
@@ -115,9 +116,10 @@ class Contents:
     def biases(self) -> Mapping[Setting, ClassBias]:
         """Robustness by class under each setting that is shown."""
         columns = {setting: preferred(self.columns, setting) for setting in self.panels}
-        whole = self.overview.bias
+        whole, judge = self.overview.bias, self.overview.column
+        means = None if whole is None or judge is None else asked_of_all(self, judge)
         known = {
-            setting: whole if whole is not None and column is self.overview.numbers else class_bias(self, column)
+            setting: whole if column is means else class_bias(self, column)
             for setting, column in columns.items()
             if column is not None
         }
