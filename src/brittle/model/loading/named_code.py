@@ -56,7 +56,7 @@ def find_named(
         module = import_module(place, attribute, ParameterError)
     if not hasattr(module, attribute):
         found = ((one, value) for one, value in vars(module).items() if wanted(value))
-        there = [one for one, value in found if getattr(value, "__module__", module.__name__) == module.__name__]
+        there = [one for one, value in found if not isinstance(value, type) or value.__module__ == module.__name__]
         raise UsageError(f"{place} has no {attribute}; it has {', '.join(there) or 'nothing such'}")
     return getattr(module, attribute)
 
