@@ -59,7 +59,7 @@ def test_corrupt_then_score(place: Path, capsys: pytest.CaptureFixture[str]) -> 
         (["--kind", "rotate"], 2, "--severity"),
         (["--severity", "1"], 2, "--kind"),
         (["--kind", "saturate", "--severity", "1"], 3, "saturate changes colours only, and the images are grey"),
-        (["--kind", "rotate", "--severity", "1", "--bounds", "1", "0"], 3, "increasing"),
+        (["--kind", "rotate", "--severity", "1", "--bounds", "1", "0"], 3, "found 1, 0"),
         (["--kind", "rotate", "--severity", "1", "--split", "test"], 3, "split"),
     ],
 )

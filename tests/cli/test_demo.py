@@ -89,7 +89,7 @@ def test_every_suggested_command_of_the_demo_runs_as_it_is_copied(
             assert (words[0], main(words[1:])) == ("brittle", 0), words
             said = capsys.readouterr().err
             assert said == "" or re.fullmatch(r"brittle: 40 points, .*\n", said), "the result alone"
-    assert [column.limit for column in brittle.read_table("my demo/run").columns].count(0.9) == 1
+    assert [column.limit for column in brittle.read_table("my demo/run-decided").columns].count(0.9) == 1
 
 
 def test_the_demo_names_the_program_as_the_shell_finds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -139,7 +139,7 @@ def test_wrong_predictions_that_were_chosen_make_no_suspicious_accuracy(
         (["--draws", "1000000000000"], 3, "draws must be a whole number between 2 and 10000000"),
         (["--confidence", "1"], 3, "the confidence must lie between 0 and 1"),
         (["--points", "0"], 3, "found 0"),
-        (["--bounds", "1", "0"], 3, "increasing"),
+        (["--bounds", "1", "0"], 3, "found 1, 0"),
         (["--bounds", "0", "0.5"], 3, "outside [0, 0.5]"),
         (["--expected-accuracy", "0.999"], 3, "expected 0.999"),
         (["--weights", "data.npz"], 3, "safetensors"),
@@ -242,7 +242,6 @@ def test_until_decided(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     counts = decisions(table).iloc[0]
     assert f"{counts['holds']}" in said.out.splitlines()[1].split()
     assert main(["report", "run"]) == 0
-    assert "Does each prediction hold?" in Path("run/report.html").read_text()
     assert "does it hold?" in capsys.readouterr().out
 
 

@@ -116,7 +116,7 @@ def test_the_record_says_what_was_read(place: Path) -> None:
         (["--noise", "swap:0.1"], "the model reads texts, which need noise on their embeddings or tokens"),
         (["--noise", "relative:0.5", "--sigma", "0.1"], "says how strong it is by itself; leave out --sigma"),
         (["--noise", "token-dropout"], "needs a level behind a colon, .* --noise token-dropout:0.2"),
-        (["--noise", "token-dropout:2"], "the share of dropped tokens is above 0 and at most 1"),
+        (["--noise", "token-dropout:2"], "above 0 and at most 1; found 2"),
         (["--noise", "relative:0.5", "--bounds", "0", "2"], "; leave out --bounds$"),
         (["--noise", "relative:0.5", "--text-column", "words"], "no column 'words'"),
         (["--noise", "relative:0.5", "--weights", "w.safetensors"], "holds its own weights; leave out --weights"),

@@ -49,7 +49,7 @@ def nearest_on_a_grid(x: torch.Tensor, reach: float, steps: int = 401) -> float:
 
 def test_a_search_beside_such_noise_goes_along_the_other_coordinates() -> None:
     """The network fails on a category that is none, and the distance is that of a fine grid up to its steps."""
-    margin = InputMargin(effort="fast")
+    margin = InputMargin(effort="standard")
     table, notes = score([Shrinkage(noise=PER_FEATURE), margin, FirstOrderMargin()])
     found = table[margin].value.to_numpy()
     truth = np.array([nearest_on_a_grid(row, 4.0) for row in X])
@@ -64,7 +64,7 @@ def test_a_search_beside_such_noise_goes_along_the_other_coordinates() -> None:
 def test_alone_it_is_refused_with_what_to_do() -> None:
     network = embedded(embedding)()
     with pytest.raises(ModelError, match="none of its categories") as caught:
-        score([InputMargin(effort="fast")], network=network)
+        score([InputMargin(effort="standard")], network=network)
     assert caught.value.code == "model_failed"
 
 
@@ -111,7 +111,9 @@ def test_all_vary_where_one_noise_moves_all_or_nobody_knows() -> None:
 def test_numbers_under_noise_are_those_without_the_search() -> None:
     """The same bytes: what the noise leaves alone is put back as it was."""
     shrinkage = Shrinkage(noise=PER_FEATURE)
-    alone, beside = (score(scores)[0][shrinkage] for scores in ([shrinkage], [shrinkage, InputMargin(effort="fast")]))
+    alone, beside = (
+        score(scores)[0][shrinkage] for scores in ([shrinkage], [shrinkage, InputMargin(effort="standard")])
+    )
     assert alone.value.to_list() == beside.value.to_list()
     assert alone.high.to_list() == beside.high.to_list()
 

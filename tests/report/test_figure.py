@@ -127,7 +127,8 @@ def test_what_is_drawn_is_told_from_either_ground(drawn: dict[str, str]) -> None
 
 def test_the_colours_of_scores_differ_and_are_told_from_either_ground() -> None:
     named = [CATALOGUE[name].colour for name in (*EVERY_SCORE, *EVERY_CHANGE)]
-    assert sorted(place for place in named if place is not None) == list(range(len(CLAIMED)))
+    places = [place for place in named if place is not None]
+    assert len(set(places)) == len(places)
     assert len(set(PALETTE)) == len(PALETTE)
     for colour in PALETTE:
         assert contrast(colour, LIGHT) >= TOLD_APART, colour

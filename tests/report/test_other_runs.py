@@ -27,20 +27,13 @@ def table() -> Table:
 def test_a_run_beside_another_is_the_comparison(table: Table) -> None:
     (run,) = beside(table, {"other": other_run()})["runs"]
     frame = compare(table, other_run())
-    turned = [row["quantity"] == "flip_probability" for row in frame.to_dict("records")]
-    for cells, row, flip in zip(run["grid"].rows, frame.to_dict("records"), turned, strict=True):
+    for cells, row in zip(run["grid"].rows, frame.to_dict("records"), strict=True):
         assert cells[1] == f"{row['points']:,}"
-        bounded = row["quantity"] in ("accuracy", "probability", "flip_probability")
-        first = 1.0 - row["first"] if flip else row["first"]
-        assert cells[2].split("\n")[0] == (f"{first:.3f}" if bounded else signed(first))
-        low, high = row["difference_low"], row["difference_high"]
-        ends, sign = ((-high, -low), -1.0) if flip else ((low, high), 1.0)
-        assert cells[4] == (f"{signed(sign * row['difference'])}\n{reach(*ends)}")
-    assert run["differences"].frame["value"].tolist() == [
-        -row["difference"] if flip else row["difference"]
-        for row, flip in zip(frame.to_dict("records"), turned, strict=True)
-        if row["quantity"] != "laplacian"
-    ]
+        bounded = row["quantity"] in ("accuracy", "probability", "p_robust")
+        assert cells[2].split("\n")[0] == (f"{row['first']:.3f}" if bounded else signed(row["first"]))
+        assert cells[4] == f"{signed(row['difference'])}\n{reach(row['difference_low'], row['difference_high'])}"
+    compared = [row["difference"] for row in frame.to_dict("records") if row["quantity"] != "laplacian"]
+    assert run["differences"].frame["value"].tolist() == compared
 
 
 def test_what_differs_is_said(table: Table) -> None:

@@ -362,8 +362,7 @@ def test_a_ray_that_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--insecure-cluster"], "are for --cluster"),
-        (["--gpus-per-worker", "1"], "are for --cluster"),
+        (["--insecure-cluster"], "is for --cluster"),
         (["--cluster", "local", "--device", "cuda:1"], "give --device cuda"),
         (["--cluster", "head:6379"], "no token is set here"),
     ],

@@ -121,7 +121,8 @@ def check_inputs(x: Any, where: str, reading: Reading) -> Tensor:
         raise DataError("shape", f"{where} has shape {shape}; expected (points, ...) with numbers in it")
     if reading.layout == "nhwc":
         if len(shape) != 4:
-            raise DataError("layout", f"{where} has shape {shape}; the layout nhwc needs 4 axes, leave out layout=")
+            said = f"{where} has shape {shape}; the layout nhwc needs 4 axes, leave out --layout (layout=)"
+            raise DataError("layout", said)
         return inputs.permute(0, 3, 1, 2).contiguous()
     if reading.layout is None and len(shape) == 4 and shape[3] in (1, 3, 4) and min(shape[1:3]) > MOST_CHANNELS:
         raise DataError(

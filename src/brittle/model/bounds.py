@@ -64,7 +64,8 @@ class Bounds:
             wrong = wrong | (lows == highs)
         if isinstance(bounds, str) or not len(lows) or bool(wrong.any()):
             place = int(wrong.nonzero()[0]) if bool(wrong.any()) else 0
-            found = f"{lows[place]:g}, {highs[place]:g} at the feature in place {place}" if len(lows) else "no numbers"
+            found = f"{lows[place]:g}, {highs[place]:g}" if len(lows) else "no numbers"
+            found += f" at the feature in place {place}" if len(lows) > 1 else ""
             raise ParameterError(f"{expected}; found {found}")
         return cls(lows[0].clone(), highs[0].clone()) if alike else cls(low, high)
 

@@ -29,6 +29,9 @@ MOST_CHARACTERS = 1000
 MOST_WHOLE = 2**63 - 1
 """Largest whole number that is read."""
 
+MOST_EXACT = 2**53
+"""Up to here each whole number is one of double precision."""
+
 WHOLE = "the file"
 """What the outermost object is called in messages."""
 
@@ -139,9 +142,20 @@ def convert(kind: Any, value: object, where: str = WHOLE) -> Any:
     if objects:
         raise FormatProblem(f"{where} must be an object or a list of some; found {value!a:.60}")
     try:
-        return msgspec.convert(value, kind, strict=True)
+        found = msgspec.convert(value, kind, strict=True)
     except (msgspec.ValidationError, OverflowError) as error:
         raise FormatProblem(f"{where}: {error!s:.200}; found {value!a:.60}") from error
+    _check_exact(found, value, where)
+    return found
+
+
+def _check_exact(found: Any, value: object, where: str) -> None:
+    """Raise where a whole number was read as a fraction that need not be the same."""
+    if isinstance(found, float) and isinstance(value, int) and abs(value) > MOST_EXACT:
+        raise FormatProblem(f"{where}: {value} is a whole number that no fraction holds exactly")
+    if isinstance(found, tuple | list) and isinstance(value, list):
+        for one, own in zip(found, value, strict=True):
+            _check_exact(one, own, where)
 
 
 def _dataclass(kind: Any, value: Any, where: str) -> Any:
