@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 
-from brittle.cli.common import say
+from brittle.cli.common import program, say
 from brittle.cli.options import Quiet
 
 
@@ -23,8 +24,9 @@ def join(out: Path, runs: tuple[Path, ...], /, *, quiet: Quiet = False) -> int:
     from brittle.run.join import join as join_runs
 
     record = join_runs(out, runs)
-    account = record.account
-    say(quiet, f"{account.points} points, {account.passes:,} passes; next: brittle show {out}, brittle report {out}")
+    account, where = record.account, shlex.quote(str(out))
+    again = f"{program()} show {where}, {program()} report {where}"
+    say(quiet, f"{account.points} points, {account.passes:,} passes; next: {again}")
     for warning in record.warnings:
         print(f"brittle: note: {warning.code}: {warning.sentence}", file=sys.stderr)
     return 0

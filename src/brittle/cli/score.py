@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -205,8 +206,9 @@ def _conclude(record: RunRecord, out: Path, running: RunOptions, *, silent: bool
     chosen = chosen_text(account.points, record.data.chosen_from)
     points = f"{account.points} points{chosen and f' ({chosen})'}"
     certified = _certified_text(record, out)
+    where = shlex.quote(str(out))
     done = f"{points}, {accuracy}{account.passes:,} passes{certified}, {record.seconds or 0.0:.1f} s"
-    say(silent, f"{done}; next: {program()} show {out}, {program()} report {out}")
+    say(silent, f"{done}; next: {program()} show {where}, {program()} report {where}")
     if doubt := _refuted_text(record, out):
         say(running.quiet, doubt)
     if not account.failed:

@@ -5,7 +5,6 @@ Nothing here stops a run.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator
 
@@ -21,14 +20,13 @@ from brittle.estimate import CONFIDENCE
 from brittle.intervals import clopper_pearson
 from brittle.measure import Certified, Nearest, Passes
 from brittle.measure.base import by_stream
+from brittle.text import duration
 
 TIMED = 3
 """Batches of which the fastest is taken for the time of one."""
 
 CERTIFIED, SEARCHED = 4, 32
 """Points whose certificates, and whose search, are timed together: one alone takes nearly as long as a batch."""
-
-MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 
 
 def look(
@@ -63,16 +61,6 @@ def gather(subject: Subject) -> Iterator[tuple[str, str]]:
             yield name, tell(subject)
         except BrittleError as error:
             yield name, f"unknown: {error}"
-
-
-def duration(seconds: float) -> str:
-    """So many seconds, in the unit of which there are two or more; in seconds where these are few."""
-    if not math.isfinite(seconds):
-        return "an unknown time"
-    for unit, name in ((DAY, "days"), (HOUR, "hours"), (MINUTE, "minutes")):
-        if seconds >= 2 * unit:
-            return f"{seconds / unit:.1f} {name}"
-    return f"{seconds:.2g} s"
 
 
 def _outcome(name: str, sentence: str, found: Finding | None) -> Outcome:
