@@ -28,8 +28,6 @@ def test_every_field_has_an_option_with_a_sentence(kind: type[Score]) -> None:
     given_otherwise = {"sigma", "noise"} if issubclass(kind, NoiseScore) else set()
     assert known.keys() == {one.name for one in fields(kind) if one.init} - given_otherwise
     assert all(one.text for one in known.values())
-    without = {"statistic", "limit", "precision", "antithetic", "method", "probes", "copies", "weighted"}
-    assert {name for name, one in known.items() if not one.flag} == known.keys() & without
 
 
 def test_scores_that_share_an_option_take_the_same_kind_of_value() -> None:

@@ -121,9 +121,9 @@ HALF, WHOLE = numbers(0.5, 0.5), torch.tensor([0, 0])
     ("returned", "sentence"),
     [
         (HALF, "returned an object of type Tensor; expected an Estimate"),
-        (Estimate(HALF[:1], HALF, HALF, WHOLE, WHOLE), "returned value of shape [1]; expected [2]"),
+        (Estimate(HALF[:1], HALF, HALF, WHOLE, WHOLE), "returned value [1] of torch.float64; expected [2]"),
         (Estimate(HALF, HALF, HALF, WHOLE + 77, WHOLE), "returned the status 77; expected a member of"),
-        (Estimate(HALF, HALF, HALF, WHOLE, HALF), "returned passes of torch.float64; expected whole numbers"),
+        (Estimate(HALF, HALF, HALF, WHOLE, HALF), "returned passes [2] of torch.float64; expected [2] of torch.int64"),
         (Estimate(HALF, HALF, HALF, WHOLE, WHOLE - 1), "returned -1 passes; expected 0 or more"),
         (Estimate(numbers(0.5, torch.nan), HALF, HALF, WHOLE, WHOLE), "returned nan with the interval [0.5, 0.5]"),
         (Estimate(HALF, HALF + 0.1, HALF, WHOLE, WHOLE), "expected low <= value <= high"),

@@ -20,7 +20,7 @@ import brittle
 from brittle.errors import ParameterError, UsageError
 from brittle.measure import Measurement, take
 from brittle.measure.forward import look
-from brittle.noise import Ball, Gaussian, Noise, Sphere
+from brittle.noise import Gaussian, Noise, Sphere
 from brittle.scores import FirstOrderChange, ProbabilityChange, Score
 from brittle.scores.choose import choose
 
@@ -177,13 +177,6 @@ def test_sampled_scores_share_their_draws() -> None:
     scores += [ProbabilityChange(0.2, draws=64, statistic=statistic) for statistic in STATISTICS]
     found = brittle.score(small_classifier(), x, scores)
     assert set(found.points["passes"].to_pylist()) == {65}
-
-
-def test_ball_noise_has_no_bound() -> None:
-    from brittle.scores import ChangeBound
-
-    with pytest.raises(ParameterError, match="ball"):
-        ChangeBound(noise=Ball(0.1))
 
 
 def test_one_broken_clean_point_costs_its_row_alone() -> None:

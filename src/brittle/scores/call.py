@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -83,30 +82,26 @@ def check_seed(seed: object) -> None:
         raise ParameterError(f"the seed must be a whole number from 0 to {MOST_SEED}; found {seed!r:.40}")
 
 
-def concatenate(parts: Sequence[Estimate]) -> Estimate:
-    """The estimates of several batches as one; where some say no evidence, as of no point measured, it is 0."""
-    counts = any(part.counted is not None for part in parts)
-    evidence = any(part.evidence is not None for part in parts)
-    full = [
-        replace(
-            part,
-            evidence=torch.zeros_like(part.status) if evidence and part.evidence is None else part.evidence,
-            counted=(part.low, part.high) if counts and part.counted is None else part.counted,
-        )
-        for part in parts
-    ]
+def concatenate(parts: Sequence[Estimate], places: Tensor | None = None) -> Estimate:
+    """The estimates of several batches as one, the points at these `places` of it where they are given.
+
+    Where some say no evidence, as of no point measured, it is 0, and what they counted is their interval.
+    """
+    size = sum(len(part.value) for part in parts)
+    order = torch.arange(size) if places is None else places.argsort()
+
+    def joined(tensors: Iterable[Tensor]) -> Tensor:
+        every = torch.cat([*tensors])
+        return every[order.to(every.device)]
+
     names = ("value", "low", "high", "status", "passes")
-    value, low, high, status, passes = (torch.cat([getattr(part, name) for part in full]) for name in names)
-    detail = tuple(text for part in full for text in part.detail or [None] * len(part.value))
-    return Estimate(
-        value,
-        low,
-        high,
-        status,
-        passes,
-        detail if any(detail) else None,
-        torch.cat([part.evidence for part in full if part.evidence is not None]) if evidence else None,
-        tuple(torch.cat(ends) for ends in zip(*(part.counted for part in full if part.counted), strict=True))  # type: ignore[arg-type]
-        if counts
-        else None,
-    )
+    value, low, high, status, passes = (joined(getattr(part, name) for part in parts) for name in names)
+    details = [text for part in parts for text in part.detail or [None] * len(part.value)]
+    detail = tuple(details[place] for place in order.tolist()) if any(details) else None
+    evidence = counted = None
+    if any(part.evidence is not None for part in parts):
+        evidence = joined(torch.zeros_like(part.status) if part.evidence is None else part.evidence for part in parts)
+    if any(part.counted is not None for part in parts):
+        ends = [part.counted or (part.low, part.high) for part in parts]
+        counted = joined(low for low, _ in ends), joined(high for _, high in ends)
+    return Estimate(value, low, high, status, passes, detail, evidence, counted)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from brittle.scores.base import Score
-from brittle.scores.change_bound import ChangeBound
 from brittle.scores.feature_margin import FeatureMargin
-from brittle.scores.first_order_change import FirstOrderChange
 from brittle.scores.first_order_margin import FirstOrderMargin
 from brittle.scores.input_margin import FeatureDistance, InputMargin
 from brittle.scores.laplacian import Laplacian
+from brittle.scores.local_change import ChangeBound, FirstOrderChange
 from brittle.scores.mmse import MMSE, MMSEMVS
 from brittle.scores.moments import Moments
 from brittle.scores.monte_carlo import MonteCarlo

@@ -25,7 +25,7 @@ Form = Literal["quadratic", "linear"]
 @dataclass(frozen=True)
 class _Smoothed(NoiseScore):
     draws: int = field(default=DRAWS, metadata=option("gradient_draws"))
-    antithetic: bool = field(default=True, metadata=option(flag=False))
+    antithetic: bool = True
     classes: int | None = None
 
     cost: ClassVar[str] = "1 + draws (1 + C) per sigma"
@@ -88,7 +88,7 @@ class MMSE(_Smoothed):
         ParameterError: `sigma` is not a positive finite number, `draws` is out of range, or the form is unknown.
     """
 
-    form: Form = field(default="quadratic", metadata=option("mmse_form"))
+    form: Form = "quadratic"
 
     name: ClassVar[str] = "mmse"
     title: ClassVar[str] = "MMSE"

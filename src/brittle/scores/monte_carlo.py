@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from brittle.estimate import Estimate, Evidence, Parameters, Status
 from brittle.intervals import check_share, sequence_interval
@@ -16,8 +15,7 @@ from brittle.measure import Measurement, Sample, Sampled, SampleUntil, StoppedVo
 from brittle.measure.base import check_draws
 from brittle.measure.stopping import StoppingRule
 from brittle.scores.base import NoiseScore, finish, initial_status, mark, nonfinite_detail
-from brittle.scores.evidence import Interval, counted, judge, vote_detail
-from brittle.scores.options import option
+from brittle.scores.evidence import VACUOUS_FROM, conclude
 from brittle.scores.sound import Serves
 
 DRAWS = 1000
@@ -90,8 +88,8 @@ class MonteCarlo(SampledScore):
         ParameterError: `sigma` is not a positive finite number, or `draws`, `limit` or `precision` is out of range.
     """
 
-    limit: float | None = field(default=None, metadata=option(flag=False))
-    precision: float | None = field(default=None, metadata=option(flag=False))
+    limit: float | None = None
+    precision: float | None = None
 
     name: ClassVar[str] = "monte_carlo"
     title: ClassVar[str] = "Monte Carlo"
@@ -130,17 +128,9 @@ class MonteCarlo(SampledScore):
         found: Sampled | StoppedVotes = measured[self.needs[0]]
         if isinstance(found, StoppedVotes):
             return _stopped(found, StoppingRule(self.draws, self.limit, self.precision, confidence))
-        return _counted(found, confidence)
-
-
-def _counted(sampled: Sampled, confidence: float) -> Estimate:
-    """The share of pairs of copies that flip, with its exact interval."""
-    votes = sampled.votes
-    value, interval = counted(votes, confidence)
-    status = mark(initial_status(sampled.tied), votes.nonfinite > 0, Status.NONFINITE_LOGITS)
-    status = judge(status, value, interval, votes, interval)
-    detail = vote_detail(status, votes, interval, nonfinite_detail(votes.nonfinite, votes.draws))
-    return _finished(value, interval, status, sampled.passes, detail)
+        status = initial_status(found.tied, found.votes.nonfinite > 0)
+        detail = nonfinite_detail(found.votes.nonfinite, found.votes.draws)
+        return conclude(None, status, detail, found.passes, found.votes, confidence)
 
 
 def _stopped(counts: StoppedVotes, rule: StoppingRule) -> Estimate:
@@ -149,31 +139,21 @@ def _stopped(counts: StoppedVotes, rule: StoppingRule) -> Estimate:
     low = sequence_interval(counts.flips_without_ties.cpu().numpy(), draws, rule.confidence)[0]
     high = sequence_interval(flips, draws, rule.confidence)[1]
     without_ties = (counts.ties == 0).cpu().numpy()
-    value = flips / np.maximum(draws, 1)
-    value[without_ties] = rule.unbiased_shares(flips[without_ties], draws[without_ties])
-    interval = Interval(*(torch.from_numpy(end).to(counts.draws.device) for end in (low, high)))
-    status = mark(initial_status(counts.tied), counts.nonfinite > 0, Status.NONFINITE_LOGITS)
-    shares = torch.from_numpy(value.clip(low, high)).to(interval.low)
-    status = judge(mark(status, counts.ties > 0, Status.NOISY_TIES), shares, interval)
-    return _finished(shares, interval, status, counts.passes, _details(counts))
-
-
-def _details(counts: StoppedVotes) -> tuple[str | None, ...]:
-    """What was seen of each point's copies that are not finite, or tie, `[B]`."""
+    share = flips / np.maximum(draws, 1)
+    share[without_ties] = rule.unbiased_shares(flips[without_ties], draws[without_ties])
+    numbers = (share.clip(low, high), low, high)
+    value, low, high = (torch.from_numpy(each).to(counts.draws.device) for each in numbers)
+    status = initial_status(counts.tied, counts.nonfinite > 0)
+    status = mark(status, counts.ties > 0, Status.NOISY_TIES)
+    status = mark(status, high - low >= VACUOUS_FROM, Status.VACUOUS)
     columns = (counts.draws.tolist(), counts.nonfinite.tolist(), counts.ties.tolist())
-    return tuple(
-        f"{nonfinite} of {draws} noisy copies gave NaN or infinite logits"
+    detail = tuple(
+        f"{nonfinite} of {copies} noisy copies gave NaN or infinite logits"
         if nonfinite
-        else f"{ties} of {draws} noisy copies tie for the largest logit"
+        else f"{ties} of {copies} noisy copies tie for the largest logit"
         if ties
         else None
-        for draws, nonfinite, ties in zip(*columns, strict=True)
+        for copies, nonfinite, ties in zip(*columns, strict=True)
     )
-
-
-def _finished(
-    value: Tensor, interval: Interval, status: Tensor, passes: int | Tensor, detail: tuple[str | None, ...]
-) -> Estimate:
-    evidence = torch.full_like(status, int(Evidence.COUNTED))
-    ends = (interval.low, interval.high)
-    return finish(value, *ends, status, passes, detail, evidence, ends)
+    counted = torch.full_like(status, int(Evidence.COUNTED))
+    return finish(value, low, high, status, counts.passes, detail, counted, (low, high))

@@ -19,7 +19,7 @@ from brittle.errors import ParameterError
 from brittle.estimate import FLIP_PROBABILITY, Direction, Estimate, Parameters
 from brittle.measure import Clean, Features, Forward, HeadInputs, Measurement
 from brittle.scores.base import Score, clean_status, finish
-from brittle.scores.evidence import no_copies, no_interval
+from brittle.scores.evidence import without_copies
 from brittle.scores.sound import Serves
 
 LARGEST = float.fromhex("0x1.fffffep+127")
@@ -102,10 +102,6 @@ class OnePassScore(Score):
         """How the points ended, `[B]`, from how their clean pass did and from their values."""
         return status
 
-    def evidence(self, value: Tensor) -> Tensor | None:
-        """What stands behind the values, `[B]`, where they are flip probabilities."""
-        return None
-
     @property
     def needs(self) -> tuple[Forward | Features]:
         """The clean pass, with the features where the formula reads them."""
@@ -120,8 +116,9 @@ class OnePassScore(Score):
             clean, one = found, OnePass(found.logits)
         value = self.checked_value(one).to(clean.logits.device)
         status = self.judge(clean_status(clean), value)
-        low, high = no_interval(value) if self.quantity == FLIP_PROBABILITY else (value, value)
-        return finish(value, low, high, status, found.passes, evidence=self.evidence(value))
+        if self.quantity == FLIP_PROBABILITY:
+            return without_copies(value, status, found.passes)
+        return finish(value, value, value, status, found.passes)
 
 
 @dataclass(frozen=True)
@@ -259,9 +256,7 @@ class Softmax(OnePassScore):
     def parameters(self) -> Parameters:
         """The temperature, unless it is 1."""
         written = super().parameters
-        if self.temperature == 1.0:
-            del written["temperature"]
-        return written
+        return {name: one for name, one in written.items() if name != "temperature" or one != 1.0}
 
     def value(self, found: OnePass) -> Tensor:
         """One minus the largest probability, to full relative precision."""
@@ -270,7 +265,3 @@ class Softmax(OnePassScore):
         own = logits.gather(1, predicted)
         others = logits.scatter(1, predicted, -torch.inf)
         return torch.sigmoid(torch.logsumexp(others - own, dim=1))
-
-    def evidence(self, value: Tensor) -> Tensor:
-        """No noisy copy stands behind it."""
-        return no_copies(value)

@@ -99,11 +99,7 @@ def check_scores(scores: Iterable[Score]) -> None:
 
 
 def check_alone(known: dict[str, type[Named]], name: str, kind: type[Named]) -> None:
-    """Keep `kind` among the `known`, unless another class has its name there.
-
-    Raises:
-        ParameterError: another has.
-    """
+    """Keep `kind` among the `known`; raise where another class has its name there."""
     if known.setdefault(name, kind) is not kind:
         raise refused(kind.__qualname__, f"is called {name!r} like {known[name].__qualname__}; rename one")
 

@@ -93,18 +93,13 @@ class ProbabilityChange(SampledScore):
         """The moment of the sampled changes, with its interval."""
         sampled: Sampled = measured[self.needs[0]]
         value, low, high, vacuous = change_interval(sampled, self.statistic, confidence)
-        status = mark(initial_status(sampled.tied), vacuous, Status.VACUOUS)
-        status = mark(status, sampled.votes.nonfinite > 0, Status.NONFINITE_LOGITS)
+        status = mark(initial_status(sampled.tied, sampled.votes.nonfinite > 0), vacuous, Status.VACUOUS)
         detail = nonfinite_detail(sampled.votes.nonfinite, sampled.draws)
         return finish(value, low, high, status, sampled.passes, detail)
 
 
 def check_statistic(statistic: str, known: tuple[str, ...]) -> None:
-    """Raise unless `statistic` is one of `known`.
-
-    Raises:
-        ParameterError: it is not.
-    """
+    """Raise unless `statistic` is one of `known`."""
     if statistic not in known:
         raise ParameterError(f"the statistic must be one of {', '.join(known)}; found {statistic!r}")
 

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from brittle.estimate import Estimate
 from brittle.measure import Measurement, Sample, Sampled, SampledInStages, Spread
-from brittle.scores.base import in_place
-from brittle.scores.evidence import counted
-from brittle.scores.moments import ModelledScore, concluded
+from brittle.scores.call import concatenate
+from brittle.scores.evidence import flips_of
+from brittle.scores.moments import ModelledScore, concluded, flat, normal_model
 from brittle.scores.options import option
 from brittle.scores.sound import Serves
 
@@ -110,20 +110,20 @@ class Shrinkage(ModelledScore):
         if isinstance(found, Sampled):
             return self._of(found, confidence)
         at_either = 1.0 - (1.0 - confidence) / STAGES
-        return in_place([(rows, self._of(sampled, at_either)) for rows, sampled in found.parts])
+        places = torch.cat([rows for rows, _ in found.parts])
+        return concatenate([self._of(sampled, at_either) for _, sampled in found.parts], places)
 
     def _of(self, sampled: Sampled, confidence: float) -> Estimate:
         """The mixture where all points have as many copies."""
-        model = self.normal_model(sampled)
+        model, share = normal_model(sampled), smoothed_share(sampled)
         assert sampled.margins is not None
-        share = smoothed_share(sampled)
-        spread = sampled.margins.spread
-        apart = (not_normal_by(spread) + differs_by(model.value, share, sampled.draws)) / DISBELIEF
+        deviance = differs_by(model.complement, share, sampled.draws)
+        apart = (not_normal_by(sampled.margins.spread) + deviance) / DISBELIEF
         ratio = apart + apart.square()
-        silent = model.flat | model.indefinite
-        value = torch.where(ratio.isfinite(), (model.value + ratio * share) / (1 + ratio), share)
-        value = torch.where(silent, counted(sampled.votes, confidence)[0], value)
-        return concluded(sampled, model, value, confidence, only_counted=silent)
+        value = torch.where(ratio.isfinite(), (model.complement + ratio * share) / (1 + ratio), share)
+        by_model = ~(flat(sampled) | model.complement.isnan())
+        value = torch.where(by_model, value, flips_of(sampled.votes).double() / sampled.draws)
+        return concluded(sampled, model, value, confidence, by_model)
 
 
 def smoothed_share(sampled: Sampled) -> Tensor:
@@ -131,17 +131,17 @@ def smoothed_share(sampled: Sampled) -> Tensor:
 
     It is the share of flips where copies tie or do not vary.
     """
-    votes = sampled.votes
-    share = (votes.flips * torch.arange(votes.members + 1, device=votes.flips.device)).sum(dim=1).double() / votes.draws
+    share = flips_of(sampled.votes).double() / sampled.draws
     if sampled.nearest is None:
         return share
-    low, high = (_quantile(sampled.nearest, level) for level in (0.25, 0.75))
+    ordered = sampled.nearest.sort(dim=1).values
+    low, high = (_quantile(ordered, level) for level in (0.25, 0.75))
     scale = torch.minimum(sampled.nearest.std(dim=1), (high - low) / NORMAL_QUARTERS)
     bandwidth = BANDWIDTH * scale * sampled.draws**-0.2
     smooth = torch.special.ndtr(-sampled.nearest / bandwidth[:, None])
     against = jumps((sampled.nearest <= 0).double() - smooth)
     mixed = torch.where(against.isfinite(), (smooth.mean(dim=1) + against * share) / (1.0 + against), share)
-    return torch.where((votes.ties > 0) | (bandwidth <= 0), share, mixed)
+    return torch.where((sampled.votes.ties > 0) | (bandwidth <= 0), share, mixed)
 
 
 def jumps(differences: Tensor) -> Tensor:
@@ -154,9 +154,9 @@ def jumps(differences: Tensor) -> Tensor:
     return (beyond / DISBELIEF).square()
 
 
-def _quantile(numbers: Tensor, level: float) -> Tensor:
-    """The quantile of each row, `[B]`, between the two numbers that are nearest to it."""
-    ordered, place = numbers.sort(dim=1).values, level * (numbers.shape[1] - 1)
+def _quantile(ordered: Tensor, level: float) -> Tensor:
+    """The quantile of each row of increasing numbers, `[B]`, between the two that are nearest to it."""
+    place = level * (ordered.shape[1] - 1)
     return torch.lerp(ordered[:, math.floor(place)], ordered[:, math.ceil(place)], place % 1.0)
 
 
