@@ -23,7 +23,7 @@ from brittle.detector.known_points import KnownPoints
 from brittle.detector.results import LeftOut
 from brittle.errors import DataError, ModelError, ParameterError, UnknownNameError
 from brittle.scores import LogitMargin
-from brittle.scores.feature_margin import feature_margin
+from brittle.scores.one_pass import feature_margin
 from brittle.store.schemas import SCORES as SCHEMA
 from brittle.store.table import Table
 

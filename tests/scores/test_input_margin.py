@@ -18,7 +18,7 @@ from brittle.errors import ModelError
 from brittle.estimate import Status
 from brittle.measure import CertifiedRadius, Forward, Nearest
 from brittle.measure.certified.proof import SHARES
-from brittle.scores import FeatureDistance, FeatureMargin, InputMargin, LogitMargin, Taylor
+from brittle.scores import FeatureDistance, FeatureMargin, InputMargin, LogitMargin
 
 COUNT = 12
 
@@ -109,16 +109,6 @@ def test_a_missing_certificate_hides_nothing_graver() -> None:
     assert torch.equal(certified.status, torch.where(ok, int(Status.NO_CERTIFICATE), plain.status))
 
 
-def test_a_masked_network_says_that_it_has_no_certificate() -> None:
-    """Its distance is doubtful with and without a certificate, so a detector leaves it out of both runs."""
-    classifier = brittle.Classifier(Wrapped(lambda x, logits: logits + 2 * (logits - 0.5).sign()))
-    found = estimate(classifier, inputs(4), InputMargin("linf", effort="fast", certify=True))
-    assert found.detail is not None
-    assert all("no lower bound goes through sign" in str(one) for one in found.detail)
-    assert int(Status.MASKED) in found.status.tolist()
-    assert Status.OK not in [Status(code) for code in found.status.tolist()]
-
-
 def test_with_a_certificate_nothing_is_said_to_lack_one() -> None:
     found = estimate(small_classifier(), inputs(3), InputMargin(effort="fast", certify=True))
     assert int(Status.NO_CERTIFICATE) not in found.status.tolist()
@@ -158,14 +148,6 @@ def test_features_are_looked_at_in_one_search() -> None:
         steps = classifier.observe(nearest.points)[1] - classifier.observe(x)[1]
     assert margins == pytest.approx(nearest.distance.numpy(), rel=1e-5)
     assert moved == pytest.approx(steps.norm(dim=1).numpy(), rel=1e-4)
-
-
-def test_passes_of_a_point_are_its_own() -> None:
-    classifier = small_classifier()
-    table = brittle.score(classifier, inputs(COUNT), [InputMargin(effort="fast"), Taylor(0.1)])
-    passes = table.points["passes"].to_pylist()
-    assert len(set(passes)) > 1
-    assert sum(passes) == table.record.account.passes
 
 
 def test_counterexamples_have_another_prediction(tmp_path: Path) -> None:

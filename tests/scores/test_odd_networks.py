@@ -14,7 +14,7 @@ from checks import hostile
 from helpers import truth
 from helpers.beside_truth import NUMBER, VOTES, compare_row, too_many
 from helpers.odd_networks import ZOO
-from helpers.odd_parts import SHAPE, Custom, OddNetwork, custom, small
+from helpers.odd_parts import OddNetwork, custom, small
 from helpers.replicates import Counted
 from scipy.special import ndtr
 
@@ -81,17 +81,6 @@ def test_truth_of_a_half_space() -> None:
     assert (found.predicted, found.tied, found.lost) == (0, False, 0)
 
 
-def test_truth_sends_every_copy_alone() -> None:
-    seen = []
-
-    def watched(x: torch.Tensor) -> torch.Tensor:
-        seen.append(len(x))
-        return halves(x)
-
-    truth.alone(lambda: watched, torch.tensor([0.1, 0.0]), 0.1, 20, 0)
-    assert seen == [1] * 21
-
-
 def test_truth_counts_ties_as_flips_and_nan_as_either() -> None:
     tied = truth.alone(lambda: lambda x: halves(x).sign().clamp(max=0.0), torch.tensor([1e-3, 0.0]), 1.0, 400, 0)
     assert 100 < tied.flips < 300
@@ -104,20 +93,6 @@ def test_truth_counts_ties_as_flips_and_nan_as_either() -> None:
     low, high = torn.interval()
     assert torn.lost > 50
     assert high > (torn.flips + torn.lost) / 400 > torn.flips / 400 >= low
-
-
-def test_truth_of_a_network_that_remembers() -> None:
-    """Made anew for every copy, a network that changes at its second call never does."""
-    build = custom(lambda m, x: _once(m, x))
-    x = torch.full(SHAPE, 0.1)
-    first = truth.alone(small, x, 0.3, 100, 0)
-    assert truth.alone(build, x, 0.3, 100, 0, fresh=True) == first
-    assert truth.alone(build, x, 0.3, 100, 0) != first
-
-
-def _once(m: Custom, x: torch.Tensor) -> torch.Tensor:
-    m.memory.calls += 1
-    return m.base(x) if m.memory.calls == 1 else m.base(x).roll(1, 1)
 
 
 # What is held against a row.
@@ -151,17 +126,6 @@ ENDS = ("low", "high", "counted_low", "counted_high")
 def test_what_is_held_against_a_row(change: dict[str, Any], wrong: list[str]) -> None:
     found = compare_row(ROW | change, {"row": 0, "predicted": 1}, TRUE)
     assert [each.kind for each in found if each.stood_behind and not each.holds] == wrong
-
-
-def test_another_class_than_alone_is_wrong() -> None:
-    found = compare_row(ROW, {"row": 0, "predicted": 0}, TRUE)
-    assert [each.holds for each in found] == [False, False]
-
-
-def test_a_tie_alone_makes_every_number_wrong() -> None:
-    tied = truth.Truth(predicted=1, tied=True, copies=1000, flips=300, lost=0)
-    assert [each.holds for each in compare_row(ROW, {"row": 0, "predicted": 1}, tied)] == [False]
-    assert not any(each.stood_behind for each in compare_row(ROW | {"status": "tie"}, {"row": 0, "predicted": 1}, tied))
 
 
 def test_a_refusal_by_another_name_breaks_the_law() -> None:

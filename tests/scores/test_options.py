@@ -95,7 +95,7 @@ def test_beside_a_count_no_point_stops() -> None:
     fixed = [Shrinkage(0.1, draws=draws, adaptive=False) for draws in budgets]
     chosen = choose(["shrinkage", "monte_carlo"], [0.1])
     assert [score for score in chosen if not isinstance(score, MonteCarlo)] == fixed
-    assert choose(["shrinkage"], [0.1], options={"no_adaptive": True}) == fixed[-1:]
+    assert choose(["shrinkage"], [0.1], settings=["shrinkage.adaptive=false"]) == fixed[-1:]
     asked = choose(["shrinkage", "monte_carlo"], [0.1], settings=["shrinkage.adaptive=true"])
     assert Shrinkage(0.1) in asked
 

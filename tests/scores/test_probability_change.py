@@ -21,7 +21,7 @@ from brittle.errors import ParameterError, UsageError
 from brittle.measure import Measurement, take
 from brittle.measure.forward import look
 from brittle.noise import Gaussian, Noise, Sphere
-from brittle.scores import FirstOrderChange, ProbabilityChange, Score
+from brittle.scores import FirstOrderChange, MonteCarlo, ProbabilityChange, Score
 from brittle.scores.choose import choose
 
 pytestmark = pytest.mark.xdist_group("probability change")  # one process draws the long runs
@@ -170,8 +170,6 @@ def test_one_name_stands_for_every_statistic() -> None:
 
 
 def test_sampled_scores_share_their_draws() -> None:
-    from brittle.scores import MonteCarlo
-
     x: Tensor = inputs(3)
     scores = [MonteCarlo(0.2, draws=64)]
     scores += [ProbabilityChange(0.2, draws=64, statistic=statistic) for statistic in STATISTICS]

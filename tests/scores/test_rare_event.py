@@ -149,7 +149,8 @@ VALUE = 1e-5
 
 
 def levels(log: float = math.log(VALUE), variance: float = 0.2) -> ByLevels:
-    return ByLevels(*(torch.tensor([one], dtype=torch.float64) for one in (log, variance)), torch.tensor([8]))
+    one, other = torch.tensor([[log], [variance]], dtype=torch.float64)
+    return ByLevels(one, other, torch.tensor([8]))
 
 
 AGREED = RareSampled(

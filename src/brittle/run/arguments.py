@@ -21,8 +21,8 @@ from brittle.measure.forward import default_rows
 from brittle.model.classifier import Classifier
 from brittle.run.job import Job
 from brittle.scores import CATALOGUE, Moments, NoiseScore, Score
-from brittle.scores.call import check_classifier, check_seed
 from brittle.scores.choose import of_each_label
+from brittle.scores.evaluate import check_classifier, check_seed
 from brittle.scores.outside import check_scores
 from brittle.scores.sound import check_serves, serves
 

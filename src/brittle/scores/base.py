@@ -13,16 +13,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from brittle.data.arrays import array_points
 from brittle.data.points import Points
+from brittle.data.values import check_values
 from brittle.decisions import OneLabel
 from brittle.errors import ParameterError
 from brittle.estimate import CONFIDENCE, FLIP_PROBABILITY, Direction, Estimate, Parameters, Status, score_label
+from brittle.intervals import check_confidence
 from brittle.measure import Clean, Measurement, NearestPoint
+from brittle.measure.forward import default_rows
 from brittle.model.classifier import Classifier
 from brittle.noise import Gaussian, Noise
-from brittle.scores.call import call
+from brittle.scores.evaluate import check_classifier, check_seed, concatenate, evaluate
 from brittle.scores.options import NO_OPTION, options_of
-from brittle.scores.sound import Serves, check_parameters
+from brittle.scores.sound import Serves, check_parameters, check_score, check_serves
 
 GRAVE = (Status.VACUOUS, Status.NOISY_TIES, Status.CONTRADICTED, Status.REFUTED, Status.TIE)
 """Outcomes with a number that say more than that something was left out or not found; the last is the gravest."""
@@ -38,6 +42,8 @@ _WEIGHTS = (
 @dataclass(frozen=True)
 class Score(ABC):
     """A formula on measurements. Equal scores are equal objects, so they can be keys.
+
+    A parameter that is out of range, or a word that is not known, is refused with a `ParameterError` when it is made.
 
     Class attributes:
         name: what tables and the command line call it.
@@ -56,6 +62,7 @@ class Score(ABC):
             or a model alone, such as `the linear model`; None where every number is counted.
         serves: which decisions of a classifier it is about: `all` that have margins, those with a `probability` of
             their own (the predicted class, one logit, one label), or `classes` alone.
+        unsaid: fields that its parameters hold only where they differ from their defaults.
     """
 
     of_label: OneLabel | None = field(default=None, init=False, repr=False, metadata=NO_OPTION)
@@ -72,6 +79,7 @@ class Score(ABC):
     preference: ClassVar[float | None] = None
     model: ClassVar[str | None] = None
     serves: ClassVar[Serves] = "classes"
+    unsaid: ClassVar[tuple[str, ...]] = ()
 
     @property
     @abstractmethod
@@ -123,7 +131,23 @@ class Score(ABC):
             >>> bool(((found.low <= found.value) & (found.value <= found.high)).all())
             True
         """
-        return call(self, classifier, x, ids, beside, mask, seed, confidence)
+        check_score(self)
+        check_classifier(classifier)
+        check_serves(self, classifier.decision)
+        check_confidence(confidence)
+        check_seed(seed)
+        if not isinstance(x, Points):
+            x = array_points(x, ids=ids, bounds=classifier.bounds, extra_inputs=beside, mask=mask)
+        elif given := [name for name, one in (("ids", ids), ("beside", beside), ("mask", mask)) if one is not None]:
+            raise ParameterError(f"the points have their own; leave {given[0]} out, or give the inputs as a tensor")
+        classifier.look_up(x.class_names)
+        rows = default_rows(next(iter(x.batches(1, 0, 1))).inputs, classifier.device)
+        parts: list[Estimate] = []
+        with classifier.evaluating():
+            for batch in x.batches(max(1, rows // 2)):
+                check_values(batch, classifier.bounds)
+                parts += evaluate(classifier, batch, [self], seed, rows, confidence).estimates
+        return concatenate(parts)
 
     def about(self, label: OneLabel | None) -> Self:
         """The same score of one of several labels, or of all."""
@@ -138,9 +162,12 @@ class Score(ABC):
     @property
     def parameters(self) -> Parameters:
         """The parameters as the table writes them: JSON values; by default every field that has one."""
-        values = {name: getattr(self, name) for name in options_of(type(self))}
-        label = {} if self.of_label is None else {"label": self.of_label.written}
-        return label | {name: value for name, value in values.items() if value is not None}
+        written: Parameters = {} if self.of_label is None else {"label": self.of_label.written}
+        for name, option in options_of(type(self)).items():
+            value = getattr(self, name)
+            if value is not None and not (name in self.unsaid and value == option.default):
+                written[name] = value
+        return written
 
     @property
     def label(self) -> str:

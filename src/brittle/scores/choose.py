@@ -89,9 +89,6 @@ def _taken(given: Given, kinds: Mapping[str, type[Score]]) -> dict[str, dict[str
 
     An option is that of the first score that has it. A field of another score that has its name, and is of another kind
     or takes other words, is set by `--set` alone.
-
-    Raises:
-        UsageError: an option is given a word that it does not take, or would silently change nothing.
     """
     known = by_name({**CATALOGUE, **kinds}.items())
     taken: dict[str, dict[str, tuple[object, ...]]] = {name: {} for name in kinds}
@@ -169,10 +166,10 @@ def drawn_until(
     precision: float | None = None,
     most_draws: int = MOST_DRAWS,
 ) -> tuple[Score, ...]:
-    """`scores`, with a `MonteCarlo` that stops by the rule under every noise of the average case.
+    """`scores`, with a `MonteCarlo` that stops by the rule under every noise; without a rule as they are.
 
     It takes the place of the `MonteCarlo` under the same noise, and comes last where there is none. It clips its copies
-    where the scores under that noise clip theirs. Without a rule the scores stay as they are.
+    where the scores under that noise clip theirs.
 
     Args:
         scores: what is to be computed.
@@ -220,13 +217,7 @@ def drawn_until(
 def of_each_label(scores: Sequence[Score], decision: Decision, names: Sequence[str]) -> tuple[Score, ...]:
     """`scores` of all labels together, then those of each label; as they are where the decision asks for no label.
 
-    Args:
-        scores: what is asked for.
-        decision: what is decided.
-        names: of the labels, in the order of the outputs; an empty one is not known.
-
-    Raises:
-        ParameterError: a score from outside leaves the label out of its parameters.
+    `names` are those of the labels, in the order of the outputs; an empty one is not known.
     """
     if not isinstance(decision, MultiLabel) or not decision.each:
         return tuple(scores)

@@ -25,6 +25,9 @@ from brittle.model.classifier import Classifier
 from brittle.model.loading.named_code import failing, refused
 from brittle.scores.sound import ScoreLike, fault_of
 
+MOST_SEED = 2**63 - 1
+"""The largest seed of noise."""
+
 
 @dataclass(frozen=True)
 class OtherInputs:
@@ -186,12 +189,7 @@ def _measure_label(
 ) -> dict[Measurement, Any]:
     """What the scores of one label need, from what is `known` of all labels and from what that lacks.
 
-    Args:
-        classifier: which remembers its passes.
-        needs: of these scores.
-        label: which one.
-        together: the clean pass, by which all labels are decided.
-        known: what was measured of all labels.
+    The clean pass `together` is the one by which all labels are decided; `classifier` remembers its passes.
     """
     assert isinstance(classifier.decision, MultiLabel)
     alone = classifier.deciding(classifier.decision.alone(label.position))
@@ -292,3 +290,46 @@ def _counterexamples(
     with torch.no_grad():
         decided = decision.decide(classifier.read(inputs, beside))
     return OtherInputs(known, inputs, decision.codes(decided), decision.described(decided))
+
+
+def check_classifier(classifier: object) -> None:
+    """Raise unless it is a `brittle.Classifier` of something that can be called."""
+    if not isinstance(classifier, Classifier):
+        kind = type(classifier).__name__
+        raise ParameterError(f"expected a brittle.Classifier, found {kind}; wrap it: brittle.Classifier(model)")
+    if isinstance(classifier.model, type) or not callable(classifier.model):
+        raise ParameterError(
+            f"the classifier wraps {classifier.model!r:.60}, and not a network; give a torch.nn.Module, or a function "
+            f"from inputs to class scores",
+        )
+
+
+def check_seed(seed: object) -> None:
+    """Raise unless it is a whole number that seeds the noise."""
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= MOST_SEED:
+        raise ParameterError(f"the seed must be a whole number from 0 to {MOST_SEED}; found {seed!r:.40}")
+
+
+def concatenate(parts: Sequence[Estimate], places: Tensor | None = None) -> Estimate:
+    """The estimates of several batches as one, the points at these `places` of it where they are given.
+
+    Where some say no evidence, as of no point measured, it is 0, and what they counted is their interval.
+    """
+    size = sum(len(part.value) for part in parts)
+    order = torch.arange(size) if places is None else places.argsort()
+
+    def joined(tensors: Iterable[Tensor]) -> Tensor:
+        every = torch.cat([*tensors])
+        return every[order.to(every.device)]
+
+    names = ("value", "low", "high", "status", "passes")
+    value, low, high, status, passes = (joined(getattr(part, name) for part in parts) for name in names)
+    details = [text for part in parts for text in part.detail or [None] * len(part.value)]
+    detail = tuple(details[place] for place in order.tolist()) if any(details) else None
+    evidence = counted = None
+    if any(part.evidence is not None for part in parts):
+        evidence = joined(torch.zeros_like(part.status) if part.evidence is None else part.evidence for part in parts)
+    if any(part.counted is not None for part in parts):
+        ends = [part.counted or (part.low, part.high) for part in parts]
+        counted = joined(low for low, _ in ends), joined(high for _, high in ends)
+    return Estimate(value, low, high, status, passes, detail, evidence, counted)

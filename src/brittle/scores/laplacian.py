@@ -11,7 +11,7 @@ from scipy import special
 from torch import Tensor
 
 from brittle.errors import ParameterError
-from brittle.estimate import Direction, Estimate, Parameters, Status
+from brittle.estimate import Direction, Estimate, Status
 from brittle.measure import Curvature, Curved, Linearization, Linearize, Measurement
 from brittle.measure.base import check_classes, check_enough
 from brittle.measure.curvature import PROBES
@@ -48,9 +48,6 @@ class Laplacian(Score):
         method: how the Laplacian is found: `auto`, `gram`, `exact` or `probes`.
         probes: random directions per point, where the network bends.
         classes: competing classes to keep; by default all up to 100 classes, the 20 nearest by logit above.
-
-    Raises:
-        ParameterError: an unknown method, or fewer than 2 probes.
     """
 
     method: str = "auto"
@@ -69,6 +66,7 @@ class Laplacian(Score):
     )
     safer: ClassVar[Direction] = "higher"
     colour: ClassVar[int | None] = 15
+    unsaid: ClassVar[tuple[str, ...]] = ("probes",)
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -78,18 +76,10 @@ class Laplacian(Score):
 
     @property
     def needs(self) -> tuple[Measurement, ...]:
-        """One Jacobian at the point, and second derivatives unless the Gram alone is asked for."""
         first = Linearize(classes=self.classes)
         return (first,) if self.method == "gram" else (first, Curvature(self.method, self.probes))
 
-    @property
-    def parameters(self) -> Parameters:
-        """The method, the number of probes unless it is the default, and that of competitors where it was given."""
-        written = super().parameters
-        return {name: one for name, one in written.items() if name != "probes" or one != PROBES}
-
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """The trace of the Hessian, from the first derivatives and, where they were measured, the second."""
         linear: Linearization = measured[self.needs[0]]
         found = margins(linear)
         first = derivatives(linear, found)

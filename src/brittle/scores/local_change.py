@@ -42,13 +42,8 @@ class FirstOrderChange(NoiseScore):
     classification probability of the predicted label (TMLR 2023), equation 4.
 
     Attributes:
-        sigma: standard deviation of the noise per coordinate, in pixel units.
         statistic: `variance` or `absolute`.
-        noise: the noise family, instead of `sigma`.
         classes: competing classes to keep; by default all up to 100 classes, the 20 nearest by logit above.
-
-    Raises:
-        ParameterError: an unknown statistic, or `sigma` is not a positive finite number.
     """
 
     classes: int | None = None
@@ -69,11 +64,9 @@ class FirstOrderChange(NoiseScore):
 
     @property
     def needs(self) -> tuple[Linearize]:
-        """One Jacobian at the point, for every sigma."""
         return (Linearize(self.noise.shape, classes=self.classes),)
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """The moment of the tangent of the predicted probability."""
         linear: Linearization = measured[self.needs[0]]
         found = margins(linear)
         at = derivatives(linear, found)
@@ -114,7 +107,6 @@ class ChangeBound(NoiseScore):
     label (TMLR 2023), equation 7, corrected.
 
     Attributes:
-        sigma: standard deviation of the noise per coordinate, in pixel units.
         noise: `Gaussian` or `Sphere`, instead of `sigma`.
         columns: columns of the Hessian, one backward pass each.
 
@@ -145,11 +137,9 @@ class ChangeBound(NoiseScore):
 
     @property
     def needs(self) -> tuple[HessianColumns]:
-        """Columns of the Hessian, for every sigma."""
         return (HessianColumns(self.columns),)
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """The bound from the gradient and the measured columns of the Hessian."""
         found: Columns = measured[self.needs[0]]
         sigma, size, count = self.noise.sigma, found.dimension, found.diagonal.shape[1]
         # What each column adds: s^2 / pi sum_{j != i} |H_ij| + s^2 / 2 |H_ii|.

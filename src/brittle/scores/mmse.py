@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, get_args
 
 from brittle.errors import ParameterError
-from brittle.estimate import Estimate, Parameters
+from brittle.estimate import Estimate
 from brittle.measure import Linearization, Linearize, Measurement
 from brittle.measure.base import check_classes, check_draws
 from brittle.scores.base import NoiseScore
@@ -31,6 +31,7 @@ class _Smoothed(NoiseScore):
     cost: ClassVar[str] = "1 + draws (1 + C) per sigma"
     serves: ClassVar[Serves] = "all"
     model: ClassVar[str | None] = "counting"
+    unsaid: ClassVar[tuple[str, ...]] = ("antithetic", "form")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -44,14 +45,7 @@ class _Smoothed(NoiseScore):
 
     @property
     def needs(self) -> tuple[Linearize]:
-        """Jacobians at noisy copies, averaged."""
         return (Linearize(self.noise.shape, self.noise, self.draws, self.antithetic, self.classes),)
-
-    @property
-    def parameters(self) -> Parameters:
-        """The noise and the number of draws; what else differs from the default."""
-        usual = {"antithetic": True, "form": "quadratic"}
-        return {name: value for name, value in super().parameters.items() if usual.get(name) != value}
 
 
 @dataclass(frozen=True)
@@ -77,15 +71,10 @@ class MMSE(_Smoothed):
     definition 3, is the form `linear`; the form `quadratic` is of this library.
 
     Attributes:
-        sigma: standard deviation of the noise per coordinate, in pixel units.
-        noise: the noise family, instead of `sigma`.
         draws: noisy copies per point; even, unless `antithetic` is off.
         antithetic: draw pairs `(e, -e)`; False draws as the paper does.
         classes: competing classes to keep; by default all up to 100 classes, the 20 nearest by logit above.
         form: margins whose variance is exact, `quadratic`, or `linear`, the form of the paper.
-
-    Raises:
-        ParameterError: `sigma` is not a positive finite number, `draws` is out of range, or the form is unknown.
     """
 
     form: Form = "quadratic"
@@ -106,7 +95,6 @@ class MMSE(_Smoothed):
             raise ParameterError(f"the form must be one of {', '.join(get_args(Form))}; found {self.form!r:.60}")
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """The orthant probability of normal margins with the averages over the copies."""
         linear: Linearization = measured[self.needs[0]]
         return orthant_flips(linear.quadratic() if self.form == "quadratic" else linear, self.noise, confidence)
 
@@ -125,14 +113,9 @@ class MMSEMVS(_Smoothed):
     Source: Han, Srinivas, Lakkaraju (UAI 2024), section 3.2.3.
 
     Attributes:
-        sigma: standard deviation of the noise per coordinate, in pixel units.
-        noise: the noise family, instead of `sigma`.
         draws: noisy copies per point; even, unless `antithetic` is off.
         antithetic: draw pairs `(e, -e)`; False draws as the paper does.
         classes: competing classes to keep; by default all up to 100 classes, the 20 nearest by logit above.
-
-    Raises:
-        ParameterError: `sigma` is not a positive finite number, `draws` is out of range.
     """
 
     name: ClassVar[str] = "mmse_mvs"
@@ -143,5 +126,4 @@ class MMSEMVS(_Smoothed):
     preference: ClassVar[float | None] = 4
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """The multivariate sigmoid of the linear model averaged over the copies."""
         return sigmoid_flips(measured[self.needs[0]], self.noise, confidence)

@@ -78,13 +78,8 @@ class Moments(ModelledScore):
     Source: this library.
 
     Attributes:
-        sigma: standard deviation of the noise per coordinate, in pixel units.
-        noise: the noise family, instead of `sigma`.
         draws: noisy copies per point, even, at least 4.
         clip: clip noisy copies to the bounds.
-
-    Raises:
-        ParameterError: `sigma` is not a positive finite number, `draws` is out of range, or the noise is not symmetric.
     """
 
     name: ClassVar[str] = "moments"
@@ -100,7 +95,6 @@ class Moments(ModelledScore):
     uses_pairs: ClassVar[bool] = True
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """The number of the normal model."""
         sampled: Sampled = measured[self.needs[0]]
         model = normal_model(sampled)
         return concluded(sampled, model, model.complement, confidence)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from brittle.estimate import Estimate, Evidence, Parameters, Status
+from brittle.estimate import Estimate, Evidence, Status
 from brittle.intervals import check_share, sequence_interval
 from brittle.measure import Measurement, Sample, Sampled, SampleUntil, StoppedVotes
 from brittle.measure.base import check_draws
@@ -34,6 +34,7 @@ class SampledScore(NoiseScore):
 
     cost: ClassVar[str] = "1 + draws per sigma"
     uses_covariance: ClassVar[bool] = False
+    unsaid: ClassVar[tuple[str, ...]] = ("clip",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -41,16 +42,7 @@ class SampledScore(NoiseScore):
 
     @property
     def needs(self) -> tuple[Measurement]:
-        """Noisy forward passes, in antithetic pairs where the noise is symmetric."""
         return (Sample(self.noise, self.draws, self.clip),)
-
-    @property
-    def parameters(self) -> Parameters:
-        """The noise, the number of draws, and whether noisy copies were clipped."""
-        written = super().parameters
-        if not self.clip:
-            del written["clip"]
-        return written
 
 
 @dataclass(frozen=True)
@@ -77,15 +69,10 @@ class MonteCarlo(SampledScore):
     section 3.1.
 
     Attributes:
-        sigma: standard deviation of the noise per coordinate, in pixel units.
-        noise: the noise family, instead of `sigma`.
         draws: noisy copies per point, even; at most, where a rule stops earlier.
         clip: clip noisy copies to the bounds.
         limit: draw for a point until the interval of `p_robust` leaves this number, between 0 and 1.
         precision: draw for a point until its interval is no wider than this, between 0 and 1.
-
-    Raises:
-        ParameterError: `sigma` is not a positive finite number, or `draws`, `limit` or `precision` is out of range.
     """
 
     limit: float | None = None
@@ -113,7 +100,6 @@ class MonteCarlo(SampledScore):
 
     @property
     def needs(self) -> tuple[Measurement]:
-        """Noisy forward passes: in antithetic pairs, or independent ones until a rule stops them."""
         if not self.stops:
             return super().needs
         return (SampleUntil(self.noise, self.draws, self.limit, self.precision, self.clip),)
@@ -124,7 +110,6 @@ class MonteCarlo(SampledScore):
         return 0.0 if self.draws >= ENOUGH_DRAWS and self.limit is None else 7.0
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """The share of the copies that flip, with its exact interval."""
         found: Sampled | StoppedVotes = measured[self.needs[0]]
         if isinstance(found, StoppedVotes):
             return _stopped(found, StoppingRule(self.draws, self.limit, self.precision, confidence))

@@ -71,11 +71,7 @@ class Option:
         return self.kind is bool
 
     def read(self, text: str, where: str) -> Value:
-        """The value that `text` writes.
-
-        Raises:
-            UsageError: it is none of this kind; `where` names the place in the message.
-        """
+        """The value that `text` writes at the place `where`, which an error names."""
         try:
             return YES_NO[text.lower()] if self.kind is bool else self.kind(text)
         except (KeyError, ValueError) as error:

@@ -23,12 +23,7 @@ Named = TypeVar("Named", Score, Noise)
 
 
 def find_score(name: str) -> type[Score]:
-    """The class of scores that `name` stands for.
-
-    Raises:
-        UsageError: there is none.
-        ParameterError: its code fails, or it is no score that can be used.
-    """
+    """The class of scores that `name` stands for; a `UsageError` where there is none."""
     if name in CATALOGUE:
         return CATALOGUE[name]
     kind = find_named(name, SCORES)
@@ -39,12 +34,7 @@ def find_score(name: str) -> type[Score]:
 
 
 def find_family(name: str) -> type[Noise]:
-    """The class of noise that `name` stands for, which `sigma` alone must describe.
-
-    Raises:
-        UsageError: there is none.
-        ParameterError: its code fails, or it is no noise family that can be used.
-    """
+    """The class of noise that `name` stands for, which `sigma` alone must describe; a `UsageError` likewise."""
     if name in FAMILIES:
         return FAMILIES[name]
     kind = find_named(name, FAMILIES_GROUP)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from brittle.errors import ParameterError
-from brittle.estimate import Direction, Estimate, Parameters, Status
+from brittle.estimate import Direction, Estimate, Status
 from brittle.intervals import bounded_mean
 from brittle.measure import Measurement, Sampled
 from brittle.scores.base import finish, initial_status, mark, nonfinite_detail
@@ -49,14 +49,10 @@ class ProbabilityChange(SampledScore):
     label (TMLR 2023), equation 1; the variance, which the paper leaves open, is this library's.
 
     Attributes:
-        sigma: standard deviation of the noise per coordinate, in pixel units.
         statistic: `mean`, `variance` or `absolute`.
         noise: the noise family, instead of `sigma`; `Sphere.of_radius(r, n)` for a radius.
         draws: noisy copies per point, even, at least 4.
         clip: clip noisy copies to the bounds.
-
-    Raises:
-        ParameterError: an unknown statistic, `sigma` is not a positive finite number, or `draws` is out of range.
     """
 
     statistic: str = field(default="mean", kw_only=True, metadata=option(every=STATISTICS))
@@ -84,13 +80,7 @@ class ProbabilityChange(SampledScore):
         """A large mean is a gain in probability; a large variance or absolute change is not safe."""
         return "higher" if self.statistic == "mean" else "lower"
 
-    @property
-    def parameters(self) -> Parameters:
-        """The noise, the draws, and the statistic."""
-        return super().parameters | {"statistic": self.statistic}
-
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """The moment of the sampled changes, with its interval."""
         sampled: Sampled = measured[self.needs[0]]
         value, low, high, vacuous = change_interval(sampled, self.statistic, confidence)
         status = mark(initial_status(sampled.tied, sampled.votes.nonfinite > 0), vacuous, Status.VACUOUS)

@@ -48,7 +48,6 @@ class RareEvent(NoiseScore):
     with sequential directional importance sampling, Struct. Saf. 100 (2023), for stretched noise.
 
     Attributes:
-        sigma: standard deviation of the noise per coordinate, in pixel units.
         noise: the noise family, instead of `sigma`; normal.
         copies: plain noisy copies, and copies in each level of both ways, at least 20.
 
@@ -82,11 +81,9 @@ class RareEvent(NoiseScore):
 
     @property
     def needs(self) -> tuple[Measurement, ...]:
-        """Plain copies, subset simulation and stretched noise."""
         return (RareFlips(self.noise, self.copies),)
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """The share of flips where it can be counted, else the number on which both ways agree, or a bound."""
         sampled: RareSampled = measured[self.needs[0]]
         subset, stretched = (_Way.of(product, confidence) for product in (sampled.subset, sampled.stretched))
         counted = _counted(sampled, confidence)

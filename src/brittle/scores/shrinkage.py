@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
@@ -12,10 +12,9 @@ from torch import Tensor
 
 from brittle.estimate import Estimate
 from brittle.measure import Measurement, Sample, Sampled, SampledInStages, Spread
-from brittle.scores.call import concatenate
+from brittle.scores.evaluate import concatenate
 from brittle.scores.evidence import flips_of
 from brittle.scores.moments import ModelledScore, concluded, flat, normal_model
-from brittle.scores.options import option
 from brittle.scores.sound import Serves
 
 DRAWS = 200
@@ -71,21 +70,13 @@ class Shrinkage(ModelledScore):
     observations and regression residuals, Int. Stat. Rev. 55 (1987), with the errors of antithetic pairs.
 
     Attributes:
-        sigma: standard deviation of the noise per coordinate, in pixel units.
-        noise: the noise family, instead of `sigma`.
         draws: noisy copies per point, even, at least 4; at most, where it is adaptive.
         clip: clip noisy copies to the bounds.
         adaptive: give three tenths of the draws to points that clearly hold or break, and all of them to the others.
-
-    Raises:
-        ParameterError: `sigma` is not a positive finite number, or `draws` is out of range.
     """
 
     draws: int = DRAWS
-    adaptive: bool = field(
-        default=True,
-        metadata=option("no_adaptive", text="give every point all of the draws, also one that clearly holds or breaks"),
-    )
+    adaptive: bool = True
 
     name: ClassVar[str] = "shrinkage"
     title: ClassVar[str] = "Shrinkage"
@@ -101,11 +92,9 @@ class Shrinkage(ModelledScore):
 
     @property
     def needs(self) -> tuple[Measurement]:
-        """Noisy forward passes, in one stage of antithetic pairs or in two."""
         return (Sample(self.noise, self.draws, self.clip, self.adaptive),)
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """The mixture of what was counted and what the normal model says."""
         found: Sampled | SampledInStages = measured[self.needs[0]]
         if isinstance(found, Sampled):
             return self._of(found, confidence)

@@ -45,9 +45,6 @@ class ScoreLike(Protocol):
     @property
     def parameters(self) -> Parameters: ...
 
-    @property
-    def label(self) -> str: ...
-
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate: ...
 
     def counterexamples(self, measured: Mapping[Measurement, Any]) -> NearestPoint | None: ...
@@ -55,11 +52,7 @@ class ScoreLike(Protocol):
 
 @cache
 def check_class(kind: Any, where: str) -> None:
-    """Raise unless a class of scores, named by `where`, says all that tables and reports ask of it.
-
-    Raises:
-        ParameterError: it is no frozen dataclass, or leaves unsaid what tables and reports ask of it.
-    """
+    """Raise unless a class of scores, named by `where`, says all that tables and reports ask of it."""
     check_dataclass(kind, where)
     check_name(where, getattr(kind, "name", None), "name = 'my_score'")
     missing = [one for one in TEXTS if not isinstance(text := getattr(kind, one, None), str) or not text]
@@ -91,12 +84,9 @@ def check_dataclass(kind: type, where: str) -> None:
 
 
 def check_score(score: ScoreLike) -> None:
-    """Raise unless a score can be used: its class is sound, its label tells it from all others, its needs are such.
-
-    Raises:
-        ParameterError: it is not.
-    """
-    kind, _ = type(score), score.label
+    """Raise unless a score can be used: its class is sound, its label tells it from all others, its needs are such."""
+    check_parameters(score)
+    kind = type(score)
     with failing(kind, "needs"):
         needs = score.needs
         hash(needs)
@@ -106,10 +96,9 @@ def check_score(score: ScoreLike) -> None:
 
 
 def check_parameters(score: ScoreLike) -> None:
-    """Raise unless the class of a score is sound, and its parameters tell it from all others.
+    """Raise unless the class of a score is sound, and every field that decides equality stands in a parameter.
 
-    Raises:
-        ParameterError: it is not; or a field that decides equality, and is not its default, stands in no parameter.
+    One that is its default may be left out.
     """
     kind: Any = type(score)
     check_class(kind, f"{kind.__module__}.{kind.__qualname__}")
@@ -144,11 +133,7 @@ def serves(score: ScoreLike | type[ScoreLike], decision: Decision) -> bool:
 
 
 def check_serves(score: ScoreLike, decision: Decision) -> None:
-    """Raise unless `score` is about such a decision; a single call answers for all labels together.
-
-    Raises:
-        ParameterError: it is not.
-    """
+    """Raise unless `score` is about such a decision; a single call answers for all labels together."""
     if isinstance(decision, MultiLabel) and decision.each:
         decision = replace(decision, each=False)
     if not serves(score, decision):
