@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from helpers.calibrated import COUNTED
 
+from brittle.cli.options import ModelOptions
 from brittle.cli.score_options import ScoreOptions
 from brittle.detector import Detector, MarginCriterion, NoiseCriterion
 from brittle.errors import ParameterError
@@ -42,7 +43,7 @@ def test_the_command_against_undecided_points_draws_for_the_limit(noise: dict[st
         limit=float(given["limit"][0]),
         most_draws=int(given["most_draws"][0]) if "most_draws" in given else None,
     )
-    counted = chosen.named(chosen.sigma)[0]
+    counted = chosen.chosen(ModelOptions())[0]
     assert counted.parameters == {**noise, "draws": most, "limit": 0.9}
 
 
