@@ -78,12 +78,12 @@ def test_every_row_and_every_noisy_copy_is_compared() -> None:
     subject = subject_of(small_network())
     with torch.no_grad(), subject.classifier.evaluating():
         companies = list(given_otherwise(subject))
-        alone = [torch.cat([subject.classifier(row[None]) for row in each.inputs]) for each in companies]
-    assert {each.how.startswith("with noise") for each in companies} == {True, False}
-    for each, one in zip(companies, alone, strict=True):
-        assert each.inputs.shape == (COUNT, 1, 6, 6)
-        assert torch.allclose(each.first, one, rtol=0, atol=1e-5)
-        assert torch.allclose(each.logits, one, rtol=0, atol=1e-5)
+        alone = [torch.cat([subject.classifier(row[None]) for row in each[1]]) for each in companies]
+    assert {how.startswith("with noise") for how, *_ in companies} == {True, False}
+    for (_, rows, first, logits), one in zip(companies, alone, strict=True):
+        assert rows.shape == (COUNT, 1, 6, 6)
+        assert torch.allclose(first, one, rtol=0, atol=1e-5)
+        assert torch.allclose(logits, one, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("count", [1, 3, 64])

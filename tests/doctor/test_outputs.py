@@ -62,7 +62,7 @@ def test_a_mask_of_minus_infinity_is_named() -> None:
     def mask(logits: Tensor) -> Tensor:
         return logits.index_fill(1, torch.tensor([1, 3]), -torch.inf)
 
-    with pytest.raises(ModelError, match=r"class 1, 3 are -inf in all of the 64 rows looked at: a mask") as caught:
+    with pytest.raises(ModelError, match="-inf for class 1, 3") as caught:
         brittle.score(brittle.Classifier(Wrapped(lambda x, z: mask(z))), inputs(COUNT), [Softmax()])
     assert caught.value.code == "nonfinite_logits"
 

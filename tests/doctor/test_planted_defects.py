@@ -218,7 +218,7 @@ NOTED = [
         scores=[Moments(5.0, draws=4)],
     ),
     Defect(
-        "noise for another unit", "sigma", "it is 25.5 here", x=lambda: 255 * inputs(64),
+        "noise for another unit", "sigma", "25.5 here", x=lambda: 255 * inputs(64),
         declared={"bounds": (0, 255)}, scores=[Moments(0.1, draws=4)],
     ),
     Defect(

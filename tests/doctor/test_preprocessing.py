@@ -20,7 +20,7 @@ import brittle
 from brittle import doctor
 from brittle.data import array_points
 from brittle.doctor.data import FALSE_ALARM, GAIN
-from brittle.doctor.preprocessing import OtherReading, _better, check_preprocessing
+from brittle.doctor.preprocessing import OtherReading, better_reading, check_preprocessing
 from brittle.scores import Softmax
 
 CLASSES, SHAPE = 8, (3, 6, 6)
@@ -165,11 +165,11 @@ def test_what_one_class_alone_gains_by_another_brightness_does_not_count() -> No
     """A model that was trained on more of the other class gets right more of it when it is shifted towards it."""
     labels = torch.arange(256) % 2
     own, shifted = labels == 1, (labels == 1) | (torch.arange(256) < 120)
-    assert _better(own, shifted, ORDER, labels, 10)
-    assert not _better(own, shifted, BRIGHTNESS, labels, 10)
-    assert _better(own, (labels == 1) | (torch.arange(256) < 200), BRIGHTNESS, labels, 10), "more than a quarter"
+    assert better_reading(own, shifted, ORDER, labels, 10)
+    assert not better_reading(own, shifted, BRIGHTNESS, labels, 10)
+    assert better_reading(own, (labels == 1) | (torch.arange(256) < 200), BRIGHTNESS, labels, 10), "more than a quarter"
     both = torch.arange(256) % 8 < 6
-    assert _better(torch.arange(256) % 8 < 4, both, BRIGHTNESS, labels, 10)
+    assert better_reading(torch.arange(256) % 8 < 4, both, BRIGHTNESS, labels, 10)
 
 
 @pytest.mark.parametrize("tries", [1, 7])
@@ -184,7 +184,7 @@ def test_the_tests_are_those_of_scipy(count: int, classes: int, tries: int) -> N
             paired = stats.binomtest(gained, max(gained + lost, 1), 0.5, "greater").pvalue
             guessed = stats.binomtest(gained, count, int(labels.bincount().max()) / count, "greater").pvalue
             expected = max(paired, guessed) * 2 * tries <= FALSE_ALARM and gained - lost >= GAIN * count
-            assert _better(own, other, ORDER, labels, tries) == expected, (gained, lost)
+            assert better_reading(own, other, ORDER, labels, tries) == expected, (gained, lost)
             said.add(expected)
     assert said == ({False} if classes == 1 else {False, True})
 

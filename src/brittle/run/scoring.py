@@ -204,7 +204,6 @@ def execute(
                 _note(before.warnings, options)
                 return before
         diagnosis = _examine(job, options)
-        assert diagnosis.reference is not None
         reference = diagnosis.reference.checked(job.classifier, "when the run begins")
         record = RunningRecord.start(
             fixed, diagnosis, job.classifier.decision, None if before is None else before.created
