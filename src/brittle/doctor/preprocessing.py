@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor
@@ -26,22 +25,17 @@ from brittle.model.preprocessing import normalise
 FAVOUR = 0.25
 """Share of the points up to which a gain by another brightness may do no more than favour one class."""
 
-MOST = 256
-"""Points of a run over which the best readings are compared, where the first ones leave it open."""
+MOST, FINALISTS = 256, 3
+"""Points of a run over which the best readings are compared, where the first ones leave it open; and how many."""
 
-FINALISTS = 3
-"""How many of them."""
-
-Numbers = tuple[float, ...]
-
-RANGES: dict[str, tuple[Numbers, Numbers]] = {
+RANGES = {
     "brought to 0 to 1": ((0.0,), (1.0,)),
     "brought to -1 to 1": ((0.5,), (0.5,)),
     "brought to 0 to 255": ((0.0,), (1 / 255,)),
 }
 """Mean and std of values from 0 to 1 that bring them to another range."""
 
-STATISTICS: dict[str, tuple[Numbers, Numbers]] = {
+STATISTICS = {
     "shifted and scaled by mean and std of ImageNet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
     "shifted and scaled by mean and std of CIFAR-10": ((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)),
     "shifted and scaled by mean and std of MNIST": ((0.1307,), (0.3081,)),
@@ -67,9 +61,6 @@ CHANGE = "change x, the data or what the model does first, to"
 
 ALIKE = 0.02
 """Difference of two readings, as a share of the deviation of the values, below which they are one."""
-
-NAMED = 2
-"""Other readings that a message names."""
 
 SHOWN = 4
 """Digits that a number is written with, and most numbers."""
@@ -106,25 +97,22 @@ def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
     if not readings:
         yield f"{int(own.sum())} of {len(own)} labels are right as declared, which leaves little to gain"
         return
-
-    def tried(reading: OtherReading, rows: slice) -> Tensor:
-        return _right(subject, reading.change(inputs[rows]), labels[rows])
-
-    found = [(tried(reading, slice(LOOKED_AT)), reading) for reading in readings]
-    found.sort(key=lambda each: -int(each[0].sum()))
-    better = [each for each in found if _better(own, *each, labels, len(readings))]
+    found = _best_first((_right(subject, one.change(inputs[:LOOKED_AT]), labels[:LOOKED_AT]), one) for one in readings)
+    better = [each for each in found if better_reading(own, *each, labels, len(readings))]
     if not better and int(found[0][0].sum() - own.sum()) >= GAIN * len(own) / 2:
         if subject.points is not None and len(subject.batch) < MOST:
             inputs, labels = _labelled(subject, next(iter(subject.points.batches(MOST))))
         rest = slice(len(own), None)
         own = torch.cat((own, _right(subject, inputs[rest], labels[rest])))
-        found = [(torch.cat((right, tried(reading, rest))), reading) for right, reading in found[:FINALISTS]]
-        found.sort(key=lambda each: -int(each[0].sum()))
-        better = [each for each in found if _better(own, *each, labels, len(readings))]
+        found = _best_first(
+            (torch.cat((right, _right(subject, one.change(inputs[rest]), labels[rest]))), one)
+            for right, one in found[:FINALISTS]
+        )
+        better = [each for each in found if better_reading(own, *each, labels, len(readings))]
     if better:
         right, best = better[0]
         alike = [reading.name for other, reading in better[1:] if int(other.sum()) == int(right.sum())]
-        others = f"; as many are right with values {listed(alike, NAMED)}" if alike else ""
+        others = f"; as many are right with values {listed(alike, 2)}" if alike else ""
         yield Finding(
             "preprocessing",
             f"{int(own.sum())} of {len(own)} labels are right as declared, and {int(right.sum())} with values "
@@ -133,7 +121,11 @@ def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
     yield f"{int(own.sum())} of {len(own)} labels are right as declared, in {len(readings)} other ways not many more"
 
 
-def _better(own: Tensor, other: Tensor, reading: OtherReading, labels: Tensor, tries: int) -> bool:
+def _best_first(found: Iterator[tuple[Tensor, OtherReading]]) -> list[tuple[Tensor, OtherReading]]:
+    return sorted(found, key=lambda each: -int(each[0].sum()))
+
+
+def better_reading(own: Tensor, other: Tensor, reading: OtherReading, labels: Tensor, tries: int) -> bool:
     """Whether `other` is right far more often than `own`, both `[L]`, and than a guess of one class for all.
 
     The first is judged by the labels that one of them alone gets right (sign test), both for all `tries`, on the first
@@ -186,15 +178,12 @@ def _readings(classifier: Classifier, inputs: Tensor) -> list[OtherReading]:
     known, readings = [inputs], []
     for reading in (*_scaled(classifier, inputs), inverted, *_reordered(inputs)):
         changed = reading.change(inputs)
-        if changed.shape == inputs.shape and not any(_alike(changed, other) for other in known):
+        if changed.shape == inputs.shape and not any(
+            float((changed - other).abs().mean()) <= ALIKE * float(other.std(correction=0)) for other in known
+        ):
             known.append(changed)
             readings.append(reading)
     return readings
-
-
-def _alike(one: Tensor, other: Tensor) -> bool:
-    """Whether two readings of the same points are nearly the same."""
-    return float((one - other).abs().mean()) <= ALIKE * float(other.std(correction=0))
 
 
 def _scaled(classifier: Classifier, inputs: Tensor) -> Iterator[OtherReading]:
@@ -203,7 +192,7 @@ def _scaled(classifier: Classifier, inputs: Tensor) -> Iterator[OtherReading]:
     least, most, pair = float(inputs.min()), float(inputs.max()), classifier.bounds.pair
     low, high = pair or (0.0, 1.0 if most <= 1.0 else 255.0)
     known = {name: (torch.tensor(mean), torch.tensor(std)) for name, (mean, std) in (RANGES | STATISTICS).items()}
-    fitting = [name for name in STATISTICS if inputs.dim() == 2 or len(STATISTICS[name][0]) == inputs.shape[1]]
+    fitting = [name for name in STATISTICS if inputs.dim() == 2 or len(known[name][0]) == inputs.shape[1]]
     ways = {"left as they are": (torch.zeros(1), torch.ones(1))}
     for name in (*RANGES, *fitting) if pair is not None or least >= 0 else ():
         ways[name] = low + (high - low) * known[name][0], (high - low) * known[name][1]
@@ -211,18 +200,19 @@ def _scaled(classifier: Classifier, inputs: Tensor) -> Iterator[OtherReading]:
     ways["shifted and scaled by mean and std of the first points"] = inputs.mean(axes), std.where(std > 0, 1.0)
     if least < 0:
         ways["brought from their own range to 0 to 1"] = torch.tensor([least]), torch.tensor([most - least])
-        for name, (mean, std) in ((name, known[name]) for name in fitting):
+        for name in fitting:
+            mean, std = known[name]
             ways[f"turned back to 0 to 1, as if they had been {name}"] = -mean / std, 1 / std
     own_mean, own_std = torch.tensor(classifier.mean or (0.0,)), torch.tensor(classifier.std or (1.0,))
     for name, (mean, std) in ways.items():
         if {len(mean), len(std)} <= {1, inputs.shape[1]}:
-            # The classifier normalises, too: what it makes of these inputs is `(x - mean) / std`.
-            change = partial(_normalised, (mean, std), (-own_mean / own_std, 1 / own_std))
+
+            def change(x: Tensor, mean: Tensor = mean, std: Tensor = std) -> Tensor:
+                """Normalised, and undone what the classifier does by itself, so that it sees `(x - mean) / std`."""
+                normal = normalise(x, mean.to(x), std.to(x))
+                return normalise(normal, (-own_mean / own_std).to(x), (1 / own_std).to(x))
+
             yield OtherReading(name, change, _typed(mean, std), brightness=True)
-
-
-def _normalised(first: tuple[Tensor, Tensor], then: tuple[Tensor, Tensor], inputs: Tensor) -> Tensor:
-    return normalise(normalise(inputs, *(part.to(inputs) for part in first)), *(part.to(inputs) for part in then))
 
 
 def _typed(mean: Tensor, std: Tensor) -> str:
@@ -252,16 +242,13 @@ def _reordered(inputs: Tensor) -> Iterator[OtherReading]:
             )
         for name, (before, after) in ORDERS[layout].items():
             view, axes = tuple(known[axis] for axis in before), (0, *(before.index(axis) + 1 for axis in after))
-            yield OtherReading(
-                name,
-                partial(_permuted, view, axes),
-                f"{CHANGE} x{f'.reshape{(-1, *view)}' if view != shape else ''}.transpose{axes}{flat} (NumPy)",
-            )
+            seen = f".reshape{(-1, *view)}" if view != shape else ""
 
+            def change(x: Tensor, view: tuple[int, ...] = view, axes: tuple[int, ...] = axes) -> Tensor:
+                changed = x.reshape(-1, *view).permute(axes).contiguous()
+                return changed.flatten(1) if x.dim() == 2 else changed
 
-def _permuted(view: tuple[int, ...], axes: tuple[int, ...], x: Tensor) -> Tensor:
-    changed = x.reshape(-1, *view).permute(axes).contiguous()
-    return changed.flatten(1) if x.dim() == 2 else changed
+            yield OtherReading(name, change, f"{CHANGE} x{seen}.transpose{axes}{flat} (NumPy)")
 
 
 def _layouts(shape: tuple[int, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:
