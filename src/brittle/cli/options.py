@@ -292,10 +292,11 @@ def _load(model: str, weights: Path | None) -> LoadedModel:
     from brittle.model.loading.load import load_model
 
     loaded = load_model(model, weights=weights)
-    if loaded.fixed_batch is not None:
+    fixed_batch = loaded.provenance.get("fixed_batch")
+    if fixed_batch is not None:
         raise ModelError(
             "fixed_batch",
-            f"{model} was exported for batches of {loaded.fixed_batch}; export it with a dynamic batch dimension, from "
+            f"{model} was exported for batches of {fixed_batch}; export it with a dynamic batch dimension, from "
             f"2 inputs or more: {EXPORT.format(path=Path(model).name)}",
         )
     return loaded

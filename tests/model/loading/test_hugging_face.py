@@ -89,7 +89,7 @@ def test_names_and_sizes_are_read_and_recorded(saved: Path, loaded: LoadedModel)
     table = brittle.score(classifier.with_head(None), _x(), scores)
     assert table.record.data.class_names == NAMES
     assert table.record.model.mean == (0.5, 0.4, 0.3)
-    assert not loaded.runs_code
+    assert loaded.provenance["runs_code"] is False
     assert loaded.provenance["format"] == "transformers"
     for score in scores:
         assert np.isfinite(table[score].value.to_numpy(float)).all()
