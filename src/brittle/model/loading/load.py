@@ -36,8 +36,8 @@ EXPORT = (
 """What to do with any network of PyTorch."""
 
 _PICKLE = (
-    "file, which holds a pickle that could run code and is not read; save a scikit-learn classifier with skops.io.dump(model, "
-    f"'model.skops'); of PyTorch, {EXPORT}; what you trust, a factory may load (torch.jit.load)"
+    "file, which holds a pickle that could run code and is not read; save a scikit-learn classifier with "
+    f"skops.io.dump(model, 'model.skops'); of PyTorch, {EXPORT}; what you trust, a factory may load (torch.jit.load)"
 )
 _KERAS = "is a Keras or HDF5 file; convert it to ONNX, model.export('model.onnx', format='onnx') in Keras 3"
 _DATA = "holds data and no model; MODEL comes first and DATA second: brittle score MODEL DATA"
