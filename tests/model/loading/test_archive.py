@@ -14,7 +14,7 @@ import pytest
 import torch
 from helpers.artefacts import Canary, Records, Small, edited, export, pickled, refused
 
-from brittle.errors import ArtefactError, ModelError, UsageError
+from brittle.errors import ArtefactError, ModelError
 from brittle.model.loading.load import LoadedModel, load_model
 
 
@@ -38,12 +38,6 @@ def test_a_fixed_batch_is_known(tmp_path: Path) -> None:
     assert loaded.provenance["fixed_batch"] == 3
     with pytest.raises(AssertionError, match="size"):
         loaded.module(torch.rand(5, 1, 2, 2))
-
-
-def test_weights_for_an_archive(archive: bytes, tmp_path: Path) -> None:
-    (tmp_path / "net.pt2").write_bytes(archive)
-    error = refused("usage", "holds its own weights", load_model, tmp_path / "net.pt2", weights="w.safetensors")
-    assert isinstance(error, UsageError)
 
 
 @pytest.mark.parametrize("kind", range(5))

@@ -135,14 +135,6 @@ def _check_gradient(classifier: brittle.Classifier) -> None:
     torch.testing.assert_close(*slopes, rtol=1e-3, atol=1e-4)
 
 
-def test_the_last_layer_is_found_and_takes_in_a_sum_after_it() -> None:
-    classifier = brittle.Classifier(open_onnx(_file(), "net.onnx"))
-    logits, features = classifier.observe(_x())
-    np.testing.assert_allclose(classifier.head.weight.numpy(), LAST.T)
-    np.testing.assert_allclose(classifier.head.logits(features).numpy(), logits.numpy(), rtol=1e-5)
-    assert brittle.Classifier(open_onnx(_file(), "n"), head="layers.MatMul_").head.weight.shape == (3, 6)
-
-
 def test_an_operator_that_is_not_known_is_named() -> None:
     kinds: list[tuple[str, Any]] = [("Det", {}), ("com.microsoft:Gelu", {})]
     for kind, attributes in kinds:
