@@ -55,10 +55,11 @@ class NetworkOptions:
         from brittle.model.loading.load import load_model
 
         loaded = load_model(model, weights=self.weights)
-        if loaded.fixed_batch is not None:
+        fixed_batch = loaded.provenance.get("fixed_batch")
+        if fixed_batch is not None:
             raise ModelError(
                 "fixed_batch",
-                f"{model} was exported for batches of {loaded.fixed_batch}; export it with a dynamic batch dimension, "
+                f"{model} was exported for batches of {fixed_batch}; export it with a dynamic batch dimension, "
                 f"from 2 inputs or more: {EXPORT.format(path=Path(model).name)}",
             )
         return loaded

@@ -29,8 +29,16 @@ from brittle.data.texts import is_text_table, read_texts
 from brittle.data.webdataset import is_webdataset, read_webdataset
 from brittle.errors import BrittleError, DataError, ParameterError
 from brittle.model.bounds import BoundsLike
-from brittle.model.loading.named_code import check_name, find_named, kind_of, refused, unknown
-from brittle.model.loading.user_code import digests, line_of, offered
+from brittle.model.loading.named_code import (
+    check_name,
+    digests,
+    find_named,
+    kind_of,
+    line_of,
+    offered,
+    refused,
+    unknown,
+)
 from brittle.store.files.nearby import nearby
 from brittle.store.record import DataRecord, record_of
 

@@ -11,7 +11,7 @@ from brittle.detector.identity import Identity
 from brittle.detector.pseudo_margin.learned import PseudoMarginScore
 from brittle.errors import ModelError, ParameterError, UnknownNameError
 from brittle.estimate import Parameters
-from brittle.model.loading.user_code import offered
+from brittle.model.loading.named_code import offered
 from brittle.scores import CATALOGUE, Score
 from brittle.scores.one_pass import OnePassScore
 from brittle.scores.outside import SCORES, find_score
