@@ -171,17 +171,6 @@ def _say_decisions(out: Path) -> None:
     show(format_decisions(decisions(read_table(out))), sys.stdout)
 
 
-def _certified_text(record: RunRecord, out: Path) -> str:
-    """In brackets how many of the passes certificates took; empty where none were asked for."""
-    from brittle.analysis.outcomes import certificates_text
-    from brittle.store.reading import read_table
-
-    if not any(score.parameters.get("certify") for score in record.scores):
-        return ""
-    said = certificates_text(read_table(out).columns)
-    return said and f" ({said})"
-
-
 def _refuted_text(record: RunRecord, out: Path) -> str:
     """That attacks refuted certificates; empty where none did, or none were asked for."""
     from brittle.analysis.outcomes import refuted_points, refuted_text
@@ -194,20 +183,17 @@ def _refuted_text(record: RunRecord, out: Path) -> str:
 
 def _conclude(record: RunRecord, out: Path, running: RunOptions, *, silent: bool) -> int:
     """Say what became of the points, but for the result where `silent`; the exit code."""
-    from brittle.analysis.overview_text import words_of
     from brittle.text import chosen_text
 
     account = record.account
     right = f"{account.correct / account.labelled:.1%}" if account.labelled else ""
-    plain = words_of(record.model.decision).accuracy
-    accuracy = right and (f"accuracy {right}, " if plain else f"{right} right, ")
+    accuracy = right and (f"accuracy {right}, " if record.model.decision is None else f"{right} right, ")
     if any("limit" in score.parameters for score in record.scores) and not running.quiet:
         _say_decisions(out)
     chosen = chosen_text(account.points, record.data.chosen_from)
     points = f"{account.points} points{chosen and f' ({chosen})'}"
-    certified = _certified_text(record, out)
     where = shlex.quote(str(out))
-    done = f"{points}, {accuracy}{account.passes:,} passes{certified}, {record.seconds or 0.0:.1f} s"
+    done = f"{points}, {accuracy}{account.passes:,} passes, {record.seconds or 0.0:.1f} s"
     say(silent, f"{done}; next: {program()} show {where}, {program()} report {where}")
     if doubt := _refuted_text(record, out):
         say(running.quiet, doubt)
