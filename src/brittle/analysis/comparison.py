@@ -128,13 +128,15 @@ def compare(first: Scored, second: Scored) -> pd.DataFrame:
     ]
     if all(series.notna().any() for series in right):
         names = {"score": ACCURACY, "title": "Share of predictions that are right", "quantity": ACCURACY}
-        rows.append(names | _compared(*right, ACCURACY, pairing, confidence) | {"noise": None, "speaks": False})
+        rows.append(
+            names | _compared(right[0], right[1], ACCURACY, pairing, confidence) | {"noise": None, "speaks": False}
+        )
     for one, other in shared:
         quantity = P_ROBUST if one.is_probability else one.quantity
-        values = [side.value.abs() if quantity == LAPLACIAN else side.value for side in (one, other)]
+        x, y = (side.value.abs() if quantity == LAPLACIAN else side.value for side in (one, other))
         names = {"score": one.label, "title": one.title, "quantity": quantity}
         noise = (SHARED if drawn_alike and one.sources == other.sources else OWN) if one.sources else None
-        compared = _compared(*values, quantity, pairing, confidence)
+        compared = _compared(x, y, quantity, pairing, confidence)
         rows.append(names | compared | {"noise": noise, "speaks": one is spoken})
     return pd.DataFrame(rows, columns=FIELDS)
 

@@ -84,8 +84,8 @@ def _flip_row(
 ) -> Row:
     numbers = pd.DataFrame({"laplacian": laplacian.value, "flips": flips.value})
     numbers["sure"] = math.nan if sure is None else sure.value
-    known = numbers[np.isfinite(numbers["laplacian"]) & np.isfinite(numbers["flips"])]
-    chosen = known[known["sure"] >= confident]
+    known = numbers.loc[np.isfinite(numbers[["laplacian", "flips"]]).all(axis=1)]
+    chosen = known.loc[known["sure"] >= confident]
     size = min(group, len(chosen) // 2)
     ordered = chosen.sort_index().sort_values("laplacian", kind="stable")["flips"].to_numpy()
     lowest, highest = ordered[:size], ordered[len(ordered) - size :]

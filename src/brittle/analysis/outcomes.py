@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import cast
 
 import pandas as pd
 
@@ -49,16 +50,17 @@ def _outcomes(
     """The statuses of `rows` other than `ok`, by status and the points that have it."""
     found = rows[["status", "detail"]].join(points[["row", "name"]]).assign(valued=valued)
     remarkable = found[found["status"].notna() & (found["status"] != Status.OK.slug)]
+    groups = cast("Iterable[tuple[tuple[bool, str], pd.DataFrame]]", remarkable.groupby(["valued", "status"]))
     return {
-        (str(slug), tuple(group.index)): {
+        (slug, tuple(group.index)): {
             "labels": (),
             "status": slug,
             "sentence": _SENTENCES.get(slug, f"Status {slug}, which this version does not know."),
             "has_value": bool(has_value),
             "points": len(group),
-            "first": [*group[["row", "name", "detail"]].head(first).itertuples(index=False, name=None)],
+            "first": [*group.head(first)[["row", "name", "detail"]].itertuples(index=False, name=None)],
         }
-        for (has_value, slug), group in remarkable.groupby(["valued", "status"])
+        for (has_value, slug), group in groups
     }
 
 

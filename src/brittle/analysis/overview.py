@@ -176,7 +176,7 @@ def _classes(table: Scored, frame: pd.DataFrame) -> pd.DataFrame:
     found["name"] = [class_name(table, number) for number in found["class"]]
     shares = {"broken": -found[BREAKS] / found["points"], "held": found[HOLDS] / found["points"]}
     order = found.assign(**shares).sort_values(["broken", "held", "class"], ignore_index=True)
-    return order[["class", "name", "points", *FROM_SAFE]]
+    return order.loc[:, ["class", "name", "points", *FROM_SAFE]]
 
 
 def margin_sentences(table: Scored) -> tuple[str, ...]:

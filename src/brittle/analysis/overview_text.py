@@ -252,7 +252,12 @@ def next_steps(found: Overview, run: str | None = None) -> tuple[NextStep, ...]:
             f"brittle detector fit {shlex.quote(run)} {limit}",
             BREAKS,
         ),
-        NextStep(found.without_number, ("without a number: see why",) * 2, f"{show} --state failed", FAILED),
+        NextStep(
+            found.without_number,
+            ("without a number: see why", "without a number: see why"),
+            f"{show} --state failed",
+            FAILED,
+        ),
     )
     return tuple(step for step in steps if step.points)
 

@@ -128,7 +128,7 @@ def _verdict(table: Scored, point: str) -> list[str]:
         lines.append(f"{unjudged_text(column)}.")
     elif column is not None:
         limit = column.limit or LIMIT
-        said = VERDICTS.get(column.states(limit)[point], "It has no number")
+        said = VERDICTS.get(column.states(limit).to_dict()[point], "It has no number")
         lines.append(f"{said.format(f'{limit:g}')}, by {column.shown}.")
     if not any(one.score == INPUT_MARGIN for one in table.columns):
         lines.append("The distance to another prediction was not measured; --scores input_margin does.")

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from numbers import Real
 
+import numpy as np
+
 from brittle.analysis.columns import check_column
 from brittle.analysis.decisions import column_if_any
 from brittle.errors import DataError, ParameterError
@@ -95,7 +97,7 @@ def probabilistic_accuracy(table: Scored, rho: float, column: Column | None = No
     known = ends.dropna()
     flip = (1.0 - rho) * (1.0 + 1e-12)  # rounded: `1 - 0.95` is not 0.05
     points, confidence = int(correct.notna().sum()), table.record.confidence
-    right, holding, breaking = len(ends), int((known["high"] <= flip).sum()), int((known["low"] > flip).sum())
+    right, holding, breaking = len(ends), int(np.sum(known["high"] <= flip)), int(np.sum(known["low"] > flip))
     possible = right - breaking
     low, high = _interval(holding, possible, points, confidence) if points else (0.0, 1.0)
     accuracy, lower, upper = (count / points if points else math.nan for count in (right, holding, possible))

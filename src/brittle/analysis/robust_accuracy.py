@@ -128,8 +128,8 @@ def direct_robust_accuracies(
     counts = kept.size - np.searchsorted(kept, sizes, side="right")
     shares = np.array([counts / points, *clopper_pearson(counts, points, confidence)]).T.tolist()
     return tuple(
-        RobustAccuracy(size, points, dropped, kept.size / points, *numbers, confidence)
-        for size, numbers in zip(sizes, shares, strict=True)
+        RobustAccuracy(size, points, dropped, kept.size / points, share, low, high, confidence)
+        for size, (share, low, high) in zip(sizes, shares, strict=True)
     )
 
 
