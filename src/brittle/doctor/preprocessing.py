@@ -15,8 +15,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from brittle.data.points import Batch
-from brittle.data.values import readable
+from brittle.data.points import Batch, readable
 from brittle.doctor.data import GAIN, surely_more
 from brittle.doctor.subject import LOOKED_AT, Finding, Subject
 from brittle.errors import ModelError, listed

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from brittle.data.arrays import array_points
-from brittle.data.points import Points
-from brittle.data.values import check_values
+from brittle.data.points import Points, check_values
 from brittle.errors import ParameterError
 from brittle.estimate import Estimate
 from brittle.intervals import check_confidence
