@@ -47,7 +47,7 @@ def corrupt(
     quiet
         Say nothing but the files.
     """
-    from brittle.data.copies import write_copies
+    from brittle.data.corruptions import write_copies
 
     severities = [_whole(one) for one in severity]
     copies = write_copies(reading.open(data, bounds), out, kind, severities, seed=seed, bounds=bounds)

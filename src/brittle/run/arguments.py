@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from brittle.data import Points, as_points
 from brittle.data.labels import in_classes, label_places
-from brittle.data.values import readable
+from brittle.data.points import readable
 from brittle.decisions import MultiLabel
 from brittle.doctor import LOOKED_AT, leave_out, varying
 from brittle.errors import DataError, ModelError, ParameterError
