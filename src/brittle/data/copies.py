@@ -21,7 +21,7 @@ from brittle.data.points import Batch, Points
 from brittle.data.values import check_values, readable
 from brittle.errors import DataError, ParameterError, StorageError
 from brittle.model.bounds import check_bounds
-from brittle.store.files.writing import check_target, make_folder, replacing
+from brittle.store.writing import check_target, make_folder, replacing
 
 ROWS = 256
 """Images held in memory at a time."""

@@ -31,7 +31,7 @@ from brittle.errors import BrittleError, DataError, ParameterError
 from brittle.model.bounds import BoundsLike
 from brittle.model.loading.named_code import check_name, find_named, kind_of, refused, unknown
 from brittle.model.loading.user_code import digests, line_of, offered
-from brittle.store.files.nearby import nearby
+from brittle.store.nearby import nearby
 from brittle.store.record import DataRecord, record_of
 
 GROUP = "brittle.formats"

@@ -22,7 +22,7 @@ from brittle.data.labels import check_labels, check_names, find_column
 from brittle.data.points import ListedPoints, RowIds
 from brittle.data.reading import Reading
 from brittle.errors import DataError, ParameterError, listed
-from brittle.store.files.plain_parquet import ERRORS, PlainFile, opened, reason
+from brittle.store.plain_parquet import ERRORS, PlainFile, opened, reason
 
 IMAGE_COLUMNS = ("image", "img")
 """Preferred where several columns hold images."""

@@ -17,8 +17,8 @@ from brittle.data.points import ListedPoints
 from brittle.data.reading import Reading
 from brittle.data.tables import DataTable, arrow_table, has_features, table_points
 from brittle.errors import ArtefactError, BrittleError, DataError
-from brittle.store.files.plain_parquet import check_plain, reason
-from brittle.store.files.strict_json import FormatProblem, Limits, parse_json, read_text
+from brittle.store.plain_parquet import check_plain, reason
+from brittle.store.strict_json import FormatProblem, Limits, parse_json, read_text
 
 STATE, SPLITS = "state.json", "dataset_dict.json"
 """Files that say what lies in the folder of a data set, and of a data set with splits."""
