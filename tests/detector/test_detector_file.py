@@ -13,13 +13,16 @@ from helpers.calibrated import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brittle.detector import Detector
+from brittle.detector import Detector, MarginCriterion
 from brittle.errors import DetectorFormatError, ModelError
+
+
+CRITERION = MarginCriterion(8 / 255, "linf", {"norm": "linf"})
 
 
 @pytest.mark.parametrize("threshold", [0.1 + 0.2, 1e-310, 1 / 3, math.nextafter(1.0, 2.0), math.ulp(0.0)])
 def test_file_round_trip_is_bit_exact(tmp_path: Path, detector: Detector, threshold: float) -> None:
-    ours = replace(detector, threshold=threshold, criterion=structs.replace(detector.criterion, epsilon=8 / 255))
+    ours = replace(detector, threshold=threshold, criterion=CRITERION)
     read = Detector.load(ours.save(tmp_path / "detector.json"))
     assert read == ours
     assert read.threshold.hex() == threshold.hex()
