@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from brittle.detector import Detector, MarginCriterion
 from brittle.errors import DetectorFormatError, ModelError
 
-
 CRITERION = MarginCriterion(8 / 255, "linf", {"norm": "linf"})
 
 
