@@ -13,8 +13,8 @@ from cyclopts import Parameter
 from brittle.cli.common import Flag, Many, as_called, check_new, check_own, open_run
 from brittle.cli.common import show as print_lines
 from brittle.errors import StorageError, UsageError, listed
-from brittle.store.files.csv_text import cell
-from brittle.store.files.writing import write
+from brittle.store.csv_text import cell
+from brittle.store.writing import write
 
 if TYPE_CHECKING:
     from brittle.analysis.overview import Overview

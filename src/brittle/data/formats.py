@@ -43,7 +43,7 @@ from brittle.model.loading.named_code import (
     refused,
     unknown,
 )
-from brittle.store.files.nearby import nearby
+from brittle.store.nearby import nearby
 from brittle.store.record import DataRecord, record_of
 
 GROUP = "brittle.formats"
