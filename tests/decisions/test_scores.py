@@ -71,7 +71,7 @@ def flip_probability(margins: np.ndarray, covariance: np.ndarray) -> float:
     """That a normal vector of this mean and covariance is not positive in all places; of two by Owen's T function."""
     spread = np.sqrt(covariance.diagonal())
     if len(spread) > 2:
-        return 1 - float(multivariate_normal(np.zeros(len(spread)), covariance).cdf(margins))
+        return 1 - float(multivariate_normal(np.zeros(len(spread)), covariance).cdf(margins))  # pyright: ignore[reportArgumentType]
     (h, k), r = margins / spread, covariance[0, 1] / spread.prod()
     root = math.sqrt(1 - r * r)
     beside = owens_t(h, (k / h - r) / root) + owens_t(k, (h / k - r) / root)
