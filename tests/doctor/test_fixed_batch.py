@@ -5,8 +5,6 @@ The truth is the number that stands in the network.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import torch
 from helpers.examined import codes, subject_of
@@ -15,7 +13,6 @@ from torch import Tensor, nn
 
 import brittle
 from brittle.errors import BrittleError
-from brittle.model.loading.load import load_model
 from brittle.scores import MonteCarlo
 
 
@@ -71,11 +68,3 @@ def test_a_model_that_takes_several_sizes_is_not_said_to_take_one() -> None:
     found = codes(subject_of(in_eights))
     assert "fixed_batch" not in found.values()
     assert found["rows apart"] == "batch_dependent"
-
-
-def test_an_archive_is_named_in_python(tmp_path: Path) -> None:
-    network = nn.Sequential(nn.Flatten(), nn.Linear(36, 4)).eval()
-    torch.export.save(torch.export.export(network, (inputs(3),)), tmp_path / "fixed.pt2")
-    loaded = load_model(tmp_path / "fixed.pt2")
-    with pytest.raises(BrittleError, match="takes batches of 3 rows and no others"):
-        brittle.score(brittle.Classifier(loaded.module), inputs(40), [MonteCarlo(0.1, draws=4)])

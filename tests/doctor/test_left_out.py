@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import torch
 from helpers.problems import Wrapped, inputs, small_classifier, small_network
 from torch import Tensor, nn
 
@@ -69,11 +68,6 @@ def test_the_run_has_the_others_and_says_which_it_lacks() -> None:
     assert [note.code for note in table.record.warnings].count("score_left_out") == 1
 
 
-def test_alone_it_is_an_error() -> None:
-    with pytest.raises(ModelError, match="the logits are not what the layer"):
-        brittle.score(brittle.Classifier(headless()), inputs(COUNT), [FeatureMargin(), FeatureMargin("linf")])
-
-
 def test_the_model_is_left_as_it_was() -> None:
     network = Counting().train()
     assert left(network, [*READING, *OTHERS])[1] == ["score_left_out"]
@@ -82,9 +76,3 @@ def test_the_model_is_left_as_it_was() -> None:
     classifier = small_classifier()
     leave_out([*READING, *OTHERS], classifier, array_points(inputs(COUNT), None))
     assert classifier.passes == 0
-
-
-def test_points_that_cannot_be_read_are_left_to_the_checks() -> None:
-    points = array_points(torch.full((3, 1, 6, 6), torch.nan), None)
-    kept, found = leave_out([*READING, *OTHERS], small_classifier(), points)
-    assert ([*kept], found) == ([*READING, *OTHERS], ())

@@ -96,16 +96,6 @@ def test_memory_is_seen_before_the_run(name: str) -> None:
         assert code in codes(subject_of(closure(change))).values()
 
 
-def test_what_changes_while_the_checks_are_made_is_seen_at_their_end() -> None:
-    counted = Remembers(after(10**6))
-    sound = subject_of(lambda x: counted(x))
-    sound.scores = [Taylor(0.2)]
-    assert codes(sound) == {}
-    late = subject_of(Remembers(after(counted.memory["calls"])))
-    late.scores = [Taylor(0.2)]
-    assert codes(late)["history"] == "model_changed"
-
-
 @pytest.mark.parametrize(("calls", "wrapped"), [(80, Remembers), (300, closure)], ids=["a module", "a function"])
 def test_a_network_that_changes_in_mid_run_ends_it(calls: int, wrapped: Callable[..., Any], tmp_path: Path) -> None:
     """No table, no finished record; the shards before the change are there, and no other."""
@@ -161,15 +151,6 @@ def test_what_cannot_be_copied_is_said() -> None:
     said = {each.name: each.sentence for each in doctor.run_all(subject)}
     assert said["history"].startswith("the model cannot be copied: TypeError: cannot pickle '_thread.lock'")
     assert codes(subject_of(model)) == {}
-
-
-@pytest.mark.parametrize("error", [ValueError, AttributeError, KeyError, OSError, TypeError])
-def test_a_model_that_cannot_be_copied_is_looked_at_without_a_copy(error: type[Exception]) -> None:
-    class Single(Remembers):
-        def __deepcopy__(self, memo: object) -> Single:
-            raise error("there is one of me")
-
-    assert not codes(subject_of(Single(lambda m, x: m.network(x))))
 
 
 @pytest.mark.parametrize("rows", [1, 2, 64])

@@ -5,17 +5,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 import pytest
 import torch
-from helpers.odd_noises import NUMBERS, embedded, embedding, whole, with_categories
+from helpers.odd_noises import NUMBERS, embedded, whole, with_categories
 
 import brittle
 from brittle import doctor
-from brittle.cli.commands import main
 from brittle.data import array_points
 from brittle.errors import BrittleWarning
 from brittle.estimate import Estimate
@@ -99,19 +97,6 @@ def test_all_vary_where_one_noise_moves_all_or_nobody_knows() -> None:
         assert doctor.varying(points, first, scores) is points
     assert doctor.varying(points, first, [still, InputMargin()]) is not points
     assert Gaussian(0.1).moves(4) is None
-
-
-def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A table with categories, by the default scores; they have more values than are taken for categories unasked."""
-    (tmp_path / "net.py").write_text("from helpers.odd_noises import embedded, embedding\nmake = embedded(embedding)\n")
-    label = embedded(embedding)()(X).argmax(1)
-    rows = torch.cat((X, label[:, None]), dim=1).numpy()
-    np.savetxt(tmp_path / "t.csv", rows, delimiter=",", header="a,b,kind,place,y", comments="", fmt="%.6g")
-    told = [f"{tmp_path}/net.py:make", f"{tmp_path}/t.csv", "--label-column", "y", "--noise", "per-feature", "--sigma",
-            "0.3", "--categories", "kind", "place"]  # fmt: skip
-    assert main(["score", *told, "--out", str(tmp_path / "run")]) == 0
-    assert main(["doctor", *told]) == 0
-    assert "0 failed, 0 noted" in capsys.readouterr().out
 
 
 # One sigma for features of very different scales.

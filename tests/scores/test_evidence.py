@@ -203,9 +203,9 @@ def test_a_family_that_draws_anew_is_normal_only_where_it_says_so() -> None:
         def draw(self, generator: torch.Generator, size: int) -> Tensor:
             return super().draw(generator, size).clamp(-1, 1)
 
-    assert Gaussian(1.0).is_normal
-    assert not Clipped(1.0).is_normal
-    assert not Laplace(1.0).is_normal
+    assert Gaussian(1.0).normal
+    assert not Clipped(1.0).normal
+    assert not Laplace(1.0).normal
 
 
 def test_a_mask_as_large_as_numbers_get() -> None:

@@ -116,15 +116,7 @@ def examine(
 ) -> Diagnosis:
     """Look at the first points of a run and at its settings.
 
-    Args:
-        classifier: what will be scored, in evaluation mode.
-        batch: the first points, at least one.
-        labels: all labels of the data, or None.
-        scores: what will be computed.
-        seed: seed of the run.
-        rows: most rows in one pass through the network.
-        points: all points, to read the first of them again; None looks at `batch` alone.
-        skip: leave out all checks; one forward pass tells the number of classes.
+    The arguments are those of `Subject`; `skip` leaves out all checks, and one pass tells the number of classes.
 
     Raises:
         DataError: the values or labels do not fit the declaration, or change from one reading to the next.

@@ -227,12 +227,8 @@ def about_accuracy(
     weak model would surely get more: `P(B <= correct)` is at most `BY_CHANCE` for a binomial `B` of `labelled` and the
     share `max(that share, min(0.25, 0.1 + 1.5 / classes))`.
 
-    Args:
-        correct: labelled points that are predicted right.
-        labelled: how many points have a label and a prediction.
-        classes: number of classes of the model.
-        confusion: labels and predictions of these points, to see whether the classes are permuted.
-        unweighted: what made the network, where no file of weights was given with it, or None.
+    `confusion` holds labels and predictions of the `labelled` points, to see whether the classes are permuted;
+    `unweighted` is what made the network where no file of weights was given with it.
     """
     if labelled == 0:
         return

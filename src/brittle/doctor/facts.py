@@ -70,7 +70,6 @@ def gather(subject: Subject) -> Iterator[tuple[str, str]]:
     facts: dict[str, Callable[[Subject], str]] = {
         "model": _model,
         "shape": _shape,
-        "accuracy": _accuracy,
         "cost": cost_of_run,
     }
     for name, tell in facts.items():

@@ -38,6 +38,12 @@ FAR = (-1e3, -1e2, -1e1, 1e1, 1e2, 1e3)
 NEARER = 1e-3
 """Share of the smallest margin at the points that a margin far away has at most, where outputs end at the threshold."""
 
+ADVICE = (
+    "of probabilities add --outputs probs (outputs='probs') once, and beside --decision multilabel (decision="
+    "'multilabel') where labels hold each by itself; of an amount use --decision within:T, with a tolerance T; let a "
+    "function compare a probability with 0.5; otherwise return the logits"
+)
+
 
 class OtherWeights(TorchDispatchMode):
     """Gives the channels of every product with weights signs by chance, and each of them the size `size`.
@@ -89,7 +95,7 @@ def check_sides(subject: Subject) -> Iterator[Finding]:
             raise ModelError(
                 "outputs",
                 f"{labels}the decision {decision.label} never changes in {len(near)} rows, noisy copies and random "
-                f"inputs, nor with other weights or far away: the outputs lie between {span}; {_advice(subject)}",
+                f"inputs, nor with other weights or far away: the outputs lie between {span}; {ADVICE}",
             )
     correct, labelled = subject.right
     if bool(stuck.all()) and (not labelled or correct < labelled):
@@ -176,19 +182,3 @@ def _shown(subject: Subject, outputs: Tensor) -> Tensor:
     if not isinstance(subject.decision, MultiLabel | Custom):
         return outputs[:, 1:].double()
     return outputs.double().sigmoid() if subject.classifier.outputs == "probs" else outputs.double()
-
-
-def _advice(subject: Subject) -> str:
-    if isinstance(subject.decision, Custom):
-        return "see that the function compares what such numbers mean (a probability with 0.5, not with 0)"
-    if subject.classifier.outputs == "probs":
-        return "they look like sigmoids of sigmoids, take one of the two away"
-    if isinstance(subject.decision, MultiLabel):
-        return (
-            "of probabilities add --outputs probs (outputs='probs'); where they are those of classes of which one "
-            "holds leave out --decision multilabel (decision='multilabel'); otherwise return the logits"
-        )
-    return (
-        "of a probability return [1 - p, p] with --outputs probs (outputs='probs') and without --decision, or the "
-        "logit; of an amount use --decision within:T, with a tolerance T"
-    )

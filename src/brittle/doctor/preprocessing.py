@@ -41,20 +41,8 @@ STATISTICS = {
 }
 """Mean and std of the channels of known data, of values from 0 to 1."""
 
-ORDERS = {
-    "CHW": {
-        "with height and width swapped": ("CHW", "CWH"),
-        "read in column-major order": ("WHC", "CHW"),
-        "read with channels last": ("HWC", "CHW"),
-    },
-    "HWC": {
-        "with height and width swapped": ("HWC", "WHC"),
-        "read in column-major order": ("CWH", "HWC"),
-        "read with channels first": ("CHW", "HWC"),
-    },
-    "HW": {"with height and width swapped": ("HW", "WH"), "read in column-major order": ("WH", "HW")},
-}
-"""For points of channels, height and width, what their axes are taken for, and the order that these are brought to."""
+CHANNELS = {"HWC": ("read with channels first", "CHW"), "CHW": ("read with channels last", "HWC")}
+"""For images of channels, height and width, the other place of the channels."""
 
 CHANGE = "change x, the data or what the model does first, to"
 
@@ -96,21 +84,21 @@ def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
     if not readings:
         yield f"{int(own.sum())} of {len(own)} labels are right as declared, which leaves little to gain"
         return
-    found = _best_first((_right(subject, one.change(inputs[:LOOKED_AT]), labels[:LOOKED_AT]), one) for one in readings)
+    found = [(_right(subject, one.change(inputs[:LOOKED_AT]), labels[:LOOKED_AT]), one) for one in readings]
+    found.sort(key=_wrong)
     better = [each for each in found if better_reading(own, *each, labels, len(readings))]
     if not better and int(found[0][0].sum() - own.sum()) >= GAIN * len(own) / 2:
         if subject.points is not None and len(subject.batch) < MOST:
             inputs, labels = _labelled(subject, next(iter(subject.points.batches(MOST))))
         rest = slice(len(own), None)
         own = torch.cat((own, _right(subject, inputs[rest], labels[rest])))
-        found = _best_first(
-            (torch.cat((right, _right(subject, one.change(inputs[rest]), labels[rest]))), one)
-            for right, one in found[:FINALISTS]
-        )
+        more = [_right(subject, one.change(inputs[rest]), labels[rest]) for _, one in found[:FINALISTS]]
+        found = [(torch.cat((right, rest)), one) for (right, one), rest in zip(found, more, strict=False)]
+        found.sort(key=_wrong)
         better = [each for each in found if better_reading(own, *each, labels, len(readings))]
     if better:
         right, best = better[0]
-        alike = [reading.name for other, reading in better[1:] if int(other.sum()) == int(right.sum())]
+        alike = [each[1].name for each in better[1:] if _wrong(each) == _wrong(better[0])]
         others = f"; as many are right with values {listed(alike, 2)}" if alike else ""
         yield Finding(
             "preprocessing",
@@ -120,8 +108,8 @@ def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
     yield f"{int(own.sum())} of {len(own)} labels are right as declared, in {len(readings)} other ways not many more"
 
 
-def _best_first(found: Iterator[tuple[Tensor, OtherReading]]) -> list[tuple[Tensor, OtherReading]]:
-    return sorted(found, key=lambda each: -int(each[0].sum()))
+def _wrong(found: tuple[Tensor, OtherReading]) -> int:
+    return int((~found[0]).sum())
 
 
 def better_reading(own: Tensor, other: Tensor, reading: OtherReading, labels: Tensor, tries: int) -> bool:
@@ -131,12 +119,7 @@ def better_reading(own: Tensor, other: Tensor, reading: OtherReading, labels: Te
     points and on all. Another brightness may do no more than favour one class, which a model that was trained on more
     of the others gains by; so below `FAVOUR` no class counts for more than all others.
 
-    Args:
-        own: whether the points are predicted right as declared.
-        other: whether they are in this reading.
-        reading: the reading.
-        labels: of these points, and others after them.
-        tries: number of readings.
+    `labels` are those of these points, and others after them; `tries` is the number of readings.
     """
     labels, log_tries = labels[: len(own)], math.log(2 * tries)
     if not surely_more(int(other.sum()), len(own), int(labels.bincount().max()) / len(own), log_tries):
@@ -239,7 +222,13 @@ def _reordered(inputs: Tensor) -> Iterator[OtherReading]:
                 lambda x, sizes=sizes, at=at: x.reshape(-1, *sizes).flip(at).reshape(x.shape),
                 f"{CHANGE} {view}[{':, ' * at}[2, 1, 0]]{flat}",
             )
-        for name, (before, after) in ORDERS[layout].items():
+        orders = [
+            ("with height and width swapped", layout, layout.translate(str.maketrans("HW", "WH"))),
+            ("read in column-major order", layout[::-1], layout),
+        ]
+        if layout in CHANNELS:
+            orders.append((*CHANNELS[layout], layout))
+        for name, before, after in orders:  # what the axes are taken for, and the order that these are brought to
             view, axes = tuple(known[axis] for axis in before), (0, *(before.index(axis) + 1 for axis in after))
             seen = f".reshape{(-1, *view)}" if view != shape else ""
 

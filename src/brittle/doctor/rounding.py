@@ -62,11 +62,7 @@ def allowed(logits: Tensor, precision: float) -> Tensor:
     """Difference in each logit that rounding explains, `[V, C]`, float64.
 
     `r (|z_k - z_1| + g) + u (|z_k| + s)` with `z_1` the largest logit of the row, `g` and `s` the medians over the
-    rows of `z_1 - z_2` and `|z_1|`, `r` and `u` shares by precision.
-
-    Args:
-        logits: `z`, `[V, C]`.
-        precision: relative precision of the logits.
+    rows of `z_1 - z_2` and `|z_1|`, `r` and `u` shares by the relative precision of the logits `z`, `[V, C]`.
     """
     sizes = logits.detach().double().nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
     first, second = sizes.topk(2, dim=1).values.split(1, dim=1)
@@ -92,13 +88,8 @@ def excess(
 ) -> Difference | None:
     """The clearest difference that neither rounding nor a step of the network explains; None where there is none.
 
-    Args:
-        classifier: in evaluation mode.
-        inputs: `[V, *shape]`.
-        one: logits of `inputs`, `[V, C]`.
-        other: logits of `inputs` that were found another way, `[V, C]`.
-        explained: what rounding explains, `[V, C]`; by default what `one` says of it.
-        aside: what the inputs have beside them, or None.
+    `one` and `other` are logits `[V, C]` of `inputs` `[V, *shape]`, found in two ways, and `explained` is what rounding
+    explains, `[V, C]`, by default as `one` says of it.
     """
     between = differences(one, other)
     explained = allowed(one, precision_of(classifier)) if explained is None else explained

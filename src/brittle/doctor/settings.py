@@ -79,25 +79,19 @@ def _about_size(subject: Subject, sigma: float) -> str | None:
     Without one range for all features, the smallest span of a feature among the points counts that is not 0.
     """
     pair, rows = subject.classifier.bounds.pair, len(subject.inputs)
-    if pair is None:
-        features = subject.inputs.flatten(1)
-        spans = features.amax(0) - features.amin(0)
-        least = float(spans[spans > 0].min()) if bool((spans > 0).any()) else 0.0
-        if rows < 2 or not 0 < HUGE_SIGMA * least < sigma:
-            return None
-        return (
-            f"{sigma / least:.3g} times what a feature of the first {rows} rows spans ({least:.4g}); noise is of one "
-            f"size in all features: choose a smaller one, or {PER_FEATURE}"
-        )
-    span, used = pair[1] - pair[0], float(subject.inputs.max() - subject.inputs.min())
-    if sigma > HUGE_SIGMA * span:
+    features = subject.inputs.flatten(1) if pair is None else subject.inputs.reshape(-1, 1)
+    spans = features.amax(0) - features.amin(0)
+    used = float(spans[spans > 0].min()) if bool((spans > 0).any()) else 0.0
+    span = used if pair is None else pair[1] - pair[0]
+    if pair is not None and sigma > HUGE_SIGMA * span:
         return f"{sigma / span:.3g} times the value range {span:g}; sigma is in pixel units, choose a smaller one"
-    if 0 < HUGE_SIGMA * used < sigma:
+    if 0 < HUGE_SIGMA * used < sigma and (pair is not None or rows > 1):
+        what = "what the first" if pair is not None else "the smallest span of a feature over the first"
         return (
-            f"{sigma / used:.3g} times what the first {rows} rows span ({used:.4g}); sigma is in the units of the "
-            f"data: choose a smaller one (--sigma, sigma=), or see whether the data were divided twice"
+            f"{sigma / used:.3g} times {what} {rows} rows span ({used:.4g}); sigma is in the units of the data: choose "
+            f"a smaller one (--sigma, sigma=), see whether the data were divided twice, or {PER_FEATURE}"
         )
-    if sigma < SMALL_SIGMA * span:
+    if pair is not None and sigma < SMALL_SIGMA * span:
         return (
             f"{sigma / span:.2%} of the value range {span:g}, so hardly a prediction will flip; sigma is in the units "
             f"of the data (--sigma, sigma=): what was meant for values from 0 to 1 is {sigma * span:g} here"

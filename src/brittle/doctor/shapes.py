@@ -50,7 +50,7 @@ def explained(
     unbatched = error.code == "output_shape" and inputs.dim() == 3  # layers of images take one without points, too
     if error.code in WRONG_SHAPE or unbatched:
         for changed, advice in _other_forms(inputs, count):
-            if _runs(classifier, changed):
+            if changed.shape != inputs.shape and _runs(classifier, changed):
                 found = f"the model takes inputs of shape {list(changed.shape)}, found {list(inputs.shape)}"
                 return ModelError("layout", f"{found}; {advice}")
     if error.code not in WRONG_SIZE:
@@ -139,8 +139,7 @@ def _other_forms(inputs: Tensor, count: int) -> Iterator[tuple[Tensor, str]]:
         grey = "the model wants grey images: use --mode L (mode='L') for image files, or give x.mean(1, keepdim=True)"
         yield inputs.permute(0, 3, 1, 2), channels_last
         yield inputs.permute(0, 2, 3, 1), wrapped
-        if shape[2] != shape[3]:
-            yield inputs.mT, "height and width look swapped: give x.permute(0, 1, 3, 2)"
+        yield inputs.mT, "height and width look swapped: give x.permute(0, 1, 3, 2)"
         if shape[1] == 1:
             yield inputs[:, 0], "the model takes grey images without an axis of channels: give x[:, 0]"
             yield inputs.expand(-1, 3, -1, -1), f"{colours} x.repeat(1, 3, 1, 1)"
@@ -159,8 +158,7 @@ def _other_forms(inputs: Tensor, count: int) -> Iterator[tuple[Tensor, str]]:
                     yield inputs.reshape(-1, *form), advice
     if axes == 3:
         yield inputs[:, None].expand(-1, 3, -1, -1), f"{colours} x[:, None].repeat(1, 3, 1, 1)"
-        if shape[1] != shape[2]:
-            yield inputs.mT, "the two axes of a point look swapped: give x.permute(0, 2, 1)"
+        yield inputs.mT, "the two axes of a point look swapped: give x.permute(0, 2, 1)"
         yield inputs[..., None], "the model wants an axis of channels at the end: give x[..., None]"
     if axes > 2:
         flat = "the model takes rows of numbers: give x.reshape(len(x), -1), or begin it with torch.nn.Flatten()"
