@@ -36,17 +36,6 @@ def test_softmax_equals_taylor_mvs_under_the_condition_of_the_lemma() -> None:
     assert float((one - other).abs().max()) <= 1e-12
 
 
-def test_moments_interval_covers_on_a_linear_model() -> None:
-    """1,000 replicates at 99%, one point each: 10 misses expected, more than 26 happen once in 1e5."""
-    classifier = brittle.Classifier(linear_network(3, SIZE))
-    x = inputs(1, (SIZE,), seed=2, dtype=torch.float64)
-    truth = float(estimate(classifier, x, Taylor(SIGMA)).value[0])
-    many = x.expand(1000, -1)
-    found = estimate(classifier, many, Moments(SIGMA, draws=16))
-    missed = int(((found.low > truth) | (found.high < truth)).sum())
-    assert missed <= 26
-
-
 @pytest.mark.parametrize(("norm", "dual"), [("l2", 2), ("linf", 1), ("l1", float("inf"))])
 def test_first_order_margin_is_the_distance(norm: str, dual: int) -> None:
     network = linear_network(4, SIZE)

@@ -100,11 +100,6 @@ def change_interval(sampled: Sampled, statistic: str, confidence: float) -> tupl
     Each is the mean of independent numbers whose bounds are known (`bounded_mean`). With `d = 1 - p_c`, `E[dp]` is
     `d(x) - E[d(x + e)]`; `|dp|` is at most the larger of `d(x)` and `1 - d(x)`; and `Var[dp]` is half the mean of
     `(d(x + e) - d(x + e'))^2`, `e` and `e'` of two units, so that half as many numbers speak for it.
-
-    Args:
-        sampled: what the noisy copies showed, of at least two units.
-        statistic: one of `STATISTICS`.
-        confidence: of the interval.
     """
     change = sampled.change
     assert change is not None
