@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
+from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Evidence, Status
 from brittle.intervals import check_share, sequence_interval
 from brittle.measure import Measurement, Sample, Sampled, SampleUntil, StoppedVotes
@@ -35,10 +36,14 @@ class SampledScore(NoiseScore):
     cost: ClassVar[str] = "1 + draws per sigma"
     uses_covariance: ClassVar[bool] = False
     unsaid: ClassVar[tuple[str, ...]] = ("clip",)
+    fewest: ClassVar[int] = 2
+    """Draws that it takes: two pairs have a spread, a single one has none."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_draws(self.draws)
+        if self.draws < self.fewest:
+            raise ParameterError(f"{self.name} needs at least {self.fewest} draws (two pairs); found {self.draws}")
 
     @property
     def needs(self) -> tuple[Measurement]:

@@ -25,9 +25,6 @@ STATISTICS = ("mean", "variance", "absolute")
 PROBABILITY_CHANGE = "probability_change"
 """The quantity of a score that is a moment of the change of the predicted probability."""
 
-FEWEST_DRAWS = 4
-"""Two antithetic pairs: a single one has no spread."""
-
 LARGEST_VARIANCE = 0.25
 """Of a number that lies in an interval of length 1."""
 
@@ -66,13 +63,10 @@ class ProbabilityChange(SampledScore):
         "How noise changes the predicted probability, sampled: its mean, variance and mean size."
     )
     colour: ClassVar[int | None] = 17
+    fewest: ClassVar[int] = 4
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.draws < FEWEST_DRAWS:
-            raise ParameterError(
-                f"{self.name} needs an even number of draws, at least {FEWEST_DRAWS}; found {self.draws}"
-            )
         check_statistic(self.statistic, STATISTICS)
 
     @property

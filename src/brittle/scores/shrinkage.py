@@ -14,7 +14,8 @@ from brittle.estimate import Estimate
 from brittle.measure import Measurement, Sample, Sampled, SampledInStages, Spread
 from brittle.scores.evaluate import concatenate
 from brittle.scores.evidence import flips_of
-from brittle.scores.moments import ModelledScore, concluded, flat, normal_model
+from brittle.scores.moments import concluded, flat, normal_model
+from brittle.scores.monte_carlo import SampledScore
 from brittle.scores.sound import Serves
 
 DRAWS = 200
@@ -34,7 +35,7 @@ STAGES = 2
 
 
 @dataclass(frozen=True)
-class Shrinkage(ModelledScore):
+class Shrinkage(SampledScore):
     """A smoothed share of the flips and the normal model of the margins, mixed at every point by what its copies show.
 
     `(p_model + r p_share) / (1 + r)`, from `n` copies. `p_model` is the value of `Moments`. The ratio `r = y + y^2`,
@@ -84,6 +85,8 @@ class Shrinkage(ModelledScore):
     )
     colour: ClassVar[int | None] = 20
     preference: ClassVar[float | None] = 0.5
+    model: ClassVar[str | None] = "counting"
+    fewest: ClassVar[int] = 4
 
     @property
     def needs(self) -> tuple[Measurement]:
