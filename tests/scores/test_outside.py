@@ -16,7 +16,7 @@ from brittle.errors import ParameterError
 from brittle.estimate import Estimate
 from brittle.measure import Forward, Measurement, Passes
 from brittle.noise import Noise
-from brittle.scores import Moments, MonteCarlo, NoiseScore, Score
+from brittle.scores import Moments, MonteCarlo, Score
 from brittle.scores.outside import check_kind
 
 
@@ -184,15 +184,3 @@ def test_passes_that_were_not_spent_are_refused() -> None:
     kind = said(needs=(Wrong("dear"),), estimate=lambda self, measured, confidence: fine)
     with pytest.raises(ParameterError, match="Wrong state 10 passes, and the classifier counted 0"):
         brittle.score(small_classifier(), inputs(2), [kind()], skip_doctor=True)
-
-
-def test_a_noise_score_without_a_name_is_refused_when_it_is_used() -> None:
-    @dataclass(frozen=True)
-    class Nameless(NoiseScore):
-        needs: ClassVar[tuple[Measurement, ...]] = ()  # type: ignore[misc]
-
-        def estimate(self, measured: Any, confidence: float) -> Estimate:
-            raise NotImplementedError
-
-    with pytest.raises(ParameterError, match="has the name None"):
-        Nameless(0.1)(small_classifier(), inputs(2))

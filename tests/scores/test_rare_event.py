@@ -22,7 +22,7 @@ from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Evidence, Status
 from brittle.measure import RareSampled
 from brittle.measure.rare.rare_flips import ByLevels
-from brittle.noise import DiagonalGaussian, FactorGaussian, FunctionGaussian, Gaussian, Uniform
+from brittle.noise import DiagonalGaussian, FactorGaussian, FunctionGaussian, Uniform
 from brittle.scores import RareEvent
 
 SEEDS, MOST_MISSES = 6, 2
@@ -135,11 +135,6 @@ def test_other_noise_is_refused(noise) -> None:
     with pytest.raises(ParameterError, match="rare_event") as caught:
         RareEvent(noise=noise)
     assert caught.value.code == "parameter"
-
-
-def test_too_few_copies_are_refused() -> None:
-    with pytest.raises(ParameterError, match="copies"):
-        RareEvent(noise=Gaussian(0.1), copies=10)
 
 
 # Both ways together: each piece of evidence against them alone forbids a number.

@@ -47,15 +47,9 @@ def choose(
     Args:
         names: of scores, as `brittle.scores.outside.find_score` knows them.
         sigmas: noise levels in pixel units.
-        family: name of the noise family, as `brittle.scores.outside.find_family` knows it; or noises as they are, which
-            have levels of their own.
-        options: by the names of `brittle.scores.options`; None, False and () leave every score its own default, and
-            several values make several scores.
+        family: name of the noise family, as `brittle.scores.outside.find_family` knows it; or noises as they are.
+        options: by name; None, False and () leave every score its own default, and several values make several scores.
         settings: of one score or of the noise family alone, such as `mmse.antithetic=false`.
-
-    Raises:
-        UsageError: a name or a word that nothing is called by, or an option that no chosen score takes.
-        ParameterError: a number out of range, or code from outside that cannot be used.
     """
     kinds: dict[str, type[Score]] = {}
     for kind in map(find_score, names):
@@ -170,16 +164,6 @@ def drawn_until(
 
     It takes the place of the `MonteCarlo` under the same noise, and comes last where there is none. It clips its copies
     where the scores under that noise clip theirs.
-
-    Args:
-        scores: what is to be computed.
-        until: `decided`, with `limit`; or None.
-        limit: draw for a point until the interval of `p_robust` leaves this number, between 0 and 1.
-        precision: draw for a point until its interval is no wider than this, between 0 and 1.
-        most_draws: noisy copies of a point at most, even.
-
-    Raises:
-        ParameterError: a number is out of range, `until` and `limit` are not given together, or no score has noise.
     """
     check_share("limit", limit)
     check_share("precision", precision)

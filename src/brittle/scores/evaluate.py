@@ -102,19 +102,9 @@ def plan(scores: Iterable[ScoreLike]) -> tuple[Measurement, ...]:
 def evaluate(
     classifier: Classifier, batch: Batch, scores: Sequence[ScoreLike], seed: int, rows: int, confidence: float
 ) -> Evaluated:
-    """Everything that `scores` say of a batch, with each measurement taken once.
+    """Everything that `scores` say of a batch, of all that is decided and of single labels; each measurement once.
 
-    Args:
-        classifier: the trained model.
-        batch: the points, with values inside the bounds.
-        scores: of all that is decided, and of single labels (`Score.about`).
-        seed: of the noise.
-        rows: most rows in one pass through the network.
-        confidence: of all intervals.
-
-    Raises:
-        ParameterError: a score or a measurement from outside fails, or gives something else than it should.
-        ModelError: the model fails on the inputs.
+    The values of the batch lie inside the bounds, and at most `rows` of it go through the network together.
     """
     found = Evaluated(batch)
     labels = list(dict.fromkeys([None, *(score.of_label for score in scores)]))
@@ -151,17 +141,9 @@ def estimate_of(
     points: int,
     failed: Mapping[int, tuple[Status, str | None]] | None = None,
 ) -> Estimate:
-    """What a score says of a batch, checked, without numbers under a status that carries none.
+    """What a score says of a batch of so many points, checked, without numbers under a status that carries none.
 
-    Args:
-        score: what is estimated.
-        measured: the results of its measurements.
-        confidence: of the intervals.
-        points: how many points there are.
-        failed: the status and detail of points that could not be measured, by position.
-
-    Raises:
-        ParameterError: the score fails, or returns something else than an estimate of each point.
+    `failed` has the status and detail of the points that could not be measured, by their positions.
     """
     with failing(type(score), "estimate"):
         found = score.estimate(measured, confidence)

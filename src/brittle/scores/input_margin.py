@@ -39,13 +39,11 @@ class InputMargin(_Searched):
     """`min ||x' - x||_p` over the inputs `x'` with another prediction than `x`, in pixel units; 0 at a tie.
 
     The value is the distance of the nearest such input that was found, and the upper end of the interval; the lower
-    end is the radius that was certified, 0 without a certificate. The target is the predicted class, so
-    misclassified points have margins too. Where nothing was found the value is infinite and the status `not_found`;
-    where gradients vanish or mislead, the status is `masked`. Where a certificate was asked for and bounds cannot
-    be sent through the network, the low end of 0 is no failed proof: the status is `no_certificate` in place of
-    `ok`, and the detail names the layer. Where another prediction was found nearer than the radius that was
-    certified, the model does not compute what its layers say, or the proof is wrong: the low end is 0, and the
-    status `refuted`.
+    end is the radius that was certified, 0 without a certificate. The target is the predicted class, so misclassified
+    points have margins too. The status is `not_found` where the value is infinite; `masked` where gradients vanish or
+    mislead; `no_certificate` in place of `ok` where bounds cannot be sent through a layer, which the detail names; and
+    `refuted`, with a low end of 0, where another prediction was found nearer than the radius that was certified: the
+    model does not compute what its layers say, or the proof is wrong.
 
     Validity: the interval holds the margin, up to what single precision rounds (see
     `brittle.measure.certified.Certified`). How near the value comes is measured in `docs/attacks.md`.
@@ -64,8 +62,7 @@ class InputMargin(_Searched):
             effort; `fast` some tens, fewer than it, and proves less, above all in deep networks.
 
     Raises:
-        ParameterError: an unknown norm, attack, effort or proof; a proof where no certificate is asked for; or `l0`
-            without bounds or with `certify`.
+        ParameterError: a proof where no certificate is asked for; or `l0` without bounds or with `certify`.
     """
 
     certify: bool = False

@@ -16,7 +16,7 @@ from brittle.measure import Curvature, Curved, Linearization, Linearize, Measure
 from brittle.measure.base import check_classes, check_enough
 from brittle.measure.curvature import PROBES
 from brittle.scores.base import Score, finish, mark
-from brittle.scores.linear import derivatives, linear_detail, linear_status, margins
+from brittle.scores.linear import derivatives, margins
 from brittle.scores.sound import Serves
 
 METHODS = ("auto", "gram", "exact", "probes")
@@ -85,7 +85,7 @@ class Laplacian(Score):
         first = derivatives(linear, found)
         curvatures = (first.curvature, first.curvature_low, first.curvature_high)
         value, low, high = (first.probability * curvature for curvature in curvatures)
-        status, detail = linear_status(linear, found), linear_detail(linear, found)
+        status, detail = found.status, found.detail
         if self.method == "gram":
             return finish(value, low, high, status, linear.passes, detail)
         second: Curved = measured[self.needs[1]]

@@ -24,11 +24,15 @@ class Margins:
         mean: `[B, K]`.
         covariance: `[B, K, K]`; its diagonal holds the squared gradient norms of the margins.
         left_out: margins of the competitors that were not kept, `[B, C]`; infinite elsewhere.
+        status: how the linearisation of each point went, `[B]`.
+        detail: what was found where it failed, `[B]`.
     """
 
     mean: Tensor
     covariance: Tensor
     left_out: Tensor
+    status: Tensor
+    detail: tuple[str | None, ...]
 
 
 def margins(linear: Linearization) -> Margins:
@@ -43,32 +47,23 @@ def margins(linear: Linearization) -> Margins:
     diagonal = square.diagonal(dim1=-2, dim2=-1)
     covariance = without_rounding((covariance + covariance.mT) / 2, diagonal[..., -1:] + diagonal[..., :-1])
     left_out = (chosen[..., -1:] - linear.logits).scatter(1, linear.classes, torch.inf)
-    return Margins(mean, covariance, left_out)
 
-
-def linear_status(linear: Linearization, found: Margins) -> Tensor:
-    """How the linearisation of each point went, `[B]`."""
+    broken = (~linear.gram.isfinite()).sum(dim=(1, 2))
+    flat = covariance.diagonal(dim1=1, dim2=2).amax(dim=1) <= 0
     status = initial_status(linear.tied, ~linear.logits.isfinite().all(dim=1))
-    status = mark(status, ~linear.gram.isfinite().all(dim=(1, 2)), Status.NONFINITE_GRADIENT)
-    status = mark(status, _flat(found), Status.ZERO_GRADIENT)
-    left_out = torch.full_like(linear.tied, linear.classes.shape[1] < linear.logits.shape[1])
-    return mark(status, left_out, Status.CLASSES_KEPT)
-
-
-def linear_detail(linear: Linearization, found: Margins) -> tuple[str | None, ...]:
-    """What was found at each point whose linearisation failed, `[B]`."""
-    broken, flat = (~linear.gram.isfinite()).sum(dim=(1, 2)).tolist(), _flat(found).tolist()
-    size, count = linear.gram[0].numel(), found.mean.shape[-1]
-    return tuple(
+    status = mark(status, broken > 0, Status.NONFINITE_GRADIENT)
+    status = mark(status, flat, Status.ZERO_GRADIENT)
+    fewer = linear.classes.shape[1] < linear.logits.shape[1]
+    status = mark(status, torch.full_like(linear.tied, fewer), Status.CLASSES_KEPT)
+    size, count = linear.gram[0].numel(), mean.shape[-1]
+    texts = nonfinite_detail(linear.nonfinite, linear.draws)
+    detail = tuple(
         text
         or (f"{entries} of {size} entries of the Gram matrix are NaN or infinite" if entries else None)
         or (f"the gradients of all {count} margins are 0; shrinkage and monte_carlo need none" if none else None)
-        for text, entries, none in zip(nonfinite_detail(linear.nonfinite, linear.draws), broken, flat, strict=True)
+        for text, entries, none in zip(texts, broken.tolist(), flat.tolist(), strict=True)
     )
-
-
-def _flat(found: Margins) -> Tensor:
-    return found.covariance.diagonal(dim1=1, dim2=2).amax(dim=1) <= 0
+    return Margins(mean, covariance, left_out, status, detail)
 
 
 def orthant_flips(linear: Linearization, noise: Noise, confidence: float) -> Estimate:
@@ -78,7 +73,7 @@ def orthant_flips(linear: Linearization, noise: Noise, confidence: float) -> Est
     """
     found = margins(linear)
     orthant = orthant_probability(found.mean, found.covariance * noise.sigma**2)
-    status = mark(linear_status(linear, found), orthant.complement.isnan(), Status.INDEFINITE)
+    status = mark(found.status, orthant.complement.isnan(), Status.INDEFINITE)
     status = mark(status, orthant.condition > ILL_CONDITIONED_ABOVE, Status.ILL_CONDITIONED)
     return _flips(orthant.complement, status, linear, found, confidence)
 
@@ -89,14 +84,13 @@ def sigmoid_flips(linear: Linearization, noise: Noise, confidence: float) -> Est
     norms = found.covariance.diagonal(dim1=-2, dim2=-1).clamp_min(0.0).sqrt()
     ratios = found.mean / (noise.sigma * norms)
     odds = torch.logsumexp(-ratios.nan_to_num(nan=0.0, posinf=torch.inf, neginf=-torch.inf), dim=-1).clamp(-1e4, 1e4)
-    return _flips(torch.sigmoid(odds), linear_status(linear, found), linear, found, confidence)
+    return _flips(torch.sigmoid(odds), found.status, linear, found, confidence)
 
 
 def _flips(value: Tensor, status: Tensor, linear: Linearization, found: Margins, confidence: float) -> Estimate:
-    detail = linear_detail(linear, found)
     if linear.votes is None:
-        return without_copies(value, status, linear.passes, detail)
-    return conclude(value, status, detail, linear.passes, linear.votes, confidence)
+        return without_copies(value, status, linear.passes, found.detail)
+    return conclude(value, status, found.detail, linear.passes, linear.votes, confidence)
 
 
 @dataclass(frozen=True)
@@ -122,11 +116,6 @@ class ProbabilityDerivatives:
     curvature: Tensor
     curvature_low: Tensor
     curvature_high: Tensor
-
-    @property
-    def gradient_norm(self) -> Tensor:
-        """`||grad p_t||`, `[B]`."""
-        return self.probability * self.slope
 
 
 def derivatives(linear: Linearization, found: Margins) -> ProbabilityDerivatives:

@@ -17,7 +17,7 @@ from brittle.measure.base import check_enough
 from brittle.measure.curvature import COLUMNS
 from brittle.noise import Gaussian, Noise, Sphere
 from brittle.scores.base import NoiseScore, clean_status, finish, mark
-from brittle.scores.linear import derivatives, linear_detail, linear_status, margins
+from brittle.scores.linear import derivatives, margins
 from brittle.scores.options import option
 from brittle.scores.probability_change import PROBABILITY_CHANGE, check_statistic
 from brittle.scores.sound import Serves
@@ -74,8 +74,7 @@ class FirstOrderChange(NoiseScore):
         size = self.noise.sigma if self.statistic == "variance" else absolute_moment(self.noise, linear.dimension)
         value = (size * norm).square() if self.statistic == "variance" else size * norm
         unknown = torch.full_like(value, torch.nan)
-        detail = linear_detail(linear, found)
-        return finish(value, unknown, unknown, linear_status(linear, found), linear.passes, detail)
+        return finish(value, unknown, unknown, found.status, linear.passes, found.detail)
 
 
 def absolute_moment(noise: Noise, dimension: int) -> float:

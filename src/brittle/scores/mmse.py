@@ -53,19 +53,16 @@ class MMSE(_Smoothed):
     """Flip probability of normal margins with the mean and variance that gradients at noisy copies tell.
 
     `1 - P(g > 0)` with `g ~ N(D mean_j z(x + e_j), sigma^2 D G D^T)`. With the form `quadratic`, `G = (a + b) / 2`: `a`
-    is the mean of `J(x + e_i) K J(x + e_j)^T` over copies of different units of noise, so an estimate of the Gram
-    matrix of the expected Jacobian without bias, and `b` that of `J(x + e_j) K J(x + e_j)^T`, the mean Gram matrix of
-    single copies. In the Hermite expansion of a margin, with `c_k` the variance of its terms of order `k`, `sigma^2 a`
-    is `c_1` and `sigma^2 b` is `sum_k k c_k`, so their mean is the variance `sum_k c_k` of a quadratic margin
-    (`brittle.measure.linearization.GradientGrams`). With the form `linear`, `G = J K J^T`, `J = mean_j J(x + e_j)`: the
-    linear model that is closest to the network in mean square, with the bias `Cov(J) / draws`. Both cost the same
-    passes.
+    is the mean of `J(x + e_i) K J(x + e_j)^T` over copies of different units of noise, and `b` that of
+    `J(x + e_j) K J(x + e_j)^T`: their mean is the variance of a quadratic margin
+    (`brittle.measure.linearization.GradientGrams` says why). With the form `linear`, `G = J K J^T`,
+    `J = mean_j J(x + e_j)`: the linear model that is closest to the network in mean square, with the bias
+    `Cov(J) / draws`. Both cost the same passes.
 
-    Validity: exact for linear models and normal noise, with antithetic pairs at any number of draws. Mean and variance
-    are also exact, but for sampling, where the margins are quadratic in normal noise; these are then not normal, and
-    with two competitors or more no normal model is exact. The form `linear` has a bias on every network that bends,
-    which more draws do not remove; the form `quadratic` keeps that of margins with terms of higher order, of kinks, and
-    of margins that are not normal. The interval is that of counting the same copies, stretched to the value.
+    Validity: exact for linear models and normal noise, with antithetic pairs at any number of draws; mean and variance
+    also where the margins are quadratic in normal noise, but for sampling. The form `linear` has a bias on every
+    network that bends, which more draws do not remove; the form `quadratic` keeps that of terms of higher order, of
+    kinks, and of margins that are not normal. The interval counts the same copies, stretched to the value.
 
     Source: Han, Srinivas, Lakkaraju, Characterizing data point vulnerability via average-case robustness (UAI 2024),
     definition 3, is the form `linear`; the form `quadratic` is of this library.
@@ -107,8 +104,7 @@ class MMSEMVS(_Smoothed):
     linear model of `MMSE` with the form `linear`.
 
     Validity: an approximation of `MMSE` without an integral. There is no form `quadratic`: the sigmoid puts too much
-    into the tails already, and a larger variance made its error larger on all of the four networks that were measured.
-    The interval is that of `MMSE`.
+    into the tails already. The interval is that of `MMSE`.
 
     Source: Han, Srinivas, Lakkaraju (UAI 2024), section 3.2.3.
 

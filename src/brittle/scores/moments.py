@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Status
 from brittle.measure import Measurement, Sampled
 from brittle.orthant import ILL_CONDITIONED_ABOVE, OrthantProbability, orthant_probability
@@ -20,20 +19,6 @@ from brittle.scores.sound import Serves
 
 DRAWS = 100
 """Noisy copies per point and sigma by default."""
-
-
-@dataclass(frozen=True)
-class ModelledScore(SampledScore):
-    """A score that reads a normal model of the margins."""
-
-    draws: int = DRAWS
-
-    model: ClassVar[str | None] = "counting"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.draws < 4:
-            raise ParameterError(f"{self.name} needs at least 4 draws (two pairs); found {self.draws}")
 
 
 def normal_model(sampled: Sampled) -> OrthantProbability:
@@ -64,7 +49,7 @@ def concluded(
 
 
 @dataclass(frozen=True)
-class Moments(ModelledScore):
+class Moments(SampledScore):
     """Flip probability of normal margins with the mean and covariance that the margins have under noise.
 
     `1 - P(g > 0)`, `g ~ N(m, S)`. From `h` antithetic pairs with margins `g(x + e_j)`, `g(x - e_j)`: `m` the mean of
@@ -82,6 +67,8 @@ class Moments(ModelledScore):
         clip: clip noisy copies to the bounds.
     """
 
+    draws: int = DRAWS
+
     name: ClassVar[str] = "moments"
     title: ClassVar[str] = "Moments"
     reference: ClassVar[str] = "brittle"
@@ -92,7 +79,9 @@ class Moments(ModelledScore):
     )
     colour: ClassVar[int | None] = 1
     preference: ClassVar[float | None] = 1
+    model: ClassVar[str | None] = "counting"
     uses_pairs: ClassVar[bool] = True
+    fewest: ClassVar[int] = 4
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         sampled: Sampled = measured[self.needs[0]]

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
+from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Evidence, Status
 from brittle.intervals import check_share, sequence_interval
 from brittle.measure import Measurement, Sample, Sampled, SampleUntil, StoppedVotes
@@ -35,10 +36,14 @@ class SampledScore(NoiseScore):
     cost: ClassVar[str] = "1 + draws per sigma"
     uses_covariance: ClassVar[bool] = False
     unsaid: ClassVar[tuple[str, ...]] = ("clip",)
+    fewest: ClassVar[int] = 2
+    """Draws that it takes: two pairs have a spread, a single one has none."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_draws(self.draws)
+        if self.draws < self.fewest:
+            raise ParameterError(f"{self.name} needs at least {self.fewest} draws (two pairs); found {self.draws}")
 
     @property
     def needs(self) -> tuple[Measurement]:
@@ -55,13 +60,11 @@ class MonteCarlo(SampledScore):
     is a flip in the value and at the upper end of the interval and none at the lower end, and has a status of its own;
     a NaN is no vote but a status.
 
-    With `limit` or `precision` a point has as many draws as that question needs (the first that is answered, of both),
-    and `draws` at most. They are independent then, because a pair counts as one where votes decide, and no other score
-    reads them. The interval holds at whatever draw one stops (`brittle.intervals.sequence_interval`). The share of a
-    count that was stopped lies further from the limit in the mean than the truth does; the value is the estimate of
-    Girshick, Mosteller and Savage (Annals of Mathematical Statistics 1946, theorem 4) instead, which has no bias: of
-    all orders of the draws that would not have stopped before, the share that begin with a flip. It lies in the
-    interval. With ties it is the share, and means over points that tie keep some of the bias.
+    With `limit` or `precision` a point has as many draws as that question needs, and `draws` at most. They are
+    independent then, and no other score reads them. The interval holds at whatever draw one stops
+    (`brittle.intervals.sequence_interval`). The share of a count that was stopped is biased; the value is the estimate
+    of Girshick, Mosteller and Savage (Annals of Mathematical Statistics 1946, theorem 4) instead, which is not: of all
+    orders of the draws that would not have stopped before, the share that begin with a flip. With ties it is the share.
 
     Validity: unbiased for every model, with or without gradients.
 

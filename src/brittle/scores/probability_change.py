@@ -25,9 +25,6 @@ STATISTICS = ("mean", "variance", "absolute")
 PROBABILITY_CHANGE = "probability_change"
 """The quantity of a score that is a moment of the change of the predicted probability."""
 
-FEWEST_DRAWS = 4
-"""Two antithetic pairs: a single one has no spread."""
-
 LARGEST_VARIANCE = 0.25
 """Of a number that lies in an interval of length 1."""
 
@@ -66,13 +63,10 @@ class ProbabilityChange(SampledScore):
         "How noise changes the predicted probability, sampled: its mean, variance and mean size."
     )
     colour: ClassVar[int | None] = 17
+    fewest: ClassVar[int] = 4
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.draws < FEWEST_DRAWS:
-            raise ParameterError(
-                f"{self.name} needs an even number of draws, at least {FEWEST_DRAWS}; found {self.draws}"
-            )
         check_statistic(self.statistic, STATISTICS)
 
     @property
@@ -100,11 +94,6 @@ def change_interval(sampled: Sampled, statistic: str, confidence: float) -> tupl
     Each is the mean of independent numbers whose bounds are known (`bounded_mean`). With `d = 1 - p_c`, `E[dp]` is
     `d(x) - E[d(x + e)]`; `|dp|` is at most the larger of `d(x)` and `1 - d(x)`; and `Var[dp]` is half the mean of
     `(d(x + e) - d(x + e'))^2`, `e` and `e'` of two units, so that half as many numbers speak for it.
-
-    Args:
-        sampled: what the noisy copies showed, of at least two units.
-        statistic: one of `STATISTICS`.
-        confidence: of the interval.
     """
     change = sampled.change
     assert change is not None

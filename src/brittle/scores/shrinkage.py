@@ -14,7 +14,8 @@ from brittle.estimate import Estimate
 from brittle.measure import Measurement, Sample, Sampled, SampledInStages, Spread
 from brittle.scores.evaluate import concatenate
 from brittle.scores.evidence import flips_of
-from brittle.scores.moments import ModelledScore, concluded, flat, normal_model
+from brittle.scores.moments import concluded, flat, normal_model
+from brittle.scores.monte_carlo import SampledScore
 from brittle.scores.sound import Serves
 
 DRAWS = 200
@@ -34,15 +35,13 @@ STAGES = 2
 
 
 @dataclass(frozen=True)
-class Shrinkage(ModelledScore):
+class Shrinkage(SampledScore):
     """A smoothed share of the flips and the normal model of the margins, mixed at every point by what its copies show.
 
     `(p_model + r p_share) / (1 + r)`, from `n` copies. `p_model` is the value of `Moments`. The ratio `r = y + y^2`,
     `y = (F + T) / 5`, stands for the squared bias of the model over the variance of the share: `F` is the mean over
     the competitors of the Jarque-Bera statistic `n skewness^2 / 6 + n kurtosis^2 / 24` of their margins, and `T` the
-    binomial deviance `2 n KL(p_share || p_model)`; both less what normal margins give on average, and 0 below that. So
-    a model that its own copies show to be wrong loses its weight, the more the more copies there are, and one that
-    passes keeps the small error of a few numbers fitted to all copies.
+    binomial deviance `2 n KL(p_share || p_model)`; both less what normal margins give on average, and 0 below that.
 
     `p_share = (p_smooth + q p_count) / (1 + q)` in its turn. `p_count` is the share of the copies that flip, and
     `p_smooth = mean_j Phi(-g(x + e_j) / h)`, `g` the margin to the nearest competitor, `h = 0.5 s n^(-1/5)`, `s` the
@@ -55,15 +54,12 @@ class Shrinkage(ModelledScore):
     Validity: exact for linear models and normal noise, and consistent for every model, as the draws grow: where the
     normal model is off, `T` grows with them. The divisor 5 and the squares were found by trials
     (`docs/estimators.md`). The interval is that by counting (`brittle.scores.evidence.counted`), stretched to the
-    value, so that it holds for every model: no test on a few hundred copies can vouch for a normal model to within less
-    than what counting tells.
+    value, so that it holds for every model.
 
     `adaptive`, a point has a first stage of three tenths of the draws, independent ones, and all of them, in antithetic
-    pairs, only where its nearest margin then has a mean within 3 of its standard deviations from 0. The first stage and
-    the whole are two looks, of which each has half the error of an interval (Bonferroni), so that one of them misses no
-    more often than stated. At equal passes in the mean the value has 0.57 to 1.04 of the error, 0.8 in the median
-    (`docs/estimators.md`), and clear points have wider intervals. `brittle.scores.choose` turns it off beside
-    `MonteCarlo`, whose copies are there for every point.
+    pairs, only where its nearest margin then has a mean within 3 of its standard deviations from 0. These are two looks
+    with half the error of an interval each (Bonferroni). `brittle.scores.choose` turns it off beside `MonteCarlo`,
+    whose copies are there for every point.
 
     Source: this library; the smoothed share after A. Azzalini, A note on the estimation of a distribution function and
     quantiles by a kernel method, Biometrika 68 (1981); the statistic from C. Jarque, A. Bera, A test for normality of
@@ -89,6 +85,8 @@ class Shrinkage(ModelledScore):
     )
     colour: ClassVar[int | None] = 20
     preference: ClassVar[float | None] = 0.5
+    model: ClassVar[str | None] = "counting"
+    fewest: ClassVar[int] = 4
 
     @property
     def needs(self) -> tuple[Measurement]:

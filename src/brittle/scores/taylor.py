@@ -12,7 +12,7 @@ from brittle.estimate import Direction, Estimate
 from brittle.measure import Linearization, Linearize, Measurement
 from brittle.norms import DISTANCES, DUAL_ORDER, check_norm
 from brittle.scores.base import NoiseScore, Score, finish
-from brittle.scores.linear import linear_detail, linear_status, margins, orthant_flips, sigmoid_flips
+from brittle.scores.linear import margins, orthant_flips, sigmoid_flips
 from brittle.scores.options import option
 from brittle.scores.sound import Serves
 
@@ -132,5 +132,5 @@ class FirstOrderMargin(Score):
         flat = torch.where(found.mean > 0, torch.inf, 0.0)
         distance = torch.where(norms > 0, found.mean / norms, flat).amin(dim=1)
         farther = found.left_out.amin(dim=1) / norms.amax(dim=1)
-        status, detail = linear_status(linear, found), linear_detail(linear, found)
-        return finish(distance, torch.minimum(distance, farther), distance, status, linear.passes, detail)
+        low = torch.minimum(distance, farther)
+        return finish(distance, low, distance, found.status, linear.passes, found.detail)
