@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import torch
 from helpers.change_runs import change_run, other_run
-from helpers.tables import make_table
 
 import brittle
 from brittle.analysis import (
@@ -63,20 +62,6 @@ def test_what_the_command_refuses(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", "clean", "--against", "others"]) == DataError.exit_code
     assert "runs_differ" in capsys.readouterr().err
     assert not Path("clean/report.html").exists()
-
-
-def test_a_run_without_the_scores_prints_nothing_of_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    make_table(points=12, scores=("moments",)).save("plain")
-    assert main(["report", "plain"]) == 0
-    assert "aplacian" not in capsys.readouterr().out
-
-
-def test_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["report", "--help"]) == 0
-    assert "--against" in capsys.readouterr().out
 
 
 def test_a_run_without_monte_carlo_begins_with_what_it_says(

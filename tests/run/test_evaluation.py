@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -14,9 +12,8 @@ from helpers.small_runs import COUNT, SCORES, labels, run
 
 import brittle
 from brittle.analysis import kept_counterexamples, kept_inputs
-from brittle.estimate import Status, parameters_json
-from brittle.run.join import join
-from brittle.scores import MMSE, InputMargin, LogitMargin, Moments, MonteCarlo, Score, Shrinkage, Softmax, Taylor
+from brittle.estimate import Status
+from brittle.scores import MMSE, InputMargin, LogitMargin, Moments, MonteCarlo, Shrinkage, Softmax, Taylor
 
 
 def without(table: brittle.Table, point: str) -> list[dict]:
@@ -127,20 +124,6 @@ def test_margins_that_noise_does_not_change() -> None:
         assert {Status(code).slug for code in found.status.tolist()} == {status}
 
 
-def test_linearisations_with_different_competitors_beside_each_other() -> None:
-    scores = [Taylor(SIGMA), Taylor(SIGMA, classes=2), MMSE(SIGMA, draws=4)]
-    together = run(inputs(4), labels(4), scores=scores)
-    for score in scores:
-        alone = run(inputs(4), labels(4), scores=[score])
-        expected = [row["value"] for row in together.scores.to_pylist() if row["parameters"] == parameters_of(score)
-                    and row["score"] == score.name]  # fmt: skip
-        assert [row["value"] for row in alone.scores.to_pylist()] == pytest.approx(expected, abs=1e-6)
-
-
-def parameters_of(score: Score) -> str:
-    return parameters_json(score.parameters)
-
-
 def test_zero_gradient_is_said_and_monte_carlo_still_counts() -> None:
     step = brittle.Classifier(Wrapped(lambda x, z: (z * 3).round() + 0.0 * z.detach() + 0.0 * x.flatten(1)[:, :4]))
     scores = [Taylor(SIGMA), MonteCarlo(SIGMA, draws=20)]
@@ -215,24 +198,3 @@ def test_a_counterexample_that_is_kept_has_the_distance_and_the_class_that_were_
     assert table.counterexamples["point"].to_pylist() == table.points["point"].to_pylist()
     assert np.all(said != np.array(table.points["predicted"].to_pylist()))
     assert logits[np.arange(len(x)), said] == pytest.approx(logits.max(axis=1), abs=1e-12)  # rounding decides nothing
-
-
-def test_an_input_that_is_not_finite_is_kept_as_it_is() -> None:
-    classifier, x = tabular(6)
-    x[3, 1], x[4, 5] = np.nan, np.inf
-    table = brittle.score(classifier, x.float(), [LogitMargin()])
-    assert table.points["status"].to_pylist()[3:5] == ["nonfinite_input"] * 2
-    assert np.array_equal(kept_inputs(table), x.float().double().numpy(), equal_nan=True)
-
-
-def test_kept_inputs_are_in_the_folder_and_stay_when_the_run_grows(tmp_path: Path) -> None:
-    classifier, x = tabular(6)
-    rule = {"until": "decided", "limit": 0.9}
-    scores = [MonteCarlo(SIGMA), InputMargin("l2", certify=False)]
-    first = brittle.score(classifier, x.float(), scores, **rule, most_draws=50, out=tmp_path / "first")
-    brittle.score(classifier, x.float(), scores[:1], **rule, most_draws=400, out=tmp_path / "later")
-    join(tmp_path / "run", [tmp_path / "first", tmp_path / "later"])
-    grown = brittle.read_table(tmp_path / "run")
-    for kept in (kept_inputs, kept_counterexamples):
-        assert np.array_equal(kept(grown), kept(first), equal_nan=True)
-    assert np.array_equal(kept_inputs(grown), x.float().double().numpy())

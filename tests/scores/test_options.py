@@ -6,20 +6,13 @@ from dataclasses import dataclass, field, fields
 from typing import ClassVar, Literal
 
 import pytest
-from cyclopts import App
 
-from brittle.cli.score_options import OF_FIELDS, with_fields_of_scores
+from brittle.cli.score_options import FIELDS
 from brittle.errors import UsageError
 from brittle.scores import CATALOGUE, LogitMargin, MonteCarlo, NoiseScore, Score, Shrinkage
 from brittle.scores import options as options_module
 from brittle.scores.choose import choose
 from brittle.scores.options import by_name, described, option, options_of
-
-NAMES = {"draws", "clip", "norm", "effort", "certify", "unbounded"}
-
-
-def test_the_options_are_those_that_users_know() -> None:
-    assert set(OF_FIELDS) == NAMES
 
 
 @pytest.mark.parametrize("kind", CATALOGUE.values(), ids=list(CATALOGUE))
@@ -33,8 +26,9 @@ def test_every_field_has_an_option_with_a_sentence(kind: type[Score]) -> None:
 
 
 def test_scores_that_share_an_option_take_the_same_kind_of_value() -> None:
-    for takers in OF_FIELDS.values():
-        assert len({(one.kind, one.several, one.choices) for one in takers.values()}) == 1
+    known = by_name(CATALOGUE.items())
+    for name in FIELDS:
+        assert len({(one.kind, one.several, one.choices) for one in known[name].values()}) == 1
 
 
 @dataclass(frozen=True)
@@ -61,26 +55,7 @@ class Deep(LogitMargin):
 
 def test_a_new_field_is_an_option_with_nothing_to_add_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(CATALOGUE, "deep", Deep)
-    monkeypatch.setattr("brittle.cli.score_options.OF_FIELDS", by_name({"deep": Deep}.items()))
-
-    @with_fields_of_scores
-    @dataclass(frozen=True, kw_only=True)
-    class Options:
-        """Options.
-
-        Attributes:
-            seed: Seed.
-        """
-
-        seed: int = 0
-
-    app = App(help_format="plaintext")
-    found: list[Options] = []
-    app.default(lambda *, options: found.append(options))
-    app.default_command.__annotations__["options"] = Options  # type: ignore[union-attr]
-    command = "--options.depth 3 --options.wide --options.far --options.way down --options.share 0.5"
-    app(command.split(), exit_on_error=False, result_action="return_value")
-    given = {name: getattr(found[0], name) for name in ("depth", "wide", "far", "way", "share")}
+    given = {"depth": 3, "wide": True, "far": True, "way": "down", "share": 0.5}
     assert choose(["deep"], [], options=given) == [Deep(3, True, False, "down", 0.5)]
     assert choose(["deep"], []) == [Deep()]
     with pytest.raises(UsageError, match="no way is called 'left'; there are up, down"):
