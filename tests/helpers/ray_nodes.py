@@ -120,3 +120,20 @@ def workers() -> list[int]:
             if (place / "cmdline").read_bytes().startswith(b"ray::ClusterStation"):
                 found.append(int(place.name))
     return sorted(found)
+
+
+def family(process: int) -> list[int]:
+    """A process and all that came from it, the youngest first."""
+    children: dict[int, list[int]] = {}
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            children.setdefault(parent(int(place.name)), []).append(int(place.name))
+    found = [process]
+    for each in found:
+        found += children.get(each, [])
+    return found[::-1]
+
+
+def parent(process: int) -> int:
+    """The process that started `process`."""
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
