@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 import torch
 from helpers.problems import Wrapped, inputs, small_classifier
-from helpers.tables import make_table
 from torch import Tensor, nn
 
 import brittle
 from brittle.cli import main
-from brittle.errors import BrittleError, DataError, ParameterError
+from brittle.errors import BrittleError, DataError
 from brittle.scores import LogitMargin, Moments, MonteCarlo, Softmax, Taylor
 
 # Pixels unlike those that the model was trained on.
@@ -75,13 +74,6 @@ def test_a_point_without_a_gradient_keeps_its_sampled_score() -> None:
 
 
 # Parameters.
-
-
-@pytest.mark.parametrize("tpr", [0.0, 1.0, -0.5, 95.0, float("nan")])
-def test_a_rate_lies_between_0_and_1(tpr: float) -> None:
-    table = make_table(points=30, scores=("input_margin", "logit_margin"))
-    with pytest.raises(ParameterError, match=rf"{tpr}"):
-        brittle.Detector.fit(table, epsilon=0.1, tpr=tpr)
 
 
 # Storage.

@@ -311,5 +311,5 @@ def test_an_option_reaches_no_field_of_another_kind(place: Path) -> None:
 
 
 def test_a_file_without_a_class_says_how_to_name_one(place: Path) -> None:
-    with pytest.raises(UsageError, match=re.escape("./mine.py:CLASS")):
+    with pytest.raises(UsageError, match=r"Jeffreys.*\./mine\.py:CLASS"):
         find_score("./mine.py")

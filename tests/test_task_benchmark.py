@@ -26,6 +26,8 @@ from brittle.cli import main as brittle_main
 
 FOLDER = ROOT / "benchmarks" / "tasks"
 PIECES = ("task_data", "task_networks", "task_errors", "task_texts")
+
+
 @pytest.fixture
 def tasks(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The script as a module."""

@@ -102,17 +102,6 @@ def test_the_demo_names_the_program_as_the_shell_finds_it(tmp_path: Path, monkey
     assert program() == "brittle"
 
 
-def test_one_thread_computes_and_as_many_as_before_afterwards() -> None:
-    before = torch.get_num_threads()
-    torch.set_num_threads(before + 1)
-    try:
-        with one_thread():
-            assert torch.get_num_threads() == 1
-        assert torch.get_num_threads() == before + 1
-    finally:
-        torch.set_num_threads(before)
-
-
 @pytest.mark.slow
 def test_the_full_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     small_demo(monkeypatch)

@@ -187,15 +187,6 @@ def test_a_detector_of_the_average_case_from_run_to_flags(capsys: pytest.Capture
     assert "other_model" in capsys.readouterr().err
 
 
-def test_a_detector_is_of_one_case(capsys: pytest.CaptureFixture[str]) -> None:
-    fit = ["detector", "fit", "run", "--out", "never.json"]
-    for options in ([], ["--epsilon", "0.1", "--limit", "0.9"]):
-        assert main([*fit, *options]) == 3
-        assert "is of the worst case, with epsilon, or of the average case, with limit" in capsys.readouterr().err
-    assert main([*fit, "--limit", "0.9"]) == 3
-    assert "the run holds no flip probability" in capsys.readouterr().err
-
-
 def test_no_file_is_replaced_unasked(capsys: pytest.CaptureFixture[str]) -> None:
     for path in ("kept.json", "kept.csv", "kept.safetensors"):
         Path(path).write_text("kept")
@@ -213,17 +204,6 @@ def test_no_file_is_replaced_unasked(capsys: pytest.CaptureFixture[str]) -> None
     assert "must end in .safetensors" in capsys.readouterr().err
     assert main([*fit[:-1], "absent/kept.json"]) == 7
     assert "its folder must exist" in capsys.readouterr().err
-
-
-def test_an_unknown_norm_is_the_same_error_everywhere(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in (
-        ["score", "./net.py:make", "data.npz", "--out", "never", "--scores", "feature_margin"],
-        ["detector", "fit", "run", "--epsilon", "0.1", "--out", "never.json"],
-        ["pseudo-margin", "fit", "run", "./net.py:make", "data.npz", "--out", "never.safetensors"],
-    ):
-        assert main([*command, "--norm", "linff"]) == 2
-        said = capsys.readouterr().err
-        assert "no norm is called 'linff'; did you mean linf? there are linf, l2, l1" in said
 
 
 def test_what_cannot_be_is_refused_before_the_run(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -109,13 +108,6 @@ def test_an_expected_accuracy_is_expected_here_too(place: Path, capsys: pytest.C
     assert re.search("accuracy_guard: .* inverted", capsys.readouterr().out), "what explains it is said with it"
 
 
-def test_a_model_that_is_random_is_not_said_to_mix_rows(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["doctor", "./net.py:random", "data.npz"]) == 3
-    found = states(capsys.readouterr().out)
-    assert found["repeatable"] == "failed"
-    assert found["rows apart"] == "skipped"
-
-
 MISUSES = [
     (["--scores", "softmax", "--sigma", "0.1"], "usage"),
     (["--scores", "softmax", "--head", "head"], "usage"),
@@ -135,38 +127,3 @@ def test_what_a_run_refuses_is_refused_as_well(
         said.append(capsys.readouterr().err)
     assert said[0] == said[1]
     assert said[0].startswith(f"brittle: {code}: ")
-
-
-def test_a_pseudo_margin_is_examined_with_the_others(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = ["score", "./net.py:make", "data.npz", "--scores", "input_margin", "--effort", "fast", "--quiet"]
-    assert main([*run, "--out", "run"]) == 0
-    learn = ["pseudo-margin", "fit", "run", "./net.py:make", "data.npz", "--out", "learned.safetensors"]
-    assert main(learn) == 0
-    capsys.readouterr()
-    arguments = ["data.npz", "--scores", "softmax", "--pseudo-margin", "learned.safetensors"]
-    assert main(["doctor", "./net.py:make", *arguments]) == 0
-    assert "for softmax, pseudo_margin\n" in capsys.readouterr().out
-    assert main(["doctor", "./net.py:half", *arguments]) == 3
-    assert f"{PAGE}#other_model" in capsys.readouterr().out
-
-
-def test_skipping_is_in_the_record(place: Path) -> None:
-    for option, said in ((), "passed"), (("--skip-doctor",), "skipped"):
-        out = f"run-{said}"
-        assert main(["score", "./net.py:make", "data.npz", "--out", out, "--quiet", *option]) == 0
-        assert json.loads((place / out / "run.json").read_text())["doctor"] == said
-
-
-def test_what_is_said_of_a_number_fits_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The data hold numbers and no classes; it was said that there are no labels, beside how many are right."""
-    monkeypatch.chdir(tmp_path)
-    Path("price.py").write_text("import torch\nmake = lambda: torch.nn.Linear(2, 1)\n", encoding="utf-8")
-    rows = "".join(f"0.{number},{number % 2},{number}\n" for number in range(1, 9))
-    Path("houses.csv").write_text(f"a,b,price\n{rows}", encoding="utf-8")
-    options = ["--label-column", "price", "--decision", "within:0.5", "--noise", "per-feature", "--sigma", "0.1"]
-    main(["doctor", "./price.py:make", "houses.csv", *options])
-    said = capsys.readouterr().out
-    assert "a number within a tolerance" in said
-    assert "decision within:0.5, 3 parameters" in said

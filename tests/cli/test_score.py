@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 from helpers.commands import WRITING, score
-from helpers.problems import inputs, small_network
 
 import brittle
 from brittle.analysis import decisions
@@ -70,25 +68,6 @@ def test_some_points_by_their_ids(place: Path, capsys: pytest.CaptureFixture[str
     page = Path("run/report.html").read_text()
     assert "The 3 points of this run were chosen by their ids out of 8" in page
     assert "3 points, chosen by their ids out of 8, of which 3 got a robustness." in page
-
-
-def test_wrong_predictions_that_were_chosen_make_no_suspicious_accuracy(
-    place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Of a data set of which few predictions are wrong, these alone are scored again."""
-    x = inputs(60)
-    right = small_network()(x).argmax(1).numpy()
-    np.savez("data.npz", x=x.numpy(), y=np.where(np.arange(60) < 40, right, (right + 1) % 4))
-    (place / "ids.txt").write_text("".join(f"{row}\n" for row in range(40, 60)))
-    assert score("--scores", "softmax", "--ids", "ids.txt") == 0
-    assert "accuracy 0.0%" in (said := capsys.readouterr().err)
-    assert "accuracy_suspicious" not in said
-    assert main(["doctor", "./net.py:make", "data.npz", "--ids", "ids.txt"]) == 0
-    assert "0.0% of 20 labelled points" in (said := capsys.readouterr().out)
-    assert "which were chosen by their ids" in said
-    np.savez("data.npz", x=x[40:].numpy(), y=(right[40:] + 1) % 4)
-    assert score("--scores", "softmax", out="all") == 0
-    assert "accuracy_suspicious" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -163,13 +142,6 @@ def test_an_occupied_folder_is_refused_before_anything_is_said(place: Path, caps
         said = capsys.readouterr().err
         assert said.startswith("brittle: exists: run holds a run already; ")
         assert said.count("\n") == 1
-
-
-def test_the_pseudo_margin_is_named_by_its_option(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert score("--scores", "pseudo_margin") == 2
-    said = capsys.readouterr().err
-    assert "give its file with --pseudo-margin FILE" in said
-    assert "did you mean" not in said
 
 
 @pytest.mark.parametrize("setting", ["moments.draws", "mmse.draws", "taylor.classes", "change_bound.columns"])

@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 import torch
 from helpers.inputs import SIGMA
-from helpers.laws import estimate
 from helpers.problems import Wrapped, inputs, nan_under_noise, small_classifier
 from helpers.small_runs import COUNT, SCORES, labels, run
 
 import brittle
 from brittle.analysis import kept_counterexamples, kept_inputs
-from brittle.estimate import Status
 from brittle.scores import MMSE, InputMargin, LogitMargin, Moments, MonteCarlo, Shrinkage, Softmax, Taylor
 
 
@@ -108,20 +106,6 @@ def test_nan_gradient_is_said() -> None:
         assert row["status"] == ("nonfinite_gradient" if failed else "ok")
         assert row["detail"] == ("16 of 16 entries of the Gram matrix are NaN or infinite" if failed else None)
         assert (row["value"] is None) == failed
-
-
-def test_margins_that_noise_does_not_change() -> None:
-    """Logits that add up in another order under noise, and are the same but for rounding."""
-
-    def constant(x: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
-        tenths = torch.full((len(x), 7), 0.1, dtype=torch.float64)
-        shuffled = torch.where(x.flatten(1)[:, :1] > 0.5, tenths.cumsum(1)[:, -1:], 7 * tenths[:, :1])
-        return shuffled * torch.tensor([3.1, 1.7, -0.4, 2.2], dtype=torch.float64)
-
-    silent = ((Moments(SIGMA, draws=40), "no_variation"), (MonteCarlo(SIGMA, draws=8), "ok"))
-    for score, status in (*silent, (Shrinkage(SIGMA, draws=40, adaptive=False), "ok")):
-        found = estimate(brittle.Classifier(Wrapped(constant)), inputs(6), score)
-        assert {Status(code).slug for code in found.status.tolist()} == {status}
 
 
 def test_zero_gradient_is_said_and_monte_carlo_still_counts() -> None:

@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import TypeVar
 
 from brittle.errors import BrittleError, ParameterError, UsageError
-from brittle.model.loading.user_code import import_module, line_of, offered, run_file
+from brittle.model.loading.user_code import defined_in, import_module, line_of, offered, run_file
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 """What a thing from outside is called, so that it can stand in tables, in labels and in options."""
@@ -42,7 +42,7 @@ def find_named(
         ParameterError: its code fails, or an entry point calls itself by another name.
     """
     if name.endswith(".py"):
-        raise UsageError(f"{name} is a file; name a class in it: {name}:CLASS")
+        raise UsageError(f"{name} is a file{defined_in(name)}; name a class in it: {name}:CLASS")
     if ":" not in name:
         point = offered(group).get(name)
         return None if point is None else _loaded(point)

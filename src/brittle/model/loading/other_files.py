@@ -6,6 +6,7 @@ import zipfile
 from pathlib import Path
 
 from brittle.errors import ArtefactError, ModelError, UsageError
+from brittle.model.loading.user_code import defined_in
 from brittle.model.loading.weights import PICKLED
 
 EXPORT = (
@@ -26,7 +27,6 @@ _ADVICE = {
     ".mlmodel": f"is a Core ML file; go back to the network that it was made from, and {EXPORT}",
     ".mlpackage": f"is a Core ML package; go back to the network that it was made from, and {EXPORT}",
     ".safetensors": f"holds weights without a network; give it with --weights; {EXPORT}",
-    ".py": f"names no function in the file; {EXPORT}",
     **dict.fromkeys((".npz", ".npy", ".parquet", ".csv", ".png", ".jpg", ".jpeg"), _DATA),
 }
 """What a file is by its ending, and what to do."""
@@ -55,6 +55,8 @@ def spec_error(spec: str) -> UsageError | ModelError:
         )
     if (path / "saved_model.pb").exists():
         return UsageError(f"{spec} {_TENSORFLOW}")
+    if suffix == ".py":
+        return UsageError(f"{spec} names no function in the file{defined_in(path)}; {EXPORT}")
     if suffix in _ADVICE:
         return UsageError(f"{spec} {_ADVICE[suffix]}")
     if path.is_dir():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib
 import os
@@ -12,7 +13,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 
-from brittle.errors import BrittleError
+from brittle.errors import BrittleError, listed
 
 DIGEST = "__sha256__"
 """Where a module that `run_file` made says what was run."""
@@ -21,6 +22,16 @@ Failure = Callable[[str], BrittleError]
 """Makes the error to raise of a sentence."""
 
 _OWN = {"brittle", *sys.stdlib_module_names}
+
+
+def defined_in(path: str | Path) -> str:
+    """In brackets the classes and functions that a file of Python defines, read and not run; empty where none is."""
+    try:
+        tree = ast.parse(Path(path).read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return ""
+    names = [node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
+    return f" (it defines {listed(names, 5)})" if names else ""
 
 
 def run_file(path: Path, source: bytes, failure: Failure) -> ModuleType:
