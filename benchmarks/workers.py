@@ -1,4 +1,4 @@
-"""How much faster several workers are than one, as processes and on Ray, and that all write the same bytes.
+"""How much faster several workers are than one, and parts joined, and that all write the same bytes.
 
     python benchmarks/workers.py [POINTS]
 
@@ -35,7 +35,6 @@ def make():
 WAYS = {
     "1 process": ("--workers", "1"),
     "2 processes": ("--workers", "2"),
-    "2 workers on Ray": ("--cluster", "local", "--workers", "2"),
 }
 
 

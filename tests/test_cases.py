@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 from helpers.problems import Wrapped, inputs, small_classifier
-from helpers.tables import make_table
 from torch import Tensor, nn
 
 import brittle
 from brittle.cli import main
-from brittle.errors import BrittleError, DataError, ParameterError
-from brittle.scores import MMSE, LogitMargin, Moments, MonteCarlo, Softmax, Taylor
+from brittle.errors import BrittleError, DataError
+from brittle.scores import LogitMargin, Moments, MonteCarlo, Softmax, Taylor
 
 # Pixels unlike those that the model was trained on.
 
@@ -63,21 +60,6 @@ def test_pixels_unlike_those_of_training_miss_the_accuracy(kind: str) -> None:
 # Logits and gradients.
 
 
-@pytest.mark.parametrize("sign", [1, -1])
-def test_infinite_logits_under_noise_are_no_agreement(sign: int) -> None:
-    """All logits of a noisy copy that has left [0, 1] are infinite, so `argmax` is class 0 for every one."""
-
-    def leaves(x: Tensor, logits: Tensor) -> Tensor:
-        outside = ((x < 0) | (x > 1)).flatten(1).any(dim=1)
-        return torch.where(outside[:, None], sign * torch.inf, logits)
-
-    scores = [MonteCarlo(0.2, draws=50), Moments(0.2, draws=50), MMSE(0.2, draws=50)]
-    table = brittle.score(brittle.Classifier(Wrapped(leaves)), (inputs(5), None), scores)
-    for row in table.scores.to_pylist():
-        assert (row["value"], row["status"]) == (None, "nonfinite_logits")
-        assert re.fullmatch(r".*\d+ of 50 noisy copies gave NaN or infinite logits", row["detail"])
-
-
 def test_a_point_without_a_gradient_keeps_its_sampled_score() -> None:
     """One of 40, which is too few to stop the run; the other points have both numbers."""
     x = inputs(40).clamp_min(0.3)
@@ -94,23 +76,7 @@ def test_a_point_without_a_gradient_keeps_its_sampled_score() -> None:
 # Parameters.
 
 
-@pytest.mark.parametrize("tpr", [0.0, 1.0, -0.5, 95.0, float("nan")])
-def test_a_rate_lies_between_0_and_1(tpr: float) -> None:
-    table = make_table(points=30, scores=("input_margin", "logit_margin"))
-    with pytest.raises(ParameterError, match=rf"{tpr}"):
-        brittle.Detector.fit(table, epsilon=0.1, tpr=tpr)
-
-
 # Storage.
-
-
-SMALL = 8
-"""Points of a shard."""
-
-
-@pytest.fixture
-def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("brittle.run.job.SHARD", SMALL)
 
 
 def run(out: Path, *, resume: bool = False) -> brittle.Table:
@@ -143,47 +109,3 @@ def test_a_closed_folder_is_unwritable(tmp_path: Path, monkeypatch: pytest.Monke
         run(tmp_path / "a" / "run")
     assert caught.value.code == "unwritable"
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.usefixtures("small_shards")
-def test_what_a_killed_process_left_is_not_read(tmp_path: Path) -> None:
-    whole = run(tmp_path)
-    for name in (".scores-00001.parquet.tmp", "scores-00007.parquet", "points-00007.parquet", ".manifest.json.tmp"):
-        (tmp_path / name).write_bytes(b"half")
-    found = brittle.read_table(tmp_path)
-    assert found.scores.equals(whole.scores)
-    assert found.points.equals(whole.points)
-
-
-@pytest.fixture
-def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
-    """Moves to a time zone 14 hours ahead, where it is 1969, and back again at the end."""
-
-    def move() -> None:
-        monkeypatch.setenv("TZ", "Pacific/Kiritimati")
-        time.tzset()
-        monkeypatch.setattr("brittle.run.record._now", lambda: "1969-12-31T23:59:59+14:00")
-        monkeypatch.setattr(time, "time", lambda: -1.0)
-
-    yield move
-    monkeypatch.undo()
-    time.tzset()
-
-
-@pytest.mark.usefixtures("small_shards")
-def test_clock_and_time_zone_decide_nothing(tmp_path: Path, elsewhere: Callable[[], None]) -> None:
-    """A run made there has the same bytes, and one begun here goes on there; files are younger than the clock."""
-
-    def digests(folder: Path) -> dict[str, str]:
-        return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.glob("*.parquet")}
-
-    here, begun = run(tmp_path / "here"), run(tmp_path / "begun")
-    (tmp_path / "begun" / "points-00001.parquet").unlink()
-    elsewhere()
-    there = run(tmp_path / "there")
-    assert there.record.created.startswith("1969")
-    assert not here.record.created.startswith("1969")
-    resumed = run(tmp_path / "begun", resume=True)
-    assert digests(tmp_path / "here") == digests(tmp_path / "there") == digests(tmp_path / "begun")
-    assert here.points.equals(there.points)
-    assert resumed.scores.equals(begun.scores)

@@ -104,33 +104,6 @@ def test_all_are_found_in_table_command_line_report_and_comparison(
     assert label in capsys.readouterr().out
 
 
-def test_it_has_its_column(mine: ModuleType) -> None:
-    score = mine.Jeffreys(noise=mine.Salt(0.2))
-    table = brittle.score(small_classifier(), inputs(5), [score])
-    assert score.label == "jeffreys(draws=40, noise=salt, prior=0.5, sigma=0.2)"
-    assert f"{score.label}.p_robust" in table.wide().columns
-    assert table.scores["value"].to_pylist() == score(small_classifier(), inputs(5)).value.tolist()
-    assert table.points["passes"].to_pylist() == [41] * 5
-
-
-def test_it_has_its_place_on_the_command_line(place: Path) -> None:
-    command = ["score", "./mynet.py:make", "mydata.npz", "--out", "run", "--sigma", "0.2", "--quiet", "--scores"]
-    more = ["monte_carlo", "--draws", "60", "--set", "jeffreys.prior=1"]
-    assert main([*command, "./mine.py:Jeffreys", *more]) == 0
-    found = {(row["score"], row["parameters"]) for row in brittle.read_table("run").scores.to_pylist()}
-    own = {parameters for score, parameters in found if score == "jeffreys"}
-    assert own == {f'{{"draws":{draws},"prior":1,"sigma":0.2}}' for draws in (6, 10, 20, 50, 60)}
-
-
-def test_it_is_compared_at_equal_cost_and_reported(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["score", "./mynet.py:make", "mydata.npz", "--out", "run", "--sigma", "0.2", "--quiet", "--scores"]
-    assert main([*command, "./mine.py:Jeffreys", "monte_carlo", "--draws", "100"]) == 0
-    assert main(["report", "run"]) == 0
-    assert capsys.readouterr().out.count("jeffreys") == 5  # a row for each budget
-    page = Path("run/report.html").read_text()
-    assert "Counts flips over single draws, and never says that there are none." in page
-
-
 def test_workers_find_it_too(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     command = ["score", "./mynet.py:make", "mydata.csv", "--sigma", "0.2", "--scores", "./mine.py:Jeffreys"]
     command += ["--noise", "./mine.py:Salt", "--format", "./myformat.py:CSV"]
@@ -157,14 +130,6 @@ def test_a_changed_file_is_refused_on_resume_by_name(
     said = capsys.readouterr().err
     assert f"other_run: run holds another run: {'data' if file == 'myformat.py' else 'scores'}.code.{file} " in said
     assert contents(Path("run")) == before
-
-
-def test_a_file_elsewhere_with_the_same_content_is_the_same(place: Path) -> None:
-    command = ["score", "./mynet.py:make", "mydata.npz", "--out", "run", "--quiet", "--resume", "--sigma", "0.2"]
-    assert main([*command, "--scores", "./mine.py:Jeffreys"]) == 0
-    (place / "moved").mkdir()
-    (place / "mine.py").rename(place / "moved" / "mine.py")
-    assert main([*command, "--scores", "./moved/mine.py:Jeffreys"]) == 0
 
 
 def test_the_record_has_the_digest_of_what_is_from_outside_and_of_nothing_else(mine: ModuleType) -> None:
@@ -346,5 +311,5 @@ def test_an_option_reaches_no_field_of_another_kind(place: Path) -> None:
 
 
 def test_a_file_without_a_class_says_how_to_name_one(place: Path) -> None:
-    with pytest.raises(UsageError, match=re.escape("./mine.py:CLASS")):
+    with pytest.raises(UsageError, match=r"Jeffreys.*\./mine\.py:CLASS"):
         find_score("./mine.py")

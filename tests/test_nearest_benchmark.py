@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from helpers.documents import ROOT
@@ -89,36 +88,3 @@ def test_the_judge_trusts_nobody(pieces: dict[str, Any]) -> None:
     assert found[1] == 0.75
     assert found[2] == pytest.approx(0.65)
     assert 0.5 < found[3] < 0.5 * 1.0011
-
-
-def test_optimality_is_the_area_above_the_curve_of_robust_accuracy(pieces: dict[str, Any]) -> None:
-    known, found = np.array([0.1, 0.4, 0.5, 0.8]), np.array([0.1, 0.6, np.inf, 0.8])
-    epsilon = (np.arange(8_000) + 0.5) / 10_000
-    above = [np.mean(distance[:, None] <= epsilon) for distance in (found, known)]
-    assert pieces["nearest_table"].optimality(found, known) == pytest.approx(above[0] / above[1], abs=1e-3)
-    assert pieces["nearest_table"].optimality(known, known) == 1
-
-
-def test_the_table_counts_rivals_and_efforts(pieces: dict[str, Any], tmp_path: Path) -> None:
-    """A rival 2% nearer counts, one 0.5% nearer does not; `thorough` is compared with `standard`."""
-    ours = {"standard": [1.0, 1.0, 1.0, 1.0], "thorough": [1.0, 1.0, 1.0, 1.1]}
-    fmn = {"standard": [0.98, 0.995, 1.5, np.inf], "thorough": [2.0, 2.0, 2.0, 2.0]}
-    for method, efforts in (("brittle", ours), ("fmn", fmn)):
-        for effort, distance in efforts.items():
-            frame = pd.DataFrame({"distance": distance, "passes": 10.0, "masked": False, "seconds": 1.0})
-            frame = frame.assign(network="n", norm="l2", effort=effort, method=method, point=range(4))
-            frame.to_parquet(tmp_path / f"n.l2.{effort}.{method}.parquet")
-    table = pieces["nearest_table"]
-    summary = table.summary(table.read_rows(tmp_path))
-    standard, thorough = summary.to_dict("records")
-    assert standard["rival nearer"] == standard["any rival nearer"] == 0.25
-    assert standard["which"] == "fmn"
-    assert standard["within 1%"] == 0.75
-    assert (thorough["rival nearer"], thorough["farther than standard"]) == (0, "1")
-    assert thorough["worst"] == pytest.approx(0.1)
-    first, last = table.overall(summary).to_dict("records")
-    assert (first["most"], first["networks above 2%"], first["farther than standard"]) == (0.25, 1, "")
-    assert (last["most"], last["networks above 2%"], last["farther than standard"]) == (0, 0, 1)
-    pd.read_parquet(tmp_path / "n.l2.standard.fmn.parquet").head(3).to_parquet(tmp_path / "n.l2.standard.fmn.parquet")
-    with pytest.raises(SystemExit, match="n in l2 has rows for 3 and for 4 points, which cannot be compared"):
-        table.read_rows(tmp_path)

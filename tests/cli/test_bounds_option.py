@@ -59,13 +59,6 @@ def test_without_one_range_the_size_of_the_noise_is_asked_for(place: Path, capsy
         assert score("--bounds", bounds, "--quiet", "--sigma", "0.1", out=f"run{number}") == 0
 
 
-def test_noise_of_tables_needs_no_bounds(place: Path) -> None:
-    values = np.random.default_rng(0).normal(50.0, 20.0, (8, *shape()))
-    np.savez("table.npz", x=values.astype("float32"), y=np.arange(8) % 4)
-    assert score("--noise", "per-feature", "--sigma", "0.1", "--quiet", data="table.npz") == 0
-    assert brittle.read_table("run").record.model.bounds is None
-
-
 def test_words_that_are_no_bounds_are_refused(tmp_path: Path) -> None:
     (tmp_path / "text.npy").write_text("no array")
     np.save(tmp_path / "odd.npy", np.zeros((3, 4)))

@@ -71,11 +71,3 @@ def test_what_only_one_run_holds_is_named(capsys: pytest.CaptureFixture[str]) ->
     assert main(["compare", "one", "two"]) == 0
     said = capsys.readouterr().out.splitlines()[-1]
     assert said.endswith("in both runs: logit_margin only in the first")
-
-
-def test_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", "--help"]) == 0
-    said = capsys.readouterr().out
-    assert "--out" in said
-    assert "FIRST" in said
-    assert "SECOND" in said

@@ -51,6 +51,11 @@ def epsilon() -> str:
     return repr(float(wide["input_margin(effort=fast, norm=linf)"].median()))  # pyright: ignore[reportArgumentType] a cell, a column or a frame
 
 
+def fitted() -> None:
+    fit = ["detector", "fit", "run", "--epsilon", epsilon(), "--tpr", "0.9", "--out", "detector.json", "--overwrite"]
+    assert main(fit) == 0
+
+
 def test_report_prints_the_worst_case(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", "run", "--epsilon", epsilon()]) == 0
     said = capsys.readouterr().out
@@ -60,24 +65,9 @@ def test_report_prints_the_worst_case(capsys: pytest.CaptureFixture[str]) -> Non
     assert "How far is the nearest other decision?" in Path("run/report.html").read_text(encoding="utf-8")
 
 
-def test_counterexamples_are_kept() -> None:
-    table = brittle.read_table("run")
-    assert table.counterexamples.num_rows == POINTS
-    predicted = dict(zip(table.points["point"].to_pylist(), table.points["predicted"].to_pylist(), strict=True))
-    for row in table.counterexamples.to_pylist():
-        assert row["predicted"] != predicted[row["point"]]
-        assert row["image"].startswith(b"\x89PNG")
-        assert row["difference"].startswith(b"\x89PNG")
-
-
 @pytest.mark.parametrize("suffix", [".parquet", ".csv"])
 def test_fit_and_apply(suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert (
-        main(
-            ["detector", "fit", "run", "--epsilon", epsilon(), "--tpr", "0.9", "--out", "detector.json", "--overwrite"]
-        )
-        == 0
-    )
+    fitted()
     said = capsys.readouterr().out
     assert "verdict on the score: " in said
     assert "verdict on the threshold: " in said
@@ -112,13 +102,6 @@ def test_too_few_points_and_wrong_sizes(capsys: pytest.CaptureFixture[str]) -> N
     assert "every margin is at most 8" in capsys.readouterr().err
     assert main([*fit, "8/0"]) == 3
     assert "epsilon must be a positive number or a fraction as 8/255" in capsys.readouterr().err
-
-
-def test_a_pseudo_margin_is_learned_and_used(capsys: pytest.CaptureFixture[str]) -> None:
-    learn = ["pseudo-margin", "fit", "run", "./net.py:make", "data.npz", "--out", "learned.safetensors", "--overwrite"]
-    assert main(learn) == 0
-    assert f"{POINTS} points, validation loss" in capsys.readouterr().out
-    assert brittle.PseudoMargin.load("learned.safetensors").recipe.points == POINTS
 
 
 def test_a_pseudo_margin_from_run_to_flags(capsys: pytest.CaptureFixture[str]) -> None:
@@ -158,12 +141,7 @@ def test_a_pseudo_margin_from_run_to_flags(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_points_without_a_score(capsys: pytest.CaptureFixture[str]) -> None:
-    assert (
-        main(
-            ["detector", "fit", "run", "--epsilon", epsilon(), "--tpr", "0.9", "--out", "detector.json", "--overwrite"]
-        )
-        == 0
-    )
+    fitted()
     x = inputs(POINTS).numpy()
     x[7, 0, 0, 0] = np.nan
     np.savez("broken.npz", x=x)
@@ -177,24 +155,6 @@ def test_points_without_a_score(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*apply, "--allow-row-errors"]) == 7
     assert "broken.csv is there already" in capsys.readouterr().err
     assert main([*apply, "--allow-row-errors", "--overwrite"]) == 0
-
-
-def test_many_points_without_a_score_are_flagged_counted_and_said(capsys: pytest.CaptureFixture[str]) -> None:
-    assert (
-        main(
-            ["detector", "fit", "run", "--epsilon", epsilon(), "--tpr", "0.9", "--out", "detector.json", "--overwrite"]
-        )
-        == 0
-    )
-    x = inputs(POINTS).numpy()
-    x[3::10] = np.nan
-    np.savez("holes.npz", x=x)
-    apply = ["detector", "apply", "detector.json", "./net.py:make", "holes.npz", "--quiet", "--out"]
-    capsys.readouterr()
-    assert main([*apply, "holes.csv"]) == 4
-    assert f"{POINTS // 10} of {POINTS} points got no score and are flagged" in capsys.readouterr().err
-    assert all(csv.read_csv("holes.csv")["brittle"].to_pylist()[3::10])
-    assert main([*apply, "more.csv", "--allow-row-errors"]) == 0
 
 
 def test_a_detector_of_the_average_case_from_run_to_flags(capsys: pytest.CaptureFixture[str]) -> None:
@@ -225,15 +185,6 @@ def test_a_detector_of_the_average_case_from_run_to_flags(capsys: pytest.Capture
     assert "other_model" in capsys.readouterr().err
 
 
-def test_a_detector_is_of_one_case(capsys: pytest.CaptureFixture[str]) -> None:
-    fit = ["detector", "fit", "run", "--out", "never.json"]
-    for options in ([], ["--epsilon", "0.1", "--limit", "0.9"]):
-        assert main([*fit, *options]) == 3
-        assert "is of the worst case, with epsilon, or of the average case, with limit" in capsys.readouterr().err
-    assert main([*fit, "--limit", "0.9"]) == 3
-    assert "the run holds no flip probability" in capsys.readouterr().err
-
-
 def test_no_file_is_replaced_unasked(capsys: pytest.CaptureFixture[str]) -> None:
     for path in ("kept.json", "kept.csv", "kept.safetensors"):
         Path(path).write_text("kept")
@@ -253,24 +204,8 @@ def test_no_file_is_replaced_unasked(capsys: pytest.CaptureFixture[str]) -> None
     assert "its folder must exist" in capsys.readouterr().err
 
 
-def test_an_unknown_norm_is_the_same_error_everywhere(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in (
-        ["score", "./net.py:make", "data.npz", "--out", "never", "--scores", "feature_margin"],
-        ["detector", "fit", "run", "--epsilon", "0.1", "--out", "never.json"],
-        ["pseudo-margin", "fit", "run", "./net.py:make", "data.npz", "--out", "never.safetensors"],
-    ):
-        assert main([*command, "--norm", "linff"]) == 2
-        said = capsys.readouterr().err
-        assert "no norm is called 'linff'; did you mean linf? there are linf, l2, l1" in said
-
-
 def test_what_cannot_be_is_refused_before_the_run(capsys: pytest.CaptureFixture[str]) -> None:
-    assert (
-        main(
-            ["detector", "fit", "run", "--epsilon", epsilon(), "--tpr", "0.9", "--out", "detector.json", "--overwrite"]
-        )
-        == 0
-    )
+    fitted()
     apply = ["detector", "apply", "detector.json", "./absent.py:make", "data.npz", "--quiet", "--out"]
     for out, code, named in (("flags.txt", 3, ".parquet or .csv"), ("absent/flags.csv", 7, "folder must exist")):
         assert main([*apply, out]) == code

@@ -101,7 +101,3 @@ def test_nothing_but_our_own_sentences_is_on_stderr(said: dict[str, list[str]], 
 def test_a_run_imports_nothing_slow_that_it_does_not_need(said: dict[str, list[str]]) -> None:
     assert "scipy.special" in said[IMPORTED]
     assert NOT_NEEDED.isdisjoint(said[IMPORTED])
-
-
-def test_what_a_network_says_of_itself_is_kept(said: dict[str, list[str]]) -> None:
-    assert "a word of its own" in said["says"]

@@ -55,14 +55,6 @@ def test_levels_stand_behind_a_colon(place: Path, noise: str, settings: list[str
     assert [str(column.setting) for column in brittle.read_table("run").columns] == settings
 
 
-@pytest.mark.parametrize("noise", ["relative", "per-feature"])
-def test_families_by_sigma_serve_the_linear_scores(place: Path, noise: str) -> None:
-    names = ["taylor", "shrinkage", "moments", "mmse"]
-    assert score("--quiet", "--scores", *names, "--noise", noise, "--sigma", "0.1", "--draws", "10") == 0
-    assert [one.partition("(")[0] for one in labels()] == names
-    assert all(f"noise={noise.replace('-', '_')}" in one for one in labels())
-
-
 def test_categories_are_left_alone_and_said(place: Path) -> None:
     draw = np.random.default_rng(0)
     rows = [",".join(map(str, (*draw.random(4).round(4), number % 2))) for number in range(8)]
@@ -112,10 +104,3 @@ def test_what_does_not_fit_together_is_said(place: Path, capsys: pytest.CaptureF
     assert score(*more) != 0
     assert said in " ".join(capsys.readouterr().err.split())
     assert not Path("run").exists()
-
-
-def test_the_doctor_says_levels_in_their_own_unit(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["doctor", "./net.py:make", "data.npz", "--noise", "rotation:45"]) == 0
-    said = capsys.readouterr().out
-    assert "rotation 45 degrees" in said
-    assert "sigma" not in said

@@ -58,11 +58,6 @@ def test_what_the_command_refuses(capsys: pytest.CaptureFixture[str]) -> None:
     assert not Path("clean/report.html").exists()
 
 
-def test_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["report", "--help"]) == 0
-    assert "--against" in capsys.readouterr().out
-
-
 def test_a_run_without_monte_carlo_begins_with_what_it_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

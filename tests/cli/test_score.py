@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 from helpers.commands import WRITING, score
-from helpers.problems import inputs, small_network
 
 import brittle
 from brittle.analysis import decisions
@@ -48,40 +46,11 @@ def test_budgets_are_compared_when_monte_carlo_is_among_the_scores(place: Path) 
     assert set(brittle.read_table("run").points.column("passes").to_pylist()) == {1 + 60 + 20 * (1 + 4)}
 
 
-def test_the_form_of_mmse_is_chosen(place: Path) -> None:
-    chosen = ("--sigma", "0.1", "--set", "mmse.draws=4", "mmse.form=linear")
-    assert score("--scores", "mmse", *chosen) == 0
-    labels = [entry.label for entry in brittle.read_table("run").record.scores]
-    assert labels == ["mmse(draws=4, form=linear, sigma=0.1)"]
-
-
-def test_weights_are_loaded(place: Path) -> None:
-    assert score("--scores", "logit_margin", "--weights", "weights.safetensors") == 0
-    expected = small_network(seed=5)(inputs(8)).topk(2, dim=1).values
-    found = brittle.read_table("run").wide()["logit_margin"]
-    assert found.to_numpy() == pytest.approx((expected[:, 0] - expected[:, 1]).detach().numpy(), abs=1e-5)
-
-
-def test_what_differs_between_the_scores_of_two_runs_is_named(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert score("--scores", "monte_carlo", "softmax", "--sigma", "0.1", "--draws", "60") == 0
-    assert score("--scores", "monte_carlo", "--sigma", "0.1", "--draws", "70", "--resume") == 5
-    said = capsys.readouterr().err
-    assert "monte_carlo(draws=70, sigma=0.1) only now" in said
-
-
 def test_a_run_that_was_finished_says_so(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert score("--scores", "softmax") == 0
     assert "was finished before" not in capsys.readouterr().err
     assert score("--scores", "softmax", "--resume") == 0
     assert "brittle: the run in run was finished before; nothing was computed\n" in capsys.readouterr().err
-
-
-def test_quiet_says_the_result_alone(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert score("--quiet") == 0
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.startswith("brittle: 8 points, accuracy ")
-    assert said.err.count("\n") == 1
 
 
 def test_some_points_by_their_ids(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,25 +68,6 @@ def test_some_points_by_their_ids(place: Path, capsys: pytest.CaptureFixture[str
     page = Path("run/report.html").read_text()
     assert "The 3 points of this run were chosen by their ids out of 8" in page
     assert "3 points, chosen by their ids out of 8, of which 3 got a robustness." in page
-
-
-def test_wrong_predictions_that_were_chosen_make_no_suspicious_accuracy(
-    place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Of a data set of which few predictions are wrong, these alone are scored again."""
-    x = inputs(60)
-    right = small_network()(x).argmax(1).numpy()
-    np.savez("data.npz", x=x.numpy(), y=np.where(np.arange(60) < 40, right, (right + 1) % 4))
-    (place / "ids.txt").write_text("".join(f"{row}\n" for row in range(40, 60)))
-    assert score("--scores", "softmax", "--ids", "ids.txt") == 0
-    assert "accuracy 0.0%" in (said := capsys.readouterr().err)
-    assert "accuracy_suspicious" not in said
-    assert main(["doctor", "./net.py:make", "data.npz", "--ids", "ids.txt"]) == 0
-    assert "0.0% of 20 labelled points" in (said := capsys.readouterr().out)
-    assert "which were chosen by their ids" in said
-    np.savez("data.npz", x=x[40:].numpy(), y=(right[40:] + 1) % 4)
-    assert score("--scores", "softmax", out="all") == 0
-    assert "accuracy_suspicious" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -156,12 +106,6 @@ def test_refusals(
     assert not list(Path("run").glob("*.parquet"))
 
 
-def test_a_run_is_not_overwritten(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert score("--quiet") == 0
-    assert score("--quiet") == 7
-    assert "holds a run already" in capsys.readouterr().err
-
-
 def test_points_without_a_number_are_told_by_the_exit_code(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert score(model="./net.py:broken") == 4
     said = capsys.readouterr().err
@@ -190,24 +134,6 @@ def test_another_file_is_kept(
     assert Path(path).read_text() == found
 
 
-def test_another_file_is_told_before_any_work_is_done(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """There is no run to read, and no network is trained."""
-    for path in ("page.html", "table.csv", "report.html"):
-        Path(path).write_text("mine")
-    for *command, out in (
-        ["report", "absent", "--out", "page.html"],
-        ["compare", "absent", "absent", "--out", "table.csv"],
-        ["demo", "--out", "."],
-    ):
-        assert main([*command, out]) == 7
-        assert capsys.readouterr().err.startswith("brittle: exists: ")
-
-
-def test_debug_raises(place: Path) -> None:
-    with pytest.raises(brittle.errors.BrittleError):
-        score("--sigma", "0", "--debug")
-
-
 def test_an_occupied_folder_is_refused_before_anything_is_said(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert score("--quiet") == 0
     capsys.readouterr()
@@ -216,13 +142,6 @@ def test_an_occupied_folder_is_refused_before_anything_is_said(place: Path, caps
         said = capsys.readouterr().err
         assert said.startswith("brittle: exists: run holds a run already; ")
         assert said.count("\n") == 1
-
-
-def test_the_pseudo_margin_is_named_by_its_option(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert score("--scores", "pseudo_margin") == 2
-    said = capsys.readouterr().err
-    assert "give its file with --pseudo-margin FILE" in said
-    assert "did you mean" not in said
 
 
 @pytest.mark.parametrize("setting", ["moments.draws", "mmse.draws", "taylor.classes", "change_bound.columns"])
@@ -256,12 +175,6 @@ def test_more_draws_by_a_second_run(place: Path) -> None:
     labels = [entry.label for entry in brittle.read_table("joined").record.scores]
     assert "monte_carlo(draws=200, limit=0.9, sigma=0.5)" in labels
     assert main(["verify", "joined"]) == 0
-
-
-def test_precision(place: Path) -> None:
-    assert score("--sigma", "0.5", "--precision", "0.2", "--quiet") == 0
-    column = brittle.read_table("run")["monte_carlo"]
-    assert float((column.high - column.low).max()) <= 0.2
 
 
 @pytest.mark.parametrize(

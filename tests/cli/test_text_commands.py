@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -98,16 +97,6 @@ def test_all_commands_know_such_a_run(place: Path, capsys: pytest.CaptureFixture
     assert "\n0 failed" in capsys.readouterr().out
 
 
-def test_the_record_says_what_was_read(place: Path) -> None:
-    options = ["--noise", "relative:0.5", "--scores", "monte_carlo", "--draws", "20", "--quiet"]
-    assert score(*options) == 0
-    data = json.loads((place / "run" / "run.json").read_text())["data"]
-    known = {"format": "texts", "text_column": "text", "tokenizer": "Tokenizer", "text_length": 12, "cut_texts": 0}
-    assert known.items() <= data.items()
-    (place / "bert" / "tokenizer.json").write_bytes(b"{ }")
-    assert score(*options, "--resume") == 5, "another tokenizer is another run"
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -129,13 +118,6 @@ def test_what_is_refused(options: list[str], said: str, place: Path, capsys: pyt
     assert re.search(said, found), found
 
 
-def test_detectors_know_no_such_models(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for command in (["detector", "apply", "detector.json"], ["pseudo-margin", "fit", "run"]):
-        out = "flags.csv" if command[0] == "detector" else "learned.safetensors"
-        assert main([*command, "bert", "reviews.csv", "--out", out]) == 2
-        assert "bert reads texts, which detectors and pseudo-margins do not know" in capsys.readouterr().err
-
-
 def test_tokens_are_for_models_that_read_texts(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place / "net.py").write_text("import torch\n\n\ndef make():\n    return torch.nn.Linear(2, 2)\n")
     (place / "table.csv").write_text("a,b\n0.1,0.2\n")
@@ -144,15 +126,6 @@ def test_tokens_are_for_models_that_read_texts(place: Path, capsys: pytest.Captu
     assert "is for models that read texts, and this one does not" in capsys.readouterr().err
     assert main([*command, "--sigma", "0.1", "--text-column", "a"]) != 0
     assert "--text-column (text_column=)" in capsys.readouterr().err
-
-
-def test_without_transformers_it_says_what_to_install(
-    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(sys.modules, "transformers", None)
-    assert score("--noise", "relative:0.5") != 0
-    assert "pip install 'brittle[huggingface]'" in capsys.readouterr().err
-    assert main(["doctor", "bert", "reviews.csv", "--noise", "relative:0.5"]) == 3
 
 
 @pytest.fixture
@@ -210,20 +183,6 @@ def test_a_real_one_is_scored_as_plain_copies_are(real: Any, capsys: pytest.Capt
         assert low <= most
         assert least <= high
         assert margin == pytest.approx(float((logits[0] - logits[1]).abs()), rel=1e-6, abs=1e-6)
-
-
-def test_padding_and_company_change_no_score(real: Any) -> None:
-    options = ["--noise", "token-replacement:0.4", "--quiet"]
-    assert score(*options) == 0
-    whole = brittle.read_table("run").wide().set_index("point")
-    for row in range(len(TEXTS)):
-        Path("ids.txt").write_text(f"{row}\n")
-        assert score(*options, "--ids", "ids.txt", "--skip-doctor", out=f"alone-{row}") == 0
-        alone = brittle.read_table(f"alone-{row}").wide().set_index("point")
-        numbers = [name for name in alone if str(name).endswith((".value", ".p_robust", ".low", ".high"))]
-        assert numbers
-        for name in numbers:
-            assert alone[name].iloc[0] == pytest.approx(whole.loc[str(row), name], abs=1e-6)
 
 
 def test_code_in_a_folder_is_not_run(real: Any, tmp_path: Path) -> None:

@@ -346,8 +346,8 @@ MISTAKES = (
         ["--until", "--limit 0.9", "'decided'"],
         3,
     ),
-    Mistake("A report of a run that was interrupted", "report part", "run_unfinished", ["--resume", "256", "600"], 0),
-    Mistake("A screen of a run that was interrupted", "show part", "run_unfinished", ["--resume", "256", "600"], 0),
+    Mistake("A report of a run that was interrupted", "report part", "run_unfinished", ["--resume", "320", "600"], 0),
+    Mistake("A screen of a run that was interrupted", "show part", "run_unfinished", ["--resume", "320", "600"], 0),
     Mistake("A bare network", "brittle.score(network, (x, y), scores)", "parameter", ["expected"]),
     Mistake(
         "A class in place of a network",

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 from helpers.inputs import SIGMA
-from helpers.laws import estimate
 from helpers.problems import Wrapped, inputs, nan_under_noise, small_classifier
 from helpers.small_runs import COUNT, SCORES, labels, run
 
 import brittle
 from brittle.analysis import kept_counterexamples, kept_inputs
-from brittle.estimate import Status, parameters_json
-from brittle.run.join import join
-from brittle.scores import MMSE, InputMargin, LogitMargin, Moments, MonteCarlo, Score, Shrinkage, Softmax, Taylor
+from brittle.scores import MMSE, InputMargin, LogitMargin, Moments, MonteCarlo, Shrinkage, Softmax, Taylor
 
 
 def without(table: brittle.Table, point: str) -> list[dict]:
@@ -113,34 +108,6 @@ def test_nan_gradient_is_said() -> None:
         assert (row["value"] is None) == failed
 
 
-def test_margins_that_noise_does_not_change() -> None:
-    """Logits that add up in another order under noise, and are the same but for rounding."""
-
-    def constant(x: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
-        tenths = torch.full((len(x), 7), 0.1, dtype=torch.float64)
-        shuffled = torch.where(x.flatten(1)[:, :1] > 0.5, tenths.cumsum(1)[:, -1:], 7 * tenths[:, :1])
-        return shuffled * torch.tensor([3.1, 1.7, -0.4, 2.2], dtype=torch.float64)
-
-    silent = ((Moments(SIGMA, draws=40), "no_variation"), (MonteCarlo(SIGMA, draws=8), "ok"))
-    for score, status in (*silent, (Shrinkage(SIGMA, draws=40, adaptive=False), "ok")):
-        found = estimate(brittle.Classifier(Wrapped(constant)), inputs(6), score)
-        assert {Status(code).slug for code in found.status.tolist()} == {status}
-
-
-def test_linearisations_with_different_competitors_beside_each_other() -> None:
-    scores = [Taylor(SIGMA), Taylor(SIGMA, classes=2), MMSE(SIGMA, draws=4)]
-    together = run(inputs(4), labels(4), scores=scores)
-    for score in scores:
-        alone = run(inputs(4), labels(4), scores=[score])
-        expected = [row["value"] for row in together.scores.to_pylist() if row["parameters"] == parameters_of(score)
-                    and row["score"] == score.name]  # fmt: skip
-        assert [row["value"] for row in alone.scores.to_pylist()] == pytest.approx(expected, abs=1e-6)
-
-
-def parameters_of(score: Score) -> str:
-    return parameters_json(score.parameters)
-
-
 def test_zero_gradient_is_said_and_monte_carlo_still_counts() -> None:
     step = brittle.Classifier(Wrapped(lambda x, z: (z * 3).round() + 0.0 * z.detach() + 0.0 * x.flatten(1)[:, :4]))
     scores = [Taylor(SIGMA), MonteCarlo(SIGMA, draws=20)]
@@ -215,24 +182,3 @@ def test_a_counterexample_that_is_kept_has_the_distance_and_the_class_that_were_
     assert table.counterexamples["point"].to_pylist() == table.points["point"].to_pylist()
     assert np.all(said != np.array(table.points["predicted"].to_pylist()))
     assert logits[np.arange(len(x)), said] == pytest.approx(logits.max(axis=1), abs=1e-12)  # rounding decides nothing
-
-
-def test_an_input_that_is_not_finite_is_kept_as_it_is() -> None:
-    classifier, x = tabular(6)
-    x[3, 1], x[4, 5] = np.nan, np.inf
-    table = brittle.score(classifier, x.float(), [LogitMargin()])
-    assert table.points["status"].to_pylist()[3:5] == ["nonfinite_input"] * 2
-    assert np.array_equal(kept_inputs(table), x.float().double().numpy(), equal_nan=True)
-
-
-def test_kept_inputs_are_in_the_folder_and_stay_when_the_run_grows(tmp_path: Path) -> None:
-    classifier, x = tabular(6)
-    rule = {"until": "decided", "limit": 0.9}
-    scores = [MonteCarlo(SIGMA), InputMargin("l2", certify=False)]
-    first = brittle.score(classifier, x.float(), scores, **rule, most_draws=50, out=tmp_path / "first")
-    brittle.score(classifier, x.float(), scores[:1], **rule, most_draws=400, out=tmp_path / "later")
-    join(tmp_path / "run", [tmp_path / "first", tmp_path / "later"])
-    grown = brittle.read_table(tmp_path / "run")
-    for kept in (kept_inputs, kept_counterexamples):
-        assert np.array_equal(kept(grown), kept(first), equal_nan=True)
-    assert np.array_equal(kept_inputs(grown), x.float().double().numpy())

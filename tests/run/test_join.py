@@ -212,13 +212,23 @@ def test_a_later_run_over_all_points_adds_scores(tmp_path: Path) -> None:
     assert caught.value.code == "other_run"
 
 
-@pytest.mark.parametrize("text", ["0/3", "4/3", "3", "a/b", "1/3/3", "-1/3"])
-def test_what_is_no_part(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["score", "no.py:make", "no.npz", "--out", str(tmp_path / "run"), "--part", text]) == 2
-    assert "--part" in capsys.readouterr().err
+def test_failures_of_all_parts_together_stop_a_join(tmp_path: Path) -> None:
+    """Fifteen of sixty points, of which neither part has more than ten."""
+    x = inputs(COUNT)
+    x[::4, 0, 0, 0] = float("nan")
+    places = [tmp_path / "part-1", tmp_path / "part-2"]
+    for number, place in enumerate(places, 1):
+        brittle.score(small_classifier(), x, [LogitMargin()], out=place, part=(number, 2))
+    with pytest.raises(BrittleError) as caught:
+        join(tmp_path / "run", places)
+    assert caught.value.code == "too_many_failures"
+    assert not (tmp_path / "run" / "run.json").exists()
+    assert join(tmp_path / "other", places, most_failures=None).account.failed == 15
 
 
-def test_parts_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_on_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("net.py").write_text(
         "import torch\n\n\ndef make():\n    torch.manual_seed(0)\n"
@@ -232,3 +242,6 @@ def test_parts_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert main([*line, "--out", "run", "--resume"]) == 0
     assert len(brittle.read_table("run").points) == COUNT
     assert main(["join", "other", "part-1"]) == 2
+    assert main([*line, "--out", "empty", "--part", "9/9"]) == 0
+    assert "part 9/9 has nothing to do" in capsys.readouterr().err
+    assert main([*line, "--out", "none", "--part", "4/3"]) == 2

@@ -100,15 +100,6 @@ def test_a_notebook_gets_one_output_that_changes(notebook: Notebook, capsys: pyt
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_notebook_is_not_written_to_too_often(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SECONDS_BETWEEN_CHANGES", 1e9)
-    with progress(True, sys.stderr) as advance:
-        assert advance is not None
-        for done in range(1, 101):
-            advance(done, 100, done)
-    assert [len(states) for states in notebook.outputs] == [3]
-
-
 def test_a_run_that_ends_early_says_where(notebook: Notebook) -> None:
     def stop() -> None:
         with progress(True, sys.stderr) as advance:
@@ -119,16 +110,6 @@ def test_a_run_that_ends_early_says_where(notebook: Notebook) -> None:
     with pytest.raises(KeyboardInterrupt):
         stop()
     assert notebook.outputs[0][-1]["text/plain"].startswith("stopped at 30 of 200 points, 1,234 passes")
-
-
-def test_ipython_on_a_terminal_is_no_notebook(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("IPython.get_ipython", lambda: SimpleNamespace())
-    stream = io.StringIO()
-    with progress(True, stream) as advance:
-        assert advance is not None
-        advance(1, 1, 1)
-    assert stream.getvalue() == "scoring: 1 of 1 points, 1 passes\n"
-    assert notebook.outputs == []
 
 
 def test_a_run_from_python_shows_how_far_it_is_where_it_is_asked_to(

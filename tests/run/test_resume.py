@@ -18,7 +18,6 @@ from helpers.processes import LIMIT, started
 from helpers.resumed import SHARD, classifier, run
 
 from brittle.cli import main
-from brittle.errors import StorageError
 from brittle.store.shards import LOCK
 
 
@@ -63,21 +62,6 @@ def test_only_what_is_missing_is_computed(tmp_path: Path) -> None:
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     checks = manifest["shards"][1]["account"]["check_passes"]
     assert model.passes == examination + SHARD * 5 + checks
-
-
-def test_the_account_of_a_resumed_run_is_that_of_all(tmp_path: Path) -> None:
-    whole = run(tmp_path / "whole").record
-    run(tmp_path / "run")
-    (tmp_path / "run" / "points-00002.parquet").unlink()
-    again = run(tmp_path / "run").record
-    assert again.account == whole.account
-
-
-def test_a_run_is_not_resumed_unasked(tmp_path: Path) -> None:
-    run(tmp_path / "run")
-    with pytest.raises(StorageError) as caught:
-        run(tmp_path / "run", resume=False)
-    assert caught.value.code == "exists"
 
 
 def test_a_run_that_fails_in_its_first_shard_leaves_none(tmp_path: Path) -> None:
@@ -144,11 +128,3 @@ def test_signals_stop_cleanly(number: signal.Signals, code: int, project: Path) 
     assert "--resume" in said
     assert "Traceback" not in said
     assert not (project / "run" / LOCK).exists()
-
-
-def test_a_resumed_run_keeps_the_day_it_began(tmp_path: Path) -> None:
-    run(tmp_path / "run")
-    record = json.loads((tmp_path / "run" / "run.json").read_text())
-    (tmp_path / "run" / "run.json").write_text(json.dumps(record | {"created": "1999-12-31T00:00:00+00:00"}))
-    (tmp_path / "run" / "points-00001.parquet").unlink()
-    assert run(tmp_path / "run").record.created == "1999-12-31T00:00:00+00:00"

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from helpers.inputs import SIGMA
 from helpers.problems import inputs, small_classifier, small_network
 from helpers.small_runs import COUNT, SCORES, labels, run
 
 import brittle
 from brittle.data import array_points, choose_points
 from brittle.errors import DataError, ParameterError
-from brittle.scores import MonteCarlo, Softmax
+from brittle.scores import Softmax
 
 
 @pytest.mark.parametrize("size", [None, 4096])
@@ -74,35 +71,6 @@ def test_the_order_of_points_does_not_matter() -> None:
     assert values[0] == pytest.approx(values[1], abs=1e-5)
 
 
-def test_same_bytes_on_a_rerun(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        run(inputs(COUNT), labels(), out=tmp_path / name)
-    for shard in ("points-00000.parquet", "scores-00000.parquet"):
-        assert (tmp_path / "one" / shard).read_bytes() == (tmp_path / "two" / shard).read_bytes()
-
-
-def test_another_seed_is_another_draw() -> None:
-    scores = [MonteCarlo(SIGMA, draws=20)]
-    one, other = (run(inputs(COUNT), labels(), scores=scores, seed=seed) for seed in (0, 1))
-    assert one.scores.column("value") != other.scores.column("value")
-
-
-def test_wide_has_one_row_per_point() -> None:
-    frame = run(inputs(COUNT), labels()).wide()
-    assert len(frame) == COUNT
-    label = "moments(draws=8, sigma=0.2)"
-    assert np.allclose(frame[f"{label}.p_robust"], 1 - frame[f"{label}.flip_probability"])
-    assert (frame[f"{label}.low"] <= frame[f"{label}.flip_probability"]).all()
-    assert frame["logit_margin"].min() >= 0
-    assert set(frame["correct"]) <= {True, False}
-
-
 def test_a_bare_model_is_told_to_be_wrapped() -> None:
     with pytest.raises(ParameterError, match=r"found Sequential; wrap it: brittle.Classifier\(model\)"):
         brittle.score(small_network(), (inputs(2), None), SCORES)  # pyright: ignore[reportArgumentType] misuse is what is tested
-
-
-def test_without_labels_correctness_is_unknown() -> None:
-    frame = run(inputs(4), None).wide()
-    assert frame["label"].isna().all()
-    assert frame["correct"].isna().all()

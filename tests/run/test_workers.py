@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import pickle
 import shutil
 import signal
 import sys
@@ -36,7 +35,7 @@ from torch import nn
 import brittle
 from brittle.data import open_points
 from brittle.decisions import Custom
-from brittle.errors import BrittleError, DataError, ModelError, ParameterError
+from brittle.errors import BrittleError, DataError, ModelError
 from brittle.run import make_job
 from brittle.run.workers import MOST_DEATHS, Processes, SentJob, Team
 from brittle.scores import LogitMargin, Moments
@@ -205,19 +204,6 @@ def test_a_worker_that_opens_something_else_is_refused(opened: Any, code: str) -
     assert caught.value.code == code
 
 
-def test_what_a_worker_raises_is_raised(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    x = np.random.default_rng(0).random((COUNT, 12), dtype=np.float32)
-    x[600, 0] = 7.0  # outside the bounds, beyond what the examination looks at
-    np.savez(project / "data.npz", x=x)
-    assert run(project, "run", monkeypatch, "--workers", "1") == 3
-
-
-@pytest.mark.parametrize("error", [ParameterError("a"), ModelError("b", "c"), DataError("corrupt", "d")])
-def test_errors_come_through_a_pipe(error: BrittleError) -> None:
-    again = pickle.loads(pickle.dumps(error))
-    assert (type(again), again.code, str(again)) == (type(error), error.code, str(error))
-
-
 def test_a_run_that_goes_on_has_not_finished(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From the first moment; and workers that cannot be had leave no new run behind."""
 
@@ -236,12 +222,6 @@ def test_a_run_that_goes_on_has_not_finished(alone: Path, monkeypatch: pytest.Mo
     assert not (project / "new").exists()
     assert run(project, "again", monkeypatch, "--resume") == 0
     assert contents(alone) == contents(project / "again")
-
-
-def test_a_run_does_not_finish_without_all_its_shards(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Processes, "shards", lambda *arguments: (shard for shard in ()))
-    with pytest.raises(RuntimeError, match="0 of 11 shards"):
-        run(project, "run", monkeypatch, "--workers", "2")
 
 
 def test_a_worker_ends_with_its_parent(project: Path) -> None:

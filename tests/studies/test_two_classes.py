@@ -63,7 +63,13 @@ def test_a_network_that_gives_nan_is_left_out(two_classes: Path) -> None:
     assert said == ["broken is left out: its gradients are zero, or its scores NaN"]
 
 
-@pytest.mark.parametrize("name", sorted(all_studies()))
+SLOW = {"average_case"}
+"""It takes a minute; what it computes is seen in the test of the whole study."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in sorted(all_studies())]
+)
 def test_two_classes_give_a_page_and_the_same_bytes_again(name: str, two_classes: Path, tmp_path: Path) -> None:
     """All but the tables of seconds; the second run is a whole one, too."""
     study, setting = all_studies()[name], Setting(two_classes, None, "tiny", 0)

@@ -137,7 +137,7 @@ def _is_both_ends(word: str) -> bool:
 def whole_numbers(app: App, command: tuple[str, ...], arguments: ArgumentCollection) -> None:
     """Refuse fractions where a whole number is needed, for every option of every command; cyclopts would round them."""
     for argument in arguments:
-        if argument.hint not in (int, int | None):
+        if argument.hint not in (int, int | None, tuple[int, ...]):
             continue
         for token in argument.tokens:
             try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
 from pathlib import Path
@@ -10,14 +9,13 @@ from typing import Annotated
 
 from brittle.cli.common import Flag, Many, program, say
 from brittle.cli.options import DataOptions
-from brittle.errors import UsageError
 
 
 def corrupt(
     data: Path,
     *,
     kind: Annotated[tuple[str, ...], Many],
-    severity: Annotated[tuple[str, ...], Many],
+    severity: Annotated[tuple[int, ...], Many],
     out: Path,
     reading: DataOptions = DataOptions(),
     bounds: Annotated[tuple[float, float], Flag] = (0.0, 1.0),
@@ -49,8 +47,7 @@ def corrupt(
     """
     from brittle.data.corruptions import write_copies
 
-    severities = [_whole(one) for one in severity]
-    copies = write_copies(reading.open(data, bounds), out, kind, severities, seed=seed, bounds=bounds)
+    copies = write_copies(reading.open(data, bounds), out, kind, severity, seed=seed, bounds=bounds)
     for path in copies.paths:
         print(path)
     if copies.failed:
@@ -59,9 +56,3 @@ def corrupt(
     count = f"{len(copies.paths)} cop{'y' if len(copies.paths) == 1 else 'ies'}"
     say(quiet, f"{copies.points} points, {count}; next: {program()} score MODEL {shlex.quote(str(copies.paths[0]))}")
     return 0
-
-
-def _whole(severity: str) -> int:
-    if not re.fullmatch(r"-?[0-9]+", severity):
-        raise UsageError(f"--severity takes whole numbers from 1 to 5; found {severity!r}")
-    return int(severity)

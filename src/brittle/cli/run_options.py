@@ -51,8 +51,7 @@ class WorkerOptions:
     Attributes:
         workers: Processes that compute side by side, with one thread each; by default one process with all threads, or
             as many as the cluster has room for.
-        cluster: Let them run on a Ray cluster: local (one of this machine, for this run), auto (the one that this
-            machine belongs to), or host:port of its head.
+        cluster: Let them run on a Ray cluster: auto (the one that this machine belongs to), or host:port of its head.
         insecure_cluster: Use a cluster though it asks nobody for a token.
         part: Compute one part of so many, such as 3/8, into a run folder of its own; brittle join puts them together.
     """

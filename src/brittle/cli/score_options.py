@@ -6,11 +6,11 @@ The scores are read when this module is imported, and PyTorch with them; the com
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, make_dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -22,7 +22,6 @@ from brittle.estimate import MOST_DRAWS
 from brittle.noise import Sphere
 from brittle.scores import CATALOGUE, LogitMargin, NoiseScore, Score
 from brittle.scores.choose import choose, drawn_until
-from brittle.scores.options import Option, by_name, described
 
 if TYPE_CHECKING:
     from brittle.data import Points
@@ -31,34 +30,8 @@ if TYPE_CHECKING:
     from brittle.model.loading.load import LoadedModel
     from brittle.model.texts import TextForm
 
-FIELDS = ("draws", "clip", "norm", "effort", "unbounded", "certify")
+FIELDS = ("draws", "clip", "norm", "effort", "certify")
 """Fields of scores that are options; all others are given by `--set NAME.FIELD=VALUE`."""
-
-OF_FIELDS = {name: takers for name, takers in by_name(CATALOGUE.items()).items() if name in FIELDS}
-"""For each of these options the scores that take it."""
-
-Options = TypeVar("Options")
-
-
-def with_fields_of_scores(kind: type[Options]) -> type[Options]:
-    """The dataclass with an option for every field of a score of the catalogue."""
-    hints = get_type_hints(kind, include_extras=True)
-    common = [(one.name, hints[one.name], field(default=one.default)) for one in fields(kind)]  # type: ignore[arg-type]
-    own = [_field(name, takers) for name, takers in OF_FIELDS.items()]
-    found = make_dataclass(kind.__name__, [*common, *own], bases=(kind,), frozen=True, kw_only=True)
-    found.__doc__, found.__module__ = kind.__doc__, kind.__module__
-    return found
-
-
-def _field(name: str, takers: Mapping[str, Option]) -> tuple[str, Any, Any]:
-    first = next(iter(takers.values()))
-    helped = Parameter(help=described(takers))
-    if first.is_switch:
-        return name, Annotated[bool, Flag, helped], field(default=False)
-    if first.several:
-        return name, Annotated[tuple[first.kind, ...], Many, helped], field(default=())
-    return name, Annotated[first.kind | None, helped], field(default=None)
-
 
 LASTS = Parameter(group=LENGTH)
 
@@ -67,7 +40,6 @@ BY_DEFAULT = ("shrinkage", "softmax", "logit_margin")
 
 
 @Parameter(name="*", group=NOISE)
-@with_fields_of_scores
 @dataclass(frozen=True, kw_only=True)
 class ScoreOptions:
     """What is computed of every point.
@@ -91,6 +63,12 @@ class ScoreOptions:
         pseudo_margin: A file of `brittle pseudo-margin fit`, to score the points by.
         settings: Fields of one score or of the noise alone, as NAME.FIELD=VALUE, such as mmse.draws=40 or
             taylor.classes=20.
+        draws: Noisy copies per point, even; at most, where a rule stops earlier (1,000 where they are counted, 200 for
+            shrinkage, 100 for moments).
+        clip: Clip noisy copies to the bounds.
+        norm: Norm of the distance, l2 (the default), linf or l1; or l0, the number of values that change.
+        effort: Budget of passes per point for input_margin: fast, standard (the default) or thorough.
+        certify: Look for a certified lower bound of input_margin as well; brittle doctor tells what it costs.
     """
 
     scores: Annotated[tuple[str, ...], Many] = BY_DEFAULT
@@ -105,6 +83,11 @@ class ScoreOptions:
     most_draws: Annotated[int | None, LASTS] = None
     pseudo_margin: Path | None = None
     settings: Annotated[tuple[str, ...], Parameter(name="--set"), Many] = ()
+    draws: int | None = None
+    clip: Annotated[bool, Flag] = False
+    norm: Annotated[tuple[str, ...], Many] = ()
+    effort: str | None = None
+    certify: Annotated[bool, Flag] = False
 
     def declared(self, model: ModelOptions) -> ModelOptions:
         """The declaration of the model, without bounds where none are given and the noise is that of tables."""
@@ -128,7 +111,7 @@ class ScoreOptions:
             sigmas = tuple(Sphere.of_radius(each, size).sigma for each in self.radius)
         noise = "sphere" if self.radius else self.noise
         family = noises(noise, sigmas, bounds, self.categories, points, texts)
-        given = {name: getattr(self, name) for name in OF_FIELDS}
+        given = {name: getattr(self, name) for name in FIELDS}
         scores = choose(names, sigmas, family, given, self.settings)
         most = MOST_DRAWS if self.most_draws is None else self.most_draws
         drawn = drawn_until(scores, self.until, self.limit, self.precision, most)
@@ -197,6 +180,10 @@ class Opening:
         """All that can be refused before either is opened is refused."""
         from brittle.model.loading.hugging_face import reads_texts
 
+        if not data.exists() and Path(model).exists() and re.fullmatch(r".*[^:]:\w+|.+\.(pt2|onnx)", str(data)):
+            raise UsageError(
+                f"MODEL is {model}, and DATA is {data}, which names a model and does not exist; write MODEL first"
+            )
         declared, texts = scoring.declared(declared), reads_texts(model)
         by_default = scoring.check(declared, texts)
         own = [name for name in ("bounds", "mean", "std") if getattr(declared, name) != getattr(ModelOptions(), name)]
@@ -208,8 +195,6 @@ class Opening:
         if by_default:
             spread = scoring.spread(declared)
             say(quiet, f"sigma {spread:g}, a tenth of the value range {declared.declared_bounds}")
-        if not data.exists() and Path(model).exists() and re.fullmatch(r".*[^:]:\w+|.+\.(pt2|onnx)", str(data)):
-            raise UsageError(f"DATA is {data}, which names a model, and does not exist; write MODEL first, then DATA")
         return cls(model, data, declared, reading, scoring)
 
     def check_there(self) -> None:

@@ -211,7 +211,9 @@ class TokenDropout(Transforming):
 
 def _check_probability(share: object) -> None:
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 < share <= 1.0:
-        raise ParameterError(f"the share of values that are replaced is above 0 and at most 1; found {share!r:.40}")
+        raise ParameterError(
+            f"the share of values or tokens that are changed is above 0 and at most 1; found {share!r:.40}"
+        )
 
 
 def _scales(points: Points) -> tuple[Tensor, Tensor]:

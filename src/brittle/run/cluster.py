@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import secrets
 import signal
 import socket
 import threading
@@ -21,25 +20,15 @@ from brittle.run.job import Job
 from brittle.run.workers import Opened, Opening, Station, Team, environment, last_line, worker_threads
 from brittle.store.folder import PackedShard
 
-LOCAL, AUTO = "local", "auto"
-"""Addresses: a cluster of this machine alone, which ends with the run; and the one that this machine belongs to."""
+AUTO = "auto"
+"""The address of the cluster that this machine belongs to."""
 
 OLDEST_RAY = (2, 52)
 """The first release of Ray whose clusters can ask for a token."""
 
-STORE_BYTES = 200 << 20
-"""Size of the object store of a cluster of this machine; a shard's files pass through it."""
-
 JOIN_TRIES = "RAY_gcs_server_port_wait_time_s"
 """The variable that says how often Ray tries to join a cluster, 40 seconds each: 20 times by default, a quarter of an
 hour of silence."""
-
-LOOPBACK = "127.0.0.1"
-"""The address of a cluster of this machine, which no other machine reaches."""
-
-ONE_MACHINE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
-"""The variable that says, by 0, that a cluster is of one machine, which Ray reads when it is imported. Without it Ray
-takes another address than the loopback one for itself, and its processes listen on every interface."""
 
 MOST_ON_CLUSTER = 4096
 """More workers than this are a mistyped number."""
@@ -57,7 +46,7 @@ class Cluster:
     whoever is free.
 
     Attributes:
-        address: `local`, `auto`, or host:port of a cluster that this machine belongs to.
+        address: `auto`, or host:port of a cluster that this machine belongs to.
         opening: opens the job in a worker, in a folder of the same name as the current one.
         size: how many workers; None is as many as the cluster has room for.
         gpus: of each worker.
@@ -73,14 +62,14 @@ class Cluster:
     _looked: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
-        if self.address not in (LOCAL, AUTO) and _host_and_port(self.address) is None:
+        if self.address != AUTO and _host_and_port(self.address) is None:
             raise UsageError(
-                f"--cluster takes local, auto or host:port of a cluster's head; found {self.address!r:.100} (run the "
-                f"command on a node of the cluster, ray:// is not supported)",
+                f"--cluster takes auto or host:port of a cluster's head; found {self.address!r:.100} (run the command "
+                f"on a node of the cluster, ray:// is not supported; on one machine --workers does the same)",
             )
         if self.size is not None and not 1 <= self.size <= MOST_ON_CLUSTER:
             raise ParameterError(f"workers must be between 1 and {MOST_ON_CLUSTER}; found {self.size}")
-        if self.address != LOCAL and not self.insecure and not _has_token():
+        if not self.insecure and not _has_token():
             raise ClusterError(
                 "insecure_cluster",
                 f"no token is set here for the cluster at {self.address}, so whoever reaches it may run code on it; "
@@ -108,26 +97,20 @@ class Cluster:
 
     @contextmanager
     def _connected(self) -> Iterator[Any]:
-        """Ray, connected to the cluster; one of this machine is started, and ended afterwards."""
-        own: dict[str, Any] = {}
-        if self.address == LOCAL:
-            cpus = None if self.size is None else self.size * worker_threads()
-            own = {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": STORE_BYTES}
-            own["_node_ip_address"] = LOOPBACK
+        """Ray, connected to the cluster."""
         with environment(self._variables()), _signals_kept():
             ray = _library()
             try:
                 _check_listens(self.address)
-                ray.init(self.address, log_to_driver=False, logging_level="ERROR", **own)
+                ray.init(self.address, log_to_driver=False, logging_level="ERROR")
             except (ConnectionError, RuntimeError, ValueError, OSError, ray.exceptions.RayError) as error:
-                token = "" if self.insecure or self.address == LOCAL else " and has the same token"
+                token = "" if self.insecure else " and has the same token"
                 raise ClusterError(
                     "cluster",
                     f"the cluster at {self.address} cannot be joined ({last_line(error)}); see that this machine is "
                     f"one of its nodes (ray status){token}",
                 ) from error
         try:
-            self._check_at_home(ray)
             self._answered = self._looked = time.monotonic()
             yield ray
         finally:
@@ -151,21 +134,8 @@ class Cluster:
         else:
             self._answered = now
 
-    def _check_at_home(self, ray: Any) -> None:
-        """Raise where a cluster of this machine can be reached from others: this Ray does not bind as it is told."""
-        address = ray.get_runtime_context().gcs_address
-        if self.address == LOCAL and (_host_and_port(address) or ("", 0))[0] != LOOPBACK:
-            raise ClusterError(
-                "cluster",
-                f"Ray {ray.__version__} listens at {address}, where other machines reach it, and not at {LOOPBACK} "
-                f"alone; use --workers, or another version of Ray",
-            )
-
     def _variables(self) -> dict[str, str | None]:
         """Environment variables that Ray reads when it is imported and when it starts; None for those it must not."""
-        if self.address == LOCAL:
-            token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-            return {"RAY_ADDRESS": None, "RAY_USAGE_STATS_ENABLED": "0", ONE_MACHINE: "0", **token}
         joining = {"RAY_ADDRESS": None, JOIN_TRIES: os.environ.get(JOIN_TRIES, "1")}
         return joining if self.insecure else joining | {"RAY_AUTH_MODE": "token"}
 

@@ -90,6 +90,8 @@ class Rechecks:
             found = excess(self.classifier, kept.inputs, kept.logits, alone, kept.explained, kept.aside)
             if found is not None:
                 self._check_recorded(kept, alone)
+                if self.reference is not None:  # it may have changed just now
+                    self.reference.checked(self.classifier, f"at the end of shard {self.shard}")
                 raise ModelError(
                     "batch_dependent",
                     f"{kept.what} of shard {self.shard} alone and in its batch of {kept.rows} differ by {found}; the "

@@ -17,7 +17,7 @@ from brittle.model.arrays import is_estimator
 from brittle.model.loading.archive import load_archive
 from brittle.model.loading.declared import Declared
 from brittle.model.loading.hugging_face import is_hugging_face, load_hugging_face
-from brittle.model.loading.named_code import import_module, line_of, run_file
+from brittle.model.loading.named_code import defined_in, import_module, line_of, run_file
 from brittle.model.loading.onnx_network import open_onnx
 from brittle.model.loading.timm_model import PREFIX, build_timm, is_timm, load_timm
 from brittle.model.loading.weights import (
@@ -46,7 +46,6 @@ _ADVICE = {
     ".pb": "is a TensorFlow graph; convert it to ONNX, python -m tf2onnx.convert --saved-model FOLDER",
     ".tflite": "is a TensorFlow Lite file; convert it to ONNX, python -m tf2onnx.convert --tflite FILE",
     ".safetensors": f"holds weights without a network; give it with --weights; {EXPORT}",
-    ".py": f"names no function in the file; {EXPORT}",
     **dict.fromkeys((".npz", ".npy", ".parquet", ".csv", ".png", ".jpg", ".jpeg"), _DATA),
 }
 """What a file is by its ending where it is no model, and what to do."""
@@ -153,6 +152,8 @@ def _check_form(spec: str, weights: Path | None) -> None:
         return
     if suffix in (*PICKLED, ".joblib"):
         raise ArtefactError("model_file", f"{spec} is a {suffix} {_PICKLE}")
+    if suffix == ".py":
+        raise UsageError(f"{spec} names no function in the file{defined_in(spec)}; {EXPORT}")
     if suffix in _ADVICE:
         raise UsageError(f"{spec} {_ADVICE[suffix]}")
     if path.is_dir():

@@ -7,6 +7,7 @@ imported when one of its names is asked for, or all are listed.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib
 import os
@@ -22,7 +23,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
-from brittle.errors import BrittleError, ParameterError, UsageError
+from brittle.errors import BrittleError, ParameterError, UsageError, listed
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 """What a thing from outside is called, so that it can stand in tables, in labels and in options."""
@@ -36,6 +37,16 @@ Failure = Callable[[str], BrittleError]
 _OWN = {"brittle", *sys.stdlib_module_names}
 
 T = TypeVar("T")
+
+
+def defined_in(path: str | Path) -> str:
+    """In brackets the classes and functions that a file of Python defines, read and not run; empty where none is."""
+    try:
+        tree = ast.parse(Path(path).read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return ""
+    names = [node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
+    return f" (it defines {listed(names, 5)})" if names else ""
 
 
 def run_file(path: Path, source: bytes, failure: Failure) -> ModuleType:
@@ -117,7 +128,7 @@ def find_named(
         ParameterError: its code fails, or an entry point calls itself by another name.
     """
     if name.endswith(".py"):
-        raise UsageError(f"{name} is a file; name a class in it: {name}:CLASS")
+        raise UsageError(f"{name} is a file{defined_in(name)}; name a class in it: {name}:CLASS")
     if ":" not in name:
         point = offered(group).get(name)
         return None if point is None else _loaded(point)
