@@ -17,7 +17,7 @@ from torch import Tensor
 from brittle.data.files import changed_error, path_text
 from brittle.data.points import Batch, ChangedPoints, ListedPoints, Points
 from brittle.errors import DataError, ParameterError, listed
-from brittle.model.aside import Aside
+from brittle.model.inputs import Aside
 from brittle.store.files.csv_text import text_of
 
 READ_THROUGH = 8

@@ -15,7 +15,7 @@ from brittle.data.files import changed_error
 from brittle.data.images import Failure, thumbnails
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import Status
-from brittle.model.aside import Aside
+from brittle.model.inputs import Aside
 from brittle.model.bounds import BoundsLike
 
 

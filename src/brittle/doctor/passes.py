@@ -20,7 +20,7 @@ from brittle.doctor.rounding import allowed_again, excess, largest_difference
 from brittle.doctor.shapes import failure, fixed_batch, is_only
 from brittle.doctor.subject import OTHERS, REPEATS, Finding, Subject
 from brittle.errors import ModelError, listed
-from brittle.model.aside import Aside
+from brittle.model.inputs import Aside
 from brittle.model.loading.weights import check_weights as check_finite_weights
 from brittle.model.loading.weights import dense
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from brittle.doctor.rounding import Difference, allowed, excess, precision_of
 from brittle.errors import ModelError
-from brittle.model.aside import Aside
+from brittle.model.inputs import Aside
 from brittle.model.classifier import Classifier
 
 KEPT = 8

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from brittle.model.aside import Aside
+from brittle.model.inputs import Aside
 from brittle.model.classifier import Classifier
 
 ROUNDING = 1000.0

@@ -14,7 +14,7 @@ from torch import Tensor
 from brittle.data.points import Points
 from brittle.decisions import Decision
 from brittle.errors import BrittleError, DataError, ModelError
-from brittle.model.aside import Aside
+from brittle.model.inputs import Aside
 from brittle.model.classifier import Classifier
 
 FEW = 4

@@ -23,7 +23,7 @@ from brittle.doctor.rounding import Difference, excess, precision_of
 from brittle.doctor.shapes import explained, labels_among_features
 from brittle.errors import BrittleError, DataError
 from brittle.measure import Clean, Curvature, Curved, Measurement
-from brittle.model.aside import Aside
+from brittle.model.inputs import Aside
 from brittle.model.classifier import Classifier
 from brittle.scores import NoiseScore, Score
 

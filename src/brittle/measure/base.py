@@ -13,7 +13,7 @@ from torch import Tensor
 from brittle.errors import ParameterError
 from brittle.estimate import CONFIDENCE
 from brittle.measure.forward import Clean, look
-from brittle.model.aside import Aside
+from brittle.model.inputs import Aside
 from brittle.model.classifier import Classifier
 from brittle.model.loading.named_code import failing, kind_of, refused
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from brittle.estimate import CONFIDENCE
-from brittle.model.aside import Aside
+from brittle.model.inputs import Aside
 from brittle.model.classifier import Classifier
 from brittle.noise import Noise, Stream
 

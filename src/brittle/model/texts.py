@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from brittle.errors import DataError, ModelError, ParameterError
-from brittle.model.aside import Aside
+from brittle.model.inputs import Aside
 
 IDS, MASK, SPECIAL, EMBEDDINGS = "input_ids", "attention_mask", "special_tokens_mask", "inputs_embeds"
 """What a tokenizer calls the tokens, which of them exist, and which mark the beginning, the end or padding; and the

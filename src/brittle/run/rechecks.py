@@ -18,7 +18,7 @@ from brittle.data import Batch
 from brittle.doctor.reference import Reference
 from brittle.doctor.rounding import allowed, excess, precision_of
 from brittle.errors import ModelError
-from brittle.model.aside import Aside
+from brittle.model.inputs import Aside
 from brittle.model.classifier import WATCHER, Classifier
 
 BATCHES = 8
