@@ -34,10 +34,17 @@ class Aside:
 
     def only(self, rows: Tensor) -> Aside:
         """The rows `rows`, `[N]`; a row may stand there often, for the copies of a point."""
+        return self._each(lambda one: one[rows.to(one.device)])
+
+    def to(self, device: torch.device) -> Aside:
+        """The same on `device`."""
+        return self._each(lambda one: one.to(device))
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> Aside:
+        tensors = {name: change(one) for name, one in self.tensors.items()}
         decided, varies, inputs = (
-            None if one is None else one[rows.to(one.device)] for one in (self.decided, self.varies, self.inputs)
+            None if one is None else change(one) for one in (self.decided, self.varies, self.inputs)
         )
-        tensors = {name: tensor[rows.to(tensor.device)] for name, tensor in self.tensors.items()}
         return Aside(decided, tensors, varies, inputs)
 
     def kept(self, inputs: Tensor) -> Tensor:
@@ -45,13 +52,6 @@ class Aside:
         if self.varies is None or self.inputs is None:
             return inputs
         return torch.where(self.varies.to(inputs.device), inputs, self.inputs.to(inputs))
-
-    def to(self, device: torch.device) -> Aside:
-        """The same on `device`."""
-        decided, varies, inputs = (
-            None if one is None else one.to(device) for one in (self.decided, self.varies, self.inputs)
-        )
-        return Aside(decided, {name: one.to(device) for name, one in self.tensors.items()}, varies, inputs)
 
     def around(self, inputs: Tensor) -> Aside:
         """The same with `inputs` `[B, *shape]` as those of the points."""
@@ -67,11 +67,7 @@ class Aside:
 
 
 def place(model: Callable[[Tensor], Any], device: str | torch.device | None) -> tuple[torch.device, torch.dtype | None]:
-    """Where the model is and in which precision it computes, None where it has no weights; moved where `device` is one.
-
-    Raises:
-        ModelError: its weights are on several devices, cannot be moved, or have no shape yet (lazy layers).
-    """
+    """Where the model is, moved to `device` if one is named, and its precision, None where it has no weights."""
     if not isinstance(model, nn.Module):
         return torch.device(device or "cpu"), None
     lazy = [name for name, one in (*model.named_parameters(), *model.named_buffers()) if is_lazy(one)]
@@ -96,11 +92,7 @@ def place(model: Callable[[Tensor], Any], device: str | torch.device | None) -> 
 
 
 def channel_numbers(name: str, numbers: float | Sequence[float] | None) -> tuple[float, ...] | None:
-    """One number, or one for each channel, as a tuple; None for None.
-
-    Raises:
-        ParameterError: they are no finite numbers.
-    """
+    """One number, or one for each channel, as a tuple; None for None."""
     if numbers is None:
         return None
     values = (numbers,) if isinstance(numbers, int | float) else tuple(float(number) for number in numbers)
@@ -117,9 +109,6 @@ def as_seen(rows: Tensor, aside: Aside | None, mean: Sequence[float] | None, std
         aside: what each has beside its input.
         mean: subtracted, one number or one per channel (axis 1).
         std: what the difference is divided by, likewise.
-
-    Raises:
-        ParameterError: the numbers of `mean` or `std` are neither one nor one a channel.
     """
     kept = rows if aside is None else aside.kept(rows)
     if not mean and not std:

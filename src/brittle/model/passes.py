@@ -95,11 +95,7 @@ def called(call: Callable[..., Any], rows: Tensor, aside: Aside | None, perturb:
 def gradient_of(
     values: Tensor, inputs: Tensor, device: torch.device, *, keep: bool, differentiable: bool
 ) -> Tensor | None:
-    """Gradient of each row's value; None where it does not depend on the input. Arguments as `Classifier.gradient`.
-
-    Raises:
-        ModelError: the model fails, or its gradient cannot be differentiated though it shall be.
-    """
+    """Gradient of each row's value; None where it does not depend on the input. Arguments as `Classifier.gradient`."""
     gradient = _derivative("differentiated at", values, inputs, device, keep or differentiable, differentiable)
     if gradient is not None and differentiable and _differentiates_once(gradient):
         raise ModelError("not_differentiable", NO_SECOND.format(reason="it is marked as differentiable once"))
@@ -107,11 +103,7 @@ def gradient_of(
 
 
 def hessian_product_of(gradient: Tensor, inputs: Tensor, along: Tensor, device: torch.device, *, keep: bool) -> Tensor:
-    """Second derivatives of each row's value along a direction. Arguments as `Classifier.hessian_product`.
-
-    Raises:
-        ModelError: an operation of the model has no second derivative.
-    """
+    """Second derivatives of each row's value along a direction. Arguments as `Classifier.hessian_product`."""
     slope = (gradient * along).flatten(1).sum(dim=1)
     try:
         product = _derivative("differentiated twice at", slope, inputs, device, keep, False)
@@ -161,9 +153,6 @@ def failures_in_one_sentence(what: str, inputs: Tensor, device: torch.device) ->
         what: what was done to the inputs, such as "run on".
         inputs: of the model.
         device: where it is.
-
-    Raises:
-        ModelError: the model raised something.
     """
     try:
         yield
