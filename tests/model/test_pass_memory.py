@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from brittle.model.aside import Aside
-from brittle.model.pass_memory import PassMemory
+from brittle.model.inputs import Aside
+from brittle.model.passes import PassMemory
 
 
 class Network:

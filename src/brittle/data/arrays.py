@@ -18,8 +18,8 @@ from brittle.data.labels import answers_of, plain_array
 from brittle.data.points import InputChunk, ListedPoints, RowIds
 from brittle.data.reading import Reading
 from brittle.errors import DataError, ParameterError
-from brittle.model.aside import Aside
 from brittle.model.bounds import BoundsLike
+from brittle.model.inputs import Aside
 from brittle.store.inputs import keeps
 
 MOST_CHANNELS = 4

@@ -15,8 +15,8 @@ from brittle.data.files import changed_error
 from brittle.data.images import Failure, thumbnails
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import Status
-from brittle.model.aside import Aside
 from brittle.model.bounds import Bounds, BoundsLike
+from brittle.model.inputs import Aside
 
 _TABLE_ADVICE = (
     "take --bounds none (bounds='none') where features have no range of their own, or declare one that holds all "

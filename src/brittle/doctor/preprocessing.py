@@ -19,7 +19,7 @@ from brittle.doctor.data import GAIN, surely_more
 from brittle.doctor.subject import LOOKED_AT, Finding, Subject
 from brittle.errors import ModelError, listed
 from brittle.model.classifier import Classifier
-from brittle.model.preprocessing import normalise
+from brittle.model.inputs import normalise
 
 FAVOUR = 0.25
 """Share of the points up to which a gain by another brightness may do no more than favour one class."""

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from brittle.errors import ModelError
-from brittle.model.aside import Aside
 from brittle.model.classifier import Classifier
+from brittle.model.inputs import Aside
 
 ROUNDING, LAST_PLACES = 1000.0, 16.0
 """Units of relative precision by which logits may differ: of their distance from the largest of the row, and of their

@@ -12,8 +12,8 @@ from torch import Tensor
 from brittle.data.points import Points
 from brittle.decisions import Decision
 from brittle.errors import BrittleError, DataError, ModelError
-from brittle.model.aside import Aside
 from brittle.model.classifier import Classifier
+from brittle.model.inputs import Aside
 
 FEW = 4
 """At most so many rows are taken for one image without a batch axis: its channels."""

@@ -20,8 +20,8 @@ from brittle.doctor.rounding import Difference, Reference, changed_model, excess
 from brittle.doctor.shapes import explained
 from brittle.errors import BrittleError, DataError
 from brittle.measure import Clean, Curvature, Curved, Measurement
-from brittle.model.aside import Aside
 from brittle.model.classifier import Classifier
+from brittle.model.inputs import Aside
 from brittle.noise import Gaussian, Stream
 from brittle.scores import NoiseScore, Score
 

@@ -13,8 +13,8 @@ from torch import Tensor
 from brittle.errors import ParameterError
 from brittle.estimate import CONFIDENCE
 from brittle.measure.forward import Clean, look
-from brittle.model.aside import Aside
 from brittle.model.classifier import Classifier
+from brittle.model.inputs import Aside
 from brittle.model.loading.named_code import failing, kind_of, refused
 
 MOST_DRAWS = 10_000_000

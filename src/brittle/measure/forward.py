@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from brittle.estimate import CONFIDENCE
-from brittle.model.aside import Aside
 from brittle.model.classifier import Classifier
+from brittle.model.inputs import Aside
 from brittle.noise import Noise, Stream
 
 ALL_CLASSES_UP_TO = 100

@@ -69,10 +69,6 @@ class Estimator(ArrayModel):
     Attributes:
         class_names: `classes_` as text, in the order of the columns.
         class_values: `classes_` as whole numbers, by which labels are mapped; None where they are no numbers.
-
-    Raises:
-        ModelError: it is no fitted classifier of one label with two classes or more; when it is called, its logits have
-            another shape, or `predict` gives other classes.
     """
 
     def __init__(self, estimator: Any, outputs: str = "logits") -> None:
@@ -162,10 +158,6 @@ def as_model(model: Any, outputs: str, arrays: str) -> Callable[[Tensor], Any]:
         model: a module, a callable or an estimator.
         outputs: what it returns, one of `brittle.model.outputs.OUTPUTS`.
         arrays: what a function takes and returns, one of `ARRAYS`; an estimator takes NumPy arrays in any case.
-
-    Raises:
-        ParameterError: `arrays` has another value, or does not fit the model.
-        ModelError: the model is nothing that can be called, or an estimator that is no fitted classifier.
     """
     if arrays not in ARRAYS:
         raise ParameterError(f"arrays must be one of {', '.join(ARRAYS)}; found {arrays!r}")
@@ -197,11 +189,7 @@ def check_one_logit(model: Any) -> None:
 
 
 def as_tensor(output: Any, device: torch.device) -> Tensor:
-    """An array of real numbers as a tensor on `device`.
-
-    Raises:
-        ModelError: it is no such array.
-    """
+    """An array of real numbers as a tensor on `device`."""
     try:
         array = np.asarray(output)
     except (ValueError, TypeError, RuntimeError) as error:

@@ -81,11 +81,7 @@ class Bounds:
         return hash((self.lower.numpy().tobytes(), self.upper.numpy().tobytes()))
 
     def __iter__(self) -> Iterator[float]:
-        """The two numbers of one pair, so that `low, high = classifier.bounds` works.
-
-        Raises:
-            ParameterError: the bounds are no pair.
-        """
+        """The two numbers of one pair, so that `low, high = classifier.bounds` works."""
         if self.pair is None:
             raise ParameterError(f"this needs one lowest and one highest value for all features; the bounds are {self}")
         return iter(self.pair)
@@ -156,13 +152,8 @@ class Bounds:
         return high - low
 
     def sample(self, shape: Sequence[int], like: Tensor, shares: tuple[float, float] = (0.0, 1.0)) -> Tensor:
-        """Inputs `[*shape]`, uniform between two shares of the way from the lower to the upper bound, always the same.
-
-        Raises:
-            ParameterError: a bound is infinite; see `closed`.
-        """
-        if not self.finite:
-            raise ParameterError(f"no uniform inputs can be drawn: the bounds are {self}")
+        """Inputs `[*shape]`, uniform between two shares of the way from the lower to the upper bound, which are finite;
+        always the same."""
         generator = torch.Generator().manual_seed(0)
         uniform = torch.rand(*shape, generator=generator, dtype=torch.float32)
         low, high = self.ends(uniform)
@@ -196,7 +187,8 @@ class Bounds:
         low, high = self.ends(points)
         if self.finite:
             return low, high
-        size = _sizes(points)
+        size = 2 * points.detach().flatten(1).double().square().mean(1).sqrt()
+        size = torch.where(size > 0, size, 1.0).to(points).view(-1, *[1] * (points.dim() - 1))
         low, high = (torch.as_tensor(end).to(points).expand_as(points) for end in (low, high))
         lower = torch.where(low.isfinite(), low, torch.where(high.isfinite(), (high - 2 * size).minimum(-size), -size))
         upper = torch.where(high.isfinite(), high, torch.where(low.isfinite(), (low + 2 * size).maximum(size), size))
@@ -228,22 +220,14 @@ class Bounds:
         return torch.zeros_like(like[0]).clamp(low, high)
 
     def flat(self, shape: Sequence[int]) -> Bounds:
-        """The bounds of inputs that are laid out as `[R, n]`.
-
-        Raises:
-            ParameterError: bounds per feature do not fit inputs of this shape.
-        """
+        """The bounds of inputs of this shape that are laid out as `[R, n]`."""
         if not self.lower.dim():
             return self
         self.check_shape(shape)
         return Bounds(*(end.expand(*shape).reshape(-1) for end in (self.lower, self.upper)))
 
     def check_shape(self, shape: Sequence[int]) -> None:
-        """Raise where bounds per feature do not fit inputs of this shape.
-
-        Raises:
-            ParameterError: they do not.
-        """
+        """Raise a `ParameterError` where bounds per feature do not fit inputs of this shape."""
         own = self.lower.shape
         pairs = zip(reversed(own), reversed(shape), strict=False)
         if len(own) > len(shape) or any(size not in (1, wanted) for size, wanted in pairs):
@@ -254,11 +238,8 @@ class Bounds:
 
     @property
     def recorded(self) -> dict[str, Any]:
-        """The bounds as JSON values: `bounds`, and per feature `lower`, `upper` and `bounds_shape`.
-
-        Raises:
-            ParameterError: there are too many numbers to be kept.
-        """
+        """The bounds as JSON values: `bounds`, and per feature `lower`, `upper` and `bounds_shape`, of so many numbers
+        as are kept at most."""
         if self.pair is not None or self.none:
             return {"bounds": None if self.pair is None else list(self.pair)}
         if self.lower.numel() > MOST_NUMBERS:
@@ -291,11 +272,7 @@ NONE = Bounds(torch.tensor(-math.inf, dtype=torch.float64), torch.tensor(math.in
 
 
 def check_bounds(bounds: Sequence[float] | Bounds) -> tuple[float, float]:
-    """`(low, high)` as numbers.
-
-    Raises:
-        ParameterError: they are not two finite, increasing numbers.
-    """
+    """`(low, high)` as numbers; a `ParameterError` where they are not two finite, increasing ones."""
     pair = Bounds.of(bounds).pair
     if pair is None:
         raise ParameterError(f"bounds must be two finite numbers, the lower one first; found {bounds!r:.40}")
@@ -307,10 +284,3 @@ def allowed_range(bounds: tuple[float, float]) -> tuple[float, float]:
     low, high = bounds
     slack = TOLERANCE * (high - low)
     return low - slack, high + slack
-
-
-def _sizes(points: Tensor) -> Tensor:
-    """Twice the root mean square of each of `points`, `[R, 1, ..]`, and 1 where that is 0."""
-    size = 2 * points.detach().flatten(1).double().square().mean(1).sqrt()
-    size = torch.where(size > 0, size, 1.0).to(points)
-    return size.view(-1, *[1] * (points.dim() - 1))

@@ -17,14 +17,19 @@ from brittle.decisions import Decision, OneLogit, as_decision
 from brittle.decisions.base import Undecided, as_numbers
 from brittle.errors import ModelError, ParameterError
 from brittle.model.arrays import ArrayModel, Estimator, as_model, check_one_logit
-from brittle.model.aside import Aside
 from brittle.model.bounds import Bounds, BoundsLike
 from brittle.model.evaluation_mode import evaluating, one_pass
 from brittle.model.head import Head, check_head, find_head
+from brittle.model.inputs import Aside, as_seen, channel_numbers, place
 from brittle.model.outputs import OUTPUTS, check_decision, logits_of, numbers_of, scores_of
-from brittle.model.pass_memory import PassMemory
-from brittle.model.passes import NO_GRADIENT, called, failures_in_one_sentence, gradient_of, hessian_product_of
-from brittle.model.preprocessing import as_seen, channel_numbers, place
+from brittle.model.passes import (
+    NO_GRADIENT,
+    PassMemory,
+    called,
+    failures_in_one_sentence,
+    gradient_of,
+    hessian_product_of,
+)
 
 Watcher = Callable[["Classifier", Tensor, Tensor, Aside | None], None]
 """Called with the classifier, the inputs of a pass, what `Classifier.read` makes of its output, and what the rows have

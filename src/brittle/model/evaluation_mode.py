@@ -33,9 +33,6 @@ def evaluating(model: object, device: torch.device) -> Iterator[bool]:
     Yields whether the model was in training mode before the outermost such block of it. A block in another thread waits
     until this one ends. What was compiled runs as PyTorch alone: the backward pass of a compiled network can be made
     once and cannot be differentiated, and it would be compiled again for every size of a batch.
-
-    Raises:
-        ModelError: a module stays in training mode after `eval()`, or is put into it inside the block.
     """
     with _lock, standard_modes(device), ExitStack() as held:
         if "torch._dynamo" in sys.modules:

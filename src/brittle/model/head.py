@@ -50,9 +50,6 @@ def find_head(model: Any, name: str | None = None) -> Head:
     Args:
         model: a module, or the module of an exported program.
         name: of a `torch.nn.Linear` in a module; of its weight, without `.weight`, in an exported program.
-
-    Raises:
-        ModelError: there is no such layer.
     """
     heads = _exported_heads(model) if isinstance(model, fx.GraphModule) else _module_heads(model)
     if name is not None and name in heads:
@@ -69,9 +66,6 @@ def check_head(head: Head, features: Tensor, logits: Tensor) -> None:
     """Raise unless `logits` are those of `head` at `features`, up to a constant for each row.
 
     A constant for each row changes no margin; it is what a softmax with its logarithm leaves.
-
-    Raises:
-        ModelError: they are not.
     """
     if features.dim() == 2 and len(head.weight) == logits.shape[1]:
         both = (head.logits(features).detach().double(), logits.detach().double())

@@ -30,10 +30,6 @@ def logits_of(scores: Tensor, rows: int, outputs: str) -> Tensor:
         scores: as the model returned them.
         rows: number of inputs, `B`.
         outputs: what they are, one of `OUTPUTS`.
-
-    Raises:
-        ModelError: they are not one row of class scores for each input, or no probabilities where they are declared
-            as such.
     """
     scores = class_scores(scores, rows, outputs)
     if outputs == "probs":
@@ -52,9 +48,6 @@ def numbers_of(scores: Tensor, rows: int, outputs: str, decision: Decision) -> T
         rows: number of inputs, `B`.
         outputs: what they are, one of `OUTPUTS`.
         decision: what is decided from them.
-
-    Raises:
-        ModelError: they are not one row for each input, or nothing that it can be decided from.
     """
     if scores.dim() == 1 and len(scores) == rows and decision.one_number:
         scores = scores[:, None]
@@ -82,11 +75,7 @@ PROBLEMS: dict[str, tuple[tuple[type[Decision], ...], str]] = {
 
 
 def check_decision(decision: Decision, outputs: str, model: Any = None) -> None:
-    """Raise unless `decision` can be taken from what a model is declared to return, by the user and by its own config.
-
-    Raises:
-        ParameterError: it cannot.
-    """
+    """Raise unless `decision` can be taken from what the user and the config of the model say that it returns."""
     problem = getattr(getattr(model, "config", None), "problem_type", None)
     fitting, written = PROBLEMS.get(str(problem), ((Decision,), ""))
     if not isinstance(decision, fitting):
@@ -111,9 +100,6 @@ def class_scores(scores: Tensor, rows: int, outputs: str) -> Tensor:
     """Class scores `[B, C]` of two classes or more, in single precision or better; arguments as for `logits_of`.
 
     It asks for no number, so that a network with it inside can be exported.
-
-    Raises:
-        ModelError: they are not one row of class scores for each input.
     """
     if outputs == "binary-logit" and scores.numel() == rows:
         scores = scores.reshape(rows, 1)
@@ -146,9 +132,6 @@ def scores_of(output: Any) -> tuple[Tensor, str | None]:
     """The class scores in what a model returned, and the part of it that they are, such as `output.logits`.
 
     The part is None where the model returned a tensor.
-
-    Raises:
-        ModelError: there are no class scores in it, or they are complex numbers.
     """
     if isinstance(output, Tensor):
         return _dense(output), None

@@ -1,7 +1,8 @@
-"""Passes forward and backward through a model, and what it raises in one sentence."""
+"""Passes forward and backward through a model, what it raises in one sentence, and outputs kept for other decisions."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -10,8 +11,55 @@ import torch
 from torch import Tensor
 
 from brittle.errors import ModelError
-from brittle.model.aside import Aside
 from brittle.model.evaluation_mode import quiet
+from brittle.model.inputs import Aside
+
+MOST_ROWS = 2**20
+"""Inputs of one batch whose outputs are kept at most; what comes later is computed anew."""
+
+Read = Callable[[Tensor, Aside | None], Tensor]
+"""From inputs `[N, *shape]`, and what they have beside them, to outputs `[N, ...]`."""
+
+
+class PassMemory:
+    """Outputs of a network by the bytes of their inputs, so that no input is sent forward twice."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, Tensor] = {}
+
+    def outputs(self, read: Read, inputs: Tensor, aside: Aside | None, *, recall: bool) -> Tensor:
+        """What `read` returns for `inputs` `[N, *shape]`, `[N, ...]`; with `recall` only what is new goes through it.
+
+        Where gradients are recorded all inputs go, because the graph is wanted.
+        """
+        digests = _digests(inputs, aside)
+        recall = recall and not (torch.is_grad_enabled() and inputs.requires_grad)
+        new = [row for row, digest in enumerate(digests) if not recall or digest not in self._known]
+        if len(new) == len(digests):
+            outputs = read(inputs, aside)
+            self._keep(digests, outputs)
+            return outputs
+        found = {}
+        if new:
+            rows = torch.tensor(new, device=inputs.device)
+            outputs = read(inputs[rows], aside and aside.only(rows))
+            self._keep([digests[row] for row in new], outputs)
+            found = dict(zip(new, outputs, strict=True))
+        return torch.stack([found[row] if row in found else self._known[digest] for row, digest in enumerate(digests)])
+
+    def _keep(self, digests: list[bytes], outputs: Tensor) -> None:
+        if len(self._known) + len(digests) <= MOST_ROWS:
+            for digest, output in zip(digests, outputs.detach().clone(), strict=True):
+                self._known.setdefault(digest, output)
+
+
+def _digests(inputs: Tensor, aside: Aside | None) -> list[bytes]:
+    """A digest of each input with what it has beside it, `[N]`."""
+    parts = [inputs if aside is None else aside.kept(inputs)]
+    parts += [] if aside is None else [aside.tensors[name] for name in sorted(aside.tensors)]
+    rows = [part.detach().cpu().reshape(len(part), -1).contiguous().view(torch.uint8).numpy() for part in parts]
+    return [hashlib.blake2b(b"".join(map(bytes, row)), digest_size=16).digest() for row in zip(*rows, strict=True)]
+
 
 WITHOUT_GRADIENT = "use scores without gradients (shrinkage, monte_carlo, softmax)"
 NO_GRADIENT = (
@@ -47,11 +95,7 @@ def called(call: Callable[..., Any], rows: Tensor, aside: Aside | None, perturb:
 def gradient_of(
     values: Tensor, inputs: Tensor, device: torch.device, *, keep: bool, differentiable: bool
 ) -> Tensor | None:
-    """Gradient of each row's value; None where it does not depend on the input. Arguments as `Classifier.gradient`.
-
-    Raises:
-        ModelError: the model fails, or its gradient cannot be differentiated though it shall be.
-    """
+    """Gradient of each row's value; None where it does not depend on the input. Arguments as `Classifier.gradient`."""
     gradient = _derivative("differentiated at", values, inputs, device, keep or differentiable, differentiable)
     if gradient is not None and differentiable and _differentiates_once(gradient):
         raise ModelError("not_differentiable", NO_SECOND.format(reason="it is marked as differentiable once"))
@@ -59,11 +103,7 @@ def gradient_of(
 
 
 def hessian_product_of(gradient: Tensor, inputs: Tensor, along: Tensor, device: torch.device, *, keep: bool) -> Tensor:
-    """Second derivatives of each row's value along a direction. Arguments as `Classifier.hessian_product`.
-
-    Raises:
-        ModelError: an operation of the model has no second derivative.
-    """
+    """Second derivatives of each row's value along a direction. Arguments as `Classifier.hessian_product`."""
     slope = (gradient * along).flatten(1).sum(dim=1)
     try:
         product = _derivative("differentiated twice at", slope, inputs, device, keep, False)
@@ -113,9 +153,6 @@ def failures_in_one_sentence(what: str, inputs: Tensor, device: torch.device) ->
         what: what was done to the inputs, such as "run on".
         inputs: of the model.
         device: where it is.
-
-    Raises:
-        ModelError: the model raised something.
     """
     try:
         yield

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from brittle.errors import DataError, ModelError, ParameterError
-from brittle.model.aside import Aside
+from brittle.model.inputs import Aside
 
 IDS, MASK, SPECIAL, EMBEDDINGS = "input_ids", "attention_mask", "special_tokens_mask", "inputs_embeds"
 """What a tokenizer calls the tokens, which of them exist, and which mark the beginning, the end or padding; and the
@@ -69,11 +69,7 @@ class TextForm:
     facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def tokens(self, texts: Sequence[str]) -> Tokens:
-        """What the tokenizer makes of texts.
-
-        Raises:
-            DataError: it gives other things than tokens.
-        """
+        """What the tokenizer makes of texts."""
         cut = {} if self.length is None else {"max_length": self.length}
         options = {"padding": True, "truncation": True, "return_special_tokens_mask": True, **cut}
         found = {name: torch.as_tensor(value) for name, value in dict(self.tokenizer(list(texts), **options)).items()}
@@ -95,11 +91,7 @@ class TextForm:
 
     @cached_property
     def layer(self) -> nn.Embedding:
-        """The layer that embeds tokens.
-
-        Raises:
-            ParameterError: the model names none.
-        """
+        """The layer that embeds tokens."""
         ask = getattr(self.model, "get_input_embeddings", None)
         layer = ask() if callable(ask) else None
         if not isinstance(layer, nn.Embedding):
@@ -132,22 +124,14 @@ class TextForm:
 
     @property
     def mask_vector(self) -> Tensor:
-        """The embedding of the token that stands for a hidden one, `[E]`.
-
-        Raises:
-            ParameterError: the tokenizer has none.
-        """
+        """The embedding of the token that stands for a hidden one, `[E]`."""
         place = getattr(self.tokenizer, "mask_token_id", None)
         if place is None:
             raise ParameterError("the tokenizer has no mask token; use --noise token-dropout:0.2 instead")
         return self.vocabulary[place]
 
     def check(self, tokens: Tokens) -> None:
-        """Compare the logits from embeddings with those from tokens, each text alone and without padding.
-
-        Raises:
-            ModelError: they differ, so the model does not read embeddings as it reads tokens, or padding changes it.
-        """
+        """Compare the logits from embeddings with those from tokens, each text alone and without padding."""
         some = tokens.rows(0, COMPARED)
         device = self.layer.weight.device
         beside = {name: one.to(device) for name, one in some.beside.items()}

@@ -17,8 +17,8 @@ from torch import Tensor
 from brittle.data import Batch
 from brittle.doctor.rounding import Reference, allowed, excess, precision_of
 from brittle.errors import ModelError
-from brittle.model.aside import Aside
 from brittle.model.classifier import WATCHER, Classifier
+from brittle.model.inputs import Aside
 
 BATCHES = 8
 """Batches of a shard, evenly spaced, of which one row of the pass without noise is looked at again."""

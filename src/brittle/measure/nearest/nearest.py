@@ -25,9 +25,9 @@ from brittle.measure.nearest.rays import rays, segments
 from brittle.measure.nearest.search import Found, Search
 from brittle.measure.nearest.sparse_descent import sparse_descent
 from brittle.measure.nearest.straight_through import straight_through
-from brittle.model.aside import Aside
 from brittle.model.bounds import Bounds
 from brittle.model.classifier import Classifier
+from brittle.model.inputs import Aside
 from brittle.norms import COUNT
 
 

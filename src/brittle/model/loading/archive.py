@@ -21,6 +21,7 @@ import torch
 from torch import nn
 
 from brittle.errors import ArtefactError, ModelError
+from brittle.model.loading.named_code import first_line
 
 _PROGRAM = re.compile(r"models/model\.json|serialized_exported_program\.json")
 _WEIGHT_LIST = re.compile(r"data/(weights|constants)/model_(weights|constants)_config\.json")
@@ -73,10 +74,6 @@ def load_archive(content: bytes, name: str) -> tuple[nn.Module, dict[str, Any]]:
     Returns:
         the network; `fixed_batch`, the only number of rows it takes, or None where that number is free; and
         `written_by_torch`, the version that wrote it, or None where the archive does not say.
-
-    Raises:
-        ArtefactError: the archive holds more than tensors and a graph of PyTorch operators.
-        ModelError: the file is no such archive, or PyTorch cannot load it.
     """
     records = _read_records(content, name)
     try:
@@ -92,11 +89,10 @@ def load_archive(content: bytes, name: str) -> tuple[nn.Module, dict[str, Any]]:
     try:
         module = torch.export.load(io.BytesIO(copied.getvalue())).module()
     except Exception as error:
-        reason = str(error).strip().partition("\n")[0]
         raise ModelError(
             "model_file",
             f"PyTorch {torch.__version__} cannot load {name} (written by {version or 'an unknown version'}): "
-            f"{type(error).__name__}: {reason}",
+            f"{type(error).__name__}: {first_line(error)}",
         ) from error
     finally:
         log.disabled = before

@@ -62,11 +62,7 @@ class Declared:
 
 
 def read_description(path: Path) -> dict[str, Any]:
-    """The object in a JSON file; empty where there is no file.
-
-    Raises:
-        ModelError: the file holds something else.
-    """
+    """The object in a JSON file; empty where there is no file."""
     if not path.is_file():
         return {}
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ from torch import nn
 
 from brittle.errors import ArtefactError, ModelError, listed
 from brittle.model.loading.declared import CONFIG, WEIGHTS, Declared, digest_of, numbers, read_description
+from brittle.model.loading.named_code import first_line, import_package
 from brittle.model.loading.weights import NAMED
 from brittle.model.texts import TextForm
 
@@ -36,11 +36,7 @@ def is_hugging_face(folder: Path) -> bool:
 
 
 def reads_texts(spec: str | os.PathLike[str]) -> bool:
-    """Whether a model is a folder of a Hugging Face classifier of texts, by its `config.json` alone.
-
-    Raises:
-        ModelError: that file cannot be read.
-    """
+    """Whether a model is a folder of a Hugging Face classifier of texts, by its `config.json` alone."""
     return is_hugging_face(Path(spec)) and _is_kind(read_description(Path(spec) / CONFIG), TEXTS)
 
 
@@ -49,11 +45,6 @@ def load_hugging_face(folder: Path) -> tuple[nn.Module, Declared, str]:
 
     Nothing is downloaded, no code of the folder is run, and weights are read from `.safetensors` files alone. Attention
     is computed by elementary operations, which have second derivatives.
-
-    Raises:
-        ArtefactError: the weights are in a pickle.
-        ModelError: transformers is not installed or cannot build the model, its weights do not fit, it is no
-            classifier of images or texts, or one of texts has no tokenizer.
     """
     config = read_description(folder / CONFIG)
     of_texts = _is_kind(config, TEXTS)
@@ -110,16 +101,8 @@ def _weights(folder: Path) -> list[Path]:
 def _transformers(folder: Path) -> Any:
     """The package transformers, kept from asking any server and from drawing bars."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    try:
-        transformers = importlib.import_module("transformers")
-        logging = importlib.import_module("transformers.utils.logging")
-    except ImportError as error:
-        raise ModelError(
-            "not_installed",
-            f"{folder} needs transformers, which is not installed or cannot be imported ({error}); pip install "
-            f"'brittle[huggingface]'",
-        ) from error
-    logging.disable_progress_bar()
+    transformers = import_package("transformers", str(folder), "pip install 'brittle[huggingface]'")
+    import_package("transformers.utils.logging", str(folder), "").disable_progress_bar()
     return transformers
 
 
@@ -128,10 +111,8 @@ def _from_folder(transformers: Any, kind: Any, folder: Path, **options: Any) -> 
     try:
         return kind.from_pretrained(os.fspath(folder), local_files_only=True, trust_remote_code=False, **options)
     except Exception as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise ModelError(
-            "model_file", f"transformers {transformers.__version__} cannot load {folder}: {reason}"
-        ) from error
+        version = transformers.__version__
+        raise ModelError("model_file", f"transformers {version} cannot load {folder}: {first_line(error)}") from error
 
 
 def _normalisation(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import os
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,7 +16,7 @@ from brittle.model.arrays import is_estimator
 from brittle.model.loading.archive import load_archive
 from brittle.model.loading.declared import Declared
 from brittle.model.loading.hugging_face import is_hugging_face, load_hugging_face
-from brittle.model.loading.named_code import defined_in, import_module, line_of, run_file
+from brittle.model.loading.named_code import defined_in, first_line, import_module, import_package, line_of, run_file
 from brittle.model.loading.onnx_network import open_onnx
 from brittle.model.loading.timm_model import PREFIX, build_timm, is_timm, load_timm
 from brittle.model.loading.weights import (
@@ -89,11 +88,6 @@ def load_model(spec: str | os.PathLike[str], *, weights: str | os.PathLike[str] 
 
     Returns:
         the model.
-
-    Raises:
-        UsageError: the spec has another form, or weights are given for an archive.
-        ModelError: there is no such model, it is no network, or its weights do not fit or are not finite.
-        ArtefactError: a file is refused because it could run code.
     """
     spec, path = os.fspath(spec), None if weights is None else Path(weights)
     _check_form(spec, path)
@@ -118,13 +112,7 @@ def load_model(spec: str | os.PathLike[str], *, weights: str | os.PathLike[str] 
 
 
 def check_named(spec: str, weights: Path | None) -> None:
-    """Raise where what `load_model` would be given cannot be a model, or is not there; nothing large is read or run.
-
-    Raises:
-        UsageError: the spec has another form, or weights are given for a file that holds its own.
-        ModelError: a file is not there.
-        ArtefactError: a file is a pickle.
-    """
+    """Raise where what `load_model` would be given cannot be a model, or is not there; nothing large is read or run."""
     _check_form(spec, weights)
     place = _factory_place(spec)
     file = Path(spec if place is None else place)
@@ -183,18 +171,14 @@ def _load_skops(content: bytes, name: str) -> Any:
     It does not trust trees and forests, because scikit-learn follows the numbers in them without looking whether they
     lead out of the tree.
     """
-    try:
-        skops = importlib.import_module("skops.io")
-    except ImportError as error:
-        raise ModelError(
-            "not_installed", f"{name} needs skops, which is not installed; pip install 'brittle[sklearn]'"
-        ) from error
+    skops = import_package("skops.io", name, "pip install 'brittle[sklearn]'")
     try:
         untrusted = skops.get_untrusted_types(data=content)
         model = None if untrusted else skops.loads(content)
     except Exception as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise ModelError("model_file", f"skops cannot load {name}: {type(error).__name__}: {reason}") from error
+        raise ModelError(
+            "model_file", f"skops cannot load {name}: {type(error).__name__}: {first_line(error)}"
+        ) from error
     if untrusted:
         raise ArtefactError(
             "file_refused",

@@ -21,9 +21,9 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from brittle.errors import BrittleError, ParameterError, UsageError, listed
+from brittle.errors import BrittleError, ModelError, ParameterError, UsageError, listed
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 """What a thing from outside is called, so that it can stand in tables, in labels and in options."""
@@ -85,6 +85,21 @@ def import_module(place: str, name: str, failure: Failure) -> ModuleType:
         raise failure(f"importing {place} failed: {type(error).__name__}: {error}{advice}") from error
 
 
+def import_package(name: str, needed_by: str, advice: str) -> Any:
+    """A package that `needed_by` needs, or a `ModelError` with what to do where it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except (ImportError, RuntimeError) as error:  # torchvision for another PyTorch raises a RuntimeError
+        raise ModelError(
+            "not_installed", f"{needed_by} needs {name}, which cannot be imported ({error}); {advice}"
+        ) from error
+
+
+def first_line(error: Exception) -> str:
+    """The first line of what an error says, without a full stop."""
+    return str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
+
+
 def line_of(error: BaseException, module: ModuleType) -> str:
     """The last line of the module that was being executed, in words; empty when it was none."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == module.__file__]
@@ -122,10 +137,6 @@ def find_named(
         name: of an entry point, or `FILE.py:NAME`, or `PACKAGE.MODULE:NAME`.
         group: of the entry points.
         wanted: whether something in a file is of the kind that is looked for, for messages; by default any class.
-
-    Raises:
-        UsageError: there is no such file, or no such name in it.
-        ParameterError: its code fails, or an entry point calls itself by another name.
     """
     if name.endswith(".py"):
         raise UsageError(f"{name} is a file{defined_in(name)}; name a class in it: {name}:CLASS")

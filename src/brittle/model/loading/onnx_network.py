@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from brittle.errors import ArtefactError, ModelError, listed
 from brittle.model.arrays import ArrayModel
+from brittle.model.loading.named_code import first_line, import_package
 from brittle.model.loading.onnx_operators import OPERATORS, OPSET, TYPES, as_tensor, compute
 from brittle.model.passes import WITHOUT_GRADIENT
 
@@ -52,10 +53,6 @@ def open_onnx(content: bytes, name: str) -> OnnxModel | OnnxNetwork:
     Args:
         content: the whole file.
         name: what to call it in messages.
-
-    Raises:
-        ArtefactError: the file names other files.
-        ModelError: onnxruntime is not installed or cannot load the file, or it has not one input of real numbers.
     """
     original = OnnxModel(content, name)
     try:
@@ -118,11 +115,7 @@ class OnnxModel(ArrayModel):
         return list(filled.split(self.batch))
 
     def arranged(self, inputs: Tensor) -> Tensor:
-        """`[B, *shape]` in the type and the shape that the graph takes.
-
-        Raises:
-            ModelError: it takes another shape.
-        """
+        """`[B, *shape]` in the type and the shape that the graph takes."""
         rows = inputs.to(self._type)
         found, taken = tuple(rows.shape[1:]), self._shape
         if _fits(found, taken):
@@ -145,18 +138,13 @@ class OnnxModel(ArrayModel):
         try:
             found = [self._session.run([self.output], {self.input: batch})[0] for batch in batches]
         except Exception as error:  # onnxruntime has errors of its own
-            raise RuntimeError(_first_line(error)) from error
+            raise RuntimeError(first_line(error)) from error
         return np.concatenate(found)[: len(rows)]
 
 
 def _open(content: bytes, name: str) -> Any:
     """A session of onnxruntime."""
-    try:
-        onnxruntime = importlib.import_module("onnxruntime")
-    except ImportError as error:
-        raise ModelError(
-            "not_installed", f"{name} needs onnxruntime, which is not installed; pip install 'brittle[onnx]'"
-        ) from error
+    onnxruntime = import_package("onnxruntime", name, "pip install 'brittle[onnx]'")
     if _OTHER_FILE.search(content) or content[4:8] == b"ORTM":
         raise ArtefactError(
             "file_refused",
@@ -171,8 +159,8 @@ def _open(content: bytes, name: str) -> Any:
         with contextlib.redirect_stdout(io.StringIO()):  # where it prints errors that it also raises
             return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     except Exception as error:
-        reason = _first_line(error)
-        raise ModelError("model_file", f"onnxruntime {onnxruntime.__version__} cannot load {name}: {reason}") from error
+        version, reason = onnxruntime.__version__, first_line(error)
+        raise ModelError("model_file", f"onnxruntime {version} cannot load {name}: {reason}") from error
 
 
 def _output(session: Any, name: str) -> str:
@@ -244,11 +232,7 @@ class OnnxNetwork(nn.Module):
                 self.register_parameter(self._parameter_of[name], _frozen(value))
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Class scores `[B, C]` of inputs `[B, *shape]`.
-
-        Raises:
-            ModelError: the inputs do not fit, or the network is exported before it has seen inputs.
-        """
+        """Class scores `[B, C]` of inputs `[B, *shape]`."""
         rows = self.original.arranged(inputs)
         if torch.compiler.is_compiling() and self._in_batches is not False:
             reason = "fixes the number of rows" if self._in_batches else "has not been compared with onnxruntime yet"
@@ -317,7 +301,7 @@ class OnnxNetwork(nn.Module):
                 ours = network._run(probes, in_batches)
         except FAILURES as error:
             where = (getattr(error, "__notes__", None) or ["?"])[-1]
-            return f"its operator {where} fails in PyTorch ({_first_line(error)})"
+            return f"its operator {where} fails in PyTorch ({first_line(error)})"
         if ours.shape != theirs.shape:
             return f"in PyTorch its scores have shape {list(ours.shape)}, expected {list(theirs.shape)}"
         share = _share(ours[finite].to(theirs), theirs[finite])
@@ -420,7 +404,7 @@ def _read_graph(content: bytes, original: OnnxModel) -> tuple[list[_Node], dict[
         _check_known(needed)
         constants: dict[str, Any] = {tensor.name: _array(onnx, tensor) for tensor in model.graph.initializer}
     except (*FAILURES, MemoryError) as error:  # those of onnx are of these kinds
-        raise _NotConverted(f"the package onnx cannot read it ({_first_line(error)})") from error
+        raise _NotConverted(f"the package onnx cannot read it ({first_line(error)})") from error
     nodes = []
     for one in needed:
         attributes = {own.name: _attribute(onnx, own) for own in one.attribute}
@@ -438,7 +422,7 @@ def _read_graph(content: bytes, original: OnnxModel) -> tuple[list[_Node], dict[
             else:
                 nodes.append(node)
         except FAILURES as error:
-            raise _NotConverted(f"what is constant in it cannot be computed ({_first_line(error)})") from error
+            raise _NotConverted(f"what is constant in it cannot be computed ({first_line(error)})") from error
     used = {name for node in nodes for name in node.inputs} | {original.output}
     return nodes, {name: value for name, value in constants.items() if name in used}
 
@@ -479,7 +463,3 @@ def _array(onnx: Any, tensor: Any) -> np.ndarray:
         kind = onnx.TensorProto.DataType.Name(tensor.data_type)
         raise _NotConverted(f"it holds numbers of the type {kind}")
     return onnx.numpy_helper.to_array(tensor)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__

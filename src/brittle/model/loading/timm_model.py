@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from torch import nn
 
 from brittle.errors import ArtefactError, ModelError, UsageError
 from brittle.model.loading.declared import CONFIG, WEIGHTS, Declared, digest_of, numbers, read_description
+from brittle.model.loading.named_code import first_line, import_package
 from brittle.model.loading.weights import load_weights
 
 PREFIX = "timm:"
@@ -24,39 +24,27 @@ def is_timm(folder: Path) -> bool:
 
 
 def build_timm(spec: str, weights: Path | None) -> tuple[nn.Module, Declared]:
-    """The network that `timm:NAME` stands for, with as many classes as the weights have; they are not loaded yet.
-
-    Raises:
-        UsageError: there are no weights, which would otherwise be downloaded or random.
-        ModelError: timm is not installed, or knows no such network.
-    """
+    """The network that `timm:NAME` stands for, with as many classes as the weights have; they are not loaded yet."""
     if weights is None:
         raise UsageError(f"{spec} has no weights yet; give them with --weights FILE.safetensors")
-    timm = _timm(spec)
-    module = _created(timm, spec, spec.removeprefix(PREFIX), {})
+    name = spec.removeprefix(PREFIX)
+    module = _create(spec, name, {})
     known = _described(module)
-    classifier = known.get("classifier")
-    classes = _rows_of(weights, f"{classifier}.weight") if isinstance(classifier, str) else None
+    classes = _rows_of(weights, f"{known.get('classifier')}.weight")
     if classes is not None and classes != getattr(module, "num_classes", classes):
-        module = _created(timm, spec, spec.removeprefix(PREFIX), {"num_classes": classes})
+        module = _create(spec, name, {"num_classes": classes})
     return module, _declared(known, None)
 
 
 def load_timm(folder: Path) -> tuple[nn.Module, Declared, str]:
-    """The network in a folder that timm wrote, with what its files declare and their digest.
-
-    Raises:
-        ArtefactError: the weights are no sound `.safetensors` file.
-        ModelError: timm is not installed or does not know the network, or its weights do not fit.
-    """
-    config = read_description(folder / CONFIG)
-    path = folder / WEIGHTS
+    """The network in a folder that timm wrote, with what its files declare and their digest."""
+    config, path = read_description(folder / CONFIG), folder / WEIGHTS
     if not path.is_file():
         raise ModelError("weights", f"{folder} holds no {WEIGHTS}, the only form of weights that is read")
     options = {key: value for key, value in dict(config.get("model_args") or {}).items() if isinstance(key, str)}
     if isinstance(config.get("num_classes"), int):
         options["num_classes"] = config["num_classes"]
-    module = _created(_timm(str(folder)), str(folder), str(config["architecture"]), options)
+    module = _create(str(folder), str(config["architecture"]), options)
     load_weights(module, path)
     described = _described(module) | dict(config.get("pretrained_cfg") or {})
     return module, _declared(described, config.get("label_names")), digest_of([folder / CONFIG, path])
@@ -72,31 +60,21 @@ def pretrained_description(spec: str) -> dict[str, Any] | None:
 
 
 def _timm(spec: str) -> Any:
-    try:
-        return importlib.import_module("timm")
-    except (ImportError, RuntimeError) as error:  # torchvision for another PyTorch raises a RuntimeError
-        raise ModelError(
-            "not_installed",
-            f"{spec} needs timm and the torchvision that fits PyTorch, which cannot be imported ({error}); install "
-            f"both, or export the network to FILE.pt2 where they are",
-        ) from error
+    return import_package("timm", spec, "install it and the torchvision that fits PyTorch, or export the network there")
 
 
-def _created(timm: Any, spec: str, name: str, options: Mapping[str, Any]) -> nn.Module:
+def _create(spec: str, name: str, options: Mapping[str, Any]) -> nn.Module:
+    timm = _timm(spec)
     try:
         return timm.create_model(name, pretrained=False, **options).eval()
     except Exception as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise ModelError("model_file", f"timm {timm.__version__} cannot build {spec}: {reason}") from error
+        raise ModelError("model_file", f"timm {timm.__version__} cannot build {spec}: {first_line(error)}") from error
 
 
 def _described(module: nn.Module) -> dict[str, Any]:
     """What timm knows of a network."""
-    for name in ("pretrained_cfg", "default_cfg"):
-        found = getattr(module, name, None)
-        if isinstance(found, Mapping):
-            return dict(found)
-    return {}
+    known = (getattr(module, name, None) for name in ("pretrained_cfg", "default_cfg"))
+    return dict(next((one for one in known if isinstance(one, Mapping)), {}))
 
 
 def _rows_of(path: Path, name: str) -> int | None:
@@ -112,12 +90,7 @@ def _rows_of(path: Path, name: str) -> int | None:
 
 def _declared(known: Mapping[str, Any], names: Any) -> Declared:
     size = known.get("input_size")
-    sides = tuple(size[-2:]) if isinstance(size, list | tuple) and len(size) == 3 else None
-    named = names if isinstance(names, list) and all(isinstance(name, str) and name for name in names) else None
-    unique = named is not None and len(set(named)) == len(named)
-    return Declared(
-        numbers(known.get("mean")),
-        numbers(known.get("std")),
-        (int(sides[0]), int(sides[1])) if sides is not None else None,
-        tuple(named) if named is not None and unique else None,
-    )
+    sides = (int(size[1]), int(size[2])) if isinstance(size, list | tuple) and len(size) == 3 else None
+    sound = isinstance(names, list) and all(isinstance(name, str) and name for name in names)
+    named = tuple(names) if sound and len(set(names)) == len(names) else None
+    return Declared(numbers(known.get("mean")), numbers(known.get("std")), sides, named)

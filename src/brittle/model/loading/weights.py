@@ -16,6 +16,7 @@ from safetensors.torch import load_model as load_safetensors
 from torch import Tensor, nn
 
 from brittle.errors import ArtefactError, ModelError
+from brittle.model.loading.named_code import first_line
 from brittle.store.nearby import nearby
 
 NAMED = 5
@@ -29,12 +30,7 @@ WRAPPERS = ("module", "_orig_mod")
 
 
 def check_weights_name(path: Path) -> None:
-    """Raise where a file of weights is called as one of another format.
-
-    Raises:
-        ArtefactError: it is a pickle.
-        ModelError: it is of another format.
-    """
+    """Raise where a file of weights is called as one of another format."""
     if path.suffix != ".safetensors":
         kind = ArtefactError if path.suffix in PICKLED else ModelError
         raise kind(
@@ -49,10 +45,6 @@ def load_weights(module: nn.Module, path: Path) -> dict[str, Any]:
     """Load a `.safetensors` file into `module`, and give the path and the sha256 of the file for the record.
 
     Weights of a network that was wrapped by `DataParallel` or `torch.compile` fit the network without the wrapper.
-
-    Raises:
-        ArtefactError: the file is not sound, or could run code.
-        ModelError: it is of another format, or its names are not those of the module.
     """
     check_weights_name(path)
     content = read_content(path)
@@ -61,9 +53,8 @@ def load_weights(module: nn.Module, path: Path) -> dict[str, Any]:
             names = list(file.keys())
         missing, unexpected = load_safetensors(_wrapped(module, names), path, strict=False)
     except (safetensors.SafetensorError, LookupError, TypeError, ValueError, OverflowError) as error:
-        reason = str(error).partition("\n")[0]
         raise ArtefactError(
-            "file_refused", f"{path} is not a sound .safetensors file ({reason}); save it again"
+            "file_refused", f"{path} is not a sound .safetensors file ({first_line(error)}); save it again"
         ) from error
     except RuntimeError as error:
         lines = [line.strip() for line in str(error).splitlines()[1:]]
@@ -104,11 +95,7 @@ def state_digest(module: nn.Module) -> str:
 
 
 def check_weights(module: nn.Module, name: str) -> None:
-    """Raise where a parameter or buffer of `module` holds NaN or infinite values (minus infinity may mask in a buffer).
-
-    Raises:
-        ModelError: one does; the tensor is named.
-    """
+    """Raise where a parameter or buffer holds NaN or infinite values (minus infinity may mask in a buffer)."""
     parameters = {own for own, _ in module.named_parameters()}
     for tensor_name, tensor in _tensors(module):
         if not (tensor.is_floating_point() or tensor.is_complex()):
@@ -137,11 +124,7 @@ def dense(tensor: Tensor) -> Tensor:
 
 
 def read_content(path: Path) -> bytes:
-    """The bytes of a file.
-
-    Raises:
-        ModelError: it cannot be read.
-    """
+    """The bytes of a file."""
     if path.exists() and not path.is_file():
         raise ModelError("unreadable", f"{path} is no regular file; name the file itself")
     try:

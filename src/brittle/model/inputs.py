@@ -1,8 +1,9 @@
-"""Where a model lies, and what is done to inputs before it gets them."""
+"""What a network is given: other inputs of a point, what is done to inputs before it gets them, and where it lies."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -10,15 +11,63 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from brittle.errors import ModelError, ParameterError
-from brittle.model.aside import Aside
+
+
+@dataclass(frozen=True)
+class Aside:
+    """What a point has beside the input that varies: other tensors, coordinates that do not vary, what was decided.
+
+    Attributes:
+        decided: what `Decision.decide` kept of the model's output at the point, a row each; None where the decision is
+            the predicted class, or is yet to be taken.
+        tensors: the other tensors of the point by the names under which the model takes them, a row each.
+        varies: which coordinates of the input vary, `[B, *shape]` or with axes of size 1 at the end, bool; None for
+            all. A network sees the others as they are at the point, whatever is done to them, so that noise, gradients
+            and attacks there have no effect.
+        inputs: the inputs at the points, `[B, *shape]`, where some coordinates do not vary.
+    """
+
+    decided: Tensor | None = None
+    tensors: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])
+    varies: Tensor | None = None
+    inputs: Tensor | None = None
+
+    def only(self, rows: Tensor) -> Aside:
+        """The rows `rows`, `[N]`; a row may stand there often, for the copies of a point."""
+        return self._each(lambda one: one[rows.to(one.device)])
+
+    def to(self, device: torch.device) -> Aside:
+        """The same on `device`."""
+        return self._each(lambda one: one.to(device))
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> Aside:
+        tensors = {name: change(one) for name, one in self.tensors.items()}
+        decided, varies, inputs = (
+            None if one is None else change(one) for one in (self.decided, self.varies, self.inputs)
+        )
+        return Aside(decided, tensors, varies, inputs)
+
+    def kept(self, inputs: Tensor) -> Tensor:
+        """`inputs` `[B, *shape]` with the coordinates that do not vary as they are at the points."""
+        if self.varies is None or self.inputs is None:
+            return inputs
+        return torch.where(self.varies.to(inputs.device), inputs, self.inputs.to(inputs))
+
+    def around(self, inputs: Tensor) -> Aside:
+        """The same with `inputs` `[B, *shape]` as those of the points."""
+        return self if self.varies is None else replace(self, inputs=inputs)
+
+    @staticmethod
+    def joined(first: Aside, second: Aside) -> Aside:
+        """The rows of both, those of `first` first."""
+        tensors = {name: torch.cat((one, second.tensors[name])) for name, one in first.tensors.items()}
+        pairs = ((getattr(first, name), getattr(second, name)) for name in ("decided", "varies", "inputs"))
+        decided, varies, inputs = (None if one is None or two is None else torch.cat((one, two)) for one, two in pairs)
+        return Aside(decided, tensors, varies, inputs)
 
 
 def place(model: Callable[[Tensor], Any], device: str | torch.device | None) -> tuple[torch.device, torch.dtype | None]:
-    """Where the model is and in which precision it computes, None where it has no weights; moved where `device` is one.
-
-    Raises:
-        ModelError: its weights are on several devices, cannot be moved, or have no shape yet (lazy layers).
-    """
+    """Where the model is, moved to `device` if one is named, and its precision, None where it has no weights."""
     if not isinstance(model, nn.Module):
         return torch.device(device or "cpu"), None
     lazy = [name for name, one in (*model.named_parameters(), *model.named_buffers()) if is_lazy(one)]
@@ -43,11 +92,7 @@ def place(model: Callable[[Tensor], Any], device: str | torch.device | None) -> 
 
 
 def channel_numbers(name: str, numbers: float | Sequence[float] | None) -> tuple[float, ...] | None:
-    """One number, or one for each channel, as a tuple; None for None.
-
-    Raises:
-        ParameterError: they are no finite numbers.
-    """
+    """One number, or one for each channel, as a tuple; None for None."""
     if numbers is None:
         return None
     values = (numbers,) if isinstance(numbers, int | float) else tuple(float(number) for number in numbers)
@@ -64,9 +109,6 @@ def as_seen(rows: Tensor, aside: Aside | None, mean: Sequence[float] | None, std
         aside: what each has beside its input.
         mean: subtracted, one number or one per channel (axis 1).
         std: what the difference is divided by, likewise.
-
-    Raises:
-        ParameterError: the numbers of `mean` or `std` are neither one nor one a channel.
     """
     kept = rows if aside is None else aside.kept(rows)
     if not mean and not std:
