@@ -16,7 +16,7 @@ from brittle.data.images import Failure, thumbnails
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import Status
 from brittle.model.bounds import Bounds, BoundsLike
-from brittle.model.inputs import Aside
+from brittle.model.inputs import ExtraInputs
 
 _TABLE_ADVICE = (
     "take --bounds none (bounds='none') where features have no range of their own, or declare one that holds all "
@@ -56,7 +56,7 @@ class Batch:
     bounds: BoundsLike
     turned: tuple[bool, ...] | None = None
     targets: Tensor | None = None
-    extra_inputs: Aside | None = None
+    extra_inputs: ExtraInputs | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -77,7 +77,7 @@ class Batch:
         def taken(value: Any) -> Any:
             if isinstance(value, Tensor):
                 return value[places.to(value.device)]
-            if isinstance(value, Aside):
+            if isinstance(value, ExtraInputs):
                 return value.only(places)
             return None if value is None else tuple(value[position] for position in positions)
 
@@ -89,8 +89,8 @@ class Batch:
         def both(one: Any, two: Any) -> Any:
             if isinstance(one, Tensor):
                 return torch.cat((one, two))
-            if isinstance(one, Aside):
-                return Aside.joined(one, two)
+            if isinstance(one, ExtraInputs):
+                return ExtraInputs.joined(one, two)
             return None if one is None or two is None else (*one, *two)
 
         return replace(self, **{name: both(getattr(self, name), getattr(other, name)) for name in _OF_POINTS})
@@ -140,7 +140,7 @@ class InputChunk(NamedTuple):
     inputs: Tensor
     failures: Mapping[int, Failure] = MappingProxyType({})
     turned: frozenset[int] | None = None
-    extra_inputs: Aside | None = None
+    extra_inputs: ExtraInputs | None = None
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ class ListedPoints:
     names: tuple[str, ...] | None = None
     class_names: tuple[str, ...] | None = None
     targets: Tensor | None = None
-    extra_inputs: Aside | None = None
+    extra_inputs: ExtraInputs | None = None
 
     def __post_init__(self) -> None:
         if not len(self.ids):
@@ -316,7 +316,7 @@ class StillPoints(ChangedPoints):
     def change(self, batch: Batch) -> Batch:
         """A batch of which these coordinates alone vary."""
         varies, extra = self.moves.view(batch.inputs.shape[1:]).expand(batch.inputs.shape), batch.extra_inputs
-        extra = extra or Aside()
+        extra = extra or ExtraInputs()
         varies = varies if extra.varies is None else varies & extra.varies
         return replace(batch, extra_inputs=replace(extra, varies=varies, inputs=batch.inputs))
 

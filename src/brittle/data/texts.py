@@ -123,7 +123,7 @@ def _chunks(form: TextForm, tokens: Tokens, size: int, start: int) -> Iterator[I
     for first in range(start, len(tokens.ids), size):
         rows = tokens.rows(first, first + size)
         inputs = form.embed(rows.ids)
-        yield InputChunk(inputs, extra_inputs=form.aside(rows, inputs))
+        yield InputChunk(inputs, extra_inputs=form.extra_inputs(rows, inputs))
 
 
 def _name(text: str) -> str:

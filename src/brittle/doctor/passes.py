@@ -82,7 +82,7 @@ def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
         )
     explained = allowed(logits, subject.precision) / (SAME_BATCH if subject.precision > COARSE else 1.0)
     for again in repeats:
-        found = excess(subject.classifier, subject.inputs, logits, again, explained, subject.aside)
+        found = excess(subject.classifier, subject.inputs, logits, again, explained, subject.extra_inputs)
         if found is not None:
             raise ModelError(
                 "nondeterministic_model",
@@ -105,7 +105,7 @@ def _bytes(tensor: Tensor) -> bytes:
 
 def check_batch_sizes(subject: Subject) -> Iterator[Finding | str]:
     """The model takes batches of other sizes than the first one."""
-    parts, count = (subject.classifier, subject.inputs, subject.aside), len(subject.inputs)
+    parts, count = (subject.classifier, subject.inputs, subject.extra_inputs), len(subject.inputs)
     sizes = [size for size in TRIED if size != count and size <= subject.rows][:2]
     failed = [(size, error) for size in sizes if (error := failure(*parts, size)) is not None]
     if failed and len(failed) == len(sizes) and is_only(*parts, count):
@@ -118,7 +118,7 @@ def check_rows_apart(subject: Subject) -> Iterator[Finding | str]:
     _check_no_cache(subject)
     largest = 0.0
     for how, inputs, first, logits in given_otherwise(subject):
-        found = excess(subject.classifier, inputs, first, logits, aside=subject.aside)
+        found = excess(subject.classifier, inputs, first, logits, extra_inputs=subject.extra_inputs)
         if found is not None:
             subject.check_same("now")  # a network that changes by itself is reported as such
             raise ModelError(
@@ -212,19 +212,19 @@ def check_padding(subject: Subject) -> Iterator[Finding | str]:
 
     Padding are coordinates that do not vary where a tensor `...mask` beside the inputs, over their first axes, is 0.
     """
-    aside, inputs = subject.aside, subject.inputs
-    if aside is None or aside.varies is None:
+    extra_inputs, inputs = subject.extra_inputs, subject.inputs
+    if extra_inputs is None or extra_inputs.varies is None:
         yield "no padding"
         return
-    for name, mask in aside.tensors.items():
+    for name, mask in extra_inputs.tensors.items():
         axes = mask.dim()
         if not name.endswith("mask") or axes < 2 or mask.shape != inputs.shape[:axes]:
             continue
-        padding = (mask == 0).view(*mask.shape, *[1] * (inputs.dim() - axes)).to(inputs.device) & ~aside.varies
+        padding = (mask == 0).view(*mask.shape, *[1] * (inputs.dim() - axes)).to(inputs.device) & ~extra_inputs.varies
         if bool(padding.any()):
             filled = torch.where(padding, subject.random_inputs(len(inputs)), inputs)
             with torch.no_grad():
-                logits = subject.classifier(filled, replace(aside, varies=None, inputs=None))
+                logits = subject.classifier(filled, replace(extra_inputs, varies=None, inputs=None))
             found = subject.excess(logits)
             if found is not None:
                 yield Finding(
@@ -249,6 +249,6 @@ def check_history(subject: Subject) -> Iterator[Finding | str]:
     twin.model = model
     with torch.no_grad():
         twin(*subject.others_with_tensors())
-        logits = twin(subject.inputs, subject.aside)
+        logits = twin(subject.inputs, subject.extra_inputs)
     subject.check_same("in a copy of the model that saw other inputs first", logits)
     yield f"{OTHERS} other inputs first change nothing"

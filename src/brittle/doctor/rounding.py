@@ -16,7 +16,7 @@ from torch import Tensor
 
 from brittle.errors import ModelError
 from brittle.model.classifier import Classifier
-from brittle.model.inputs import Aside
+from brittle.model.inputs import ExtraInputs
 
 ROUNDING, LAST_PLACES = 1000.0, 16.0
 """Units of relative precision by which logits may differ: of their distance from the largest of the row, and of their
@@ -84,7 +84,7 @@ def excess(
     one: Tensor,
     other: Tensor,
     explained: Tensor | None = None,
-    aside: Aside | None = None,
+    extra_inputs: ExtraInputs | None = None,
 ) -> Difference | None:
     """The clearest difference that neither rounding nor a step of the network explains; None where there is none.
 
@@ -98,12 +98,12 @@ def excess(
         found = Difference(row, float(between[row, classes[row]]), float(explained[row, classes[row]]))
         if not found.largest > found.allowed:
             return None
-        if not _jumps(classifier, inputs[row : row + 1], found.largest, aside and aside.only(torch.tensor([row]))):
+        if not _jumps(classifier, inputs[row : row + 1], found.largest, extra_inputs and extra_inputs.only(torch.tensor([row]))):
             return found
     return None
 
 
-def _jumps(classifier: Classifier, inputs: Tensor, largest: float, aside: Aside | None) -> bool:
+def _jumps(classifier: Classifier, inputs: Tensor, largest: float, extra_inputs: ExtraInputs | None) -> bool:
     """Whether a change of an input `[1, *shape]` by rounding changes its logits by half as much as `largest`.
 
     A network with steps in it (signs, rounding) does so at a step, and rounding explains the difference. The input goes
@@ -115,7 +115,7 @@ def _jumps(classifier: Classifier, inputs: Tensor, largest: float, aside: Aside 
     changes = torch.rand(TRIALS, *inputs.shape, generator=generator, dtype=torch.float64).to(inputs) * 2 - 1
     trembling = [inputs + size * change * inputs.abs().clamp_min(smallest) for change in changes]
     with torch.no_grad():
-        alone, *changed, again = (classifier.numbers(each, aside) for each in (inputs, *trembling, inputs))
+        alone, *changed, again = (classifier.numbers(each, extra_inputs) for each in (inputs, *trembling, inputs))
     repeats = 2 * float(differences(alone, again).max()) < largest
     return repeats and any(2 * float(differences(alone, each).max()) >= largest for each in changed)
 
@@ -130,21 +130,21 @@ class Reference:
         rows: their rows in the data, `[R]`; none where none of the first can be read.
         inputs: `[R, *shape]`, on the classifier's device.
         logits: what the decision is taken from, `[R, C]`.
-        aside: what they have beside their inputs, or None.
+        extra_inputs: what they have beside their inputs, or None.
     """
 
     rows: tuple[int, ...]
     inputs: Tensor
     logits: Tensor
-    aside: Aside | None = None
+    extra_inputs: ExtraInputs | None = None
 
     def checked(self, classifier: Classifier, where: str) -> Reference:
         """The same points with the logits that they get in a pass now; `where` says when or where that is, in words."""
         if not self.rows:
             return self
         with torch.no_grad():
-            now = classifier.numbers(self.inputs, self.aside)
-        found = excess(classifier, self.inputs, self.logits, now, aside=self.aside)
+            now = classifier.numbers(self.inputs, self.extra_inputs)
+        found = excess(classifier, self.inputs, self.logits, now, extra_inputs=self.extra_inputs)
         if found is not None:
             raise changed_model(self.rows[found.row], where, found)
         return replace(self, logits=now)

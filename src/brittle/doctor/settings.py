@@ -142,7 +142,7 @@ def check_certificates(subject: Subject) -> Iterator[Finding | str]:
     """Bounds go through every layer, where a score asks for certificates; looked at in one point."""
     needs = [need for need in subject.needs if isinstance(need, Certified)]
     decided, one, ids = subject.decided, subject.inputs[:1], ("doctor 0",)
-    looked = [look_for([need], decided, one, ids, subject.seed, aside=subject.beside(1)) for need in needs]
+    looked = [look_for([need], decided, one, ids, subject.seed, extra_inputs=subject.beside(1)) for need in needs]
     layers = {need(decided, clean).unsupported for need, clean in zip(needs, looked, strict=True)}
     for layer in sorted(layers - {None}):
         yield Finding(

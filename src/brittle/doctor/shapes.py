@@ -13,7 +13,7 @@ from brittle.data.points import Points
 from brittle.decisions import Decision
 from brittle.errors import BrittleError, DataError, ModelError
 from brittle.model.classifier import Classifier
-from brittle.model.inputs import Aside
+from brittle.model.inputs import ExtraInputs
 
 FEW = 4
 """At most so many rows are taken for one image without a batch axis: its channels."""
@@ -38,7 +38,7 @@ def explained(
     error: BrittleError,
     classifier: Classifier,
     inputs: Tensor,
-    aside: Aside | None,
+    extra_inputs: ExtraInputs | None,
     points: Points | None,
     decision: Decision,
 ) -> BrittleError:
@@ -58,8 +58,8 @@ def explained(
     named = [int(number) for number in re.findall(r"\d+", str(error.__cause__ or error))]
     for size in dict.fromkeys((*named, *USUAL)):
         possible = 0 < size <= MOST_NUMBERS // inputs[0].numel() and size != len(inputs)
-        if possible and failure(classifier, inputs, aside, size) is None:
-            only = is_only(classifier, inputs, aside, size)
+        if possible and failure(classifier, inputs, extra_inputs, size) is None:
+            only = is_only(classifier, inputs, extra_inputs, size)
             return fixed_batch(size, len(inputs), error) if only else error
     return error
 
@@ -73,21 +73,21 @@ def _runs(classifier: Classifier, inputs: Tensor) -> bool:
         return False
 
 
-def failure(classifier: Classifier, inputs: Tensor, aside: Aside | None, size: int) -> ModelError | None:
+def failure(classifier: Classifier, inputs: Tensor, extra_inputs: ExtraInputs | None, size: int) -> ModelError | None:
     """The error of a batch of `size` of the inputs, some of them again where they are few, if it is one of its size."""
     rows = torch.arange(size) % len(inputs)
     try:
         with torch.no_grad():
-            classifier(inputs[rows], aside and aside.only(rows))
+            classifier(inputs[rows], extra_inputs and extra_inputs.only(rows))
     except ModelError as error:
         return error if error.code in WRONG_SIZE else None
     return None
 
 
-def is_only(classifier: Classifier, inputs: Tensor, aside: Aside | None, size: int) -> bool:
+def is_only(classifier: Classifier, inputs: Tensor, extra_inputs: ExtraInputs | None, size: int) -> bool:
     """Whether the model fails on one row more and one less than `size`, on half as many and on twice as many."""
     others = {size - 1, size + 1, size // 2, 2 * size} - {0}
-    return all(failure(classifier, inputs, aside, other) is not None for other in others)
+    return all(failure(classifier, inputs, extra_inputs, other) is not None for other in others)
 
 
 def fixed_batch(size: int, other: int, error: BrittleError) -> ModelError:

@@ -21,7 +21,7 @@ from brittle.doctor.shapes import explained
 from brittle.errors import BrittleError, DataError
 from brittle.measure import Clean, Curvature, Curved, Measurement
 from brittle.model.classifier import Classifier
-from brittle.model.inputs import Aside
+from brittle.model.inputs import ExtraInputs
 from brittle.noise import Gaussian, Stream
 from brittle.scores import NoiseScore, Score
 
@@ -101,7 +101,7 @@ class Subject:
         return found.to(self.classifier.device)
 
     @cached_property
-    def aside(self) -> Aside | None:
+    def extra_inputs(self) -> ExtraInputs | None:
         """What `inputs` have beside them; None where there is nothing."""
         extra, read = self.batch.extra_inputs, readable(self.batch).nonzero().flatten()[: len(self.inputs)]
         return extra and extra.only(read.cpu()).to(self.classifier.device)
@@ -149,7 +149,7 @@ class Subject:
         try:
             return self.logits_of(self.inputs)
         except BrittleError as error:
-            known = explained(error, self.classifier, self.inputs, self.aside, self.points, self.decision)
+            known = explained(error, self.classifier, self.inputs, self.extra_inputs, self.points, self.decision)
             if known is error:
                 raise
             raise known from error
@@ -165,9 +165,9 @@ class Subject:
         with torch.set_grad_enabled(inputs.requires_grad):
             return self.classifier(inputs, self.beside(len(inputs), rows))
 
-    def beside(self, count: int, rows: Tensor | None = None) -> Aside | None:
+    def beside(self, count: int, rows: Tensor | None = None) -> ExtraInputs | None:
         """What stands beside `count` inputs; `rows` as for `logits_of`."""
-        return self.aside and self.aside.only(torch.arange(count) % len(self.inputs) if rows is None else rows)
+        return self.extra_inputs and self.extra_inputs.only(torch.arange(count) % len(self.inputs) if rows is None else rows)
 
     @cached_property
     def repeats(self) -> list[Tensor]:
@@ -209,7 +209,7 @@ class Subject:
 
     def excess(self, other: Tensor) -> Difference | None:
         """The clearest difference of `other`, logits of `inputs`, from `logits` that rounding does not explain."""
-        return excess(self.classifier, self.inputs, self.logits, other, aside=self.aside)
+        return excess(self.classifier, self.inputs, self.logits, other, extra_inputs=self.extra_inputs)
 
     def check_same(self, where: str, logits: Tensor | None = None) -> None:
         """Raise where the points get other logits, `[V, C]`, than in the first pass; by default in a pass now.
@@ -268,9 +268,9 @@ class Subject:
     def curved(self) -> Curved:
         """The second derivatives of the network at the first `CURVED_AT` of `inputs`, along a few directions."""
         inputs = self.inputs[:CURVED_AT]
-        aside = self.beside(len(inputs))
-        aside = aside and aside.around(inputs)
-        clean = Clean(inputs, _ids(inputs), self.seed, self.logits_of(inputs), self.rows, aside=aside)
+        extra_inputs = self.beside(len(inputs))
+        extra_inputs = extra_inputs and extra_inputs.around(inputs)
+        clean = Clean(inputs, _ids(inputs), self.seed, self.logits_of(inputs), self.rows, extra_inputs=extra_inputs)
         return Curvature(probes=2)(self.classifier, clean)
 
     @property
@@ -311,7 +311,7 @@ class Subject:
         Inside the bounds where no score sends anything beyond them. Where there is no noise to draw it is normal, with
         a tenth of the range of each coordinate for sigma; without bounds that is the range of the inputs.
         """
-        inputs, bounds, varies = self.inputs, self.classifier.bounds, self.aside and self.aside.varies
+        inputs, bounds, varies = self.inputs, self.classifier.bounds, self.extra_inputs and self.extra_inputs.varies
         drawing = [score for score in self.scores if isinstance(score, NoiseScore) and score.noise.has_draws]
         noise = max((score.noise for score in drawing), key=lambda one: (one.in_pixels, one.sigma), default=None)
         stream = Stream(noise or Gaussian(1.0), inputs, _ids(inputs), self.seed, "doctor", varies)
@@ -329,7 +329,7 @@ class Subject:
     # What is looked at again during the run.
 
     @property
-    def kept(self) -> tuple[tuple[int, ...], Tensor, Aside | None]:
+    def kept(self) -> tuple[tuple[int, ...], Tensor, ExtraInputs | None]:
         """The first `KEPT` points that can be read: their rows in the data, the inputs, and what is beside them."""
         read = readable(self.batch)[:LOOKED_AT].nonzero().flatten()[: min(KEPT, self.rows)]
         extra, device = self.batch.extra_inputs, self.classifier.device
@@ -339,10 +339,10 @@ class Subject:
     @property
     def reference(self) -> Reference:
         """These points, with the logits of the first pass."""
-        rows, inputs, aside = self.kept
-        return Reference(rows, inputs, self.logits[: len(rows)], aside)
+        rows, inputs, extra_inputs = self.kept
+        return Reference(rows, inputs, self.logits[: len(rows)], extra_inputs)
 
-    def others_with_tensors(self) -> tuple[Tensor, Aside | None]:
+    def others_with_tensors(self) -> tuple[Tensor, ExtraInputs | None]:
         """Inputs that have nothing to do with the points, for a model that is to see them first, and other tensors."""
         inputs = self.random_inputs(min(self.rows, OTHERS), values=(0.5, 1.0))
         return inputs, self.beside(len(inputs))

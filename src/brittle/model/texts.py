@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from brittle.errors import DataError, ModelError, ParameterError
-from brittle.model.inputs import Aside
+from brittle.model.inputs import ExtraInputs
 
 IDS, MASK, SPECIAL, EMBEDDINGS = "input_ids", "attention_mask", "special_tokens_mask", "inputs_embeds"
 """What a tokenizer calls the tokens, which of them exist, and which mark the beginning, the end or padding; and the
@@ -106,9 +106,9 @@ class TextForm:
         with torch.no_grad():
             return torch.cat([self.layer(part.to(self.layer.weight.device)).cpu() for part in ids.split(ROWS)])
 
-    def aside(self, tokens: Tokens, inputs: Tensor) -> Aside:
+    def extra_inputs(self, tokens: Tokens, inputs: Tensor) -> ExtraInputs:
         """What texts have beside their embeddings `inputs`."""
-        return Aside(None, tokens.beside, tokens.varies[:, :, None] != 0, inputs)
+        return ExtraInputs(None, tokens.beside, tokens.varies[:, :, None] != 0, inputs)
 
     @cached_property
     def vocabulary(self) -> Tensor:

@@ -177,7 +177,7 @@ def _measure_label(
     alone = classifier.deciding(classifier.decision.alone(label.position))
     split = [need for need in needs if need in known and need.splits(known[need])]
     lacking = [need for need in needs if need not in split]
-    parts = (together.inputs, together.ids, together.seed, together.rows, together.confidence, together.aside)
+    parts = (together.inputs, together.ids, together.seed, together.rows, together.confidence, together.extra_inputs)
     clean = replace(look_for(lacking, alone, *parts), wanted=together.wanted)
     with alone.evaluating():
         measured = {need: need.of_margin(known[need], label.position, alone, clean) for need in split}
@@ -199,7 +199,7 @@ def _look(
     inputs[[not each for each in readable]] = classifier.bounds.filler(inputs)
     clean = look_for(needs, classifier, inputs, batch.ids, seed, rows, confidence, batch.extra_inputs)
     classes = clean.logits.shape[1]
-    labelled = classifier.decision.classes_of(clean.logits, clean.aside and clean.aside.decided)
+    labelled = classifier.decision.classes_of(clean.logits, clean.extra_inputs and clean.extra_inputs.decided)
     broken = (~clean.logits.isfinite()).sum(dim=1).tolist()
     for position in found.measured:
         label = None if batch.labels is None else batch.labels[position]
@@ -247,8 +247,8 @@ def _note_decisions(found: Evaluated, classifier: Classifier, clean: Clean) -> N
     batch, decision = found.batch, classifier.decision
     labels = None if batch.labels is None else torch.tensor(batch.labels)
     decided, codes = clean.predicted[:, None], clean.predicted.tolist()
-    if clean.aside is not None and clean.aside.decided is not None:
-        decided, codes = clean.aside.decided, decision.codes(clean.aside.decided)
+    if clean.extra_inputs is not None and clean.extra_inputs.decided is not None:
+        decided, codes = clean.extra_inputs.decided, decision.codes(clean.extra_inputs.decided)
     right = decision.right(decided, labels, batch.targets)
     words = [None] * len(batch) if decision.of_classes else decision.described(decided)
     for position in found.measured:
@@ -268,7 +268,7 @@ def _counterexamples(
     inputs, decision = nearest.points[known], classifier.decision
     if decision.of_classes or not known:
         return OtherInputs(known, inputs, nearest.predicted[known].tolist(), [None] * len(known))
-    beside = None if clean.aside is None else clean.aside.only(torch.tensor(known, device=inputs.device))
+    beside = None if clean.extra_inputs is None else clean.extra_inputs.only(torch.tensor(known, device=inputs.device))
     with torch.no_grad():
         decided = decision.decide(classifier.read(inputs, beside))
     return OtherInputs(known, inputs, decision.codes(decided), decision.described(decided))

@@ -27,7 +27,7 @@ from brittle.measure.nearest.sparse_descent import sparse_descent
 from brittle.measure.nearest.straight_through import straight_through
 from brittle.model.bounds import Bounds
 from brittle.model.classifier import Classifier
-from brittle.model.inputs import Aside
+from brittle.model.inputs import ExtraInputs
 from brittle.norms import COUNT
 
 
@@ -201,13 +201,13 @@ def nearest(
         True
     """
     need = Nearest(norm, attack, effort, bounded)
-    inputs, aside = _points_of(inputs, beside, mask)
+    inputs, extra_inputs = _points_of(inputs, beside, mask)
     _check_inputs(inputs, classifier.bounds)
     rows = default_rows(inputs, classifier.device)
     parts = []
     for places in torch.arange(len(inputs), device=inputs.device).split(max(1, rows // 2)):
-        own, ids = aside and aside.only(places), [str(number) for number in range(len(places))]
-        parts.append(need(classifier, look(classifier, inputs[places], ids, 0, rows=rows, aside=own)))
+        own, ids = extra_inputs and extra_inputs.only(places), [str(number) for number in range(len(places))]
+        parts.append(need(classifier, look(classifier, inputs[places], ids, 0, rows=rows, extra_inputs=own)))
     return _concatenate(parts)
 
 
@@ -215,7 +215,7 @@ def _points_of(
     inputs: Tensor | Points,
     beside: Mapping[str, Tensor | np.ndarray] | None,
     mask: str | Tensor | np.ndarray | None,
-) -> tuple[Tensor, Aside | None]:
+) -> tuple[Tensor, ExtraInputs | None]:
     """The inputs of some points, and what they have beside them."""
     if isinstance(inputs, Tensor):
         return inputs, extra_inputs_of(inputs, beside or {}, mask)
@@ -227,7 +227,7 @@ def _points_of(
     if unread is not None:
         raise DataError("no_usable_points", f"{unread}; leave such points out (brittle.data.choose_points)")
     asides = [batch.extra_inputs for batch in batches if batch.extra_inputs is not None]
-    return torch.cat([batch.inputs for batch in batches]), reduce(Aside.joined, asides) if asides else None
+    return torch.cat([batch.inputs for batch in batches]), reduce(ExtraInputs.joined, asides) if asides else None
 
 
 def check_search(norm: str, attack: str, effort: str, bounded: bool) -> None:
@@ -298,18 +298,18 @@ def _spend(search: Search, need: Nearest, vanishing: Tensor, effort: Effort) -> 
 
 def _observe(found: NearestPoint, norm: Norm, classifier: Classifier, clean: Clean) -> NearestPoint:
     """`found` with the distance between the features."""
-    there = _features(classifier, found.points, clean.rows, clean.aside)
-    here = _features(classifier, clean.inputs, clean.rows, clean.aside) if clean.features is None else clean.features
+    there = _features(classifier, found.points, clean.rows, clean.extra_inputs)
+    here = _features(classifier, clean.inputs, clean.rows, clean.extra_inputs) if clean.features is None else clean.features
     distance = norm.length((there - here).flatten(1))
     missing = found.predicted < 0
     passes = found.passes + (1 if clean.features is not None else 2)
     return replace(found, feature_distance=distance.masked_fill(missing, torch.nan), passes=passes)
 
 
-def _features(classifier: Classifier, inputs: Tensor, rows: int, aside: Aside | None) -> Tensor:
+def _features(classifier: Classifier, inputs: Tensor, rows: int, extra_inputs: ExtraInputs | None) -> Tensor:
     with torch.no_grad():
         places = torch.arange(len(inputs), device=inputs.device).split(rows)
-        return torch.cat([classifier.observe(inputs[own], aside and aside.only(own))[1] for own in places])
+        return torch.cat([classifier.observe(inputs[own], extra_inputs and extra_inputs.only(own))[1] for own in places])
 
 
 def _misled(search: Search, attacks: Sequence[str], vanishing: Tensor) -> Tensor:
