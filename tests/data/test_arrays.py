@@ -178,9 +178,9 @@ def test_what_holds_no_numbers_is_refused(given: dict[str, Any], code: str, matc
 
 def test_tensors_beside_the_inputs_may_be_arrays_of_any_order() -> None:
     for array in (np.asfortranarray(FLOATS), FLOATS[::-1], FLOATS.astype(">f4")):
-        aside = array_points(FLOATS, extra_inputs={"o": array}).extra_inputs
-        assert aside is not None
-        assert aside.tensors["o"].tolist() == array.tolist()
+        extra_inputs = array_points(FLOATS, extra_inputs={"o": array}).extra_inputs
+        assert extra_inputs is not None
+        assert extra_inputs.tensors["o"].tolist() == array.tolist()
 
 
 class Canary:

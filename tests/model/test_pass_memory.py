@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from brittle.model.inputs import Aside
+from brittle.model.inputs import ExtraInputs
 from brittle.model.passes import PassMemory
 
 
@@ -14,9 +14,9 @@ class Network:
     def __init__(self) -> None:
         self.seen: list[Tensor] = []
 
-    def __call__(self, inputs: Tensor, aside: Aside | None) -> Tensor:
+    def __call__(self, inputs: Tensor, extra_inputs: ExtraInputs | None) -> Tensor:
         self.seen.append(inputs)
-        shift = 0 if aside is None else aside.tensors["shift"][:, None]
+        shift = 0 if extra_inputs is None else extra_inputs.tensors["shift"][:, None]
         return inputs.double().flatten(1)[:, :2] * 3 + shift
 
 
@@ -53,10 +53,10 @@ def test_every_bit_counts(dtype: torch.dtype) -> None:
 def test_what_is_beside_an_input_counts() -> None:
     memory, network = PassMemory(), Network()
     inputs = torch.ones(3, 2)
-    asides = [Aside(tensors={"shift": torch.tensor(shift)}) for shift in ([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])]
-    for aside in asides:
-        found = memory.outputs(network, inputs, aside, recall=True)
-        assert found[:, 0].tolist() == (3 + aside.tensors["shift"]).tolist()
+    several = [ExtraInputs(tensors={"shift": torch.tensor(shift)}) for shift in ([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])]
+    for extra_inputs in several:
+        found = memory.outputs(network, inputs, extra_inputs, recall=True)
+        assert found[:, 0].tolist() == (3 + extra_inputs.tensors["shift"]).tolist()
     assert [len(rows) for rows in network.seen] == [3, 1]
 
 

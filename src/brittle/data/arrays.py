@@ -18,8 +18,8 @@ from brittle.data.labels import answers_of, plain_array
 from brittle.data.points import InputChunk, ListedPoints, RowIds
 from brittle.data.reading import Reading
 from brittle.errors import DataError, ParameterError
-from brittle.model.inputs import Aside
 from brittle.model.bounds import BoundsLike
+from brittle.model.inputs import ExtraInputs
 from brittle.store.inputs import keeps
 
 MOST_CHANNELS = 4
@@ -177,7 +177,7 @@ def feature_record(names: Any, where: str, inputs: Tensor) -> dict[str, list[str
 
 def extra_inputs_of(
     inputs: Tensor, extra_inputs: Mapping[str, Tensor | np.ndarray], mask: str | Tensor | np.ndarray | None
-) -> Aside | None:
+) -> ExtraInputs | None:
     """The other tensors of some points and which coordinates vary; None where there is neither."""
     tensors = {name: copied_tensor(one, f"{name} (extra_inputs=)") for name, one in extra_inputs.items()}
     for name, one in tensors.items():
@@ -192,7 +192,7 @@ def extra_inputs_of(
             raise ParameterError(f"mask names one of the tensors in extra_inputs; found {mask!r:.60}, there: {names}")
         mask = tensors[mask]
     if mask is None:
-        return Aside(tensors=tensors) if tensors else None
+        return ExtraInputs(tensors=tensors) if tensors else None
     mask = copied_tensor(mask, "the mask")
     if bool(mask.isnan().any()):
         raise DataError("mask", f"the mask holds {int(mask.isnan().sum())} NaN; give 1 or 0 for each number")
@@ -207,7 +207,7 @@ def extra_inputs_of(
     if not bool(moving.all()):
         row = int((~moving).nonzero()[0])
         raise DataError("mask", f"the mask of row {row} holds no 1, so nothing of it can vary; leave the row out")
-    return Aside(None, tensors, varies.view(*varies.shape, *[1] * (inputs.dim() - varies.dim())), inputs)
+    return ExtraInputs(None, tensors, varies.view(*varies.shape, *[1] * (inputs.dim() - varies.dim())), inputs)
 
 
 def _bytes_of(tensor: Tensor) -> bytes:

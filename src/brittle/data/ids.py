@@ -17,7 +17,7 @@ from torch import Tensor
 from brittle.data.files import changed_error, path_text
 from brittle.data.points import Batch, ChangedPoints, ListedPoints, Points
 from brittle.errors import DataError, ParameterError, listed
-from brittle.model.inputs import Aside
+from brittle.model.inputs import ExtraInputs
 from brittle.store.files.csv_text import text_of
 
 READ_THROUGH = 8
@@ -177,7 +177,7 @@ def _taken(batch: Batch, positions: Sequence[int]) -> Batch:
     def taken(value: Any) -> Any:
         if isinstance(value, Tensor):
             return value[places.to(value.device)]
-        if isinstance(value, Aside):
+        if isinstance(value, ExtraInputs):
             return value.only(places)
         return None if value is None else tuple(value[position] for position in positions)
 
@@ -190,8 +190,8 @@ def _joined(one: Batch, other: Batch) -> Batch:
     def joined(first: Any, second: Any) -> Any:
         if isinstance(first, Tensor):
             return torch.cat((first, second))
-        if isinstance(first, Aside):
-            return Aside.joined(first, second)
+        if isinstance(first, ExtraInputs):
+            return ExtraInputs.joined(first, second)
         return None if first is None or second is None else (*first, *second)
 
     return replace(one, **{name: joined(getattr(one, name), getattr(other, name)) for name in _OF_POINTS})

@@ -15,8 +15,8 @@ from brittle.data.files import changed_error
 from brittle.data.images import Failure, thumbnails
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import Status
-from brittle.model.inputs import Aside
 from brittle.model.bounds import BoundsLike
+from brittle.model.inputs import ExtraInputs
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Batch:
     bounds: BoundsLike
     turned: tuple[bool, ...] | None = None
     targets: Tensor | None = None
-    extra_inputs: Aside | None = None
+    extra_inputs: ExtraInputs | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -105,7 +105,7 @@ class InputChunk(NamedTuple):
     inputs: Tensor
     failures: Mapping[int, Failure] = MappingProxyType({})
     turned: frozenset[int] | None = None
-    extra_inputs: Aside | None = None
+    extra_inputs: ExtraInputs | None = None
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class ListedPoints:
     names: tuple[str, ...] | None = None
     class_names: tuple[str, ...] | None = None
     targets: Tensor | None = None
-    extra_inputs: Aside | None = None
+    extra_inputs: ExtraInputs | None = None
 
     def __post_init__(self) -> None:
         if not len(self.ids):
@@ -287,6 +287,6 @@ class StillPoints(ChangedPoints):
     def change(self, batch: Batch) -> Batch:
         """A batch of which these coordinates alone vary."""
         varies, extra = self.moves.view(batch.inputs.shape[1:]).expand(batch.inputs.shape), batch.extra_inputs
-        extra = extra or Aside()
+        extra = extra or ExtraInputs()
         varies = varies if extra.varies is None else varies & extra.varies
         return replace(batch, extra_inputs=replace(extra, varies=varies, inputs=batch.inputs))

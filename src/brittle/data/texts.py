@@ -84,7 +84,7 @@ def text_points(
         class_names=class_names,
         bounds=(-largest, largest),
         targets=targets,
-        extra_inputs=tokens.beside,
+        extra_inputs=tokens.extra_inputs,
         mask=tokens.varies,
     )
 
@@ -125,7 +125,7 @@ def read_texts(path: Path, reading: Reading) -> ListedPoints:
     form.check(tokens)
     known = {
         "text_column": column,
-        "beside": sorted(tokens.beside),
+        "beside": sorted(tokens.extra_inputs),
         "masked": True,
         "cut_texts": sum(length > tokens.ids.shape[1] for length in form.lengths(texts)),
     }
@@ -143,7 +143,7 @@ def _chunks(form: TextForm, tokens: Tokens, size: int, start: int) -> Iterator[I
     for first in range(start, len(tokens.ids), size):
         rows = tokens.rows(first, first + size)
         inputs = form.embed(rows.ids)
-        yield InputChunk(inputs, extra_inputs=form.aside(rows, inputs))
+        yield InputChunk(inputs, extra_inputs=form.extra_inputs(rows, inputs))
 
 
 def _name(text: str) -> str:

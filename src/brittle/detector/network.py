@@ -12,8 +12,8 @@ from brittle.errors import BrittleError, ModelError, ParameterError
 from brittle.model.bounds import Bounds, allowed_range, check_bounds
 from brittle.model.classifier import Classifier
 from brittle.model.head import Head, check_head, find_head
-from brittle.model.outputs import LARGEST_PROBABILITY, class_scores, log_probabilities, scores_of
 from brittle.model.inputs import normalise
+from brittle.model.outputs import LARGEST_PROBABILITY, class_scores, log_probabilities, scores_of
 from brittle.scores.one_pass import LARGEST, OnePass, OnePassScore
 
 

@@ -104,7 +104,7 @@ def _outputs(subject: Subject, *inputs: Tensor) -> Tensor:
     with torch.no_grad():
         for each in inputs:
             rows = torch.arange(len(each)) % len(subject.inputs)
-            found.append(subject.classifier.read(each, subject.aside and subject.aside.only(rows)))
+            found.append(subject.classifier.read(each, subject.extra_inputs and subject.extra_inputs.only(rows)))
     outputs = torch.cat(found)
     return outputs[outputs.flatten(1).isfinite().all(dim=1)]
 

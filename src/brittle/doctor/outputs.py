@@ -82,7 +82,7 @@ def _refuse_masks(logits: Tensor) -> None:
 
 def _looks_beside_alone(subject: Subject, probes: Tensor) -> bool:
     """Whether the logits of random inputs, `[P, C]`, are those of the points that have the same other tensors."""
-    if subject.aside is None or not subject.aside.tensors or subject.rows < len(probes):
+    if subject.extra_inputs is None or not subject.extra_inputs.tensors or subject.rows < len(probes):
         return False
     rows = torch.arange(len(probes)) % len(subject.inputs)
     if torch.equal(subject.random_inputs(len(probes)), subject.inputs[rows]):  # points may be random numbers, too
@@ -101,7 +101,7 @@ def check_decision(subject: Subject) -> Iterator[Finding | str]:
         yield "no function of yours decides"
         return
     with torch.no_grad():
-        outputs = subject.classifier.read(subject.inputs, subject.aside)
+        outputs = subject.classifier.read(subject.inputs, subject.extra_inputs)
         others = outputs.roll(1, 0)
         first = decision.margins(others, outputs)
         for _ in range(AGAIN - 1):
@@ -139,7 +139,7 @@ def check_head(subject: Subject) -> Iterator[Finding | str]:
         yield "no chosen score needs features"
         return
     with torch.no_grad():
-        _, features = subject.classifier.observe(subject.inputs, subject.aside)
+        _, features = subject.classifier.observe(subject.inputs, subject.extra_inputs)
     yield f"{subject.classifier.head_name or 'the last linear layer'} sees {features.shape[1]} features"
 
 

@@ -20,7 +20,7 @@ from brittle.doctor.rounding import allowed_again, excess, largest_difference
 from brittle.doctor.shapes import failure, fixed_batch, is_only
 from brittle.doctor.subject import OTHERS, REPEATS, Finding, Subject
 from brittle.errors import ModelError, listed
-from brittle.model.inputs import Aside
+from brittle.model.inputs import ExtraInputs
 from brittle.model.loading.weights import check_weights as check_finite_weights
 from brittle.model.loading.weights import dense
 
@@ -85,7 +85,7 @@ def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
         )
     explained = allowed_again(subject.logits, subject.precision)
     for again in subject.repeats[1:]:
-        found = excess(subject.classifier, subject.inputs, subject.logits, again, explained, subject.aside)
+        found = excess(subject.classifier, subject.inputs, subject.logits, again, explained, subject.extra_inputs)
         if found is not None:
             raise ModelError(
                 "nondeterministic_model",
@@ -98,7 +98,7 @@ def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
 
 def check_batch_sizes(subject: Subject) -> Iterator[Finding | str]:
     """The model takes batches of other sizes than the first one."""
-    parts, count = (subject.classifier, subject.inputs, subject.aside), len(subject.inputs)
+    parts, count = (subject.classifier, subject.inputs, subject.extra_inputs), len(subject.inputs)
     sizes = [size for size in TRIED if size != count and size <= subject.rows][:2]
     failed = [(size, error) for size in sizes if (error := failure(*parts, size)) is not None]
     if failed and len(failed) == len(sizes) and is_only(*parts, count):
@@ -128,7 +128,7 @@ def check_rows_apart(subject: Subject) -> Iterator[Finding | str]:
     _check_no_cache(subject)
     largest = 0.0
     for rows in given_otherwise(subject):
-        found = excess(subject.classifier, rows.inputs, rows.first, rows.logits, aside=subject.aside)
+        found = excess(subject.classifier, rows.inputs, rows.first, rows.logits, extra_inputs=subject.extra_inputs)
         if found is not None:
             subject.check_same("now")  # a network that changes by itself is reported as such
             raise ModelError(
@@ -215,15 +215,15 @@ def _check_no_cache(subject: Subject) -> None:
 
 def check_padding(subject: Subject) -> Iterator[Finding | str]:
     """The logits stay as they are where the padding of the points holds other numbers."""
-    aside = subject.aside
-    found = None if aside is None else padding_of(aside, subject.inputs)
-    if aside is None or found is None:
+    extra_inputs = subject.extra_inputs
+    found = None if extra_inputs is None else padding_of(extra_inputs, subject.inputs)
+    if extra_inputs is None or found is None:
         yield "no padding"
         return
     name, padding = found
     filled = torch.where(padding, subject.random_inputs(len(padding)), subject.inputs)
     with torch.no_grad():
-        logits = subject.classifier(filled, replace(aside, varies=None, inputs=None))
+        logits = subject.classifier(filled, replace(extra_inputs, varies=None, inputs=None))
     difference = subject.excess(logits)
     if difference is not None:
         yield Finding(
@@ -236,18 +236,18 @@ def check_padding(subject: Subject) -> Iterator[Finding | str]:
     yield f"other numbers where {name} is 0 change nothing, in {rows} of {len(padding)} rows"
 
 
-def padding_of(aside: Aside, inputs: Tensor) -> tuple[str, Tensor] | None:
+def padding_of(extra_inputs: ExtraInputs, inputs: Tensor) -> tuple[str, Tensor] | None:
     """The name of the tensor that marks padding, and the coordinates of points that are padding, `[V, *shape]`.
 
     They do not vary, and a tensor `...mask` beside the inputs, over the first axes of these, is 0 there. None where
     there are none.
     """
-    for name, mask in aside.tensors.items():
+    for name, mask in extra_inputs.tensors.items():
         axes = mask.dim()
-        if not name.endswith("mask") or axes < 2 or mask.shape != inputs.shape[:axes] or aside.varies is None:
+        if not name.endswith("mask") or axes < 2 or mask.shape != inputs.shape[:axes] or extra_inputs.varies is None:
             continue
         absent = (mask == 0).view(*mask.shape, *[1] * (inputs.dim() - axes)).expand_as(inputs).to(inputs.device)
-        padding = absent & ~aside.varies.to(inputs.device).expand_as(inputs)
+        padding = absent & ~extra_inputs.varies.to(inputs.device).expand_as(inputs)
         if bool(padding.any()):
             return name, padding
     return None
@@ -264,7 +264,7 @@ def check_history(subject: Subject) -> Iterator[Finding | str]:
     twin.model = model
     with torch.no_grad():
         twin(*subject.others_with_tensors())
-        logits = twin(subject.inputs, subject.aside)
+        logits = twin(subject.inputs, subject.extra_inputs)
     subject.classifier.forward_passes = twin.forward_passes
     subject.check_same("in a copy of the model that saw other inputs first", logits)
     yield f"{OTHERS} other inputs first change nothing"

@@ -94,7 +94,7 @@ class OtherReading:
 
 def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
     """No other usual way of reading the points gets far more labels right."""
-    if not subject.decision.of_classes or (subject.aside and subject.aside.tensors) or subject.chosen:
+    if not subject.decision.of_classes or (subject.extra_inputs and subject.extra_inputs.tensors) or subject.chosen:
         yield "looked at where one tensor goes into a class, and points were not chosen by their ids"
         return
     inputs, labels = _labelled(subject, subject.batch)

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from brittle.doctor.rounding import Difference, allowed, excess, precision_of
 from brittle.errors import ModelError
-from brittle.model.inputs import Aside
 from brittle.model.classifier import Classifier
+from brittle.model.inputs import ExtraInputs
 
 KEPT = 8
 """Points whose logits are kept."""
@@ -26,13 +26,13 @@ class Reference:
         rows: their rows in the data, `[R]`; none where none of the first can be read.
         inputs: `[R, *shape]`, on the classifier's device.
         logits: what the decision is taken from, `[R, C]`.
-        aside: what they have beside their inputs, or None.
+        extra_inputs: what they have beside their inputs, or None.
     """
 
     rows: tuple[int, ...]
     inputs: Tensor
     logits: Tensor
-    aside: Aside | None = None
+    extra_inputs: ExtraInputs | None = None
 
     def checked(self, classifier: Classifier, where: str) -> Reference:
         """The same points with the logits that they get in a pass now.
@@ -44,8 +44,8 @@ class Reference:
         if not self.rows:
             return self
         with torch.no_grad():
-            now = classifier.numbers(self.inputs, self.aside)
-        found = excess(classifier, self.inputs, self.logits, now, aside=self.aside)
+            now = classifier.numbers(self.inputs, self.extra_inputs)
+        found = excess(classifier, self.inputs, self.logits, now, extra_inputs=self.extra_inputs)
         if found is not None:
             raise changed_model(self.rows[found.row], where, found)
         return replace(self, logits=now)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from brittle.model.inputs import Aside
 from brittle.model.classifier import Classifier
+from brittle.model.inputs import ExtraInputs
 
 ROUNDING = 1000.0
 """Units of relative precision by which logits may differ, of their distance from the largest of the row."""
@@ -111,7 +111,7 @@ def excess(
     one: Tensor,
     other: Tensor,
     explained: Tensor | None = None,
-    aside: Aside | None = None,
+    extra_inputs: ExtraInputs | None = None,
 ) -> Difference | None:
     """The clearest difference that neither rounding nor a step of the network explains; None where there is none.
 
@@ -121,7 +121,7 @@ def excess(
         one: logits of `inputs`, `[V, C]`.
         other: logits of `inputs` that were found another way, `[V, C]`.
         explained: what rounding explains, `[V, C]`; by default what `one` says of it.
-        aside: what the inputs have beside them, or None.
+        extra_inputs: what the inputs have beside them, or None.
     """
     between = _differences(one, other)
     explained = allowed(one, precision_of(classifier)) if explained is None else explained
@@ -130,12 +130,14 @@ def excess(
         found = Difference(row, float(between[row, classes[row]]), float(explained[row, classes[row]]))
         if not found.largest > found.allowed:
             return None
-        if not jumps(classifier, inputs[row : row + 1], found.largest, aside and aside.only(torch.tensor([row]))):
+        if not jumps(
+            classifier, inputs[row : row + 1], found.largest, extra_inputs and extra_inputs.only(torch.tensor([row]))
+        ):
             return found
     return None
 
 
-def jumps(classifier: Classifier, inputs: Tensor, largest: float, aside: Aside | None = None) -> bool:
+def jumps(classifier: Classifier, inputs: Tensor, largest: float, extra_inputs: ExtraInputs | None = None) -> bool:
     """Whether a change of an input by rounding changes its logits by half as much as `largest`.
 
     A network with steps in it (signs, rounding) does so at a step, and rounding explains the difference. The input goes
@@ -145,17 +147,17 @@ def jumps(classifier: Classifier, inputs: Tensor, largest: float, aside: Aside |
         classifier: in evaluation mode.
         inputs: one input, `[1, *shape]`.
         largest: a difference in its logits.
-        aside: what it has beside it, or None.
+        extra_inputs: what it has beside it, or None.
     """
     size = TREMBLE * torch.finfo(inputs.dtype).eps
     smallest = size * classifier.bounds.largest(inputs)  # in the units of the inputs, however small these are
     generator = torch.Generator().manual_seed(0)
     changes = torch.rand(TRIALS, *inputs.shape, generator=generator, dtype=torch.float64).to(inputs) * 2 - 1
     with torch.no_grad():
-        alone = classifier.numbers(inputs, aside)
+        alone = classifier.numbers(inputs, extra_inputs)
         trembling = [inputs + size * change * inputs.abs().clamp_min(smallest) for change in changes]
-        changed = [classifier.numbers(each, aside) for each in trembling]
-        again = classifier.numbers(inputs, aside)
+        changed = [classifier.numbers(each, extra_inputs) for each in trembling]
+        again = classifier.numbers(inputs, extra_inputs)
     if 2 * largest_difference(alone, again) >= largest:
         return False
     return any(2 * largest_difference(alone, each) >= largest for each in changed)

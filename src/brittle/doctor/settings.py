@@ -202,9 +202,9 @@ def check_certificates(subject: Subject) -> Iterator[Finding | str]:
 def try_at(subject: Subject, need: Measurement, count: int) -> Trial:
     """Take `need`, whose result says its `passes`, at the first `count` of the points."""
     some: Tensor = subject.inputs[:count]
-    beside = None if subject.aside is None else subject.aside.only(torch.arange(len(some)))
+    extra = None if subject.extra_inputs is None else subject.extra_inputs.only(torch.arange(len(some)))
     ids = tuple(f"doctor {row}" for row in range(len(some)))
-    clean = look_for([need], subject.decided, some, ids, subject.seed, aside=beside)
+    clean = look_for([need], subject.decided, some, ids, subject.seed, extra_inputs=extra)
     started = time.perf_counter()
     found = need(subject.decided, clean)
     passes = float((found.passes - clean.passes).double().mean())  # a number that is read, so the device is done

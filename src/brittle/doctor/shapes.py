@@ -14,8 +14,8 @@ from torch import Tensor
 from brittle.data.points import Points
 from brittle.decisions import Decision
 from brittle.errors import BrittleError, DataError, ModelError
-from brittle.model.inputs import Aside
 from brittle.model.classifier import Classifier
+from brittle.model.inputs import ExtraInputs
 
 FEW = 4
 """At most so many rows are taken for one image without a batch axis: its channels."""
@@ -37,7 +37,7 @@ LABEL_NAME = re.compile(r"(label|target|class|y)s?(\W|_|\d|$)", re.IGNORECASE)
 
 
 def explained(
-    error: BrittleError, classifier: Classifier, inputs: Tensor, aside: Aside | None, count: int
+    error: BrittleError, classifier: Classifier, inputs: Tensor, extra_inputs: ExtraInputs | None, count: int
 ) -> BrittleError:
     """`error`, which the model gave on `inputs`, or one that names the shape or the number of rows that it takes.
 
@@ -45,7 +45,7 @@ def explained(
         error: what was raised.
         classifier: the model, in evaluation mode.
         inputs: `[V, *shape]`.
-        aside: what they have beside them.
+        extra_inputs: what they have beside them.
         count: how many points the data have.
     """
     unbatched = error.code == "output_shape" and inputs.dim() == 3  # layers of images take one without points, too
@@ -59,8 +59,8 @@ def explained(
     named = [int(number) for number in re.findall(r"\d+", str(error.__cause__ or error))]
     for size in dict.fromkeys((*named, *USUAL)):
         possible = 0 < size <= MOST_NUMBERS // inputs[0].numel() and size != len(inputs)
-        if possible and failure(classifier, inputs, aside, size) is None:
-            only = is_only(classifier, inputs, aside, size)
+        if possible and failure(classifier, inputs, extra_inputs, size) is None:
+            only = is_only(classifier, inputs, extra_inputs, size)
             return fixed_batch(size, len(inputs), error) if only else error
     return error
 
@@ -74,21 +74,21 @@ def runs(classifier: Classifier, inputs: Tensor) -> bool:
         return False
 
 
-def failure(classifier: Classifier, inputs: Tensor, aside: Aside | None, size: int) -> ModelError | None:
+def failure(classifier: Classifier, inputs: Tensor, extra_inputs: ExtraInputs | None, size: int) -> ModelError | None:
     """The error of a batch of `size` of the inputs, some of them again where they are few, if it is one of its size."""
     rows = torch.arange(size) % len(inputs)
     try:
         with torch.no_grad():
-            copy(classifier)(inputs[rows], aside and aside.only(rows))
+            copy(classifier)(inputs[rows], extra_inputs and extra_inputs.only(rows))
     except ModelError as error:
         return error if error.code in WRONG_SIZE else None
     return None
 
 
-def is_only(classifier: Classifier, inputs: Tensor, aside: Aside | None, size: int) -> bool:
+def is_only(classifier: Classifier, inputs: Tensor, extra_inputs: ExtraInputs | None, size: int) -> bool:
     """Whether the model fails on one row more and one less than `size`, on half as many and on twice as many."""
     others = {size - 1, size + 1, size // 2, 2 * size} - {0}
-    return all(failure(classifier, inputs, aside, other) is not None for other in others)
+    return all(failure(classifier, inputs, extra_inputs, other) is not None for other in others)
 
 
 def fixed_batch(size: int, other: int, error: BrittleError) -> ModelError:

@@ -23,8 +23,8 @@ from brittle.doctor.rounding import Difference, excess, precision_of
 from brittle.doctor.shapes import explained, labels_among_features
 from brittle.errors import BrittleError, DataError
 from brittle.measure import Clean, Curvature, Curved, Measurement
-from brittle.model.inputs import Aside
 from brittle.model.classifier import Classifier
+from brittle.model.inputs import ExtraInputs
 from brittle.scores import NoiseScore, Score
 
 LOOKED_AT = 64
@@ -77,9 +77,12 @@ class Predictions:
         """Those of `batch`, from passes of at most `rows` rows."""
         read = readable(batch).cpu()
         with torch.no_grad():
-            inputs, aside = batch.inputs[read], batch.extra_inputs and batch.extra_inputs.only(read.nonzero().flatten())
+            inputs, extra_inputs = batch.inputs[read], batch.extra_inputs
+            extra_inputs = extra_inputs and extra_inputs.only(read.nonzero().flatten())
             places = torch.arange(len(inputs)).split(rows)
-            logits = torch.cat([classifier.read(inputs[own], aside and aside.only(own)).cpu() for own in places])
+            logits = torch.cat(
+                [classifier.read(inputs[own], extra_inputs and extra_inputs.only(own)).cpu() for own in places]
+            )
         finite = logits.flatten(1).isfinite().all(dim=1)
         return cls(batch, read.nonzero().flatten()[finite].tolist(), logits[finite], decision)
 
@@ -153,7 +156,7 @@ class Subject:
         return found.to(self.classifier.device)
 
     @cached_property
-    def aside(self) -> Aside | None:
+    def extra_inputs(self) -> ExtraInputs | None:
         """What `inputs` have beside them; None where there is nothing."""
         if self.batch.extra_inputs is None:
             return None
@@ -192,10 +195,10 @@ class Subject:
         """
         try:
             with torch.no_grad():
-                return self.classifier(self.inputs, self.aside)
+                return self.classifier(self.inputs, self.extra_inputs)
         except BrittleError as error:
             self.check_columns(error)
-            known = explained(error, self.classifier, self.inputs, self.aside, self.total)
+            known = explained(error, self.classifier, self.inputs, self.extra_inputs, self.total)
             if known is error:
                 raise
             raise known from error
@@ -210,7 +213,7 @@ class Subject:
     def repeats(self) -> list[Tensor]:
         """Logits of `REPEATS` passes of the same points, `[V, C]` each."""
         with torch.no_grad():
-            return [self.logits, *(self.classifier(self.inputs, self.aside) for _ in range(REPEATS - 1))]
+            return [self.logits, *(self.classifier(self.inputs, self.extra_inputs) for _ in range(REPEATS - 1))]
 
     @cached_property
     def predictions(self) -> Predictions:
@@ -222,9 +225,13 @@ class Subject:
         """The second derivatives of the network at the first `CURVED_AT` of `inputs`, along a few directions."""
         inputs = self.inputs[:CURVED_AT]
         ids = tuple(f"doctor {row}" for row in range(len(inputs)))
-        aside = None if self.aside is None else self.aside.only(torch.arange(len(inputs))).around(inputs)
+        extra_inputs = (
+            None if self.extra_inputs is None else self.extra_inputs.only(torch.arange(len(inputs))).around(inputs)
+        )
         with torch.no_grad():
-            clean = Clean(inputs, ids, self.seed, self.classifier(inputs, aside), self.rows, aside=aside)
+            clean = Clean(
+                inputs, ids, self.seed, self.classifier(inputs, extra_inputs), self.rows, extra_inputs=extra_inputs
+            )
         return Curvature(probes=2)(self.classifier, clean)
 
     @property
@@ -262,7 +269,7 @@ class Subject:
 
     def excess(self, other: Tensor) -> Difference | None:
         """The clearest difference of `other`, logits of `inputs`, from `logits` that rounding does not explain."""
-        return excess(self.classifier, self.inputs, self.logits, other, aside=self.aside)
+        return excess(self.classifier, self.inputs, self.logits, other, extra_inputs=self.extra_inputs)
 
     def logits_of(self, inputs: Tensor, rows: Tensor | None = None) -> Tensor:
         """Logits of other inputs than the points, `[N, C]`, from one pass.
@@ -273,7 +280,7 @@ class Subject:
                 then again. What does not vary is as it is at these points.
         """
         rows = torch.arange(len(inputs)) % len(self.inputs) if rows is None else rows
-        return self.classifier(inputs, self.aside and self.aside.only(rows))
+        return self.classifier(inputs, self.extra_inputs and self.extra_inputs.only(rows))
 
     def check_same(self, where: str, logits: Tensor | None = None) -> Tensor:
         """Raise a `ModelError` where the points get other logits than in the first pass; gives those that they get.
@@ -305,7 +312,7 @@ class Subject:
     @cached_property
     def noisy(self) -> Tensor:
         """A noisy copy of each of `inputs`, as `noisy_copies` makes them for the chosen scores."""
-        varies = None if self.aside is None else self.aside.varies
+        varies = None if self.extra_inputs is None else self.extra_inputs.varies
         return noisy_copies(self.inputs, self.classifier.bounds, self.scores, self.seed, varies)
 
     @cached_property
@@ -333,27 +340,27 @@ class Subject:
         return other_order(self.inputs, seed)
 
     @property
-    def kept(self) -> tuple[tuple[int, ...], Tensor, Aside | None]:
+    def kept(self) -> tuple[tuple[int, ...], Tensor, ExtraInputs | None]:
         """Of the first points the rows in the data, the inputs and what is beside them, for a look during the run.
 
         Those of `KEPT` at most that can be read, among the first `LOOKED_AT`.
         """
         read = readable(self.batch)[:LOOKED_AT].nonzero().flatten()[: min(KEPT, self.rows)]
         extra = self.batch.extra_inputs
-        aside = None if extra is None else extra.only(read.cpu()).to(self.classifier.device)
+        extra_inputs = None if extra is None else extra.only(read.cpu()).to(self.classifier.device)
         rows = tuple(self.batch.rows[at] for at in read.tolist())
-        return rows, self.batch.inputs[read].to(self.classifier.device), aside
+        return rows, self.batch.inputs[read].to(self.classifier.device), extra_inputs
 
     @property
     def reference(self) -> Reference:
         """These points, with the logits of the first pass."""
-        rows, inputs, aside = self.kept
-        return Reference(rows, inputs, self.logits[: len(rows)], aside)
+        rows, inputs, extra_inputs = self.kept
+        return Reference(rows, inputs, self.logits[: len(rows)], extra_inputs)
 
-    def others_with_tensors(self) -> tuple[Tensor, Aside | None]:
+    def others_with_tensors(self) -> tuple[Tensor, ExtraInputs | None]:
         """Inputs that have nothing to do with the points, for a model that is to see them first, and other tensors."""
         inputs = self.random_inputs(min(self.rows, OTHERS), values=(0.5, 1.0))
-        return inputs, self.aside and self.aside.only(torch.arange(len(inputs)) % len(self.inputs))
+        return inputs, self.extra_inputs and self.extra_inputs.only(torch.arange(len(inputs)) % len(self.inputs))
 
     @property
     def numbers(self) -> list[int]:

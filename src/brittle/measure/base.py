@@ -13,8 +13,8 @@ from torch import Tensor
 from brittle.errors import ParameterError
 from brittle.estimate import CONFIDENCE
 from brittle.measure.forward import Clean, look
-from brittle.model.inputs import Aside
 from brittle.model.classifier import Classifier
+from brittle.model.inputs import ExtraInputs
 from brittle.model.loading.named_code import failing, kind_of, refused
 
 MOST_DRAWS = 10_000_000
@@ -177,7 +177,7 @@ def look_for(
     seed: int,
     rows: int | None = None,
     confidence: float = CONFIDENCE,
-    aside: Aside | None = None,
+    extra_inputs: ExtraInputs | None = None,
 ) -> Clean:
     """The clean pass with what `needs` read of it: the graph where one differentiates it, the features where one does.
 
@@ -185,7 +185,7 @@ def look_for(
     """
     differentiate, observe = (any(getattr(need, use) for need in needs) for use in ("uses_graph", "uses_features"))
     kept = {"differentiate": differentiate, "observe": observe}
-    return look(classifier, inputs, ids, seed, rows=rows, **kept, confidence=confidence, aside=aside)
+    return look(classifier, inputs, ids, seed, rows=rows, **kept, confidence=confidence, extra_inputs=extra_inputs)
 
 
 def passes_of(taken: Mapping[Measurement, Any], clean: Clean) -> Tensor:

@@ -69,7 +69,7 @@ class Features(Measurement):
         if features is None:
             passes += 1
             with torch.no_grad():
-                features = classifier.observe(clean.inputs, clean.aside)[1]
+                features = classifier.observe(clean.inputs, clean.extra_inputs)[1]
         weight = classifier.head.weight.detach().double()
         found = HeadInputs(clean, features.detach().double(), weight, passes)
         return [found for _ in needs]

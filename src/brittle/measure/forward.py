@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from brittle.estimate import CONFIDENCE
-from brittle.model.inputs import Aside
 from brittle.model.classifier import Classifier
+from brittle.model.inputs import ExtraInputs
 from brittle.noise import Noise, Stream
 
 ALL_CLASSES_UP_TO = 100
@@ -53,7 +53,7 @@ class Clean:
         features: what the last linear layer saw in the same pass, `[B, d]`, where that was asked for; or None.
         confidence: of all intervals, for a measurement that goes on until its interval is good enough.
         wanted: the points whose numbers count, `[B]`; others only keep their place. None is all.
-        aside: what the points have beside their inputs, and what was decided at them; None where there is nothing.
+        extra_inputs: what the points have beside their inputs, and what was decided at them; None for nothing.
     """
 
     inputs: Tensor
@@ -65,7 +65,7 @@ class Clean:
     features: Tensor | None = None
     confidence: float = CONFIDENCE
     wanted: Tensor | None = None
-    aside: Aside | None = None
+    extra_inputs: ExtraInputs | None = None
 
     def logits_of(self, classifier: Classifier, inputs: Tensor, rows: Tensor | None = None) -> Tensor:
         """Logits `[N, C]` of copies of the points, by what was decided at the points; counts `N` forward passes.
@@ -75,9 +75,9 @@ class Clean:
             inputs: `[N, *shape]`.
             rows: the position of the point that each of them is a copy of, `[N]`; None for one copy of every point.
         """
-        if self.aside is None or rows is None:
-            return classifier(inputs, self.aside)
-        return classifier(inputs, self.aside.only(rows))
+        if self.extra_inputs is None or rows is None:
+            return classifier(inputs, self.extra_inputs)
+        return classifier(inputs, self.extra_inputs.only(rows))
 
     def stream(self, noise: Noise, purpose: str) -> Stream:
         """The noise of the points, one draw after another."""
@@ -86,7 +86,7 @@ class Clean:
     @property
     def varies(self) -> Tensor | None:
         """Which coordinates of the inputs vary, `[B, *shape]` or with axes of size 1 at the end; None for all."""
-        return None if self.aside is None else self.aside.varies
+        return None if self.extra_inputs is None else self.extra_inputs.varies
 
     @property
     def passes(self) -> int:
@@ -113,9 +113,9 @@ class Clean:
         """The points at the positions `rows`, without the graph of the pass."""
         ids = tuple(self.ids[row] for row in rows.tolist())
         wanted = None if self.wanted is None else self.wanted[rows]
-        aside = None if self.aside is None else self.aside.only(rows)
+        extra_inputs = None if self.extra_inputs is None else self.extra_inputs.only(rows)
         parts = (self.inputs[rows], ids, self.seed, self.logits[rows], self.rows)
-        return Clean(*parts, confidence=self.confidence, wanted=wanted, aside=aside)
+        return Clean(*parts, confidence=self.confidence, wanted=wanted, extra_inputs=extra_inputs)
 
     def competitors(self, count: int | None = None) -> Tensor:
         """The `count` classes with the largest logits other than the predicted one, `[B, K]`, in class order.
@@ -137,7 +137,7 @@ def look(
     differentiate: bool = False,
     observe: bool = False,
     confidence: float = CONFIDENCE,
-    aside: Aside | None = None,
+    extra_inputs: ExtraInputs | None = None,
 ) -> Clean:
     """Send `inputs` once through the network.
 
@@ -148,12 +148,14 @@ def look(
     with classifier.evaluating(), torch.set_grad_enabled(differentiate):
         inputs = inputs.detach().to(classifier.device, classifier.precision(inputs))
         # A copy that is made here can be differentiated with respect to, in any mode the inputs were made in.
-        aside = None if aside is None else aside.to(classifier.device).around(inputs)
+        extra_inputs = None if extra_inputs is None else extra_inputs.to(classifier.device).around(inputs)
         start = inputs.clone().requires_grad_(True) if differentiate else inputs
         if observe:
-            logits, features = classifier.observe(start, aside)
+            logits, features = classifier.observe(start, extra_inputs)
         else:
-            (logits, aside), features = classifier.decide(start, aside), None
+            (logits, extra_inputs), features = classifier.decide(start, extra_inputs), None
     graph = (start, logits) if differentiate else None
     features = None if features is None else features.detach()
-    return Clean(inputs, tuple(ids), seed, logits.detach(), rows, graph, features, confidence, aside=aside)
+    return Clean(
+        inputs, tuple(ids), seed, logits.detach(), rows, graph, features, confidence, extra_inputs=extra_inputs
+    )

@@ -20,7 +20,7 @@ from brittle.model.arrays import ArrayModel, Estimator, as_model, check_one_logi
 from brittle.model.bounds import Bounds, BoundsLike
 from brittle.model.evaluation_mode import evaluating, one_pass
 from brittle.model.head import Head, check_head, find_head
-from brittle.model.inputs import Aside, as_seen, channel_numbers, place
+from brittle.model.inputs import ExtraInputs, as_seen, channel_numbers, place
 from brittle.model.outputs import OUTPUTS, check_decision, logits_of, numbers_of, scores_of
 from brittle.model.passes import (
     NO_GRADIENT,
@@ -31,7 +31,7 @@ from brittle.model.passes import (
     hessian_product_of,
 )
 
-Watcher = Callable[["Classifier", Tensor, Tensor, Aside | None], None]
+Watcher = Callable[["Classifier", Tensor, Tensor, ExtraInputs | None], None]
 """Called with the classifier, the inputs of a pass, what `Classifier.read` makes of its output, and what the rows have
 beside their inputs."""
 
@@ -138,7 +138,7 @@ class Classifier:
         bounds = self.bounds.pair or self.bounds
         return f"Classifier({model}, bounds={bounds}, outputs={self.outputs!r}, device='{self.device}')"
 
-    def __call__(self, inputs: Tensor, aside: Aside | None = None) -> Tensor:
+    def __call__(self, inputs: Tensor, extra_inputs: ExtraInputs | None = None) -> Tensor:
         """Logits `[B, C]` of `inputs`, `[B, *shape]`, in single precision or better; counts `B` forward passes.
 
         With another decision than the predicted class they are its margins at `inputs` as logits,
@@ -146,53 +146,53 @@ class Classifier:
 
         Args:
             inputs: copies of points, or points.
-            aside: what each row has beside its input: what was decided at the point it is a copy of.
+            extra_inputs: what each row has beside its input: what was decided at the point it is a copy of.
 
         Raises:
             ModelError: the model fails on this batch, or what it returns are not class scores.
             ParameterError: nobody says what was decided, where the decision is not the predicted class.
         """
-        outputs = self.read(inputs, aside)
+        outputs = self.read(inputs, extra_inputs)
         if self.decision.of_classes:
             return outputs
         if not self.decision.relative:
             return self.decision.as_logits(outputs, outputs)
-        if aside is None or aside.decided is None:
+        if extra_inputs is None or extra_inputs.decided is None:
             raise ParameterError(
                 f"the margins of the decision {self.decision.label} need what was decided at the point; a measurement "
                 f"asks clean.logits_of(classifier, copies, rows)",
             )
-        return self.decision.as_logits(outputs, aside.decided)
+        return self.decision.as_logits(outputs, extra_inputs.decided)
 
-    def read(self, inputs: Tensor, aside: Aside | None = None) -> Tensor:
+    def read(self, inputs: Tensor, extra_inputs: ExtraInputs | None = None) -> Tensor:
         """What the decision is taken from, `[B, ...]`; logits `[B, C]` where it is the predicted class.
 
         It depends on no other row and on no decision; counts `B` forward passes. Arguments and what is raised are
         those of a call.
         """
         if self._memory is not None:
-            return self._memory.outputs(self._read, inputs.to(self.device), aside, recall=self._recalls)
-        return self._read(inputs, aside)
+            return self._memory.outputs(self._read, inputs.to(self.device), extra_inputs, recall=self._recalls)
+        return self._read(inputs, extra_inputs)
 
-    def _read(self, inputs: Tensor, aside: Aside | None) -> Tensor:
-        return self._outputs(self._run(self.model, inputs, aside), inputs, aside)
+    def _read(self, inputs: Tensor, extra_inputs: ExtraInputs | None) -> Tensor:
+        return self._outputs(self._run(self.model, inputs, extra_inputs), inputs, extra_inputs)
 
-    def numbers(self, inputs: Tensor, aside: Aside | None = None) -> Tensor:
+    def numbers(self, inputs: Tensor, extra_inputs: ExtraInputs | None = None) -> Tensor:
         """What the decision is taken from, `[B, C]`, as if it were class scores; one number stands beside a 0.
 
         Arguments, passes and what is raised are those of `read`.
         """
-        return as_numbers(self.read(inputs, aside))
+        return as_numbers(self.read(inputs, extra_inputs))
 
-    def decide(self, inputs: Tensor, aside: Aside | None = None) -> tuple[Tensor, Aside | None]:
+    def decide(self, inputs: Tensor, extra_inputs: ExtraInputs | None = None) -> tuple[Tensor, ExtraInputs | None]:
         """Logits of `inputs` as a call gives them, with the decision that is taken there; counts `B` forward passes."""
-        outputs = self.read(inputs, aside)
+        outputs = self.read(inputs, extra_inputs)
         if self.decision.of_classes:
-            return outputs, aside
+            return outputs, extra_inputs
         decided = self.decision.decide(outputs.detach())
         logits = self.decision.as_logits(outputs, decided)
         self.decision.check_taken(-logits[:, 1:])
-        return logits, replace(aside or Aside(), decided=decided)
+        return logits, replace(extra_inputs or ExtraInputs(), decided=decided)
 
     def with_head(self, name: str | None) -> Classifier:
         """The same model under the same declaration, with the last linear layer `name`, and its passes not counted."""
@@ -251,14 +251,14 @@ class Classifier:
         head = find_head(self.model, self.head_name)
         return head.for_two_classes() if self.outputs == "binary-logit" and len(head.weight) == 1 else head
 
-    def observe(self, inputs: Tensor, aside: Aside | None = None) -> tuple[Tensor, Tensor]:
+    def observe(self, inputs: Tensor, extra_inputs: ExtraInputs | None = None) -> tuple[Tensor, Tensor]:
         """Logits `[B, C]` and features `[B, d]`, what the head sees, from one forward pass.
 
         Raises:
             ModelError: there is no head, the logits are not what it gives, or the model fails on this batch.
         """
-        output, features = self._run(self.head.observe, inputs, aside)
-        logits, features = self._outputs(output, inputs, aside), features.clone()
+        output, features = self._run(self.head.observe, inputs, extra_inputs)
+        logits, features = self._outputs(output, inputs, extra_inputs), features.clone()
         if not self._head_agrees:
             check_head(self.head, features, logits)
             self._head_agrees = bool(logits.isfinite().all())
@@ -349,14 +349,14 @@ class Classifier:
         with evaluating(self.model, self.device) as self.was_training:
             yield
 
-    def _run(self, call: Callable[..., Any], inputs: Tensor, aside: Aside | None = None) -> Any:
+    def _run(self, call: Callable[..., Any], inputs: Tensor, extra_inputs: ExtraInputs | None = None) -> Any:
         """What `call` makes of `inputs` as the model sees them; counts `B` forward passes."""
         self.forward_passes += len(inputs)
-        seen = as_seen(inputs.to(self.device, self.dtype or inputs.dtype), aside, self.mean, self.std)
+        seen = as_seen(inputs.to(self.device, self.dtype or inputs.dtype), extra_inputs, self.mean, self.std)
         with one_pass(self.model), failures_in_one_sentence("run on", inputs, self.device):
-            return called(call, seen, aside, self.perturb)
+            return called(call, seen, extra_inputs, self.perturb)
 
-    def _outputs(self, output: Any, inputs: Tensor, aside: Aside | None) -> Tensor:
+    def _outputs(self, output: Any, inputs: Tensor, extra_inputs: ExtraInputs | None) -> Tensor:
         """What the decision is taken from; remembers in which form and precision the model returned it, and tells the
         watcher of this thread."""
         scores, self.taken = scores_of(output)
@@ -365,5 +365,5 @@ class Classifier:
         self.output_dtype = scores.dtype if scores.is_floating_point() else torch.float32
         watcher = WATCHER.get()
         if watcher is not None:
-            watcher(self, inputs, as_numbers(outputs), aside)
+            watcher(self, inputs, as_numbers(outputs), extra_inputs)
         return outputs

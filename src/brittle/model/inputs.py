@@ -14,7 +14,7 @@ from brittle.errors import ModelError, ParameterError
 
 
 @dataclass(frozen=True)
-class Aside:
+class ExtraInputs:
     """What a point has beside the input that varies: other tensors, coordinates that do not vary, what was decided.
 
     Attributes:
@@ -32,20 +32,20 @@ class Aside:
     varies: Tensor | None = None
     inputs: Tensor | None = None
 
-    def only(self, rows: Tensor) -> Aside:
+    def only(self, rows: Tensor) -> ExtraInputs:
         """The rows `rows`, `[N]`; a row may stand there often, for the copies of a point."""
         return self._each(lambda one: one[rows.to(one.device)])
 
-    def to(self, device: torch.device) -> Aside:
+    def to(self, device: torch.device) -> ExtraInputs:
         """The same on `device`."""
         return self._each(lambda one: one.to(device))
 
-    def _each(self, change: Callable[[Tensor], Tensor]) -> Aside:
+    def _each(self, change: Callable[[Tensor], Tensor]) -> ExtraInputs:
         tensors = {name: change(one) for name, one in self.tensors.items()}
         decided, varies, inputs = (
             None if one is None else change(one) for one in (self.decided, self.varies, self.inputs)
         )
-        return Aside(decided, tensors, varies, inputs)
+        return ExtraInputs(decided, tensors, varies, inputs)
 
     def kept(self, inputs: Tensor) -> Tensor:
         """`inputs` `[B, *shape]` with the coordinates that do not vary as they are at the points."""
@@ -53,17 +53,17 @@ class Aside:
             return inputs
         return torch.where(self.varies.to(inputs.device), inputs, self.inputs.to(inputs))
 
-    def around(self, inputs: Tensor) -> Aside:
+    def around(self, inputs: Tensor) -> ExtraInputs:
         """The same with `inputs` `[B, *shape]` as those of the points."""
         return self if self.varies is None else replace(self, inputs=inputs)
 
     @staticmethod
-    def joined(first: Aside, second: Aside) -> Aside:
+    def joined(first: ExtraInputs, second: ExtraInputs) -> ExtraInputs:
         """The rows of both, those of `first` first."""
         tensors = {name: torch.cat((one, second.tensors[name])) for name, one in first.tensors.items()}
         pairs = ((getattr(first, name), getattr(second, name)) for name in ("decided", "varies", "inputs"))
         decided, varies, inputs = (None if one is None or two is None else torch.cat((one, two)) for one, two in pairs)
-        return Aside(decided, tensors, varies, inputs)
+        return ExtraInputs(decided, tensors, varies, inputs)
 
 
 def place(model: Callable[[Tensor], Any], device: str | torch.device | None) -> tuple[torch.device, torch.dtype | None]:
@@ -101,16 +101,18 @@ def channel_numbers(name: str, numbers: float | Sequence[float] | None) -> tuple
     return tuple(float(value) for value in values)
 
 
-def as_seen(rows: Tensor, aside: Aside | None, mean: Sequence[float] | None, std: Sequence[float] | None) -> Tensor:
+def as_seen(
+    rows: Tensor, extra_inputs: ExtraInputs | None, mean: Sequence[float] | None, std: Sequence[float] | None
+) -> Tensor:
     """Rows `[B, *shape]` as the model sees them: what does not vary is the point's own, and all is normalised.
 
     Args:
         rows: where the model lies, and in its precision.
-        aside: what each has beside its input.
+        extra_inputs: what each has beside its input.
         mean: subtracted, one number or one per channel (axis 1).
         std: what the difference is divided by, likewise.
     """
-    kept = rows if aside is None else aside.kept(rows)
+    kept = rows if extra_inputs is None else extra_inputs.kept(rows)
     if not mean and not std:
         return kept.clone()  # a model that works in place cannot change the caller's data
     channels = kept.shape[1] if kept.dim() > 1 else 1

@@ -12,12 +12,12 @@ from torch import Tensor
 
 from brittle.errors import ModelError
 from brittle.model.evaluation_mode import quiet
-from brittle.model.inputs import Aside
+from brittle.model.inputs import ExtraInputs
 
 MOST_ROWS = 2**20
 """Inputs of one batch whose outputs are kept at most; what comes later is computed anew."""
 
-Read = Callable[[Tensor, Aside | None], Tensor]
+Read = Callable[[Tensor, ExtraInputs | None], Tensor]
 """From inputs `[N, *shape]`, and what they have beside them, to outputs `[N, ...]`."""
 
 
@@ -27,22 +27,22 @@ class PassMemory:
     def __init__(self) -> None:
         self._known: dict[bytes, Tensor] = {}
 
-    def outputs(self, read: Read, inputs: Tensor, aside: Aside | None, *, recall: bool) -> Tensor:
+    def outputs(self, read: Read, inputs: Tensor, extra_inputs: ExtraInputs | None, *, recall: bool) -> Tensor:
         """What `read` returns for `inputs` `[N, *shape]`, `[N, ...]`; with `recall` only what is new goes through it.
 
         Where gradients are recorded all inputs go, because the graph is wanted.
         """
-        digests = _digests(inputs, aside)
+        digests = _digests(inputs, extra_inputs)
         recall = recall and not (torch.is_grad_enabled() and inputs.requires_grad)
         new = [row for row, digest in enumerate(digests) if not recall or digest not in self._known]
         if len(new) == len(digests):
-            outputs = read(inputs, aside)
+            outputs = read(inputs, extra_inputs)
             self._keep(digests, outputs)
             return outputs
         found = {}
         if new:
             rows = torch.tensor(new, device=inputs.device)
-            outputs = read(inputs[rows], aside and aside.only(rows))
+            outputs = read(inputs[rows], extra_inputs and extra_inputs.only(rows))
             self._keep([digests[row] for row in new], outputs)
             found = dict(zip(new, outputs, strict=True))
         return torch.stack([found[row] if row in found else self._known[digest] for row, digest in enumerate(digests)])
@@ -53,10 +53,10 @@ class PassMemory:
                 self._known.setdefault(digest, output)
 
 
-def _digests(inputs: Tensor, aside: Aside | None) -> list[bytes]:
+def _digests(inputs: Tensor, extra_inputs: ExtraInputs | None) -> list[bytes]:
     """A digest of each input with what it has beside it, `[N]`."""
-    parts = [inputs if aside is None else aside.kept(inputs)]
-    parts += [] if aside is None else [aside.tensors[name] for name in sorted(aside.tensors)]
+    parts = [inputs if extra_inputs is None else extra_inputs.kept(inputs)]
+    parts += [] if extra_inputs is None else [extra_inputs.tensors[name] for name in sorted(extra_inputs.tensors)]
     rows = [part.detach().cpu().reshape(len(part), -1).contiguous().view(torch.uint8).numpy() for part in parts]
     return [hashlib.blake2b(b"".join(map(bytes, row)), digest_size=16).digest() for row in zip(*rows, strict=True)]
 
@@ -83,12 +83,16 @@ NO_CATEGORY = (
 )
 
 
-def called(call: Callable[..., Any], rows: Tensor, aside: Aside | None, perturb: str | None) -> Any:
+def called(call: Callable[..., Any], rows: Tensor, extra_inputs: ExtraInputs | None, perturb: str | None) -> Any:
     """The output for rows as the model sees them, with the other tensors of each; `perturb` names their argument.
 
     Those are copies, because a model may write over its mask.
     """
-    others = {} if aside is None else {name: one.to(rows.device, copy=True) for name, one in aside.tensors.items()}
+    others = (
+        {}
+        if extra_inputs is None
+        else {name: one.to(rows.device, copy=True) for name, one in extra_inputs.tensors.items()}
+    )
     return call(rows, **others) if perturb is None else call(**{perturb: rows}, **others)
 
 

@@ -129,11 +129,11 @@ class Job:
         first = next(iter(self.points.batches(doctor.LOOKED_AT)))
         subject = doctor.Subject(self.classifier, first, None, self.scores, self.seed, self.rows)
         with self.classifier.evaluating(), torch.no_grad():
-            rows, inputs, aside = subject.kept
+            rows, inputs, extra_inputs = subject.kept
             if not rows:
                 return Reference((), inputs, inputs)
             self.classifier.read(*subject.others_with_tensors())
-            return Reference(rows, inputs, self.classifier.numbers(inputs, aside), aside)
+            return Reference(rows, inputs, self.classifier.numbers(inputs, extra_inputs), extra_inputs)
 
     def batches(self, number: int, lost: Mapping[int, str] | None = None) -> Iterator[Batch]:
         """The batches of a shard, with the rows of `lost` marked."""

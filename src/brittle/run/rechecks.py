@@ -18,8 +18,8 @@ from brittle.data import Batch
 from brittle.doctor.reference import Reference
 from brittle.doctor.rounding import allowed, excess, precision_of
 from brittle.errors import ModelError
-from brittle.model.inputs import Aside
 from brittle.model.classifier import WATCHER, Classifier
+from brittle.model.inputs import ExtraInputs
 
 BATCHES = 8
 """Batches of a shard, evenly spaced, of which one row of the pass without noise is looked at again."""
@@ -39,7 +39,7 @@ class PassRow:
         what: which it is, in words.
         rows: rows of the pass.
         inputs: `[1, *shape]`.
-        aside: what it has beside its input, or None.
+        extra_inputs: what it has beside its input, or None.
         logits: what the decision is taken from, `[1, C]`.
         explained: what rounding explains of its logits, `[1, C]`.
         recorded: whether gradients were recorded in the pass; it is looked at again where they are not.
@@ -48,7 +48,7 @@ class PassRow:
     what: str
     rows: int
     inputs: Tensor
-    aside: Aside | None
+    extra_inputs: ExtraInputs | None
     logits: Tensor
     explained: Tensor
     recorded: bool
@@ -100,8 +100,8 @@ class Rechecks:
             self.reference.checked(self.classifier, f"at the end of shard {self.shard}")
         for kept in self._kept:
             with torch.no_grad():
-                alone = self.classifier.numbers(kept.inputs, kept.aside)
-            found = excess(self.classifier, kept.inputs, kept.logits, alone, kept.explained, kept.aside)
+                alone = self.classifier.numbers(kept.inputs, kept.extra_inputs)
+            found = excess(self.classifier, kept.inputs, kept.logits, alone, kept.explained, kept.extra_inputs)
             if found is not None:
                 self._check_recorded(kept, alone)
                 raise ModelError(
@@ -117,8 +117,8 @@ class Rechecks:
             return
         with torch.enable_grad():
             inputs = kept.inputs.clone().requires_grad_(True)
-            again = self.classifier.numbers(inputs, kept.aside).detach()
-        found = excess(self.classifier, kept.inputs, alone, again, kept.explained, kept.aside)
+            again = self.classifier.numbers(inputs, kept.extra_inputs).detach()
+        found = excess(self.classifier, kept.inputs, alone, again, kept.explained, kept.extra_inputs)
         if found is not None:
             raise ModelError(
                 "model_changed",
@@ -127,7 +127,9 @@ class Rechecks:
                 f"compute the same in both",
             )
 
-    def _keep_row(self, classifier: Classifier, inputs: Tensor, logits: Tensor, aside: Aside | None) -> None:
+    def _keep_row(
+        self, classifier: Classifier, inputs: Tensor, logits: Tensor, extra_inputs: ExtraInputs | None
+    ) -> None:
         """Keep a row of this pass, if it is one of those that are looked at."""
         if classifier.model is not self.classifier.model or self._batch is None:
             return
@@ -144,5 +146,5 @@ class Rechecks:
         at = f"row {rows[row]}" if clean else f"a copy of one of the rows {rows[0]} to {rows[-1]}"
         explained = allowed(logits, precision_of(classifier))[row : row + 1]
         own, found = (part[row : row + 1].detach().clone() for part in (inputs, logits))
-        beside = None if aside is None else aside.only(torch.tensor([row], device=logits.device))
-        self._kept.append(PassRow(at, len(inputs), own, beside, found, explained, recorded))
+        extra = None if extra_inputs is None else extra_inputs.only(torch.tensor([row], device=logits.device))
+        self._kept.append(PassRow(at, len(inputs), own, extra, found, explained, recorded))

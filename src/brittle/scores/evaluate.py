@@ -247,7 +247,7 @@ def deciding(classifier: Classifier, label: OneLabel | None) -> Classifier:
 
 def of_label(classifier: Classifier, label: OneLabel, needs: Sequence[Measurement], together: Clean) -> Clean:
     """The clean pass of points by which one label is decided, from that by which all are."""
-    parts = (together.inputs, together.ids, together.seed, together.rows, together.confidence, together.aside)
+    parts = (together.inputs, together.ids, together.seed, together.rows, together.confidence, together.extra_inputs)
     return replace(look_for(needs, deciding(classifier, label), *parts), wanted=together.wanted)
 
 
@@ -272,7 +272,8 @@ def _look(
 
 def _mark_bad_outcomes(found: Evaluated, clean: Clean, decision: Decision) -> None:
     """Say of which points the clean pass gave no numbers, or the label is none of the model's."""
-    classes, labelled = clean.logits.shape[1], decision.classes_of(clean.logits, clean.aside and clean.aside.decided)
+    decided = clean.extra_inputs and clean.extra_inputs.decided
+    classes, labelled = clean.logits.shape[1], decision.classes_of(clean.logits, decided)
     broken = (~clean.logits.isfinite()).sum(dim=1).tolist()
     for position in found.measured:
         label = None if found.batch.labels is None else found.batch.labels[position]
@@ -286,8 +287,8 @@ def _note_decisions(found: Evaluated, decision: Decision, clean: Clean) -> None:
     """Note what was decided at the points that are measured, and whether the data say the same."""
     batch, decided = found.batch, clean.predicted[:, None]
     labels = None if batch.labels is None else torch.tensor(batch.labels)
-    if clean.aside is not None and clean.aside.decided is not None:
-        decided = clean.aside.decided
+    if clean.extra_inputs is not None and clean.extra_inputs.decided is not None:
+        decided = clean.extra_inputs.decided
     codes, right = decisions_of(decision, clean), decision.right(decided, labels, batch.targets)
     words = [None] * len(batch) if decision.of_classes else decision.described(decided)
     for position in found.measured:
@@ -298,9 +299,9 @@ def _note_decisions(found: Evaluated, decision: Decision, clean: Clean) -> None:
 
 def decisions_of(decision: Decision, clean: Clean) -> list[int | None]:
     """What was decided at each point as the number that tables hold: the predicted class, or `Decision.codes`."""
-    if clean.aside is None or clean.aside.decided is None:
+    if clean.extra_inputs is None or clean.extra_inputs.decided is None:
         return clean.predicted.tolist()
-    return decision.codes(clean.aside.decided)
+    return decision.codes(clean.extra_inputs.decided)
 
 
 def _counterexamples(
@@ -314,9 +315,9 @@ def _counterexamples(
     inputs, decision = nearest.points[known], classifier.decision
     if decision.of_classes or not known:
         return OtherInputs(known, inputs, nearest.predicted[known].tolist(), [None] * len(known))
-    beside = None if clean.aside is None else clean.aside.only(torch.tensor(known, device=inputs.device))
+    extra = None if clean.extra_inputs is None else clean.extra_inputs.only(torch.tensor(known, device=inputs.device))
     with torch.no_grad():
-        decided = decision.decide(classifier.read(inputs, beside))
+        decided = decision.decide(classifier.read(inputs, extra))
     return OtherInputs(known, inputs, decision.codes(decided), decision.described(decided))
 
 

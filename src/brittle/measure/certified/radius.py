@@ -107,7 +107,7 @@ class Certified(Measurement):
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[CertifiedRadius]:
         """The radii of `needs`, in blocks of points."""
         try:
-            if clean.aside is not None and clean.aside.tensors:
+            if clean.extra_inputs is not None and clean.extra_inputs.tensors:
                 raise UnsupportedLayer("points of several tensors")
             if not classifier.decision.linear:
                 raise UnsupportedLayer(f"the decision {classifier.decision.label}, which is no linear function")
@@ -133,8 +133,8 @@ def _check_agreement(network: Network, clean: Clean, usable: Tensor, decision: D
         given, exact = clean.logits[rows].double(), network.read(network(clean.inputs[rows]))
         if exact.dim() != 2:
             raise UnsupportedLayer(f"an output of shape {list(exact.shape)}")
-        if clean.aside is not None and clean.aside.decided is not None:
-            exact = decision.as_logits(exact, _known(clean.aside.decided[rows]))
+        if clean.extra_inputs is not None and clean.extra_inputs.decided is not None:
+            exact = decision.as_logits(exact, _known(clean.extra_inputs.decided[rows]))
         if given.shape != exact.shape or ((given - exact).abs() > AGREEMENT * (1 + given.abs())).any():
             raise UnsupportedLayer("layers that do not reproduce the classifier's scores")
 
@@ -143,7 +143,11 @@ def _radii(need: Certified, network: Network, classifier: Classifier, clean: Cle
     radius = torch.zeros(len(clean.logits), dtype=torch.float64, device=clean.logits.device)
     passes = torch.full_like(clean.predicted, clean.passes)
     for rows in usable.split(max(1, BLOCK_NUMBERS // clean.inputs[0].numel())) if len(usable) else ():
-        decided = None if clean.aside is None or clean.aside.decided is None else _known(clean.aside.decided[rows])
+        decided = (
+            None
+            if clean.extra_inputs is None or clean.extra_inputs.decided is None
+            else _known(clean.extra_inputs.decided[rows])
+        )
         points, logits = clean.inputs[rows].double(), clean.logits[rows].double()
         proof = Proof(network, classifier, points, logits, decided, need.norm, need.bounded)
         # One last unit below, for what the additions of a distance lose.
