@@ -53,8 +53,8 @@ def test_every_bit_counts(dtype: torch.dtype) -> None:
 def test_what_is_beside_an_input_counts() -> None:
     memory, network = PassMemory(), Network()
     inputs = torch.ones(3, 2)
-    asides = [ExtraInputs(tensors={"shift": torch.tensor(shift)}) for shift in ([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])]
-    for extra_inputs in asides:
+    several = [ExtraInputs(tensors={"shift": torch.tensor(shift)}) for shift in ([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])]
+    for extra_inputs in several:
         found = memory.outputs(network, inputs, extra_inputs, recall=True)
         assert found[:, 0].tolist() == (3 + extra_inputs.tensors["shift"]).tolist()
     assert [len(rows) for rows in network.seen] == [3, 1]

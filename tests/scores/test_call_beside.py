@@ -54,8 +54,8 @@ def test_a_call_gives_what_a_run_gives(run: brittle.Table, score: Score) -> None
     """More points than one batch holds, by tensors, by a mask of their own and by points."""
     column = run[score]
     for found in (
-        score(classifier(), X, beside=BESIDE, mask="attention_mask"),
-        score(classifier(), X, beside=BESIDE, mask=MASK.bool().numpy()),
+        score(classifier(), X, extra_inputs=BESIDE, mask="attention_mask"),
+        score(classifier(), X, extra_inputs=BESIDE, mask=MASK.bool().numpy()),
         score(classifier(), points()),
     ):
         for name in ("value", "low", "high"):
@@ -67,7 +67,7 @@ def test_a_call_gives_what_a_run_gives(run: brittle.Table, score: Score) -> None
 
 def test_a_search_gives_what_a_run_and_a_network_of_one_tensor_give(run: brittle.Table) -> None:
     """With the other tensors of a point inside the network, whose every token exists, and its padding left out."""
-    found = brittle.nearest(classifier(), X, norm="l2", effort="fast", beside=BESIDE, mask="attention_mask")
+    found = brittle.nearest(classifier(), X, norm="l2", effort="fast", extra_inputs=BESIDE, mask="attention_mask")
     again = brittle.nearest(classifier(), points(), norm="l2", effort="fast")
     assert torch.equal(found.points, again.points)
     assert found.distance.tolist() == pytest.approx(run["input_margin"].value.tolist(), rel=1e-12)
@@ -86,21 +86,30 @@ def test_other_tensors_inside_the_network_give_the_same(row: int) -> None:
     """A linear score, counts and a search; the padding that the mask of the call leaves alone is cut off there."""
     tokens, own = int(MASK[row].sum()), slice(row, row + 1)
     cut = brittle.Classifier(Alone(MASK[own, :tokens], SHIFT[own]).eval(), bounds=(-3, 3))
-    beside = {name: tensor[own] for name, tensor in BESIDE.items()}
+    extra_inputs = {name: tensor[own] for name, tensor in BESIDE.items()}
     for score in (MonteCarlo(sigma=SIGMA, draws=20), Taylor(sigma=SIGMA)):
-        whole = score(classifier(), X[own], beside=beside, mask="attention_mask")
+        whole = score(classifier(), X[own], extra_inputs=extra_inputs, mask="attention_mask")
         assert float(whole.value) == pytest.approx(float(score(cut, X[own, :tokens]).value), rel=1e-9, abs=1e-12)
-    near = brittle.nearest(classifier(), X[own], norm="l2", effort="fast", beside=beside, mask="attention_mask")
+    near = brittle.nearest(
+        classifier(), X[own], norm="l2", effort="fast", extra_inputs=extra_inputs, mask="attention_mask"
+    )
     alone = brittle.nearest(cut, X[own, :tokens], norm="l2", effort="fast")
     assert float(near.distance) == pytest.approx(float(alone.distance), rel=1e-5)  # searches round otherwise
+
+
+def test_points_that_are_no_numbers_keep_their_place() -> None:
+    broken = X.clone()
+    broken[1, 0, 0] = torch.nan
+    found = MonteCarlo(sigma=SIGMA, draws=20)(classifier(), broken, extra_inputs=BESIDE, mask="attention_mask")
+    assert [row for row, value in enumerate(found.value.tolist()) if value != value] == [1]
 
 
 def test_what_does_not_fit_is_refused() -> None:
     score = Taylor(sigma=SIGMA)
     for call in (score, brittle.nearest):
         with pytest.raises(DataError, match=r"shift \(extra_inputs=\) has shape"):
-            call(classifier(), X, beside=BESIDE | {"shift": SHIFT[:2]})  # type: ignore[arg-type]
-        with pytest.raises(ParameterError, match="the points have their own; leave beside out"):
-            call(classifier(), points(), beside=BESIDE)  # type: ignore[arg-type]
+            call(classifier(), X, extra_inputs=BESIDE | {"shift": SHIFT[:2]})  # type: ignore[arg-type]
+        with pytest.raises(ParameterError, match="the points have their own; leave extra_inputs out"):
+            call(classifier(), points(), extra_inputs=BESIDE)  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="leave ids out"):
         score(classifier(), points(), ids=range(len(X)))

@@ -72,7 +72,7 @@ def text_points(
         class_names=class_names,
         bounds=(-largest, largest),
         targets=targets,
-        extra_inputs=tokens.beside,
+        extra_inputs=tokens.extra_inputs,
         mask=tokens.varies,
     )
 
@@ -105,7 +105,7 @@ def read_texts(path: Path, reading: Reading) -> ListedPoints:
     known = {
         "text_column": column,
         "columns": [column, *roles.record["columns"]],
-        "beside": sorted(tokens.beside),
+        "beside": sorted(tokens.extra_inputs),
         "masked": True,
         "cut_texts": sum(length > tokens.ids.shape[1] for length in form.lengths(texts)),
     }

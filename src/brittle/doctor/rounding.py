@@ -98,7 +98,9 @@ def excess(
         found = Difference(row, float(between[row, classes[row]]), float(explained[row, classes[row]]))
         if not found.largest > found.allowed:
             return None
-        if not _jumps(classifier, inputs[row : row + 1], found.largest, extra_inputs and extra_inputs.only(torch.tensor([row]))):
+        if not _jumps(
+            classifier, inputs[row : row + 1], found.largest, extra_inputs and extra_inputs.only(torch.tensor([row]))
+        ):
             return found
     return None
 

@@ -167,7 +167,9 @@ class Subject:
 
     def beside(self, count: int, rows: Tensor | None = None) -> ExtraInputs | None:
         """What stands beside `count` inputs; `rows` as for `logits_of`."""
-        return self.extra_inputs and self.extra_inputs.only(torch.arange(count) % len(self.inputs) if rows is None else rows)
+        return self.extra_inputs and self.extra_inputs.only(
+            torch.arange(count) % len(self.inputs) if rows is None else rows
+        )
 
     @cached_property
     def repeats(self) -> list[Tensor]:

@@ -53,7 +53,7 @@ class Clean:
         features: what the last linear layer saw in the same pass, `[B, d]`, where that was asked for; or None.
         confidence: of all intervals, for a measurement that goes on until its interval is good enough.
         wanted: the points whose numbers count, `[B]`; others only keep their place. None is all.
-        extra_inputs: what the points have beside their inputs, and what was decided at them; None where there is nothing.
+        extra_inputs: what the points have beside their inputs, and what was decided at them; None for nothing.
     """
 
     inputs: Tensor
@@ -156,4 +156,6 @@ def look(
             (logits, extra_inputs), features = classifier.decide(start, extra_inputs), None
     graph = (start, logits) if differentiate else None
     features = None if features is None else features.detach()
-    return Clean(inputs, tuple(ids), seed, logits.detach(), rows, graph, features, confidence, extra_inputs=extra_inputs)
+    return Clean(
+        inputs, tuple(ids), seed, logits.detach(), rows, graph, features, confidence, extra_inputs=extra_inputs
+    )

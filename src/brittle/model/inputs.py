@@ -101,7 +101,9 @@ def channel_numbers(name: str, numbers: float | Sequence[float] | None) -> tuple
     return tuple(float(value) for value in values)
 
 
-def as_seen(rows: Tensor, extra_inputs: ExtraInputs | None, mean: Sequence[float] | None, std: Sequence[float] | None) -> Tensor:
+def as_seen(
+    rows: Tensor, extra_inputs: ExtraInputs | None, mean: Sequence[float] | None, std: Sequence[float] | None
+) -> Tensor:
     """Rows `[B, *shape]` as the model sees them: what does not vary is the point's own, and all is normalised.
 
     Args:

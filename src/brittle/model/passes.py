@@ -88,7 +88,11 @@ def called(call: Callable[..., Any], rows: Tensor, extra_inputs: ExtraInputs | N
 
     Those are copies, because a model may write over its mask.
     """
-    others = {} if extra_inputs is None else {name: one.to(rows.device, copy=True) for name, one in extra_inputs.tensors.items()}
+    others = (
+        {}
+        if extra_inputs is None
+        else {name: one.to(rows.device, copy=True) for name, one in extra_inputs.tensors.items()}
+    )
     return call(rows, **others) if perturb is None else call(**{perturb: rows}, **others)
 
 

@@ -37,19 +37,19 @@ class Tokens:
 
     Attributes:
         ids: `[N, T]`.
-        beside: what else the model takes with them, `[N, T]` each, the attention mask among them.
+        extra_inputs: what else the model takes with them, `[N, T]` each, the attention mask among them.
         varies: 1 for the tokens that may vary: not padding, and no mark of the beginning or the end, `[N, T]`. Where a
             text has no others, all but padding.
     """
 
     ids: Tensor
-    beside: Mapping[str, Tensor]
+    extra_inputs: Mapping[str, Tensor]
     varies: Tensor
 
     def rows(self, start: int, stop: int) -> Tokens:
         """Those of some texts."""
         part = slice(start, stop)
-        return Tokens(self.ids[part], {name: one[part] for name, one in self.beside.items()}, self.varies[part])
+        return Tokens(self.ids[part], {name: one[part] for name, one in self.extra_inputs.items()}, self.varies[part])
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class TextForm:
         if not isinstance(layer, nn.Embedding):
             raise ParameterError(
                 f"{type(self.model).__name__} has no get_input_embeddings() that gives a torch.nn.Embedding; make the "
-                f"embeddings yourself and give them to brittle.data.array_points(x, beside=..., mask=...)",
+                f"embeddings yourself and give them to brittle.data.array_points(x, extra_inputs=..., mask=...)",
             )
         return layer
 
@@ -108,7 +108,7 @@ class TextForm:
 
     def extra_inputs(self, tokens: Tokens, inputs: Tensor) -> ExtraInputs:
         """What texts have beside their embeddings `inputs`."""
-        return ExtraInputs(None, tokens.beside, tokens.varies[:, :, None] != 0, inputs)
+        return ExtraInputs(None, tokens.extra_inputs, tokens.varies[:, :, None] != 0, inputs)
 
     @cached_property
     def vocabulary(self) -> Tensor:
@@ -134,12 +134,12 @@ class TextForm:
         """Compare the logits from embeddings with those from tokens, each text alone and without padding."""
         some = tokens.rows(0, COMPARED)
         device = self.layer.weight.device
-        beside = {name: one.to(device) for name, one in some.beside.items()}
+        extra_inputs = {name: one.to(device) for name, one in some.extra_inputs.items()}
         with torch.no_grad():
-            together = _logits(self.model(**{EMBEDDINGS: self.layer(some.ids.to(device))}, **beside))
+            together = _logits(self.model(**{EMBEDDINGS: self.layer(some.ids.to(device))}, **extra_inputs))
             for row, ids in enumerate(some.ids.to(device)):
-                there = beside[MASK][row] != 0
-                own = {name: one[row, there][None] for name, one in beside.items()}
+                there = extra_inputs[MASK][row] != 0
+                own = {name: one[row, there][None] for name, one in extra_inputs.items()}
                 alone = _logits(self.model(**{IDS: ids[there][None]}, **own))[0]
                 apart = float((alone - together[row]).abs().max())
                 if not apart <= AGREES * max(1.0, float(alone.abs().max())):

@@ -115,7 +115,9 @@ class Rechecks:
                 f"compute the same in both",
             )
 
-    def _keep_row(self, classifier: Classifier, inputs: Tensor, logits: Tensor, extra_inputs: ExtraInputs | None) -> None:
+    def _keep_row(
+        self, classifier: Classifier, inputs: Tensor, logits: Tensor, extra_inputs: ExtraInputs | None
+    ) -> None:
         """Keep a row of this pass, if it is one of those that are looked at."""
         if classifier.model is not self.classifier.model or self._batch is None:
             return

@@ -143,7 +143,11 @@ def _radii(need: Certified, network: Network, classifier: Classifier, clean: Cle
     radius = torch.zeros(len(clean.logits), dtype=torch.float64, device=clean.logits.device)
     passes = torch.full_like(clean.predicted, clean.passes)
     for rows in usable.split(max(1, BLOCK_NUMBERS // clean.inputs[0].numel())) if len(usable) else ():
-        decided = None if clean.extra_inputs is None or clean.extra_inputs.decided is None else _known(clean.extra_inputs.decided[rows])
+        decided = (
+            None
+            if clean.extra_inputs is None or clean.extra_inputs.decided is None
+            else _known(clean.extra_inputs.decided[rows])
+        )
         points, logits = clean.inputs[rows].double(), clean.logits[rows].double()
         proof = Proof(network, classifier, points, logits, decided, need.norm, need.bounded)
         # One last unit below, for what the additions of a distance lose.

@@ -159,7 +159,7 @@ def nearest(
     attack: str = "best",
     effort: str = "standard",
     bounded: bool = True,
-    beside: Mapping[str, Tensor | np.ndarray] | None = None,
+    extra_inputs: Mapping[str, Tensor | np.ndarray] | None = None,
     mask: str | Tensor | np.ndarray | None = None,
 ) -> NearestPoint:
     """The nearest input with another predicted class that is found around each of `inputs`.
@@ -178,8 +178,8 @@ def nearest(
         attack: `best` for the nearest of all attacks, or one of `ATTACKS` by name.
         effort: `fast`, `standard` or `thorough`, a budget of passes per point.
         bounded: stay inside the classifier's bounds.
-        beside: other tensors of the points, `[B, ...]` each, by the names of the model's arguments that take them.
-        mask: which coordinates of the inputs vary, or the name of one of `beside`, as `brittle.data.array_points` takes
+        extra_inputs: other tensors of the points, `[B, ...]` each, by the names of the model's arguments for them.
+        mask: which coordinates of the inputs vary, or the name of one of these, as `brittle.data.array_points` takes
             it; distances count these alone.
 
     Returns:
@@ -201,33 +201,33 @@ def nearest(
         True
     """
     need = Nearest(norm, attack, effort, bounded)
-    inputs, extra_inputs = _points_of(inputs, beside, mask)
+    inputs, extra = _points_of(inputs, extra_inputs, mask)
     _check_inputs(inputs, classifier.bounds)
     rows = default_rows(inputs, classifier.device)
     parts = []
     for places in torch.arange(len(inputs), device=inputs.device).split(max(1, rows // 2)):
-        own, ids = extra_inputs and extra_inputs.only(places), [str(number) for number in range(len(places))]
+        own, ids = extra and extra.only(places), [str(number) for number in range(len(places))]
         parts.append(need(classifier, look(classifier, inputs[places], ids, 0, rows=rows, extra_inputs=own)))
     return _concatenate(parts)
 
 
 def _points_of(
     inputs: Tensor | Points,
-    beside: Mapping[str, Tensor | np.ndarray] | None,
+    extra_inputs: Mapping[str, Tensor | np.ndarray] | None,
     mask: str | Tensor | np.ndarray | None,
 ) -> tuple[Tensor, ExtraInputs | None]:
     """The inputs of some points, and what they have beside them."""
     if isinstance(inputs, Tensor):
-        return inputs, extra_inputs_of(inputs, beside or {}, mask)
-    for name, given in (("beside", beside), ("mask", mask)):
+        return inputs, extra_inputs_of(inputs, extra_inputs or {}, mask)
+    for name, given in (("extra_inputs", extra_inputs), ("mask", mask)):
         if given is not None:
             raise ParameterError(f"the points have their own; leave {name} out, or give the inputs as a tensor")
     batches = list(inputs.batches(len(inputs)))
     unread = next((detail for batch in batches for detail in batch.detail if detail), None)
     if unread is not None:
         raise DataError("no_usable_points", f"{unread}; leave such points out (brittle.data.choose_points)")
-    asides = [batch.extra_inputs for batch in batches if batch.extra_inputs is not None]
-    return torch.cat([batch.inputs for batch in batches]), reduce(ExtraInputs.joined, asides) if asides else None
+    several = [batch.extra_inputs for batch in batches if batch.extra_inputs is not None]
+    return torch.cat([batch.inputs for batch in batches]), reduce(ExtraInputs.joined, several) if several else None
 
 
 def check_search(norm: str, attack: str, effort: str, bounded: bool) -> None:
@@ -299,7 +299,9 @@ def _spend(search: Search, need: Nearest, vanishing: Tensor, effort: Effort) -> 
 def _observe(found: NearestPoint, norm: Norm, classifier: Classifier, clean: Clean) -> NearestPoint:
     """`found` with the distance between the features."""
     there = _features(classifier, found.points, clean.rows, clean.extra_inputs)
-    here = _features(classifier, clean.inputs, clean.rows, clean.extra_inputs) if clean.features is None else clean.features
+    here = clean.features
+    if here is None:
+        here = _features(classifier, clean.inputs, clean.rows, clean.extra_inputs)
     distance = norm.length((there - here).flatten(1))
     missing = found.predicted < 0
     passes = found.passes + (1 if clean.features is not None else 2)
@@ -309,7 +311,9 @@ def _observe(found: NearestPoint, norm: Norm, classifier: Classifier, clean: Cle
 def _features(classifier: Classifier, inputs: Tensor, rows: int, extra_inputs: ExtraInputs | None) -> Tensor:
     with torch.no_grad():
         places = torch.arange(len(inputs), device=inputs.device).split(rows)
-        return torch.cat([classifier.observe(inputs[own], extra_inputs and extra_inputs.only(own))[1] for own in places])
+        return torch.cat(
+            [classifier.observe(inputs[own], extra_inputs and extra_inputs.only(own))[1] for own in places]
+        )
 
 
 def _misled(search: Search, attacks: Sequence[str], vanishing: Tensor) -> Tensor:
