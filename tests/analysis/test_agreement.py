@@ -70,7 +70,6 @@ def test_too_few_draws_left_or_votes_unknown_share_the_reference() -> None:
     assert row(unknown, estimator="moments", budget=10)["shares_draws"]
 
 
-SIGMA = 0.2
 
 
 def test_an_estimator_without_noise_is_compared_at_every_sigma() -> None:

@@ -17,7 +17,6 @@ from brittle.intervals import clopper_pearson
 from brittle.store.schemas import POINTS, SCORES
 from brittle.store.table import Table
 
-LABEL = "monte_carlo(draws=100, sigma=0.1)"
 
 
 def of(correct: list[bool | None], low: list[float | None], high: list[float | None]) -> Table:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import pytest
 from helpers.change_tables import curved_run
-from helpers.pages import assert_inert, open_contents, page_of, text_of, values_of
+from helpers.pages import assert_inert, open_contents, page_of, values_of
 from helpers.tables import HOSTILE, make_table
 
-from brittle.analysis.overview import margin_sentences, overview
+from brittle.analysis.overview import overview
 from brittle.analysis.overview_text import how_brittle, how_sure, where
 from brittle.report.chapters.overview import CHAPTER, MAX_CLASSES
 
@@ -57,15 +56,6 @@ def test_a_run_without_flip_probabilities_says_so_or_speaks_of_something_else() 
     assert CHAPTER.summarize(open_contents(changes)) is None
 
 
-def test_a_run_of_margins_says_how_near_the_next_prediction_is() -> None:
-    table = make_table(points=30, scores=("input_margin", "logit_margin"))
-    screen = values_of(CHAPTER, table)
-    assert tuple(screen["near"]) == margin_sentences(table)
-    assert "flip probability" not in screen["brittle"]
-    assert [step.text for step in screen["steps"]] == ["30 points: list them, the least safe first."]
-    assert (screen["groups"], screen["bars"], screen["sure"]) == ([], [], "")
-
-
 @pytest.mark.usefixtures("nothing_drawn")
 def test_a_command_of_somebody_else_is_shown_and_turns_no_text_round() -> None:
     table = make_table()
@@ -73,9 +63,3 @@ def test_a_command_of_somebody_else_is_shown_and_turns_no_text_round() -> None:
     screen = values_of(CHAPTER, hostile)
     assert "\\u202egnp.exe" in screen["steps"][0].command
     assert_inert(page_of(hostile))
-
-
-def test_the_gap_between_the_classes_stands_where_it_is() -> None:
-    text = text_of(make_table(points=600, classes=40), chapters=(CHAPTER,))
-    rows = re.findall(r"<tr.*?</tr>", text[text.index("<tbody>") :], re.DOTALL)
-    assert ["28 classes between these not drawn" in row for row in rows].index(True) == MAX_CLASSES // 2
