@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from helpers.browser import VIEWS, Opened, View, opened
-from helpers.gestures import POINTS, count
+from helpers.gestures import POINTS
 from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.xdist_group("browser")
@@ -61,15 +61,6 @@ def phone(browser: Browser, place: Path) -> Iterator[Opened]:
 
 TILE = "#overview .groups button:has-text('right, breaks (')"
 CLASS = "#overview .bars button:has-text('deer')"
-
-
-@pytest.mark.parametrize("button", [TILE, CLASS, "#overview .steps button"])
-def test_on_a_phone_what_is_selected_on_the_first_screen_is_shown(phone: Opened, button: str) -> None:
-    assert not seen(phone, "#list")
-    phone.page.locator(button).first.tap()
-    assert seen(phone, "#list")
-    assert focused(phone) == "rows"
-    assert count(phone) < POINTS
 
 
 def test_the_focus_stays_on_what_is_drawn_anew(page: Opened) -> None:

@@ -81,14 +81,3 @@ def test_classes_keep_their_order_and_show_how_much_of_each_is_selected(page: Op
         some = own[(own["kind"] == "right") & (own["state"] == "undecided")]
         assert text.startswith(f"{len(some)} of {len(own)} (")
         assert float(width) == pytest.approx(100 * len(some) / len(own), abs=0.01)
-
-
-def test_a_card_closes_where_the_selection_leaves_its_point(page: Opened, frame: pd.DataFrame) -> None:
-    """One that is walked to, or that the address opens, stays."""
-    page.page.locator("#rows .row").first.click()
-    own = str(frame.loc[listed(page)[0], "label_name"])
-    other = next(name for name in ("deer", "cat") if name != own)
-    press(page, own, "#overview .bars")
-    assert page.page.locator("#card h3").is_visible()
-    press(page, other, "#overview .bars")
-    page.page.locator("#card", has_text="Choose a point").wait_for()

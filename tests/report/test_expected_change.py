@@ -13,8 +13,7 @@ from helpers.pages import assert_inert, page_of
 
 from brittle.analysis import expected_change_points, expected_change_table, label_flips, mean_absolute
 from brittle.analysis.mean_interval import ranged_interval
-from brittle.report.chapters import other_runs
-from brittle.report.chapters.expected_change import CHAPTER, DROPS_SHOWN, KINK
+from brittle.report.chapters.expected_change import DROPS_SHOWN, KINK
 from brittle.report.wording import reach, short, signed, small_percent
 from brittle.store.settings import Setting
 from brittle.store.table import Table
@@ -106,17 +105,6 @@ def test_the_table_and_the_figure_hold_the_frames(table: Table) -> None:
 )
 def test_the_conclusion_follows_the_numbers(recipe: dict[str, Any], words: str) -> None:
     assert words in change_values(change_run(**recipe))["prediction"]["conclusion"]
-
-
-def test_noise_that_is_not_alike_in_all_directions_and_many_levels(table: Table) -> None:
-    salt = change(0.1, noise="salt")
-    made = with_score(without(table, "probability_change"), "probability_change", [0.01] * 160, salt)
-    prediction = change_values(made)["prediction"]
-    assert "not alike in all directions" in prediction["conclusion"]
-    assert prediction["figure"].frame.empty
-    many = change_values(change_run(points=40, sigmas=tuple(0.01 * k for k in range(1, 8)), kinks=0))["prediction"]
-    assert (len(many["grid"].rows), many["left"]) == (7, 3)
-    assert len(set(many["figure"].frame["setting"])) == 4
 
 
 def test_flips_are_those_of_the_analysis(table: Table) -> None:

@@ -109,19 +109,6 @@ def statuses(found: Estimate) -> Counter[str]:
     return Counter(Status(code).slug for code in found.status.tolist())
 
 
-@pytest.mark.parametrize("count", [0, 1, 11])
-def test_the_first_points_are_shown_and_the_others_counted(count: int) -> None:
-    found = estimated([0] * count)
-    page = parsed(found._repr_html_())
-    assert f"Estimate of {count:,} point{'' if count == 1 else 's'}" in page.text
-    assert page.text.count("0.125 to 0.375") == min(count, 10)
-    assert (f"and {count - 10:,} point" in page.text) == (count > 10)
-    said = repr(found)
-    assert short_text(said)
-    assert said.count("0.25 [0.125, 0.375] ok") == min(count, 3)
-    assert (f"and {count - 3:,} more" in said) == (count > 3)
-
-
 @pytest.mark.parametrize("text", HOSTILE[::4])
 def test_what_was_found_is_text(text: str) -> None:
     found = replace(estimated([0]), detail=(text,))

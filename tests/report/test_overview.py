@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from helpers.change_tables import curved_run
 from helpers.pages import assert_inert, open_contents, page_of, values_of
@@ -54,12 +52,3 @@ def test_a_run_without_flip_probabilities_says_so_or_speaks_of_something_else() 
     assert (screen["groups"], screen["bars"], screen["sure"]) == ([], [], "")
     changes, _ = curved_run(points=5)
     assert CHAPTER.summarize(open_contents(changes)) is None
-
-
-@pytest.mark.usefixtures("nothing_drawn")
-def test_a_command_of_somebody_else_is_shown_and_turns_no_text_round() -> None:
-    table = make_table()
-    hostile = replace(table, record=replace(table.record, command=("brittle", "score", "\u202egnp.exe", "<script>")))
-    screen = values_of(CHAPTER, hostile)
-    assert "\\u202egnp.exe" in screen["steps"][0].command
-    assert_inert(page_of(hostile))

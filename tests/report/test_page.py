@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import itertools
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,7 +20,6 @@ from helpers.tables import HOSTILE, make_table
 from brittle.errors import StorageError
 from brittle.report import figure, wording, write_report
 from brittle.report.chapters import expected_change, other_runs, worst_case
-from brittle.store.record import WarningRecord
 from brittle.store.table import Table
 
 T = TypeVar("T")
@@ -153,12 +151,6 @@ def test_what_is_odd_to_draw_is_drawn(recipe: tuple[Any, ...]) -> None:
     assert all(words in page.text for words in recipe[1:])
 
 
-def test_headings_go_down_one_step_at_a_time(page: Page) -> None:
-    levels = [int(tag[1]) for tag, _ in page.elements if re.fullmatch(r"h[1-6]", tag)]
-    assert levels[0] == 1
-    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
-
-
 def test_what_scrolls_can_be_reached_and_what_is_drawn_is_told(page: Page) -> None:
     """Tables take the focus; drawings and images carry their result as text."""
     names = {f"test/{row:05d}.png" for row in range(120)}
@@ -171,22 +163,6 @@ def test_what_scrolls_can_be_reached_and_what_is_drawn_is_told(page: Page) -> No
         if tag == "img":
             assert attributes["alt"]
             assert attributes["alt"] not in names
-
-
-@pytest.mark.usefixtures("nothing_drawn")
-def test_what_was_put_right_is_no_warning() -> None:
-    """Training mode was left before anything was scored: a note. What is open stays a warning, and leads."""
-    table = make_table(points=5, scores=("softmax",))
-    done, open_one = WarningRecord("train_mode", "It was left."), WarningRecord("accuracy_suspicious", "Look at it.")
-
-    def heads(*warnings: WarningRecord) -> list[tuple[str, str]]:
-        text = text_of(replace(table, record=replace(table.record, warnings=warnings)))
-        return re.findall(r'<aside class="([a-z ]+)" role="note">\n<h2>(\w+)</h2>', text)
-
-    assert heads(done) == [("aside notes", "Notes")]
-    assert heads(open_one) == [("banner", "Warnings")]
-    assert heads(done, open_one) == [("banner", "Warnings"), ("aside notes", "Notes")]
-    assert heads() == []
 
 
 @pytest.fixture(scope="module")

@@ -257,8 +257,9 @@ def _flips(contents: Contents) -> dict[str, Any]:
         return {"number": None, "conclusion": conclusion, "shares": None}
     chosen = contents.change_setting
     # The chosen setting speaks if either group flips there, else the noisiest.
-    speaks = chosen in rows and max(rows[chosen]["lowest"], rows[chosen]["highest"]) > 0.0
-    setting = chosen if chosen is not None and speaks else next(reversed(rows))
+    setting = next(reversed(rows))
+    if chosen is not None and chosen in rows and max(rows[chosen]["lowest"], rows[chosen]["highest"]) > 0.0:
+        setting = chosen
     name, row, shown = contents.noise_text(setting), rows[setting], spread(tuple(rows), chosen)
     shares = pd.DataFrame(
         [

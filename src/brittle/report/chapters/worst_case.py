@@ -250,7 +250,7 @@ def _numbers(case: MarginCase, median: float) -> list[Number]:
 
 
 def _curves(case: MarginCase) -> pd.DataFrame:
-    finite = case.distance[np.isfinite(case.distance)]
+    finite = pd.Series(case.distance[np.isfinite(case.distance)])
     end = max(1.05 * float(finite.quantile(0.99)) if len(finite) else 0.0, 1.5 * case.epsilon.value) or 1.0
     sizes = np.linspace(0.0, end, STEPS).tolist()
     rows = [
