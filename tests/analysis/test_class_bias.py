@@ -58,14 +58,6 @@ def test_class_bias_without_labels_goes_by_prediction() -> None:
     assert set(found.classes["class"]) == set(table.points["predicted"].to_pylist())
 
 
-@pytest.mark.parametrize("classes", [1, 2])
-def test_class_bias_with_few_classes_and_points(classes: int) -> None:
-    found = class_bias(make_table(points=2, classes=classes, scores=("taylor",)))
-    assert found is not None
-    assert np.isnan(found.p_value) == (len(found.classes) < 2)
-    assert not found.differ
-
-
 @pytest.mark.parametrize(("names", "shown"), [(("0", "1"), "class 1"), (None, "class 1"), (("ant", "bee"), "bee")])
 def test_a_class_is_called_alike_whether_or_not_its_name_is_a_number(names: tuple[str, ...] | None, shown: str) -> None:
     x, y = torch.rand(8, 2, generator=torch.Generator().manual_seed(0)), torch.arange(8) % 2

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from helpers.calibrated import with_margins
 from helpers.known_groups import BREAK, HOLD, OPEN, made
 from helpers.tables import make_table, without_score
 
@@ -254,16 +253,3 @@ def test_what_was_not_found_is_said() -> None:
     assert text.endswith(" of one in ten of the points. None was found for 30 of 40 points (75%).")
     (text,) = margin_sentences(make_table(points=40, scores=("input_margin",), not_found=40))
     assert "for fewer than one in ten points. None was found for 40 of 40 points (100%)." in text
-
-
-def test_a_screen_of_margins_speaks_of_them() -> None:
-    """A run of margins alone was said to know nothing."""
-    table = make_table(points=30, scores=("input_margin", "logit_margin"))
-    assert margin_sentences(table)[0] in format_overview(overview(table)).splitlines()
-    assert margin_sentences(make_table(points=30, scores=("logit_margin",))) == ()
-
-
-def test_values_that_change_are_called_so() -> None:
-    bare = make_table(points=20, scores=("logit_margin",))
-    (text,) = margin_sentences(with_margins(bare, [1.0] * 5 + [3.0] * 15, norm="l0"))
-    assert "found within 3 changed values of half and within 1 changed value of one in ten of the points." in text

@@ -8,19 +8,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-import torch
 from helpers.tables import make_table, with_value
 from hypothesis import given
 from hypothesis import settings as settings_of_hypothesis
 from hypothesis import strategies as st
 
-import brittle
 from brittle import Table
 from brittle.analysis import extremes, ranked, sample_points
 from brittle.analysis.columns import safety
 from brittle.analysis.point_list import format_point_list, point_list
 from brittle.errors import DataError, ParameterError
-from brittle.scores import MonteCarlo
 from brittle.store.schemas import SCORES
 
 TABLE = make_table(
@@ -135,14 +132,6 @@ def test_the_most_robust_are_surely_so() -> None:
     found = extremes(replace(table, scores=pa.Table.from_pandas(rows, schema=SCORES, preserve_index=False)), 4)
     assert found.loc[found["side"] == "least", "row"].tolist() == [0, 1, 2, 3]
     assert found.loc[found["side"] == "most", "row"].tolist() == [4, 6, 5, 7]
-
-
-def test_where_no_point_has_a_class_there_are_no_extremes() -> None:
-    """A number within a tolerance is no class."""
-    classifier = brittle.Classifier(torch.nn.Linear(2, 1), decision="within:0.3", bounds=None)
-    found = extremes(brittle.score(classifier, torch.rand(6, 2), [MonteCarlo(sigma=0.1, draws=10)]))
-    assert found.empty
-    assert {"side", "rank", "p_robust"} <= set(found.columns)
 
 
 def test_a_sample_depends_on_seed_and_ids_alone() -> None:

@@ -42,7 +42,3 @@ def test_notes_are_kept_found_and_saved(browser: Browser, place: Path, page: Ope
     assert page.page.locator("#rows .row").first.get_attribute("id") == point
     (row,) = csv.DictReader(io.StringIO(saved(page, "#save-csv")))
     assert (row["tags"], row["note"]) == ("odd, =SUM(A1)", "look\nagain")
-
-
-CHANGES = {0: 0, 1: 64, 2: 32, 3: 32, 7: 16, 63: 2, 64: 1, 150: 1}
-"""Steps of brightness between two grey images, and by how much these are magnified; 0 where nothing is drawn."""

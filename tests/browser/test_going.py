@@ -37,21 +37,6 @@ def test_keys_alone_go_from_the_top_to_a_card_and_back(page: Opened) -> None:
 PHONE, DESK = VIEWS["phone"], View(1280, 900)
 
 
-def seen(page: Opened, part: str) -> bool:
-    """Whether the start of a part of the page lies inside the window, clear of what covers its top, with room below."""
-    return page.page.locator(part).evaluate(
-        """(part) => {
-          const { top } = part.getBoundingClientRect();
-          const cover = document.getElementById("selected").getBoundingClientRect();
-          return top >= Math.max(cover.bottom, 0) - 1 && top < innerHeight - 100;
-        }"""
-    )
-
-
-def focused(page: Opened) -> str:
-    return page.page.evaluate("document.activeElement.id")
-
-
 @pytest.fixture
 def phone(browser: Browser, place: Path) -> Iterator[Opened]:
     with opened(browser, place, PHONE) as found:
@@ -59,7 +44,6 @@ def phone(browser: Browser, place: Path) -> Iterator[Opened]:
         assert found.said == []
 
 
-TILE = "#overview .groups button:has-text('right, breaks (')"
 CLASS = "#overview .bars button:has-text('deer')"
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from helpers.browser import Opened
-from helpers.gestures import POINTS, count, drag, ids, listed, press, run
+from helpers.gestures import POINTS, count, drag, ids, listed, run
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -22,15 +22,6 @@ def test_a_group_selects_its_points(page: Opened, frame: pd.DataFrame, kind: str
     assert set(listed(page)) == set(own.index)
     assert button.get_attribute("aria-pressed") == "true"
     button.click()
-    assert count(page) == POINTS
-
-
-def test_groups_and_classes_are_selected_together(page: Opened, frame: pd.DataFrame) -> None:
-    page.page.locator("#overview .groups button", has_text="right, breaks (").click()
-    press(page, "cat", "#overview .bars")
-    own = frame[(frame["label_name"] == "cat") & (frame["kind"] == "right") & (frame["state"] == "breaks")]
-    assert set(listed(page)) == set(own.index)
-    page.page.locator("#clear").click()
     assert count(page) == POINTS
 
 

@@ -9,7 +9,7 @@ from helpers.tables import HOSTILE, make_table
 
 from brittle.analysis.overview import overview
 from brittle.analysis.overview_text import how_brittle, how_sure, where
-from brittle.report.chapters.overview import CHAPTER, MAX_CLASSES
+from brittle.report.chapters.overview import CHAPTER
 
 
 @pytest.mark.parametrize("recipe", [{}, {"labels": False}, {"classes": 2}, {"broken": 5}, {"points": 1}], ids=str)
@@ -25,14 +25,6 @@ def test_groups_and_bars_hold_every_point_with_a_number_once(recipe: dict[str, i
     if screen["bars"]:
         assert sum(points for bar in screen["bars"] for _, points, _, _ in bar["parts"]) == rated
     assert (screen["brittle"], screen["where"], screen["sure"]) == (how_brittle(found), where(found), how_sure(found))
-
-
-def test_of_many_classes_the_ends_are_shown_and_the_gap_is_said() -> None:
-    screen = values_of(CHAPTER, make_table(points=600, classes=40))
-    assert len(screen["bars"]) == MAX_CLASSES
-    assert screen["left_out"] == f"{40 - MAX_CLASSES} classes between these not drawn."
-    broken = [bar["parts"][2][3] for bar in screen["bars"]]
-    assert broken == sorted(broken, reverse=True)
 
 
 @pytest.mark.usefixtures("nothing_drawn")

@@ -9,23 +9,12 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 from helpers.pages import values_of
-from helpers.tables import make_table, with_value
+from helpers.tables import make_table
 
 from brittle.report.chapters import distribution, fragile, scored
 from brittle.store.schemas import SCORES
 
 pytestmark = pytest.mark.usefixtures("figures_drawn_once")
-
-TAYLOR = "taylor(sigma=0.1)"
-
-
-def test_a_point_stands_in_the_bin_that_ends_at_or_above_it() -> None:
-    table = make_table(points=7, scores=("taylor",), sigmas=(0.1,))
-    (column,) = with_value(table, TAYLOR, [0.0, 1e-6, 2e-6, 0.001, 0.0011, 1.0, None]).columns
-    frame = distribution.tail_histogram(column, 0.9)
-    points = frame.pivot(index="place_of_bin", columns="state", values="points").sum(axis=1)
-    assert points.tolist() == [2, 1, 1, 1, 0, 0, 0, 0, 0, 0, 1]
-    assert frame["share"].sum() == pytest.approx(1.0)
 
 
 def test_a_score_that_knows_no_noise_is_labelled_so_and_decides_nothing() -> None:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 from helpers.margin_runs import LABEL, SCORED, first_case, margins, with_status
-from helpers.pages import assert_inert, page_of
 from helpers.tables import HOSTILE, make_table, with_value
 
-from brittle.analysis import worst_case_table
-from brittle.analysis.detection import GOOD_AUROC
 from brittle.report.chapters.worst_case import FRAGILE_SHOWN, choose_epsilon, detection_chart
 from brittle.report.figure import Figure, draw
 from brittle.store.schemas import POINTS
@@ -49,22 +45,6 @@ def test_the_perturbation_size_is_chosen_and_explained(
     assert chosen.text == text
     assert reason in chosen.reason
     assert chosen.value == (8 / 255 if text == "8/255" else float(text))
-
-
-@pytest.mark.parametrize(
-    ("recipe", "words"),
-    [
-        ({"labels": False}, ("This run holds no label", "as the data carry no labels", "can flip")),
-        ({"images": False}, ("The run holds no images, so the points are named", "test/0")),
-        ({"scores": ("input_margin",)}, ("This run holds no score beside the input margin",)),
-        ({"points": 39}, ("too few to set a subset apart",)),
-    ],
-)
-@pytest.mark.usefixtures("nothing_drawn")
-def test_what_a_run_lacks_is_said(recipe: dict[str, Any], words: tuple[str, ...]) -> None:
-    page = page_of(make_table(**{"points": 60, "scores": SCORED} | recipe))
-    assert_inert(page)
-    assert [part for part in words if part not in page.text] == []
 
 
 def test_a_warning_stands_where_margins_are_masked_or_certificates_refuted() -> None:
@@ -113,18 +93,6 @@ def test_what_is_certified_bounds_what_the_attacks_left(labels: bool) -> None:
     assert number.value == f"{100 * proven:.0f}%"
     assert f"between this {100 * proven:.0f}% and the {100 * attacked:.0f}% that" in number.note
     assert proven < attacked
-
-
-def test_the_verdict_follows_the_score(table: Table) -> None:
-    distance = margins(table)[:240]
-    finite = np.where(np.isfinite(distance), distance, 9.0)
-    for sign, words in ((1.0, "it may stand in"), (-1.0, "it misses too many")):
-        made = with_value(table, "logit_margin", (sign * finite).tolist())
-        assert words in first_case(made)["stand_in"]["conclusion"]
-    few = make_table(points=12, scores=SCORED)
-    row = worst_case_table(few, 0.03, "linf").query("score == 'logit_margin'").iloc[0]
-    assert row["auroc_low"] < GOOD_AUROC <= row["auroc_high"]
-    assert "do not decide" in first_case(few, 0.03)["stand_in"]["conclusion"]
 
 
 def test_curves_near_the_best_value_stay_apart_and_names_are_text() -> None:

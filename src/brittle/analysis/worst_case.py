@@ -84,7 +84,7 @@ def _row(
         "not_found": statuses.count(Status.NOT_FOUND.slug),
         "masked": statuses.count(Status.MASKED.slug),
         "positives": found.positives,
-        **named_interval("tau", order.tau, order.low, order.high),
+        **named_interval("tau", order.value, order.low, order.high),
         **named_interval("auroc", found.auroc, found.auroc_low, found.auroc_high),
         **named_interval("aupr", found.aupr, found.aupr_low, found.aupr_high),
         **named_interval("fpr95", found.fpr_at_95_tpr, found.fpr_low, found.fpr_high),

@@ -144,7 +144,7 @@ def _cheap(contents: Contents) -> dict[str, Any] | None:
         oriented = safer(one)
         values = one.value if oriented is None else oriented
         tau = margin_consistency(chosen.p_robust, values, contents.confidence)
-        rows.append((show(one.label, 60), fixed(tau.tau), interval(tau.low, tau.high), f"{tau.points:,}"))
+        rows.append((show(one.label, 60), fixed(tau.value), interval(tau.low, tau.high), f"{tau.points:,}"))
     turned = [one for one in scores if one.safer == "lower" and not one.is_probability]
     return {
         "grid": Grid(
