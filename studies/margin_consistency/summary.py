@@ -99,7 +99,7 @@ def consistency(points: Frame, epsilon: float) -> Row:
         "points": len(points), "right": len(right),
         "failed": int(np.isinf(margin).sum()), "masked": int((right["status"] == "masked").sum()),
         "passes": float(points["passes"].mean()),
-        "tau": found.tau, "tau_low": found.low, "tau_high": found.high,
+        "tau": found.value, "tau_low": found.low, "tau_high": found.high,
         "tau_of_all": kendall_tau(points["margin"].to_numpy(), points["logit_margin"].to_numpy()),
         "accuracy": float(points["right"].mean()),
         "robust": float((points["right"] & (points["margin"] > epsilon)).mean()),

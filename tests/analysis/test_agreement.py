@@ -10,8 +10,6 @@ from helpers.tables import make_table, with_scores, with_value
 from scipy.stats import kendalltau
 
 from brittle.analysis import agreement
-from brittle.analysis.agreement import by_setting
-from brittle.analysis.columns import Setting
 
 
 def row(frame: pd.DataFrame, **wanted: object) -> pd.Series:
@@ -70,22 +68,11 @@ def test_too_few_draws_left_or_votes_unknown_share_the_reference() -> None:
     assert row(unknown, estimator="moments", budget=10)["shares_draws"]
 
 
-SIGMA = 0.2
-
-
 def test_an_estimator_without_noise_is_compared_at_every_sigma() -> None:
     found = agreement(make_table(scores=("softmax", "monte_carlo"), **TWO_SIGMAS))
     softmax = found[found["estimator"] == "softmax"]
     assert softmax["sigma"].tolist() == [0.1, 0.2]
     assert softmax["budget"].isna().all()  # pyright: ignore[reportAttributeAccessIssue] a cell, a column or a frame
-
-
-def test_agreement_is_sorted_and_counts_what_it_left_out() -> None:
-    found = agreement(make_table(points=30, broken=4, **TWO_SIGMAS))
-    assert found[["sigma", "cost"]].apply(tuple, axis=1).is_monotonic_increasing
-    assert set(found["left_out"]) == {4}
-    assert set(found["points"]) == {26}
-    assert list(by_setting(found)) == [Setting(0.1, "gaussian"), Setting(0.2, "gaussian")]
 
 
 def test_no_monte_carlo_no_agreement() -> None:

@@ -9,7 +9,7 @@ import pytest
 from helpers.frames import column
 from helpers.tables import make_table, score_record, with_scores, with_value
 
-from brittle.analysis.columns import Setting, largest_budgets, named_column, preferred, settings, typical
+from brittle.analysis.columns import Setting, named_column, preferred, settings, typical
 from brittle.errors import DataError
 from brittle.estimate import parameters_json
 from brittle.store.schemas import SCORES
@@ -30,14 +30,6 @@ def test_variants_are_told_apart_only_where_there_are_several() -> None:
     other = score_record("softmax", {"temperature": 2.0})
     found = with_scores(table, [*table.record.scores, other]).columns
     assert [c.variant for c in found] == ["softmax(temperature=1)", "taylor", "taylor", "softmax(temperature=2)"]
-
-
-def test_of_draws_by_need_the_column_with_most_speaks() -> None:
-    table = make_table(points=3, scores=("shrinkage",), sigmas=(0.1,), budgets=(40, 200, 80))
-    entries = [score_record("shrinkage", {**one.parameters, "adaptive": True}) for one in table.record.scores]
-    found = with_scores(table, entries).columns
-    assert [column.draws for column in found] == [None] * 3
-    assert [column.most_draws for column in largest_budgets(found)] == [200]
 
 
 @pytest.mark.parametrize(

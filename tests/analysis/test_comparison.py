@@ -14,7 +14,7 @@ from helpers.two_runs import POINTS_MADE, first_points, renamed, two_runs, value
 from scipy.stats import binomtest
 
 from brittle.analysis import compare, format_comparison
-from brittle.analysis.comparison import ALIKE, SMALLEST, unpaired
+from brittle.analysis.comparison import ALIKE, SMALLEST
 from brittle.analysis.mean_interval import median_interval
 from brittle.errors import DataError
 from brittle.store.table import Table
@@ -236,13 +236,3 @@ def test_one_sentence_says_which_run_is_more_robust_and_by_how_much(better: int)
 def test_small_flip_probabilities_differ_though_their_complements_do_not() -> None:
     row = compared(np.full(40, 2e-18), np.full(40, 1e-18), "moments")
     assert (row["first"], row["first_larger"], row["differing"], row["reason"]) == (1.0, 0.0, 1.0, None)
-
-
-def test_scores_of_one_run_alone_are_named() -> None:
-    first = make_table(points=4, scores=("taylor", "moments"), sigmas=(0.1,), budgets=(10, 50))
-    second = make_table(points=4, scores=("taylor",), sigmas=(0.1, 0.2))
-    said = unpaired(first, second)
-    assert "moments(draws=50, sigma=0.1) only in the first" in said
-    assert "draws=10" not in said
-    assert "taylor(sigma=0.2) only in the second" in said
-    assert unpaired(first, first) == ""

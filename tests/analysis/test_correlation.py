@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau, spearmanr
 
-from brittle.analysis.correlation import jackknife_half, kendall, kendall_tau, paired, spearman
+from brittle.analysis.correlation import kendall, kendall_tau, paired, spearman
 
 
 @pytest.mark.parametrize("ties", [False, True])
@@ -43,13 +43,6 @@ def test_a_correlation_of_ranks_is_covered(correlation: float, points: int) -> N
     assert missed <= 9 < halved
 
 
-def test_the_mean_has_the_width_of_student() -> None:
-    values = np.random.default_rng(1).normal(size=40)
-    half = 2.70791 * values.std(ddof=1) / math.sqrt(40)
-    assert jackknife_half(lambda one: float(one.mean()), values, confidence=0.99) == pytest.approx(half, rel=1e-4)
-    assert jackknife_half(lambda one: math.nan, values, confidence=0.99) == math.inf
-
-
 def test_the_ends_of_a_correlation() -> None:
     x = np.arange(40.0)
     same, reverse = spearman(x, x**3, 0.99), spearman(x, -x, 0.99)
@@ -57,8 +50,8 @@ def test_the_ends_of_a_correlation() -> None:
     assert 0.0 < same.low < 1.0
     assert reverse.high == pytest.approx(-same.low)
     assert math.isnan(spearman(x, np.ones(40), 0.99).value)
-    assert spearman([], [], 0.99)[2:] == (-1.0, 1.0)
-    assert spearman(x[:5], x[:5], 0.99)[2:] == (-1.0, 1.0)
+    assert spearman([], [], 0.99)[2:4] == (-1.0, 1.0)
+    assert spearman(x[:5], x[:5], 0.99)[2:4] == (-1.0, 1.0)
 
 
 def test_kendall_tau_of_orders() -> None:

@@ -77,10 +77,6 @@ def test_ties_count_as_in_scikit_learn(size: int, seed: int) -> None:
     assert found.fpr_at_95_tpr == pytest.approx(fpr[np.argmax(tpr >= 0.95)], abs=1e-12)
 
 
-def test_a_margin_of_epsilon_is_not_robust() -> None:
-    assert detection([0.1, 0.2, 0.3], [1.0, 2.0, 3.0], 0.2).positives == 2
-
-
 def test_missing_numbers_are_left_out_and_counted() -> None:
     found = detection([0.1, None, math.inf, 0.2, math.nan], [1.0, 1.0, 2.0, None, 1.0], 0.15)  # pyright: ignore[reportArgumentType] None is no number
     assert (found.points, found.dropped, found.positives, found.auroc) == (2, 3, 1, 1.0)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from helpers.change_tables import LAPLACIAN, change, curved_run, flipping_run, with_score
-from helpers.tables import make_table
+from helpers.tables import make_table, without_score
+from scipy.stats import mannwhitneyu, ttest_ind
 
 from brittle.analysis import (
     expected_change_points,
@@ -15,6 +17,8 @@ from brittle.analysis import (
     label_flips,
     mean_absolute,
 )
+from brittle.analysis.label_flips import NO_MAX_PROBABILITY
+from brittle.analysis.mean_interval import mean_interval
 from brittle.errors import ParameterError
 
 
@@ -94,3 +98,70 @@ def test_misuse() -> None:
         label_flips(table, group=0)
     with pytest.raises(ParameterError, match="infinite at 1 points"):
         mean_absolute(table, with_score(table, "far", [math.inf] * 1 + [1.0] * 199)["far"])
+
+
+def test_which_columns_speak() -> None:
+    """The exact Laplacian of the predicted class; the mean change, not clipped rather, of most draws."""
+    table, curvature = curved_run(sigmas=())
+    table = with_score(table, "laplacian", np.zeros(60), {"method": "exact", "target": 3})
+    table = with_score(table, "laplacian", 2.0 * curvature, {"method": "exact"})
+    for draws, factor in ((100, 7.0), (1000, 2.0)):
+        table = with_score(table, "probability_change", factor * curvature, change(1.0, draws))
+    table = with_score(table, "probability_change", 5.0 * curvature, change(1.0, 5000, clip=True))
+    table = with_score(table, "probability_change", 5.0 * curvature, change(1.0, 5000) | {"statistic": "absolute"})
+    frame = expected_change_table(table)
+    assert len(frame) == 1
+    row = frame.iloc[0]
+    assert (row["laplacian"], row["draws"], row["clipped"]) == ("laplacian(method=exact)", 1000, False)
+    assert row["slope"] == pytest.approx(2.0)
+    only_clipped = with_score(curved_run(sigmas=())[0], "probability_change", curvature, change(1.0, clip=True))
+    assert expected_change_table(only_clipped)["clipped"].tolist() == [True]
+
+
+def test_noise_that_is_not_alike_in_all_directions_predicts_nothing() -> None:
+    table, curvature = curved_run(sigmas=(0.1,))
+    table = with_score(table, "probability_change", curvature, change(1.0, noise="diagonal_gaussian", scale="abc"))
+    frame = expected_change_table(table)
+    assert frame["points"].tolist() == [60, 0]
+    assert frame["reason"].isna().tolist() == [True, False]
+
+
+def test_the_groups_are_those_of_the_paper() -> None:
+    table, known = flipping_run()
+    frame = label_flips(table, confident=0.8, group=20)
+    assert frame["sigma"].tolist() == [0.01, 0.1]
+    row = frame.iloc[1]
+    chosen = known[known["sure"] >= 0.8].sort_values("laplacian")  # pyright: ignore[reportCallIssue] a cell, a column or a frame
+    lowest, highest = chosen["flips"][:20], chosen["flips"][-20:]
+    assert (row["points"], row["group"], row["dropped"], row["draws"]) == (len(chosen), 20, 0, 100)
+    assert (row["lowest"], row["lowest_low"], row["lowest_high"]) == pytest.approx(mean_interval(lowest, 0.99))
+    assert row["highest"] == pytest.approx(highest.mean())
+    assert row["p_flips"] == pytest.approx(mannwhitneyu(lowest, highest, alternative="greater").pvalue)
+    assert row["p_flips"] < 1e-6
+    ever = known["flips"] > 0
+    assert (row["flipped"], row["never_flipped"]) == (ever.sum(), (~ever).sum())
+    assert row["laplacian_flipped"] == pytest.approx(known["laplacian"][ever].mean())
+    assert row["laplacian_never"] == pytest.approx(known["laplacian"][~ever].mean())
+    welch: Any = ttest_ind(known["laplacian"][ever], known["laplacian"][~ever], equal_var=False)
+    assert row["p_laplacian"] == pytest.approx(
+        welch.pvalue,
+        rel=1e-6,
+    )
+    assert row["reason"] is None
+
+
+def test_without_confidences_there_are_no_groups_and_a_reason() -> None:
+    table, known = flipping_run()
+    row = label_flips(without_score(table, "max_probability")).iloc[1]
+    assert (row["reason"], row["points"], row["group"], row["dropped"]) == (NO_MAX_PROBABILITY, 0, 0, 200)
+    assert row["flipped"] == (known["flips"] > 0).sum()
+
+
+def test_mean_absolute_is_the_mean_of_the_absolute_values() -> None:
+    table, curvature = curved_run()
+    found = mean_absolute(table)
+    assert found.mean == pytest.approx(np.abs(curvature).mean())
+    assert 0.0 <= found.low < found.mean < found.high
+    assert mean_absolute(table, table.columns[0]) == found
+    with pytest.raises(ParameterError, match="no laplacian"):
+        mean_absolute(make_table(points=2))

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from helpers.tables import make_table
 
 import brittle
@@ -21,7 +18,6 @@ from brittle.analysis import (
     kept_counterexamples,
     kept_inputs,
 )
-from brittle.cli import main
 from brittle.errors import DataError
 from brittle.store.record import DataRecord
 
@@ -116,20 +112,3 @@ def test_a_card_lists_features_and_the_largest_changes() -> None:
         said = [f"age{row['feature'][1:]}", *(f"{row[name]:.3g}" for name in ("value", "other", "change"))]
         assert said in rows
     assert text.count("and 14 more that change") == 2
-
-
-def test_show_tells_the_features_of_a_point_by_the_names_of_the_data(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("net.py").write_text("import torch\ndef make():\n    torch.manual_seed(0)\n    return torch.nn.Linear(2, 2)\n")
-    x = torch.rand(6, 2, generator=torch.Generator().manual_seed(0)).numpy()
-    np.savez("x.npz", x=x, feature_names=["age", "height"])
-    arguments = ["--scores", "input_margin", "--norm", "l2", "--out", "run", "--quiet", "--skip-doctor"]
-    assert main(["score", "./net.py:make", "x.npz", *arguments]) == 0
-    capsys.readouterr()
-    assert main(["show", "run", "4"]) == 0
-    said = capsys.readouterr().out
-    assert re.search(rf"age +{x[4, 0]:.3g}", said)
-    changed = changed_features(brittle.read_table("run"), "4")
-    assert set(changed["feature"]) == {"age", "height"}

@@ -44,10 +44,6 @@ def test_scores_with_one_status_for_the_same_points_share_a_row() -> None:
     assert found["labels"][0] == tuple(c.label for c in table.columns)
 
 
-def test_no_outcomes_where_all_is_well() -> None:
-    assert outcomes(make_table()).empty
-
-
 def test_a_status_with_and_without_a_number_has_a_row_for_either() -> None:
     table = make_table(points=4, scores=("taylor",), sigmas=(0.1,))
     rows = table.long()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pyarrow as pa
@@ -9,7 +10,7 @@ import pytest
 from helpers.known_groups import BREAK, HOLD, OPEN, made
 from helpers.tables import make_table, without_score
 
-from brittle.analysis.overview import FROM_SAFE, LIMIT, NAMED, overview
+from brittle.analysis.overview import FROM_SAFE, LIMIT, NAMED, margin_sentences, overview
 from brittle.analysis.overview_text import (
     FEWEST_FOR_DETECTOR,
     format_overview,
@@ -43,23 +44,6 @@ def test_points_are_counted_by_kind() -> None:
         "undecided. 5 of 9 labels (56%) are predicted right."
     )
     assert how_sure(found).endswith("1 of 10 points (10%) has no number.")
-
-
-@pytest.mark.parametrize(
-    ("count", "sentence"),
-    [
-        (
-            2,
-            "The 2 points of this run were chosen by their ids out of 1,000, so no share here is one of all the data. ",
-        ),
-        (1, "The 1 point of this run was chosen by its id out of 1,000, so no share here is one of all the data. "),
-    ],
-)
-def test_points_that_were_chosen_are_said_to_be(count: int, sentence: str) -> None:
-    """Shares of points that somebody picked are none of the data."""
-    whole = made([HOLD] * count)
-    some = replace(whole, record=replace(whole.record, data=replace(whole.record.data, chosen_from=1000)))
-    assert how_brittle(overview(some)) == sentence + how_brittle(overview(whole))
 
 
 def test_the_limit_of_the_draws_is_the_default() -> None:
@@ -241,7 +225,31 @@ def test_a_detector_is_advised_where_it_can_be_calibrated() -> None:
         assert any("detector fit" in step.command for step in steps) == advised
 
 
-@pytest.mark.parametrize("decision", [None, "multilabel", "top:2"])
-def test_a_detector_is_advised_where_it_knows_the_decision(decision: str | None) -> None:
-    found = replace(overview(made([HOLD] * FEWEST_FOR_DETECTOR + [BREAK] * FEWEST_FOR_DETECTOR)), decision=decision)
-    assert any("detector fit" in step.command for step in next_steps(found, "run")) == (decision is None)
+SAID = re.compile(r"found within ([\d.]+) of half and within ([\d.]+) of one in ten")
+
+
+@pytest.mark.parametrize("points", [1, 2, 9, 10, 11, 400])
+def test_at_least_that_share_is_as_near(points: int) -> None:
+    """And no more than one point could be left out; a certificate never lies beyond what was found."""
+    table = make_table(points=points, scores=("input_margin",), certified=True)
+    (text,) = margin_sentences(table)
+    (column,) = table.columns
+    said = SAID.search(text)
+    assert said is not None
+    for words, share in ((said[1], 0.5), (said[2], 0.1)):
+        distance = float(words) * 1.005  # three digits are shown
+        assert (column.value <= distance).sum() >= share * points
+        assert (column.value < float(words) * 0.995).sum() < share * points
+    certified = re.search(r"Certified: none within ([\d.]+) of half of the points\.$", text)
+    assert certified is not None
+    assert (column.low >= float(certified[1]) * 0.995).sum() >= 0.5 * points
+    assert float(certified[1]) <= float(said[1])
+
+
+def test_what_was_not_found_is_said() -> None:
+    few = make_table(points=40, scores=("input_margin",), not_found=30)
+    (text,) = margin_sentences(few)
+    assert "of half" not in text
+    assert text.endswith(" of one in ten of the points. None was found for 30 of 40 points (75%).")
+    (text,) = margin_sentences(make_table(points=40, scores=("input_margin",), not_found=40))
+    assert "for fewer than one in ten points. None was found for 40 of 40 points (100%)." in text

@@ -87,13 +87,6 @@ def test_a_consistent_model_is_recovered_exactly(seed: int) -> None:
     assert found.low < found.estimate < found.high
 
 
-def test_all_points_as_subset_give_the_direct_answer() -> None:
-    margin, score, correct = sample(400, 0.1, 0)
-    found = estimated(margin, score, correct, np.ones(400, dtype=bool))
-    assert found.rectified == pytest.approx(direct_robust_accuracy(margin, correct, EPSILON).robust_accuracy)
-    assert found.estimate == pytest.approx(found.subset, abs=1 / 400)
-
-
 def test_points_without_numbers_are_left_out_and_counted() -> None:
     margin = [0.1, 0.2, 0.3, 0.4, None, None, 0.1, 0.2]
     score = [1.0, 2.0, 3.0, 4.0, 1.5, 3.5, None, 9.0]

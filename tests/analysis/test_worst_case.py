@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from helpers.tables import make_table, score_record, with_value
 
-from brittle.analysis import detection, margin_columns, margin_consistency, worst_case_table
+from brittle.analysis import detection, equidistance, isometry, margin_columns, margin_consistency, worst_case_table
 from brittle.analysis.worst_case import safer
 from brittle.estimate import INPUT_MARGIN, Status, parameters_json
 from brittle.store.schemas import POINTS, SCORES
@@ -80,7 +80,7 @@ def test_a_row_is_what_the_arrays_say() -> None:
     score = next(column for column in table.columns if column.label == "logit_margin").value
     order, found = margin_consistency(margin, score), detection(margin, score, EPSILON)
     correct = np.array(table.points["correct"].to_pylist())
-    assert (row["tau"], row["tau_low"], row["tau_high"]) == (order.tau, order.low, order.high)
+    assert (row["tau"], row["tau_low"], row["tau_high"]) == (order.value, order.low, order.high)
     assert (row["auroc"], row["aupr"], row["fpr95"]) == (found.auroc, found.aupr, found.fpr_at_95_tpr)
     assert (row["accuracy"], row["robust_accuracy"]) == (correct.mean(), (correct & (margin > EPSILON)).mean())
     assert row["robust_low"] < row["robust_accuracy"] < row["robust_high"]
@@ -130,3 +130,81 @@ def test_no_margins_is_an_empty_frame_and_a_sentence() -> None:
     table = make_table(points=5)
     assert worst_case_table(table, EPSILON).empty
     assert worst_case_table(worst_case_run()[0], EPSILON, norm="l2").empty
+
+
+REPLICATES, MOST_MISSES = 120, 9
+
+
+def copula(rho: float, *shape: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs of a Gaussian copula, whose tau is `2 / pi asin(rho)`."""
+    first, other = np.random.default_rng(seed).standard_normal((2, *shape))
+    return np.exp(first), rho * first + math.sqrt(1.0 - rho**2) * other
+
+
+# Tau
+
+
+def test_the_same_order_is_perfect() -> None:
+    margin = np.random.default_rng(0).gamma(2.0, size=50)
+    same, reverse = margin_consistency(margin, np.log(margin)), margin_consistency(margin, -margin)
+    assert (same.value, same.high, same.points) == (pytest.approx(1.0), 1.0, 50)
+    assert same.low == pytest.approx(2.0 * 0.005 ** (1 / 25) - 1.0)
+    assert (reverse.value, reverse.low, reverse.high) == (pytest.approx(-1.0), -1.0, pytest.approx(-same.low))
+
+
+def test_missing_numbers_are_left_out_and_counted() -> None:
+    found = margin_consistency([0.1, None, 0.3, math.nan, 0.4], [1.0, 2.0, None, 3.0, 2.0])  # pyright: ignore[reportArgumentType] None is no number
+    assert (found.points, found.dropped, found.value) == (2, 3, 1.0)
+    assert (found.low, found.high) == (-1.0, 1.0)
+
+
+@pytest.mark.parametrize("margin", [[], [0.5], [math.inf] * 20])
+def test_nothing_to_order(margin: list[float]) -> None:
+    found = margin_consistency(margin, np.arange(len(margin)))
+    assert math.isnan(found.value)
+    assert (found.low, found.high) == (-1.0, 1.0)
+
+
+@pytest.mark.parametrize("rho", [0.6, 0.95])
+def test_the_interval_covers(rho: float) -> None:
+    truth = 2.0 / math.pi * math.asin(rho)
+    found = [margin_consistency(*pair) for pair in zip(*copula(rho, REPLICATES, 40, seed=1), strict=True)]
+    assert sum(not one.low <= truth <= one.high for one in found) <= MOST_MISSES
+    halved = [((one.low + one.value) / 2.0, (one.high + one.value) / 2.0) for one in found]
+    assert sum(not low <= truth <= high for low, high in halved) > MOST_MISSES
+    assert np.mean([one.high - one.low for one in found]) < 0.65
+
+
+# Equidistance
+
+
+@pytest.mark.parametrize(("norm", "distance"), [("l2", math.sqrt(2.0)), ("linf", 2.0)])
+def test_a_simplex_is_equidistant(norm: str, distance: float) -> None:
+    found = equidistance(np.eye(5), norm)
+    assert (found.pairs, found.mean, found.low, found.high) == (10, *[pytest.approx(distance)] * 3)
+    assert (found.std, found.variation) == pytest.approx((0.0, 0.0), abs=1e-15)
+
+
+def test_equidistance_by_hand() -> None:
+    found = equidistance([[0.0, 0.0], [3.0, 4.0], [0.0, 4.0]], "l2")
+    assert (found.low, found.high, found.mean) == (3.0, 5.0, 4.0)
+    assert found.std == pytest.approx(math.sqrt(2.0 / 3.0))
+    assert found.variation == pytest.approx(found.std / 4.0)
+    assert equidistance([[0.0, 0.0], [3.0, 4.0]], "linf").mean == 7.0
+
+
+# Isometry
+
+
+def test_an_isometry_up_to_scale() -> None:
+    distance = np.random.default_rng(0).gamma(2.0, size=30)
+    found = isometry(distance, 7.0 * distance)
+    assert (found.pearson, found.spearman, found.kendall) == pytest.approx((1.0, 1.0, 1.0))
+    assert (found.kappa_low, found.kappa, found.kappa_high) == pytest.approx((7.0, 7.0, 7.0))
+    assert isometry(distance, np.exp(distance)).pearson < 0.95
+    assert isometry(distance, np.exp(distance)).kendall == pytest.approx(1.0)
+
+
+def test_isometry_leaves_out_what_was_not_found() -> None:
+    found = isometry([1.0, 2.0, math.inf, None, 0.0], [2.0, 5.0, 1.0, 1.0, 0.0])  # pyright: ignore[reportArgumentType] None is no number
+    assert (found.points, found.dropped, found.kappa) == (3, 2, 2.25)

@@ -7,7 +7,6 @@ import io
 from collections.abc import Callable
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from helpers.browser import Opened, opened
 from helpers.gestures import ALONE, chosen, count, ids, listed, press, saved
@@ -16,7 +15,7 @@ from helpers.pages import text_of
 from helpers.tables import make_table
 from playwright.sync_api import Browser
 
-from brittle.analysis.overview import margin_sentences, overview
+from brittle.analysis.overview import overview
 from brittle.analysis.overview_text import how_brittle, how_sure, next_steps
 from brittle.store.table import Table
 
@@ -39,15 +38,6 @@ def test_another_limit_judges_every_point_again(page: Opened, table: Table, limi
         assert f"--limit {limit}" in step.locator("code").inner_text()
         press(page, "Show them", "#overview .steps li:first-child")
         assert set(listed(page)) == set(ids(states, states == "undecided"))
-
-
-def test_another_score_and_noise_level_is_spoken_of(page: Opened, table: Table) -> None:
-    column = next(one for one in table.columns if one.score == "monte_carlo" and one.label != chosen(table))
-    page.page.locator("#by").select_option(label=f"flip probability, Monte Carlo, {column.setting}")
-    states = column.states(0.9).dropna()
-    assert f"{(states == 'holds').sum():,} of {len(states):,} predictions" in page.page.locator(".lead").inner_text()
-    order = pd.Series(column.value).dropna().sort_values(ascending=False, kind="stable")
-    assert listed(page)[: len(order)] == order.index.tolist()
 
 
 def test_the_confidence_of_the_network_holds_and_breaks_no_point(page: Opened, table: Table) -> None:
@@ -101,35 +91,6 @@ def test_the_first_screen_says_what_the_analysis_says(
             page.page.locator("#overview .steps li", has_text="without a number").get_by_role("button").click()
             assert count(page) == 30
         assert page.said == []
-
-
-@pytest.mark.parametrize("judged", [True, False])
-def test_a_limit_is_asked_for_where_points_are_judged(
-    browser: Browser, written: Callable[[str], Path], judged: bool
-) -> None:
-    scores = ("monte_carlo", "input_margin") if judged else ("input_margin", "logit_margin")
-    table = make_table(points=20, scores=scores, sigmas=(0.1,), budgets=(50,))
-    with opened(browser, written(text_of(table, chapters=ALONE))) as page:
-        for asked in ("#limit", "#histogram-states"):
-            assert page.page.locator(asked).is_visible() == judged
-        assert page.page.locator("#overview .near p").all_inner_texts() == [*margin_sentences(table)]
-        assert page.said == []
-
-
-def test_a_limit_that_is_none_is_told_and_the_last_one_stays(page: Opened) -> None:
-    wrong, lead = "1.5", page.page.locator("#overview .lead").inner_text()
-    field, said = page.page.locator("#limit"), page.page.locator("#limit-told")
-    field.fill(wrong)
-    page.page.locator("#limit-told", has_text="between 0 and 1").wait_for()
-    assert f"{wrong} is none. The page keeps to 0.9." in said.inner_text()
-    assert field.get_attribute("aria-invalid") == "true"
-    assert page.page.locator("#overview .lead").inner_text() == lead
-    field.blur()
-    assert field.input_value() == "0.9"
-    field.fill("0.8")
-    assert said.inner_text() == ""
-    assert field.get_attribute("aria-invalid") == "false"
-    assert "probability 0.8 or more" in page.page.locator("#overview .lead").inner_text()
 
 
 def test_without_scripts_the_first_screen_says_what_was_found(browser: Browser, report: Path) -> None:

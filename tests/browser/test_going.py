@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
 import pytest
 from helpers.browser import VIEWS, Opened, View, opened
-from helpers.gestures import POINTS, count, drag
+from helpers.gestures import POINTS
 from playwright.sync_api import Browser
-
-from brittle.store.table import Table
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -38,37 +34,7 @@ def test_keys_alone_go_from_the_top_to_a_card_and_back(page: Opened) -> None:
     assert page.page.evaluate("document.activeElement.id") == "rows"
 
 
-def test_a_click_in_the_plot_opens_the_nearest_point(page: Opened, frame: pd.DataFrame, table: Table) -> None:
-    """At the place of a point that stands alone; both axes give every edge of the tail the same room."""
-    edges = [0, 1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 1]
-    doubt = next(one for one in table.columns if one.score == "softmax").value
-    across, up = (np.interp(one, edges, np.linspace(0, 1, len(edges))) for one in (doubt, frame["flip"]))
-    spots = np.stack([1 - across, up], axis=1)
-    apart = np.linalg.norm(spots[:, None] - spots[None], axis=2) + np.eye(POINTS)
-    apart[np.isnan(apart)] = 1.0
-    lonely = np.where(np.isnan(spots).any(axis=1), 0.0, apart.min(axis=1))
-    point = int(lonely.argmax())
-    assert lonely[point] > 0.03
-    drag(page, page.page.locator("#scatter"), tuple(spots[point]), tuple(spots[point]))
-    assert page.page.locator("#card h3").inner_text() == frame["name"].iloc[point]
-
-
 PHONE, DESK = VIEWS["phone"], View(1280, 900)
-
-
-def seen(page: Opened, part: str) -> bool:
-    """Whether the start of a part of the page lies inside the window, clear of what covers its top, with room below."""
-    return page.page.locator(part).evaluate(
-        """(part) => {
-          const { top } = part.getBoundingClientRect();
-          const cover = document.getElementById("selected").getBoundingClientRect();
-          return top >= Math.max(cover.bottom, 0) - 1 && top < innerHeight - 100;
-        }"""
-    )
-
-
-def focused(page: Opened) -> str:
-    return page.page.evaluate("document.activeElement.id")
 
 
 @pytest.fixture
@@ -78,39 +44,7 @@ def phone(browser: Browser, place: Path) -> Iterator[Opened]:
         assert found.said == []
 
 
-TILE = "#overview .groups button:has-text('right, breaks (')"
 CLASS = "#overview .bars button:has-text('deer')"
-
-
-@pytest.mark.parametrize("button", [TILE, CLASS, "#overview .steps button"])
-def test_on_a_phone_what_is_selected_on_the_first_screen_is_shown(phone: Opened, button: str) -> None:
-    assert not seen(phone, "#list")
-    phone.page.locator(button).first.tap()
-    assert seen(phone, "#list")
-    assert focused(phone) == "rows"
-    assert count(phone) < POINTS
-
-
-def test_on_a_phone_a_point_of_the_list_shows_its_card_and_closing_it_the_list(phone: Opened) -> None:
-    phone.page.locator("#list").scroll_into_view_if_needed()
-    phone.page.locator("#rows .row").nth(1).tap()
-    assert seen(phone, "#card")
-    assert focused(phone) == "card"
-    phone.page.locator("#card button", has_text="Close").tap()
-    assert seen(phone, "#list")
-    assert focused(phone) == "rows"
-
-
-def test_on_a_desk_the_selection_is_shown_and_a_card_that_is_seen_moves_nothing(browser: Browser, place: Path) -> None:
-    with opened(browser, place, DESK) as page:
-        page.page.locator(TILE).click()
-        assert page.page.locator("#selected").evaluate("(part) => Math.abs(part.getBoundingClientRect().top) < 2")
-        page.page.locator("#list").scroll_into_view_if_needed()
-        page.page.evaluate("document.getElementById('list').scrollIntoView()")
-        before = page.page.evaluate("scrollY")
-        page.page.locator("#rows .row").nth(2).click()
-        assert page.page.evaluate("scrollY") == before
-        assert focused(page) == "rows"
 
 
 def test_the_focus_stays_on_what_is_drawn_anew(page: Opened) -> None:

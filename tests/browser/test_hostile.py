@@ -154,14 +154,6 @@ def test_no_hostile_address_and_no_hostile_memory_runs_or_breaks_anything(
         assert_nothing_happened(found)
 
 
-def test_no_character_hides_on_the_page(browser: Browser, written: Callable[[str], Path], fields: str) -> None:
-    with opened(browser, written(fields)) as found:
-        found.open_point()
-        shown = found.page.locator("main").inner_text()
-    assert "\\u202e" in shown
-    assert {one for one in shown if not one.isprintable()} <= {"\n", "\t"}
-
-
 def test_a_saved_table_runs_nothing_and_brittle_reads_its_ids(
     browser: Browser, written: Callable[[str], Path], tmp_path: Path
 ) -> None:

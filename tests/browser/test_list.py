@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import re
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from helpers.browser import Opened, opened
-from helpers.gestures import POINTS, count, drag, ids, listed, saved
-from helpers.known_groups import made
-from helpers.pages import text_of
+from helpers.gestures import POINTS, drag, ids, listed, saved
 from playwright.sync_api import Browser
 
 from brittle.store.table import Table
@@ -31,15 +27,6 @@ def test_heads_sort_both_ways_and_points_without_a_number_come_last(page: Opened
     assert listed(page) == numbered.sort_values(kind="stable").index.tolist() + rest
     page.page.locator("#head").get_by_role("button", name="Sort by point").click()
     assert listed(page) == frame.index.tolist()
-
-
-def test_small_shares_have_one_digit(browser: Browser, written: Callable[[str], Path]) -> None:
-    """None is shown as the binary number that it is."""
-    told = {0.3: "30%", 0.0123: "1.2%", 4e-4: "0.04%", 3e-4: "0.03%", 5e-5: "0.005%", 2e-6: "0.0002%"}
-    table = made([(share, share) for share in told])
-    with opened(browser, written(text_of(table))) as page:
-        rows = page.page.locator("#rows .row").all_inner_texts()
-        assert [re.findall(r"[\d.]+%", row) for row in rows] == [[words] for words in told.values()]
 
 
 def test_the_csv_is_the_selection(page: Opened, frame: pd.DataFrame, table: Table) -> None:
@@ -72,23 +59,6 @@ def test_the_address_brings_everything_back(browser: Browser, place: Path, page:
         assert (listed(again), again.page.locator("#card h3").inner_text()) == before
         assert again.page.locator("#limit").input_value() == "0.8"
         assert again.said == []
-
-
-@pytest.mark.parametrize(
-    "address",
-    ["#by=99&point=-1&limit=2", "#range=s0:a:b&class=zz", "#sort=__proto__&across=toString", "#%", "#by=&point=1e999"],
-)
-def test_an_address_that_says_nothing_is_passed_over(browser: Browser, place: Path, address: str) -> None:
-    with opened(browser, place) as page:
-        page.page.goto(place.as_uri() + address)
-        page.page.reload()
-        assert count(page) == POINTS
-        assert page.said == []
-
-
-def test_what_a_run_lacks_is_not_offered(page: Opened) -> None:
-    for hidden in ("#run", "#changes", "#clear", "#dragged"):
-        assert not page.page.locator(hidden).is_visible(), hidden
 
 
 def test_the_list_shows_every_point_when_it_is_scrolled(page: Opened) -> None:

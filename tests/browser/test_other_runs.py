@@ -77,18 +77,3 @@ def test_every_change_has_its_word_and_its_points_whichever_run_is_on_show(nine:
         button.click()
         assert sorted(int(one) for one in listed(nine)) == points, name
         button.click()
-
-
-def test_the_steps_are_those_of_the_run_on_show(nine: Opened) -> None:
-    steps = nine.page.locator("#overview .steps")
-    assert steps.locator("code:visible").count() > 0
-    assert "brittle show RUN" in steps.inner_text()
-    where = nine.page.locator("#overview .steps + p")
-    assert where.inner_text() == "RUN is the folder of this run."
-    nine.page.locator("#run").select_option(label="B")
-    commands = steps.locator("code:visible").all_inner_texts()
-    assert commands
-    assert all("runs/b" in one and "RUN" not in one for one in commands)
-    assert where.inner_text() == "The commands run in the folder where B was started."
-    nine.page.locator("#run").select_option(label="this run")
-    assert where.inner_text() == "RUN is the folder of this run."

@@ -22,7 +22,7 @@ def test_score_then_report(place: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "8 points" in said.err
     assert main(["report", "run"]) == 0
     said = capsys.readouterr()
-    assert "monte_carlo" in said.out or "Monte Carlo" in said.out
+    assert "hold: kept with probability 0.9 or more" in said.out
     assert said.out.rstrip().endswith("run/report.html")
     table = brittle.read_table("run")
     assert {row["score"] for row in table.scores.to_pylist()} == set(CATALOGUE)

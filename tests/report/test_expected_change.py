@@ -7,22 +7,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.change_runs import change_run, change_values, other_run, without
-from helpers.change_tables import LAPLACIAN, change, with_score
+from helpers.change_runs import change_run, change_values, without
+from helpers.change_tables import change, with_score
 from helpers.pages import assert_inert, page_of
 
 from brittle.analysis import expected_change_points, expected_change_table, label_flips, mean_absolute
 from brittle.analysis.mean_interval import ranged_interval
-from brittle.report import open_contents
-from brittle.report.chapters import other_runs
-from brittle.report.chapters.expected_change import CHAPTER, DROPS_SHOWN, KINK, OTHER, SAME, UNDECIDED
+from brittle.report.chapters.expected_change import DROPS_SHOWN, KINK
 from brittle.report.wording import reach, short, signed, small_percent
 from brittle.store.settings import Setting
 from brittle.store.table import Table
 
 pytestmark = pytest.mark.usefixtures("figures_drawn_once")
 
-BOTH = (CHAPTER, other_runs.CHAPTER)
 """The chapters that read the scores which a test changes."""
 
 
@@ -79,34 +76,6 @@ def test_scores_that_are_missing(table: Table, gone: tuple[str, ...], words: tup
     assert [part for part in words if part not in page.text] == []
 
 
-@pytest.mark.parametrize(("points", "half"), [(1, 1.0), (2, 0.0), (5, 0.0)])
-def test_few_points(points: int, half: float) -> None:
-    made = change_run(points=points, half=half, kinks=0)
-    page = page_of(made, against={"other": other_run(3, points), "same": made}, chapters=BOTH)
-    assert_inert(page)
-    assert "nan" not in page.text.lower()
-    empty = change_run(points=0)
-    assert CHAPTER.summarize(open_contents(empty)) is None
-    assert_inert(page_of(empty, against={"other": empty}))
-
-
-def test_points_without_a_number_are_counted(table: Table) -> None:
-    curvature = column_of(table, "laplacian").copy()
-    curvature[::4] = math.nan
-    prediction = change_values(with_score(without(table, "laplacian"), "laplacian", curvature, LAPLACIAN))["prediction"]
-    assert prediction["dropped"] == 40
-    assert len(prediction["figure"].frame) == 2 * 120
-
-
-@pytest.mark.parametrize("value", [0.0, 1e-300, -1e300, math.inf])
-def test_laplacians_all_alike_are_drawn_and_infinite_ones_have_no_mean(table: Table, value: float) -> None:
-    made = with_score(without(table, "laplacian"), "laplacian", [value] * 160, LAPLACIAN)
-    assert (change_values(made)["numbers"][1].value == "∞") == math.isinf(value)
-    page = page_of(made, against={"other": made, "another": table}, chapters=BOTH)
-    assert_inert(page)
-    assert "svg" in page.tags
-
-
 def test_the_table_and_the_figure_hold_the_frames(table: Table) -> None:
     prediction = change_values(table)["prediction"]
     assert [row[0] for row in prediction["grid"].rows] == ["sigma 0.05", "sigma 0.2"]
@@ -124,15 +93,6 @@ def test_the_table_and_the_figure_hold_the_frames(table: Table) -> None:
     assert prediction["kinks"] == 3
 
 
-def test_kinds_of_points() -> None:
-    turned = change_values(change_run(factor=-1.0))["prediction"]["figure"].frame
-    assert {OTHER, UNDECIDED, KINK} == set(turned["kind"])
-    points = expected_change_points(change_run(factor=-1.0), Setting(0.2, "gaussian"))
-    marked = (turned["kind"] == OTHER)[turned["setting"] == "sigma 0.2"].tolist()
-    assert marked == (points["sign_disagrees"] & ~points["kink"]).tolist()
-    assert set(change_values(change_run(half=0.0, kinks=0))["prediction"]["figure"].frame["kind"]) == {SAME}
-
-
 @pytest.mark.parametrize(
     ("recipe", "words"),
     [
@@ -145,28 +105,6 @@ def test_kinds_of_points() -> None:
 )
 def test_the_conclusion_follows_the_numbers(recipe: dict[str, Any], words: str) -> None:
     assert words in change_values(change_run(**recipe))["prediction"]["conclusion"]
-
-
-def test_large_changes_that_fall_short_are_not_to_be_read_from_the_laplacian() -> None:
-    """Changes that saturate: the typical one is predicted, the largest are not."""
-    table = change_run(sigmas=(), points=400)
-    curvature = column_of(table, "laplacian")
-    large = np.where(np.arange(400) < 30, 1e3 * np.sign(curvature), curvature)
-    table = with_score(without(table, "laplacian"), "laplacian", large, LAPLACIAN)
-    sampled = np.clip(0.02 * large, -0.3, 0.3)
-    values = change_values(with_score(table, "probability_change", sampled, change(0.2)))
-    assert "the typical change is 1.0 times the predicted. Read the direction" in values["prediction"]["conclusion"]
-
-
-def test_noise_that_is_not_alike_in_all_directions_and_many_levels(table: Table) -> None:
-    salt = change(0.1, noise="salt")
-    made = with_score(without(table, "probability_change"), "probability_change", [0.01] * 160, salt)
-    prediction = change_values(made)["prediction"]
-    assert "not alike in all directions" in prediction["conclusion"]
-    assert prediction["figure"].frame.empty
-    many = change_values(change_run(points=40, sigmas=tuple(0.01 * k for k in range(1, 8)), kinks=0))["prediction"]
-    assert (len(many["grid"].rows), many["left"]) == (7, 3)
-    assert len(set(many["figure"].frame["setting"])) == 4
 
 
 def test_flips_are_those_of_the_analysis(table: Table) -> None:
@@ -190,16 +128,6 @@ def test_the_verdict_on_flips_follows_the_test() -> None:
     ):
         made = with_score(table, "monte_carlo", flips, {"sigma": 0.2, "draws": 50}, quantity="flip_probability")
         assert words in change_values(made)["flips"]["conclusion"]
-
-
-def test_where_nothing_flips_the_noisiest_level_is_spoken_of() -> None:
-    made = change_run(scores=("max_probability",), half=0.0)
-    for sigma, flips in ((0.2, 0.0), (0.9, 0.3)):
-        draws = {"sigma": sigma, "draws": 50}
-        made = with_score(made, "monte_carlo", [flips] * 160, draws, quantity="flip_probability")
-    values = change_values(made)
-    assert values["flips"]["conclusion"].startswith("At sigma 0.9, the 50 confident")
-    assert values["numbers"][2].value == "30% vs 30%"
 
 
 @pytest.mark.parametrize("score", ["probability_change", "laplacian"])

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -20,12 +18,11 @@ from helpers.tables import HOSTILE, make_table
 
 from brittle.report import charts, open_contents
 from brittle.report.chapters.classes import classes_chart
-from brittle.report.charts import ACCENT, CLAIMED, FREE, PALETTE, colour_at, colour_places, styled, symlog
+from brittle.report.charts import ACCENT, PALETTE, styled, symlog
 from brittle.report.figure import FITS, NARROW_ONLY, NATURAL, WIDE_ONLY, Figure, draw, inert, panels
 from brittle.report.render import CHAPTERS
 from brittle.report.wording import show
 from brittle.scores import CATALOGUE
-from brittle.store.columns import Column
 
 SMALLEST, TOLD_APART = 10.0, 3.0
 """Smallest text in pixels, and the least contrast of what is drawn."""
@@ -135,19 +132,6 @@ def test_the_colours_of_scores_differ_and_are_told_from_either_ground() -> None:
         assert contrast(turned(colour), DARK) >= TOLD_APART, colour
 
 
-def test_scores_that_name_no_colour_get_the_next_free_ones() -> None:
-    (known,) = make_table(points=1, scores=("softmax",)).columns
-
-    def columns(**colours: int | None) -> list[Column]:
-        return [replace(known, record=replace(known.record, score=name, colour=at)) for name, at in colours.items()]
-
-    assert colour_places(columns(known=1, mine=None)) == {"known": 1, "mine": len(CLAIMED)}
-    assert colour_places(columns(known=len(CLAIMED), mine=None))["mine"] == len(CLAIMED) + 1
-    many = colour_places(columns(first=0, **{f"score{number}": None for number in range(2 * len(PALETTE))}))
-    assert len(set(many.values())) == len(many)
-    assert [colour_at(place) for place in list(many.values())[1 : 1 + len(FREE)]] == list(FREE)
-
-
 def test_names_in_a_figure_cannot_become_markup() -> None:
     frame = pd.DataFrame({"setting": "s", "name": list(HOSTILE[:31]), "order": range(31), "overall": 0.5})
     frame = frame.assign(name=[show(name, 60) for name in frame["name"]], value=0.5, low=0.4, high=0.6)
@@ -178,10 +162,3 @@ def test_a_scale_of_any_sign_holds_its_numbers(scale: float, offset: float) -> N
     assert both.ticks[0] == 0.0
     assert 2 <= len(both.ticks) <= 1 + 2 * charts.TICKS
     assert all(both.domain[0] <= tick <= both.domain[1] for tick in both.ticks)
-
-
-def test_a_scale_of_nothing_is_a_scale() -> None:
-    for values in ([], [0.0, 0.0], [math.nan, math.inf]):
-        both = symlog(values)
-        assert both.domain[0] < both.domain[1]
-        assert both.constant > 0.0

@@ -14,8 +14,6 @@ from PIL import Image
 from brittle.report.images import (
     MAX_SIDE,
     PER_SIDE,
-    TILE,
-    common_factor,
     decoded,
     largest_change,
     magnified,
@@ -68,14 +66,6 @@ def test_every_image_is_where_its_tile_says() -> None:
     assert sheets([None, None], [0, 1]).images == ()
 
 
-def test_large_images_are_made_small_and_keep_their_shape() -> None:
-    made = sheets([plain((200, 0, 0), (96, 48))], [0])
-    assert made.side == TILE
-    one = tile(made.images[0], made.side, 0)
-    assert one[TILE // 2, 2, 0] > 150
-    assert one[2, TILE // 2, 0] < 50  # above the image
-
-
 @pytest.mark.parametrize("damaged", DAMAGED.values(), ids=[*DAMAGED])
 def test_what_is_no_small_png_is_left_out(damaged: bytes | None) -> None:
     assert decoded(damaged) is None
@@ -101,8 +91,3 @@ def test_the_largest_change_is_known_from_what_is_stored_and_shown_magnified(
     assert np.abs(shown - np.clip(0.5 + 2.0 * change, 0.0, 1.0)).max() < 0.5 / 255.0 + 2.0 * largest / 255.0 + 1e-9
     assert largest_change(png(point), png(np.full((5, 5), 0.5)), stored) == 0.0
     assert magnified(stored, 0.0, 10) is None
-
-
-def test_one_factor_serves_all() -> None:
-    changes = ([0.02, 0.04, 0.3], [0.6], [0.0031], [0.0, 0.0])
-    assert [common_factor(one) for one in changes] == [10, 1, 100, 1]

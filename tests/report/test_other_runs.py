@@ -48,16 +48,6 @@ def test_what_differs_is_said(table: Table) -> None:
     assert facts(fewer)["Points"] == "100 points in both, paired by id; 60 only here."
 
 
-def test_fewer_draws_are_left_out_and_infinite_distances_are_compared_by_medians() -> None:
-    made = make_table(points=30, scores=("monte_carlo",), sigmas=(0.1,), budgets=(10, 50, 400))
-    (run,) = beside(made, {"other": made})["runs"]
-    assert [row[0] for row in run["grid"].rows] == ["accuracy", "monte_carlo\nsigma 0.1, 400 draws"]
-    assert run["left"] == 2
-    far = make_table(points=30, scores=("input_margin",), not_found=3)
-    (run,) = beside(far, {"other": far})["runs"]
-    assert (run["grid"].rows[1][0], run["infinite"]) == ("input_margin *", 3)
-
-
 def test_runs_that_share_nothing(table: Table) -> None:
     alone = make_table(points=160, scores=("entropy",), labels=False)
     (run,) = beside(table, {"other": alone})["runs"]

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import replace
-
 import pytest
 from helpers.change_tables import curved_run
-from helpers.pages import assert_inert, open_contents, page_of, text_of, values_of
+from helpers.pages import assert_inert, open_contents, page_of, values_of
 from helpers.tables import HOSTILE, make_table
 
-from brittle.analysis.overview import margin_sentences, overview
+from brittle.analysis.overview import overview
 from brittle.analysis.overview_text import how_brittle, how_sure, where
-from brittle.report.chapters.overview import CHAPTER, MAX_CLASSES
+from brittle.report.chapters.overview import CHAPTER
 
 
 @pytest.mark.parametrize("recipe", [{}, {"labels": False}, {"classes": 2}, {"broken": 5}, {"points": 1}], ids=str)
@@ -28,14 +25,6 @@ def test_groups_and_bars_hold_every_point_with_a_number_once(recipe: dict[str, i
     if screen["bars"]:
         assert sum(points for bar in screen["bars"] for _, points, _, _ in bar["parts"]) == rated
     assert (screen["brittle"], screen["where"], screen["sure"]) == (how_brittle(found), where(found), how_sure(found))
-
-
-def test_of_many_classes_the_ends_are_shown_and_the_gap_is_said() -> None:
-    screen = values_of(CHAPTER, make_table(points=600, classes=40))
-    assert len(screen["bars"]) == MAX_CLASSES
-    assert screen["left_out"] == f"{40 - MAX_CLASSES} classes between these not drawn."
-    broken = [bar["parts"][2][3] for bar in screen["bars"]]
-    assert broken == sorted(broken, reverse=True)
 
 
 @pytest.mark.usefixtures("nothing_drawn")
@@ -55,27 +44,3 @@ def test_a_run_without_flip_probabilities_says_so_or_speaks_of_something_else() 
     assert (screen["groups"], screen["bars"], screen["sure"]) == ([], [], "")
     changes, _ = curved_run(points=5)
     assert CHAPTER.summarize(open_contents(changes)) is None
-
-
-def test_a_run_of_margins_says_how_near_the_next_prediction_is() -> None:
-    table = make_table(points=30, scores=("input_margin", "logit_margin"))
-    screen = values_of(CHAPTER, table)
-    assert tuple(screen["near"]) == margin_sentences(table)
-    assert "flip probability" not in screen["brittle"]
-    assert [step.text for step in screen["steps"]] == ["30 points: list them, the least safe first."]
-    assert (screen["groups"], screen["bars"], screen["sure"]) == ([], [], "")
-
-
-@pytest.mark.usefixtures("nothing_drawn")
-def test_a_command_of_somebody_else_is_shown_and_turns_no_text_round() -> None:
-    table = make_table()
-    hostile = replace(table, record=replace(table.record, command=("brittle", "score", "\u202egnp.exe", "<script>")))
-    screen = values_of(CHAPTER, hostile)
-    assert "\\u202egnp.exe" in screen["steps"][0].command
-    assert_inert(page_of(hostile))
-
-
-def test_the_gap_between_the_classes_stands_where_it_is() -> None:
-    text = text_of(make_table(points=600, classes=40), chapters=(CHAPTER,))
-    rows = re.findall(r"<tr.*?</tr>", text[text.index("<tbody>") :], re.DOTALL)
-    assert ["28 classes between these not drawn" in row for row in rows].index(True) == MAX_CLASSES // 2

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import itertools
 import re
 from collections.abc import Callable
-from dataclasses import MISSING, fields, is_dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,13 +15,10 @@ import pytest
 from helpers.change_runs import change_run, other_run
 from helpers.pages import EVERY_SCORE, Page, addresses, assert_inert, page_of, storable, text_of
 from helpers.poisoned import poisoned_run, poisoned_scores
-from helpers.tables import HOSTILE, make_table, with_value
+from helpers.tables import HOSTILE, make_table
 
-from brittle.errors import ParameterError, StorageError
-from brittle.report import figure, open_contents, wording, write_report
+from brittle.report import figure, wording, write_report
 from brittle.report.chapters import expected_change, other_runs, worst_case
-from brittle.report.render import CHAPTERS
-from brittle.store.record import WarningRecord
 from brittle.store.table import Table
 
 T = TypeVar("T")
@@ -62,28 +58,6 @@ def test_the_page_names_no_address(text: str) -> None:
     assert addresses(text) == []
 
 
-def test_the_page_tells_its_story(page: Page) -> None:
-    for words in (
-        "How easily do the predictions of models:cnn break?",
-        "The weights are float16; sums were taken in float32.",
-        "sigma = 0.05, 0.1, 0.25 in the units of the inputs, from 0 to 1; that is 5%, 10%, 25% of this range",
-        "120 points, of which 117 got a robustness",
-        "1,234,567 passes through the network",
-        "Mean p_robust, sigma 0.1",
-        "no class is named the least robust",
-        "this page reads monte_carlo(draws=400, sigma=0.1)",
-        "The input holds NaN or infinite values.",
-        "test/00000.png (row 0): 1 NaN of 3072",
-        "every pair compared",
-        "its own expected error",
-        "moments *",
-        "brittle score --model models:cnn",
-        "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-        "99% confidence",
-    ):
-        assert words in page.text, words
-
-
 def test_identifiers_are_unique(page: Page) -> None:
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
@@ -97,11 +71,6 @@ def test_the_same_table_gives_the_same_bytes(
     written = write_report(shuffled, tmp_path / "report.html")
     assert written == tmp_path / "report.html"
     assert written.read_bytes() == text.encode()
-
-
-def test_a_path_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match=r"unwritable"):
-        write_report(make_table(points=3, scores=("softmax",)), tmp_path / "none" / "report.html")
 
 
 @pytest.mark.parametrize("start", [0, 20])
@@ -124,24 +93,6 @@ def test_hostile_scores_statuses_and_noises_are_shown_as_text() -> None:
     assert_inert(page)
     assert "svg" in page.tags
     assert "Status <script>, which this version does not know." in page.text
-
-
-def bare(record: T) -> T:
-    """`record` with the defaults of all fields that have any."""
-    kept = {
-        one.name: bare(value) if is_dataclass(value := getattr(record, one.name)) else value
-        for one in fields(record)  # type: ignore[arg-type]
-        if one.default is MISSING and one.default_factory is MISSING
-    }
-    return type(record)(**kept)
-
-
-@pytest.mark.usefixtures("nothing_drawn")
-def test_a_record_of_little_is_read() -> None:
-    table = make_table(points=12, scores=("moments", "monte_carlo"), sigmas=(0.1,))
-    page = page_of(replace(table, record=bare(table.record)))
-    assert_inert(page)
-    assert "Not recorded" in page.text
 
 
 @pytest.mark.parametrize(
@@ -194,54 +145,6 @@ def test_what_is_odd_to_draw_is_drawn(recipe: tuple[Any, ...]) -> None:
     assert all(words in page.text for words in recipe[1:])
 
 
-@pytest.mark.usefixtures("nothing_drawn")
-def test_the_page_says_when_a_run_began_and_when_it_was_over() -> None:
-    """A run that was gone on with was scored from its first start to its last end; one that took a minute, then."""
-    table = make_table(points=3, scores=("softmax",))
-    for finished, said in (
-        ("2026-07-02T09:30:10+00:00", "Scored from 2026-07-01 12:00 to 2026-07-02 09:30 with"),
-        ("2026-07-01T12:00:59+00:00", "Scored 2026-07-01 12:00 with"),
-        (None, "The run had not finished"),
-    ):
-        record = replace(table.record, created="2026-07-01T12:00:00+00:00", finished=finished)
-        assert said in page_of(replace(table, record=record)).text
-
-
-def test_all_points_alike_are_drawn() -> None:
-    table = make_table(points=10, scores=("monte_carlo", "moments", "softmax"), sigmas=(0.1,), budgets=(200,))
-    for entry in table.record.scores:
-        table = with_value(table, entry.label, [0.0] * 10)
-    page = page_of(table)
-    assert_inert(page)
-    assert "flips under" in text_of(table)
-
-
-def test_methods_are_closed_and_stand_at_the_end(text: str) -> None:
-    assert text.count('<details id="methods">') == 1
-    start = text.index('<details id="methods">')
-    after = re.sub(r"(?s)<script.*?</script>\n", "", text[start:])
-    assert after.rstrip().endswith("</details>\n</main>\n</body>\n</html>")
-    for chapter in CHAPTERS:
-        place = text.find(f'<section id="{chapter.name}"')
-        assert place < 0 or (place > start) == (chapter.place == "methods"), chapter.name
-    for words in ("What the words mean", "every pair compared", "Kendall's tau", "9f86d081884c7d65"):
-        assert text.index(words) > start, words
-    assert text.index("cannot be told apart") < start
-
-
-def test_the_contents_list_leads_to_every_open_chapter(page: Page) -> None:
-    links = [str(attributes["href"])[1:] for tag, attributes in page.elements if tag == "a"]
-    sections = [str(attributes["id"]) for tag, attributes in page.elements if tag == "section" and "id" in attributes]
-    closed = {chapter.name for chapter in CHAPTERS if chapter.place == "methods"}
-    assert links == [*(name for name in sections if name not in closed), "methods"]
-
-
-def test_headings_go_down_one_step_at_a_time(page: Page) -> None:
-    levels = [int(tag[1]) for tag, _ in page.elements if re.fullmatch(r"h[1-6]", tag)]
-    assert levels[0] == 1
-    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
-
-
 def test_what_scrolls_can_be_reached_and_what_is_drawn_is_told(page: Page) -> None:
     """Tables take the focus; drawings and images carry their result as text."""
     names = {f"test/{row:05d}.png" for row in range(120)}
@@ -254,30 +157,6 @@ def test_what_scrolls_can_be_reached_and_what_is_drawn_is_told(page: Page) -> No
         if tag == "img":
             assert attributes["alt"]
             assert attributes["alt"] not in names
-
-
-@pytest.mark.usefixtures("nothing_drawn")
-def test_what_was_put_right_is_no_warning() -> None:
-    """Training mode was left before anything was scored: a note. What is open stays a warning, and leads."""
-    table = make_table(points=5, scores=("softmax",))
-    done, open_one = WarningRecord("train_mode", "It was left."), WarningRecord("accuracy_suspicious", "Look at it.")
-
-    def heads(*warnings: WarningRecord) -> list[tuple[str, str]]:
-        text = text_of(replace(table, record=replace(table.record, warnings=warnings)))
-        return re.findall(r'<aside class="([a-z ]+)" role="note">\n<h2>(\w+)</h2>', text)
-
-    assert heads(done) == [("aside notes", "Notes")]
-    assert heads(open_one) == [("banner", "Warnings")]
-    assert heads(done, open_one) == [("banner", "Warnings"), ("aside notes", "Notes")]
-    assert heads() == []
-
-
-@pytest.mark.parametrize("limit", [float("nan"), float("inf")])
-def test_a_parameter_that_is_no_number_is_named(tmp_path: Path, limit: float) -> None:
-    table = make_table(points=5, scores=("monte_carlo",), sigmas=(0.1,))
-    scores = tuple(replace(one, parameters={**one.parameters, "limit": limit}) for one in table.record.scores)
-    with pytest.raises(ParameterError, match=f"limit={limit}"):
-        write_report(replace(table, record=replace(table.record, scores=scores)), tmp_path / "report.html")
 
 
 @pytest.fixture(scope="module")
@@ -330,13 +209,6 @@ def with_hostile_names(table: Table) -> Table:
         data=replace(table.record.data, class_names=HOSTILE[:10]),
     )
     return replace(table, points=pa.Table.from_pylist(rows, schema=table.points.schema), record=record)
-
-
-@pytest.mark.usefixtures("nothing_drawn")
-def test_a_chapter_without_anything_to_say_is_left_out() -> None:
-    contents = open_contents(make_table(points=0))
-    assert [one.name for one in CHAPTERS if one.summarize(contents) is not None] == ["overview", "scored"]
-    assert_inert(page_of(make_table(points=12), chapters=()))
 
 
 @pytest.mark.usefixtures("nothing_drawn")

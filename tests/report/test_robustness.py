@@ -8,29 +8,13 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from helpers.pages import page_of, values_of
-from helpers.problems import inputs, small_classifier
-from helpers.tables import make_table, with_value
+from helpers.pages import values_of
+from helpers.tables import make_table
 
-import brittle
-from brittle.analysis import extremes
-from brittle.report.chapters import agreement, classes, distribution, fragile, scored
-from brittle.report.figure import draw
-from brittle.scores import MonteCarlo
+from brittle.report.chapters import distribution, fragile, scored
 from brittle.store.schemas import SCORES
 
 pytestmark = pytest.mark.usefixtures("figures_drawn_once")
-
-TAYLOR = "taylor(sigma=0.1)"
-
-
-def test_a_point_stands_in_the_bin_that_ends_at_or_above_it() -> None:
-    table = make_table(points=7, scores=("taylor",), sigmas=(0.1,))
-    (column,) = with_value(table, TAYLOR, [0.0, 1e-6, 2e-6, 0.001, 0.0011, 1.0, None]).columns
-    frame = distribution.tail_histogram(column, 0.9)
-    points = frame.pivot(index="place_of_bin", columns="state", values="points").sum(axis=1)
-    assert points.tolist() == [2, 1, 1, 1, 0, 0, 0, 0, 0, 0, 1]
-    assert frame["share"].sum() == pytest.approx(1.0)
 
 
 def test_a_score_that_knows_no_noise_is_labelled_so_and_decides_nothing() -> None:
@@ -41,43 +25,6 @@ def test_a_score_that_knows_no_noise_is_labelled_so_and_decides_nothing() -> Non
     own = frame[frame["estimator"].str.startswith("softmax")].groupby("state")["points"].sum()
     assert own.to_dict() == {"holds": 0, "undecided": 30, "breaks": 0}
     assert values["plain"] == "softmax"
-
-
-def test_what_was_asked_is_counted_and_the_same_question_asked_twice_is_told_apart() -> None:
-    scores = [MonteCarlo(0.5, draws=draws, limit=0.9, precision=wide) for draws, wide in ((20, None), (40, 0.6))]
-    table = brittle.score(small_classifier(), inputs(10), scores)
-    grid = values_of(distribution.CHAPTER, table)["questions"]
-    assert len({row[0] for row in grid.rows}) == 2
-    for column, row in zip((one for one in table.columns if one.limit), grid.rows, strict=True):
-        states = column.states(0.9).tolist()
-        assert [int(cell) for cell in row[1:4]] == [states.count(one) for one in ("holds", "undecided", "breaks")]
-    assert values_of(distribution.CHAPTER, make_table(points=10))["questions"] is None
-
-
-def test_classes_of_one_name_stay_apart() -> None:
-    values = values_of(classes.CHAPTER, make_table(points=40, classes=3, class_names=("cat", "cat", "dog")))
-    assert set(values["figure"].frame["name"]) == {"cat (0)", "cat (1)", "dog"}
-    first, last = values["grid"].rows[0], values["grid"].rows[-1]
-    assert all(f"{row[0]} {row[2]} ({row[3]})" in values["figure"].spoken for row in (first, last))
-
-
-def test_no_class_is_named_before_the_classes_differ() -> None:
-    table = make_table(points=150, classes=3, scores=("taylor",), sigmas=(0.1,), images=False)
-    labels = table.points["label"].to_pylist()
-    assert not values_of(classes.CHAPTER, with_value(table, TAYLOR, [0.2] * 150))["differ"]
-    apart = values_of(classes.CHAPTER, with_value(table, TAYLOR, [(0.1, 0.5, 0.9)[one] for one in labels]))
-    assert apart["differ"]
-    assert [row[0] for row in apart["grid"].rows] == ["bird", "automobile", "airplane"]
-
-
-def test_a_figure_that_leaves_classes_out_marks_the_gap() -> None:
-    table = make_table(points=800, classes=100, scores=("taylor",), sigmas=(0.1,), images=False)
-    values = values_of(classes.CHAPTER, table)
-    rows = values["figure"].frame.sort_values(by="order")
-    gap = f"\u22ee  {len(values['grid'].rows) - classes.MAX_CLASSES} not drawn"
-    assert rows["name"].tolist()[classes.MAX_CLASSES // 2] == gap
-    assert rows["value"].isna().sum() == 1
-    assert gap in draw(values["figure"], "classes")
 
 
 def test_a_number_that_was_not_seen_is_a_bound() -> None:
@@ -105,14 +52,6 @@ def test_the_most_fragile_are_shown_as_images_where_there_are_any() -> None:
     assert values_of(fragile.CHAPTER, bare)["faces"] == []
 
 
-def test_every_class_shows_its_images_by_words_that_are_no_names() -> None:
-    table = make_table(points=120, scores=("moments",), sigmas=(0.1,), budgets=(10,), broken=3)
-    page = page_of(table, chapters=(fragile.CHAPTER,))
-    spoken = [str(attributes["alt"]) for tag, attributes in page.elements if tag == "img"]
-    assert len(spoken) == len(extremes(table)) + fragile.FACES
-    assert not set(table.points["name"].to_pylist()) & set(spoken)
-
-
 def test_the_most_robust_show_what_is_sure_of_them() -> None:
     """A bound instead of a tiny value, and none where the interval says nothing."""
     table = make_table(points=8, classes=1, scores=("taylor",), sigmas=(0.1,))
@@ -123,13 +62,6 @@ def test_the_most_robust_show_what_is_sure_of_them() -> None:
     ((_, least), (_, most)) = values_of(fragile.CHAPTER, made)["galleries"][0]["sides"]
     assert [one["flips"] for one in least] == ["flips 50%", "flips 40%", "flips 30%", "flips 20%"]
     assert [one["flips"] for one in most] == ["flips under 0.1%", "flips under 1.2%", "flips under 4%", "undecided"]
-
-
-def test_cheap_scores_have_their_correlation_and_turned_ones_are_named() -> None:
-    table = make_table(points=10, scores=("moments", "first_order_margin", "entropy"), sigmas=(0.1,))
-    cheap = values_of(agreement.CHAPTER, table)["cheap"]
-    assert [row[0] for row in cheap["grid"].rows] == ["first_order_margin", "entropy"]
-    assert cheap["turned"] == "entropy"
 
 
 def test_points_without_a_number_are_listed_apart_from_those_with_a_remark() -> None:

@@ -41,13 +41,6 @@ def test_a_module_says_what_it_is_for_and_reads_no_markup(name: str) -> None:
     assert MODULES[name].count("http:") == MODULES[name].count('createElementNS("http://www.w3.org/2000/svg"')
 
 
-def test_a_module_has_names_of_its_own() -> None:
-    text = joined({MAIN: 'import { a } from "./b.js";\nconst b = a;\n', "b.js": "export const a = 1;\nconst b = 2;\n"})
-    assert text.count("const b =") == 2
-    assert text.index('modules["b.js"] = ') < text.index(f'modules["{MAIN}"] = ')
-    assert "return { a };" in text
-
-
 def test_modules_in_a_circle_are_refused() -> None:
     circle = {MAIN: 'import { b } from "./b.js";\n', "b.js": f'import {{ a }} from "./{MAIN}";\nexport const b = 1;\n'}
     with pytest.raises(ValueError, match="circle"):

@@ -141,14 +141,6 @@ def test_labels_and_classes_beyond_whole_numbers_of_32_bits_stay_what_they_are()
     assert numbers(data["runs"][0]["correct"]).tolist() == [0, 1, 0]
 
 
-def test_points_that_another_run_does_not_hold_are_absent() -> None:
-    first = make_table(points=40)
-    other = make_table(points=30)
-    data = data_of(first, against={"other": other})
-    assert [int(numbers(run["held"]).sum()) for run in data["runs"]] == [40, 30]
-    assert [run["confidence"] for run in data["runs"]] == [first.record.confidence, other.record.confidence]
-
-
 def test_a_run_without_scores_or_points_has_nothing_to_explore(table: Table) -> None:
     assert page_data(open_contents(make_table(points=0))) is None
 

@@ -29,14 +29,6 @@ def test_a_share_below_what_is_known_is_a_bound(share: float) -> None:
     assert "e-1" not in wording.extrapolated(share, float("nan"), "the linear model").replace("e-12", "")
 
 
-@pytest.mark.parametrize(
-    ("most", "stops", "text"),
-    [(1, False, "1 draw"), (2000, False, "2,000 draws"), (200, True, "at most 200 draws"), (None, False, "")],
-)
-def test_draws_of_points_that_stop_are_told_apart(most: int | None, stops: bool, text: str) -> None:
-    assert wording.draws_text(most, stops) == text
-
-
 def test_text_is_shown_escaped_and_cut() -> None:
     assert wording.show("a\nb\x00\u202e\udc80") == "a\\nb\\x00\\u202e\\udc80"
     assert wording.show("x" * 100, 10) == "x" * 9 + "…"

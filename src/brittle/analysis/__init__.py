@@ -19,7 +19,7 @@ from brittle.analysis.point_card import find_point, format_point_card, point_car
 from brittle.analysis.point_list import extremes, format_point_list, point_list, ranked, sample_points
 from brittle.analysis.probabilistic_accuracy import ProbabilisticAccuracy, probabilistic_accuracy
 from brittle.analysis.robust_accuracy import direct_robust_accuracy, estimate_robust_accuracy
-from brittle.analysis.worst_case import rank_correlation, worst_case_table
+from brittle.analysis.worst_case import worst_case_table
 from brittle.store.columns import Column
 from brittle.store.settings import Setting
 
@@ -31,5 +31,5 @@ __all__ = (
     "format_decisions", "format_overview", "format_point_card", "format_point_list", "isometry", "kendall_tau",
     "kept_counterexamples", "kept_inputs", "label_flips", "margin_columns", "margin_consistency", "mean_absolute",
     "mean_differences", "mean_interval", "next_steps", "outcomes", "overview", "point_card", "point_list",
-    "probabilistic_accuracy", "rank_correlation", "ranked", "sample_points", "worst_case_table",
+    "probabilistic_accuracy", "ranked", "sample_points", "worst_case_table",
 )  # fmt: skip

@@ -70,12 +70,8 @@ def settings(columns: Sequence[Column]) -> tuple[Setting, ...]:
 def preferred(columns: Sequence[Column], setting: Setting, exclude: str | None = None) -> Column | None:
     """The column that speaks for the robustness under `setting`: of those with a value the most preferred.
 
-    One that says no preference speaks where no other can.
-
-    Args:
-        columns: the columns of a table.
-        setting: the noise; a column that knows no noise level serves under every one.
-        exclude: name of a score to pass over, to break the ties of another.
+    One that says no preference speaks where no other can; one that knows no noise level serves under every one. The
+    score `exclude` is passed over, to break its ties.
     """
     candidates = [
         column

@@ -234,13 +234,9 @@ def _leaves_out(interval: tuple[float, float, float]) -> bool:
 
 
 def _p_value(interval: Interval, differences: Values, confidence: float, differs: bool) -> float:
-    """The smallest `1 - confidence` at which the interval leaves 0 out; 1 where it never does.
+    """The smallest `1 - confidence` at which the interval of the differences leaves 0 out; 1 where it never does.
 
-    Args:
-        interval: of the differences.
-        differences: at least one.
-        confidence: at which `differs` says whether the interval leaves 0 out.
-        differs: so the p-value is below `1 - confidence`, or not.
+    `differs` says whether it does at `confidence`.
     """
     low, high = (SMALLEST, 1.0 - confidence) if differs else (1.0 - confidence, 1.0 - 1e-9)
     if _leaves_out(interval(differences, 1.0 - low)) if differs else not _leaves_out(interval(differences, 1.0 - high)):
@@ -252,12 +248,7 @@ def _p_value(interval: Interval, differences: Values, confidence: float, differs
 
 
 def most_drawn(frame: pd.DataFrame, columns: Sequence[Column]) -> pd.DataFrame:
-    """The rows of `compare` without those of fewer draws than another that differs by nothing else.
-
-    Args:
-        frame: a comparison.
-        columns: those of the first run.
-    """
+    """The rows of `compare` without those of fewer draws than another of the first run's `columns` that is alike."""
     compared = [column for column in columns if column.label in set(frame["score"])]
     kept = {ACCURACY, *(column.label for column in _most_drawn(compared))}
     return pd.DataFrame(frame[frame["score"].isin(list(kept))].reset_index(drop=True))
@@ -269,10 +260,7 @@ def _most_drawn(columns: Iterable[Column]) -> Iterable[Column]:
 
 
 def unpaired(first: Scored, second: Scored) -> str:
-    """Which scores `compare` leaves out, as the other run does not hold them with the same parameters; empty for none.
-
-    Scores with fewer draws than another of the same run that differs by nothing else are not named.
-    """
+    """Which scores `compare` leaves out, as only one run holds them with these parameters; empty for none."""
     named = []
     for run, other, place in ((first, second, "first"), (second, first, "second")):
         held = {key_of(column) for column in other.columns}
@@ -310,13 +298,7 @@ def format_comparison(frame: pd.DataFrame) -> str:
 
 
 def more_robust(rows: Iterable[Row], first: str, second: str) -> str:
-    """Which of two runs is more robust and by how much, or that the data cannot tell, in one sentence.
-
-    Args:
-        rows: of `compare`.
-        first: what the first run is called.
-        second: what the second is called.
-    """
+    """Which of two runs, by these names, is more robust and by how much, or that the data cannot tell."""
     row = next((row for row in rows if row["speaks"] and row["points"]), None)
     if row is None:
         return f"Nothing that both hold says whether {first} or {second} is more robust; score both by shrinkage."

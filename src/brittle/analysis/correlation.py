@@ -23,23 +23,22 @@ Values = NDArray[np.float64]
 
 
 class Correlation(NamedTuple):
-    """A correlation of ranks over `points` with its interval; NaN within -1 and 1 where either number is constant."""
+    """A correlation of ranks over `points` with its interval; NaN within -1 and 1 where either number is constant.
+
+    `dropped` points are left out because either has no number.
+    """
 
     points: int
     value: float
     low: float
     high: float
+    dropped: int = 0
 
 
 def paired(**sequences: ArrayLike) -> tuple[list[Values], int]:
-    """The points at which every sequence has a number, and how many were left out.
+    """The points at which every sequence has a number, float64 in the order given, and how many were left out.
 
-    Args:
-        sequences: one entry per point, `[n]` each, by the name used in a message; None and NaN are no number, infinite
-            values are.
-
-    Returns:
-        the sequences at those points, float64, in the order given, and the number of points left out.
+    None and NaN are no number, infinite values are. Messages call the sequences, `[n]` each, by their names.
 
     Raises:
         ParameterError: they are not sequences of one length.
@@ -121,11 +120,6 @@ def jackknife_half(statistic: Callable[..., float], *samples: NDArray, confidenc
 
     References:
         Jackknifing U-statistics, James N. Arvesen, 1969.
-
-    Args:
-        statistic: of samples of one length.
-        samples: `[n]` each.
-        confidence: two-sided coverage.
     """
     size = samples[0].size
     groups = min(size, GROUPS)

@@ -150,7 +150,7 @@ def _row(points: pd.DataFrame, laplacian: Column, change: Column, confidence: fl
         "kinks": int(kinks.sum()),
         "decided": count,
         **named_interval("agreement", agree / count if count else math.nan, *map(float, ends)),
-        **named_interval("spearman", *spearman(predicted, sampled, confidence)[1:]),
+        **named_interval("spearman", *spearman(predicted, sampled, confidence)[1:4]),
         **named_interval("slope", *_slope(predicted, sampled, confidence)),
         **named_interval("ratio", *ratio),
         "median_predicted": median_interval(predicted, confidence)[0],

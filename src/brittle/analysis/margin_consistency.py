@@ -9,32 +9,11 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from brittle.analysis.correlation import kendall, kendall_tau, paired
+from brittle.analysis.correlation import Correlation, kendall, kendall_tau, paired
 from brittle.errors import ParameterError
 from brittle.estimate import CONFIDENCE
 from brittle.intervals import check_confidence
 from brittle.norms import DUAL_ORDER, check_norm
-
-
-@dataclass(frozen=True)
-class MarginConsistency:
-    """How far the order of a score is that of the input margins.
-
-    Attributes:
-        points: points compared.
-        dropped: points left out because either has no number.
-        tau: Kendall's tau-b; 1 for a margin-consistent model, NaN where either is constant.
-        low: lower end of the interval; -1 where nothing can be said.
-        high: upper end; 1 where nothing can be said.
-        confidence: of the interval.
-    """
-
-    points: int
-    dropped: int
-    tau: float
-    low: float
-    high: float
-    confidence: float
 
 
 @dataclass(frozen=True)
@@ -85,7 +64,7 @@ class Isometry:
     kappa_high: float
 
 
-def margin_consistency(margin: ArrayLike, score: ArrayLike, confidence: float = CONFIDENCE) -> MarginConsistency:
+def margin_consistency(margin: ArrayLike, score: ArrayLike, confidence: float = CONFIDENCE) -> Correlation:
     r"""Kendall's tau-b between input margins and a score, with an interval over points.
 
     $$\tau_b = \frac{\sum_{ij} a_{ij} b_{ij}}{\sqrt{\sum_{ij} a_{ij}^2 \sum_{ij} b_{ij}^2}}, \qquad
@@ -109,17 +88,20 @@ def margin_consistency(margin: ArrayLike, score: ArrayLike, confidence: float = 
         score: larger where safer, `[n]`; NaN or None is left out.
         confidence: two-sided coverage, such as 0.99.
 
+    Returns:
+        `points` compared and `dropped`; `value`, which is 1 for a margin-consistent model and NaN where either is
+        constant, with `low` and `high`, -1 and 1 where nothing can be said.
+
     Raises:
         ParameterError: the arrays differ in length, or the confidence is not between 0 and 1.
 
     Example:
-        >>> round(margin_consistency([0.1, 0.2, 0.3, float("inf")], [1.0, 3.0, 2.0, 4.0]).tau, 3)
+        >>> round(margin_consistency([0.1, 0.2, 0.3, float("inf")], [1.0, 3.0, 2.0, 4.0]).value, 3)
         0.667
     """
     check_confidence(confidence)
     (margins, scores), dropped = paired(margin=margin, score=score)
-    found = kendall(margins, scores, confidence)
-    return MarginConsistency(found.points, dropped, found.value, found.low, found.high, confidence)
+    return kendall(margins, scores, confidence)._replace(dropped=dropped)
 
 
 def equidistance(weight: ArrayLike, norm: str) -> Equidistance:

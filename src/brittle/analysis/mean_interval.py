@@ -70,15 +70,7 @@ def mean_interval(values: ArrayLike, confidence: float) -> MeanInterval:
 
 
 def mean_ends(points: NDArray[np.float64], tails: NDArray[np.float64]) -> tuple[NDArray, NDArray]:
-    """The ends of `mean_interval` at several confidences, `1 - 2 tails`.
-
-    Args:
-        points: at least one number in [0, 1], `[n]`.
-        tails: share of misses on either side, `[T]`.
-
-    Returns:
-        `(low, high)`, `[T]` each.
-    """
+    """The ends of `mean_interval` of at least one number in [0, 1] at the confidences `1 - 2 tails`, `[T]` each."""
     mean = points.mean()
     low, high = (
         lower_quantiles(each, tails) if each.any() else np.zeros(tails.shape) for each in (points, 1.0 - points)

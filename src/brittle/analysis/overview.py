@@ -180,15 +180,11 @@ def _classes(table: Scored, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def margin_sentences(table: Scored) -> tuple[str, ...]:
-    """For each input margin of a run, within which distance another prediction was found of half of the points and of
-    one in ten; and, where certificates were asked for, within which half of them have none.
+    """For each input margin, within which distance another prediction was found of half and of one in ten of the points
+    with a number; and, where certificates were asked for, within which half of them have none.
 
     The distance of a share `s` of `N` points is the `ceil(s N)`-th smallest, so that at least this share is as near.
-    The certified one is the `ceil(N / 2)`-th smallest radius, so that at least half are certified up to it. Points
-    without a number are left out.
-
-    Returns:
-        a text for each margin, in the order of the record of the run.
+    The certified one is the `ceil(N / 2)`-th smallest radius, so that at least half are certified up to it.
     """
     columns = margin_columns(table)
     names = short_labels(column.label for column in columns)

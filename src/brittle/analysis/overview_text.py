@@ -46,14 +46,7 @@ STEEP = 20
 
 
 class DecisionWords(NamedTuple):
-    """How a run speaks of what is right.
-
-    Attributes:
-        counted: what is counted, such as `label`.
-        verbs: for one of them and for several, such as `is` and `are`.
-        right: what those that are right are, such as `predicted right`.
-        unlabelled: what is said where nothing says what is right.
-    """
+    """How a run speaks of what is right: what is counted, the verbs for one and several, what the right ones are."""
 
     counted: str = "label"
     verbs: tuple[str, str] = ("is", "are")
@@ -62,11 +55,7 @@ class DecisionWords(NamedTuple):
 
 
 def words_of(decision: str | None) -> DecisionWords:
-    """The words for a decision.
-
-    Args:
-        decision: as the record of a run holds it, such as `top:5`; None for the predicted class.
-    """
+    """The words for a decision as the record of a run holds it, such as `top:5`; None for the predicted class."""
     words = DecisionWords()
     name, _, value = (decision or "").partition(":")
     unknown = "so nothing is known of how many are right."
@@ -84,11 +73,7 @@ def words_of(decision: str | None) -> DecisionWords:
 
 
 def decision_text(decision: str | None) -> str:
-    """What a prediction is, in a sentence, where it is not the predicted class; else empty.
-
-    Args:
-        decision: as the record of a run holds it, such as `top:5`.
-    """
+    """What a prediction is, in a sentence, where it is not the predicted class (None); else empty."""
     name, _, value = (decision or "").partition(":")
     sentences = {
         "": "",
@@ -199,9 +184,7 @@ def how_sure(found: Overview) -> str:
 def next_steps(found: Overview, run: str | None = None) -> tuple[NextStep, ...]:
     """What to do next, the most useful first, each with the command that does it.
 
-    Args:
-        found: what `overview` gives.
-        run: the folder of the run; by default the one that its command named, else `RUN`.
+    The folder of the run is by default the one that its command named, else `RUN`.
     """
     run = _taken_apart(found.command)[0] if run is None else run
     show = f"brittle show {shlex.quote(run)}"
@@ -270,12 +253,7 @@ def where_to_run(found: Overview) -> str:
 
 
 def format_overview(found: Overview, run: str | None = None) -> str:
-    """The overview as plain text for a terminal.
-
-    Args:
-        found: what `overview` gives.
-        run: the folder of the run, for the commands; by default as of `next_steps`.
-    """
+    """The overview as plain text for a terminal; `run` is its folder, as of `next_steps`."""
     said = (how_brittle(found), decision_text(found.decision), where(found), how_sure(found), *found.margins)
     lines = [text for text in said if text]
     kinds = [{"name": kind, **row} for kind, row in found.groups.to_dict("index").items() if any(row.values())]

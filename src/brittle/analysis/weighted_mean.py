@@ -32,13 +32,8 @@ TILTS = (1e-8, 1e18)
 
 
 class _Tilted(NamedTuple):
-    """The sum `S = sum_i E_i (x_i - t)` of independent exponential numbers `E_i`, with the saddle point `s < 0`.
-
-    Attributes:
-        t: where the mean of the tilted law is, `[T]`.
-        s: the saddle point of `K(s) = -sum_i log(1 - s (x_i - t))`.
-        height: `K(s)`.
-        curvature: its second derivative.
+    """The sum `S = sum_i E_i (x_i - t)` of independent exponential numbers `E_i`, `[T]` each: the mean `t` of the
+    tilted law, the saddle point `s < 0` of `K(s) = -sum_i log(1 - s (x_i - t))`, its `height` `K(s)` and `curvature`.
     """
 
     t: Values

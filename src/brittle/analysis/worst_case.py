@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from brittle.analysis.columns import largest_budgets, margin_columns, safer, typical
+from brittle.analysis.columns import largest_budgets, margin_columns, safer
 from brittle.analysis.detection import check_epsilon, detection
 from brittle.analysis.margin_consistency import margin_consistency
 from brittle.analysis.robust_accuracy import direct_robust_accuracy
@@ -67,30 +65,6 @@ def worst_case_table(table: Scored, epsilon: float, norm: str | None = None) -> 
     return frame.sort_values("tau", ascending=False, kind="stable", ignore_index=True)
 
 
-def rank_correlation(table: Scored, scores: Sequence[Column], column: Column | None = None) -> pd.DataFrame:
-    """Kendall's tau between p_robust and each of `scores`, oriented so that larger means safer.
-
-    The interval is that of `margin_consistency`, from the jackknife over points.
-
-    Args:
-        table: a run.
-        scores: the columns to compare; one of no known direction is taken as it is.
-        column: the probability column to compare them with; by default the one that speaks for the run.
-
-    Returns:
-        One row per column of `scores`: `label`, `score`, `title`, `points`, `tau`, `low`, `high`.
-    """
-    spoken = column if column is not None else typical(table.columns)
-    rows = []
-    for one in scores if spoken is not None else ():
-        assert spoken is not None
-        oriented = safer(one)
-        values = one.value if oriented is None else oriented
-        found = margin_consistency(spoken.p_robust, values, table.record.confidence)
-        rows.append((one.label, one.score, one.title, found.points, found.tau, found.low, found.high))
-    return pd.DataFrame(rows, columns=["label", "score", "title", "points", "tau", "low", "high"])
-
-
 def _row(
     margin: Column, column: Column, values: pd.Series, correct: NDArray[np.float64], epsilon: float, confidence: float
 ) -> Row:
@@ -110,7 +84,7 @@ def _row(
         "not_found": statuses.count(Status.NOT_FOUND.slug),
         "masked": statuses.count(Status.MASKED.slug),
         "positives": found.positives,
-        **named_interval("tau", order.tau, order.low, order.high),
+        **named_interval("tau", order.value, order.low, order.high),
         **named_interval("auroc", found.auroc, found.auroc_low, found.auroc_high),
         **named_interval("aupr", found.aupr, found.aupr_low, found.aupr_high),
         **named_interval("fpr95", found.fpr_at_95_tpr, found.fpr_low, found.fpr_high),

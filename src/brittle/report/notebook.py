@@ -8,21 +8,21 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Any
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from brittle.analysis.decisions import column_if_any, unjudged_text
 from brittle.analysis.overview import FROM_SAFE, LIMIT, Overview, overview
 from brittle.analysis.overview_text import how_brittle, how_sure, where
 from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Status
-from brittle.report import wording
-from brittle.report.render import open_contents, render
+from brittle.report.chapter import Grid
+from brittle.report.render import environment, open_contents, render
 from brittle.report.wording import MISSING, plural, reach, signed
+from brittle.report.wording import show as show_text
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED
 from brittle.store.reading import read_table
 from brittle.store.table import Table
@@ -147,9 +147,12 @@ def table_html(table: Table) -> str:
     A table whose parts do not fit together is said to be one, and nothing is raised.
     """
     try:
-        return _block(_table_parts(table))
+        found = overview(table)
+        sentences = (how_brittle(found), where(found), how_sure(found), *found.margins)
+        parts = [*(show_text(one) for one in sentences if one), *_groups(found), *_numbers(table)]
+        return _html(_title(table), parts, "brittle.show(table)")
     except Exception as error:  # noqa: BLE001 - as in a terminal
-        return str(_paragraph(_text(_unreadable("Table", error))))
+        return _html(_unreadable("Table", error))
 
 
 def estimate_html(estimate: Estimate) -> str:
@@ -158,23 +161,28 @@ def estimate_html(estimate: Estimate) -> str:
     One whose fields do not fit together is said to be one, and nothing is raised.
     """
     try:
-        return _block(_estimate_parts(estimate))
+        return _html(f"Estimate of {plural(len(estimate.status), 'point')}", _estimate_parts(estimate))
     except Exception as error:  # noqa: BLE001 - as in a terminal
-        return str(_paragraph(_text(_unreadable("Estimate", error))))
+        return _html(_unreadable("Estimate", error))
+
+
+def _html(title: str, parts: Sequence[str | Grid] = (), code: str = "") -> str:
+    """A title, paragraphs and tables of text, each escaped by the template."""
+    return environment().get_template("notebook.html.jinja").render(title=title, parts=parts, code=code)
 
 
 def _unreadable(what: str, error: Exception) -> str:
     """Stands for a thing whose parts do not fit together."""
-    return f"{what} that cannot be read: {wording.show(error, LONGEST_SENTENCE)} ({type(error).__name__})"
+    return f"{what} that cannot be read: {show_text(error, LONGEST_SENTENCE)} ({type(error).__name__})"
 
 
 def _title(table: Table) -> str:
     model, data = table.record.model, table.record.data
     source = "data in memory"
     if data.path:
-        source = wording.show(PurePath(data.path).name or data.path, LONGEST_NAME)
-        source += f" ({wording.show(data.split, LONGEST_NAME)})" if data.split else ""
-    name = wording.show(model.spec.rpartition("/")[2] or model.spec or "a model", LONGEST_NAME)
+        source = show_text(PurePath(data.path).name or data.path, LONGEST_NAME)
+        source += f" ({show_text(data.split, LONGEST_NAME)})" if data.split else ""
+    name = show_text(model.spec.rpartition("/")[2] or model.spec or "a model", LONGEST_NAME)
     state = "" if table.record.finished else "; the run had not finished"
     size = f"{plural(len(table.points), 'point')} and {plural(len(table.record.scores), 'column')}"
     return f"Table of {size}: {name} on {source}{state}"
@@ -186,76 +194,57 @@ def _states(table: Table) -> str:
     if column is None:
         return "none has a flip probability, so it is not known how many hold" if len(table.points) else ""
     if not column.judges:
-        return wording.show(unjudged_text(column))
+        return show_text(unjudged_text(column))
     limit = column.limit or LIMIT
     states = column.states(limit).tolist()
     held, broken, undecided = (states.count(state) for state in (HOLDS, BREAKS, UNDECIDED))
     counts = f"{held:,} {by_number(held, 'holds', 'hold')}, {broken:,} {by_number(broken, 'breaks', 'break')}"
     lost = f", {states.count(None):,} without a number" if None in states else ""
-    by = wording.show(column.shown, LONGEST_NAME)
+    by = show_text(column.shown, LONGEST_NAME)
     return f"{counts}, {undecided:,} undecided{lost}: kept with probability {limit:g} or more, by {by}"
 
 
 def _columns(table: Table) -> str:
     """The first columns, and how many more there are."""
-    labels = [wording.show(column.shown, LONGEST_NAME) for column in table.columns]
+    labels = [show_text(column.shown, LONGEST_NAME) for column in table.columns]
     left = len(labels) - COLUMNS_IN_TERMINAL
     more = f" and {left:,} more" if left > 0 else ""
     return f"columns: {', '.join(labels[:COLUMNS_IN_TERMINAL])}{more}" if labels else ""
 
 
-def _table_parts(table: Table) -> list[Markup]:
-    said = overview(table)
-    sentences = [one for one in (how_brittle(said), where(said), how_sure(said), *said.margins) if one]
-    return [
-        _paragraph(Markup("<b>{}</b>").format(_text(_title(table)))),
-        *(_paragraph(_text(one)) for one in sentences),
-        *_groups(said),
-        *_numbers(table),
-        _paragraph(Markup("<code>brittle.show(table)</code> opens the report.")),
-    ]
-
-
-def _groups(said: Overview) -> list[Markup]:
+def _groups(found: Overview) -> list[Grid]:
     """How many predictions of each kind hold, are undecided and break; nothing where no point has a number."""
-    kinds = [kind for kind in said.groups.index if sum(said.groups.loc[kind].tolist())]
-    rows = [[_text(kind), *(_text(f"{said.count(state, kind):,}") for state in FROM_SAFE)] for kind in kinds]
-    return [_grid(["predictions", *FROM_SAFE], rows)] if rows else []
+    kinds = [kind for kind in found.groups.index if sum(found.groups.loc[kind].tolist())]
+    rows = [(kind, *(f"{found.count(state, kind):,}" for state in FROM_SAFE)) for kind in kinds]
+    return [Grid(("predictions", *FROM_SAFE), rows)] if rows else []
 
 
-def _numbers(table: Table) -> list[Markup]:
+def _numbers(table: Table) -> list[str | Grid]:
     """The columns, and how many points each has a number for."""
     columns = table.columns[:COLUMNS_IN_NOTEBOOK]
-    rows = [[_text(one.shown, LONGEST_LABEL), _text(f"{one.value.notna().sum():,} of {len(one):,}")] for one in columns]
+    rows = [(show_text(one.shown, LONGEST_LABEL), f"{one.value.notna().sum():,} of {len(one):,}") for one in columns]
     left = len(table.columns) - len(columns)
-    more = [_paragraph(_text(f"and {plural(left, 'column')} more"))] if left else []
-    return [_grid(["column", "points with a number"], rows), *more] if rows else []
+    more = [f"and {plural(left, 'column')} more"] if left else []
+    return [Grid(("column", "points with a number"), rows), *more] if rows else []
 
 
-def _estimate_parts(estimate: Estimate) -> list[Markup]:
+def _estimate_parts(estimate: Estimate) -> list[str | Grid]:
     codes = estimate.status.tolist()
     details = estimate.detail or (None,) * len(codes)
     numbers = (one[:POINTS].tolist() for one in (estimate.value, estimate.low, estimate.high))
-    rows = [_point(place, *row) for place, row in enumerate(zip(*numbers, codes, details, strict=False))]
+    rows = []
+    for place, (value, low, high, code, detail) in enumerate(zip(*numbers, codes, details, strict=False)):
+        _, sentence = _status(code)
+        status = f"{sentence} Found: {detail}." if detail else sentence
+        interval = MISSING if low != low else reach(low, high, DIGITS)
+        rows.append((str(place), signed(value, DIGITS), interval, show_text(status, LONGEST_SENTENCE + len(sentence))))
     left = len(codes) - len(rows)
-    counts = [
-        [_text(_status(code)[0]), _text(f"{count:,}"), _text(_status(code)[1])]
-        for code, count in sorted(Counter(codes).items())
-    ]
+    counts = [(_status(code)[0], f"{count:,}", _status(code)[1]) for code, count in sorted(Counter(codes).items())]
     return [
-        _paragraph(Markup("<b>{}</b>").format(_text(f"Estimate of {plural(len(codes), 'point')}"))),
-        *([_grid(["point", "value", "interval", "status"], rows, frozenset({3}))] if rows else []),
-        *([_paragraph(_text(f"and {plural(left, 'point')} more"))] if left else []),
-        *([_grid(["status", "points", "what it says"], counts, frozenset({0, 2}))] if counts else []),
+        *([Grid(("point", "value", "interval", "status"), rows, frozenset({3}))] if rows else []),
+        *([f"and {plural(left, 'point')} more"] if left else []),
+        *([Grid(("status", "points", "what it says"), counts, frozenset({0, 2}))] if counts else []),
     ]
-
-
-def _point(place: int, value: float, low: float, high: float, code: int, detail: str | None) -> list[Markup]:
-    interval = MISSING if low != low else reach(low, high, DIGITS)
-    _, sentence = _status(code)
-    status = f"{sentence} Found: {detail}." if detail else sentence
-    numbers = [_text(place), _text(signed(value, DIGITS)), _text(interval)]
-    return [*numbers, _text(status, LONGEST_SENTENCE + len(sentence))]
 
 
 def _status(code: int) -> tuple[str, str]:
@@ -263,31 +252,3 @@ def _status(code: int) -> tuple[str, str]:
     if code in _STATUSES:
         return _STATUSES[code].slug, _STATUSES[code].sentence
     return f"status {code}", f"Status {code}, which this version does not know."
-
-
-def _text(value: Any, limit: int | None = None) -> Markup:
-    """`value` as text and nothing else, cut where it is longer than `limit`: every piece from a user goes this way."""
-    return escape(wording.show(value, limit))
-
-
-def _block(parts: Iterable[Markup]) -> str:
-    """Parts below each other."""
-    return str(Markup("<div>{}</div>").format(Markup("\n").join(parts)))
-
-
-def _paragraph(content: Markup) -> Markup:
-    return Markup('<p style="margin:0.4em 0;max-width:60em">{}</p>').format(content)
-
-
-def _grid(header: Sequence[str], rows: Iterable[Sequence[Markup]], words: frozenset[int] = frozenset({0})) -> Markup:
-    """A table; the columns at the places `words` are flush left, the others flush right."""
-    sides = ["left" if place in words else "right" for place in range(len(header))]
-    head = _cells("th", map(_text, header), sides)
-    body = Markup("\n").join(_cells("td", row, sides) for row in rows)
-    return Markup('<table style="margin:0.6em 0"><thead>{}</thead><tbody>\n{}\n</tbody></table>').format(head, body)
-
-
-def _cells(tag: str, cells: Iterable[Markup], sides: Sequence[str]) -> Markup:
-    cell = Markup('<{tag} style="text-align:{side}">{content}</{tag}>')
-    row = (cell.format(tag=tag, side=side, content=one) for one, side in zip(cells, sides, strict=True))
-    return Markup("<tr>{}</tr>").format(Markup("").join(row))

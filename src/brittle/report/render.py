@@ -144,7 +144,7 @@ def render(contents: Contents, chapters: Sequence[Chapter] = CHAPTERS) -> str:
     sections = [_section(one, values) for one in chapters if (values := one.summarize(contents)) is not None]
     data, style = page_data(contents), _style()
     code = "" if data is None else script()
-    page = _environment().get_template("page/page.html.jinja")
+    page = environment().get_template("page/page.html.jinja")
     return page.render(
         policy=policy(f"\n{style}\n", code),
         generator=Markup(f'{MARK}{version("brittle")}">'),
@@ -159,7 +159,7 @@ def render(contents: Contents, chapters: Sequence[Chapter] = CHAPTERS) -> str:
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
     """What compiles the templates, each once in a process."""
     return Environment(
         loader=PackageLoader("brittle.report", "."),
@@ -172,7 +172,7 @@ def _environment() -> Environment:
 
 def _section(chapter: Chapter, values: Mapping[str, Any]) -> dict[str, Any]:
     """The chapter as the page sets it."""
-    template = _environment().get_template(f"chapters/{chapter.name.replace('-', '_')}.html.jinja")
+    template = environment().get_template(f"chapters/{chapter.name.replace('-', '_')}.html.jinja")
     macros = template.make_module(_draw_all(dict(values), chapter.name))
     methods = getattr(macros, "methods", None)
     return {

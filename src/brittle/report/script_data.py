@@ -58,26 +58,38 @@ def inert_json(value: Mapping[str, object]) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """A run as the page shows it: of each point of the page its id there, None for none."""
+
+    name: str
+    contents: Contents
+    points: list[str | None]
+    columns: list[Column]
+
+
 def page_data(contents: Contents) -> dict[str, object] | None:
     """The points and scores of a run as the script of its page reads them; None for a run without points or scores."""
     judge, spoken, known = _known(contents)
     columns = _columns(contents, known, [one for one in (spoken, judge) if one is not None])
     if not contents.points.num_rows or not columns:
         return None
-    others = [_other(contents, name, other, columns) for name, other in contents.others.items()]
-    answers = Answers([contents, *(other.contents for other in others)])
+    own = _Run("this run", contents, contents.points["point"].to_pylist(), columns)
+    runs = [own, *(_other(own, name, other) for name, other in contents.others.items())]
+    answers = Answers([run.contents for run in runs])
     by = spoken if spoken is not None else columns[0]
     order = _least_safe_first(by)
     limit = LIMIT if judge is None or judge.limit is None else judge.limit
+    words = words_of(contents.record.model.decision)
     return {
         **_points(contents, answers),
         "limit": limit,
         "chosen": chosen_sentence(contents.points.num_rows, contents.record.data.chosen_from),
         "identity": _identity(contents),
-        "runs": _runs(contents, others, answers, limit),
-        "columns": _all_columns(contents, columns, others),
+        "runs": [_run(own, answers), *(_run(run, answers) | _next(run, limit) for run in runs[1:])],
+        "columns": _all_columns(runs, judge, spoken),
         "by": [column.label for column in columns].index(by.label),
-        "right": _right_words(contents),
+        "right": words._asdict() | {"right": show(words.right)},
         "rests": {kind.slug: words for kind, words in RESTS.items()},
         "mostDraws": [MOST_DRAWS, LARGEST, STEEP],
         "statuses": {status.slug: status.sentence for status in Status},
@@ -93,17 +105,6 @@ def _known(contents: Contents) -> tuple[Column | None, Column | None, list[Colum
     spoken = None if judge is None else numbers_beside(contents, judge)
     own = [spoken] if spoken is not None and spoken not in contents.columns else []
     return judge, spoken, [*own, *contents.columns]
-
-
-def _right_words(contents: Contents) -> dict[str, object]:
-    """How the page's script says how many predictions are right."""
-    words = words_of(contents.record.model.decision)
-    return {
-        "counted": words.counted,
-        "verbs": list(words.verbs),
-        "right": show(words.right),
-        "unlabelled": words.unlabelled,
-    }
 
 
 class Answers:
@@ -139,24 +140,13 @@ def _pairs(table: pa.Table, column: str, words: str) -> list[tuple[float | None,
     return list(zip(table[column].to_pylist(), table[words].to_pylist(), strict=True))
 
 
-@dataclass(frozen=True, eq=False)
-class _Other:
-    """Another run over the same points: of each point of this run its id there, None for none."""
-
-    name: str
-    contents: Contents
-    points: list[str | None]
-    columns: list[Column]
-
-
-def _other(contents: Contents, name: str, other: Contents, columns: Sequence[Column]) -> _Other:
+def _other(own: _Run, name: str, other: Contents) -> _Run:
     """Another run, as far as it holds the same points and scores."""
-    pairing = pair_points(contents, other)
+    pairing = pair_points(own.contents, other)
     partner = dict(zip(pairing.first, pairing.second, strict=True))
-    points = [partner.get(point) for point in contents.points["point"].to_pylist()]
-    labels = {column.label for column in columns}
+    labels = {column.label for column in own.columns}
     shared = [column for column in _known(other)[2] if column.label in labels]
-    return _Other(show(name, 40), other, points, shared)
+    return _Run(show(name, 40), other, [partner.get(point or "") for point in own.points], shared)
 
 
 def _points(contents: Contents, answers: Answers) -> dict[str, object]:
@@ -173,57 +163,50 @@ def _points(contents: Contents, answers: Answers) -> dict[str, object]:
     }
 
 
-def _runs(contents: Contents, others: Sequence[_Other], answers: Answers, limit: float) -> list[dict[str, object]]:
-    """This run and the others; of the others the commands that go on with them at `limit`, too."""
-    own = _run("this run", answers, contents, contents.points["point"].to_pylist())
-    return [own, *(_run(other.name, answers, other.contents, other.points) | _next(other, limit) for other in others)]
-
-
-def _run(name: str, answers: Answers, contents: Contents, points: Sequence[str | None]) -> dict[str, object]:
-    """Of each of these points: whether the run holds it, what it predicts, and whether that is right."""
-    own = contents.points["point"].to_pylist()
-    correct = contents.points["correct"].to_pandas().map({True: 1, False: 0}).fillna(2)
-    predicted, right = pd.Series(answers.of(contents, "predicted"), index=own), pd.Series(correct.tolist(), index=own)
+def _run(run: _Run, answers: Answers) -> dict[str, object]:
+    """Of each point of the page: whether the run holds it, what it predicts, and whether that is right."""
+    own = run.contents.points.select(["point", "correct"]).to_pandas().set_index("point")
+    own["predicted"] = answers.of(run.contents, "predicted")
+    own["right"] = own["correct"].map({True: 1, False: 0}).fillna(2)
+    found = own.assign(held=1).reindex(run.points).fillna({"held": 0, "predicted": -1, "right": 2})
     return {
-        "name": name,
-        "confidence": contents.confidence,
-        "held": packed(pd.Series(1, index=own).reindex(points).fillna(0), "u1"),
-        "predicted": packed(predicted.reindex(points).fillna(-1), "f8"),
-        "correct": packed(right.reindex(points).fillna(2), "u1"),
+        "name": run.name,
+        "confidence": run.contents.confidence,
+        "held": packed(found["held"], "u1"),
+        "predicted": packed(found["predicted"], "f8"),
+        "correct": packed(found["right"], "u1"),
     }
 
 
-def _next(other: _Other, limit: float) -> dict[str, object]:
+def _next(run: _Run, limit: float) -> dict[str, object]:
     """What to do next with another run: the score that its commands read, these commands, and where they run."""
-    said = overview(other.contents, limit=limit)
-    steps = [{"state": step.state, "kind": step.kind, "command": show(step.command)} for step in next_steps(said)]
+    found = overview(run.contents, limit=limit)
+    steps = [{"state": step.state, "kind": step.kind, "command": show(step.command)} for step in next_steps(found)]
     return {
         "next": {
-            "by": "" if said.numbers is None else said.numbers.label,
+            "by": "" if found.numbers is None else found.numbers.label,
             "steps": steps,
-            "where": show(where_to_run(said)).replace("this run", other.name),
+            "where": show(where_to_run(found)).replace("this run", run.name),
         }
     }
 
 
-def _all_columns(contents: Contents, columns: Sequence[Column], others: Sequence[_Other]) -> list[dict[str, object]]:
-    """The scores of this run, then those of each other one, each with the place of its run.
+def _all_columns(runs: Sequence[_Run], judge: Column | None, numbers: Column | None) -> list[dict[str, object]]:
+    """The scores of all runs, each with the place of its run.
 
     Those whose numbers stand beside the states of another one name its place.
     """
-    own = [_column(contents, column, column.rows) | {"run": 0} for column in columns]
-    columns_of_all = own + [
-        _column(other.contents, column, column.rows.reindex(other.points)) | {"run": place}
-        for place, other in enumerate(others, 1)
-        for column in other.columns
+    columns = [
+        _column(run.contents, column, column.rows.reindex(run.points)) | {"run": place}
+        for place, run in enumerate(runs)
+        for column in run.columns
     ]
-    judge, numbers, _ = _known(contents)
     if judge is None or numbers is None or numbers is judge:
-        return columns_of_all
-    places = {(one["run"], one["label"]): place for place, one in enumerate(columns_of_all)}
+        return columns
+    places = {(one["run"], one["label"]): place for place, one in enumerate(columns)}
     return [
         one | {"decidedBy": places.get((one["run"], judge.label)) if one["label"] == numbers.label else None}
-        for one in columns_of_all
+        for one in columns
     ]
 
 

@@ -151,11 +151,3 @@ def range_text(texts: Sequence[str]) -> str:
     if not texts:
         return MISSING
     return texts[0] if texts[0] == texts[-1] else f"{texts[0]} to {texts[-1]}"
-
-
-def duration(seconds: float) -> str:
-    """A time in the unit that suits it."""
-    for size, unit in ((3600.0, "h"), (60.0, "min")):
-        if seconds >= 2.0 * size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.1f} s"

@@ -9,8 +9,8 @@ import altair as alt
 import pandas as pd
 
 from brittle.analysis.agreement import agreement, by_setting
-from brittle.analysis.columns import LAPLACIAN
-from brittle.analysis.worst_case import rank_correlation
+from brittle.analysis.columns import LAPLACIAN, safer
+from brittle.analysis.margin_consistency import margin_consistency
 from brittle.estimate import INPUT_MARGIN
 from brittle.report.chapter import Chapter, Grid
 from brittle.report.charts import LOG, NARROW, dashed, heading, legend, score_colour, score_shape
@@ -139,22 +139,18 @@ def _cheap(contents: Contents) -> dict[str, Any] | None:
     ]
     if chosen is None or not scores:
         return None
-    correlations = rank_correlation(contents, scores, chosen)
-    rows = [
-        (
-            show(row["label"], 60),
-            fixed(row["tau"]),
-            MISSING if pd.isna(row["low"]) else interval(row["low"], row["high"]),
-            f"{row['points']:,}",
-        )
-        for row in correlations.to_dict("records")
-    ]
+    rows = []
+    for one in scores:
+        oriented = safer(one)
+        values = one.value if oriented is None else oriented
+        tau = margin_consistency(chosen.p_robust, values, contents.confidence)
+        rows.append((show(one.label, 60), fixed(tau.value), interval(tau.low, tau.high), f"{tau.points:,}"))
     turned = [one for one in scores if one.safer == "lower" and not one.is_probability]
     return {
         "grid": Grid(
             ("Score", "Kendall's tau with p_robust", "Interval", "Points"),
             rows,
-            colours=[contents.colour(score) for score in correlations["score"]],
+            colours=[contents.colour(one.score) for one in scores],
         ),
         "chosen": show(chosen.shown),
         "turned": ", ".join(show(one.variant, 40) for one in turned),

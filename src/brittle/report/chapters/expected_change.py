@@ -67,11 +67,12 @@ def summarize(contents: Contents) -> dict[str, Any] | None:
     """Whether the Laplacian predicts the sampled changes and the flips; None where neither of the first has a value."""
     if contents.laplacian is None and not contents.changes:
         return None
-    flips = _flips(contents)
-    numbers = (_mean_number(contents), _laplacian_number(contents), flips["number"])
+    flips, setting = _flips(contents), contents.change_setting
+    numbers = [] if setting is None else [_mean_number(contents, setting)]
+    numbers += [] if contents.laplacian is None else [_laplacian_number(contents, contents.laplacian)]
     return {
-        "setting": _setting_text(contents),
-        "numbers": [number for number in numbers if number is not None],
+        "setting": "" if setting is None else _setting_text(contents, setting),
+        "numbers": numbers if flips["number"] is None else [*numbers, flips["number"]],
         "prediction": _prediction(contents),
         "flips": flips,
         "drops": _drops(contents),
@@ -81,15 +82,13 @@ def summarize(contents: Contents) -> dict[str, Any] | None:
 CHAPTER = Chapter("expected-change", "Expected change", summarize, "part")
 
 
-def _setting_text(contents: Contents) -> str:
-    """The noise setting that the chapter speaks of, and why that one; empty where nothing was sampled."""
-    if contents.change_setting is None:
-        return ""
-    column = contents.changes[contents.change_setting]
-    name = f"{contents.noise_text(contents.change_setting)}{contents.radius_text(contents.change_setting)}"
+def _setting_text(contents: Contents, setting: Setting) -> str:
+    """The noise setting that the chapter speaks of, and why that one."""
+    column = contents.changes[setting]
+    name = f"{contents.noise_text(setting)}{contents.radius_text(setting)}"
     if len(contents.changes) == 1:
         return f"The change was sampled at {name}, with {plural(column.draws or 0, 'draw')} per point."
-    count = f"{sum(decided_signs(column)):,} of {int(column.value.notna().sum()):,}"
+    count = f"{sum(decided_signs(column)):,} of {column.value.count():,}"
     return (
         f"Where one noise level is needed, it is {name}: there sampling decides for most points ({count}) whether "
         "their probability rises or falls; of levels that tie, the noisiest."
@@ -102,33 +101,25 @@ def _mean_change(column: Column, confidence: float) -> MeanInterval:
     return ranged_interval(values, -1.0, 1.0, confidence)
 
 
-def _mean_number(contents: Contents) -> Number | None:
-    if contents.change_setting is None:
-        return None
-    column = contents.changes[contents.change_setting]
+def _mean_number(contents: Contents, setting: Setting) -> Number:
+    column = contents.changes[setting]
     mean, low, high = _mean_change(column, contents.confidence)
-    points = int(column.value.notna().sum())
+    points = column.value.count()
     falls, rises = (small_percent(count / points) for count in decided_signs(column))
-    return Number(
-        f"Mean change of the predicted probability, {contents.noise_text(contents.change_setting)}",
-        signed(mean),
-        f"{reach(low, high)}. Sampling finds a fall at {falls} of {plural(points, 'point')}, a rise at {rises}.",
-    )
+    note = f"{reach(low, high)}. Sampling finds a fall at {falls} of {plural(points, 'point')}, a rise at {rises}."
+    return Number(f"Mean change of the predicted probability, {contents.noise_text(setting)}", signed(mean), note)
 
 
-def _laplacian_number(contents: Contents) -> Number | None:
-    if contents.laplacian is None:
-        return None
-    values = contents.laplacian.value.dropna()
-    count = plural(len(values), "point")
+def _laplacian_number(contents: Contents, laplacian: Column) -> Number:
+    values = laplacian.value.dropna()
     if infinite := int(np.isinf(values).sum()):
         return Number("Mean |Laplacian|", "∞", f"{plural(infinite, 'point')} without a finite one.")
-    mean = mean_absolute(contents, contents.laplacian)
+    mean, low, high = mean_absolute(contents, laplacian)
     note = (
-        f"{reach(mean.low, mean.high, 3)}, per squared pixel unit. It is negative for "
-        f"{small_percent(float((values < 0.0).mean()))} of {count}."
+        f"{reach(low, high, 3)}, per squared pixel unit. It is negative for "
+        f"{small_percent(float((values < 0.0).mean()))} of {plural(len(values), 'point')}."
     )
-    return Number("Mean |Laplacian|", short(mean.mean, 3), note)
+    return Number("Mean |Laplacian|", short(mean, 3), note)
 
 
 def _prediction(contents: Contents) -> dict[str, Any]:
@@ -264,45 +255,37 @@ def _flips(contents: Contents) -> dict[str, Any]:
     if not rows:
         conclusion = "This run lacks a Laplacian or flips (monte_carlo) to compare."
         return {"number": None, "conclusion": conclusion, "shares": None}
-    setting = _spoken_setting(rows, contents.change_setting)
-    name, row = contents.noise_text(setting), rows[setting]
-    shown = spread(tuple(rows), contents.change_setting)
-    drawn = [(order, contents.noise_text(one), rows[one]) for order, one in enumerate(shown)]
+    chosen = contents.change_setting
+    # The chosen setting speaks if either group flips there, else the noisiest.
+    setting = next(reversed(rows))
+    if chosen is not None and chosen in rows and max(rows[chosen]["lowest"], rows[chosen]["highest"]) > 0.0:
+        setting = chosen
+    name, row, shown = contents.noise_text(setting), rows[setting], spread(tuple(rows), chosen)
     shares = pd.DataFrame(
         [
-            (setting, order, name_of, one[group], one[f"{group}_low"], one[f"{group}_high"])
-            for order, setting, one in drawn
-            for group, (name_of, _) in GROUPS.items()
-            if not math.isnan(one[group])
+            (contents.noise_text(one), order, words, *(rows[one][f"{group}{end}"] for end in ("", "_low", "_high")))
+            for order, one in enumerate(shown)
+            for group, (words, _) in GROUPS.items()
         ],
         columns=["setting", "order", "group", "value", "low", "high"],
-    )
+    ).dropna(subset=["value"])
     conclusion = _flips_conclusion(name, row)
+    words = f"Flips of predictions with the lowest and highest Laplacian. {conclusion}"
     return {
         "number": _flips_number(name, row) if row["group"] else None,
         "conclusion": conclusion,
-        "shares": Figure(
-            shares_chart, shares, f"Flips of predictions with the lowest and highest Laplacian. {conclusion}"
-        ),
+        "shares": Figure(shares_chart, shares, words),
         "by_laplacian": _by_laplacian(contents, rows),
         "dropped": max(one["dropped"] for one in rows.values()),
-        "left": len(rows) - len(drawn),
+        "left": len(rows) - len(shown),
     }
 
 
-def _spoken_setting(rows: dict[Setting, Row], chosen: Setting | None) -> Setting:
-    """The setting to speak of: the chosen one if either group flips there, else the noisiest."""
-    if chosen is not None and chosen in rows and max(rows[chosen]["lowest"], rows[chosen]["highest"]) > 0.0:
-        return chosen
-    return next(reversed(rows))
-
-
 def _flips_number(name: str, row: Row) -> Number:
-    lowest, highest = (small_percent(row[group]) for group in ("lowest", "highest"))
-    ends = [percent_interval(row[f"{group}_low"], row[f"{group}_high"]) for group in ("lowest", "highest")]
+    shares = " vs ".join(small_percent(row[group]) for group in GROUPS)
+    ends = " against ".join(percent_interval(row[f"{group}_low"], row[f"{group}_high"]) for group in GROUPS)
     note = f"{row['group']:,} predictions each, all made with a probability of at least {CONFIDENT:g}."
-    title = f"Flips by Laplacian, lowest against highest, {name}"
-    return Number(title, f"{lowest} vs {highest}", f"{ends[0]} against {ends[1]}. {note}")
+    return Number(f"Flips by Laplacian, lowest against highest, {name}", shares, f"{ends}. {note}")
 
 
 def _flips_conclusion(name: str, row: Row) -> str:
@@ -310,10 +293,9 @@ def _flips_conclusion(name: str, row: Row) -> str:
         return row["reason"]
     if row["lowest"] == row["highest"] == 0.0:
         verdict = "confident predictions of either kind do not flip there, so no difference can be found"
-    elif row["p_flips"] < SURE:
-        verdict = "a low Laplacian tells which confident predictions noise unsettles"
     else:
-        verdict = "these points do not show that a low Laplacian tells which confident predictions noise unsettles"
+        open_ = "" if row["p_flips"] < SURE else "these points do not show that "
+        verdict = f"{open_}a low Laplacian tells which confident predictions noise unsettles"
     return (
         f"At {name}, the {row['group']:,} confident predictions with the lowest Laplacian flip in "
         f"{small_percent(row['lowest'])} of their noisy copies, the {row['group']:,} with the highest in "
@@ -355,34 +337,24 @@ def shares_chart(frame: pd.DataFrame, width: int = charts.NARROW) -> Any:
 
 
 def _drops(contents: Contents) -> dict[str, Any]:
-    """The confident predictions whose probability drops most."""
-    rows = _falling(contents)
-    points = [_drop(contents, row) for row in rows.head(DROPS_SHOWN).to_dict("records")]
-    return {
-        "points": points,
-        "count": plural(len(rows), "prediction"),
-        "sure": "" if _confidence(contents) is None else f" made with a probability of at least {CONFIDENT:g}",
-        "level": contents.noise_text(contents.change_setting) if contents.change_setting is not None else "",
-        "with_images": any(point["image"] for point in points),
-    }
-
-
-def _confidence(contents: Contents) -> Column | None:
-    """The column of the largest probability; None where the run has none."""
-    return next((one for one in contents.columns if one.score == CONFIDENCE and one.value.notna().any()), None)
-
-
-def _falling(contents: Contents) -> pd.DataFrame:
-    """The confident points, or all where no confidence is known, that lose probability, the largest loss first."""
+    """The confident predictions, or all where no confidence is known, whose probability drops most."""
+    confidence = next((one for one in contents.columns if one.score == CONFIDENCE and one.value.notna().any()), None)
+    setting = contents.change_setting
+    column = contents.laplacian if setting is None else contents.changes[setting]
     names = ["point", "row", "name", "label", "predicted", "image"]
     frame = contents.points.select(names).to_pandas().set_index("point", drop=False)
-    column = contents.laplacian if contents.change_setting is None else contents.changes[contents.change_setting]
-    confidence = _confidence(contents)
     frame["before"] = math.nan if confidence is None else confidence.value
     frame["by"] = math.nan if column is None else column.value
     sure = frame if confidence is None else frame[frame["before"] >= CONFIDENT]
-    falling = sure[np.isfinite(sure["by"]) & (sure["by"] < 0.0)]
-    return falling.sort_values(["by", "row"], ignore_index=True)
+    falling = sure[np.isfinite(sure["by"]) & (sure["by"] < 0.0)].sort_values(["by", "row"], ignore_index=True)
+    points = [_drop(contents, row) for row in falling.head(DROPS_SHOWN).to_dict("records")]
+    return {
+        "points": points,
+        "count": plural(len(falling), "prediction"),
+        "sure": "" if confidence is None else f" made with a probability of at least {CONFIDENT:g}",
+        "level": "" if setting is None else contents.noise_text(setting),
+        "with_images": any(point["image"] for point in points),
+    }
 
 
 def _drop(contents: Contents, row: Row) -> dict[str, Any]:

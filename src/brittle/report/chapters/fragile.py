@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -70,22 +69,22 @@ CHAPTER = Chapter("fragile", "The most fragile predictions", summarize)
 
 def _face(contents: Contents, column: Column, row: Row, images: dict[int, bytes | None]) -> dict[str, Any]:
     """A point with its image."""
-    predicted = contents.class_text(row["predicted"])
+    predicted, flips = contents.class_text(row["predicted"]), _flips(row, column)
     wrong = bool(pd.notna(row["label"]) and row["label"] != row["predicted"])
     label = contents.class_text(row["label"]) if wrong else ""
     kind = f"{label}, wrongly predicted as {predicted}" if wrong else f"predicted as {predicted}"
     return {
         "name": contents.point_name(row),
         "image": embedded(images[row["row"]]),
-        "flips": _flips(row, column),
+        "flips": flips,
         "predicted": predicted,
         "label": label,
-        "text": f"{kind}, flips {_flips(row, column)}",
+        "text": f"{kind}, flips {flips}",
     }
 
 
 def _row(contents: Contents, column: Column, row: Row) -> tuple[str, ...]:
-    flip, modelled = row["flip_probability"], _is_extrapolated(row)
+    flip, modelled = row["flip_probability"], row["evidence"] == Evidence.EXTRAPOLATED.slug
     return (
         f"{row['row']:,}",
         show(row["name"], 48),
@@ -100,14 +99,10 @@ def _row(contents: Contents, column: Column, row: Row) -> tuple[str, ...]:
     )
 
 
-def _is_extrapolated(row: Row) -> bool:
-    return row["evidence"] == Evidence.EXTRAPOLATED.slug
-
-
 def _flips(row: Row, column: Column) -> str:
     """How often the prediction flips; where a model alone says that it hardly does, the bound that it gives."""
     flip = row["flip_probability"]
-    if _is_extrapolated(row) and flip < NEAR_ONE:
+    if row["evidence"] == Evidence.EXTRAPOLATED.slug and flip < NEAR_ONE:
         return extrapolated(flip, row["high"], column.model)
     return small_percent(flip)
 
@@ -118,49 +113,31 @@ def _galleries(contents: Contents, images: dict[int, bytes | None]) -> dict[str,
     if bias is None:
         return {"galleries": []}
     classes = sorted(extreme_classes(bias, MAX_GALLERIES))
-    rows = extremes(contents, PER_SIDE, bias.column).to_dict("records")
+    portraits: dict[tuple[int, str], list[dict[str, Any]]] = {}
+    for row in extremes(contents, PER_SIDE, bias.column).to_dict("records"):
+        portraits.setdefault((row["class"], row["side"]), []).append(_portrait(contents, bias.column, row, images))
     galleries = [
         {
             "name": contents.class_text(number),
-            "sides": [
-                (side, _portraits(contents, bias.column, rows, number, side, images)) for side in ("least", "most")
-            ],
+            "sides": [(side, portraits.get((number, side), [])) for side in ("least", "most")],
         }
         for number in classes
     ]
-    portraits = [one for gallery in galleries for _, points in gallery["sides"] for one in points]
     left = len(bias.classes) - len(classes)
     return {
         "galleries": galleries,
-        "with_images": any(one["image"] for one in portraits),
+        "with_images": any(one["image"] for points in portraits.values() for one in points),
         "classes_left": plural(left, "class") if left else "",
         "read_from": show(bias.column.shown),
     }
 
 
-def _portraits(
-    contents: Contents,
-    column: Column,
-    rows: Sequence[Row],
-    number: int,
-    side: str,
-    images: dict[int, bytes | None],
-) -> list[dict[str, Any]]:
-    """The points of one class and side; the most robust with the upper end of how often they flip."""
-    portraits = []
-    for row in rows:
-        if row["class"] != number or row["side"] != side:
-            continue
-        face = _face(contents, column, row, images)
-        sure = side == "most" or row["flip_probability"] == 0.0
-        flips = _surely(row) if sure else f"flips {face['flips']}"
-        own = f"{contents.class_text(number)}, predicted as " if face["label"] else ""
-        portraits.append(face | {"flips": flips, "text": f"{own}{face['predicted']}, {flips}"})
-    return portraits
-
-
-def _surely(row: Row) -> str:
-    """The upper end of how often the prediction flips, by which the most robust points are ordered."""
-    if pd.isna(row["high"]):
-        return f"flips {small_percent(row['flip_probability'])}"
-    return f"flips {under(row['high'])}" if row["high"] < OPEN else "undecided"
+def _portrait(contents: Contents, column: Column, row: Row, images: dict[int, bytes | None]) -> dict[str, Any]:
+    """A point of a class; the most robust with the upper end of how often they flip, by which they are ordered."""
+    face = _face(contents, column, row, images)
+    flips = f"flips {face['flips']}"
+    if row["side"] == "most" or row["flip_probability"] == 0.0:
+        flips = f"flips {under(row['high'])}" if row["high"] < OPEN else "undecided"
+        flips = f"flips {small_percent(row['flip_probability'])}" if pd.isna(row["high"]) else flips
+    own = f"{contents.class_text(row['class'])}, predicted as " if face["label"] else ""
+    return face | {"flips": flips, "text": f"{own}{face['predicted']}, {flips}"}

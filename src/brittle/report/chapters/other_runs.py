@@ -78,10 +78,6 @@ def _flips_setting(contents: Contents) -> Setting | None:
     return chosen if chosen in known else next(reversed(known), None)
 
 
-def _flips_column(contents: Contents, setting: Setting | None) -> Column | None:
-    return None if setting is None else sampled_columns(contents.columns, FLIPS).get(setting)
-
-
 def _run(contents: Contents, name: str, other: Contents, drawn: bool) -> dict[str, Any]:
     """This run beside another one, with figures of its own where it is `drawn`."""
     frame = compare(contents, other)
@@ -147,11 +143,11 @@ def _same_text(here: str | None, there: str | None, name: str | None) -> str:
 
 def _row(row: Row, name: tuple[str, str, str]) -> tuple[str, ...]:
     noise = ", ".join(filter(None, name[1:]))
+    bounded = row["quantity"] in BOUNDED
     return (
         f"{name[0]}\n{noise}" if noise else name[0],
         f"{row['points']:,}",
-        _centre(row, "first", row["quantity"] in BOUNDED),
-        _centre(row, "second", row["quantity"] in BOUNDED),
+        *(_centre(row, run, bounded) for run in ("first", "second")),
         _centre(row, "difference", False),
         MISSING if math.isnan(row["first_larger"]) else percent(row["first_larger"]),
         p_value(row["p"]),
@@ -160,20 +156,20 @@ def _row(row: Row, name: tuple[str, str, str]) -> tuple[str, ...]:
 
 def _centre(row: Row, name: str, bounded: bool) -> str:
     value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
-    if bounded and not math.isnan(value):
-        return f"{fixed(value)}\n{interval(low, high)}"
-    return with_reach(value, low, high)
+    return f"{fixed(value)}\n{interval(low, high)}" if bounded and value == value else with_reach(value, low, high)
 
 
 def _differences(
     rows: Sequence[Row], names: Mapping[str, tuple[str, str, str]], known: Mapping[str, Column]
 ) -> pd.DataFrame:
     """Of the scores that are, or change, a probability: their differences share one scale, and larger is safer."""
+    means = {
+        one.label for one in known.values() if one.quantity == CHANGE and one.parameters.get("statistic") == "mean"
+    }
     chosen = [
         row
         for row in rows
-        if math.isfinite(row["difference"])
-        if row["quantity"] in BOUNDED or _is_mean_change(known.get(row["score"]))
+        if math.isfinite(row["difference"]) and (row["quantity"] in BOUNDED or row["score"] in means)
     ][:MAX_DIFFERENCES]
     texts = _told_apart([", ".join(filter(None, names[row["score"]][:2])) for row in chosen])
     differences = [
@@ -181,10 +177,6 @@ def _differences(
         for order, (text, row) in enumerate(zip(texts, chosen, strict=True))
     ]
     return _finite(pd.DataFrame(differences, columns=["name", "order", "value", "low", "high"]))
-
-
-def _is_mean_change(column: Column | None) -> bool:
-    return column is not None and column.quantity == CHANGE and column.parameters.get("statistic") == "mean"
 
 
 def _differences_spoken(name: str, frame: pd.DataFrame) -> str:
@@ -213,12 +205,6 @@ def difference_chart(frame: pd.DataFrame, width: int = charts.NARROW) -> Any:
     return layers.properties(width=width - names - 30, height=alt.Step(20))
 
 
-def _axis_title(frame: pd.DataFrame) -> list[str]:
-    """The quantity on an axis, and below it which direction is safer; `bounded` are shares that hold."""
-    safe = "higher is safer" if all(frame["bounded"]) else "nearer to 0 changes less"
-    return [str(frame["title"].iloc[0]), safe]
-
-
 def _series(contents: Contents, others: Mapping[str, Contents], flips: Setting | None) -> list[pd.DataFrame]:
     """Mean |Laplacian| and mean p_robust of each run, each over all points that it has a value for."""
     kinds: dict[str, Callable[[Contents], tuple[float, float, float] | None]] = {"mean |Laplacian|": _mean_laplacian}
@@ -241,7 +227,7 @@ def _mean_laplacian(contents: Contents) -> MeanInterval | None:
 
 
 def _mean_robustness(contents: Contents, flips: Setting) -> MeanInterval | None:
-    column = _flips_column(contents, flips)
+    column = sampled_columns(contents.columns, FLIPS).get(flips)
     return None if column is None else mean_interval(column.p_robust, contents.confidence)
 
 
@@ -272,7 +258,8 @@ def series_chart(frame: pd.DataFrame, width: int = charts.NARROW) -> Any:
     top = 1.05 * max(ends)
     top = (min(top, 1.0) if all(frame["bounded"]) else top) or 1.0
     scale = alt.Scale(domain=[0.0, top], nice=True)
-    y = {"title": _axis_title(frame), "scale": scale, "axis": charts.few_ticks()}
+    safe = "higher is safer" if all(frame["bounded"]) else "nearer to 0 changes less"
+    y = {"title": [str(frame["title"].iloc[0]), safe], "scale": scale, "axis": charts.few_ticks()}
     shown = frame.assign(low=frame["low"].clip(0.0, top), high=frame["high"].clip(0.0, top))
     place = alt.Chart(shown).encode(
         x=alt.X("name:N", sort=charts.ordered(), title=None, axis=axis), color=alt.value(charts.ACCENT)

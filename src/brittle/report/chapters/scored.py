@@ -16,10 +16,10 @@ from brittle.estimate import short_labels
 from brittle.intervals import clopper_pearson
 from brittle.report.chapter import Chapter, Entry, Grid
 from brittle.report.contents import Contents
-from brittle.report.wording import MISSING, duration, percent, percent_interval, plural, range_text, show
+from brittle.report.wording import MISSING, percent, percent_interval, plural, range_text, show
 from brittle.store.columns import Column, Row
 from brittle.store.settings import Setting
-from brittle.text import chosen_text
+from brittle.text import chosen_text, duration
 
 
 def summarize(contents: Contents) -> dict[str, Any]:

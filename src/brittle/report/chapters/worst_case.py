@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import altair as alt
@@ -91,6 +92,11 @@ class MarginCase:
         margin: the column that holds them.
         norm: `l2`, `linf`, `l1` or `l0`.
         epsilon: a point is fragile when its margin is at most this.
+        distance: of each point with a margin to the nearest input found with another prediction; infinite for none.
+        correct: whether each point of the run is predicted right, 1 or 0; NaN without a label.
+        curves: the shares of points that are drawn: of each kind its name, the margins that count and whether their
+            points do, `[n]` each. `all`; those that are right as well (`correct`); of these the lower ends
+            (`certified`), so that the share that is proven bounds the robust accuracy from below.
     """
 
     contents: Contents
@@ -98,33 +104,35 @@ class MarginCase:
     norm: str
     epsilon: Epsilon
 
-    @property
+    @cached_property
     def distance(self) -> pd.Series:
-        """The distance of each point to the nearest input found with another prediction; infinite where none was."""
         return self.margin.value.dropna()
 
-    @property
+    @cached_property
     def correct(self) -> NDArray[np.float64]:
-        """Whether each point of the run is predicted right, 1 or 0; NaN without a label."""
         return np.asarray(self.contents.points["correct"].to_pylist(), dtype=np.float64)
 
-    @property
-    def labelled(self) -> bool:
-        """Whether any point with a margin carries a label."""
-        return bool((self.margin.value.notna() & ~np.isnan(self.correct)).any())
-
-    @property
-    def certified(self) -> bool:
-        """Whether any margin is certified in part."""
-        return bool((self.margin.rows["low"] > 0.0).any())
+    @cached_property
+    def curves(self) -> dict[str, tuple[str, NDArray[np.float64], NDArray[np.float64]]]:
+        margins, every = self.margin.value.to_numpy(), np.ones(len(self.margin))
+        labelled = bool((~np.isnan(margins) & ~np.isnan(self.correct)).any())
+        lower = self.margin.low.fillna(0.0).where(self.margin.value.notna()).to_numpy()
+        curves = {"all": ("any prediction", margins, every)}
+        if labelled:
+            curves["correct"] = ("correct prediction (robust accuracy)", margins, self.correct)
+        if (lower > 0.0).any():
+            name = f"{'correct' if labelled else 'any'} prediction, certified"
+            curves["certified"] = (name, lower, self.correct if labelled else every)
+        return curves
 
     def count(self, status: Status) -> int:
         """Points whose margin has `status`."""
-        return self.margin.rows["status"].tolist().count(status.slug)
+        return self.margin.status.tolist().count(status.slug)
 
-    def compare(self) -> pd.DataFrame:
-        """Every score of the run against the distance."""
-        return worst_case_table(self.contents, self.epsilon.value, self.norm)
+    def beyond(self, kind: str) -> RobustAccuracy:
+        """The share of points of a curve whose margin exceeds epsilon."""
+        _, margins, right = self.curves[kind]
+        return direct_robust_accuracy(margins, right, self.epsilon.value, self.contents.confidence)
 
 
 def open_cases(contents: Contents) -> list[MarginCase]:
@@ -174,24 +182,10 @@ CHAPTER = Chapter("worst-case", "The worst case", summarize, "part")
 
 def _section(case: MarginCase, fragile: pd.DataFrame, factor: int) -> dict[str, Any]:
     """The page on one norm; `fragile` are the points that have a counter-example, the nearest first."""
-    compared = case.compare()
-    return {
-        "title": TITLES[case.norm],
-        "epsilon": case.epsilon,
-        "labelled": case.labelled,
-        **_distances(case),
-        "stand_in": _stand_in(case, compared),
-        "subset": _subset(case, compared),
-        "points": [_counterexample(case, row, factor) for row in fragile.head(FRAGILE_SHOWN).to_dict("records")],
-        "count": f"{len(fragile):,}",
-    }
-
-
-def _distances(case: MarginCase) -> dict[str, Any]:
-    """How far the nearest other decisions are."""
+    compared = worst_case_table(case.contents, case.epsilon.value, case.norm)
     median = float(case.distance.quantile(0.5, interpolation="lower"))
     half = f"lies within {short(median)}" if np.isfinite(median) else "was not found at any distance"
-    numbers = [_median_number(case), *_share_numbers(case)]
+    numbers = _numbers(case, median)
     spoken = " ".join(f"{number.title}: {number.value}." for number in numbers)
     masked = case.count(Status.MASKED)
     warning = (
@@ -200,84 +194,69 @@ def _distances(case: MarginCase) -> dict[str, Any]:
     )
     curves = f"Share of points whose margin is larger than epsilon, against epsilon. {spoken}"
     return {
+        "title": TITLES[case.norm],
+        "epsilon": case.epsilon,
+        "labelled": "correct" in case.curves,
         "conclusion": f"For half of the predictions another one {half}.",
         "warning": sentences(warning if masked else "", refuted_text(case.count(Status.REFUTED))),
         "numbers": numbers,
         "figure": Figure(nearest_chart, _curves(case), curves, narrow=True),
-        "certified": case.certified,
+        "certified": "certified" in case.curves,
         "confidence": percent(case.contents.confidence),
-        "missing": len(case.margin.value) - len(case.distance),
+        "missing": len(case.margin) - len(case.distance),
         "read_from": show(case.margin.shown),
+        "stand_in": _stand_in(case, compared),
+        "subset": _subset(case, compared),
+        "points": [_counterexample(case, row, factor) for row in fragile.head(FRAGILE_SHOWN).to_dict("records")],
+        "count": f"{len(fragile):,}",
     }
 
 
-def _median_number(case: MarginCase) -> Number:
-    quantiles = [float(case.distance.quantile(q, interpolation="lower")) for q in (0.5, 0.05, 0.25, 0.75, 0.95)]
-    median, *others = (short(one) if np.isfinite(one) else "∞" for one in quantiles)
-    note = f"Quantiles 5%, 25%, 75%, 95%: {', '.join(others)}; over {plural(len(case.distance), 'point')}."
-    return Number(f"Median input margin, {NAMES[case.norm]}", median, note)
-
-
-def _share_numbers(case: MarginCase) -> list[Number]:
-    """The shares of points that epsilon can flip, that are right and stay so, and that are proven to."""
+def _numbers(case: MarginCase, median: float) -> list[Number]:
+    """The median margin, and the shares of points that epsilon can flip, that are right and stay so, and surely so."""
     size = f"{NAMES[case.norm]} {case.epsilon.text}"
-    beyond, right = _beyond(case, "all"), _beyond(case, "correct" if case.labelled else "all")
+    labelled, points = "correct" in case.curves, len(case.distance)
+    middle, *others = (
+        short(one) if np.isfinite(one) else "∞"
+        for one in (median, *(case.distance.quantile(q, interpolation="lower") for q in (0.05, 0.25, 0.75, 0.95)))
+    )
+    note = f"Quantiles 5%, 25%, 75%, 95%: {', '.join(others)}; over {plural(points, 'point')}."
+    beyond, right = case.beyond("all"), case.beyond("correct" if labelled else "all")
     flipped = percent_interval(1.0 - beyond.high, 1.0 - beyond.low)
-    share = percent(1.0 - beyond.robust_accuracy)
-    numbers = [Number(f"Predictions that {size} can flip", share, f"{flipped}, right or wrong.")]
-    left = percent(right.robust_accuracy)
-    if case.labelled:
+    left, share = percent(right.robust_accuracy), percent(1.0 - beyond.robust_accuracy)
+    numbers = [
+        Number(f"Median input margin, {NAMES[case.norm]}", middle, note),
+        Number(f"Predictions that {size} can flip", share, f"{flipped}, right or wrong."),
+    ]
+    if labelled:
         note = (
             f"{percent_interval(right.low, right.high)}. Right, and no other decision found within epsilon; "
             f"{percent(right.accuracy)} are right unperturbed."
         )
         numbers.append(Number(f"Robust accuracy at {size}", left, note))
-    if case.certified:
-        proven = _beyond(case, "certified")
-        share, title = percent(proven.robust_accuracy), "robust accuracy" if case.labelled else "share"
-        right_and = "Right, and proven" if case.labelled else "Proven"
+    if "certified" in case.curves:
+        proven = case.beyond("certified")
+        share, title = percent(proven.robust_accuracy), "robust accuracy" if labelled else "share"
         note = (
-            f"{percent_interval(proven.low, proven.high)}. {right_and} that no input within epsilon has another "
-            f"prediction. The {title} on these points lies between this {share} and the {left} that the attacks left."
+            f"{percent_interval(proven.low, proven.high)}. {'Right, and proven' if labelled else 'Proven'} that no "
+            f"input within epsilon has another prediction. The {title} on these points lies between this {share} and "
+            f"the {left} that the attacks left."
         )
         numbers.append(Number(f"Certified {title} at {size}", share, note))
     if count := int(np.isinf(case.distance).sum()):
-        note = f"Of {len(case.distance):,}. Counted as beyond every epsilon, which proves nothing."
+        note = f"Of {points:,}. Counted as beyond every epsilon, which proves nothing."
         numbers.append(Number("No other decision found", plural(count, "point"), note))
     return numbers
 
 
-def _margins(case: MarginCase, kind: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The margins that count, `[n]`, and whether their points do, 1 or 0; NaN where none is known.
-
-    `all`, those of points that are right as well (`correct`), or of these the lower ends (`certified`), so that the
-    share that is proven bounds the robust accuracy from below.
-    """
-    margin = case.margin.value
-    if kind == "certified":
-        margin = case.margin.rows["low"].fillna(0.0).where(margin.notna())
-    right = np.ones(len(margin)) if kind == "all" or not case.labelled else case.correct
-    return margin.to_numpy(), right
-
-
-def _beyond(case: MarginCase, kind: str) -> RobustAccuracy:
-    """The share of points whose margin exceeds epsilon."""
-    return direct_robust_accuracy(*_margins(case, kind), case.epsilon.value, case.contents.confidence)
-
-
 def _curves(case: MarginCase) -> pd.DataFrame:
-    kinds = {"all": "any prediction"}
-    if case.labelled:
-        kinds["correct"] = "correct prediction (robust accuracy)"
-    if case.certified:
-        kinds["certified"] = f"{'correct' if case.labelled else 'any'} prediction, certified"
     finite = pd.Series(case.distance[np.isfinite(case.distance)])
     end = max(1.05 * float(finite.quantile(0.99)) if len(finite) else 0.0, 1.5 * case.epsilon.value) or 1.0
     sizes = np.linspace(0.0, end, STEPS).tolist()
     rows = [
         (kind, of, one.epsilon, one.robust_accuracy, one.low, one.high, case.epsilon.value)
-        for kind, of in kinds.items()
-        for one in direct_robust_accuracies(*_margins(case, kind), sizes, case.contents.confidence)
+        for kind, (of, margins, right) in case.curves.items()
+        for one in direct_robust_accuracies(margins, right, sizes, case.contents.confidence)
     ]
     return pd.DataFrame(rows, columns=["kind", "of", "epsilon", "share", "low", "high", "chosen"])
 
@@ -417,7 +396,7 @@ def detection_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
 def _subset(case: MarginCase, compared: pd.DataFrame) -> dict[str, Any]:
     """Robust accuracy from the distances of a few points and a score of all, beside that from all distances."""
     main = _main_score(case, compared)
-    if main is None or not case.labelled:
+    if main is None or "correct" not in case.curves:
         lacking = "label" if main is not None else "score beside the input margin"
         return {"numbers": [], "conclusion": f"This run holds no {lacking}, so there is nothing to estimate."}
     complete = pd.DataFrame({"margin": case.margin.value, "score": safer(main), "correct": case.correct}).dropna()
@@ -463,7 +442,7 @@ def _fragile(case: MarginCase) -> pd.DataFrame:
     others = others.loc[own, ["point", "predicted", "decided", "image", "difference"]].drop_duplicates("point")
     both = points.merge(others, on="point", suffixes=("", "_other"))
     both = both[np.isfinite(both["distance"])]
-    if case.labelled:
+    if "correct" in case.curves:
         both = both[both["correct"].eq(True)]
     return both.sort_values(["distance", "row"], ignore_index=True)
 
