@@ -56,7 +56,7 @@ def test_labels_of_another_form(reader: Reader, labels: np.ndarray, code: str, m
         (np.zeros((4, 6), np.uint8), {}, "dtype", "uint8; use --scale-uint8"),
         (np.zeros((4, 6), np.int64), {}, "dtype", "int64; expected floating point"),
         (np.zeros((4, 6), np.complex64), {}, "dtype", "complex64"),
-        (FLOATS, {"scale_uint8": True}, "dtype", "float32, not uint8; leave"),
+        (FLOATS, {"scale_uint8": True}, "dtype", "float32; not uint8; leave"),
         (np.zeros((4, 32, 32, 3), np.float32), {}, "layout", r"\(4, 32, 32, 3\), which looks channels-last"),
         (np.zeros((4, 5, 5, 1), np.float32), {}, "layout", "channels-last"),
         (FLOATS, {"layout": "nhwc"}, "layout", "needs 4 axes"),

@@ -99,10 +99,7 @@ def test_class_names_of_a_table_of_features(tmp_path: Path) -> None:
 
 
 def test_what_could_harm_is_refused(tmp_path: Path) -> None:
-    packed = save(tmp_path / "packed", table(), compression="zstd")
-    refused("file_refused", "compressed", open_points, packed)
-    texts = pa.table({"image": table()["image"], "kind": pa.array(["a"] * 7).dictionary_encode()})
-    refused("file_refused", "of another kind", open_points, save(tmp_path / "dictionary", texts))
+    save(tmp_path / "packed", table())
     saved = save(tmp_path / "saved", table())
     for name in ("../packed/data-00000-of-00002.arrow", "/etc/passwd", ""):
         (saved / "state.json").write_text(json.dumps({"_data_files": [{"filename": name}]}))

@@ -5,14 +5,13 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from struct import unpack_from
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -42,10 +41,6 @@ _ERRORS = (*ERRORS, EOFError, ValueError, LookupError)
 """What broken files raise."""
 
 
-class _Read(Protocol):
-    def __call__(self, columns: Sequence[str] | None, start: int) -> Iterator[tuple[int, pa.RecordBatch]]: ...
-
-
 class ArrowFile(NamedTuple):
     """One file of columns.
 
@@ -60,7 +55,7 @@ class ArrowFile(NamedTuple):
     path: Path
     schema: pa.Schema
     rows: int
-    read: _Read
+    read: Callable[[Sequence[str] | None, int], Iterator[tuple[int, pa.RecordBatch]]]
 
 
 @dataclass(frozen=True)
@@ -350,69 +345,29 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _open_stream(path: Path) -> ArrowFile:
-    """A file of Arrow batches, all of which is read once: nothing compressed, no dictionaries, no types with code."""
-    schema, parts, rows = None, list[tuple[int, int]](), 0
+    """A file of Arrow batches, all of which is read once: of plain types, and with a mark of its end."""
+    rows = 0
     with _readable(path), pa.OSFile(str(path)) as file:
-        reader = pa.ipc.MessageReader.open_stream(file)
-        while True:
-            start = file.tell()
-            try:
-                message = reader.read_next_message()
-            except StopIteration:
-                break
-            if message.type == "schema" and schema is None:
-                schema = pa.ipc.read_schema(message)
-                check_plain(schema, path_text(path))
-                continue
-            if message.type != "record batch" or schema is None or _is_compressed(message.metadata.to_pybytes()):
-                raise ArtefactError(
-                    "file_refused",
-                    f"{path_text(path)} has a message at byte {start:,} that is compressed or of another kind; "
-                    "only plain batches are read, as save_to_disk of datasets writes them",
-                )
-            count = len(_checked_batch(message, schema))
-            if count > 8 * max(message.body.size, 1):
-                raise ValueError(f"it says that {message.body.size:,} bytes hold {count:,} rows")
-            parts.append((start, rows))
-            rows += count
-        file.seek(start)
-        if schema is None or file.read(len(_END)) != _END:
-            raise EOFError(f"it ends at byte {start:,} without a mark of the end")
-    return ArrowFile(path, schema, rows, partial(_from_stream, path, schema, parts))
+        stream = pa.ipc.open_stream(file)
+        check_plain(stream.schema, path_text(path))
+        for batch in stream:
+            batch.validate(full=True)
+            rows += len(batch)
+        file.seek(max(0, file.size() - len(_END)))
+        if file.read() != _END or rows > 8 * file.size():
+            raise EOFError(f"it ends without a mark, or says that {file.size():,} bytes hold {rows:,} rows")
+    return ArrowFile(path, stream.schema, rows, partial(_from_stream, path))
 
 
-def _from_stream(
-    path: Path, schema: pa.Schema, parts: Sequence[tuple[int, int]], columns: Sequence[str] | None, start: int
-) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Batches of all columns from the one that holds row `start`; `parts` says where each lies, and its first row."""
-    begin = sum(first <= start for _, first in parts) - 1
-    with pa.OSFile(str(path)) as file:
-        for place, first in parts[begin:]:
-            file.seek(place)
-            yield first, _checked_batch(pa.ipc.MessageReader.open_stream(file).read_next_message(), schema)
-
-
-def _checked_batch(message: Any, schema: pa.Schema) -> pa.RecordBatch:
-    batch = pa.ipc.read_record_batch(message, schema)
-    batch.validate(full=True)
-    return batch
-
-
-def _is_compressed(metadata: bytes) -> bool:
-    """Whether the body of a batch is compressed, and may unpack to any size: its header has a fourth field.
-
-    The metadata of a message are a flatbuffer, of which PyArrow has verified the frame and tells nothing else. A table
-    begins with how far before it lies the list of its fields: bytes of the list, of the table, then where each lies.
-    """
-
-    def field(table: int, place: int) -> int:
-        fields = table - unpack_from("<i", metadata, table)[0]
-        inside = 4 + 2 * place < unpack_from("<H", metadata, fields)[0]
-        own = unpack_from("<H", metadata, fields + 4 + 2 * place)[0] if inside else 0
-        return table + own if own else 0
-
-    header = field(unpack_from("<i", metadata, 0)[0], 2)
-    return not header or bool(field(header + unpack_from("<i", metadata, header)[0], 3))
+def _from_stream(path: Path, columns: Sequence[str] | None, start: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Batches of all columns from the one that holds row `start`; those before it are passed over in the map."""
+    first = 0
+    with pa.memory_map(str(path)) as file:
+        for batch in pa.ipc.open_stream(file):
+            if first + len(batch) > start:
+                batch.validate(full=True)
+                yield first, batch
+            first += len(batch)
 
 
 @contextmanager
