@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from brittle.data.files import choose_split, files_digest, path_text, refuse_split, split_files
 from brittle.data.reading import Reading
-from brittle.errors import ArtefactError, DataError, ParameterError, listed
+from brittle.errors import DataError, ParameterError, listed
 from brittle.store.files.plain_parquet import ERRORS, check_plain, opened, reason
 
 SUFFIXES = (".csv", ".tsv")
@@ -28,14 +28,14 @@ SUFFIXES = (".csv", ".tsv")
 LABEL_NAMES = ("label", "labels", "target", "targets", "class", "y")
 """A column that is called so holds the labels, if it is the only one and no other is named; case does not matter."""
 
-STATE, SPLITS = "state.json", "dataset_dict.json"
-"""Files that say what lies in the folder of a saved data set, and of one with splits."""
+STATE = "state.json"
+"""A file in the folder of each split of a saved data set."""
 
 IMAGES, ROWS = 1, 1 << 8
 """Encoded images, and rows of other columns, that are unpacked at a time."""
 
 _CHUNK = 1 << 12
-_NAME = re.compile(r"(?P<split>.*?)(?:(?:^|-)(?P<shard>\d{4,})(?:-of-(?P<shards>\d+))?)?\.parquet")
+_NAME = re.compile(r"(?P<split>.*?)(?:(?:^|-)(?P<shard>\d{4,})(?:-of-(?P<shards>\d+))?)?\.(?:parquet|arrow)")
 _END = b"\xff\xff\xff\xff\0\0\0\0"
 _ERRORS = (*ERRORS, EOFError, ValueError, LookupError)
 """What broken files raise."""
@@ -129,8 +129,8 @@ def is_table(path: Path) -> bool:
 
 
 def is_saved(path: Path) -> bool:
-    """Whether `path` is a folder that `save_to_disk` wrote."""
-    return path.is_dir() and any((path / name).is_file() for name in (STATE, SPLITS))
+    """Whether `path` is a folder that `save_to_disk` wrote, of one data set or of one for each split."""
+    return path.is_dir() and bool(_saved_roots(path))
 
 
 def is_image(kind: pa.DataType) -> bool:
@@ -142,8 +142,7 @@ def is_image(kind: pa.DataType) -> bool:
 def first_schema(path: Path) -> pa.Schema:
     """The columns of the first file of a table of Arrow."""
     if is_saved(path):
-        folders = [path] if (path / STATE).is_file() else [one.parent for one in sorted(path.glob(f"*/{STATE}"))][:1]
-        file = _saved_files(folders[0] if folders else path)[0]
+        file = _saved_files(_saved_roots(path)[0])[0]
         with _readable(file), pa.OSFile(str(file)) as stream:
             return pa.ipc.open_stream(stream).schema
     file = min(_parquet(path))
@@ -157,13 +156,16 @@ def open_table(path: Path, reading: Reading) -> Table:
         refuse_split(path, reading.split)
         file, header = _open_csv(path, reading)
         return Table((file,), path_text(path), reading.record(path, files_digest(path, [path])), header)
+    root, (first, *others) = path, _saved_roots(path) or [path]
     if is_saved(path):
-        root, split = _saved_root(path, reading.split)
+        if first == path:
+            refuse_split(path, reading.split)
+        split = None if first == path else choose_split(path, [one.name for one in (first, *others)], reading.split)
+        root = path if split is None else path / split
         files = tuple(map(_open_stream, _saved_files(root)))
     else:
-        root = path
-        paths, split = _shards(path, reading.split)
-        files = tuple(map(_open_parquet, paths))
+        paths, split = split_files(path, _NAME, reading.split)
+        files = tuple(map(_open_parquet, paths if path.is_file() else _whole(path, paths)))
     for file in files:
         if not file.schema.equals(files[0].schema):
             raise DataError(
@@ -260,11 +262,8 @@ def _parquet(path: Path) -> list[Path]:
     return [file for file in path.glob("*.parquet") if file.is_file()]
 
 
-def _shards(path: Path, split: str | None) -> tuple[list[Path], str | None]:
-    """The files to read, in order, and the split they are: as many as their names say, numbered from 0 or 1 on."""
-    files, split = split_files(path, _NAME, split)
-    if path.is_file():
-        return files, split
+def _whole(path: Path, files: list[Path]) -> list[Path]:
+    """These files, which are all shards of a split: as many as their names say, numbered from 0 or 1 on."""
     names = [match for file in files if (match := _NAME.fullmatch(file.name))]
     declared = {int(one["shards"]) for one in names if one["shards"]}
     numbers, count = sorted(int(one["shard"] or -1) for one in names), len(files)
@@ -275,7 +274,7 @@ def _shards(path: Path, split: str | None) -> tuple[list[Path], str | None]:
             f"{path_text(path)} holds {count} files of a split, which are not all of its shards, or not numbered 0, 1, "
             f"2, ...: {listed([path_text(file.name) for file in files], 3)}; get the others, or give one file",
         )
-    return files, split
+    return files
 
 
 def _open_parquet(path: Path) -> ArrowFile:
@@ -298,50 +297,17 @@ def _from_parquet(path: Path, columns: Sequence[str] | None, start: int) -> Iter
             first += len(batch)
 
 
-def _saved_root(path: Path, asked: str | None) -> tuple[Path, str | None]:
-    """The folder of the split of a saved data set, and its name."""
-    if not (path / SPLITS).is_file():
-        refuse_split(path, asked)
-        return path, None
-    splits = _json(path / SPLITS).get("splits")
-    names = [name for name in splits if isinstance(name, str)] if isinstance(splits, list) else []
-    split = choose_split(path, names, asked)
-    return _inside(path, split), split
+def _saved_roots(path: Path) -> list[Path]:
+    """The folder of a saved data set itself, or those of its splits."""
+    return [path] if (path / STATE).is_file() else sorted(file.parent for file in path.glob(f"*/{STATE}"))
 
 
 def _saved_files(root: Path) -> list[Path]:
-    """The files of a saved data set, in order."""
-    state = _json(root / STATE)
-    if state.get("_indices_files") or state.get("_indices_data_files"):
-        raise DataError(
-            "corrupt",
-            f"{path_text(root)} holds a choice of rows beside its data; save it again after dataset.flatten_indices()",
-        )
-    files = state.get("_data_files")
-    names = [one.get("filename") if isinstance(one, dict) else None for one in files] if isinstance(files, list) else []
-    if not names or not all(isinstance(name, str) and name for name in names):
-        raise DataError("corrupt", f"{path_text(root / STATE)} names no files of data; save the data set again")
-    return [_inside(root, str(name)) for name in names]
-
-
-def _inside(folder: Path, name: str) -> Path:
-    """What is called so in a folder, and nowhere else."""
-    path = folder / name
-    if Path(name).name != name or path.resolve().parent != folder.resolve():
-        raise ArtefactError(
-            "file_refused", f"{path_text(folder)} names {name!r:.80}, which lies elsewhere; save the data set again"
-        )
-    return path
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError("corrupt", f"{path_text(path)} cannot be read: {error}; save the data set again") from error
-    if not isinstance(content, dict):
-        raise DataError("corrupt", f"{path_text(path)} is no JSON object; save the data set again")
-    return content
+    """The files of a saved data set, in order, without those in which `datasets` keeps what it computed."""
+    files = sorted(root.glob("data-*.arrow")) or list(root.glob("dataset.arrow"))
+    if not files:
+        raise DataError("corrupt", f"{path_text(root)} holds no data-*.arrow; save the data set again")
+    return _whole(root, files)
 
 
 def _open_stream(path: Path) -> ArrowFile:
