@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from brittle.data.files import choose_split, files_digest, path_text, refuse_split, split_files
 from brittle.data.reading import Reading
 from brittle.errors import DataError, ParameterError, listed
-from brittle.store.files.plain_parquet import ERRORS, check_plain, opened, reason
+from brittle.store.plain_parquet import ERRORS, check_plain, opened, reason
 
 SUFFIXES = (".csv", ".tsv")
 """What text files of tables end in."""

@@ -36,7 +36,7 @@ from brittle.data.images import from_levels
 from brittle.data.points import Batch, Points, check_values, readable
 from brittle.errors import DataError, ParameterError, StorageError, UsageError
 from brittle.model.bounds import check_bounds
-from brittle.store.files.writing import check_target, make_folder, replacing
+from brittle.store.writing import check_target, make_folder, replacing
 
 SEVERITIES = range(1, 6)
 """From hardly visible to strong."""

@@ -33,9 +33,17 @@ from brittle.data.tables import is_feature_table, is_image_table, read_features,
 from brittle.data.texts import read_texts
 from brittle.errors import BrittleError, DataError, ParameterError
 from brittle.model.bounds import BoundsLike
-from brittle.model.loading.named_code import check_name, find_named, kind_of, refused, unknown
-from brittle.model.loading.user_code import digests, line_of, offered
-from brittle.store.files.nearby import nearby
+from brittle.model.loading.named_code import (
+    check_name,
+    digests,
+    find_named,
+    kind_of,
+    line_of,
+    offered,
+    refused,
+    unknown,
+)
+from brittle.store.nearby import nearby
 from brittle.store.record import DataRecord, record_of
 
 GROUP = "brittle.formats"

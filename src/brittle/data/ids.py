@@ -14,7 +14,7 @@ from typing import Any
 from brittle.data.files import changed_error, path_text
 from brittle.data.points import Batch, ChangedPoints, ListedPoints, Points
 from brittle.errors import DataError, ParameterError, listed
-from brittle.store.files.csv_text import text_of
+from brittle.store.csv_text import text_of
 
 READ_THROUGH = 8
 """Where the next chosen row is no further on than this, those in between are read and left out; otherwise reading
