@@ -137,14 +137,6 @@ def test_the_record_says_that_only_some_were_taken(reader: Reader, tmp_path: Pat
     assert {choose_points(points, [own]).provenance["ids_sha256"] for own in ids}.isdisjoint({digest})
 
 
-@each
-def test_ids_that_are_not_there_are_counted_and_named(reader: Reader, tmp_path: Path) -> None:
-    points = reader(tmp_path, LEVELS, LABELS)
-    there = only(points).ids
-    sentence = r"4 of 5 ids are not in .*: 'x', 'y', 'z' and 1 more; its 7 ids, .*, look like " + repr(there[0])
-    refused("parameter", sentence, choose_points, points, ["x", "y", there[2], "z", "x", ""])
-
-
 @pytest.mark.parametrize("ids", [[], "3", 3, [3], [None]])
 def test_what_is_no_list_of_ids_is_refused(ids: Any) -> None:
     refused("parameter", "expected a list of ids", choose_points, foreign(5), ids)
@@ -165,3 +157,11 @@ def test_data_that_change_are_not_read_as_if_they_had_not() -> None:
     refused("dataset", "row 2 has the id '6' instead of '2'", lambda: list(moved.batches(4)))
     cut = replace(chosen, points=foreign(4))
     refused("dataset", "the data changed since it was opened: its points end before row 4", only, cut)
+
+
+@each
+def test_ids_that_are_not_there_are_counted_and_named(reader: Reader, tmp_path: Path) -> None:
+    points = reader(tmp_path, LEVELS, LABELS)
+    there = only(points).ids
+    sentence = r"4 of 5 ids are not in .*: 'x', 'y', 'z' and 1 more; its 7 ids, .*, look like " + repr(there[0])
+    refused("parameter", sentence, choose_points, points, ["x", "y", there[2], "z", "x", ""])

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import brittle
 from brittle.errors import DataError, ParameterError, ResumeError
-from brittle.noise import Gaussian, Relative, Stream, Transform
+from brittle.noise import Relative, Transform
 from brittle.scores import (
     FeatureDistance,
     FirstOrderMargin,
@@ -91,26 +91,6 @@ def test_more_padding_changes_no_score(score: Score) -> None:
     assert values(long, score) == pytest.approx(values(short, score), rel=1e-6, abs=1e-9)
 
 
-def test_counts_are_those_of_single_copies() -> None:
-    """Each noisy copy with the other tensors of its own point, alone through the network."""
-    x, mask, shift = texts()
-    score = MonteCarlo(sigma=SIGMA, draws=40)
-    found = values(brittle.score(classifier(), points(), [score], batch_size=7), score)
-    network = Reader()
-    with torch.no_grad():
-        for row in range(len(x)):
-            beside = (mask[row : row + 1], shift[row : row + 1])
-            own = int(network(x[row : row + 1], *beside)["logits"].argmax())
-            tokens = int(mask[row].sum())
-            half = Stream(Gaussian(SIGMA), x[row : row + 1, :tokens], [str(row)], 0, "sample").draw(20)[0]
-            flips = 0
-            for e in (*half, *-half):
-                copy = x[row].clone()
-                copy[:tokens] += e
-                flips += int(network(copy[None], *beside)["logits"].argmax()) != own
-            assert found[row] == pytest.approx(flips / 40, abs=1e-12)
-
-
 def test_an_attack_leaves_the_padding_alone() -> None:
     """And ends at another class, with the other tensors of its own point."""
     x, mask, shift = texts()
@@ -170,23 +150,3 @@ def test_other_tensors_are_another_run(tmp_path: Path) -> None:
     )
     with pytest.raises(ResumeError, match="sha256"):
         brittle.score(classifier(), other, SCORES[:1], out=tmp_path / "run", resume=True)
-
-
-def two_of_three() -> tuple[nn.Linear, Tensor, Tensor]:
-    """A linear network of two classes that reads three numbers, points, and a mask of the first two numbers."""
-    torch.manual_seed(5)
-    network = nn.Linear(3, 2).double().eval()
-    return network, torch.rand(6, 3, dtype=torch.float64), torch.tensor([[1, 1, 0]]).expand(6, 3)
-
-
-def test_gradients_count_what_varies_alone() -> None:
-    """Of a linear network that reads all numbers: the distance and the flip probability along the two that vary."""
-    network, x, mask = two_of_three()
-    data = brittle.data.array_points(x, mask=mask)
-    table = brittle.score(brittle.Classifier(network), data, [FirstOrderMargin(), Taylor(sigma=0.2)])
-    with torch.no_grad():
-        z = network(x)
-        margin, slope = (z[:, 0] - z[:, 1]).abs(), (network.weight[0] - network.weight[1])[:2].norm()
-    assert table["first_order_margin"].value.tolist() == pytest.approx((margin / slope).tolist(), rel=1e-9)
-    exact = torch.special.ndtr(-margin / (0.2 * slope))
-    assert table["taylor"].value.tolist() == pytest.approx(exact.tolist(), rel=1e-9)

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 import torch
-from helpers.data_files import image_table, inputs, only, refused, save
+from helpers.data_files import inputs, only, refused, save
 from PIL import Image
 from torch import nn
 
@@ -46,12 +45,7 @@ def flat(path: Path, files: list[bytes], **options: Any) -> Points:
     return open_points(path / "flat", **options)
 
 
-def in_parquet(path: Path, files: list[bytes], **options: Any) -> Points:
-    pq.write_table(image_table(list(files)), path / "images.parquet")
-    return open_points(path / "images.parquet", **options)
-
-
-each = pytest.mark.parametrize("reader", [in_classes, flat, in_parquet], ids=lambda reader: reader.__name__)
+each = pytest.mark.parametrize("reader", [in_classes, flat], ids=lambda reader: reader.__name__)
 
 
 def triangles(size: int, wanted: int) -> np.ndarray:
@@ -64,7 +58,7 @@ def triangles(size: int, wanted: int) -> np.ndarray:
 
 
 @each
-@pytest.mark.parametrize("wanted", [(4, 6), (16, 3), (9, 12), (5, 5)])
+@pytest.mark.parametrize("wanted", [(4, 6), (16, 3)])
 def test_resizing_is_bilinear_with_antialiasing(reader: Any, wanted: tuple[int, int], tmp_path: Path) -> None:
     pictures = [picture(8, 12), picture(5, 7), picture(20, 3)]
     found = inputs(reader(tmp_path, [png(one) for one in pictures], resize=wanted)).numpy()
@@ -77,7 +71,7 @@ def test_resizing_is_bilinear_with_antialiasing(reader: Any, wanted: tuple[int, 
 @each
 @pytest.mark.parametrize(
     ("size", "crop", "top", "left"),
-    [((8, 8), (4, 4), 2, 2), ((5, 8), (2, 4), 2, 2), ((3, 7), (2, 4), 0, 2), ((9, 6), (9, 1), 0, 2)],
+    [((5, 8), (2, 4), 2, 2), ((3, 7), (2, 4), 0, 2)],
 )  # fmt: skip
 def test_the_middle_is_kept(
     reader: Any, size: tuple[int, int], crop: tuple[int, int], top: int, left: int, tmp_path: Path
@@ -139,6 +133,23 @@ def test_numbers_of_pixels_that_no_image_has(options: dict[str, Any], code: str,
     refused(code, match, flat, tmp_path, [png(picture(4, 4))], **options)
 
 
+@pytest.mark.parametrize(
+    ("content", "status"),
+    [
+        (b"P5\n2 2\n65535\n" + bytes(8), Status.IMAGE_MODE),
+        (b"Pf\n2 2\n-1.0\n" + bytes(16), Status.IMAGE_MODE),
+        (b"P5\n90000 90000\n255\n", Status.IMAGE_TOO_LARGE),
+        (b"P5\n2 2\n255\n\x00", Status.DECODE_ERROR),
+        (b"P2\n2 2\n255\n0 x 2 3\n", Status.DECODE_ERROR),
+        (b"P2\n2 2\n255\n0 999 2 3\n", Status.DECODE_ERROR),
+        (b"P6\n2 -2\n255\n" + bytes(12), Status.DECODE_ERROR),
+    ],
+)
+def test_others_of_the_family_cost_their_row_alone(content: bytes, status: Status, tmp_path: Path) -> None:
+    batch = only(flat(tmp_path, [png(picture(2, 2)), content]))
+    assert batch.status == (Status.OK, status)
+
+
 def test_a_run_knows_how_its_images_were_fitted(tmp_path: Path) -> None:
     files = [png(picture(6 + row, 8)) for row in range(4)]
     torch.manual_seed(0)
@@ -156,20 +167,3 @@ def test_a_run_knows_how_its_images_were_fitted(tmp_path: Path) -> None:
     assert classifier.passes == passes
     refused("other_run", r"data.resize \[6, 6\] there, \[6, 7\] now", run, **fitted | {"resize": (6, 7)})
     brittle.write_report(brittle.read_table(tmp_path / "run"), tmp_path / "report.html")
-
-
-@pytest.mark.parametrize(
-    ("content", "status"),
-    [
-        (b"P5\n2 2\n65535\n" + bytes(8), Status.IMAGE_MODE),
-        (b"Pf\n2 2\n-1.0\n" + bytes(16), Status.IMAGE_MODE),
-        (b"P5\n90000 90000\n255\n", Status.IMAGE_TOO_LARGE),
-        (b"P5\n2 2\n255\n\x00", Status.DECODE_ERROR),
-        (b"P2\n2 2\n255\n0 x 2 3\n", Status.DECODE_ERROR),
-        (b"P2\n2 2\n255\n0 999 2 3\n", Status.DECODE_ERROR),
-        (b"P6\n2 -2\n255\n" + bytes(12), Status.DECODE_ERROR),
-    ],
-)
-def test_others_of_the_family_cost_their_row_alone(content: bytes, status: Status, tmp_path: Path) -> None:
-    batch = only(flat(tmp_path, [png(picture(2, 2)), content]))
-    assert batch.status == (Status.OK, status)

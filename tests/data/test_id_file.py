@@ -51,11 +51,6 @@ def test_the_ids_of_a_table_come_back(tmp_path: Path) -> None:
     assert read_ids(tmp_path / "flags.csv") == ids
 
 
-def test_a_table_that_brittle_did_not_write(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_bytes(b'point,value\r\na\\x,1\r\n\r\n"b,c",2\r\n')
-    assert read_ids(tmp_path / "a.csv") == ("a\\x", "b,c")
-
-
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [

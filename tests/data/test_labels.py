@@ -8,12 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers.data_files import CLASSES, LABELS, LEVELS, from_folder, inputs, only, refused
-from helpers.problems import small_classifier
 
-import brittle
 from brittle.data import choose_points, open_points
 from brittle.data.labels import in_classes, name_classes, read_class_names
-from brittle.scores import LogitMargin
 
 OUTPUTS = ("cow", "dog", "ant", "bee")
 
@@ -64,18 +61,6 @@ def test_a_file_of_another_form(content: bytes, match: str, tmp_path: Path) -> N
     (tmp_path / "names.txt").write_bytes(content)
     refused("parameter", match, read_class_names, tmp_path / "names.txt")
     refused("parameter", "cannot be read", read_class_names, tmp_path / "none.txt")
-
-
-def test_another_number_of_classes_is_noted_until_they_are_named(tmp_path: Path) -> None:
-    levels = np.random.default_rng(0).integers(0, 256, (7, 1, 6, 6), dtype=np.uint8)
-    points = from_folder(tmp_path, levels, LABELS)
-    record = brittle.score(small_classifier(), points, [LogitMargin()]).record
-    (note,) = (one.sentence for one in record.warnings if one.code == "labels")
-    assert "the data name 3 classes ('ant', 'bee', 'cow') and the model has 4 outputs" in note
-    named = open_points(tmp_path / "images", class_names=OUTPUTS)
-    record = brittle.score(small_classifier(), named, [LogitMargin()]).record
-    assert record.data.class_names == OUTPUTS
-    assert "labels" not in [one.code for one in record.warnings]
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))

@@ -50,13 +50,6 @@ def test_the_array_is_the_inputs(x: np.ndarray, tmp_path: Path) -> None:
     assert only(points).ids == ("0", "1", "2", "3")
 
 
-@pytest.mark.parametrize("version", [(1, 0), (2, 0)])
-def test_every_version_of_the_header(version: tuple[int, int], tmp_path: Path) -> None:
-    with (tmp_path / "x.npy").open("wb") as file:
-        np.lib.format.write_array(file, FLOATS, version=version)
-    assert np.array_equal(inputs(open_points(tmp_path / "x.npy")).numpy(), FLOATS)
-
-
 class Canary:
     """Writes a file when it is unpickled."""
 
@@ -126,10 +119,6 @@ def test_a_folder_without_classes_is_its_images(tmp_path: Path) -> None:
     assert (again.labels, len(again), again.provenance["other_files"]) == (None, 3, 1)
     assert (again.provenance["format"], points.class_names) == ("images", None)
     refused("split", "leave out --split", open_points, tmp_path / "images", split="test")
-
-
-def test_a_folder_without_classes_has_one_label_an_image(tmp_path: Path) -> None:
-    refused("shape", r"y.npy has shape \(2,\) for 7 points", flat, tmp_path, np.arange(2))
 
 
 def test_a_run_knows_its_labels(tmp_path: Path) -> None:

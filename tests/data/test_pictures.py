@@ -54,14 +54,6 @@ def test_a_data_set_without_a_transform_is_scored_with_its_labels_and_names() ->
     assert alone.scores["value"].equals(table.scores["value"])
 
 
-def test_a_path_is_opened(tmp_path: Path) -> None:
-    np.savez(tmp_path / "data.npz", x=LEVELS.astype("float32") / 255)
-    classifier = brittle.Classifier(torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(324, 2)), bounds=(0, 1))
-    for path in (tmp_path / "data.npz", str(tmp_path / "data.npz")):
-        with pytest.raises(brittle.errors.BrittleError, match="looks channels-last"):
-            brittle.score(classifier, path, [LogitMargin()])
-
-
 def test_images_that_cannot_be_used() -> None:
     refused("dataset", "item 1 .* is an image of mode CMYK", dataset_points, [PICTURES[0], Image.new("CMYK", (9, 9))])
     refused("shape", "item 0 .* 12 x 9 pixels", dataset_points, PICTURES, center_crop=(20, 20))

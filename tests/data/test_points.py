@@ -90,6 +90,17 @@ def test_points_are_numbered_labelled_and_drawn(reader: Reader, tmp_path: Path) 
     assert np.array_equal(np.stack(drawn), LEVELS[:, 0])
 
 
+@each_on_disk
+def test_parameters_out_of_range(reader: Reader, tmp_path: Path) -> None:
+    for options in ({"limit": -1}, {"limit": 0}, {"bounds": (1.0, 1.0)}):
+        refused("parameter", "found", reader, tmp_path, LEVELS, LABELS, **options)
+
+
+@pytest.mark.parametrize("reader", [from_memory, from_npz, from_parquet, from_idx], ids=lambda reader: reader.__name__)
+def test_no_points(reader: Reader, tmp_path: Path) -> None:
+    refused("empty_dataset", "holds no", reader, tmp_path, LEVELS[:0], ())
+
+
 @each
 def test_the_record_says_where_points_come_from(reader: Reader, tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
@@ -111,20 +122,3 @@ def test_a_limit_keeps_the_first(reader: Reader, tmp_path: Path) -> None:
     assert len(points) == len(batch) == points.provenance["points"] == points.provenance["limit"] == 3
     assert points.labels == LABELS[:3]
     assert torch.equal(batch.inputs, inputs(reader(tmp_path, LEVELS, LABELS))[:3])
-
-
-@each_on_disk
-def test_parameters_out_of_range(reader: Reader, tmp_path: Path) -> None:
-    for options in ({"limit": -1}, {"limit": 0}, {"bounds": (1.0, 1.0)}):
-        refused("parameter", "found", reader, tmp_path, LEVELS, LABELS, **options)
-
-
-@each
-def test_batch_size_zero(reader: Reader, tmp_path: Path) -> None:
-    points = reader(tmp_path, LEVELS, LABELS)
-    refused("parameter", "at least 1; found 0", lambda: list(points.batches(0)))
-
-
-@pytest.mark.parametrize("reader", [from_memory, from_npz, from_parquet, from_idx], ids=lambda reader: reader.__name__)
-def test_no_points(reader: Reader, tmp_path: Path) -> None:
-    refused("empty_dataset", "holds no", reader, tmp_path, LEVELS[:0], ())

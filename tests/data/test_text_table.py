@@ -85,15 +85,6 @@ def test_what_was_read_is_in_the_provenance(tmp_path: Path) -> None:
     assert opened(path).provenance["sha256"] != before
 
 
-def test_several_labels_may_hold(tmp_path: Path) -> None:
-    path = written(tmp_path / "a.csv", "text,rude,long\na fine film,0,1\nbad,1,0")
-    points = opened(path, label_column="rude,long", targets=True)
-    (batch,) = points.batches(2)
-    assert batch.targets is not None
-    assert batch.targets.tolist() == [[0.0, 1.0], [1.0, 0.0]]
-    assert points.class_names == ("rude", "long")
-
-
 @pytest.mark.parametrize(
     ("content", "options", "code", "match"),
     [

@@ -126,17 +126,3 @@ def test_padding_changes_nothing() -> None:
 def test_what_is_no_text_is_refused(texts: Any, change: dict[str, Any], error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         brittle.data.text_points(texts, **{"tokenizer": tokenizer, "model": Model()} | change)
-
-
-@pytest.mark.parametrize("share", [0.0, 1.1, True, "a"])
-def test_a_share_that_is_none_is_refused(share: Any) -> None:
-    with pytest.raises(ParameterError, match="above 0 and at most 1"):
-        TokenDropout(share)
-
-
-@pytest.mark.parametrize(
-    ("rows", "x"), [(torch.ones(3), torch.ones(2, 4)), (None, torch.ones(4)), (torch.ones(2, 3), torch.ones(2, 4))]
-)
-def test_tokens_of_another_width_are_refused(rows: Tensor | None, x: Tensor) -> None:
-    with pytest.raises(ParameterError, match="tokens are dropped from inputs"):
-        TokenDropout(0.5, rows).apply(x, torch.Generator())

@@ -133,7 +133,7 @@ def test_an_archive_that_changes_is_noticed(tmp_path: Path) -> None:
     refused("dataset", "shorter than it was", only, points)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_a_damaged_archive_is_an_error_or_costs_rows_and_never_a_crash(seed: int, tmp_path: Path) -> None:
     """Bytes of headers and of images are changed, and archives are cut."""
     random = np.random.default_rng(seed)

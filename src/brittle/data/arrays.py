@@ -121,8 +121,7 @@ def check_inputs(x: Any, where: str, reading: Reading) -> Tensor:
         raise DataError("shape", f"{where} has shape {shape}; expected (points, ...) with numbers in it")
     if reading.layout == "nhwc":
         if len(shape) != 4:
-            said = f"{where} has shape {shape}; the layout nhwc needs 4 axes, leave out --layout (layout=)"
-            raise DataError("layout", said)
+            raise DataError("layout", f"{where} has shape {shape}; nhwc needs 4 axes, leave out --layout (layout=)")
         return inputs.permute(0, 3, 1, 2).contiguous()
     if reading.layout is None and len(shape) == 4 and shape[3] in (1, 3, 4) and min(shape[1:3]) > MOST_CHANNELS:
         raise DataError(
@@ -226,17 +225,16 @@ def _tensor(x: Any, where: str) -> Tensor:
 
 def _check_dtype(inputs: Tensor, where: str, scale_uint8: bool) -> None:
     name = str(inputs.dtype).removeprefix("torch.")
+    advice = "expected floating point numbers, such as float32"
     if scale_uint8 and inputs.dtype != torch.uint8:
-        raise DataError("dtype", f"{where} has type {name}, not uint8; leave out --scale-uint8 (scale_uint8=)")
-    if inputs.dtype == torch.uint8 and not scale_uint8:
-        raise DataError(
-            "dtype",
-            f"{where} has type uint8; use --scale-uint8 (scale_uint8=True) to map 0..255 to the bounds, or convert to "
-            "float",
-        )
-    if not (inputs.is_floating_point() or inputs.dtype == torch.uint8):
-        swapped = "; give (x, y), the inputs first" if inputs.dim() == 1 and name.startswith("int") else ""
-        raise DataError("dtype", f"{where} has type {name}; expected floating point numbers, such as float32{swapped}")
+        advice = "not uint8; leave out --scale-uint8 (scale_uint8=)"
+    elif inputs.dtype == torch.uint8 and not scale_uint8:
+        advice = "use --scale-uint8 (scale_uint8=True) to map 0..255 to the bounds, or convert to float"
+    elif inputs.is_floating_point() or inputs.dtype == torch.uint8:
+        return
+    elif inputs.dim() == 1:
+        advice += "; give (x, y), the inputs first"
+    raise DataError("dtype", f"{where} has type {name}; {advice}")
 
 
 def _what_to_give(x: object) -> str:
@@ -246,13 +244,8 @@ def _what_to_give(x: object) -> str:
             "a table of pandas; give arrays, (frame.drop(columns='label').to_numpy('float32'), "
             "frame['label'].to_numpy()), or write it to a .csv file and open that with brittle.data.open_points"
         )
-    if isinstance(x, Mapping):
-        return "a dictionary; give the pair (x, y) of its inputs and labels"
-    if isinstance(x, Iterator):
-        return "a generator, which can be read once only; give the arrays (x, y), or a torch.utils.data.Dataset"
-    if isinstance(x, list | tuple) and x:
-        return (
-            f"a {type(x).__name__} of {len(x)}; give the pair (x, y) of arrays, each stacked (torch.stack, "
-            "numpy.stack), or a torch.utils.data.Dataset; ids or names go to brittle.data.array_points"
-        )
-    return f"a {type(x).__name__}; give a tensor or a NumPy array, such as numpy.asarray(x, dtype='float32')"
+    kind = "a generator" if isinstance(x, Iterator) else f"a {type(x).__name__}"
+    return (
+        f"{kind}; give a tensor or a NumPy array of all points, such as numpy.stack(x), the pair (x, y) of it and "
+        "labels, or a torch.utils.data.Dataset; ids or names go to brittle.data.array_points"
+    )

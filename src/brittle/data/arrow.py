@@ -5,14 +5,13 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from struct import unpack_from
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +19,7 @@ import pyarrow.compute as pc
 
 from brittle.data.files import choose_split, files_digest, path_text, refuse_split, split_files
 from brittle.data.reading import Reading
-from brittle.errors import ArtefactError, DataError, ParameterError, listed
+from brittle.errors import DataError, ParameterError, listed
 from brittle.store.plain_parquet import ERRORS, check_plain, opened, reason
 
 SUFFIXES = (".csv", ".tsv")
@@ -29,21 +28,17 @@ SUFFIXES = (".csv", ".tsv")
 LABEL_NAMES = ("label", "labels", "target", "targets", "class", "y")
 """A column that is called so holds the labels, if it is the only one and no other is named; case does not matter."""
 
-STATE, SPLITS = "state.json", "dataset_dict.json"
-"""Files that say what lies in the folder of a saved data set, and of one with splits."""
+STATE = "state.json"
+"""A file in the folder of each split of a saved data set."""
 
 IMAGES, ROWS = 1, 1 << 8
 """Encoded images, and rows of other columns, that are unpacked at a time."""
 
 _CHUNK = 1 << 12
-_NAME = re.compile(r"(?P<split>.*?)(?:(?:^|-)(?P<shard>\d{4,})(?:-of-(?P<shards>\d+))?)?\.parquet")
+_NAME = re.compile(r"(?P<split>.*?)(?:(?:^|-)(?P<shard>\d{4,})(?:-of-(?P<shards>\d+))?)?\.(?:parquet|arrow)")
 _END = b"\xff\xff\xff\xff\0\0\0\0"
 _ERRORS = (*ERRORS, EOFError, ValueError, LookupError)
 """What broken files raise."""
-
-
-class _Read(Protocol):
-    def __call__(self, columns: Sequence[str] | None, start: int) -> Iterator[tuple[int, pa.RecordBatch]]: ...
 
 
 class ArrowFile(NamedTuple):
@@ -60,7 +55,7 @@ class ArrowFile(NamedTuple):
     path: Path
     schema: pa.Schema
     rows: int
-    read: _Read
+    read: Callable[[Sequence[str] | None, int], Iterator[tuple[int, pa.RecordBatch]]]
 
 
 @dataclass(frozen=True)
@@ -134,8 +129,8 @@ def is_table(path: Path) -> bool:
 
 
 def is_saved(path: Path) -> bool:
-    """Whether `path` is a folder that `save_to_disk` wrote."""
-    return path.is_dir() and any((path / name).is_file() for name in (STATE, SPLITS))
+    """Whether `path` is a folder that `save_to_disk` wrote, of one data set or of one for each split."""
+    return path.is_dir() and bool(_saved_roots(path))
 
 
 def is_image(kind: pa.DataType) -> bool:
@@ -147,8 +142,7 @@ def is_image(kind: pa.DataType) -> bool:
 def first_schema(path: Path) -> pa.Schema:
     """The columns of the first file of a table of Arrow."""
     if is_saved(path):
-        folders = [path] if (path / STATE).is_file() else [one.parent for one in sorted(path.glob(f"*/{STATE}"))][:1]
-        file = _saved_files(folders[0] if folders else path)[0]
+        file = _saved_files(_saved_roots(path)[0])[0]
         with _readable(file), pa.OSFile(str(file)) as stream:
             return pa.ipc.open_stream(stream).schema
     file = min(_parquet(path))
@@ -162,13 +156,16 @@ def open_table(path: Path, reading: Reading) -> Table:
         refuse_split(path, reading.split)
         file, header = _open_csv(path, reading)
         return Table((file,), path_text(path), reading.record(path, files_digest(path, [path])), header)
+    root, (first, *others) = path, _saved_roots(path) or [path]
     if is_saved(path):
-        root, split = _saved_root(path, reading.split)
+        if first == path:
+            refuse_split(path, reading.split)
+        split = None if first == path else choose_split(path, [one.name for one in (first, *others)], reading.split)
+        root = path if split is None else path / split
         files = tuple(map(_open_stream, _saved_files(root)))
     else:
-        root = path
-        paths, split = _shards(path, reading.split)
-        files = tuple(map(_open_parquet, paths))
+        paths, split = split_files(path, _NAME, reading.split)
+        files = tuple(map(_open_parquet, paths if path.is_file() else _whole(path, paths)))
     for file in files:
         if not file.schema.equals(files[0].schema):
             raise DataError(
@@ -265,11 +262,8 @@ def _parquet(path: Path) -> list[Path]:
     return [file for file in path.glob("*.parquet") if file.is_file()]
 
 
-def _shards(path: Path, split: str | None) -> tuple[list[Path], str | None]:
-    """The files to read, in order, and the split they are: as many as their names say, numbered from 0 or 1 on."""
-    files, split = split_files(path, _NAME, split)
-    if path.is_file():
-        return files, split
+def _whole(path: Path, files: list[Path]) -> list[Path]:
+    """These files, which are all shards of a split: as many as their names say, numbered from 0 or 1 on."""
     names = [match for file in files if (match := _NAME.fullmatch(file.name))]
     declared = {int(one["shards"]) for one in names if one["shards"]}
     numbers, count = sorted(int(one["shard"] or -1) for one in names), len(files)
@@ -280,7 +274,7 @@ def _shards(path: Path, split: str | None) -> tuple[list[Path], str | None]:
             f"{path_text(path)} holds {count} files of a split, which are not all of its shards, or not numbered 0, 1, "
             f"2, ...: {listed([path_text(file.name) for file in files], 3)}; get the others, or give one file",
         )
-    return files, split
+    return files
 
 
 def _open_parquet(path: Path) -> ArrowFile:
@@ -303,116 +297,43 @@ def _from_parquet(path: Path, columns: Sequence[str] | None, start: int) -> Iter
             first += len(batch)
 
 
-def _saved_root(path: Path, asked: str | None) -> tuple[Path, str | None]:
-    """The folder of the split of a saved data set, and its name."""
-    if not (path / SPLITS).is_file():
-        refuse_split(path, asked)
-        return path, None
-    splits = _json(path / SPLITS).get("splits")
-    names = [name for name in splits if isinstance(name, str)] if isinstance(splits, list) else []
-    split = choose_split(path, names, asked)
-    return _inside(path, split), split
+def _saved_roots(path: Path) -> list[Path]:
+    """The folder of a saved data set itself, or those of its splits."""
+    return [path] if (path / STATE).is_file() else sorted(file.parent for file in path.glob(f"*/{STATE}"))
 
 
 def _saved_files(root: Path) -> list[Path]:
-    """The files of a saved data set, in order."""
-    state = _json(root / STATE)
-    if state.get("_indices_files") or state.get("_indices_data_files"):
-        raise DataError(
-            "corrupt",
-            f"{path_text(root)} holds a choice of rows beside its data; save it again after dataset.flatten_indices()",
-        )
-    files = state.get("_data_files")
-    names = [one.get("filename") if isinstance(one, dict) else None for one in files] if isinstance(files, list) else []
-    if not names or not all(isinstance(name, str) and name for name in names):
-        raise DataError("corrupt", f"{path_text(root / STATE)} names no files of data; save the data set again")
-    return [_inside(root, str(name)) for name in names]
-
-
-def _inside(folder: Path, name: str) -> Path:
-    """What is called so in a folder, and nowhere else."""
-    path = folder / name
-    if Path(name).name != name or path.resolve().parent != folder.resolve():
-        raise ArtefactError(
-            "file_refused", f"{path_text(folder)} names {name!r:.80}, which lies elsewhere; save the data set again"
-        )
-    return path
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError("corrupt", f"{path_text(path)} cannot be read: {error}; save the data set again") from error
-    if not isinstance(content, dict):
-        raise DataError("corrupt", f"{path_text(path)} is no JSON object; save the data set again")
-    return content
+    """The files of a saved data set, in order, without those in which `datasets` keeps what it computed."""
+    files = sorted(root.glob("data-*.arrow")) or list(root.glob("dataset.arrow"))
+    if not files:
+        raise DataError("corrupt", f"{path_text(root)} holds no data-*.arrow; save the data set again")
+    return _whole(root, files)
 
 
 def _open_stream(path: Path) -> ArrowFile:
-    """A file of Arrow batches, all of which is read once: nothing compressed, no dictionaries, no types with code."""
-    schema, parts, rows = None, list[tuple[int, int]](), 0
+    """A file of Arrow batches, all of which is read once: of plain types, and with a mark of its end."""
+    rows = 0
     with _readable(path), pa.OSFile(str(path)) as file:
-        reader = pa.ipc.MessageReader.open_stream(file)
-        while True:
-            start = file.tell()
-            try:
-                message = reader.read_next_message()
-            except StopIteration:
-                break
-            if message.type == "schema" and schema is None:
-                schema = pa.ipc.read_schema(message)
-                check_plain(schema, path_text(path))
-                continue
-            if message.type != "record batch" or schema is None or _is_compressed(message.metadata.to_pybytes()):
-                raise ArtefactError(
-                    "file_refused",
-                    f"{path_text(path)} has a message at byte {start:,} that is compressed or of another kind; "
-                    "only plain batches are read, as save_to_disk of datasets writes them",
-                )
-            count = len(_checked_batch(message, schema))
-            if count > 8 * max(message.body.size, 1):
-                raise ValueError(f"it says that {message.body.size:,} bytes hold {count:,} rows")
-            parts.append((start, rows))
-            rows += count
-        file.seek(start)
-        if schema is None or file.read(len(_END)) != _END:
-            raise EOFError(f"it ends at byte {start:,} without a mark of the end")
-    return ArrowFile(path, schema, rows, partial(_from_stream, path, schema, parts))
+        stream = pa.ipc.open_stream(file)
+        check_plain(stream.schema, path_text(path))
+        for batch in stream:
+            batch.validate(full=True)
+            rows += len(batch)
+        file.seek(max(0, file.size() - len(_END)))
+        if file.read() != _END or rows > 8 * file.size():
+            raise EOFError(f"it ends without a mark, or says that {file.size():,} bytes hold {rows:,} rows")
+    return ArrowFile(path, stream.schema, rows, partial(_from_stream, path))
 
 
-def _from_stream(
-    path: Path, schema: pa.Schema, parts: Sequence[tuple[int, int]], columns: Sequence[str] | None, start: int
-) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Batches of all columns from the one that holds row `start`; `parts` says where each lies, and its first row."""
-    begin = sum(first <= start for _, first in parts) - 1
-    with pa.OSFile(str(path)) as file:
-        for place, first in parts[begin:]:
-            file.seek(place)
-            yield first, _checked_batch(pa.ipc.MessageReader.open_stream(file).read_next_message(), schema)
-
-
-def _checked_batch(message: Any, schema: pa.Schema) -> pa.RecordBatch:
-    batch = pa.ipc.read_record_batch(message, schema)
-    batch.validate(full=True)
-    return batch
-
-
-def _is_compressed(metadata: bytes) -> bool:
-    """Whether the body of a batch is compressed, and may unpack to any size: its header has a fourth field.
-
-    The metadata of a message are a flatbuffer, of which PyArrow has verified the frame and tells nothing else. A table
-    begins with how far before it lies the list of its fields: bytes of the list, of the table, then where each lies.
-    """
-
-    def field(table: int, place: int) -> int:
-        fields = table - unpack_from("<i", metadata, table)[0]
-        inside = 4 + 2 * place < unpack_from("<H", metadata, fields)[0]
-        own = unpack_from("<H", metadata, fields + 4 + 2 * place)[0] if inside else 0
-        return table + own if own else 0
-
-    header = field(unpack_from("<i", metadata, 0)[0], 2)
-    return not header or bool(field(header + unpack_from("<i", metadata, header)[0], 3))
+def _from_stream(path: Path, columns: Sequence[str] | None, start: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Batches of all columns from the one that holds row `start`; those before it are passed over in the map."""
+    first = 0
+    with pa.memory_map(str(path)) as file:
+        for batch in pa.ipc.open_stream(file):
+            if first + len(batch) > start:
+                batch.validate(full=True)
+                yield first, batch
+            first += len(batch)
 
 
 @contextmanager

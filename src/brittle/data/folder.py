@@ -342,17 +342,16 @@ def _members(file: Path) -> tuple[list[_Member], int]:
 
 def _check_member(member: tarfile.TarInfo, file: Path) -> None:
     """Raise where a member is no plain file of a usual size inside the archive."""
-    where, place, size = f"{member.name!r:.80} in {path_text(file)}", PurePosixPath(member.name), file.stat().st_size
-    if not member.isreg() or member.issparse():
-        raise ArtefactError("file_refused", f"{where} is a link, a device or a sparse file; only plain files are read")
-    if place.is_absolute() or ".." in place.parts or "\0" in member.name:
-        raise ArtefactError(
-            "file_refused", f"{where} has a name that leads out of the archive; pack it with plain names"
-        )
+    place, size = PurePosixPath(member.name), file.stat().st_size
     if member.offset_data + member.size > size:
         raise EOFError(f"{member.name!r:.80} has {member.size:,} bytes and the archive of {size:,} bytes ends before")
-    if member.size > MOST_BYTES:
-        raise ArtefactError("file_refused", f"{where} has {member.size:,} bytes; at most {MOST_BYTES:,} are read")
+    plain = member.isreg() and not member.issparse() and member.size <= MOST_BYTES
+    if not plain or place.is_absolute() or ".." in place.parts or "\0" in member.name:
+        raise ArtefactError(
+            "file_refused",
+            f"{member.name!r:.80} in {path_text(file)} is a link, a device, a sparse file, has more than "
+            f"{MOST_BYTES:,} bytes, or has a name that leads out of the archive; pack plain files",
+        )
 
 
 def _has_more(stream: BinaryIO) -> bool:

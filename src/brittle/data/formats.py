@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -27,7 +27,7 @@ from brittle.data.folder import (
 from brittle.data.ids import choose_points
 from brittle.data.labels import name_classes
 from brittle.data.numpy_files import is_idx_folder, is_npy, is_npz, read_idx, read_npy, read_npz
-from brittle.data.points import ChangedPoints, Points
+from brittle.data.points import Batch, ChangedPoints, Points
 from brittle.data.reading import ARRAY_OPTIONS, FITTED, IMAGE_OPTIONS, Format, Reading
 from brittle.data.tables import is_feature_table, is_image_table, read_features, read_images
 from brittle.data.texts import read_texts
@@ -156,28 +156,6 @@ def reads_images(path: str | os.PathLike[str], format: str | None = None) -> boo
     return known.options >= FITTED
 
 
-@dataclass(frozen=True)
-class ReadPoints(ChangedPoints):
-    """The first `count` of points that a format from outside reads, with the record of where they come from."""
-
-    count: int
-    record: dict[str, Any]
-
-    @property
-    def labels(self) -> Sequence[int] | None:
-        """Class index of every point, or None."""
-        labels = self.points.labels
-        return None if labels is None else labels[: self.count]
-
-    @property
-    def provenance(self) -> dict[str, Any]:
-        """Where the points come from."""
-        return self.record
-
-    def __len__(self) -> int:
-        return self.count
-
-
 def _format_of(path: Path, reading: Reading) -> Format:
     """The format of a path, or the one that was asked for; that of texts where the model reads texts, there alone."""
     asked = reading.format
@@ -215,7 +193,7 @@ def _checked_format(value: object, where: str) -> Format:
     return value
 
 
-def _read_outside(known: Format, path: Path, reading: Reading) -> ReadPoints:
+def _read_outside(known: Format, path: Path, reading: Reading) -> ChangedPoints:
     """The points that a format from outside reads, at most as many as are asked for."""
     points, where = _guarded(known, path, known.read, path, reading), f"the format {known.name}"
     if not isinstance(points, Points):
@@ -228,7 +206,12 @@ def _read_outside(known: Format, path: Path, reading: Reading) -> ReadPoints:
     exif = {"exif": reading.exif} if "exif" in known.options else {}
     record = {**points.provenance, **reading.record(path, digest, format=known.name, points=count, code=code, **exif)}
     record_of(DataRecord, record, f"the provenance of {where}")
-    return ReadPoints(points, count, record)
+    labels = None if points.labels is None else points.labels[:count]
+    return ChangedPoints.of(points, _as_it_is, labels=labels, provenance=record, count=count)
+
+
+def _as_it_is(batch: Batch) -> Batch:
+    return batch
 
 
 def _guarded(known: Format, path: Path, function: Callable[..., T], *arguments: object) -> T:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -106,40 +107,7 @@ def plain_array(x: Any, where: str) -> np.ndarray:
         raise DataError("dtype", f"{where} is no array of numbers or texts ({reason}); give a NumPy array") from error
 
 
-@dataclass(frozen=True)
-class NamedPoints(ChangedPoints):
-    """Other points, whose labels are places among other names.
-
-    Attributes:
-        names: names of the model's classes, in the order of its outputs.
-        places: for each label of `points` the place of its name among these, -1 for all that are not there; None where
-            the labels stay.
-    """
-
-    names: tuple[str, ...]
-    places: Mapping[int, int] | None
-
-    @property
-    def labels(self) -> Sequence[int] | None:
-        """Class index of every point, or None."""
-        return self._mapped(self.points.labels)
-
-    @property
-    def class_names(self) -> Sequence[str]:
-        """Names of the model's classes, in the order of its outputs."""
-        return self.names
-
-    def change(self, batch: Batch) -> Batch:
-        """A batch with labels among the names."""
-        labels = self._mapped(batch.labels)
-        return replace(batch, labels=None if labels is None else tuple(labels))
-
-    def _mapped(self, labels: Sequence[int] | None) -> Sequence[int] | None:
-        places = self.places
-        return labels if labels is None or places is None else tuple(places.get(label, -1) for label in labels)
-
-
-def name_classes(points: Points, names: Sequence[str]) -> NamedPoints:
+def name_classes(points: Points, names: Sequence[str]) -> ChangedPoints:
     """`points` under the names of the model's classes, in the order of its outputs.
 
     Labels of data that name their classes, as folders do, become the places of these names among `names`; other labels
@@ -152,7 +120,7 @@ def name_classes(points: Points, names: Sequence[str]) -> NamedPoints:
     if not known or not all(isinstance(name, str) and name for name in known) or len(set(known)) < len(known):
         raise ParameterError(f"expected names of classes, each once; found {known!r:.80}")
     if own is None or points.labels is None:
-        return NamedPoints(points, known, None)
+        return _relabelled(points, known, None)
     missing = [name for name in own if name not in known]
     if missing:
         spelled = {_plain(name): name for name in known}
@@ -163,7 +131,21 @@ def name_classes(points: Points, names: Sequence[str]) -> NamedPoints:
             f"{some}; these are {given}: call them alike (--class-names, class_names=)"
             + (f"; but for spelling, {listed(alike, SHOWN)}" if alike else "")
         )
-    return NamedPoints(points, known, {at: known.index(name) for at, name in enumerate(own)})
+    return _relabelled(points, known, {at: known.index(name) for at, name in enumerate(own)})
+
+
+def _relabelled(points: Points, names: tuple[str, ...], places: Mapping[int, int] | None) -> ChangedPoints:
+    """Points whose labels became these places among `names`, -1 where there is none; None lets them stay."""
+    labels = _mapped(places, points.labels)
+    return ChangedPoints.of(points, partial(_renamed, places), labels=labels, class_names=names, named=True)
+
+
+def _renamed(places: Mapping[int, int] | None, batch: Batch) -> Batch:
+    return replace(batch, labels=_mapped(places, batch.labels))
+
+
+def _mapped(places: Mapping[int, int] | None, labels: Sequence[int] | None) -> tuple[int, ...] | None:
+    return None if labels is None else tuple(labels if places is None else (places.get(one, -1) for one in labels))
 
 
 def in_classes(points: Points, names: Sequence[str] | None, values: Sequence[int] | None = None) -> Points:
@@ -184,7 +166,7 @@ def in_classes(points: Points, names: Sequence[str] | None, values: Sequence[int
             and stand in another order.
         DataError: more than 1% of the labels (and more than one) are none of `values`.
     """
-    if names is None or points.labels is None or isinstance(points, NamedPoints):
+    if names is None or points.labels is None or getattr(points, "named", False):
         return points
     if points.class_names is not None:
         own, known = tuple(points.class_names), tuple(names)
@@ -203,7 +185,7 @@ def in_classes(points: Points, names: Sequence[str] | None, values: Sequence[int
             f"no classes of the model, which was fitted on {listed(list(map(str, places)), SHOWN)}; give the labels "
             "that it was fitted on",
         )
-    return NamedPoints(points, tuple(names), places)
+    return _relabelled(points, tuple(names), places)
 
 
 def label_places(labels: Any, names: Sequence[str] | None) -> Any:

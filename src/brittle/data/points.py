@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -268,57 +268,57 @@ class ListedPoints:
 
 @dataclass(frozen=True)
 class ChangedPoints:
-    """Other points, of which each batch is changed as it is read.
+    """The first points of others, each batch of which is changed as it is read.
 
     Attributes:
         points: the points.
+        change: gives the batch in the place of a batch of `points`.
+        labels: class index of each, `[N]`, or None.
+        class_names: names of the classes, or None.
+        provenance: where they come from.
+        named: whether the user named the classes.
     """
 
     points: Points
+    change: Callable[[Batch], Batch]
+    labels: Sequence[int] | None
+    class_names: Sequence[str] | None
+    provenance: dict[str, Any]
+    count: int
+    named: bool = False
 
-    @property
-    def labels(self) -> Sequence[int] | None:
-        """Class index of every point, or None."""
-        return self.points.labels
-
-    @property
-    def class_names(self) -> Sequence[str] | None:
-        """Names of the classes in the order of their index, or None."""
-        return self.points.class_names
-
-    @property
-    def provenance(self) -> dict[str, Any]:
-        """Where the points come from."""
-        return self.points.provenance
+    @classmethod
+    def of(cls, points: Points, change: Callable[[Batch], Batch], **others: Any) -> ChangedPoints:
+        """`points` with another batch for each of theirs; `others` are attributes that differ from theirs."""
+        same = {name: getattr(points, name) for name in ("labels", "class_names", "provenance")}
+        named = getattr(points, "named", False)
+        return cls(points, change, **{**same, "count": len(points), "named": named, **others})
 
     def __len__(self) -> int:
-        return len(self.points)
+        return self.count
 
     def batches(self, size: int, start: int = 0, stop: int | None = None) -> Iterator[Batch]:
         """The points of the rows `start` up to `stop` (all others) in their order, `size` at a time."""
-        return map(self.change, self.points.batches(size, start, len(self) if stop is None else min(stop, len(self))))
-
-    def change(self, batch: Batch) -> Batch:
-        """A batch as it is given."""
-        return batch
+        end = len(self) if stop is None else min(stop, len(self))
+        return map(self.change, self.points.batches(size, start, end))
 
 
 @dataclass(frozen=True)
 class StillPoints(ChangedPoints):
-    """Other points, of which some coordinates do not vary in a run.
+    """Points of which only those coordinates vary in a run that `moves`, `[n]`, marks."""
 
-    Attributes:
-        moves: which coordinates of each vary, `[n]`.
-    """
+    moves: Tensor = field(kw_only=True)
 
-    moves: Tensor
 
-    def change(self, batch: Batch) -> Batch:
-        """A batch of which these coordinates alone vary."""
-        varies, extra = self.moves.view(batch.inputs.shape[1:]).expand(batch.inputs.shape), batch.extra_inputs
-        extra = extra or ExtraInputs()
-        varies = varies if extra.varies is None else varies & extra.varies
-        return replace(batch, extra_inputs=replace(extra, varies=varies, inputs=batch.inputs))
+def still_points(points: Points, moves: Tensor) -> ChangedPoints:
+    """`points` of which only these coordinates vary."""
+    return StillPoints.of(points, partial(_still, moves), moves=moves)
+
+
+def _still(moves: Tensor, batch: Batch) -> Batch:
+    varies, extra = moves.view(batch.inputs.shape[1:]).expand(batch.inputs.shape), batch.extra_inputs or ExtraInputs()
+    varies = varies if extra.varies is None else varies & extra.varies
+    return replace(batch, extra_inputs=replace(extra, varies=varies, inputs=batch.inputs))
 
 
 def readable(batch: Batch) -> Tensor:
@@ -334,10 +334,9 @@ def usable(batch: Batch) -> Tensor:
 
 def check_values(batch: Batch, bounds: BoundsLike) -> None:
     """Raise where an input lies outside the declared bounds."""
-    inputs = usable(batch)
+    inputs, bounds = usable(batch), Bounds.of(bounds)
     if inputs.numel() == 0:
         return
-    bounds = Bounds.of(bounds)
     bounds.check_shape(inputs.shape[1:])
     outside = ~bounds.contains(inputs)
     if not bool(outside.any()):
@@ -346,30 +345,27 @@ def check_values(batch: Batch, bounds: BoundsLike) -> None:
     row = int(torch.tensor(batch.rows)[readable(batch).cpu()][place])
     found = f"in {int(outside.sum())} of {len(inputs)} rows, the first of them row {row}"
     if bounds.pair is None:
-        least, most = (torch.as_tensor(end).to(inputs).expand(inputs.shape[1:]) for end in bounds.allowed(inputs))
-        feature = int(((inputs[place] < least) | (inputs[place] > most)).flatten().nonzero()[0])
-        low, high = (
-            float(torch.as_tensor(end).expand(inputs.shape[1:]).flatten()[feature])
-            for end in (bounds.lower, bounds.upper)
-        )
+        one = inputs[place]
+        least, most = (torch.as_tensor(end).to(inputs).expand(one.shape) for end in bounds.allowed(inputs))
+        feature = int(((one < least) | (one > most)).flatten().nonzero()[0])
+        ends = (bounds.lower, bounds.upper)
+        low, high = (float(torch.as_tensor(end).expand(one.shape).flatten()[feature]) for end in ends)
         raise DataError(
             "value_range",
-            f"values outside the bounds of their feature {found}, which holds "
-            f"{float(inputs[place].flatten()[feature]):.4g} at the feature in place {feature}, outside [{low:g}, "
-            f"{high:g}]; give bounds that hold all rows, or none (--bounds none, bounds='none')",
+            f"values outside the bounds of their feature {found}, which holds {float(one.flatten()[feature]):.4g} at "
+            f"the feature in place {feature}, outside [{low:g}, {high:g}]; give bounds that hold all rows, or none "
+            "(--bounds none, bounds='none')",
         )
     low, high = bounds.pair
     smallest, largest = float(inputs.min()), float(inputs.max())
-    table = batch.inputs.dim() == 2 and not bool((inputs == inputs.round()).all())
-    advice = _TABLE_ADVICE if table else _advice(smallest, largest, low, high)
+    if batch.inputs.dim() == 2 and not bool((inputs == inputs.round()).all()):
+        advice = _TABLE_ADVICE
+    elif smallest >= 0 and 16 < largest <= 255 and (low, high) == (0.0, 1.0):
+        advice = "use --bounds 0 255 (bounds=(0, 255)) or divide by 255"
+    elif smallest < low and high - low <= 2:
+        advice = "the data look normalised; give pixels and declare --mean and --std (mean=, std=) instead"
+    else:
+        advice = "declare the range with --bounds LO HI (bounds=)"
     raise DataError(
         "value_range", f"values from {smallest:.4g} to {largest:.4g}, outside [{low:g}, {high:g}] {found}; {advice}"
     )
-
-
-def _advice(smallest: float, largest: float, low: float, high: float) -> str:
-    if smallest >= 0 and 16 < largest <= 255 and (low, high) == (0.0, 1.0):
-        return "use --bounds 0 255 (bounds=(0, 255)) or divide by 255"
-    if smallest < low and high - low <= 2:
-        return "the data look normalised; give pixels and declare --mean and --std (mean=, std=) instead"
-    return "declare the range with --bounds LO HI (bounds=)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -94,8 +94,8 @@ class Reading:
     class_names: Sequence[str] | None = None
     exif: str = "ignore"
     mode: str | None = None
-    resize: Sequence[int] | None = None
-    center_crop: Sequence[int] | None = None
+    resize: Any = None
+    center_crop: Any = None
     interpolation: str | None = None
     crop_rounding: str | None = None
 
@@ -115,30 +115,31 @@ class Reading:
             raise ParameterError(f"at least 1 point must be taken; found {self.limit}")
         if self.limit is not None and self.ids is not None:
             raise ParameterError("a limit keeps the first points and ids keep those that they name; give one of them")
-        _check_sides("resize", self.resize, (1, 2))
-        _check_sides("center_crop", self.center_crop, (2,))
+        for name, counts in (("resize", (1, 2)), ("center_crop", (2,))):
+            sides = getattr(self, name)
+            if not sides:
+                object.__setattr__(self, name, None)
+            elif len(sides) not in counts or not all(isinstance(one, int) and 1 <= one <= MOST_PIXELS for one in sides):
+                form = "height and width" + (" or the shorter side" if 1 in counts else "")
+                found = f"{tuple(sides)!r:.60}"
+                raise ParameterError(f"{name} takes {form} in pixels, from 1 to {MOST_PIXELS:,}; found {found}")
+            else:
+                object.__setattr__(self, name, tuple(sides))
         Bounds.of(self.bounds)
 
     @property
     def fitting(self) -> Fitting:
         """How encoded images are brought to one size."""
-        resize, crop = (None if one is None else tuple(one) for one in (self.resize, self.center_crop))
-        return Fitting(resize, crop, self.interpolation, self.crop_rounding)
-
-    @property
-    def label_file(self) -> Path | None:
-        """The file of labels, if there is one."""
-        return None if self.labels is None else Path(self.labels)
+        return Fitting(self.resize, self.center_crop, self.interpolation, self.crop_rounding)
 
     @property
     def given(self) -> frozenset[str]:
         """The options of `MEANT_FOR` that are not as they are by default."""
-        return frozenset(one.name for one in fields(self) if one.name in MEANT_FOR and self._value(one) != one.default)
+        return frozenset(name for name in MEANT_FOR if getattr(self, name) != getattr(Reading, name))
 
     def record(self, path: Path | None, sha256: str, **found: Any) -> dict[str, Any]:
         """What a run records of points that are read so, with what was `found` in the data."""
         asked = {name: getattr(self, name) for name in self.given - {"labels", "exif"}}
-        asked = {name: list(one) if isinstance(one, tuple) else one for name, one in asked.items()}
         known = {
             "format": self.format if isinstance(self.format, str) else None,
             "path": None if path is None else path_text(path),
@@ -146,9 +147,9 @@ class Reading:
             "sha256": sha256,
             "limit": self.limit,
         }
-        file = self.label_file
-        labels = {} if file is None else {"labels": path_text(file), "labels_sha256": file_digest(file)}
-        return known | asked | labels | found
+        if self.labels is not None:
+            known |= {"labels": path_text(self.labels), "labels_sha256": file_digest(Path(self.labels))}
+        return known | {name: list(one) if isinstance(one, tuple) else one for name, one in asked.items()} | found
 
     def points(
         self,
@@ -173,10 +174,6 @@ class Reading:
             names=None if names is None else tuple(names[kept]),
             class_names=None if class_names is None else tuple(class_names),
         )
-
-    def _value(self, one: Any) -> Any:
-        value = getattr(self, one.name)
-        return tuple(value) if isinstance(value, list) else value
 
 
 class Format(NamedTuple):
@@ -203,11 +200,3 @@ class Format(NamedTuple):
                 f"--{name.replace('_', '-')} ({name}=) is for {MEANT_FOR[name]}, and {path_text(path)} is {self.form}; "
                 "leave it out"
             )
-
-
-def _check_sides(name: str, sides: Sequence[int] | None, counts: tuple[int, ...]) -> None:
-    if sides is None:
-        return
-    if len(sides) not in counts or not all(isinstance(side, int) and 1 <= side <= MOST_PIXELS for side in sides):
-        form = "height and width" + (" or the shorter side" if 1 in counts else "")
-        raise ParameterError(f"{name} takes {form} in pixels, from 1 to {MOST_PIXELS:,}; found {tuple(sides)!r:.60}")

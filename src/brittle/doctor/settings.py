@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import fx
 
-from brittle.data.points import Batch, Points, StillPoints, readable
+from brittle.data.points import Batch, Points, StillPoints, readable, still_points
 from brittle.doctor.subject import Finding, Subject, untouched_copy
 from brittle.errors import BrittleError, ModelError, ParameterError
 from brittle.measure import Certified
@@ -168,7 +168,7 @@ def varying(points: Points, first: Batch, scores: Sequence[Score], device: torch
     if not parts or len(parts) < len(moves):
         return points
     together = torch.stack(parts).any(dim=0)
-    return points if bool(together.all()) else StillPoints(points, together)
+    return points if bool(together.all()) else still_points(points, together)
 
 
 def leave_out(
