@@ -19,7 +19,7 @@ from helpers.resumed import SHARD, classifier, run
 
 from brittle.cli import main
 from brittle.errors import StorageError
-from brittle.store.shards import LOCK
+from brittle.store.folder import LOCK
 
 
 @pytest.fixture(autouse=True)

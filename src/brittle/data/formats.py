@@ -31,8 +31,8 @@ from brittle.errors import BrittleError, DataError, ParameterError
 from brittle.model.bounds import BoundsLike
 from brittle.model.loading.named_code import check_name, find_named, kind_of, refused, unknown
 from brittle.model.loading.user_code import digests, line_of, offered
-from brittle.store.nearby import nearby
 from brittle.store.record import DataRecord, record_of
+from brittle.store.writing import nearby
 
 GROUP = "brittle.formats"
 """Entry point group in which an installed package offers formats."""

@@ -15,14 +15,11 @@ from brittle.doctor import Finding
 from brittle.errors import ResumeError, StorageError, UsageError, listed
 from brittle.estimate import parameters_json, score_label
 from brittle.run.record import RunningRecord
-from brittle.store.account import Account
 from brittle.store.columns import WITHOUT_VALUE, Row
-from brittle.store.experiment import UNDECISIVE, differences
-from brittle.store.folder import PackedShard, RunFolder, check_writable
-from brittle.store.reading import open_run, read_shard, read_table
-from brittle.store.record import RunRecord, ScoreRecord
+from brittle.store.folder import RECORD, Manifest, PackedShard, RunFolder, check_writable, file_name
+from brittle.store.reading import open_run, read_bytes, read_shard, read_table
+from brittle.store.record import UNDECISIVE, Account, RunRecord, ScoreRecord, differences
 from brittle.store.schemas import COUNTEREXAMPLES, POINTS, SCORES
-from brittle.store.shards import RECORD, Manifest, read_bytes
 
 OF_POINTS = frozenset({"shard_points", "data.points", "data.limit", "data.chosen_from", "data.ids_sha256"})
 """Fields in which a later run over some points may differ from the first."""
@@ -111,7 +108,7 @@ def _join_parts(folder: RunFolder, parts: Sequence[JoinedRun]) -> RunRecord:
     findings = [Finding(warning.code, warning.sentence) for warning in fixed.warnings]
     running = RunningRecord(fixed, findings, fixed.model.classes or 0)
     for number, (place, entry) in sorted(entries.items()):
-        files = {kind: read_bytes(place, file) for kind, file in entry.files.items()}
+        files = {kind: read_bytes(place / file_name(kind, number), file) for kind, file in entry.files.items()}
         folder.enter(PackedShard(number, entry.account, files))
         running.add(entry.account, folder.points(number))
     running.note_outcome()
@@ -148,7 +145,10 @@ def _add(folder: RunFolder, first: JoinedRun, *later: JoinedRun) -> RunRecord:
     seen: set[str] = set()
     account = Account()
     for entry in first.manifest.shards:
-        tables = {kind: read_shard(first.folder, kind, file, first.record) for kind, file in entry.files.items()}
+        tables = {
+            kind: read_shard(first.folder / file_name(kind, entry.number), kind, file, first.record)
+            for kind, file in entry.files.items()
+        }
         points = {row["point"]: row for row in tables["points"].to_pylist()}
         rows = _keyed(tables["scores"], scores)
         examples = _keyed(tables.get("counterexamples", COUNTEREXAMPLES.empty_table()), scores)

@@ -24,8 +24,8 @@ from brittle.noise import Noise
 from brittle.run.job import Job
 from brittle.scores import Score
 from brittle.scores.outside import code_of
-from brittle.store.account import Account
 from brittle.store.record import (
+    Account,
     DataRecord,
     MachineRecord,
     ModelRecord,
