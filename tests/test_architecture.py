@@ -22,7 +22,7 @@ MOST_ENTRIES = 21
 WITHOUT_TORCH = ("brittle.analysis", "brittle.report")
 """Rooms that read tables and import no torch, not even for typing."""
 
-STORE = {f"brittle.store.{name}" for name in ("columns", "inputs", "keys", "record", "settings")}
+STORE = {f"brittle.store.{name}" for name in ("columns", "record", "schemas", "settings")}
 """What these rooms may import of the storage."""
 
 PAGE = {"brittle.store.table", "brittle.store.reading", "brittle.store.writing"}

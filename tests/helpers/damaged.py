@@ -26,8 +26,8 @@ def signed(run: Path, name: str, content: bytes) -> None:
     (run / name).write_bytes(content)
     manifest = json.loads((run / "manifest.json").read_text())
     for entry in manifest["shards"]:
-        for value in entry.values():
-            if isinstance(value, dict) and value.get("file") == name:
+        for kind, value in entry.items():
+            if name == f"{kind}-{entry['number']:05d}.parquet":
                 value |= {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     (run / "manifest.json").write_text(json.dumps(manifest))
 

@@ -22,8 +22,8 @@ from brittle.estimate import FLIP_PROBABILITY, Evidence, Status, parameters_json
 from brittle.noise import FAMILIES
 from brittle.run.record import describe_score
 from brittle.scores import CATALOGUE, NoiseScore
-from brittle.store.account import Account
 from brittle.store.record import (
+    Account,
     DataRecord,
     MachineRecord,
     ModelRecord,

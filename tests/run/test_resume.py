@@ -18,7 +18,7 @@ from helpers.processes import LIMIT, started
 from helpers.resumed import SHARD, classifier, run
 
 from brittle.cli import main
-from brittle.store.shards import LOCK
+from brittle.store.folder import LOCK
 
 
 @pytest.fixture(autouse=True)

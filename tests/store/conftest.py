@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from helpers.tables import make_table
 
-from brittle.store.account import Account
 from brittle.store.folder import RunFolder
+from brittle.store.record import Account
 
 
 @pytest.fixture

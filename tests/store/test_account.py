@@ -7,7 +7,7 @@ import json
 import pytest
 from helpers.tables import make_table
 
-from brittle.store.account import FIRST_ROWS, SHOWN, Account
+from brittle.store.record import FIRST_ROWS, SHOWN, Account
 from brittle.store.strict_json import FormatProblem, convert, dump
 
 PARTS = [

@@ -16,8 +16,8 @@ from helpers.tables import make_table
 
 import brittle
 from brittle.errors import StorageError
-from brittle.store.inputs import MAX_KEPT, keeps, pack, unpack
 from brittle.store.reading import read_table, verify
+from brittle.store.schemas import MAX_KEPT, keeps, pack, unpack
 
 FEATURES = 5
 ODD = (0.0, -0.0, 5e-324, 1e-45, np.finfo(np.float32).max, np.finfo(np.float64).max, np.inf, -np.inf, np.nan)

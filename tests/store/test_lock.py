@@ -14,8 +14,7 @@ from helpers.processes import started
 from helpers.resumed import run
 
 from brittle.errors import StorageError
-from brittle.store.folder import RunFolder
-from brittle.store.shards import LOCK
+from brittle.store.folder import LOCK, RunFolder
 
 
 def test_a_second_process_is_refused(tmp_path: Path) -> None:
@@ -63,7 +62,7 @@ def test_a_lock_that_became_a_link_in_between_is_not_followed(tmp_path: Path, mo
     """What is looked at and what is opened may be two things."""
     (tmp_path / "victim").write_bytes(b"")
     (tmp_path / LOCK).symlink_to(tmp_path / "victim")
-    for looked in ("folder.check_target", "shards.check_target"):
+    for looked in ("folder.check_target",):
         monkeypatch.setattr(f"brittle.store.{looked}", lambda path: None)
     with pytest.raises(StorageError), RunFolder.open(tmp_path):
         pass

@@ -99,20 +99,24 @@ def test_strays_alone_are_no_damage(run: Path) -> None:
     assert main(["verify", str(run)]) == 0
 
 
-@pytest.mark.parametrize(
-    "name", ["../../secret.parquet", "/etc/passwd", "..", "deeper/points-00000.parquet", "..\\x.parquet", "a\0b"]
-)
 @pytest.mark.parametrize("reader", [read_table, verify])
-def test_a_manifest_cannot_lead_out_of_its_folder(reader: Callable[[Path], Any], name: str, run: Path) -> None:
-    """Not even to a file that is just what the manifest says."""
-    if name.startswith("../"):
-        (run.parent.parent / "secret.parquet").write_bytes((run / "points-00000.parquet").read_bytes())
+def test_a_manifest_names_no_file(reader: Callable[[Path], Any], run: Path) -> None:
+    """The name of a shard file follows from its number, so none leads out of the folder."""
     manifest = json.loads((run / "manifest.json").read_text())
-    manifest["shards"][0]["points"]["file"] = name
+    manifest["shards"][0]["points"]["file"] = "../../secret.parquet"
     (run / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(ArtefactError, match="which is not in the run folder") as caught:
+    with pytest.raises(StorageError, match="'file'") as caught:
         reader(run)
-    assert (caught.value.code, caught.value.exit_code) == ("file_refused", 6)
+    assert caught.value.code == "run_damaged"
+
+
+def test_a_manifest_names_a_shard_once(run: Path) -> None:
+    manifest = json.loads((run / "manifest.json").read_text())
+    manifest["shards"].append(manifest["shards"][0])
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(StorageError) as caught:
+        read_table(run)
+    assert caught.value.code == "run_damaged"
 
 
 @pytest.mark.parametrize("name", ["points-00000.parquet", "run.json", "manifest.json"])
@@ -122,14 +126,6 @@ def test_a_link_cannot_lead_out_of_its_folder(name: str, run: Path) -> None:
     with pytest.raises(ArtefactError, match=name) as caught:
         read_table(run)
     assert caught.value.code == "file_refused"
-
-
-def test_shards_have_their_own_names(run: Path) -> None:
-    manifest = json.loads((run / "manifest.json").read_text())
-    manifest["shards"][0]["points"]["file"] = "points-00001.parquet"
-    (run / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(StorageError):
-        read_table(run)
 
 
 @pytest.mark.parametrize("name", ["run.json", "manifest.json", "points-00000.parquet"])

@@ -18,10 +18,9 @@ import brittle
 from brittle.errors import StorageError
 from brittle.scores import LogitMargin, MonteCarlo
 from brittle.store import table as table_module
-from brittle.store.account import Account
-from brittle.store.folder import RunFolder
+from brittle.store.folder import Manifest, RunFolder
+from brittle.store.record import Account, read_object
 from brittle.store.schemas import POINTS, SCORES
-from brittle.store.shards import read_manifest
 
 
 @pytest.fixture
@@ -96,7 +95,7 @@ def test_a_table_that_is_saved_is_the_run_folder_of_its_run(tmp_path: Path) -> N
     table = brittle.score(classifier, x, scores)
     brittle.score(classifier, x, scores, out=tmp_path / "run")
     table.save(tmp_path / "saved")
-    kept, whole = (read_manifest(tmp_path / place / "manifest.json") for place in ("saved", "run"))
+    kept, whole = (read_object(tmp_path / place / "manifest.json", Manifest) for place in ("saved", "run"))
     accounts = [[replace(entry.account, check_passes=0) for entry in manifest.shards] for manifest in (kept, whole)]
     assert accounts[0] == accounts[1]
     assert sum(entry.account.check_passes for entry in kept.shards) == table.record.account.check_passes

@@ -10,8 +10,7 @@ import pandas as pd
 
 from brittle.errors import ParameterError
 from brittle.estimate import INPUT_MARGIN, parameters_json
-from brittle.store.columns import Column, Scored, storable
-from brittle.store.keys import column_of
+from brittle.store.columns import Column, Scored, column_of, storable
 from brittle.store.settings import Setting
 
 TYPICAL_P_ROBUST = 0.7

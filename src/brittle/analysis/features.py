@@ -13,10 +13,9 @@ import pyarrow.compute as pc
 
 from brittle.analysis.columns import key_of
 from brittle.errors import DataError
-from brittle.store.columns import Column, Scored, storable
-from brittle.store.inputs import MAX_KEPT, keeps, unpack
-from brittle.store.keys import Key, column_of
+from brittle.store.columns import Column, Key, Scored, column_of, storable
 from brittle.store.record import DataRecord
+from brittle.store.schemas import MAX_KEPT, keeps, unpack
 
 
 class Attacked(Scored, Protocol):

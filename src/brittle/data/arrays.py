@@ -20,7 +20,7 @@ from brittle.data.reading import Reading
 from brittle.errors import DataError, ParameterError
 from brittle.model.bounds import BoundsLike
 from brittle.model.inputs import ExtraInputs
-from brittle.store.inputs import keeps
+from brittle.store.schemas import keeps
 
 MOST_CHANNELS = 4
 """An array `(N, H, W, C)` with `C` of 1, 3 or 4 and `H`, `W` above that is taken for channels last."""
@@ -54,7 +54,7 @@ def array_points(
         layout: `nchw` or `nhwc` for image arrays; `nhwc` is transposed.
         scale_uint8: map whole numbers 0..255 (uint8) to the bounds.
         feature_names: name of each number of an input, in the order of its axes; a run that keeps its inputs
-            (`brittle.store.inputs`) keeps them.
+            (`brittle.store.schemas`) keeps them.
         targets: whether `y` holds several labels, `[N, L]`, 1 where one holds and 0 where it does not, or numbers,
             `[N]` or `[N, R]`; `class_names` are then the names of the labels.
         extra_inputs: other tensors of the points, `[N, ...]` each, by the names of the model's arguments that take

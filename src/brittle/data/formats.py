@@ -43,8 +43,8 @@ from brittle.model.loading.named_code import (
     refused,
     unknown,
 )
-from brittle.store.nearby import nearby
 from brittle.store.record import DataRecord, record_of
+from brittle.store.writing import nearby
 
 GROUP = "brittle.formats"
 """Entry point group in which an installed package offers formats."""

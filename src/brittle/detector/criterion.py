@@ -15,8 +15,7 @@ from brittle.analysis.decisions import MORE_DRAWS, column_for, decide
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import INPUT_MARGIN, MOST_DRAWS, Parameter, Status, parameters_json, score_label
 from brittle.norms import COUNT, DUAL_ORDER, check_norm
-from brittle.store.columns import BREAKS, HOLDS, Column
-from brittle.store.keys import column_of
+from brittle.store.columns import BREAKS, HOLDS, Column, column_of
 from brittle.store.settings import setting_of
 from brittle.store.table import Table
 

@@ -45,8 +45,8 @@ class DetectorNetwork(nn.Module):
         self.forced = forced
         self._head_agrees = head is None
         self._head = None if head is None else head.name
-        modules = dict(classifier.model.named_modules()) if isinstance(classifier.model, nn.Module) else {}
-        if head is not None and not exported and head.name not in modules:
+        inside = dict(self.network.named_modules()) if isinstance(self.network, nn.Module) else {}
+        if head is not None and not exported and head.name not in inside:
             self._head = ""  # the network itself
         self._weight, self._bias = (head.weight, head.bias) if head is not None and exported else (None, None)
         self._score, self._reading, self._threshold = score, ScoreReading(type(score)), threshold

@@ -16,7 +16,7 @@ from brittle.model.classifier import Classifier
 from brittle.run.rechecks import Rechecks
 from brittle.run.rows import evaluate_rows
 from brittle.scores import Score
-from brittle.store.account import Account
+from brittle.store.record import Account
 
 SHARD = 256
 """Points in a shard of the run folder, unless the run has so many that it is a multiple of this, or few."""

@@ -15,14 +15,11 @@ from brittle.doctor import Finding
 from brittle.errors import ResumeError, StorageError, UsageError, listed
 from brittle.estimate import parameters_json, score_label
 from brittle.run.record import MOST_FAILURES, RunningRecord
-from brittle.store.account import Account
 from brittle.store.columns import WITHOUT_VALUE
-from brittle.store.experiment import UNDECISIVE, differences
-from brittle.store.folder import PackedShard, RunFolder, check_writable
-from brittle.store.reading import open_run, read_table
-from brittle.store.record import RunRecord, ScoreRecord
+from brittle.store.folder import RECORD, Manifest, PackedShard, RunFolder, check_writable, file_name
+from brittle.store.reading import open_run, read_bytes, read_table
+from brittle.store.record import UNDECISIVE, Account, RunRecord, ScoreRecord, differences
 from brittle.store.schemas import POINTS
-from brittle.store.shards import RECORD, Manifest, read_bytes
 
 OF_POINTS = frozenset({"shard_points", "data.points", "data.limit", "data.chosen_from", "data.ids_sha256"})
 """Fields in which a later run over some points may differ from the first."""
@@ -104,7 +101,7 @@ def _join_parts(folder: RunFolder, parts: Sequence[JoinedRun], most_failures: in
     findings = [Finding(warning.code, warning.sentence) for warning in fixed.warnings]
     running = RunningRecord(fixed, findings, most_failures)
     for number, (place, entry) in sorted(entries.items()):
-        files = {kind: read_bytes(place, file) for kind, file in entry.files.items()}
+        files = {kind: read_bytes(place / file_name(kind, number), file) for kind, file in entry.files.items()}
         folder.enter(PackedShard(number, entry.account, files))
         running.add(entry.account, folder.points(number))
     running.note_outcome()

@@ -25,8 +25,9 @@ from brittle.noise import Noise
 from brittle.run.job import Job
 from brittle.scores import Score
 from brittle.scores.outside import code_of
-from brittle.store.account import FIRST_ROWS, Account
 from brittle.store.record import (
+    FIRST_ROWS,
+    Account,
     DataRecord,
     MachineRecord,
     ModelRecord,

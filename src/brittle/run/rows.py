@@ -17,8 +17,7 @@ from brittle.model.bounds import Bounds
 from brittle.model.classifier import Classifier
 from brittle.scores import Score
 from brittle.scores.evaluate import Evaluated, evaluate
-from brittle.store.inputs import keeps, pack
-from brittle.store.schemas import COUNTEREXAMPLES, POINTS, SCORES
+from brittle.store.schemas import COUNTEREXAMPLES, POINTS, SCORES, keeps, pack
 
 
 def evaluate_rows(

@@ -26,11 +26,9 @@ from brittle.run.record import MOST_FAILURES, RunningRecord, describe
 from brittle.run.workers import Processes, Workers
 from brittle.scores import Score
 from brittle.scores.choose import drawn_until
-from brittle.store.account import Account
-from brittle.store.experiment import check_same
 from brittle.store.folder import RunFolder, check_free
 from brittle.store.reading import read_table
-from brittle.store.record import RunRecord, WarningRecord
+from brittle.store.record import Account, RunRecord, WarningRecord, check_same
 from brittle.store.schemas import KINDS
 from brittle.store.table import Table
 

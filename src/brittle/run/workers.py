@@ -28,9 +28,8 @@ from brittle.doctor.rounding import Reference, check_alike
 from brittle.errors import BrittleError, ModelError, ParameterError, printable
 from brittle.run.job import Job
 from brittle.run.record import describe
-from brittle.store.experiment import UNDECISIVE, differences
 from brittle.store.folder import PackedShard
-from brittle.store.record import RunRecord
+from brittle.store.record import UNDECISIVE, RunRecord, differences
 
 MOST_WORKERS = 256
 """More processes than one machine is given; a larger number is a mistyped number."""

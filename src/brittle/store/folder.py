@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -20,24 +21,96 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 
-from brittle.errors import StorageError
-from brittle.store.account import Account
-from brittle.store.record import FORMAT, RunRecord, read_record
+from brittle.errors import ParameterError, StorageError
+from brittle.store.record import FORMAT, Account, RunRecord, read_object, read_record
 from brittle.store.schemas import KINDS
-from brittle.store.shards import (
-    LOCK,
-    MANIFEST,
-    RECORD,
-    Manifest,
-    ShardEntry,
-    ShardFile,
-    check_records,
-    file_name,
-    is_stray,
-    read_manifest,
-)
-from brittle.store.strict_json import plain
+from brittle.store.strict_json import Count, Digest, plain
 from brittle.store.writing import check_target, make_folder, write
+
+RECORD, MANIFEST, LOCK = "run.json", "manifest.json", ".lock"
+"""What the record of a run, the list of its shards and the lock of its writer are called."""
+
+_SHARD = r"(points|scores|counterexamples)-\d{5,}\.parquet"
+_STRAY = re.compile(rf"{_SHARD}|\.({_SHARD}|run\.json|manifest\.json)(\..*)?\.tmp", re.DOTALL)
+"""Names of shards, and of the files of a run while they are written."""
+
+
+@dataclass(frozen=True)
+class ShardFile:
+    """A file of a shard as the manifest knows it; its name is that of its kind and shard (`file_name`).
+
+    Attributes:
+        bytes: its size.
+        sha256: digest of its bytes, 64 hexadecimal digits.
+    """
+
+    bytes: Count
+    sha256: Digest
+
+    @classmethod
+    def of(cls, content: bytes) -> ShardFile:
+        """The file of these bytes."""
+        return cls(len(content), hashlib.sha256(content).hexdigest())
+
+
+@dataclass(frozen=True)
+class ShardEntry:
+    """A shard that exists.
+
+    Attributes:
+        number: position of the shard in the run.
+        account: what became of its points.
+        points: the file of its points.
+        scores: the file of its scores.
+        counterexamples: the file of the inputs found with another prediction, or None where there are none.
+    """
+
+    number: Count
+    account: Account
+    points: ShardFile
+    scores: ShardFile
+    counterexamples: ShardFile | None = None
+
+    @property
+    def files(self) -> dict[str, ShardFile]:
+        """Its files, by the kind of their rows."""
+        found = {"points": self.points, "scores": self.scores, "counterexamples": self.counterexamples}
+        return {kind: file for kind, file in found.items() if file is not None}
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The shards that exist, in order.
+
+    Attributes:
+        format: version of the run folder's layout.
+        shards: the entry of each.
+    """
+
+    format: int
+    shards: tuple[ShardEntry, ...]
+
+    def __post_init__(self) -> None:
+        numbers = [entry.number for entry in self.shards]
+        if numbers != sorted(set(numbers)):
+            raise ParameterError(f"shards must stand in order, each once; found {numbers!r:.80}")
+
+    @property
+    def files(self) -> Iterator[tuple[str, str, ShardFile]]:
+        """The files of all shards, each with the kind of its rows and its name."""
+        for entry in self.shards:
+            for kind, file in entry.files.items():
+                yield kind, file_name(kind, entry.number), file
+
+
+def file_name(kind: str, number: int) -> str:
+    """The name of the file that holds one kind of table of shard `number`."""
+    return f"{kind}-{number:05d}.parquet"
+
+
+def is_stray(name: str) -> bool:
+    """Whether a file of a run folder that the manifest does not name is named as a shard or a temporary file of one."""
+    return bool(_STRAY.fullmatch(name))
 
 
 @dataclass(frozen=True)
@@ -89,7 +162,7 @@ class RunFolder:
         made = not folder.path.exists()
         make_folder(folder.path)
         try:
-            check_records(folder.path)
+            _check_records(folder.path)
             with _locked(folder.path):
                 folder._recover()
                 yield folder
@@ -106,7 +179,7 @@ class RunFolder:
     def begin(self, record: RunRecord) -> None:
         """Write the record of a run that starts or goes on."""
         self._commit_manifest()
-        _commit(self.path, RECORD, _json_bytes(plain(record)))
+        _commit_json(self.path / RECORD, record)
 
     def commit(self, number: int, tables: Mapping[str, pa.Table], account: Account) -> None:
         """Write shard `number` and enter it in the manifest; after this returns its rows are safe.
@@ -122,33 +195,33 @@ class RunFolder:
         Raises:
             StorageError: as `commit`.
         """
-        files = {
-            kind: _commit(self.path, file_name(kind, shard.number), shard.files[kind])
-            for kind in KINDS
-            if kind in shard.files
-        }
-        entry = ShardEntry(shard.number, shard.account, **files)
+        files = {kind: shard.files[kind] for kind in KINDS if kind in shard.files}
+        for kind, content in files.items():
+            _commit(self.path / file_name(kind, shard.number), content)
+        entry = ShardEntry(
+            shard.number, shard.account, **{kind: ShardFile.of(content) for kind, content in files.items()}
+        )
         self.shards[shard.number] = entry
         self._commit_manifest()
         return entry
 
     def points(self, number: int) -> pa.Table:
         """Labels and predictions of the points of a shard that exists."""
-        with pq.ParquetFile(self.path / self.shards[number].points.file) as file:
+        with pq.ParquetFile(self.path / file_name("points", number)) as file:
             return file.read(columns=["label", "predicted"], use_threads=False)
 
     def finish(self, record: RunRecord) -> None:
         """Write the record of a run that is over; a part of a small one may have no shard."""
         if not self.shards:
             self._commit_manifest()
-        _commit(self.path, RECORD, _json_bytes(plain(record)))
+        _commit_json(self.path / RECORD, record)
 
     def _recover(self) -> None:
         if (self.path / MANIFEST).exists():
-            manifest = read_manifest(self.path / MANIFEST)
+            manifest = read_object(self.path / MANIFEST, Manifest)
             if self.record is not None:  # without it nobody knows which run they are of
                 self.shards = {entry.number: entry for entry in manifest.shards if self._is_whole(entry)}
-        known = {file.file for entry in self.shards.values() for file in entry.files.values()}
+        known = {name for _, name, _ in self._manifest.files}
         for path in self.path.iterdir():
             if is_stray(path.name) and path.name not in known:
                 _remove(path)
@@ -156,16 +229,17 @@ class RunFolder:
     def _is_whole(self, entry: ShardEntry) -> bool:
         """Whether every file of a shard is what was written."""
         for kind, file in entry.files.items():
-            path = self.path / file.file
-            if file.file != file_name(kind, entry.number) or path.is_symlink() or not path.is_file():
-                return False
-            if hashlib.sha256(path.read_bytes()).hexdigest() != file.sha256:
+            path = self.path / file_name(kind, entry.number)
+            if path.is_symlink() or not path.is_file() or ShardFile.of(path.read_bytes()) != file:
                 return False
         return True
 
+    @property
+    def _manifest(self) -> Manifest:
+        return Manifest(FORMAT, tuple(self.shards[number] for number in sorted(self.shards)))
+
     def _commit_manifest(self) -> None:
-        manifest = Manifest(FORMAT, tuple(self.shards[number] for number in sorted(self.shards)))
-        _commit(self.path, MANIFEST, _json_bytes(plain(manifest)))
+        _commit_json(self.path / MANIFEST, self._manifest)
 
 
 @contextmanager
@@ -179,8 +253,7 @@ def _locked(folder: Path) -> Iterator[None]:
     check_target(path)
     if path.exists() and (path.stat().st_size or path.stat().st_nlink > 1):
         raise StorageError(
-            "unwritable",
-            f"{path} is no lock of a run and is not touched; choose another folder, or remove it",
+            "unwritable", f"{path} is no lock of a run and is not touched; choose another folder, or remove it"
         )
     lock = FileLock(path, blocking=False)
     try:
@@ -197,16 +270,6 @@ def _locked(folder: Path) -> Iterator[None]:
         with suppress(OSError):  # Windows removes no open file
             path.unlink()
         lock.release()
-
-
-def _commit(folder: Path, name: str, content: bytes) -> ShardFile:
-    """Write `content` so that a reader sees all of it or none, whenever the process dies."""
-    write(
-        folder / name,
-        content,
-        "what was written before is whole: make room and go on with --resume (resume=True)",
-    )
-    return ShardFile(name, len(content), hashlib.sha256(content).hexdigest())
 
 
 def check_free(folder: str | os.PathLike[str]) -> None:
@@ -238,7 +301,13 @@ def check_writable(folder: str | os.PathLike[str]) -> None:
         raise StorageError("unwritable", f"{folder} cannot be made, because {there} {why}; choose another")
     if path.is_symlink() and not path.exists():
         raise StorageError("unwritable", f"{folder} is a link to {path.readlink()}, which is not there; make it first")
-    check_records(path)
+    _check_records(path)
+
+
+def _check_records(folder: Path) -> None:
+    """Raise where something is in `folder` under the name of a record or of the lock that is no regular file."""
+    for name in (LOCK, RECORD, MANIFEST):
+        check_target(folder / name)
 
 
 def _remove(path: Path) -> None:
@@ -252,8 +321,13 @@ def _remove(path: Path) -> None:
         ) from error
 
 
-def _json_bytes(content: Mapping[str, Any]) -> bytes:
-    return (json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
+def _commit(path: Path, content: bytes) -> None:
+    """Write `content` so that a reader sees all of it or none, whenever the process dies."""
+    write(path, content, "what was written before is whole: make room and go on with --resume (resume=True)")
+
+
+def _commit_json(path: Path, record: Any) -> None:
+    _commit(path, (json.dumps(plain(record), indent=1, sort_keys=True) + "\n").encode())
 
 
 def _parquet_bytes(table: pa.Table) -> bytes:

@@ -3,28 +3,52 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 import pyarrow as pa
 
-from brittle.errors import ArtefactError, StorageError
-from brittle.store.inputs import problem_of
-from brittle.store.record import RunRecord, check_present, read_record
-from brittle.store.schemas import KINDS
-from brittle.store.shards import (
-    MANIFEST,
-    RECORD,
-    Fault,
-    Manifest,
-    ShardError,
-    ShardFile,
-    check_files,
-    decode,
-    read_bytes,
-    read_manifest,
-    strays,
-)
+from brittle.errors import ArtefactError, StorageError, printable
+from brittle.store.folder import MANIFEST, RECORD, Manifest, ShardFile, is_stray
+from brittle.store.plain_parquet import ERRORS, opened, reason
+from brittle.store.record import RunRecord, check_inside, check_present, read_object, read_record
+from brittle.store.schemas import KINDS, problem_of
 from brittle.store.table import Table
+
+ROWS = 1 << 8
+"""Rows that are unpacked at a time."""
+
+_TEXTS = (pa.string(), pa.binary())
+"""Columns that are read so that a value of many rows is held once: a small file may hold a large one for all rows."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A file of a run folder that is not as it should be.
+
+    Attributes:
+        file: its name in the run folder.
+        problem: what is wrong with it.
+        stray: whether it is no part of the run, so that readers pass over it.
+    """
+
+    file: str
+    problem: str
+    stray: bool = False
+
+    def __str__(self) -> str:
+        return printable(f"{self.file}: {self.problem}")
+
+
+class ShardError(StorageError):
+    """A shard file is not what was written; `problem` says what is wrong with it."""
+
+    def __init__(self, path: Path, problem: str) -> None:
+        super().__init__(
+            "shard_damaged", f"{path} {problem}; score again with --resume, which computes only what is lost"
+        )
+        self.problem = problem
 
 
 def read_table(folder: str | os.PathLike[str]) -> Table:
@@ -32,13 +56,13 @@ def read_table(folder: str | os.PathLike[str]) -> Table:
 
     Raises:
         StorageError: the folder holds no run, was written in another format, or a shard is missing or damaged.
-        ArtefactError: a file leads out of the folder, or a shard has an extension type.
+        ArtefactError: a file leads out of the folder.
     """
     folder = Path(folder)
     record, manifest = open_run(folder)
     tables: dict[str, list[pa.Table]] = {kind: [] for kind in KINDS}
-    for kind, file in manifest.files:
-        tables[kind].append(read_shard(folder, kind, file, record))
+    for kind, name, file in manifest.files:
+        tables[kind].append(read_shard(folder / name, kind, file, record))
     parts = {
         kind: pa.concat_tables(tables[kind]) if tables[kind] else schema.empty_table() for kind, schema in KINDS.items()
     }
@@ -60,35 +84,21 @@ def verify(folder: str | os.PathLike[str]) -> list[Fault]:
 
     Raises:
         StorageError: there is no run, or `run.json` or `manifest.json` is damaged, which have no digest.
-        ArtefactError: the manifest leads out of the folder.
     """
     folder = Path(folder)
     record, manifest = open_run(folder)
     faults = []
-    for kind, file in manifest.files:
+    for kind, name, file in manifest.files:
         try:
-            read_shard(folder, kind, file, record)
+            read_shard(folder / name, kind, file, record)
         except ShardError as error:
-            faults.append(Fault(file.file, error.problem))
+            faults.append(Fault(name, error.problem))
         except (StorageError, ArtefactError) as error:
-            faults.append(Fault(file.file, str(error)))
-    return faults + strays(folder, (file for _, file in manifest.files))
-
-
-def read_shard(folder: Path, kind: str, file: ShardFile, record: RunRecord) -> pa.Table:
-    """The rows of a file of a shard; the inputs that they hold are such as the record says.
-
-    Raises:
-        ArtefactError: it leads out of the folder, has an extension type, or unpacks to far more than it holds.
-        ShardError: it is not what was written, or not what a run writes.
-        StorageError: it cannot be read.
-    """
-    path = folder / file.file
-    rows = decode(read_bytes(folder, file), KINDS[kind], path)
-    problem = problem_of(rows, record.data.input_shape) if "input" in rows.column_names else None
-    if problem is not None:
-        raise ShardError(path, problem)
-    return rows
+            faults.append(Fault(name, str(error)))
+    known = {name for _, name, _ in manifest.files}
+    problem = "not in the manifest, so no part of the run; what ended the writer left it, and score --resume removes it"
+    there = sorted(path.name for path in folder.iterdir() if is_stray(path.name))
+    return faults + [Fault(name, problem, stray=True) for name in there if name not in known]
 
 
 def open_run(folder: Path) -> tuple[RunRecord, Manifest]:
@@ -96,10 +106,73 @@ def open_run(folder: Path) -> tuple[RunRecord, Manifest]:
 
     Raises:
         StorageError: there is no run, or `run.json` or `manifest.json` is not what a run writes.
-        ArtefactError: the manifest leads out of the folder.
+        ArtefactError: one of them is a link out of the folder.
     """
     for name in (RECORD, MANIFEST):
         check_present(folder / name)
-    record, manifest = read_record(folder / RECORD), read_manifest(folder / MANIFEST)
-    check_files(manifest, folder / MANIFEST)
-    return record, manifest
+    return read_record(folder / RECORD), read_object(folder / MANIFEST, Manifest)
+
+
+def read_shard(path: Path, kind: str, file: ShardFile, record: RunRecord) -> pa.Table:
+    """The rows of a file of a shard; the inputs that they hold are such as the record says.
+
+    Raises:
+        ArtefactError: it leads out of the folder, has an extension type, or unpacks to far more than it holds.
+        ShardError: it is not what was written, or not what a run writes.
+        StorageError: it cannot be read.
+    """
+    rows = decode(read_bytes(path, file), KINDS[kind], path)
+    problem = problem_of(rows, record.data.input_shape) if "input" in rows.column_names else None
+    if problem is not None:
+        raise ShardError(path, problem)
+    return rows
+
+
+def read_bytes(path: Path, shard: ShardFile) -> bytes:
+    """The bytes of a shard file, which are those that were written.
+
+    Raises:
+        ArtefactError: the file is a link out of the folder.
+        ShardError: it is missing, or its size or digest is another.
+        StorageError: it cannot be read.
+    """
+    if not path.is_file():
+        raise ShardError(path, "is missing")
+    check_inside(path)
+    try:
+        size = path.stat().st_size
+        content = path.read_bytes() if size == shard.bytes else b""
+    except OSError as error:
+        raise StorageError("unreadable", f"{path} cannot be read ({error.strerror})") from error
+    if len(content) != shard.bytes:
+        raise ShardError(path, f"has {size} bytes, not the {shard.bytes} of the manifest")
+    if ShardFile.of(content) != shard:
+        raise ShardError(path, "is not what was written (its sha256 differs)")
+    return content
+
+
+def decode(content: bytes, schema: pa.Schema, path: Path) -> pa.Table:
+    """The table in the bytes of a shard file, read by this thread alone.
+
+    Arrow's own threads may let go of `content` after the read is over; where Python is ending by then, that aborts it
+    (https://github.com/apache/arrow/issues/49942). `pq.read_table` starts them whatever it is told.
+
+    Raises:
+        ArtefactError: it has an extension type, or unpacks to far more than it holds.
+        ShardError: it is not Parquet, its columns are others, or a page or a text in it is damaged.
+    """
+    try:
+        with opened(content, str(path)) as file:
+            if not file.schema.equals(schema):
+                raise ShardError(path, f"has other columns than a run writes ({_differing(file.schema, schema)})")
+        with opened(content, str(path), [one.name for one in schema if one.type in _TEXTS]) as file:
+            return pa.Table.from_batches(list(file.batches(ROWS)), file.schema).cast(schema)
+    except ERRORS as error:
+        raise ShardError(path, f"cannot be read as Parquet ({reason(error)})") from error
+
+
+def _differing(found: pa.Schema, expected: pa.Schema) -> str:
+    """The first column that is another, in words."""
+    theirs, ours = ([f"{one.name}: {one.type}" for one in schema] for schema in (found, expected))
+    pairs = zip_longest(theirs, ours, fillvalue="nothing")
+    return next((f"{its!r:.80} instead of {mine!r}" for its, mine in pairs if its != mine), "some may be null")

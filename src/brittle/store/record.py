@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
+import pyarrow as pa
 from msgspec import Meta
 
-from brittle.errors import ArtefactError, MissingRunError, ParameterError, StorageError
-from brittle.estimate import Parameter
-from brittle.store.account import Account
-from brittle.store.nearby import nearby
-from brittle.store.strict_json import Count, FormatProblem, Limits, Share, convert, parse_json, read_text
+from brittle.errors import ArtefactError, MissingRunError, ParameterError, ResumeError, StorageError, listed
+from brittle.estimate import Parameter, Status
+from brittle.store.strict_json import Count, FormatProblem, Limits, Share, convert, parse_json, plain, read_text
+from brittle.store.writing import nearby
 
 FORMAT = 1
 """Version of the run folder's layout."""
@@ -26,6 +26,75 @@ Part = Annotated[int, Meta(ge=1, le=100_000)]
 """The number of a part of a run, and of how many."""
 
 T = TypeVar("T")
+
+
+FIRST_ROWS = 1000
+"""Rows at the start of the data whose failures are counted apart."""
+
+SHOWN = 3
+"""Failures that are kept in words."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """What became of some points.
+
+    Attributes:
+        points: how many there are.
+        failed: points that lack a number in some score.
+        failed_early: how many of them are among the first `FIRST_ROWS` of the data.
+        labelled: points with a label and a prediction.
+        correct: how many of these are predicted right.
+        passes: passes through the network for them.
+        check_passes: passes of the checks that are made during the run, on top of these.
+        turned: points whose image says in its EXIF data that it is turned or mirrored.
+        failures: some of the failed points, in words; of one shard the first.
+    """
+
+    points: int = 0
+    failed: int = 0
+    failed_early: int = 0
+    labelled: int = 0
+    correct: int = 0
+    passes: int = 0
+    check_passes: int = 0
+    turned: int = 0
+    failures: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, points: pa.Table, scores: pa.Table, passes: int, turned: int = 0, check_passes: int = 0, first: int = 0
+    ) -> Account:
+        """The account of the rows of some points, which took `passes`, and of which so many images are `turned`.
+
+        `check_passes` were made to check them, and `first` points of the run stand before them.
+        """
+        correct = points["correct"].to_pylist()
+        missing = scores.filter(scores["value"].is_null()).to_pylist()
+        without = {row["point"]: row for row in reversed(missing)}
+        early = points["point"].to_pylist()[: max(0, FIRST_ROWS - first)]
+        return cls(
+            points=len(points),
+            failed=len(without),
+            failed_early=sum(point in without for point in early),
+            labelled=len(correct) - correct.count(None),
+            correct=correct.count(True),
+            passes=passes,
+            check_passes=check_passes,
+            turned=turned,
+            failures=tuple(_in_words(row) for row in list(reversed(without.values()))[:SHOWN]),
+        )
+
+    def __add__(self, other: Account) -> Account:
+        """The account of both, this one's points first."""
+        numbers = (field.name for field in fields(self) if field.name != "failures")
+        sums = {name: getattr(self, name) + getattr(other, name) for name in numbers}
+        return Account(**sums, failures=(self.failures + other.failures)[:SHOWN])
+
+
+def _in_words(row: Mapping[str, Any]) -> str:
+    reason = row["detail"] or Status[row["status"].upper()].sentence
+    return f"point {row['point']}, {row['score']}: {row['status']}: {reason}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -389,3 +458,87 @@ def check_inside(path: Path) -> None:
             "file_refused",
             f"{path} is a link to {path.resolve()}, out of the run folder; copy the file itself into the folder",
         )
+
+
+UNDECISIVE = frozenset(
+    {
+        *("part", "command", "doctor", "created", "finished", "seconds", "account", "warnings"),
+        *("model.file", "model.weights", "model.runs_code", "model.written_by_torch", "model.classes", "model.taken"),
+        *("data.path", "data.files", "data.other_files", "data.labels", "data.input_shape", "data.decided_names"),
+        *("data.tokenizer", "data.cut_texts", "versions.python", "machine.threads", "machine.platform"),
+        *("scores.title", "scores.reference", "scores.explanation", "scores.safer", "scores.colour"),
+        *("scores.preference", "scores.model", "scores.noise", "scores.draws"),
+    }
+)
+"""Fields of a record that decide no number: where things lie, how the run was started, what was found out, what became
+of it. Every other field is compared, new ones too."""
+
+MOST_NAMED = 3
+"""Scores that a message names at most."""
+
+
+def check_same(recorded: RunRecord, now: RunRecord, folder: str) -> None:
+    """Raise unless a run can go on as another one.
+
+    Args:
+        recorded: the record of the run that is to be resumed.
+        now: the record that a new run would have.
+        folder: where the first one lies, for the message.
+
+    Raises:
+        ResumeError: every field that differs is named, with both values, or the scores that only one of them has.
+    """
+    found = differences(recorded, now, ("there", "now"), UNDECISIVE - {"part"})
+    if found:
+        raise ResumeError(
+            "other_run", f"{folder} holds another run: {'; '.join(found)}; repeat its command, or choose another folder"
+        )
+
+
+def differences(
+    one: RunRecord, other: RunRecord, places: tuple[str, str], without: frozenset[str] = UNDECISIVE
+) -> list[str]:
+    """Where two runs are not the same experiment: each field in words, with both values.
+
+    Args:
+        one: a record.
+        other: another one.
+        places: what the two are called.
+        without: dotted names of fields that are not compared.
+    """
+    ours, theirs = (dict(_fields(plain(record) | {"scores": None}, "", without)) for record in (one, other))
+    found = _compared(ours, theirs, places)
+    there, now = ({score.label: plain(score) for score in record.scores} for record in (one, other))
+    alone = [[label for label in mine if label not in others] for mine, others in ((there, now), (now, there))]
+    if any(alone):
+        only = (
+            f"{listed(labels, MOST_NAMED)} only {place}" for labels, place in zip(alone, places, strict=True) if labels
+        )
+        found.append(f"scores {', '.join(only)}")
+    elif [*there] != [*now]:
+        found.append(f"scores {', '.join(there)} {places[0]}, {', '.join(now)} {places[1]}")
+    for label in there.keys() & now.keys():
+        ours, theirs = (dict(_fields(score[label], "scores.", without)) for score in (there, now))
+        found += _compared(ours, theirs, places)
+    return list(dict.fromkeys(found))
+
+
+def _fields(content: Mapping[str, Any], inside: str, without: frozenset[str]) -> Iterator[tuple[str, Any]]:
+    """Dotted names and values of all that is compared, objects opened."""
+    for key, value in content.items():
+        name = f"{inside}{key}"
+        if name in without:
+            continue
+        if isinstance(value, dict):
+            yield from _fields(value, f"{name}.", without)
+        else:
+            yield name, value
+
+
+def _compared(ours: Mapping[str, Any], theirs: Mapping[str, Any], places: tuple[str, str]) -> list[str]:
+    names = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
+    return [f"{name} {_text(ours.get(name))} {places[0]}, {_text(theirs.get(name))} {places[1]}" for name in names]
+
+
+def _text(value: Any) -> str:
+    return "nothing" if value is None else f"{value!s:.60}"

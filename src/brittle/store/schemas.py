@@ -1,8 +1,21 @@
-"""The columns of the tables of a run."""
+"""The columns of the tables of a run, and the inputs in them: those that are no images and small, as bytes in a cell.
+
+A cell holds the numbers of one input in the order of its axes (C order), little-endian: four bytes each where the
+network computed in single precision or less, so that nothing is rounded, and eight otherwise. Bytes and not lists: a
+Parquet file of 885 bytes can hold a list of 100,000,000 equal numbers, and PyArrow can neither be asked how long it is
+before it is read, nor be told to stop.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+
+from brittle.estimate import Status
 
 POINTS = pa.schema(
     [
@@ -24,7 +37,7 @@ POINTS = pa.schema(
 """One row per point: its id, position and name in the data, label and predicted class; where the decision is no class,
 what the data say and what was decided in words (several labels are a class, too: a number whose bits they are); whether
 both agree, what was wrong with it if anything, all passes spent on it, a PNG thumbnail where the input is an image, and
-the input itself where it is none and small (`brittle.store.inputs`)."""
+the input itself where it is none and small (`keeps`)."""
 
 SCORES = pa.schema(
     [
@@ -66,3 +79,65 @@ inputs are no images and small."""
 
 KINDS = {"points": POINTS, "scores": SCORES, "counterexamples": COUNTEREXAMPLES}
 """The kinds of shard file."""
+
+MAX_KEPT = 256
+"""Inputs with at most so many numbers are kept."""
+
+_TYPES = {4: np.dtype("<f4"), 8: np.dtype("<f8")}
+"""What the numbers of a cell are, by the bytes that each takes."""
+
+
+def keeps(shape: Sequence[int]) -> bool:
+    """Whether inputs of this shape are small enough to be kept."""
+    return min(shape, default=1) >= 1 and math.prod(shape) <= MAX_KEPT
+
+
+def pack(values: np.ndarray) -> list[bytes]:
+    """Inputs `[N, ...]`, float32 or float64, as cells, `[N]`.
+
+    Example:
+        >>> unpack(pa.chunked_array([pack(np.array([[0.5, 2.0]]))]), 2)
+        array([[0.5, 2. ]])
+    """
+    kind = _TYPES[values.dtype.itemsize]
+    return [one.tobytes() for one in np.ascontiguousarray(values, kind)]
+
+
+def unpack(column: pa.ChunkedArray, numbers: int) -> np.ndarray:
+    """The inputs in a column, `[N, numbers]`, float64; NaN where a row has none.
+
+    Raises:
+        ValueError: a cell holds another number of bytes than such an input.
+    """
+    cells = column.to_pylist()
+    found = np.full((len(cells), numbers), np.nan)
+    for size, kind in _TYPES.items():
+        rows = [row for row, cell in enumerate(cells) if cell is not None and len(cell) == size * numbers]
+        found[rows] = np.frombuffer(b"".join(cells[row] for row in rows), kind).reshape(len(rows), numbers)
+    if any(cell is not None and len(cell) not in (size * numbers for size in _TYPES) for cell in cells):
+        raise ValueError(f"a cell does not hold {numbers} numbers")
+    return found
+
+
+def problem_of(rows: pa.Table, shape: Sequence[int] | None) -> str | None:
+    """What is wrong with the inputs that points or counterexamples hold, in words; None where nothing is.
+
+    Args:
+        rows: points or counterexamples, read from anybody.
+        shape: of an input, as the record of the run has it.
+    """
+    column = rows["input"]
+    if column.null_count == len(column):
+        return None
+    if shape is None or not keeps(shape):
+        return f"holds inputs where the run has none to keep (of shape {shape!s:.40})"
+    numbers = math.prod(shape)
+    sizes = pc.call_function("unique", [pc.call_function("binary_length", [column])]).to_pylist()
+    if any(size not in (None, *(each * numbers for each in _TYPES)) for size in sizes):
+        return f"holds inputs that are no {numbers} numbers of 4 or 8 bytes"
+    kept = np.array(pc.call_function("is_valid", [column]).to_pylist(), dtype=bool)
+    if "status" in rows.column_names:
+        kept &= np.array(rows["status"].to_pylist(), dtype=object) != Status.NONFINITE_INPUT.slug
+    if not np.isfinite(unpack(column, numbers)[kept]).all():
+        return "holds inputs with NaN or infinite numbers where they were measured"
+    return None

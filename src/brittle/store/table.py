@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from brittle.store.account import Account
-from brittle.store.columns import BULKY, Column, columns_of
+from brittle.store.columns import BULKY, Column, Key, column_of, columns_of
 from brittle.store.folder import RunFolder, check_free
-from brittle.store.keys import Key, column_of
-from brittle.store.record import RunRecord
+from brittle.store.record import Account, RunRecord
 from brittle.store.schemas import COUNTEREXAMPLES
 
 if TYPE_CHECKING:
