@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 from helpers.decided import DECISIONS, bent_network
+from helpers.normal import normal_cdf
 from scipy.special import owens_t
-from scipy.stats import multivariate_normal, norm
+from scipy.stats import norm
 from torch import Tensor, nn
 
 import brittle
@@ -71,7 +72,7 @@ def flip_probability(margins: np.ndarray, covariance: np.ndarray) -> float:
     """That a normal vector of this mean and covariance is not positive in all places; of two by Owen's T function."""
     spread = np.sqrt(covariance.diagonal())
     if len(spread) > 2:
-        return 1 - float(multivariate_normal(np.zeros(len(spread)), covariance).cdf(margins))  # pyright: ignore[reportArgumentType]
+        return 1 - normal_cdf(margins, np.zeros(len(spread)), covariance, 1e-6)
     (h, k), r = margins / spread, covariance[0, 1] / spread.prod()
     root = math.sqrt(1 - r * r)
     beside = owens_t(h, (k / h - r) / root) + owens_t(k, (h / k - r) / root)

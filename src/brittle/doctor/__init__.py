@@ -4,7 +4,7 @@ Each check looks at a few of the points and either raises, with what was found a
 goes into the run record and onto the report. `docs/doctor.md` explains every code.
 """
 
-from brittle.data.values import check_values
+from brittle.data.points import check_values
 from brittle.doctor.checks import CHECKS, Diagnosis, Outcome, examine, run_all
 from brittle.doctor.data import (
     GUARD_ROWS,

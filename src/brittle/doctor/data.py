@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 
 from brittle.data.files import changed_error, file_digest
-from brittle.data.points import Batch, Points
-from brittle.data.values import check_values
+from brittle.data.points import Batch, Points, check_values
 from brittle.doctor.shapes import labels_among_features
 from brittle.doctor.subject import LOOKED_AT, Finding, Subject
 from brittle.errors import DataError, ParameterError, listed

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from brittle.data.points import Batch
-from brittle.data.values import readable
+from brittle.data.points import Batch, readable
 from brittle.doctor.data import GAIN, surely_more
 from brittle.doctor.subject import LOOKED_AT, Finding, Subject
 from brittle.errors import ModelError, listed

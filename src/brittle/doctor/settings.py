@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import fx
 
-from brittle.data.points import Batch, Points, StillPoints
-from brittle.data.values import readable
+from brittle.data.points import Batch, Points, StillPoints, readable
 from brittle.doctor.subject import Finding, Subject, untouched_copy
 from brittle.errors import BrittleError, ModelError, ParameterError
 from brittle.measure import Certified

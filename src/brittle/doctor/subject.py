@@ -14,8 +14,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch.nn.parameter import is_lazy
 
-from brittle.data.points import Batch, Points
-from brittle.data.values import readable, usable
+from brittle.data.points import Batch, Points, readable, usable
 from brittle.decisions import Decision
 from brittle.doctor.rounding import Difference, Reference, changed_model, excess, precision_of
 from brittle.doctor.shapes import explained
