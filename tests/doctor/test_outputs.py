@@ -6,15 +6,14 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from helpers.examined import COUNT, codes
+from helpers.examined import COUNT, codes, examined
 from helpers.problems import Wrapped, inputs
 from torch import Tensor
 
 import brittle
 from brittle import doctor
-from brittle.data import array_points
 from brittle.errors import ModelError
-from brittle.scores import Score, Softmax, Taylor
+from brittle.scores import Softmax, Taylor
 
 MASKS = (-1e2, -1e9, -3e38)
 
@@ -22,11 +21,8 @@ MASKS = (-1e2, -1e9, -3e38)
 def subject_of(
     change: Callable[[Tensor], Tensor], outputs: str = "logits", labels: Tensor | None = None, count: int = COUNT
 ) -> doctor.Subject:
-    scores: list[Score] = [Softmax(), Taylor(0.2)]
-    points = array_points(inputs(count), labels)
-    batch = next(iter(points.batches(COUNT)))
-    classifier = brittle.Classifier(Wrapped(lambda x, z: change(z)), outputs=outputs)
-    return doctor.Subject(classifier, batch, points.labels, scores, 0, COUNT, points)
+    network = Wrapped(lambda x, z: change(z))
+    return examined(network, [Softmax(), Taylor(0.2)], inputs(count), labels, outputs=outputs)
 
 
 def masked(value: float, *, filled: bool) -> Callable[[Tensor], Tensor]:

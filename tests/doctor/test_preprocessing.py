@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import torch
+from helpers.examined import examined
 from scipy import stats
 from torch import Tensor, nn
 
@@ -85,11 +86,9 @@ def outcome(given: Given, *, labelled: bool = True, wrong: float = 0.0) -> docto
     labels = torch.where(moved, (labels + 1) % CLASSES, labels)
     network = Nearest(changed(points, given.made), given.inside).eval()
     mean, std = given.declared or (None, None)
-    read = array_points(changed(x, given.before), labels if labelled else None, bounds=given.bounds)
-    batch = next(iter(read.batches(1000)))
-    classifier = brittle.Classifier(network, given.bounds, mean, std)
-    subject = doctor.Subject(classifier, batch, read.labels, [Softmax()], 0, 64, read)
-    with classifier.evaluating():
+    x, y = changed(x, given.before), labels if labelled else None
+    subject = examined(network, [Softmax()], x, y, bounds=given.bounds, mean=mean, std=std)
+    with subject.classifier.evaluating():
         return next(each for each in doctor.run_all(subject) if each.name == "preprocessing")
 
 

@@ -6,13 +6,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import torch
-from helpers.examined import COUNT, Recurrent, codes, subject_of
+from helpers.examined import COUNT, Recurrent, codes, examined, subject_of
 from helpers.problems import Wrapped, inputs, small_network
 from torch import Tensor, nn
 
 import brittle
-from brittle import doctor
-from brittle.data import array_points
 from brittle.doctor.rounding import allowed, excess, precision_of
 from brittle.scores import Softmax
 
@@ -71,9 +69,6 @@ def test_no_alarm_and_no_blindness_at_any_size_of_the_logits(scale: float) -> No
 
 @pytest.mark.parametrize("unit", [1e-19, 1e-12, 1.0, 1e6])
 def test_no_unit_of_the_inputs_makes_every_difference_a_step(unit: float) -> None:
-    points = array_points(inputs(COUNT) * unit, None)
-    batch = next(iter(points.batches(COUNT)))
     model = Recurrent(nn.LSTM)
-    classifier = brittle.Classifier(lambda x: model(x / unit), bounds=(0.0, unit))
-    subject = doctor.Subject(classifier, batch, None, [Softmax()], 0, COUNT, points)
+    subject = examined(lambda x: model(x / unit), [Softmax()], inputs(COUNT) * unit, bounds=(0.0, unit))
     assert codes(subject)["rows apart"] == "batch_dependent"

@@ -9,14 +9,12 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from helpers.examined import COUNT
+from helpers.examined import COUNT, examined
 from helpers.masking import MadeUp, without_grad
 from helpers.problems import inputs, small_network
 from torch import Tensor, nn
 
-import brittle
 from brittle import doctor
-from brittle.data import array_points
 from brittle.scores import Taylor
 
 DIMMED = 0.3
@@ -135,9 +133,7 @@ def found(make: Callable[[], nn.Module], dead: int) -> doctor.Outcome:
     """What the check of the gradients says."""
     model = make()
     x = dim(dead).to(next(model.parameters()).dtype)
-    points = array_points(x, None)
-    batch = next(iter(points.batches(COUNT)))
-    subject = doctor.Subject(brittle.Classifier(model), batch, None, [Taylor(0.2)], 0, COUNT, points)
+    subject = examined(model, [Taylor(0.2)], x)
     with subject.classifier.evaluating():
         return next(each for each in doctor.run_all(subject) if each.name == "gradients")
 

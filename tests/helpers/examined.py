@@ -19,9 +19,7 @@ SCORES: list[Score] = [Moments(0.2, draws=4)]
 
 
 def subject_of(model: Callable[[Tensor], Tensor], rows: int = COUNT, count: int = COUNT) -> doctor.Subject:
-    points = array_points(inputs(count), None)
-    batch = next(iter(points.batches(COUNT)))
-    return doctor.Subject(brittle.Classifier(model), batch, None, SCORES, 0, rows, points)
+    return examined(model, x=inputs(count), rows=rows)
 
 
 def codes(subject: doctor.Subject) -> dict[str, str]:
@@ -54,5 +52,5 @@ def examined(
 ) -> doctor.Subject:
     """What the doctor looks at of a network on 16 points, or on `x`; inputs beyond [0, 1] need `bounds`."""
     points = array_points(inputs(16) if x is None else x, y, bounds=declared.get("bounds", (0.0, 1.0)))
-    batch = next(iter(points.batches(COUNT)))
+    batch = next(iter(points.batches(doctor.GUARD_ROWS)))
     return doctor.Subject(brittle.Classifier(network, **declared), batch, points.labels, scores, 0, rows, points)

@@ -143,6 +143,7 @@ def test_a_family_is_symmetric_where_that_is_said_beside_its_draws() -> None:
     assert [of_draws(normal, **said).is_symmetric for said in ({}, SYMMETRIC, {"normal": True})] == [False, True, True]
     assert not Other(SIGMA).is_symmetric
     assert Renamed(SIGMA).is_symmetric
+    assert not Inherited(SIGMA).normal
     assert all(noise.is_symmetric for noise in families())
 
 
