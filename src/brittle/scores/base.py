@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 
 from brittle.data.arrays import array_points
-from brittle.data.points import Points
-from brittle.data.values import check_values
+from brittle.data.points import Points, check_values
 from brittle.decisions import OneLabel
 from brittle.errors import ParameterError
 from brittle.estimate import CONFIDENCE, FLIP_PROBABILITY, Direction, Estimate, Parameters, Status, score_label

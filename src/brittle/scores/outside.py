@@ -10,8 +10,16 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from brittle.decisions.function_code import class_digest
-from brittle.model.loading.named_code import check_name, find_installed, find_named, kind_of, refused, unknown
-from brittle.model.loading.user_code import digests, offered
+from brittle.model.loading.named_code import (
+    check_name,
+    digests,
+    find_installed,
+    find_named,
+    kind_of,
+    offered,
+    refused,
+    unknown,
+)
 from brittle.noise import FAMILIES, Noise, Transform
 from brittle.scores import CATALOGUE, NoiseScore, Score
 from brittle.scores.sound import check_class, check_dataclass, check_score
