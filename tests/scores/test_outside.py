@@ -33,6 +33,16 @@ def said(**changes: object) -> type[Score]:
     return dataclass(frozen=True)(type("Mine", (Score,), body | changes))
 
 
+def refuse(score: Score, fact: str) -> None:
+    """A call and a run refuse the score, and say the fact."""
+    for use in (
+        lambda: score(small_classifier(), inputs(2)),
+        lambda: brittle.score(small_classifier(), inputs(2), [score], skip_doctor=True),
+    ):
+        with pytest.raises(ParameterError, match=re.escape(fact)):
+            use()
+
+
 @pytest.mark.parametrize(
     ("changes", "fact"),
     [
@@ -54,8 +64,7 @@ def test_what_a_score_leaves_unsaid_is_named(changes: dict[str, object], fact: s
     with pytest.raises(ParameterError, match=re.escape(fact)):
         brittle.score(small_classifier(), inputs(2), [said(**changes)()])
     if fact != "'moments'":
-        with pytest.raises(ParameterError, match=re.escape(fact)):
-            said(**changes)()(small_classifier(), inputs(2))
+        refuse(said(**changes)(), fact)
 
 
 def test_a_class_that_is_no_frozen_dataclass_is_refused() -> None:
@@ -81,14 +90,9 @@ def test_a_field_that_no_table_tells_is_refused() -> None:
     table = brittle.score(small_classifier(), inputs(2), [Moments(0.1, draws=4)])
     heavy: Any = Weighted((2.0,))  # pyright: ignore[reportAbstractUsage] it is not
     assert Weighted().label == "mine"  # pyright: ignore[reportAbstractUsage] it is not
-    for use in (
-        lambda: brittle.score(small_classifier(), inputs(2), [heavy]),
-        lambda: heavy(small_classifier(), inputs(2)),
-        lambda: table[heavy],
-        lambda: heavy.label,
-    ):
-        with pytest.raises(ParameterError, match="Weighted leaves weights"):
-            use()
+    refuse(heavy, "Weighted leaves weights")
+    with pytest.raises(ParameterError, match="Weighted leaves weights"):
+        table[heavy]
 
 
 def test_noise_with_a_field_of_the_score_is_refused() -> None:
@@ -132,13 +136,7 @@ HALF, WHOLE = numbers(0.5, 0.5), torch.tensor([0, 0])
     ],
 )
 def test_an_estimate_that_is_none_is_refused(returned: object, sentence: str) -> None:
-    kind = said(quantity="flip_probability", estimate=lambda self, measured, confidence: returned)
-    for use in (
-        lambda: kind()(small_classifier(), inputs(2)),
-        lambda: brittle.score(small_classifier(), inputs(2), [kind()], skip_doctor=True),
-    ):
-        with pytest.raises(ParameterError, match=re.escape(sentence)):
-            use()
+    refuse(said(quantity="flip_probability", estimate=lambda self, measured, confidence: returned)(), sentence)
 
 
 @dataclass(frozen=True)
@@ -170,13 +168,7 @@ class Wrong(Measurement):
     ],
 )
 def test_a_failure_outside_is_named(changes: dict[str, object], sentence: str) -> None:
-    kind = said(**changes)
-    for use in (
-        lambda: kind()(small_classifier(), inputs(2)),
-        lambda: brittle.score(small_classifier(), inputs(2), [kind()], skip_doctor=True),
-    ):
-        with pytest.raises(ParameterError, match=re.escape(sentence)):
-            use()
+    refuse(said(**changes)(), sentence)
 
 
 def test_passes_that_were_not_spent_are_refused() -> None:
