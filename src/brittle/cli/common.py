@@ -16,7 +16,7 @@ from cyclopts import App, ArgumentCollection, CycloptsError, Group, MissingArgum
 from cyclopts.help import DefaultFormatter, HelpPanel
 
 from brittle.errors import ParameterError, StorageError, UsageError, printable
-from brittle.store.files.writing import check_target, check_writable_file
+from brittle.store.writing import check_target, check_writable_file
 
 if TYPE_CHECKING:
     from brittle.store.table import Table

@@ -45,7 +45,7 @@ def corrupt(
     quiet
         Say nothing but the files.
     """
-    from brittle.data.copies import write_copies
+    from brittle.data.corruptions import write_copies
 
     copies = write_copies(reading.open(data, bounds), out, kind, severity, seed=seed, bounds=bounds)
     for path in copies.paths:

@@ -40,9 +40,9 @@ def demo(*, out: Path = Path("brittle-demo"), full: Annotated[bool, Flag] = Fals
     from brittle.cli.runs import report
     from brittle.cli.runs import show as show_run
     from brittle.report import MARK, write_report
-    from brittle.store.files.writing import check_folder
     from brittle.store.folder import check_free
     from brittle.store.reading import read_table
+    from brittle.store.writing import check_folder
 
     check_folder(out / "run")
     check_free(out / "run")

@@ -199,8 +199,7 @@ def fit_pseudo_margin(
     out
         The file to write, .safetensors.
     """
-    from brittle.detector.pseudo_margin import PseudoMargin
-    from brittle.detector.pseudo_margin.file import SUFFIX
+    from brittle.detector.pseudo_margin import SUFFIX, PseudoMargin
     from brittle.model.bounds import Bounds
     from brittle.store.reading import read_table
 

@@ -55,10 +55,11 @@ class NetworkOptions:
         from brittle.model.loading.load import load_model
 
         loaded = load_model(model, weights=self.weights)
-        if loaded.fixed_batch is not None:
+        fixed_batch = loaded.provenance.get("fixed_batch")
+        if fixed_batch is not None:
             raise ModelError(
                 "fixed_batch",
-                f"{model} was exported for batches of {loaded.fixed_batch}; export it with a dynamic batch dimension, "
+                f"{model} was exported for batches of {fixed_batch}; export it with a dynamic batch dimension, "
                 f"from 2 inputs or more: {EXPORT.format(path=Path(model).name)}",
             )
         return loaded
@@ -155,10 +156,10 @@ class DataOptions:
         mode: Convert encoded images to RGB or to L (grey); by default to the mode of the first.
         class_names: File with the names of the model's classes, one a line in the order of its outputs; labels of data
             that name their classes are mapped into them.
-        format: What DATA are: npz, array (.npy), table, parquet, datasets (save_to_disk), datasets-table, webdataset
-            (.tar), idx, folder, images, texts, or FILE.py:NAME; found out by default.
+        format: What DATA are: npz, array (.npy), table, image-table (Parquet, save_to_disk), webdataset (.tar), idx,
+            folder, images, texts, or FILE.py:NAME; found out by default.
         label_column: Column of a table that holds the labels, by its name or place (-1 is the last), several with
-            commas; by default label, target, class or y, of images the one declared as classes.
+            commas; by default label, target, class or y, else the one declared as classes.
         text_column: Column of a table that holds the texts, by its name or its place, for a model that reads texts; by
             default the only one of text beside labels and ids.
         labels: A .npy file with the class index of each point, for a .npy file or a folder of images without classes.

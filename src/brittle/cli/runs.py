@@ -13,8 +13,8 @@ from cyclopts import Parameter
 from brittle.cli.common import Flag, Many, as_called, check_new, check_own, open_run
 from brittle.cli.common import show as print_lines
 from brittle.errors import StorageError, UsageError, listed
-from brittle.store.files.csv_text import cell
-from brittle.store.files.writing import write
+from brittle.store.csv_text import cell
+from brittle.store.writing import write
 
 if TYPE_CHECKING:
     from brittle.analysis.overview import Overview
@@ -127,9 +127,7 @@ def report(
     epsilon: str | None = None,
     against: Annotated[tuple[Path, ...], Many] = (),
 ) -> int:
-    """Write the report of RUN, one HTML file, and print how the estimators and the margins compare.
-
-    Where the run has a Laplacian, how well it predicts the sampled change and the flips is printed as well.
+    """Write the report of RUN, one HTML file, and print how many predictions hold and how other runs compare.
 
     Parameters
     ----------
@@ -252,35 +250,16 @@ def _named(folders: Sequence[Path]) -> dict[str, Table]:
 
 
 def _texts(contents: Contents) -> Iterator[str]:
-    """The run as plain text: how many predictions hold, then the comparisons that the page has."""
-    from brittle.analysis import (
-        agreement,
-        compare,
-        decisions,
-        expected_change_table,
-        format_agreement,
-        format_comparison,
-        format_decisions,
-        format_expected_change,
-        format_worst_case,
-        label_flips,
-    )
+    """The run as plain text: how many predictions hold, what was decided, and how it compares with other runs."""
+    from brittle.analysis import compare, decisions, format_comparison, format_decisions
     from brittle.analysis.comparison import most_drawn
     from brittle.analysis.overview_text import how_brittle
-    from brittle.report.chapters.worst_case import open_cases
     from brittle.report.wording import show as shown
 
     if contents.tells_robustness:
         yield how_brittle(contents.overview)
     if not (decided := decisions(contents)).empty:
         yield format_decisions(decided)
-    if not (agreed := agreement(contents)).empty:
-        yield format_agreement(agreed)
-    for case in open_cases(contents):
-        yield format_worst_case(case.compare())
-    change, flips = expected_change_table(contents), label_flips(contents)
-    if len(change) or len(flips):
-        yield format_expected_change(change, flips)
     for name, other in contents.others.items():
         frame = most_drawn(compare(contents, other), contents.columns)
         yield f"Against {shown(name)}: {format_comparison(frame)}"

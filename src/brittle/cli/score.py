@@ -130,26 +130,22 @@ def _open_job(
 def _conclude(record: RunRecord, out: Path, running: RunOptions, *, silent: bool) -> int:
     """Say what became of the points, but for the result where `silent`; the exit code."""
     from brittle.analysis import decisions, format_decisions
-    from brittle.analysis.outcomes import certificates_text, refuted_points, refuted_text
-    from brittle.analysis.overview_text import words_of
+    from brittle.analysis.outcomes import refuted_points, refuted_text
     from brittle.store.reading import read_table
     from brittle.text import chosen_text
 
     account, quiet = record.account, running.quiet
     right = f"{account.correct / account.labelled:.1%}" if account.labelled else ""
-    plain = words_of(record.model.decision).accuracy
-    accuracy = right and (f"accuracy {right}, " if plain else f"{right} right, ")
+    accuracy = right and (f"accuracy {right}, " if record.model.decision is None else f"{right} right, ")
     if any("limit" in score.parameters for score in record.scores) and not quiet:
         show(format_decisions(decisions(read_table(out))))
-    certified = doubt = ""
+    doubt = ""
     if any(score.parameters.get("certify") for score in record.scores):
-        columns = read_table(out).columns
-        said = certificates_text(columns)
-        certified, doubt = said and f" ({said})", refuted_text(refuted_points(columns))
+        doubt = refuted_text(refuted_points(read_table(out).columns))
     chosen = chosen_text(account.points, record.data.chosen_from)
     points = f"{account.points} points{chosen and f' ({chosen})'}"
     where = shlex.quote(str(out))
-    done = f"{points}, {accuracy}{account.passes:,} passes{certified}, {record.seconds or 0.0:.1f} s"
+    done = f"{points}, {accuracy}{account.passes:,} passes, {record.seconds or 0.0:.1f} s"
     say(silent, f"{done}; next: {program()} show {where}, {program()} report {where}")
     say(quiet or not doubt, doubt)
     if not account.failed:

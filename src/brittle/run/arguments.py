@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from brittle.data import Points, as_points
 from brittle.data.labels import in_classes, label_places
-from brittle.data.values import readable
+from brittle.data.points import readable
 from brittle.decisions import MultiLabel
 from brittle.doctor import LOOKED_AT, leave_out, varying
 from brittle.errors import DataError, ModelError, ParameterError
@@ -21,8 +21,8 @@ from brittle.measure.forward import default_rows
 from brittle.model.classifier import Classifier
 from brittle.run.job import Job
 from brittle.scores import Score
-from brittle.scores.call import check_classifier, check_seed
 from brittle.scores.choose import of_each_label
+from brittle.scores.evaluate import check_classifier, check_seed
 from brittle.scores.outside import check_scores
 from brittle.scores.sound import check_serves, serves
 

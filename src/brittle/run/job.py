@@ -10,7 +10,7 @@ import torch
 
 from brittle import doctor
 from brittle.data import Batch, Points
-from brittle.doctor.reference import Reference
+from brittle.doctor.rounding import Reference
 from brittle.estimate import Status
 from brittle.model.classifier import Classifier
 from brittle.run.rechecks import Rechecks

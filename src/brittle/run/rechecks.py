@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 
 from brittle.data import Batch
-from brittle.doctor.reference import Reference
-from brittle.doctor.rounding import allowed, excess, precision_of
+from brittle.doctor.rounding import Reference, allowed, excess, precision_of
 from brittle.errors import ModelError
 from brittle.model.aside import Aside
 from brittle.model.classifier import WATCHER, Classifier

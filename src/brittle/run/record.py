@@ -141,7 +141,7 @@ def _describe_noise(noise: object) -> dict[str, str | bool | None] | None:
     if not isinstance(noise, Noise):
         return None
     isotropic = noise.shape is None if noise.has_covariance else None
-    return {"explanation": noise.explanation, "isotropic": isotropic, "fixed_length": noise.has_fixed_length}
+    return {"explanation": noise.explanation, "isotropic": isotropic, "fixed_length": noise.fixed_length}
 
 
 def draws_of(score: Score) -> dict[str, int]:

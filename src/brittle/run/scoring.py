@@ -189,7 +189,6 @@ def execute(
                 _note(before.warnings, options)
                 return before
         diagnosis = _examine(job, options)
-        assert diagnosis.reference is not None
         reference = diagnosis.reference.checked(job.classifier, "when the run begins")
         record.examined(diagnosis, job.classifier.decision, None if before is None else before.created)
         examined = record.now.warnings

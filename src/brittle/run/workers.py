@@ -24,7 +24,7 @@ from io import BytesIO
 from types import ModuleType
 from typing import Any, Protocol
 
-from brittle.doctor.reference import Reference, check_alike
+from brittle.doctor.rounding import Reference, check_alike
 from brittle.errors import BrittleError, ModelError, ParameterError, printable
 from brittle.run.job import Job
 from brittle.run.record import describe

@@ -16,7 +16,7 @@ from safetensors.torch import load_model as load_safetensors
 from torch import Tensor, nn
 
 from brittle.errors import ArtefactError, ModelError
-from brittle.store.files.nearby import nearby
+from brittle.store.nearby import nearby
 
 NAMED = 5
 """How many missing or unexpected weights a message names."""
