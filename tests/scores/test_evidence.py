@@ -188,22 +188,6 @@ def test_shape_is_told_in_its_standard_errors(share: float) -> None:
         assert float(shape.std()) == pytest.approx(1.0, abs=0.06)
 
 
-<<<<<<< HEAD
-def test_a_family_that_draws_anew_is_normal_only_where_it_says_so() -> None:
-    @dataclass(frozen=True)
-    class Clipped(Gaussian):
-        name = "clipped"
-
-        def draw(self, generator: torch.Generator, size: int) -> Tensor:
-            return super().draw(generator, size).clamp(-1, 1)
-
-    assert Gaussian(1.0).normal
-    assert not Clipped(1.0).normal
-    assert not Laplace(1.0).normal
-
-
-=======
->>>>>>> scores/main
 def test_a_mask_as_large_as_numbers_get() -> None:
     network, lowest = linear_network(3, 5), torch.finfo(torch.float64).min
 
