@@ -123,9 +123,7 @@ def test_a_pseudo_margin_from_run_to_flags(capsys: pytest.CaptureFixture[str]) -
     assert main(["score", "./net.py:make", "fresh.npz", "--out", "fresh", *scores, "--quiet"]) == 0
     fit = ["detector", "fit", "fresh", "--epsilon", epsilon(), "--tpr", "0.9", "--score", "pseudo_margin"]
     assert main([*fit, "--out", "unread.json"]) == 3
-    assert "needs the file of the one that computed it" in (
-        capsys.readouterr().err
-    )
+    assert "needs the file of the one that computed it" in (capsys.readouterr().err)
     own = ["--pseudo-margin", "learned.safetensors"]
     assert main([*fit, *own, "--out", "learned.json"]) == 0
     assert brittle.Detector.load("learned.json").counts.learned_from == 0
