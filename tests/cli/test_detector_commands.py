@@ -56,15 +56,6 @@ def fitted() -> None:
     assert main(fit) == 0
 
 
-def test_report_prints_the_worst_case(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["report", "run", "--epsilon", epsilon()]) == 0
-    said = capsys.readouterr().out
-    assert f"{POINTS // 2} of {POINTS} points are not robust" in said
-    assert "logit_margin" in said
-    assert "Monte Carlo" not in said
-    assert "How far is the nearest other decision?" in Path("run/report.html").read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize("suffix", [".parquet", ".csv"])
 def test_fit_and_apply(suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
     fitted()
