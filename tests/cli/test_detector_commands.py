@@ -56,15 +56,6 @@ def fitted() -> None:
     assert main(fit) == 0
 
 
-def test_report_prints_the_worst_case(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["report", "run", "--epsilon", epsilon()]) == 0
-    said = capsys.readouterr().out
-    assert f"{POINTS // 2} of {POINTS} points are not robust" in said
-    assert "logit_margin" in said
-    assert "Monte Carlo" not in said
-    assert "How far is the nearest other decision?" in Path("run/report.html").read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize("suffix", [".parquet", ".csv"])
 def test_fit_and_apply(suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
     fitted()
@@ -123,9 +114,7 @@ def test_a_pseudo_margin_from_run_to_flags(capsys: pytest.CaptureFixture[str]) -
     assert main(["score", "./net.py:make", "fresh.npz", "--out", "fresh", *scores, "--quiet"]) == 0
     fit = ["detector", "fit", "fresh", "--epsilon", epsilon(), "--tpr", "0.9", "--score", "pseudo_margin"]
     assert main([*fit, "--out", "unread.json"]) == 3
-    assert "needs the file of the one that computed it" in (
-        capsys.readouterr().err
-    )
+    assert "needs the file of the one that computed it" in (capsys.readouterr().err)
     own = ["--pseudo-margin", "learned.safetensors"]
     assert main([*fit, *own, "--out", "learned.json"]) == 0
     assert brittle.Detector.load("learned.json").counts.learned_from == 0
