@@ -25,7 +25,7 @@ WITHOUT_TORCH = ("brittle.analysis", "brittle.report")
 STORE = {f"brittle.store.{name}" for name in ("columns", "inputs", "keys", "record", "settings")}
 """What these rooms may import of the storage."""
 
-PAGE = {"brittle.store.table", "brittle.store.reading", "brittle.store.files.writing"}
+PAGE = {"brittle.store.table", "brittle.store.reading", "brittle.store.writing"}
 """What the page of the report and the notebook may import beyond that."""
 
 AT_THE_DOOR = {"brittle.estimate", "brittle.store.table"}

@@ -11,7 +11,7 @@ import torch
 from filelock import FileLock, Timeout
 
 from brittle.errors import UsageError
-from brittle.store.files.writing import make_folder
+from brittle.store.writing import make_folder
 from studies.train.images import DATASETS, read
 from studies.train.loop import Training, train
 from studies.train.measured import accuracy, attacked_accuracy

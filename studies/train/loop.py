@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorDataset
 
-from brittle.store.files.writing import replacing
+from brittle.store.writing import replacing
 from studies.train.architectures import build
 from studies.train.augmentation import augment
 from studies.train.images import DATASETS

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import torch
 from torch import Tensor, nn
 
-from brittle.store.files.writing import replacing
+from brittle.store.writing import replacing
 from studies.networks import META, MODEL
 
 TABLE = "networks.parquet"

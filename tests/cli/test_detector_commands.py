@@ -109,7 +109,7 @@ def test_too_few_points_and_wrong_sizes(capsys: pytest.CaptureFixture[str]) -> N
     assert main([*fit, "1e-9"]) == 3
     assert "too_few_points" in capsys.readouterr().err
     assert main([*fit, "8"]) == 3
-    assert "every margin is at most 8, so there is no robust point to tell apart" in capsys.readouterr().err
+    assert "every margin is at most 8" in capsys.readouterr().err
     assert main([*fit, "8/0"]) == 3
     assert "epsilon must be a positive number or a fraction as 8/255" in capsys.readouterr().err
 
@@ -140,9 +140,7 @@ def test_a_pseudo_margin_from_run_to_flags(capsys: pytest.CaptureFixture[str]) -
     assert main(["score", "./net.py:make", "fresh.npz", "--out", "fresh", *scores, "--quiet"]) == 0
     fit = ["detector", "fit", "fresh", "--epsilon", epsilon(), "--tpr", "0.9", "--score", "pseudo_margin"]
     assert main([*fit, "--out", "unread.json"]) == 3
-    assert "needs the one that computed it; give its file too: --pseudo-margin FILE (pseudo_margin=)" in (
-        capsys.readouterr().err
-    )
+    assert "needs the file of the one that computed it" in (capsys.readouterr().err)
     own = ["--pseudo-margin", "learned.safetensors"]
     assert main([*fit, *own, "--out", "learned.json"]) == 0
     assert brittle.Detector.load("learned.json").counts.learned_from == 0
@@ -209,9 +207,7 @@ def test_a_detector_of_the_average_case_from_run_to_flags(capsys: pytest.Capture
         "keep their prediction with a probability below 0.8, as monte_carlo(draws=60, limit=0.8, sigma=0.3) says"
         in said
     )
-    assert (
-        "--scores monte_carlo logit_margin --sigma 0.3 --until decided --limit 0.8 --most-draws 600 --out RUN" in said
-    )
+    assert "--until decided --limit 0.8 --most-draws 600" in said
     assert "verdict on the score: " in said
     rule, table = brittle.Detector.load("noisy.json"), brittle.read_table("noisy")
     states = brittle.analysis.decide(table, 0.8)["state"].tolist()
@@ -284,4 +280,4 @@ def test_what_cannot_be_is_refused_before_the_run(capsys: pytest.CaptureFixture[
     assert main(["detector", "fit", "run", "--epsilon", epsilon(), *learned, "--out", "unread.json"]) == 3
     assert "reads no pseudo-margin" in capsys.readouterr().err
     assert main(["detector", "fit", "run", "--epsilon", "0.1", "--norm", "l2", "--out", "unread.json"]) == 3
-    assert "use --norm linf" in capsys.readouterr().err
+    assert "norm=linf" in capsys.readouterr().err

@@ -63,7 +63,7 @@ def test_a_pseudo_margin_may_decide_but_does_not_compete(noise_table: Table) -> 
     subject = classifier()
     learned = brittle.PseudoMargin.fit(points(60, seed=2), torch.rand(60), layers=1, width=4, epochs=1, norm="linf")
     run = brittle.score(subject, points(400), [learned.score, LogitMargin()])
-    with pytest.raises(ParameterError, match="needs the one that computed it"):
+    with pytest.raises(ParameterError, match="needs the file"):
         Detector.fit(noise_table, limit=0.9, score="pseudo_margin", scores=run)
     found = Detector.fit(noise_table, limit=0.9, tpr=0.9, score="pseudo_margin", scores=run, pseudo_margin=learned)
     assert found.parameters["sha256"] == learned.digest
@@ -77,7 +77,7 @@ def test_a_score_that_is_not_there_is_named(noise_table: Table) -> None:
     with pytest.raises(DataError, match="holds no flip probability"):
         Detector.fit(bare, limit=0.9)
     only = [one for one in noise_table.record.scores if one.score == "monte_carlo"]
-    with pytest.raises(DataError, match=r"does not hold logit_margin.*score the points by it too"):
+    with pytest.raises(DataError, match="logit_margin"):
         Detector.fit(with_scores(noise_table, only), limit=0.9)
     found = Detector.fit(with_scores(noise_table, only), limit=0.9, tpr=0.9, scores=bare)
     assert (found.score, found.counts.choice) == ("logit_margin", 0)

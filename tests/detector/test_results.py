@@ -24,7 +24,7 @@ def test_the_interval_is_that_of_every_way_to_count_the_undecided(confidence: fl
     """By trying all ways: every undecided point, flagged or not, belongs or does not."""
     for points, undecided in itertools.product(range(6), range(5)):
         for flagged, more in itertools.product(range(points + 1), range(undecided + 1)):
-            found = Rate.counted(flagged, points, confidence, undecided, more)
+            found = Rate(flagged, points, confidence, undecided, more)
             ways = [
                 (flagged + hits, points + hits + misses)
                 for hits in range(more + 1)
@@ -43,7 +43,7 @@ def test_the_interval_is_that_of_every_way_to_count_the_undecided(confidence: fl
 def test_a_rate_without_undecided_points_is_the_one_of_these_alone() -> None:
     flags = np.arange(40) < 33
     plain, open_ = Rate.of(flags, 0.99), Rate.of(flags, 0.99, np.arange(9) < 4)
-    assert open_.without_undecided(0.99) == plain
+    assert open_.without_undecided == plain
     assert open_.low < plain.low < plain.high < open_.high
     assert str(plain) == "82.5% [62.4%, 94.6%], 33 of 40 points"
     assert str(open_).endswith("; between 73.3% and 84.1% with 9 undecided ones, 4 of them flagged, counted either way")

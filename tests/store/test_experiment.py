@@ -23,7 +23,7 @@ from brittle.run import execute, make_job
 from brittle.run.record import describe
 from brittle.scores import LogitMargin, Moments, Softmax
 from brittle.store.experiment import UNDECISIVE, check_same
-from brittle.store.record import plain
+from brittle.store.strict_json import plain
 
 CHANGES: dict[str, Callable[[], dict[str, Any]]] = {
     "seed": lambda: {"seed": 1},

@@ -28,10 +28,10 @@ from brittle.detector.flags import FLAGS, write_flags
 from brittle.errors import ArtefactError, DataError, StorageError
 from brittle.report import write_report
 from brittle.scores import LogitMargin
-from brittle.store.files.csv_text import text_of
-from brittle.store.files.strict_json import parse
+from brittle.store.csv_text import text_of
 from brittle.store.reading import read_table
-from brittle.store.record import MOST_TEXT, RunRecord, plain
+from brittle.store.record import MOST_TEXT, RunRecord
+from brittle.store.strict_json import parse, plain
 
 NAMES = (
     b"two\nlines.png",

@@ -23,7 +23,7 @@ from helpers.tables import make_table
 from brittle.cli import main
 from brittle.errors import ArtefactError, DetectorFormatError
 from brittle.store.reading import read_table
-from brittle.store.record import plain
+from brittle.store.strict_json import plain
 
 
 def bomb(size: int) -> bytes:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from brittle.errors import UsageError
 from brittle.scores import CATALOGUE, RareEvent
-from brittle.store.files.writing import check_target, make_folder, replacing
+from brittle.store.writing import check_target, make_folder, replacing
 
 TEST_POINTS = 500
 """Digits kept from training; these are scored."""

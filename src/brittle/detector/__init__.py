@@ -1,10 +1,10 @@
 """A calibrated rule that says from one forward pass whether a prediction is brittle, tied to its model."""
 
 from brittle.detector.calibration import points_needed, steady_rate
+from brittle.detector.criterion import MarginCriterion, NoiseCriterion
 from brittle.detector.detector import Detector
 from brittle.detector.flags import FLAGS, check_out, write_flags
 from brittle.detector.identity import Identity, Source
-from brittle.detector.known_points import MarginCriterion, NoiseCriterion
 from brittle.detector.network import DetectorNetwork
 from brittle.detector.results import Counts, Rate, Verdict
 from brittle.detector.scoring import READINGS, reading_of

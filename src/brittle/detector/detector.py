@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.metadata import version
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -14,28 +17,33 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from brittle.data import Points
-from brittle.detector.calibration import Goal, about_threshold, flagged
-from brittle.detector.fields import FORMAT, DetectorFields, check_consistent
-from brittle.detector.fitting import Question, check_runs, fit
+from brittle.detector.calibration import calibrate, flagged, left_out_text, points_needed, threshold_verdict
+from brittle.detector.criterion import MarginCriterion, NoiseCriterion, by_margin, by_noise, check_table, margin_column
 from brittle.detector.flags import flag_frame
-from brittle.detector.identity import Identity
-from brittle.detector.known_points import MarginCriterion, NoiseCriterion
+from brittle.detector.identity import Identity, Source, check_same_run
 from brittle.detector.network import DetectorNetwork
-from brittle.detector.pseudo_margin.pseudo_margin import PseudoMargin, check_pseudo_margin
-from brittle.detector.results import left_out_sentence
-from brittle.detector.scoring import check_read, reading_of, score_of
-from brittle.errors import DetectorFormatError, ModelError, ParameterError
-from brittle.estimate import CONFIDENCE, Status
+from brittle.detector.pseudo_margin import PseudoMargin
+from brittle.detector.results import Counts, Rate, Verdict
+from brittle.detector.scoring import PSEUDO_MARGIN, READINGS, check_pseudo_margin, reading_of, score_of
+from brittle.errors import DataError, DetectorFormatError, ModelError, ParameterError
+from brittle.estimate import CONFIDENCE, Parameter, Status
+from brittle.intervals import check_confidence, check_share
 from brittle.model.classifier import Classifier
 from brittle.model.head import find_head
+from brittle.norms import check_norm, parse_epsilon
 from brittle.scores import LogitMargin
-from brittle.store.files.strict_json import FormatProblem, dump, parse, read_text
-from brittle.store.files.writing import write
+from brittle.scores.one_pass import OnePassScore
+from brittle.store.columns import Column
+from brittle.store.strict_json import MOST_WHOLE, Count, FormatProblem, Share, dump, parse, read_text
 from brittle.store.table import Table
+from brittle.store.writing import write
+
+FORMAT = 1
+"""Version of the detector file."""
 
 
 @dataclass(frozen=True)
-class Detector(DetectorFields):
+class Detector:
     """Says that a prediction is brittle unless its score is a finite number that reaches a threshold.
 
     In the worst case a point is *brittle* when its input margin, as the attacks of the run found it, is at most
@@ -55,16 +63,58 @@ class Detector(DetectorFields):
     Source: Ngnawé et al., Detecting brittle decisions for free (NeurIPS 2024), section 2.3; Vovk et al., Algorithmic
     learning in a random world (2005), for the threshold.
 
-    Attributes: those of `brittle.detector.fields.DetectorFields`.
+    Attributes:
+        format: version of the file.
+        brittle: version of the package that fitted it.
+        model: the model it belongs to.
+        criterion: what makes a point brittle.
+        score: name of the score, one of `READINGS`; larger is safer.
+        parameters: of the score.
+        head: name of the last linear layer that its features are of, or None where that is found or not needed.
+        threshold: a score below it is brittle.
+        tpr: true positive rate that the threshold was chosen for.
+        confidence: of every interval.
+        seed: of the split into calibration and held-out points.
+        counts: what became of the points of the run.
+        verdict: whether the score may be trusted for this model.
 
     Raises:
         ParameterError: a field has no such value.
     """
 
+    format: int
+    brittle: str
+    model: Identity
+    criterion: MarginCriterion | NoiseCriterion
+    score: str
+    parameters: dict[str, Parameter]
+    head: str | None
+    threshold: float
+    tpr: Share
+    confidence: Share
+    seed: Count
+    counts: Counts
+    verdict: Verdict
+
     def __post_init__(self) -> None:
         if self.format != FORMAT:
             raise ParameterError(f"expected format {FORMAT}, found {self.format}; fit the detector again")
-        check_consistent(self)
+        reading = reading_of(self.score)
+        least, most = reading.span
+        if not least < self.threshold <= math.nextafter(most, math.inf):
+            raise ParameterError(
+                f"{reading.name} lies in [{least:.6g}, {most:g}]; found the threshold {self.threshold!r}"
+            )
+        if self.score == PSEUDO_MARGIN:
+            known = isinstance(self.parameters.get("sha256"), str)
+        else:
+            known = self.parameters == score_of(self.score, self.parameters.get("norm")).parameters
+        if not known:
+            raise ParameterError(f"{self.score} has no such parameters; found {self.parameters!r:.80}")
+        if self.counts.calibration < (needed := points_needed(self.tpr)):
+            raise ParameterError(
+                f"tpr {self.tpr!r} needs {needed} brittle points to calibrate on; counts have {self.counts.calibration}"
+            )
 
     @classmethod
     def fit(
@@ -117,10 +167,48 @@ class Detector(DetectorFields):
             ParameterError: `table` or `scores` is no table, both or neither of `epsilon` and `limit` are given, a
                 parameter is outside its range, or a pseudo-margin is given that the score does not read.
         """
-        check_runs(table, scores, pseudo_margin)
-        goal, question = Goal(tpr, confidence, seed), Question(epsilon, limit, norm, margin, column)
-        decisive = LogitMargin.name if score is None and limit is None else score
-        return cls(**vars(fit(table, question, goal, decisive, scores, pseudo_margin)))
+        tpr, confidence, seed = _goal(tpr, confidence, seed)
+        _check_question(epsilon, limit, margin, column)
+        for run in (table,) if scores is None else (table, scores):
+            check_table(run)
+        check_pseudo_margin(pseudo_margin)
+        if score is None and epsilon is not None:
+            score = LogitMargin.name
+        if score is not None or pseudo_margin is not None:
+            score_of(score or "any", None, pseudo_margin)
+        identity = Identity.of_run(table.record)
+        if scores is not None:
+            check_same_run(table.record, scores.record)
+        learned_from = () if pseudo_margin is None else pseudo_margin.learned_from(Source.of_run(table.record))
+        if epsilon is not None:
+            margins = margin_column(table, norm, margin)
+            norm = str(margins.parameters["norm"])
+            criterion = MarginCriterion(parse_epsilon(epsilon), norm, dict(margins.parameters))
+            points = by_margin(margins, criterion.epsilon, learned_from)
+        else:
+            norm = None if norm is None else check_norm(norm)
+            criterion, points = by_noise(table, float(limit or 0.0), column, learned_from)
+        if pseudo_margin is not None:
+            pseudo_margin.check_model(identity.state_sha256, norm)
+        readable = _readable(scores or table, score, norm, pseudo_margin)
+        values = {one.label: reading_of(one.score).oriented(points.values(one)) for one in readable}
+        chosen, threshold, counts, verdict = calibrate(points, values, tpr, confidence, seed)
+        decisive = next(one for one in readable if one.label == chosen)
+        return cls(
+            format=FORMAT,
+            brittle=version("brittle"),
+            model=identity,
+            criterion=criterion,
+            score=decisive.score,
+            parameters=dict(decisive.parameters),
+            head=(scores or table).record.model.head if reading_of(decisive.score).uses_features else None,
+            threshold=threshold,
+            tpr=tpr,
+            confidence=confidence,
+            seed=seed,
+            counts=counts,
+            verdict=verdict,
+        )
 
     @property
     def epsilon(self) -> float | None:
@@ -138,9 +226,19 @@ class Detector(DetectorFields):
         return self.criterion.limit if isinstance(self.criterion, NoiseCriterion) else None
 
     @property
+    def true_positives(self) -> Rate:
+        """Share of held-out brittle points that are flagged."""
+        return self.counts.true_positives(self.confidence)
+
+    @property
+    def false_positives(self) -> Rate:
+        """Share of robust points that are flagged."""
+        return self.counts.false_positives(self.confidence)
+
+    @property
     def holds(self) -> bool:
         """Whether the interval of the rate on held-out points, without undecided ones, reaches the rate asked for."""
-        return self.true_positives.without_undecided(self.confidence).high >= self.tpr
+        return self.true_positives.without_undecided.high >= self.tpr
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the detector to the JSON file `path`, and give that path.
@@ -210,12 +308,11 @@ class Detector(DetectorFields):
                 layer and the network has none.
             ParameterError: a pseudo-margin is given that the score does not read.
         """
-        check_pseudo_margin(pseudo_margin)
-        check_read(self.score, self.parameters, pseudo_margin)
-        classifier = network if isinstance(network, Classifier) else self._classifier(network)
-        forced = self.model.check(Identity.of_classifier(classifier), force=force)
-        score = score_of(self.score, self.parameters.get("norm"), pseudo_margin)
-        return DetectorNetwork(self._with_head(classifier), score, self.threshold, forced)
+        if not isinstance(network, Classifier):
+            known = self.model
+            network = Classifier(network, known.bounds, known.mean, known.std, outputs=known.outputs)
+        classifier, score, forced = self._prepare(network, force, pseudo_margin)
+        return DetectorNetwork(classifier, score, self.threshold, forced)
 
     def apply(
         self,
@@ -247,13 +344,11 @@ class Detector(DetectorFields):
         """
         from brittle.run import score
 
-        check_pseudo_margin(pseudo_margin)
-        check_read(self.score, self.parameters, pseudo_margin)
-        forced = self.model.check(Identity.of_classifier(classifier), force=force)
+        subject, reading, forced = self._prepare(classifier, force, pseudo_margin)
         run = score(
-            self._with_head(classifier),
+            subject,
             points,
-            [score_of(self.score, self.parameters.get("norm"), pseudo_margin)],
+            [reading],
             confidence=self.confidence,
             batch_size=batch_size,
             progress=progress,
@@ -264,39 +359,41 @@ class Detector(DetectorFields):
         return flag_frame(run, values, self.flag(values) | np.array(tied, dtype=bool), forced)
 
     def __str__(self) -> str:
-        counts, rate = self.counts, self.true_positives
-        score = reading_of(self.score).name
-        brittle, undecided = counts.left(counts.brittle), f", {counts.undecided} undecided" if counts.undecided else ""
-        remedy = self.criterion.remedy(counts.undecided, counts.brittle + counts.robust + counts.undecided)
-        chosen = f"the score was chosen on {counts.choice} points that serve for nothing else" if counts.choice else ""
-        about = about_threshold(rate.without_undecided(self.confidence), brittle, self.tpr)
-        lines = (
-            f"flagged as brittle when {score} < {self.threshold!r}, or it is not finite, or the two largest logits tie",
-            f"brittle points are {self.criterion}",
+        counts, criterion = self.counts, self.criterion
+        undecided = f", {counts.undecided} undecided" if counts.undecided else ""
+        left_out = {name: getattr(counts, name) for name in ("masked", "without_number", "learned_from")}
+        lines = [
+            f"flagged as brittle when {reading_of(self.score).name} < {self.threshold!r}, or it is not finite, or the "
+            f"two largest logits tie",
+            f"brittle points are {criterion}",
             f"calibrated for a true positive rate of {self.tpr} on {counts.calibration} of {counts.brittle} "
-            f"brittle points; {counts.robust} robust{undecided}{left_out_sentence(counts)}",
-            chosen,
-            f"flags of held-out brittle points: {rate}",
+            f"brittle points; {counts.robust} robust{undecided}{left_out_text(left_out)}",
+        ]
+        if counts.score_chosen:
+            lines.append(f"the score was chosen on {counts.choice} points that serve for nothing else")
+        lines += [
+            f"flags of held-out brittle points: {self.true_positives}",
             f"flags of robust points: {self.false_positives}",
-            remedy,
+        ]
+        if counts.undecided and isinstance(criterion, NoiseCriterion):
+            lines.append(f"{counts.undecided} of {counts.used} points are undecided; {criterion.remedy}")
+        agrees = threshold_verdict(self.true_positives.without_undecided, counts.left(counts.brittle), self.tpr)
+        lines += [
             f"verdict on the score: {self.verdict}",
-            f"verdict on the threshold: {'without the undecided points it ' if counts.undecided else ''}{about}",
+            f"verdict on the threshold: {'without the undecided points it ' if counts.undecided else ''}{agrees}",
             f"model {self.model.state_sha256[:12]}…; intervals at {self.confidence}; seed {self.seed}",
-        )
-        return "\n".join(line for line in lines if line)
+        ]
+        return "\n".join(lines)
 
-    def _classifier(self, network: nn.Module) -> Classifier:
-        known = self.model
-        return Classifier(network, known.bounds, known.mean, known.std, outputs=known.outputs)
-
-    def _with_head(self, classifier: Classifier) -> Classifier:
-        """The classifier with the last linear layer of the fit, where the score reads features.
-
-        Raises:
-            ModelError: there is no such layer, or the classifier names another one.
-        """
-        if not reading_of(self.score).uses_features:
-            return classifier
+    def _prepare(
+        self, classifier: Classifier, force: bool, pseudo_margin: PseudoMargin | None
+    ) -> tuple[Classifier, OnePassScore, bool]:
+        """The classifier with the last linear layer of the fit, the score, and whether it is forced onto the model."""
+        check_pseudo_margin(pseudo_margin, self.parameters.get("sha256"))
+        score = score_of(self.score, self.parameters.get("norm"), pseudo_margin)
+        forced = self.model.check(Identity.of_classifier(classifier), force=force)
+        if not score.uses_features:
+            return classifier, score, forced
         wanted, named = find_head(classifier.model, self.head).name, classifier.head_name
         if named not in (None, wanted):
             raise ModelError(
@@ -304,4 +401,52 @@ class Detector(DetectorFields):
                 f"the detector reads the features of the layer {wanted!r}; the classifier names {named!r}; leave the "
                 f"name out (--head, head=)",
             )
-        return classifier if named == self.head else classifier.with_head(self.head)
+        return classifier if named == self.head else classifier.with_head(self.head), score, forced
+
+
+def _goal(tpr: float, confidence: float, seed: int) -> tuple[float, float, int]:
+    """The rate, the confidence and the seed, as the file holds them."""
+    check_confidence(confidence)
+    if tpr is None:
+        raise ParameterError("tpr must be a number between 0 and 1; found None")
+    check_share("tpr", tpr)
+    if not isinstance(seed, Integral) or isinstance(seed, bool) or not 0 <= seed <= MOST_WHOLE:
+        raise ParameterError(f"the seed must be at least 0, a whole number; found {seed!r:.60}")
+    return float(tpr), float(confidence), int(seed)
+
+
+def _check_question(epsilon: float | str | None, limit: float | None, margin: str | None, column: str | None) -> None:
+    """Raise unless one case is asked for, with nothing that belongs to the other."""
+    if (epsilon is None) == (limit is None):
+        raise ParameterError(
+            f"a detector is of the worst case, with epsilon, or of the average case, with limit; found epsilon "
+            f"{epsilon!r:.60} and limit {limit!r:.60}; give one of them",
+        )
+    check_share("limit", limit)
+    for name, label, other in (("margin", margin, limit), ("column", column, epsilon)):
+        if not isinstance(label, str | None) or (label is not None and other is not None):
+            raise ParameterError(
+                f"margin is the label of margins, for epsilon, and column that of a flip probability, for limit; found "
+                f"{name} {label!r:.60}"
+            )
+
+
+def _readable(table: Table, score: str | None, norm: str | None, pseudo_margin: PseudoMargin | None) -> list[Column]:
+    """The column of that score in a run; without one all that a detector reads from the network alone."""
+    names = [name for name in READINGS if name != PSEUDO_MARGIN] if score is None else [score]
+    found = [
+        column
+        for name in names
+        for column in table.columns
+        if column.score == name
+        and (norm is None or column.parameters.get("norm", norm) == norm)
+        and dict(column.parameters) == score_of(name, column.parameters.get("norm"), pseudo_margin).parameters
+    ]
+    if not found or (score is not None and len(found) > 1):
+        there = ", ".join(column.label for column in table.columns) or "none"
+        raise DataError(
+            "no_such_score",
+            f"the run holds {len(found)} columns of {score or LogitMargin.name} that the detector can read, and one is "
+            f"needed{'' if norm is None else f', in {norm}'}; its scores: {there}; score by it, or say its norm",
+        )
+    return found

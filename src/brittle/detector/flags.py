@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import pandas as pd
@@ -14,9 +13,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from brittle.errors import ParameterError
-from brittle.store.files.csv_text import cell
-from brittle.store.files.writing import check_writable_file, replacing
+from brittle.store.csv_text import cell
 from brittle.store.table import Table
+from brittle.store.writing import check_writable_file, replacing
 
 FLAGS = pa.schema(
     [
@@ -45,11 +44,13 @@ def flag_frame(run: Table, values: NDArray[np.float64], brittle: NDArray[np.bool
         brittle: the flags, `[N]`.
         forced: whether the detector was fitted for another model.
     """
-    columns = {name: run.points[name] for name in ("point", "row", "name", "label", "predicted")}
-    columns["score"] = pa.array(values, from_pandas=True)
-    columns["brittle"] = pa.array(brittle)
-    columns["status"] = run.scores["status"]
-    columns["forced"] = pa.array([forced] * len(values))
+    columns = {
+        **{name: run.points[name] for name in ("point", "row", "name", "label", "predicted")},
+        "score": pa.array(values, from_pandas=True),
+        "brittle": pa.array(brittle),
+        "status": run.scores["status"],
+        "forced": pa.array([forced] * len(values)),
+    }
     return pa.table(columns, schema=FLAGS).to_pandas()
 
 
@@ -61,8 +62,8 @@ def check_out(path: str | os.PathLike[str]) -> Path:
         StorageError: there is no such folder, it is not writable, or there is a link, a pipe, a device or a folder.
     """
     path = Path(path)
-    if path.suffix not in _WRITERS:
-        raise ParameterError(f"the file must end in {' or '.join(_WRITERS)}; found {path.name!r}")
+    if path.suffix not in (".parquet", ".csv"):
+        raise ParameterError(f"the file must end in .parquet or .csv; found {path.name!r}")
     check_writable_file(path)
     return path
 
@@ -70,8 +71,8 @@ def check_out(path: str | os.PathLike[str]) -> Path:
 def write_flags(flags: pd.DataFrame, path: str | os.PathLike[str]) -> Path:
     """Write `flags`, with the columns of `FLAGS`, to a `.parquet` or `.csv` file.
 
-    In a CSV file texts are written as `brittle.store.files.csv_text.cell` says, so that neither a terminal nor a
-    spreadsheet runs any; `brittle.store.files.csv_text.text_of` is the way back.
+    In a CSV file texts are written as `brittle.store.csv_text.cell` says, so that neither a terminal nor a spreadsheet
+    runs any; `brittle.store.csv_text.text_of` is the way back.
 
     Returns:
         the path.
@@ -83,20 +84,17 @@ def write_flags(flags: pd.DataFrame, path: str | os.PathLike[str]) -> Path:
     path = check_out(path)
     table = pa.Table.from_pandas(flags, FLAGS, preserve_index=False).replace_schema_metadata()
     with replacing(path) as file:
-        _WRITERS[path.suffix](table, file)
+        if path.suffix == ".parquet":
+            pq.write_table(table, file, compression="zstd", write_page_checksum=True)
+        else:
+            csv.write_csv(_escaped(table), file)
     return path
 
 
-def _write_csv(flags: pa.Table, file: BinaryIO) -> None:
+def _escaped(flags: pa.Table) -> pa.Table:
+    """The flags with every text as a cell of a CSV file."""
     for position, field in enumerate(flags.schema):
         if pa.types.is_string(field.type):
             texts = [None if text is None else cell(text) for text in flags.column(position).to_pylist()]
             flags = flags.set_column(position, field, pa.array(texts, field.type))
-    csv.write_csv(flags, file)
-
-
-def _write_parquet(flags: pa.Table, file: BinaryIO) -> None:
-    pq.write_table(flags, file, compression="zstd", write_page_checksum=True)
-
-
-_WRITERS = {".parquet": _write_parquet, ".csv": _write_csv}
+    return flags

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
 
+from msgspec import Meta
 from torch import nn
 
-from brittle.detector.ranges import check_input_numbers
 from brittle.errors import DataError, ModelError, ParameterError
 from brittle.model.bounds import check_bounds
 from brittle.model.classifier import Classifier
 from brittle.model.loading.weights import state_digest
 from brittle.model.outputs import OUTPUTS
-from brittle.store.files.strict_json import MOST_CHARACTERS
+from brittle.scores.one_pass import LARGEST
 from brittle.store.record import RunRecord
+from brittle.store.strict_json import STRICT, Digest
+
+SMALLEST = 2.0**-149
+"""The smallest positive number of single precision."""
+
+Number = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
+Positive = Annotated[float, Meta(ge=SMALLEST, le=LARGEST)]
 
 PER_FEATURE = (
     "detectors know one range for all features, or none, and these bounds are per feature; score the run with bounds "
@@ -24,14 +30,11 @@ PER_FEATURE = (
 )
 """Why a model gets no detector."""
 
-_DIGEST = re.compile(r"[0-9a-f]{64}")
-
 
 def _about(decision: str) -> str:
     return (
-        f"a detector and a pseudo-margin read the scores of classes, and know the predicted class alone (or one "
-        f"logit); found the decision {decision}; for one label wrap the model in one that returns its logit, with "
-        f"--decision one-logit (decision='one-logit')"
+        f"a detector and a pseudo-margin know the predicted class alone (or one logit); found the decision {decision}; "
+        f"for one label wrap the model in one that returns its logit, with --decision one-logit (decision='one-logit')"
     )
 
 
@@ -49,21 +52,15 @@ class Identity:
         outputs: what the network returns, one of `brittle.model.outputs.OUTPUTS`.
     """
 
-    state_sha256: str
-    bounds: tuple[float, float] | None
-    mean: tuple[float, ...] | None
-    std: tuple[float, ...] | None
+    state_sha256: Digest
+    bounds: tuple[Number, Number] | None
+    mean: Annotated[tuple[Number, ...], Meta(min_length=1)] | None
+    std: Annotated[tuple[Positive, ...], Meta(min_length=1)] | None
     outputs: str
 
     def __post_init__(self) -> None:
         if self.bounds is not None:
-            low, high = check_bounds(self.bounds)
-            check_input_numbers("bounds", self.bounds)
-            check_input_numbers("bounds", (high - low,), positive=True)
-        check_input_numbers("mean", self.mean)
-        if not _DIGEST.fullmatch(self.state_sha256):
-            raise ParameterError(f"expected 64 hexadecimal digits, found {self.state_sha256!r:.80}")
-        check_input_numbers("std", self.std, positive=True)
+            check_bounds(self.bounds)
         if self.outputs not in OUTPUTS:
             raise ParameterError(f"outputs must be one of {', '.join(OUTPUTS)}; found {self.outputs!r:.80}")
 
@@ -93,10 +90,13 @@ class Identity:
             )
         if not classifier.decision.of_classes:
             raise ModelError("other_model", _about(classifier.decision.label))
-        bounds = classifier.bounds
+        bounds, model = classifier.bounds, classifier.model
         if bounds.pair is None and not bounds.none:
             raise ParameterError(PER_FEATURE)
-        return cls(_digest(classifier.model), bounds.pair, classifier.mean, classifier.std, classifier.outputs)
+        if not isinstance(model, nn.Module):
+            kind = type(model).__name__
+            raise ModelError("other_model", f"a detector is tied to the weights of a torch.nn.Module; found a {kind}")
+        return cls(state_digest(model), bounds.pair, classifier.mean, classifier.std, classifier.outputs)
 
     def check(self, found: Identity, *, force: bool) -> bool:
         """Whether `found` is another model, which only `force` allows."""
@@ -113,7 +113,7 @@ class Identity:
         """What of `found` is another, with both values, such as `mean (0.4,) here (0.5,)`; empty for the same model."""
         ours, theirs = asdict(self), asdict(found)
         return "; ".join(
-            f"{name} {_short(ours[name])} here {_short(theirs[name])}" for name in ours if ours[name] != theirs[name]
+            f"{name} {ours[name]!s:.60} here {theirs[name]!s:.60}" for name in ours if ours[name] != theirs[name]
         )
 
 
@@ -133,14 +133,15 @@ class Source:
 
     @classmethod
     def of(cls, provenance: Mapping[str, Any]) -> Source:
-        """The source that the provenance of points describes."""
-        return cls(*(_printable(provenance.get(name)) for name in ("sha256", "split", "path")))
+        """The source that the provenance of points describes, but for texts that strict JSON cannot hold."""
+        texts = (provenance.get(name) for name in ("sha256", "split", "path"))
+        return cls(*(one if one and one.isprintable() and len(one) <= STRICT.characters else None for one in texts))
 
     @classmethod
     def of_run(cls, record: RunRecord) -> Source:
         """The source of the points of the run that `record` is of."""
         data = record.data
-        return cls(*map(_printable, (data.sha256, data.split, data.path)))
+        return cls.of({"sha256": data.sha256, "split": data.split, "path": data.path})
 
     def same(self, other: Source) -> bool:
         """Whether an id in one is the same point in the other, by the digest."""
@@ -154,8 +155,8 @@ class Source:
         return self.same(other) or (self.path is not None and (self.path, self.split) == (other.path, other.split))
 
     def __str__(self) -> str:
-        named = [self.path or "data in memory", self.split, None if self.sha256 is None else f"sha256 {self.sha256}"]
-        return ", ".join(part for part in named if part is not None)
+        named = [self.path or "data in memory", self.split, self.sha256 and f"sha256 {self.sha256}"]
+        return ", ".join(part for part in named if part)
 
 
 def check_same_run(margins: RunRecord, scores: RunRecord) -> None:
@@ -174,19 +175,3 @@ def check_same_run(margins: RunRecord, scores: RunRecord) -> None:
             f"the run of the scores is of other data ({theirs}) than that of the margins ({ours}), so that an id may "
             f"be another point; score the same data",
         )
-
-
-def _digest(model: Any) -> str:
-    if not isinstance(model, nn.Module):
-        kind = type(model).__name__
-        raise ModelError("other_model", f"a detector is tied to the weights of a torch.nn.Module; found a {kind}")
-    return state_digest(model)
-
-
-def _printable(text: str | None) -> str | None:
-    """The text where strict JSON can hold it."""
-    return text if text is not None and text.isprintable() and len(text) <= MOST_CHARACTERS else None
-
-
-def _short(value: Any) -> str:
-    return f"{value[:12]}…" if isinstance(value, str) and _DIGEST.fullmatch(value) else str(value)

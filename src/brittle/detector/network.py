@@ -9,7 +9,7 @@ from torch import Tensor, fx, nn
 
 from brittle.detector.scoring import ScoreReading
 from brittle.errors import BrittleError, ModelError, ParameterError
-from brittle.model.bounds import Bounds, allowed_range, check_bounds
+from brittle.model.bounds import allowed_range, check_bounds
 from brittle.model.classifier import Classifier
 from brittle.model.head import Head, check_head, find_head
 from brittle.model.inputs import normalise
@@ -36,24 +36,21 @@ class DetectorNetwork(nn.Module):
         forced: whether the network is not the one that the detector was fitted for.
     """
 
-    def __init__(
-        self,
-        classifier: Classifier,
-        score: OnePassScore,
-        threshold: float,
-        forced: bool,
-    ) -> None:
+    def __init__(self, classifier: Classifier, score: OnePassScore, threshold: float, forced: bool) -> None:
         super().__init__()
         head = find_head(classifier.model, classifier.head_name) if score.uses_features else None
         exported = isinstance(classifier.model, fx.GraphModule)
         self.network = head.observe if head is not None and exported else classifier.model
         self.regressor = score.network
         self.forced = forced
-        self._head = None if head is None else head.name if exported else _path(self.network, head)
-        self._weight, self._bias = (head.weight, head.bias) if head is not None and exported else (None, None)
         self._head_agrees = head is None
+        self._head = None if head is None else head.name
+        if head is not None and not exported and head.name not in dict(classifier.model.named_modules()):
+            self._head = ""  # the network itself
+        self._weight, self._bias = (head.weight, head.bias) if head is not None and exported else (None, None)
         self._score, self._reading, self._threshold = score, ScoreReading(type(score)), threshold
-        self._least, self._most = _finite_range(classifier.bounds)
+        bounds = classifier.bounds
+        self._least, self._most = (-LARGEST, LARGEST) if bounds.none else allowed_range(check_bounds(bounds))
         self._dtype, self._outputs = classifier.dtype, classifier.outputs
         self._scaled = bool(classifier.mean or classifier.std)
         self._channels = max(len(classifier.mean or ()), len(classifier.std or ()), 1)
@@ -76,7 +73,8 @@ class DetectorNetwork(nn.Module):
             raise ModelError("train_mode", "a detector was fitted in evaluation mode, the only one that it has")
         self.training = False
         for part in self.children():
-            _evaluate(part)
+            if not isinstance(part, fx.GraphModule):  # an exported program refuses to change its mode
+                part.eval()
         return self
 
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -86,15 +84,25 @@ class DetectorNetwork(nn.Module):
             ModelError: the network cannot be run on inputs of that shape, or its result is not one row of logits each.
             ParameterError: `inputs` is no tensor, or has no batch axis.
         """
-        _check_inputs(inputs, self._channels)
-        inside = self._inside(inputs)  # before the network, which may work in place
+        if not isinstance(inputs, Tensor) or inputs.dim() < 2 or self._channels not in (1, inputs.shape[1]):
+            expected = "[B, *shape]" if self._channels == 1 else f"[B, {self._channels}, ...]"
+            found = f"shape {list(inputs.shape)}" if isinstance(inputs, Tensor) else type(inputs).__name__
+            raise ParameterError(f"a tensor {expected} is needed; found {found}; give one input alone as inputs[None]")
+        flat = inputs.flatten(1)  # before the network, which may work in place; NaN lies in no bounds
+        inside = (flat.amin(dim=1) >= self._least) & (flat.amax(dim=1) <= self._most)
+        values = inputs if inputs.dtype == self._dtype else inputs.to(self._dtype or inputs.dtype)
         try:
-            output, features, head = self._observe(self._preprocess(inputs))
+            output, features, head = self._observe(normalise(values, self.mean, self.std) if self._scaled else values)
         except (RuntimeError, ValueError, TypeError, AssertionError, IndexError) as error:
             # Exporting and compiling say for themselves what they lack, and so does a machine out of memory.
             if isinstance(error, BrittleError | torch.OutOfMemoryError) or torch.compiler.is_compiling():
                 raise
-            raise _failed(error, inputs) from error
+            reason = str(error).strip().partition("\n")[0]
+            raise ModelError(
+                "model_failed",
+                f"the network cannot be run on inputs of shape {list(inputs.shape)}: {type(error).__name__}: {reason}; "
+                f"[B, *shape] is needed, one input alone as inputs[None]",
+            ) from error
         logits = self._logits(output, inputs.shape[0])
         if head is not None and features is not None and not self._head_agrees:
             self._check_head(head, features, logits)
@@ -106,16 +114,6 @@ class DetectorNetwork(nn.Module):
         total = logits.sum(dim=1, dtype=torch.float64) + score
         reaches, tied = score >= total - total + self._threshold, first <= second
         return logits, score, (reaches & inside) <= tied  # of booleans: brittle unless it reaches and is not tied
-
-    def _inside(self, inputs: Tensor) -> Tensor:
-        """Which rows lie in the declared bounds, `[B]`; those with NaN do not."""
-        values = inputs.flatten(1)
-        return (values.amin(dim=1) >= self._least) & (values.amax(dim=1) <= self._most)
-
-    def _preprocess(self, inputs: Tensor) -> Tensor:
-        """The inputs as the network sees them; without preprocessing the caller's own, as it gets them bare."""
-        moved = inputs if inputs.dtype == self._dtype else inputs.to(self._dtype or inputs.dtype)
-        return normalise(moved, self.mean, self.std) if self._scaled else moved
 
     def _observe(self, values: Tensor) -> tuple[Any, Tensor | None, Head | None]:
         """What the network returns, and where they are needed the features and the last layer."""
@@ -147,43 +145,3 @@ class DetectorNetwork(nn.Module):
         if self._outputs != "probs":
             return scores
         return torch.where((scores >= 0) & (scores <= LARGEST_PROBABILITY), log_probabilities(scores), torch.nan)
-
-
-def _check_inputs(inputs: Any, channels: int) -> None:
-    """Raise unless `inputs` is a tensor with a batch axis, and with channels that mean and std have numbers for."""
-    if not isinstance(inputs, Tensor):
-        kind = type(inputs).__name__
-        raise ParameterError(
-            f"a tensor [B, *shape] is needed; found {kind}; convert it, as torch.from_numpy does an array"
-        )
-    if inputs.dim() < 2 or channels not in (1, inputs.shape[1]):
-        expected = "[B, *shape]" if channels == 1 else f"[B, {channels}, ...]"
-        raise ParameterError(
-            f"{expected} is needed; found shape {list(inputs.shape)}; give one input alone as inputs[None]"
-        )
-
-
-def _finite_range(bounds: Bounds) -> tuple[float, float]:
-    """What the values of an input may be: those in the bounds, or where there are none all that are finite."""
-    return (-LARGEST, LARGEST) if bounds.none else allowed_range(check_bounds(bounds))
-
-
-def _failed(error: Exception, inputs: Tensor) -> ModelError:
-    """What the network raised, as one sentence."""
-    reason = str(error).strip().partition("\n")[0]
-    return ModelError(
-        "model_failed",
-        f"the network cannot be run on inputs of shape {list(inputs.shape)}: {type(error).__name__}: {reason}; "
-        f"[B, *shape] is needed, one input alone as inputs[None]",
-    )
-
-
-def _path(network: Any, head: Head) -> str:
-    """Where in `network` the layer of `head` is; empty where it is the network itself."""
-    return head.name if head.name in dict(network.named_modules()) else ""
-
-
-def _evaluate(part: nn.Module) -> None:
-    """Evaluation mode; an exported program refuses to change its own, which was fixed when it was exported."""
-    if not isinstance(part, fx.GraphModule):
-        part.eval()

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from brittle.detector.identity import Identity
-from brittle.detector.pseudo_margin.learned import PseudoMarginScore
+from brittle.detector.pseudo_margin import PseudoMargin, PseudoMarginScore
 from brittle.errors import ModelError, ParameterError, UnknownNameError
-from brittle.estimate import Parameters
 from brittle.model.loading.named_code import offered
 from brittle.scores import CATALOGUE, Score
 from brittle.scores.one_pass import OnePassScore
 from brittle.scores.outside import SCORES, find_score
-
-if TYPE_CHECKING:
-    from brittle.detector.pseudo_margin import PseudoMargin
 
 PSEUDO_MARGIN = PseudoMarginScore.name
 """The score that is learned rather than computed."""
@@ -41,28 +36,19 @@ class ScoreReading:
         return self.kind.uses_features
 
     @property
-    def normed(self) -> bool:
-        """Whether it has the norm of the margins as a parameter."""
-        return "norm" in {field.name for field in fields(self.kind)}
-
-    @property
     def name(self) -> str:
         """The score as it is compared with the threshold, such as `-entropy`."""
-        return f"-{self.kind.name}" if self._negative else self.kind.name
+        return f"-{self.kind.name}" if self.kind.safer == "lower" else self.kind.name
 
     @property
     def span(self) -> tuple[float, float]:
         """No finite value is smaller than the first, or larger than the second."""
         least, most = self.kind.least, self.kind.most
-        return (0.0 - most, 0.0 - least) if self._negative else (least, most)
+        return (0.0 - most, 0.0 - least) if self.kind.safer == "lower" else (least, most)
 
     def oriented(self, values: Numbers) -> Numbers:
         """`values` of the score, larger where safer."""
-        return -values if self._negative else values
-
-    @property
-    def _negative(self) -> bool:
-        return self.kind.safer == "lower"
+        return -values if self.kind.safer == "lower" else values
 
 
 def _read(kinds: Iterable[type[Score]]) -> dict[str, ScoreReading]:
@@ -91,75 +77,52 @@ def reading_of(score: str) -> ScoreReading:
     known = _read((find_score(score),)) if score in installed else READINGS
     if isinstance(score, str) and score in known:
         return known[score]
-    if score in installed:
-        why = "; it is no score of one pass that says which way is safer"
-    else:
-        near = get_close_matches(str(score), [*READINGS, *installed], 1)
-        why = f"; did you mean {near[0]}?" if near else ""
-    names = ", ".join([*READINGS, *installed])
-    raise UnknownNameError(f"a detector reads one of {names}; found {score!r:.60}{why}")
+    names = [*READINGS, *installed]
+    near = get_close_matches(str(score), names, 1)
+    hint = f"; did you mean {near[0]}?" if near and score not in installed else ""
+    raise UnknownNameError(
+        f"a detector reads a score of one pass that says which way is safer, one of {', '.join(names)}; found "
+        f"{score!r:.60}{hint}"
+    )
 
 
-def check_score(score: str) -> str:
-    """`score` itself."""
-    reading_of(score)
-    return score
-
-
-def check_use(score: str, pseudo_margin: PseudoMargin | None) -> None:
-    """Raise where a pseudo-margin is given for a score that does not read it."""
-    if pseudo_margin is not None and score != PSEUDO_MARGIN:
-        raise ParameterError(
-            f"a detector of the score {score} reads no pseudo-margin; leave out --pseudo-margin (pseudo_margin=)",
-        )
-
-
-def check_learned(pseudo_margin: PseudoMargin, identity: Identity, norm: str | None) -> None:
-    """Raise where a pseudo-margin is known to be of another model, or of another norm where there is one."""
-    pseudo_margin.check_model(identity.state_sha256)
-    learned = pseudo_margin.recipe.norm
-    if None not in (learned, norm) and learned != norm:
-        raise ModelError(
-            "other_model",
-            f"the pseudo-margin was learned from margins in {learned}, the detector is for {norm}; learn one in {norm}",
-        )
-
-
-def parameters_of(score: str, norm: str | None, pseudo_margin: PseudoMargin | None) -> Parameters:
-    """The parameters that the score must have in a run."""
-    if score == PSEUDO_MARGIN:
-        if pseudo_margin is None:
-            raise ParameterError(
-                "the score pseudo_margin needs the one that computed it; give its file too: --pseudo-margin FILE "
-                "(pseudo_margin=)",
-            )
-        return {"sha256": pseudo_margin.digest}
-    return score_of(score, norm, None).parameters
-
-
-def score_of(score: str, norm: Any, pseudo_margin: PseudoMargin | None) -> OnePassScore:
+def score_of(score: str, norm: Any = None, pseudo_margin: PseudoMargin | None = None) -> OnePassScore:
     """What `brittle.score` computes the score by, and a network with the detector built in.
 
     Args:
         score: its name.
         norm: of the score, where it has one; None is its own default.
         pseudo_margin: what computes it, where it is learned.
+
+    Raises:
+        ParameterError: the score is learned and the pseudo-margin is not given, or the other way round.
     """
-    if pseudo_margin is not None and score == PSEUDO_MARGIN:
+    if (score == PSEUDO_MARGIN) != (pseudo_margin is not None):
+        said = "needs the file of the one that computed it" if pseudo_margin is None else "reads no pseudo-margin"
+        raise ParameterError(f"a detector of the score {score} {said}: --pseudo-margin FILE (pseudo_margin=)")
+    if pseudo_margin is not None:
         return pseudo_margin.score
-    reading = reading_of(score)
-    return reading.kind(**({"norm": norm} if reading.normed and norm is not None else {}))
+    kind = reading_of(score).kind
+    normed = norm is not None and "norm" in {field.name for field in fields(kind)}
+    return kind(**({"norm": norm} if normed else {}))
 
 
-def check_read(score: str, parameters: Mapping[str, Any], pseudo_margin: PseudoMargin | None) -> None:
-    """Raise unless the pseudo-margin that the score reads, if it reads one, is that of the `parameters` of the fit."""
-    check_use(score, pseudo_margin)
-    if score != PSEUDO_MARGIN:
-        return
+def check_pseudo_margin(pseudo_margin: PseudoMargin | None, digest: object = None) -> None:
+    """Raise unless `pseudo_margin` is one, of this digest where that is given, or None.
+
+    Raises:
+        ParameterError: it is something else.
+        ModelError: it is another one.
+    """
+    if not isinstance(pseudo_margin, PseudoMargin | None):
+        kind = type(pseudo_margin).__name__
+        raise ParameterError(
+            f"expected a brittle.PseudoMargin, found {kind}; PseudoMargin.load reads one from its file"
+        )
     found = None if pseudo_margin is None else pseudo_margin.digest
-    if pseudo_margin is None or found != parameters.get("sha256"):
+    if digest not in (None, found):
         raise ModelError(
             "other_model",
-            f"the detector reads the pseudo-margin {parameters.get('sha256')}; found {found}; give the file that it "
-            f"was fitted with: --pseudo-margin FILE (pseudo_margin=)",
+            f"the detector reads the pseudo-margin {digest}; found {found}; give the file that it was fitted with: "
+            f"--pseudo-margin FILE (pseudo_margin=)",
         )

@@ -24,9 +24,9 @@ from brittle.report import wording
 from brittle.report.render import open_contents, render
 from brittle.report.wording import MISSING, plural, reach, signed
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED
-from brittle.store.files.writing import check_target, write
 from brittle.store.reading import read_table
 from brittle.store.table import Table
+from brittle.store.writing import check_target, write
 from brittle.text import by_number
 
 HEIGHT = 640

@@ -35,8 +35,8 @@ from brittle.report.chapters import (
 from brittle.report.contents import Contents
 from brittle.report.script_data import inert_json, page_data
 from brittle.report.wording import plural, show
-from brittle.store.files.writing import check_target, write
 from brittle.store.table import Table
+from brittle.store.writing import check_target, write
 
 CHAPTERS = (
     overview.CHAPTER,

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from brittle.errors import ResumeError, listed
-from brittle.store.record import RunRecord, plain
+from brittle.store.record import RunRecord
+from brittle.store.strict_json import plain
 
 UNDECISIVE = frozenset(
     {

@@ -22,8 +22,7 @@ from filelock import FileLock, Timeout
 
 from brittle.errors import StorageError
 from brittle.store.account import Account
-from brittle.store.files.writing import check_target, make_folder, write
-from brittle.store.record import FORMAT, RunRecord, plain, read_record
+from brittle.store.record import FORMAT, RunRecord, read_record
 from brittle.store.schemas import KINDS
 from brittle.store.shards import (
     LOCK,
@@ -37,6 +36,8 @@ from brittle.store.shards import (
     is_stray,
     read_manifest,
 )
+from brittle.store.strict_json import plain
+from brittle.store.writing import check_target, make_folder, write
 
 
 @dataclass(frozen=True)

@@ -4,32 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import Meta
 
 from brittle.errors import ArtefactError, MissingRunError, ParameterError, StorageError
 from brittle.estimate import Parameter
 from brittle.store.account import Account
-from brittle.store.files.nearby import nearby
-from brittle.store.files.strict_json import FormatProblem, Limits, convert, parse_json, read_text
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+from brittle.store.nearby import nearby
+from brittle.store.strict_json import Count, FormatProblem, Limits, Share, convert, parse_json, read_text
 
 FORMAT = 1
 """Version of the run folder's layout."""
 
 MOST_TEXT = Limits(size=1 << 25, characters=1 << 20, printable=False)
 """A record holds what people called their files, and the names of many classes."""
-
-Share = Annotated[float, Meta(gt=0, lt=1)]
-"""A number between 0 and 1, both excluded."""
-
-Count = Annotated[int, Meta(ge=0)]
-"""How many there are."""
 
 Part = Annotated[int, Meta(ge=1, le=100_000)]
 """The number of a part of a run, and of how many."""
@@ -334,11 +325,6 @@ class RunRecord:
     seconds: float | None = None
     account: Account = field(default=Account())
     warnings: tuple[WarningRecord, ...] = ()
-
-
-def plain(record: DataclassInstance) -> dict[str, Any]:
-    """A record as JSON values."""
-    return json.loads(json.dumps(asdict(record), allow_nan=False))
 
 
 def record_of(kind: type[T], content: Mapping[str, Any], what: str) -> T:

@@ -8,23 +8,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Annotated
 
 import pyarrow as pa
-from msgspec import Meta
 
 from brittle.errors import ArtefactError, StorageError, printable
 from brittle.store.account import Account
-from brittle.store.files.plain_parquet import ERRORS, opened, reason
-from brittle.store.files.writing import check_target
-from brittle.store.record import Count, check_inside, read_object
+from brittle.store.plain_parquet import ERRORS, opened, reason
+from brittle.store.record import check_inside, read_object
+from brittle.store.strict_json import Count, Digest
+from brittle.store.writing import check_target
 
 RECORD, MANIFEST, LOCK = "run.json", "manifest.json", ".lock"
 """What the record of a run, the list of its shards and the lock of its writer are called."""
-
-Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
-"""A sha256."""
-
 
 ROWS = 1 << 8
 """Rows that are unpacked at a time."""

@@ -34,7 +34,7 @@ def test_round_trip(tmp_path: Path, learned: PseudoMargin) -> None:
 
 def test_strictness(tmp_path: Path, learned: PseudoMargin) -> None:
     good = safetensors.torch.load(learned.save(tmp_path / "good.safetensors").read_bytes())
-    recipe = brittle.store.files.strict_json.dump(learned.recipe)
+    recipe = brittle.store.strict_json.dump(learned.recipe)
 
     def refused(weights: dict[str, Tensor], metadata: dict[str, str] | None) -> str:
         path = tmp_path / "bad.safetensors"
@@ -47,23 +47,23 @@ def test_strictness(tmp_path: Path, learned: PseudoMargin) -> None:
     assert "JSON" in refused(good, {"recipe": "x"})
     assert "unknown key" in refused(good, {"recipe": recipe.replace("{", '{"more": 1,', 1)})
     wide = recipe.replace('"width": 32', '"width": 1000000000')
-    assert "recipe: 'body.0.bias" in refused(good, {"recipe": wide})
-    assert "recipe" in refused(good, {"recipe": recipe.replace('"layers": 2', '"layers": 1000000000')})
+    assert "width" in refused(good, {"recipe": wide})
+    assert "layers" in refused(good, {"recipe": recipe.replace('"layers": 2', '"layers": 1000000000')})
     assert "mean" in refused({name: t for name, t in good.items() if name != "mean"}, {"recipe": recipe})
     assert "more" in refused(good | {"more": torch.zeros(1)}, {"recipe": recipe})
     assert "mean" in refused(good | {"mean": torch.zeros(3, dtype=torch.float64)}, {"recipe": recipe})
-    assert "mean holds NaN" in refused(good | {"mean": torch.full_like(good["mean"], math.nan)}, {"recipe": recipe})
-    assert "not positive" in refused(good | {"std": torch.zeros_like(good["std"])}, {"recipe": recipe})
+    assert "mean holds numbers" in refused(good | {"mean": torch.full_like(good["mean"], math.nan)}, {"recipe": recipe})
+    assert "std holds numbers" in refused(good | {"std": torch.zeros_like(good["std"])}, {"recipe": recipe})
     for ids, why in (
         (b"\xff\xff", "not JSON"),
         (b"[" * 100_000, "not JSON"),
-        (b'["0", 1]', "list of strings"),
-        (b"{}", "list of strings"),
+        (b'["0", 1]', "not JSON"),
+        (b"{}", "not JSON"),
     ):
         content = torch.from_numpy(np.frombuffer(ids, np.uint8).copy())
         assert why in refused(good | {"points": content}, {"recipe": recipe})
-    nameless = brittle.store.files.strict_json.dump(replace(learned.recipe, data=None))
-    assert "which data" in refused(good, {"recipe": nameless})
+    nameless = brittle.store.strict_json.dump(replace(learned.recipe, data=None))
+    assert "of the data None" in refused(good, {"recipe": nameless})
     assert "scale" in refused(good | {"scale": good["scale"] * 2}, {"recipe": recipe})
     assert "scale" in refused(good | {"scale": good["scale"].float()}, {"recipe": recipe})
     assert "points" in refused(good | {"points": torch.zeros(3)}, {"recipe": recipe})
@@ -94,7 +94,7 @@ PARTNER = {"epochs": "best_epoch", "points": "clipped"}
 def test_every_number_is_one_that_it_can_be(tmp_path: Path, learned: PseudoMargin) -> None:
     """Each is set to each of the absurd ones: refused with its name, or among the few that it may have."""
     good = safetensors.torch.load(learned.save(tmp_path / "good.safetensors").read_bytes())
-    recipe = json.loads(brittle.store.files.strict_json.dump(learned.recipe))
+    recipe = json.loads(brittle.store.strict_json.dump(learned.recipe))
     places = [name for name, value in recipe.items() if isinstance(value, int | float)]
     assert len(places) == 14
     wrong = []
@@ -118,9 +118,9 @@ def test_lengths_are_distances(change: Callable[[Tensor], Tensor], tmp_path: Pat
     """A negative one would make every margin huge, and so safe."""
     good = safetensors.torch.load(learned.save(tmp_path / "good.safetensors").read_bytes())
     content = good | {"lengths": change(good["lengths"])}
-    recipe = {"recipe": brittle.store.files.strict_json.dump(learned.recipe)}
+    recipe = {"recipe": brittle.store.strict_json.dump(learned.recipe)}
     (tmp_path / "f.safetensors").write_bytes(safetensors.torch.save(content, recipe))
-    with pytest.raises(ArtefactError, match="lengths holds values that are no distances"):
+    with pytest.raises(ArtefactError, match="lengths holds numbers"):
         PseudoMargin.load(tmp_path / "f.safetensors")
 
 

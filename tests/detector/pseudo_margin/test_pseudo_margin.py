@@ -75,7 +75,7 @@ def test_wrong_features_and_model(learned: PseudoMargin) -> None:
         PseudoMargin.fit_run(run, other, "data.npz")  # pyright: ignore[reportArgumentType] misuse is what is tested
     with pytest.raises(ParameterError, match="without their data"):
         PseudoMargin.fit(x, margin(x), points=[str(row) for row in range(60)])
-    with pytest.raises(DataError, match="only in linf"):
+    with pytest.raises(DataError, match=r"its scores: .*input_margin\(norm=linf\)"):
         PseudoMargin.fit_run(run, other, data, norm="l2")
 
 

@@ -12,7 +12,8 @@ from helpers.threads import LIMIT, SOON, Worker
 from torch import Tensor, nn
 
 from brittle.analysis import kendall_tau
-from brittle.detector.pseudo_margin import PseudoMargin, training
+from brittle.detector import regressor
+from brittle.detector.pseudo_margin import PseudoMargin
 from brittle.errors import DataError, ParameterError
 
 
@@ -79,7 +80,7 @@ def test_the_number_of_threads_is_put_back(workers: list[Worker]) -> None:
 
     before = set_from_a_new_thread(2)
     try:
-        blocks = [training._one_thread(), training._one_thread()]
+        blocks = [regressor._one_thread(), regressor._one_thread()]
         workers[0](blocks[0].__enter__)
         second = workers[1].submit(blocks[1].__enter__)
         with pytest.raises(TimeoutError):

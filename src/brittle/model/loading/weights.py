@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from brittle.errors import ArtefactError, ModelError
 from brittle.model.loading.named_code import first_line
-from brittle.store.files.nearby import nearby
+from brittle.store.nearby import nearby
 
 NAMED = 5
 """How many missing or unexpected weights a message names."""

@@ -1,39 +1,35 @@
-"""Frozen dataclasses as JSON and back: every key known and there once, every value of its declared type.
+"""Frozen dataclasses as JSON and back: every key known and there once, every value of its declared type and range.
 
-Files that decide something are read by this module. `msgspec` checks the values; that no key is unknown, missing or
-there twice, no text too long and no number infinite is checked here. Numbers survive the way there and back bit for
-bit, because JSON is written with the shortest decimal that gives the same double.
+Files that decide something are read by this module. `msgspec` checks types and ranges; what it lets through is checked
+here: keys that are unknown or stand twice, long texts, and whole numbers that a fraction rounds. Numbers survive the
+way there and back bit for bit, because JSON is written with the shortest decimal that gives the same double.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import typing
 from collections import Counter
-from dataclasses import asdict, dataclass, fields, is_dataclass
-from functools import cache
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
+from msgspec import Meta
 
 from brittle.errors import BrittleError
-
-MOST_BYTES = 1_000_000
-"""Size of the largest file that is read."""
-
-MOST_CHARACTERS = 1000
-"""Length of the longest string that is read."""
 
 MOST_WHOLE = 2**63 - 1
 """Largest whole number that is read."""
 
-MOST_EXACT = 2**53
-"""Up to here each whole number is one of double precision."""
+Count = Annotated[int, Meta(ge=0, le=MOST_WHOLE)]
+"""How many there are."""
 
-WHOLE = "the file"
-"""What the outermost object is called in messages."""
+Share = Annotated[float, Meta(gt=0, lt=1)]
+"""A number between 0 and 1, both excluded."""
+
+Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+"""A sha256 as 64 hexadecimal digits."""
 
 T = TypeVar("T")
 
@@ -48,8 +44,8 @@ class Limits:
         printable: whether a string must be printable.
     """
 
-    size: int = MOST_BYTES
-    characters: int = MOST_CHARACTERS
+    size: int = 1_000_000
+    characters: int = 1000
     printable: bool = True
 
 
@@ -61,13 +57,22 @@ class FormatProblem(ValueError):
     """The text is not what was asked for; the message says why."""
 
 
-def dump(record: Any) -> str:
-    """`record`, a dataclass, as JSON with its keys in the order of the fields.
+def plain(record: Any) -> Any:
+    """A record as JSON values.
 
     Raises:
         ValueError: a number is not finite.
     """
-    return json.dumps(asdict(record), indent=1, allow_nan=False) + "\n"
+    return json.loads(json.dumps(asdict(record), allow_nan=False, default=msgspec.to_builtins))
+
+
+def dump(record: Any) -> str:
+    """A record as JSON with its keys in the order of the fields.
+
+    Raises:
+        ValueError: a number is not finite.
+    """
+    return json.dumps(plain(record), indent=1) + "\n"
 
 
 def read_text(path: Path, limits: Limits = STRICT) -> str:
@@ -117,67 +122,34 @@ def parse_json(text: str, limits: Limits = STRICT) -> object:
     return value
 
 
-def convert(kind: Any, value: object, where: str = WHOLE) -> Any:
+def convert(kind: type[T], value: Any) -> T:
     """The dataclass `kind` that a JSON value holds.
-
-    Args:
-        kind: a dataclass, or the type of one of its fields: whatever `msgspec` knows, other dataclasses, tuples of
-            them, and unions of them that differ by their keys.
-        value: as `parse_json` gives it.
-        where: what the value is called in messages.
 
     Raises:
         FormatProblem: the value has a key, a type or a value (one that the dataclass itself refuses included) that
             `kind` does not have.
     """
-    if is_dataclass(kind):
-        return _dataclass(kind, value, where)
-    objects = [one for one in typing.get_args(kind) if is_dataclass(one)]
-    if objects and isinstance(value, dict):
-        return convert(max(objects, key=lambda one: len(_types(one).keys() & value.keys())), value, where)
-    if objects and isinstance(value, list) and typing.get_origin(kind) is tuple:
-        return tuple(convert(objects[0], item, f"{where}[{place}]") for place, item in enumerate(value))
-    if objects and value is None and type(None) in typing.get_args(kind):
-        return None
-    if objects:
-        raise FormatProblem(f"{where} must be an object or a list of some; found {value!a:.60}")
     try:
-        found = msgspec.convert(value, kind, strict=True)
-    except (msgspec.ValidationError, OverflowError) as error:
-        raise FormatProblem(f"{where}: {error!s:.200}; found {value!a:.60}") from error
-    _check_exact(found, value, where)
+        found = msgspec.convert(value, kind)
+    except (msgspec.ValidationError, OverflowError, BrittleError) as error:
+        raise FormatProblem(f"{error!s:.400}") from error
+    _check_same(value, plain(found), "")
     return found
 
 
-def _check_exact(found: Any, value: object, where: str) -> None:
-    """Raise where a whole number was read as a fraction that need not be the same."""
-    if isinstance(found, float) and isinstance(value, int) and abs(value) > MOST_EXACT:
+def _check_same(value: Any, read: Any, where: str) -> None:
+    """Raise where `value` has another key than was read, or a whole number that a fraction rounded."""
+    if isinstance(value, dict):
+        if differing := list(value.keys() ^ read.keys()):
+            kind = "has the unknown key" if differing[0] in value else "lacks the key"
+            raise FormatProblem(f"{where or 'it'} {kind} {differing[0]!a:.60}")
+        for key, one in value.items():
+            _check_same(one, read[key], f"{where}.{key}".removeprefix("."))
+    elif isinstance(value, list):
+        for place, (one, other) in enumerate(zip(value, read, strict=True)):
+            _check_same(one, other, f"{where}[{place}]")
+    elif value != read:
         raise FormatProblem(f"{where}: {value} is a whole number that no fraction holds exactly")
-    if isinstance(found, tuple | list) and isinstance(value, list):
-        for one, own in zip(found, value, strict=True):
-            _check_exact(one, own, where)
-
-
-def _dataclass(kind: Any, value: Any, where: str) -> Any:
-    if not isinstance(value, dict):
-        raise FormatProblem(f"{where} must be an object; found {value!a:.60}")
-    types = _types(kind)
-    if unknown := [key for key in value if key not in types]:
-        raise FormatProblem(f"{where} has the unknown key {unknown[0]!a:.60}")
-    if missing := [name for name in types if name not in value]:
-        raise FormatProblem(f"{where} lacks {', '.join(missing)}; found {', '.join(value) or 'nothing'}")
-    inside = "" if where == WHOLE else f"{where}."
-    try:
-        return kind(**{name: convert(part, value[name], f"{inside}{name}") for name, part in types.items()})
-    except BrittleError as error:
-        raise FormatProblem(f"{where}: {error.args[0]}") from error
-
-
-@cache
-def _types(kind: Any) -> dict[str, Any]:
-    """The type of every field of a dataclass."""
-    hints = typing.get_type_hints(kind, include_extras=True)
-    return {field.name: hints[field.name] for field in fields(kind)}
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brittle.detector.flags import FLAGS, write_flags
-from brittle.store.files.csv_text import cell, text_of
+from brittle.store.csv_text import cell, text_of
 
 
 def test_every_writer_of_csv_guards_its_texts() -> None:
@@ -22,7 +22,7 @@ def test_every_writer_of_csv_guards_its_texts() -> None:
     ]
     assert {path.name for path in writers} == {"runs.py", "flags.py"}
     for path in writers:
-        assert "from brittle.store.files.csv_text import cell" in path.read_text()
+        assert "from brittle.store.csv_text import cell" in path.read_text()
 
 
 CELLS = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from brittle.store.files.nearby import nearby
+from brittle.store.nearby import nearby
 
 
 def test_close_names_come_first_and_others_are_listed(tmp_path: Path) -> None:

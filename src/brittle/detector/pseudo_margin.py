@@ -1,0 +1,384 @@
+"""The pseudo-margin: input margins learned from features, for networks whose logit margin does not follow them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgspec
+import numpy as np
+import safetensors
+import safetensors.torch
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor, nn
+
+from brittle.data import Points, as_points
+from brittle.detector.criterion import check_table, margin_column
+from brittle.detector.identity import Identity, Source
+from brittle.detector.regressor import Recipe, Regressor, scale_of, train
+from brittle.errors import ArtefactError, DataError, ModelError, ParameterError
+from brittle.estimate import Parameters, Status
+from brittle.model.classifier import Classifier
+from brittle.model.head import Head
+from brittle.model.loading.weights import state_digest
+from brittle.scores.base import mark
+from brittle.scores.one_pass import OnePass, OnePassScore
+from brittle.scores.options import NO_OPTION
+from brittle.store.strict_json import FormatProblem, convert, dump, parse, plain
+from brittle.store.table import Table
+from brittle.store.writing import write
+
+__all__ = ["PseudoMargin", "PseudoMarginScore", "Recipe", "Regressor"]
+
+LAYERS, WIDTH = 5, 512
+"""Hidden layers and their width, as in the paper."""
+
+EPOCHS, BATCH, RATE = 200, 128, 1e-3
+"""Most passes over the points, points in a step, and Adam's step size."""
+
+MOST_BYTES = 2**28
+"""Size of the largest file that is read."""
+
+SUFFIX = ".safetensors"
+"""What the name of a file must end in."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PseudoMargin:
+    r"""A small network from the features of a classifier to its input margins.
+
+    $$\min_\theta \sum_i \bigl(\sigma(f_\theta((h_i - \mu) / s)) - \min(d_i / c, 1)\bigr)^2$$
+
+    with features `h_i` (and the margins of the head to every class there, see `Regressor`), input margins `d_i`,
+    `sigma` the sigmoid, `f` a perceptron with `LAYERS` hidden layers of `WIDTH` and ReLU, `c` the scale
+    (`regressor.SCALE_QUANTILE` of the finite margins), `mu` and `s` mean and standard deviation of each feature over
+    the training share. Adam; the weights of the pass with the smallest squared error on a held-out share of
+    `regressor.HELD_OUT` are kept.
+
+    Validity: for points like those it was trained on, of the network whose features they are. It ranks points; its
+    value is no bound on their margin. It may only be calibrated on points that it was not trained on.
+
+    References:
+        Detecting brittle decisions for free: leveraging margin consistency in deep robust classifiers, Jonas Ngnawé et
+        al., 2024, section 3.3 and appendix B.4, https://arxiv.org/abs/2406.18451
+
+    Attributes:
+        recipe: how it came about.
+        regressor: the network, in evaluation mode.
+        points: ids of the points it was trained on, where they were given; `recipe.data` says of which data.
+    """
+
+    recipe: Recipe
+    regressor: Regressor
+    points: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        learned = self.recipe
+        return (
+            f"PseudoMargin({learned.points} points, {learned.features} features, norm={learned.norm!r}, "
+            f"validation_loss={learned.validation_loss:.4g})"
+        )
+
+    @classmethod
+    def fit(
+        cls,
+        features: Tensor | ArrayLike,
+        margins: Tensor | ArrayLike,
+        seed: int = 0,
+        *,
+        head: Head | None = None,
+        points: Sequence[str] = (),
+        layers: int = LAYERS,
+        width: int = WIDTH,
+        epochs: int = EPOCHS,
+        batch: int = BATCH,
+        rate: float = RATE,
+        norm: str | None = None,
+        model: str | None = None,
+        data: Mapping[str, Any] | None = None,
+    ) -> PseudoMargin:
+        """Learn `margins` from `features`; the same arguments give the same weights, for every number of threads.
+
+        Args:
+            features: `[n, d]`.
+            margins: `[n]`, in pixel units; infinite ones count as the scale, a point with NaN or None is dropped.
+            seed: of the split, the first weights and the order of the points.
+            head: the last linear layer of the network: its margins to every class are read as well, in the dual of
+                `norm` (L2 where that is not said).
+            points: ids of the points, `[n]`, so that a detector is not calibrated on them; `data` must be given too.
+            layers: hidden layers.
+            width: of each.
+            epochs: most passes over the points.
+            batch: points in a step.
+            rate: Adam's step size.
+            norm: of the margins.
+            model: sha256 of the classifier's weights, for the record.
+            data: provenance of the data that the ids are of (`brittle.data.Points.provenance`).
+
+        Raises:
+            DataError: fewer than `regressor.FEWEST` points can be used, or no margin is finite and positive.
+            ParameterError: the arrays do not fit each other, or a parameter is outside its range.
+        """
+        rows, distances = (
+            np.asarray(part.detach().cpu().double() if isinstance(part, Tensor) else part, dtype=np.float64)
+            for part in (features, margins)
+        )
+        if rows.ndim != 2 or distances.shape != rows.shape[:1] or len(points) not in (0, len(rows)):
+            raise ParameterError(
+                f"expected features [n, d], margins [n] and n points; found {list(rows.shape)}, "
+                f"{list(distances.shape)} and {len(points)} points",
+            )
+        if len(points) and data is None:
+            raise ParameterError("ids of points say nothing without their data; give their provenance too")
+        used = np.isfinite(rows).all(axis=1) & ~np.isnan(distances)
+        kept = distances[used]
+        scale = scale_of(kept)
+        settings = {
+            "features": rows.shape[1],
+            "classes": 0 if head is None else len(head.weight),
+            "layers": layers,
+            "width": width,
+            "scale": scale,
+            "seed": seed,
+            "epochs": epochs,
+            "batch": batch,
+            "rate": rate,
+            "best_epoch": 1,
+            "validation_loss": 0.0,
+            "points": int(used.sum()),
+            "dropped": int((~used).sum()),
+            "clipped": int((kept > scale).sum()),
+            "norm": norm,
+            "model": model,
+            "data": plain(Source.of(data)) if len(points) and data is not None else None,
+        }
+        try:
+            recipe = convert(Recipe, settings)
+        except FormatProblem as error:
+            raise ParameterError(f"a pseudo-margin has no such settings: {error}") from error
+        shares = torch.from_numpy(np.clip(kept / scale, 0.0, 1.0))
+        recipe, regressor = train(recipe, head, torch.from_numpy(rows[used]), shares)
+        return cls(recipe, regressor, tuple(np.asarray(points, dtype=object)[used].tolist()) if len(points) else ())
+
+    @classmethod
+    def fit_run(
+        cls,
+        table: Table,
+        classifier: Classifier,
+        points: Points | tuple[Any, Any] | Tensor,
+        norm: str | None = None,
+        seed: int = 0,
+        **settings: Any,
+    ) -> PseudoMargin:
+        """Learn the input margins of a run from the features of the same points and the head's margins there.
+
+        Masked margins are left out. `head=None` reads the features alone, as the paper does.
+
+        Args:
+            table: a run with one `input_margin` in `norm`.
+            classifier: the model of the run.
+            points: the data of the run, as `brittle.score` takes them; points that the run does not hold are left out.
+            norm: of the margins, `l2`, `linf` or `l1`; by default the one that the run holds them in.
+            seed: as `fit`.
+            settings: the other arguments of `fit`.
+
+        Raises:
+            DataError: the run holds no such margins, too few points, or is of other data than `points`.
+            ModelError: `classifier` is another model or preprocesses otherwise, or has no last linear layer.
+            ParameterError: `table` is no table or `classifier` no classifier.
+        """
+        check_table(table)
+        model, column = Identity.of_run(table.record), margin_column(table, norm)
+        differing = model.differences(Identity.of_classifier(classifier))
+        if differing:
+            raise ModelError("other_model", f"the run is of another model or preprocessing: {differing}")
+        points = as_points(points, classifier.bounds)
+        ours, theirs = Source.of_run(table.record), Source.of(points.provenance)
+        if not ours.same(theirs):
+            raise DataError("runs_differ", f"the run is of the data {ours}; found {theirs}; give those of the run")
+        rows = column.rows[column.value.notna() & (column.status != Status.MASKED.slug)]
+        known = dict(zip(rows.index, rows["value"], strict=True))
+        ids, features = _observe(classifier, points, known)
+        facts = {
+            "norm": column.parameters["norm"],
+            "model": model.state_sha256,
+            "data": points.provenance,
+            "head": classifier.head,
+        }
+        return cls.fit(features, [known[point] for point in ids], seed, points=ids, **(facts | settings))
+
+    @property
+    def score(self) -> PseudoMarginScore:
+        """The pseudo-margin as a score that `brittle.score` computes."""
+        return PseudoMarginScore(self)
+
+    @cached_property
+    def digest(self) -> str:
+        """The sha256 of its weights."""
+        return state_digest(self.regressor)
+
+    def predict(self, features: Tensor | ArrayLike) -> Tensor:
+        """The pseudo-margins of `features` `[B, d]`: `[B]`, double precision, NaN where a feature is not finite."""
+        rows = features if isinstance(features, Tensor) else torch.from_numpy(np.asarray(features, np.float32))
+        if rows.dim() != 2 or rows.shape[1] != self.recipe.features:
+            raise ParameterError(f"expected [B, {self.recipe.features}], found {list(rows.shape)}")
+        with torch.no_grad():
+            return self.regressor(rows.to(self.regressor.mean.device))
+
+    def learned_from(self, source: Source) -> tuple[str, ...]:
+        """Ids that it was trained on, as far as they are of `source`."""
+        own = self.recipe.data
+        return self.points if own is not None and own.may_share(source) else ()
+
+    def check_model(self, model: str | None, norm: str | None = None) -> None:
+        """Raise where it is known to be learned from another model, or from margins in another norm."""
+        for name, own, wanted in (("the model", self.recipe.model, model), ("margins in", self.recipe.norm, norm)):
+            if None not in (own, wanted) and own != wanted:
+                raise ModelError(
+                    "other_model",
+                    f"the pseudo-margin was learned from {name} {own}, the detector is for {wanted}; learn another",
+                )
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write weights, recipe and points to the `.safetensors` file `path`, and give that path.
+
+        Raises:
+            ParameterError: the file name does not end so.
+            StorageError: it cannot be written.
+        """
+        path = Path(path)
+        if path.suffix != SUFFIX:
+            raise ParameterError(f"the file must end in {SUFFIX}; found {path.name!r}")
+        weights = {name: tensor.contiguous() for name, tensor in self.regressor.state_dict().items()}
+        ids = json.dumps(self.points).encode()
+        weights["points"] = torch.from_numpy(np.frombuffer(ids, np.uint8).copy())
+        write(path, safetensors.torch.save(weights, {"recipe": dump(self.recipe)}))
+        return path
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> PseudoMargin:
+        """Read a pseudo-margin; nothing in the file is run.
+
+        Raises:
+            ArtefactError: the file holds anything else.
+            ModelError: it cannot be read.
+        """
+        path = Path(path)
+        try:
+            with path.open("rb") as file:
+                content = file.read(MOST_BYTES + 1)
+        except OSError as error:
+            raise ModelError("other_model", f"{path} cannot be read: {error.strerror or error}") from error
+        try:
+            return cls(*_decode(content))
+        except (FormatProblem, safetensors.SafetensorError, msgspec.MsgspecError) as error:
+            raise ArtefactError("file_refused", f"{path} is not a pseudo-margin: {error}; train it again") from error
+
+
+def _decode(content: bytes) -> tuple[Recipe, Regressor, tuple[str, ...]]:
+    """Recipe, regressor and points in the bytes of a file."""
+    if len(content) > MOST_BYTES:
+        raise FormatProblem(f"it has more than {MOST_BYTES:,} bytes")
+    try:
+        weights = safetensors.torch.load(content)
+    except (LookupError, TypeError, ValueError, RuntimeError, OverflowError) as error:
+        reason = str(error).partition("\n")[0]
+        raise FormatProblem(f"it holds types or shapes that PyTorch does not know ({reason})") from error
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])  # which safetensors found sound
+    recipe = parse(Recipe, (header.get("__metadata__") or {}).get("recipe", ""))
+    regressor = Regressor.blank(recipe)
+    named = weights.pop("points", torch.zeros(0))
+    if named.dtype != torch.uint8 or named.dim() != 1:
+        raise FormatProblem("it does not say which points it was trained on")
+    try:
+        points = msgspec.convert(json.loads(named.numpy().tobytes()), tuple[str, ...])
+    except (ValueError, RecursionError) as error:
+        raise FormatProblem("the points that it names are not JSON") from error
+    if len(points) not in (0, recipe.points) or (points and recipe.data is None):
+        raise FormatProblem(f"it names {len(points)} of {recipe.points} points, of the data {recipe.data}")
+    expected, found = (
+        {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in one.items()}
+        for one in (regressor.state_dict(), weights)
+    )
+    if found != expected:
+        differing = sorted(name for name in found | expected if found.get(name) != expected.get(name))
+        raise FormatProblem(f"its weights are not those of its recipe: {', '.join(differing[:5])!r:.200}")
+    lengths = weights["lengths"]
+    for name, sound in (
+        *((name, tensor.isfinite().all()) for name, tensor in weights.items()),
+        ("std", (weights["std"] > 0).all()),
+        ("scale", weights["scale"] == recipe.scale),
+        ("lengths", (lengths >= 0).all() and not lengths.diagonal().any() and torch.allclose(lengths, lengths.mT)),
+    ):
+        if not bool(sound):
+            raise FormatProblem(f"{name} holds numbers that it cannot have")
+    regressor.load_state_dict(weights, assign=True)
+    return recipe, regressor.requires_grad_(False).eval(), points
+
+
+def _observe(
+    classifier: Classifier, points: Points, known: Mapping[Any, float], rows: int = 64
+) -> tuple[list[str], Tensor]:
+    """Ids and features `[n, d]` of those points that `known` names."""
+    ids, features = [], []
+    with classifier.evaluating(), torch.no_grad():
+        for batch in points.batches(rows):
+            wanted = [position for position, point in enumerate(batch.ids) if point in known]
+            if wanted:
+                ids += [batch.ids[position] for position in wanted]
+                features.append(classifier.observe(batch.inputs[wanted])[1].double().cpu())
+    if not ids:
+        raise DataError("runs_differ", "none of the points has a margin in the run; give the data of the run")
+    return ids, torch.cat(features)
+
+
+@dataclass(frozen=True)
+class PseudoMarginScore(OnePassScore):
+    """A pseudo-margin as a score: `PseudoMargin.predict` of the features of the clean pass, in pixel units.
+
+    Validity: that of the pseudo-margin. The interval has no width.
+
+    Source: Ngnawé et al., Detecting brittle decisions for free (NeurIPS 2024), section 3.3.
+
+    Attributes:
+        learned: the pseudo-margin.
+    """
+
+    learned: PseudoMargin = field(metadata=NO_OPTION)
+
+    name: ClassVar[str] = "pseudo_margin"
+    title: ClassVar[str] = "Pseudo-margin"
+    quantity: ClassVar[str] = "distance"
+    reference: ClassVar[str] = "Ngnawé et al. (NeurIPS 2024), section 3.3"
+    uses_features: ClassVar[bool] = True
+    explanation: ClassVar[str] = "A stand-in for the input margin, learned from the features of other points."
+
+    @property
+    def parameters(self) -> Parameters:
+        """The digest of the weights and, where it is known, the norm of the margins learned."""
+        norm = self.learned.recipe.norm
+        digest: Parameters = {"sha256": self.learned.digest}
+        return digest if norm is None else digest | {"norm": norm}
+
+    def value(self, found: OnePass) -> Tensor:
+        """The margin that was learned."""
+        return self.learned.regressor(found.features_and_weight[0])
+
+    def checked_value(self, found: OnePass) -> Tensor:
+        """The same on the device of the weights, for features of the size that it was learned from."""
+        return self.learned.predict(found.features_and_weight[0])
+
+    @property
+    def network(self) -> nn.Module:
+        """The regressor."""
+        return self.learned.regressor
+
+    def judge(self, status: Tensor, value: Tensor) -> Tensor:
+        """Features that are not finite have no margin."""
+        return mark(status, ~value.isfinite(), Status.NONFINITE_LOGITS)

@@ -1,1 +1,0 @@
-"""How any file is written whole, and read without trust."""
