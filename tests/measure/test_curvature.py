@@ -12,9 +12,8 @@ from helpers.problems import inputs
 from torch import Tensor, nn
 
 import brittle
-from brittle.errors import ModelError, ParameterError
+from brittle.errors import ModelError
 from brittle.estimate import Status
-from brittle.measure import Curvature
 from brittle.scores import Laplacian
 
 
@@ -48,11 +47,6 @@ def test_ties_in_max_pooling_are_kinks() -> None:
 def test_smooth_networks_have_no_kinks_in_single_precision(body: Callable[[], list[nn.Module]]) -> None:
     net, x = network(body).float(), points(40).float()
     assert int(Status.KINK) not in estimate(brittle.Classifier(net), x, Laplacian(probes=2)).status.tolist()
-
-
-def test_unknown_method() -> None:
-    with pytest.raises(ParameterError, match="newton"):
-        Curvature("newton")
 
 
 def test_no_second_derivative_is_one_sentence() -> None:
@@ -110,13 +104,3 @@ def test_a_tie_at_a_stationary_point_stays_a_tie() -> None:
 
     found = estimate(brittle.Classifier(Saddle()), torch.full((1, 3), 0.5, dtype=torch.float64), Laplacian())
     assert found.status.tolist() == [int(Status.TIE)]
-
-
-def test_an_operation_without_second_derivative_is_named() -> None:
-    class Distances(nn.Module):
-        def forward(self, x: Tensor) -> Tensor:
-            return -torch.cdist(x, torch.eye(3, dtype=x.dtype))
-
-    with pytest.raises(ModelError, match=r"no second derivatives \(the derivative for .*cdist") as caught:
-        estimate(brittle.Classifier(Distances()), inputs(2, (3,)), Laplacian())
-    assert caught.value.code == "not_differentiable"

@@ -6,14 +6,12 @@ import pytest
 import torch
 from helpers.inputs import SIGMA
 from helpers.measured import COUNT, IDS
-from helpers.problems import inputs, small_classifier, small_network
+from helpers.problems import inputs, small_classifier
 from scipy import stats
 
 import brittle
-from brittle.errors import ModelError, ParameterError
 from brittle.measure import take
 from brittle.measure.forward import look
-from brittle.noise import Gaussian
 from brittle.run import plan
 from brittle.scores import MMSE, FirstOrderMargin, MonteCarlo, Taylor, TaylorMVS
 
@@ -28,27 +26,6 @@ def test_a_sweep_over_sigma_costs_one_jacobian() -> None:
     assert classifier.passes == COUNT * (1 + 4)
 
 
-class Detached(torch.nn.Module):
-    """Cuts its input off from the gradient."""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x.detach().requires_grad_(True)
-
-
-def test_misuse() -> None:
-    classifier = small_classifier()
-    with pytest.raises(ParameterError, match="needs both noise and draws"):
-        brittle.linearize(classifier, inputs(1), noise=Gaussian(SIGMA))
-    with pytest.raises(ParameterError, match="at least 1 competitor"):
-        brittle.linearize(classifier, inputs(1), classes=0)
-    inside = brittle.Classifier(torch.nn.Sequential(Detached(), small_network()))
-    with pytest.raises(ModelError, match="use scores without gradients"):
-        brittle.linearize(inside, inputs(1))
-    detached = brittle.Classifier(lambda x: small_network()(x).detach())
-    with pytest.raises(ModelError, match="use scores without gradients"):
-        brittle.linearize(detached, inputs(1))
-
-
 def test_rows_in_a_pass_do_not_matter() -> None:
     classifier = small_classifier()
     x = inputs(COUNT)
@@ -58,13 +35,6 @@ def test_rows_in_a_pass_do_not_matter() -> None:
         measured = take(plan(scores), classifier, look(classifier, x, IDS, 0, rows=rows))
         values.append(torch.cat([score.estimate(measured, 0.99).value for score in scores]))
     assert all(torch.allclose(value, values[0], atol=1e-5) for value in values)
-
-
-def test_training_mode_and_gradients_are_put_back() -> None:
-    network = small_network().train()
-    brittle.linearize(brittle.Classifier(network), inputs(2))
-    assert network.training
-    assert all(parameter.requires_grad and parameter.grad is None for parameter in network.parameters())
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -46,17 +46,6 @@ def test_what_is_picked_and_joined_is_what_it_was() -> None:
     check_same(pick(reordered, torch.tensor([2, 3, 4, 0, 1])), found)
 
 
-@pytest.mark.parametrize("kind", [list, tuple])
-def test_lists_and_tuples_are_joined_as_they_were_picked(kind: type) -> None:
-    whole = kind([torch.arange(5), kind([torch.arange(10.0).view(5, 2)])])
-    check_same(join([pick(whole, torch.tensor(rows)) for rows in ([0], [1, 2, 3, 4])]), whole)
-
-
-def test_what_holds_no_rows_stays() -> None:
-    assert pick(("a", 3, None), torch.tensor([1])) == ("a", 3, None)
-    assert join([("a", None), ("b", None)]) == ("a", None)
-
-
 @pytest.mark.parametrize("classes", [4, 130])
 def test_sums_of_some_points_go_on_as_the_whole_would(classes: int) -> None:
     """Above 100 classes not all competitors are kept, and what is left out has sums of its own.

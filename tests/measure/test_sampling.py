@@ -12,7 +12,6 @@ from helpers.problems import Wrapped, inputs, nan_under_noise, small_classifier,
 
 import brittle
 from brittle.measure import Sample, take
-from brittle.measure.sample_sums import KEPT_DRAWS
 from brittle.measure.sampling import NEAR
 from brittle.noise import Gaussian
 from brittle.run import plan
@@ -128,14 +127,6 @@ def test_what_a_second_stage_shows_does_not_depend_on_the_other_points(neighbour
     others = torch.arange(COUNT) != 2
     assert torch.equal(one.value[others], other.value[others])
     assert torch.equal(one.passes[others], other.passes[others])
-
-
-@pytest.mark.parametrize(
-    ("draws", "first"), [(2, 1), (4, 2), (6, 3), (10, 4), (20, 6), (96, 29), (200, 60), (20000, KEPT_DRAWS)]
-)
-def test_the_first_stage_is_three_tenths(draws: int, first: int) -> None:
-    assert Sample(Gaussian(SIGMA), draws, adaptive=True).first_stage == first
-    assert Sample(Gaussian(SIGMA), draws).first_stage == draws
 
 
 def test_copies_that_are_not_finite_ask_for_no_more() -> None:

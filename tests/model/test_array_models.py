@@ -125,33 +125,6 @@ def test_a_classifier_that_predicts_another_class_than_its_largest_score_is_refu
     assert brittle.Classifier(model, outputs="probs")(torch.from_numpy(x)).shape == (60, 2)
 
 
-def test_predictions_are_compared_at_later_calls_too() -> None:
-    """Data may be sorted by class; the fifth to seventh call are not compared."""
-    x, y = _data(2)
-    model = Cautious().fit(x.reshape(60, -1), y)
-    between = np.abs(model.decision_function(x.reshape(60, -1)) - 0.5) < 0.5
-    classifier, clear = brittle.Classifier(model), torch.from_numpy(x[~between])
-    assert between.any()
-    for _ in range(4):
-        classifier(clear)
-    classifier(torch.from_numpy(x))
-    classifier(clear)
-    classifier(clear)
-    refused("estimator", "another class", classifier, torch.from_numpy(x))
-
-
-@pytest.mark.parametrize(
-    ("function", "found"),
-    [
-        (lambda x: np.array(["a"] * len(x)), "<U1"),
-        (lambda x: np.ones((len(x), 2)) * 1j, "complex"),
-        (lambda x: [[1.0], [1.0, 2.0]], "NumPy"),
-    ],
-)
-def test_functions_that_return_no_class_scores(function: Any, found: str) -> None:
-    refused("output_shape", found, brittle.Classifier(function, arrays="numpy"), torch.rand(2, 3))
-
-
 @pytest.mark.parametrize(
     ("classes", "names"),
     [

@@ -203,11 +203,7 @@ def passes_of(taken: Mapping[Measurement, Any], clean: Clean) -> Tensor:
 
 
 def check_draws(draws: int, antithetic: bool = True) -> None:
-    """Raise unless `draws` is a number of noisy copies that can be taken.
-
-    Raises:
-        ParameterError: below 2, above `MOST_DRAWS`, or odd where antithetic pairs are drawn.
-    """
+    """Raise unless `draws` is a number of noisy copies that can be taken."""
     even = ", even (they come in antithetic pairs)" if antithetic else ""
     if type(draws) is not int or not 2 <= draws <= MOST_DRAWS or (antithetic and draws % 2):
         raise ParameterError(
@@ -222,19 +218,12 @@ def check_enough(name: str, count: int) -> None:
     Args:
         name: of the parameter, for the message.
         count: how many are drawn.
-
-    Raises:
-        ParameterError: fewer than 2.
     """
     if count < 2:
         raise ParameterError(f"at least 2 {name} are needed for an error; found {count}")
 
 
 def check_classes(classes: int | None) -> None:
-    """Raise unless at least one competing class is kept; None keeps the default.
-
-    Raises:
-        ParameterError: fewer than 1.
-    """
+    """Raise unless at least one competing class is kept; None keeps the default."""
     if classes is not None and classes < 1:
         raise ParameterError(f"at least 1 competitor must be kept; found classes={classes}")

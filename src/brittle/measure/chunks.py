@@ -62,9 +62,6 @@ def noisy_chunks(
     """Noisy copies of the points after the first `after` draws and up to the largest of `budgets`.
 
     They come in chunks that end at every budget. The noise of a unit is the same for all `signs`.
-
-    Raises:
-        ParameterError: `signs` ask for mirror images, and the noise is not added to the input.
     """
     members = len(signs)
     stream = clean.stream(noise, purpose)

@@ -64,9 +64,6 @@ class SampleUntil(Measurement):
         limit: stop once the interval of `p_robust` leaves this number; None does not.
         precision: stop once the interval is no wider; None does not.
         clip: clip the noisy copies to the classifier's bounds.
-
-    Raises:
-        ParameterError: `draws` is out of range.
     """
 
     noise: Noise

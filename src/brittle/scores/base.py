@@ -136,8 +136,10 @@ class Score(ABC):
         check_confidence(confidence)
         check_seed(seed)
         if not isinstance(x, Points):
-            x = array_points(x, ids=ids, bounds=classifier.bounds, extra_inputs=beside, mask=mask)
-        elif given := [name for name, one in (("ids", ids), ("beside", beside), ("mask", mask)) if one is not None]:
+            x = array_points(x, ids=ids, bounds=classifier.bounds, extra_inputs=extra_inputs, mask=mask)
+        elif given := [
+            name for name, one in (("ids", ids), ("extra_inputs", extra_inputs), ("mask", mask)) if one is not None
+        ]:
             raise ParameterError(f"the points have their own; leave {given[0]} out, or give the inputs as a tensor")
         classifier.look_up(x.class_names)
         rows = default_rows(next(iter(x.batches(1, 0, 1))).inputs, classifier.device)

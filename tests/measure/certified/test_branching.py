@@ -124,29 +124,3 @@ def test_no_radius_is_beyond_what_a_grid_finds(name: str) -> None:
         assert (full.radius >= 0.98 * fast.radius).all()
         shares += (full.radius / truth)[truth.isfinite()].tolist()
     assert max(shares) > 0.9
-
-
-class OneNumber(nn.Module):
-    """A ReLU of one number for each row, without an axis for it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.hidden, self.gate, self.last = nn.Linear(4, 16), nn.Linear(4, 1), nn.Linear(16, 3)
-
-    def forward(self, x: Tensor) -> Tensor:
-        gate = torch.relu(self.gate(x)[:, 0])[:, None]
-        return self.last(torch.relu(self.hidden(x))) + gate * torch.tensor([1.0, -1.0, 0.0])
-
-
-@pytest.mark.parametrize("proof", PROOFS)
-def test_a_relu_of_one_number_a_row_is_certified_below_what_is_found(proof: str) -> None:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        network, x = OneNumber().eval(), torch.rand(8, 4)
-        with torch.no_grad():
-            network.last.bias -= network(torch.rand(500, 4)).median(0).values
-            network.gate.bias -= network.gate(x).mean()
-    score = brittle.scores.InputMargin(norm="linf", effort="fast", certify=True, proof=proof)
-    found = score(brittle.Classifier(network, bounds=(0, 1)), x)
-    assert (found.low > 0).all()
-    assert (found.low <= found.high).all()

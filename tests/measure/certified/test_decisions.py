@@ -155,13 +155,3 @@ def test_other_decisions_from_probabilities_have_no_certificate_and_what_to_do_i
         f"probabilities from which {decision.label} is decided: let the model return the logits below them, without "
         "outputs=probs"
     )
-
-
-def test_one_logit_is_the_label_of_its_sign() -> None:
-    torch.manual_seed(2)
-    network = nn.Linear(5, 1).double()
-    one, label = (
-        certified(brittle.Classifier(network, decision=decision), POINTS, bounded=False).radius
-        for decision in ("one-logit", "multilabel:0")
-    )
-    assert one.tolist() == pytest.approx(label.tolist(), rel=1e-2)

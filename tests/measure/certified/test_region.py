@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from brittle.measure.certified.region import Region
-from brittle.model.bounds import NONE, Bounds
+from brittle.model.bounds import Bounds
 
 COUNT, SIZE = 60, 3
 
@@ -45,11 +45,3 @@ def test_a_linear_function_is_positive_up_to_its_reach_and_no_farther() -> None:
             assert least(*one, found * (1 - 1e-9)) > 0
             assert least(*one, found * (1 + 1e-9)) <= 1e-12
     assert finite > COUNT / 2
-
-
-def test_without_bounds_it_is_the_distance_to_the_plane() -> None:
-    points, constants, gradients = functions()
-    for norm, dual in (("l2", 2), ("linf", 1)):
-        region = Region.around(points, torch.ones(COUNT, dtype=torch.float64), norm, NONE)
-        exact = (constants / torch.linalg.vector_norm(gradients, ord=dual, dim=2)).clamp(min=0)
-        torch.testing.assert_close(region.reach(constants, gradients), exact, rtol=1e-9, atol=0)

@@ -111,19 +111,3 @@ def test_nothing_is_said_of_an_interval_outside_the_domain(name: str) -> None:
     for line in (lines.lower, lines.upper):
         assert not line.offset.isfinite().any()
     assert not curve.least(interval.lower, interval.upper).isfinite().any()
-
-
-def test_the_reciprocal_of_zero_has_no_bound() -> None:
-    for zero in (0.0, -0.0):
-        ends = torch.tensor([zero], dtype=torch.float64), torch.tensor([2.0], dtype=torch.float64)
-        assert CURVES["reciprocal"]().most(*ends).tolist() == [float("inf")]
-
-
-def test_nothing_is_said_of_an_infinite_interval() -> None:
-    infinite = torch.tensor([torch.inf, 1.0, torch.nan], dtype=torch.float64)
-    interval = Enclosure(-infinite, infinite.nan_to_num(posinf=torch.inf) + torch.inf)
-    for operator in ("relu", "sigmoid", "gelu", "clamp"):
-        constants = (-1.0, 1.0) if operator == "clamp" else ()
-        lines = relax(operator, interval, constants).where_finite(interval)
-        assert lines.lower.offset.isnan().all()
-        assert lines.upper.offset.isnan().all()

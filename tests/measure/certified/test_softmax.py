@@ -64,10 +64,3 @@ def test_places_that_are_not_seen_are_zero_and_move_nothing() -> None:
     for whole, part in ((found.low, planes(rest).low), (found.high, planes(rest).high), (ends.lower, box(rest).lower)):
         torch.testing.assert_close(whole[:, seen], part)
         assert (whole[:, 1] == 0).all()
-
-
-def test_nothing_is_said_of_infinite_numbers() -> None:
-    interval = boxes(3, 1.0)
-    interval.upper[:, 1] = torch.inf
-    found = planes(interval)
-    assert not (found.low.isfinite() & found.high.isfinite()).all(1).any()

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from brittle.measure.nearest.exchange import chosen_features, ranks
+from brittle.measure.nearest.exchange import chosen_features
 from brittle.measure.nearest.norms import DISTANCES, ends_downhill, fewest
 from brittle.measure.nearest.search import Response
 
@@ -44,10 +44,6 @@ def test_the_linearised_count_is_that_over_all_subsets(seed: int) -> None:
     assert plane.tolist() == [
         float(count) if slope else float("inf") for count, slope in zip(truth, slopes, strict=True)
     ]
-
-
-def test_equal_values_are_ranked_in_order() -> None:
-    assert ranks(torch.tensor([[2.0, 1.0, 1.0, 3.0]])).tolist() == [[2, 0, 1, 3]]
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -9,7 +9,6 @@ import pytest
 import torch
 from helpers import problems
 from helpers.attacked import clean_pass, run
-from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
 import brittle
@@ -78,31 +77,6 @@ def test_gradients_that_are_not_those_of_the_network_are_masked(name: str, norm:
     known = found.distance.isfinite()
     assert known.any()
     assert found.masked[known].all()
-
-
-class Ramp(nn.Module):
-    """Continuous and steep in a narrow place."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return 0.1 * x + (100 * x).clamp(0, 1)
-
-
-def test_a_trained_perceptron_that_is_steep_in_narrow_places_is_not_masked() -> None:
-    """Its gradients are true, and eight or 32 of them on the way meet none of the places where the margin falls."""
-    images, labels = load_digits(return_X_y=True)
-    x, y = torch.from_numpy(images / 16).float(), torch.from_numpy(labels)
-    torch.manual_seed(0)
-    hidden = [part for inputs in (64, 64, 64) for part in (nn.Linear(inputs, 64), Ramp())]
-    subject = nn.Sequential(*hidden, nn.Linear(64, 10))
-    optimiser = torch.optim.Adam(subject.parameters(), 1e-3)
-    for rows in torch.arange(1200).split(120) * 15:
-        optimiser.zero_grad()
-        nn.functional.cross_entropy(subject(x[rows]), y[rows]).backward()
-        optimiser.step()
-    for norm in ("linf", "l2"):
-        found = run(brittle.Classifier(subject, bounds=(0, 1)), x[1200:1260], norm=norm, effort="fast")
-        assert found.distance.isfinite().all()
-        assert found.masked.sum() <= 1
 
 
 @pytest.mark.parametrize("factor", [0.0, 0.3, 1.0, 2.5])

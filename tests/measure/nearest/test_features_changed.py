@@ -14,9 +14,9 @@ from scipy.optimize import linprog
 from torch import Tensor, nn
 
 import brittle
-from brittle.errors import ParameterError, UnknownNameError
-from brittle.measure.nearest import ATTACKS, EFFORTS
-from brittle.scores import FeatureMargin, FirstOrderMargin, InputMargin
+from brittle.errors import ParameterError
+from brittle.measure.nearest import ATTACKS
+from brittle.scores import InputMargin
 
 SUITED = ("best", *(name for name, attack in ATTACKS.items() if "l0" in attack.norms))
 SIZE, UNITS, CLASSES = 4, 4, 3
@@ -95,14 +95,6 @@ def test_the_distance_counts_what_differs_and_holds_alone(attack: str) -> None:
     assert (alone[known] != classifier(points).argmax(dim=1)[known]).all()
 
 
-def test_more_effort_never_needs_more_features() -> None:
-    distances = [
-        run(problems.small_classifier(), problems.inputs(5), norm="l0", effort=effort).distance
-        for effort in list(EFFORTS)[:2]
-    ]
-    assert (distances[1] <= distances[0]).all()
-
-
 def test_without_gradients_features_are_put_back_in_blocks() -> None:
     network = problems.small_network()
     classifier = brittle.Classifier(lambda x: network(x.detach()).detach(), bounds=(0, 1))
@@ -119,14 +111,6 @@ def test_without_finite_bounds_it_is_refused(bounds: object) -> None:
         run(brittle.Classifier(problems.small_network(), bounds=bounds), problems.inputs(2), norm="l0")
     with pytest.raises(ParameterError, match="l0"):
         InputMargin("l0", bounded=False)
-
-
-def test_what_has_no_l0_says_so() -> None:
-    with pytest.raises(ParameterError, match="l0"):
-        InputMargin("l0", certify=True)
-    for score in (FeatureMargin, FirstOrderMargin):
-        with pytest.raises(UnknownNameError, match="l0"):
-            score("l0")
 
 
 def test_values_outside_the_bounds_by_rounding_are_no_change() -> None:

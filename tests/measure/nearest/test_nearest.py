@@ -97,23 +97,3 @@ def test_the_inputs_are_those_of_the_score(norm: str, monkeypatch: pytest.Monkey
 def test_what_cannot_be_searched(points: Tensor, options: dict[str, Any], fact: str) -> None:
     with pytest.raises(brittle.errors.BrittleError, match=fact):
         brittle.nearest(problems.small_classifier(), points, **options)
-
-
-class Transposed(nn.Module):
-    """Logits `[B, C]` whose numbers lie as those of `[C, B]` do."""
-
-    def __init__(self, network: nn.Module) -> None:
-        super().__init__()
-        self.network = network
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.network(x).T.contiguous().T
-
-
-@pytest.mark.parametrize("norm", NORMS)
-def test_logits_may_lie_in_any_order(norm: str) -> None:
-    network, x = problems.small_network(), problems.inputs(6)
-    found = [
-        brittle.nearest(brittle.Classifier(one), x, norm=norm, effort="fast") for one in (network, Transposed(network))
-    ]
-    assert torch.equal(found[0].distance, found[1].distance)

@@ -74,10 +74,6 @@ class Stepped(nn.Module):
         return scores if self.sharp == 1 else torch.softmax(self.sharp * scores, dim=1)
 
 
-def classifier(name: str, sharp: float = 1.0) -> brittle.Classifier:
-    return brittle.Classifier(Stepped(name, sharp), bounds=(0, 1))
-
-
 def bytes_of(values: Tensor) -> bytes:
     return values.detach().contiguous().numpy().tobytes()
 
@@ -127,31 +123,6 @@ def test_the_boundary_of_one_step_is_found(norm: str) -> None:
     found = run(network, POINTS, norm=norm, attack="straight_through", bounded=False)
     assert (found.distance >= exact * (1 - 1e-5)).all()
     assert found.distance.tolist() == pytest.approx(exact.tolist(), rel=2e-3, abs=1e-6)
-
-
-@pytest.mark.parametrize("name", ["sign", "bipolar", "round", "saturated"])
-@pytest.mark.parametrize("norm", NORMS)
-def test_what_is_found_holds_alone_and_again(name: str, norm: str) -> None:
-    network = classifier(name, 1e4)
-    own = network(POINTS).argmax(dim=1)
-    first, again = (run(network, POINTS, norm=norm, attack="straight_through", effort="fast") for _ in range(2))
-    assert bytes_of(first.points) == bytes_of(again.points)
-    known = first.distance.isfinite()
-    assert known.sum() >= 6
-    alone = torch.cat([network(point[None]).argmax(dim=1) for point in first.points])
-    assert (alone[known] != own[known]).all()
-    assert torch.equal(alone[known], first.predicted[known])
-    assert ((first.points >= 0) & (first.points <= 1)).all()
-
-
-def test_a_binarised_network_is_searched_better_than_by_signs_alone() -> None:
-    torch.manual_seed(0)
-    into, deep, out = torch.randn(100, 64), torch.randn(64, 64), torch.randn(64, 5)
-    network = brittle.Classifier(lambda x: torch.sign(torch.sign((x - 0.5) @ into) @ deep) @ out, bounds=(0, 1))
-    points = torch.rand(6, 100)
-    guided, blind = (run(network, points, attack=attack, effort="fast") for attack in ("straight_through", "rays"))
-    assert float(guided.distance.mean()) < 0.8 * float(blind.distance.mean())
-    assert int(guided.passes.max()) < int(blind.passes.min())
 
 
 @pytest.mark.parametrize("norm", NORMS)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 from helpers.problems import inputs, small_classifier
 from helpers.rare_truth import OfMargins, problem
 
 import brittle
-from brittle.errors import ParameterError
 from brittle.measure import RareFlips, RareSampled
 from brittle.measure.forward import look
 from brittle.noise import Gaussian
@@ -59,9 +57,3 @@ def test_a_steep_far_class_is_seen_by_levels() -> None:
 def test_what_never_changes_is_given_up() -> None:
     found = measure(OfMargins(lambda u: 1.0 + 0.0 * u[:, :1]), 5)
     assert bool((found.subset.log == -torch.inf).all())
-
-
-@pytest.mark.parametrize("copies", [19, 10**9, 50.0])
-def test_copies_out_of_range(copies: int) -> None:
-    with pytest.raises(ParameterError, match="copies"):
-        RareFlips(Gaussian(1.0), copies)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -151,12 +150,6 @@ def test_other_folders_are_refused_before_anything_is_built(
     config: dict[str, Any], files: tuple[str, ...], code: str, match: str, tmp_path: Path
 ) -> None:
     refused(code, match, load_model, _folder(tmp_path, config, *files))
-
-
-def test_without_transformers_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "transformers", None)
-    folder = _folder(tmp_path, VIT, "model.safetensors")
-    refused("not_installed", r"brittle\[huggingface\]", load_model, folder)
 
 
 _TWICE = {"image_processor_type": "EfficientNetImageProcessor", "image_mean": [0.5, 0.4], "image_std": [0.25, 0.5]}

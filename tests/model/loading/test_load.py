@@ -168,19 +168,6 @@ def test_unsound_safetensors_are_refused(code: Path, content: bytes, tmp_path: P
     assert error.exit_code == 6
 
 
-def test_tied_weights_load(tmp_path: Path) -> None:
-    tied = FACTORY.replace(
-        "def make():\n    return Net()", "def make():\n    net = Net(); net.twin = net.linear; return net"
-    )
-    (tmp_path / "net.py").write_text(tied, encoding="utf-8")
-    module = load_model(f"{tmp_path / 'net.py'}:make").module
-    save_file({"linear.weight": torch.ones(3, 4), "linear.bias": torch.ones(3), "offset": torch.zeros(3)},
-              tmp_path / "w.safetensors")  # fmt: skip
-    loaded = load_model(f"{tmp_path / 'net.py'}:make", weights=tmp_path / "w.safetensors")
-    assert not torch.equal(loaded.module.get_parameter("twin.weight"), module.get_parameter("twin.weight"))
-    assert loaded.module.get_parameter("twin.weight").eq(1).all()
-
-
 def test_the_state_digest_knows_names_types_and_values() -> None:
     plain, named, half = nn.Linear(3, 2), nn.Sequential(nn.Linear(3, 2)), nn.Linear(3, 2).bfloat16()
     named[0].load_state_dict(plain.state_dict())

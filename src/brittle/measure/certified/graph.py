@@ -83,21 +83,13 @@ class Network:
         return values[self.output]
 
     def __call__(self, inputs: Tensor) -> Tensor:
-        """Class scores `[B, C]` of `inputs`, `[B, *shape]`, double precision.
-
-        Raises:
-            UnsupportedLayer: a layer fails on this batch.
-        """
+        """Class scores `[B, C]` of `inputs`, `[B, *shape]`, double precision."""
         parts = inputs.double().split(1) if self.alone else (inputs.double(),)
         return torch.cat([self.interpret(part, run_layer) for part in parts])
 
 
 def run_layer(layer: Layer, args: tuple[Any, ...]) -> Tensor:
-    """The value of one layer, from tensors.
-
-    Raises:
-        UnsupportedLayer: it fails.
-    """
+    """The value of one layer, from tensors."""
     try:
         return layer.function(*args)
     except (RuntimeError, TypeError, ValueError, IndexError) as error:

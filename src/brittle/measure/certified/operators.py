@@ -189,11 +189,7 @@ _PRECISIONS = (torch.float32, torch.float64)
 
 
 def check(operator: str, args: tuple[Any, ...]) -> None:
-    """Refuse what is no layer of `operators`, or one that does more than that operator does.
-
-    Raises:
-        UnsupportedLayer: which one, and why.
-    """
+    """Refuse what is no layer of `operators`, or one that does more than that operator does."""
     if operator not in SUPPORTED:
         raise UnknownOperator(operator)
     _check_edges(operator, args)

@@ -48,9 +48,6 @@ def build_network(classifier: Classifier, inputs: Tensor) -> Network:
     Args:
         classifier: its model is an exported program's module, or a module that `torch.export` can trace.
         inputs: `[B, *shape]`; what the model is traced with.
-
-    Raises:
-        UnsupportedLayer: the model cannot be traced, or one of its layers is none of `operators`.
     """
     try:
         network = _network(classifier, inputs, alone=False)
@@ -409,10 +406,6 @@ def below_probabilities(
         output: the edge of the probabilities.
         decision: what is decided from them.
         dtype: their precision, in which the smallest normal number stands for 0.
-
-    Raises:
-        UnsupportedLayer: another decision is taken from them than the largest. The others compare small probabilities,
-            which underflow, or ones near 1, whose difference from it is rounded.
     """
     if not isinstance(decision, PredictedClass):
         raise UnsupportedLayer(

@@ -28,14 +28,12 @@ def compute(name: str, inputs: Sequence[Any], attributes: Mapping[str, Any], dev
     Arrays of sizes hold objects while a network is traced, because its number of rows is no plain number then.
     """
     as_arrays = name in ON_ARRAYS and not any(isinstance(one, Tensor) for one in inputs)
-    given = [
-        one
-        if one is None or (as_arrays and not (at and name in TAKES_NUMBERS))
-        else one.reshape(-1).tolist()
-        if at and name in TAKES_NUMBERS
-        else as_tensor(one, device)
-        for at, one in enumerate(inputs)
-    ]
+    given: list[Any] = []
+    for at, one in enumerate(inputs):
+        if one is not None and at and name in TAKES_NUMBERS:
+            given.append(one.reshape(-1).tolist())
+        else:
+            given.append(one if one is None or as_arrays else as_tensor(one, device))
     found = OPERATORS[name](*given, **attributes)
     if isinstance(found, tuple | list):
         return tuple(found)
@@ -145,6 +143,13 @@ def _layer_normalization(
 ) -> Tensor:
     normal = functional.layer_norm(x, x.shape[axis % x.dim() :], None, None, epsilon) * scale
     return normal if bias is None else normal + bias
+
+
+def _group_normalization(
+    x: Tensor, scale: Tensor, bias: Tensor, num_groups: int, epsilon: float = 1e-5, stash_type: int = 1
+) -> Tensor:
+    scale, bias = (one.repeat_interleave(x.shape[1] // len(one)) for one in (scale, bias))  # once: one a group
+    return functional.group_norm(x, num_groups, scale, bias, epsilon)
 
 
 # Arithmetic and types
@@ -294,9 +299,7 @@ OPERATORS: dict[str, Operator] = {
         x, weight=scale, bias=bias, eps=epsilon
     ),
     "LayerNormalization": _layer_normalization,
-    "GroupNormalization": lambda x, scale, bias, num_groups, epsilon=1e-5, stash_type=1: functional.group_norm(
-        x, num_groups, scale, bias, epsilon
-    ),
+    "GroupNormalization": _group_normalization,
     "LRN": lambda x, size, alpha=1e-4, beta=0.75, bias=1.0: functional.local_response_norm(x, size, alpha, beta, bias),
     "Softmax": lambda x, axis=-1: torch.softmax(x, axis),
     "LogSoftmax": lambda x, axis=-1: torch.log_softmax(x, axis),
