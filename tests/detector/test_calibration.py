@@ -333,3 +333,13 @@ def test_scores_of_other_points_are_refused(table: Table) -> None:
     unknown = replace(table, record=replace(table.record, data=replace(table.record.data, sha256=None)))
     with pytest.raises(DataError, match="other data"):
         Detector.fit(unknown, epsilon=0.15, scores=unknown)
+
+
+def test_margins_beyond_the_bounds_are_not_held_to_them(table: Table) -> None:
+    """Where the attacks may leave the bounds, epsilon may be larger than they are wide."""
+    parameters = {"norm": "linf", "bounded": False}
+    margins = [0.1] * 300 + [9.0] * 100
+    run = with_margins(without_margins(table), margins, parameters=parameters)
+    assert margins_of(Detector.fit(run, epsilon=3.0)).epsilon == 3.0
+    with pytest.raises(ParameterError, match="found epsilon 3"):
+        Detector.fit(with_margins(without_margins(table), margins), epsilon=3.0)

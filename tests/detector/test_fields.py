@@ -23,13 +23,13 @@ ABSURD = (-1, MINUS_ZERO, 0, 1, WHOLE, HUGE, -HUGE, TINY, 0.5, True, False, "1",
 
 ALLOWED: dict[str, tuple[object, ...]] = {
     "threshold": (1, WHOLE, 0.5, TINY),  # a margin between logits; the next double above one that is 0 is as small
-    "criterion.epsilon": (1, WHOLE, HUGE, TINY, 0.5),  # in any unit
+    "criterion.epsilon": (1, 0.5),  # within bounds from 0 to 1
     "tpr": (TINY, 0.5),  # 162 points are enough
     "confidence": (TINY, 0.5),  # the intervals follow from it
     "seed": (0, 1, WHOLE),  # any seed gives a split
     "model.bounds": (None,),  # none
     "model.bounds[0]": (-1, MINUS_ZERO, 0, TINY, 0.5),  # declared by the user, in any unit
-    "model.bounds[1]": (1, WHOLE, TINY, 0.5),
+    "model.bounds[1]": (1, WHOLE, 0.5),
     "model.mean[0]": (-1, MINUS_ZERO, 0, 1, WHOLE, TINY, 0.5),  # is subtracted
     "model.std[0]": (1, WHOLE, 0.5),
     "model.mean": (None, ONE),

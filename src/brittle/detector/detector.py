@@ -20,7 +20,7 @@ from brittle.data import Points
 from brittle.detector.calibration import calibrate, flagged, left_out_text, points_needed, threshold_verdict
 from brittle.detector.criterion import MarginCriterion, NoiseCriterion, by_margin, by_noise, check_table, margin_column
 from brittle.detector.flags import flag_frame
-from brittle.detector.identity import Identity, Source, check_same_run
+from brittle.detector.identity import SMALLEST, Identity, Source, check_same_run
 from brittle.detector.network import DetectorNetwork
 from brittle.detector.pseudo_margin import PseudoMargin
 from brittle.detector.results import Counts, Rate, Verdict
@@ -40,6 +40,9 @@ from brittle.store.writing import write
 
 FORMAT = 1
 """Version of the detector file."""
+
+FARTHEST = {"linf": 1.0, "l2": 2.0**20, "l1": 2.0**40}
+"""No two inputs of fewer than 2^40 numbers are farther apart than so many times the width of their bounds."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,13 @@ class Detector:
             raise ParameterError(
                 f"tpr {self.tpr!r} needs {needed} brittle points to calibrate on; counts have {self.counts.calibration}"
             )
+        asked, bounds = self.criterion, self.model.bounds
+        if isinstance(asked, MarginCriterion) and bounds is not None and asked.margin.get("bounded", True):
+            most = (bounds[1] - bounds[0]) * FARTHEST[asked.norm]
+            if not SMALLEST <= asked.epsilon <= most:
+                raise ParameterError(
+                    f"margins within the bounds lie in [{SMALLEST:g}, {most:g}]; found epsilon {asked.epsilon!r}"
+                )
 
     @classmethod
     def fit(
