@@ -95,7 +95,7 @@ class Score(ABC):
         x: Tensor | Points,
         *,
         ids: Sequence[object] | None = None,
-        beside: Mapping[str, Tensor | np.ndarray] | None = None,
+        extra_inputs: Mapping[str, Tensor | np.ndarray] | None = None,
         mask: str | Tensor | np.ndarray | None = None,
         seed: int = 0,
         confidence: float = CONFIDENCE,
@@ -109,9 +109,9 @@ class Score(ABC):
             x: `[B, *shape]`, in the declared units; a point with NaN or infinite values gets a status and no number. Or
                 points, such as `brittle.data.array_points` gives.
             ids: one for each point, which keys its noise; its position by default.
-            beside: other tensors of the points, `[B, ...]` each, by the names of the model's arguments that take them.
-            mask: which coordinates of `x` vary, or the name of one of `beside`, as `brittle.data.array_points` takes
-                it.
+            extra_inputs: other tensors of the points, `[B, ...]` each, by the names of the model's arguments for them.
+            mask: which coordinates of `x` vary, or the name of one of `extra_inputs`, as `brittle.data.array_points`
+                takes it.
             seed: of the noise.
             confidence: of all intervals.
 
