@@ -2,9 +2,9 @@
 
     python benchmarks/laplacian.py
 
-Prints, for a ReLU network of the ResNet-18 shape on 3x32x32 inputs: the Laplacians of all classes against `linearize`;
-the score by `gram` and by `auto` against it; `taylor`, `first_order_margin` and `laplacian` together against `taylor`
-alone; and the Laplacian of one class against `n` Hessian-vector products of its probability, of which a part is timed.
+Prints, for a ReLU network of the ResNet-18 shape on 3x32x32 inputs: the score by `gram` and by `auto` against
+`linearize`; `taylor`, `first_order_margin` and `laplacian` together against `taylor` alone; and the Laplacian against
+`n` Hessian-vector products of the probability, of which a part is timed.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def against_linearize(classifier: brittle.Classifier, x: Tensor) -> None:
     times = interleaved(
         [
             lambda: brittle.linearize(classifier, x),
-            lambda: brittle.laplacian(classifier, x, classes="all", method="gram"),
-            lambda: brittle.laplacian(classifier, x, classes="all"),
+            lambda: scored(Laplacian("gram")),
+            lambda: scored(Laplacian()),
             lambda: scored(Taylor(0.1)),
             lambda: scored(Taylor(0.1), FirstOrderMargin(), Laplacian("gram")),
             lambda: scored(Taylor(0.1), FirstOrderMargin(), Laplacian()),
@@ -50,8 +50,8 @@ def against_linearize(classifier: brittle.Classifier, x: Tensor) -> None:
     )
     names = [
         "linearize",
-        "laplacian of all classes, gram",
-        "laplacian of all classes, auto",
+        "laplacian (gram)",
+        "laplacian (auto)",
         "taylor",
         "taylor, first_order_margin, laplacian (gram)",
         "taylor, first_order_margin, laplacian (auto)",
@@ -78,7 +78,7 @@ def against_hessian_products(classifier: brittle.Classifier, x: Tensor) -> None:
         return total
 
     with classifier.evaluating():
-        ours, some = interleaved([lambda: brittle.laplacian(classifier, x, method="gram"), trace], ROUNDS)
+        ours, some = interleaved([lambda: Laplacian("gram")(classifier, x), trace], ROUNDS)
     whole = some / PRODUCTS * size
     rows = [
         [f"{size} Hessian-vector products ({PRODUCTS} timed)", whole / BATCH, 1.0],

@@ -24,7 +24,7 @@ from helpers.problems import inputs, small_classifier
 import brittle
 from brittle.cli import main
 from brittle.errors import ParameterError, UsageError
-from brittle.model.loading.user_code import digests
+from brittle.model.loading.named_code import digests
 from brittle.noise import Noise
 from brittle.scores import Moments, MonteCarlo, Score
 from brittle.scores.choose import choose
@@ -197,7 +197,7 @@ def offer(monkeypatch: pytest.MonkeyPatch, **points: str) -> None:
         given = points if kind == "scores" else {names[kind]: others[kind]}
         return [EntryPoint(name, value, group) for name, value in given.items()]
 
-    monkeypatch.setattr("brittle.model.loading.user_code.entry_points", found)
+    monkeypatch.setattr("brittle.model.loading.named_code.entry_points", found)
 
 
 def test_an_installed_package_offers_its_own(
@@ -243,7 +243,7 @@ def test_a_name_of_nothing_lists_what_is_offered(monkeypatch: pytest.MonkeyPatch
         ("./mine.py:Salt", 3, "./mine.py:Salt is the class Salt; expected a subclass of brittle.scores.Score"),
         ("./mine.py:FlipCount", 3, "expected a subclass of brittle.scores.Score"),
         ("./broken.py:Score", 3, "broken.py failed at line 2: ZeroDivisionError"),
-        ("absent.module:Score", 3, "there is no module absent.module"),
+        ("absent.module:Score", 3, "importing absent.module failed"),
         (
             "mine:Jeffreys",
             3,

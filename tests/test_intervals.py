@@ -69,19 +69,19 @@ def test_paired_proportion_holds_the_estimate() -> None:
     assert bool(np.all((low <= estimate) & (estimate <= high)))
 
 
-@pytest.mark.parametrize("count", [2, 5, 10, 50, 500])
-@pytest.mark.parametrize("exponent", [0.02, 0.1, 0.5, 1.0, 2.0, 10.0, 50.0])
-def test_bounded_mean_covers(exponent: float, count: int) -> None:
+@pytest.mark.parametrize(("count", "replicates", "most"), [(2, 2000, 26), (10, 2000, 26), (50, 500, 11), (500, 250, 8)])
+@pytest.mark.parametrize("exponent", [0.02, 0.5, 1.0, 10.0, 50.0])
+def test_bounded_mean_covers(exponent: float, count: int, replicates: int, most: int) -> None:
     """Powers of uniform numbers, which lean to one end or the other, and the same rounded to 0 and 1.
 
-    A side that misses 0.5% has 10 misses; more than 26 happen once in 1e5.
+    A side that misses 0.5%, as it may, has more than `most` misses once in 8e4 or less often.
     """
-    values = torch.from_numpy(np.random.default_rng(count).random((REPLICATES, count)) ** exponent)
+    values = torch.from_numpy(np.random.default_rng(count).random((replicates, count)) ** exponent)
     share = 1 - 0.5 ** (1 / exponent)
     for found, mean in ((values, 1 / (1 + exponent)), ((values > 0.5).double(), share)):
         low, high = bounded_mean(found, CONFIDENCE)
-        assert int((low > mean).sum()) <= 26
-        assert int((high < mean).sum()) <= 26
+        assert int((low > mean).sum()) <= most
+        assert int((high < mean).sum()) <= most
 
 
 @pytest.mark.parametrize("count", [5, 50, 500, 5000])

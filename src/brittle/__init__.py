@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from brittle.orthant import orthant_probability
     from brittle.report import show, write_report
     from brittle.run import score
-    from brittle.scores.laplacian import laplacian
     from brittle.store.reading import read_table
     from brittle.store.table import Table
 
@@ -37,7 +36,6 @@ _HOMES = {
     "Detector": "brittle.detector",
     "PseudoMargin": "brittle.detector.pseudo_margin",
     "Table": "brittle.store.table",
-    "laplacian": "brittle.scores.laplacian",
     "linearize": "brittle.measure.linearize",
     "nearest": "brittle.measure.nearest.nearest",
     "orthant_probability": "brittle.orthant",
@@ -57,7 +55,6 @@ __all__ = [
     "PseudoMargin",
     "Table",
     "__version__",
-    "laplacian",
     "linearize",
     "nearest",
     "orthant_probability",

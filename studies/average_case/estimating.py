@@ -95,7 +95,8 @@ def classes_of(table: brittle.Table, scores: dict[str, Score]) -> tuple[pd.DataF
     points: Frame = points_of(table, scores)
     means = points.groupby("label")[[MMSE_, NORMAL]].mean()
     classes = found.classes[["class", "points", "mean", "low", "high"]].join(means, on="class")
-    row = {"p_value": found.p_value, "differ": found.differ, "spread": found.spread, "least": len(found.least),
+    spread = float(np.ptp(found.classes["mean"].to_numpy()))
+    row = {"p_value": found.p_value, "differ": found.differ, "spread": spread, "least": len(found.least),
            "classes": len(classes), "confidence": found.confidence}  # fmt: skip
     return classes, pd.DataFrame([row])
 

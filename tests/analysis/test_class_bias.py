@@ -33,7 +33,6 @@ def test_class_bias_by_hand() -> None:
     assert found.classes["points"].tolist() == [6, 6]
     assert found.classes["mean"].tolist() == pytest.approx([0.2, 0.8])
     assert found.classes["median"].tolist() == pytest.approx([0.2, 0.8])
-    assert found.spread == pytest.approx(0.6)
     assert found.p_value < 0.2
     assert not found.differ
     assert set(found.least) == set(found.most) == {0, 1}
@@ -62,28 +61,6 @@ def test_class_bias_with_few_classes_and_points(classes: int) -> None:
     assert found is not None
     assert np.isnan(found.p_value) == (len(found.classes) < 2)
     assert not found.differ
-
-
-def test_equal_robustness_shows_no_difference() -> None:
-    table = make_table(points=60, classes=3, scores=("taylor",), sigmas=(0.1,))
-    found = class_bias(with_value(table, "taylor(sigma=0.1)", [0.25] * 60))
-    assert found is not None
-    assert (found.spread, found.p_value) == (0.0, 1.0)
-
-
-def test_class_bias_leaves_out_points_without_a_value() -> None:
-    found = class_bias(make_table(points=40, broken=10, scores=("taylor",)))
-    assert found is not None
-    assert found.classes["points"].sum() == 30
-    assert class_bias(make_table(points=4, broken=4)) is None
-
-
-def test_labels_at_random_seldom_make_classes_differ() -> None:
-    """Of 60 tables without a difference more than 5 that differ at 99% would have probability below 1e-3."""
-    table = make_table(points=90, classes=3, scores=("taylor",), sigmas=(0.1,), images=False)
-    rng = np.random.default_rng(0)
-    found = [class_bias(with_labels(table, rng.integers(3, size=90).tolist())) for _ in range(60)]
-    assert sum(one is not None and one.differ for one in found) <= 5
 
 
 @pytest.mark.parametrize(("names", "shown"), [(("0", "1"), "class 1"), (None, "class 1"), (("ant", "bee"), "bee")])

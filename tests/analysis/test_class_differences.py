@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 from scipy.stats import kruskal
 
@@ -45,15 +44,6 @@ def test_which_groups_may_be_the_least_and_the_most() -> None:
     assert mean_differences([low, few, high], 0.99)[1:] == ((0, 1), (1, 2))
 
 
-def test_the_order_of_groups_and_of_numbers_does_not_matter() -> None:
-    rng = np.random.default_rng(1)
-    groups = [rng.beta(1.0 + k, 2.0, 50) for k in range(4)]
-    found = mean_differences(groups, 0.99)
-    back = mean_differences([group[::-1] for group in groups[::-1]], 0.99)
-    assert back.p_value == pytest.approx(found.p_value)
-    assert sorted(3 - place for place in back.least) == list(found.least)
-
-
 def test_without_two_groups_nothing_differs() -> None:
     assert np.isnan(mean_differences([[0.5] * 9], 0.99).p_value)
     assert mean_differences([], 0.99)[1:] == ((), ())
@@ -66,13 +56,3 @@ def test_equal_means_are_seldom_told_apart_however_unlike_their_laws() -> None:
     problems = [[law(rng, size) for law, size in zip(LAWS, (50, 200, 20, 100), strict=True)] for _ in range(150)]
     assert sum(mean_differences(groups, 0.99).p_value < 0.01 for groups in problems) <= 7
     assert sum(kruskal(*groups).pvalue < 0.01 for groups in problems) > 125
-
-
-def test_a_class_that_is_worse_is_found() -> None:
-    """Nine classes of mean 0.9 and one of 0.75, 200 points each: found in at least 11 of 12 replicates."""
-    rng = np.random.default_rng(3)
-    found = [
-        mean_differences([rng.beta(15.0, 5.0, 200), *(rng.beta(18.0, 2.0, 200) for _ in range(9))], 0.99)
-        for _ in range(12)
-    ]
-    assert sum(one.least == (0,) for one in found) >= 11

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pytest
 from helpers.frames import column
@@ -17,16 +15,6 @@ from brittle.estimate import parameters_json
 from brittle.store.schemas import SCORES
 
 
-def test_columns_keep_the_order_of_the_record_and_of_the_data() -> None:
-    table = make_table(points=7, seed=3)
-    shuffled = replace(table, scores=table.scores.take(np.random.default_rng(0).permutation(len(table.scores))))
-    found = shuffled.columns
-    assert [c.label for c in found] == [entry.label for entry in table.record.scores]
-    for one, other in zip(found, table.columns, strict=True):
-        pd.testing.assert_frame_equal(one.rows, other.rows)
-        assert one.rows.index.tolist() == table.points["point"].to_pylist()
-
-
 def test_a_value_beside_a_status_without_number_is_not_believed() -> None:
     table = make_table(points=4, scores=("taylor",), sigmas=(0.1,), broken=2)
     assert column(with_value(table, "taylor(sigma=0.1)", [0.5] * 4), "taylor(sigma=0.1)").value.isna().tolist() == [
@@ -35,14 +23,6 @@ def test_a_value_beside_a_status_without_number_is_not_believed() -> None:
         False,
         False,
     ]
-
-
-def test_a_score_without_rows_is_a_column_without_values() -> None:
-    table = make_table(points=3, scores=("taylor",), sigmas=(0.1,))
-    found = replace(table, scores=SCORES.empty_table()).columns
-    assert [c.value.isna().all() for c in found] == [True]
-    assert settings(found) == ()
-    assert typical(found) is None
 
 
 def test_variants_are_told_apart_only_where_there_are_several() -> None:

@@ -10,12 +10,12 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from helpers.tables import make_table, with_model, with_value
-from helpers.two_runs import POINTS_MADE, first_points, renamed, run, two_runs, values, with_column, with_laplacian
+from helpers.two_runs import POINTS_MADE, first_points, renamed, two_runs, values, with_column
 from scipy.stats import binomtest
 
 from brittle.analysis import compare, format_comparison
-from brittle.analysis.comparison import ALIKE, NO_POINTS, SMALLEST, unpaired
-from brittle.analysis.mean_interval import mean_interval, median_interval
+from brittle.analysis.comparison import ALIKE, SMALLEST, unpaired
+from brittle.analysis.mean_interval import median_interval
 from brittle.errors import DataError
 from brittle.store.table import Table
 
@@ -40,35 +40,6 @@ def test_a_row_is_what_the_arrays_say() -> None:
     assert row["p"] == pytest.approx(binomtest(int((x > y).sum()), POINTS_MADE).pvalue, rel=2e-3)  # the sign test
     assert (row["statistic"], row["points"], row["pairing"]) == ("median", POINTS_MADE, "point")
     assert pd.isna(row["reason"])
-
-
-def test_laplacians_are_compared_by_their_size() -> None:
-    first, second = two_runs()
-    row = by_score(compare(first, second)).loc["laplacian(method=auto)"]
-    x, y = (np.abs(values(table, "laplacian(method=auto)")) for table in (first, second))
-    assert (row["statistic"], row["first"], row["second"]) == (
-        "median",
-        pytest.approx(np.median(x)),
-        pytest.approx(np.median(y)),
-    )
-    assert row["difference"] == pytest.approx(np.median(x - y))
-    assert row["first_low"] >= 0.0
-
-
-def test_probabilities_keep_within_their_range() -> None:
-    first, second = two_runs()
-    label = "monte_carlo(draws=50, sigma=0.1)"
-    second = with_value(second, label, np.zeros(POINTS_MADE))  # pyright: ignore[reportArgumentType] an array is a sequence
-    row = by_score(compare(first, second)).loc[label]
-    flips = first.wide()[f"{label}.flip_probability"]
-    assert [row["first"], row["first_low"], row["first_high"]] == pytest.approx([*mean_interval(1.0 - flips, 0.99)])
-    assert (row["second"], row["second_high"]) == (1.0, 1.0)
-    assert row["second_low"] < 1.0
-    certain = with_value(first, label, np.ones(POINTS_MADE))  # pyright: ignore[reportArgumentType] an array is a sequence
-    row = by_score(compare(certain, second)).loc[label]
-    assert row["difference"] == row["difference_low"] == -1.0
-    assert -1.0 < row["difference_high"] < -0.8
-    assert row["p"] < 1e-9
 
 
 def test_the_accuracy_is_the_mean_of_what_is_right() -> None:
@@ -100,15 +71,6 @@ def test_a_run_and_itself_do_not_differ() -> None:
     assert "The data cannot tell" in said
 
 
-def test_the_share_of_points_that_differ_is_counted() -> None:
-    first, _ = two_runs()
-    x = values(first, "logit_margin") + 1e-9 * (np.arange(POINTS_MADE) < 7)
-    row = by_score(compare(first, with_value(first, "logit_margin", x))).loc["logit_margin"]  # pyright: ignore[reportArgumentType] an array is a sequence
-    exact = binomtest(7, POINTS_MADE).proportion_ci(0.99, "exact")
-    found = [row[name] for name in ("differing", "differing_low", "differing_high")]
-    assert found == pytest.approx([7 / POINTS_MADE, exact.low, exact.high])
-
-
 def test_swapping_the_runs_flips_every_sign() -> None:
     first, second = two_runs()
     second = with_value(second, "input_margin(norm=linf)", [math.inf] * 5 + [1.0] * 55)
@@ -119,21 +81,6 @@ def test_swapping_the_runs_flips_every_sign() -> None:
     assert back["p"].to_numpy() == pytest.approx(there["p"].to_numpy())
     for name in ("", "_low", "_high", "_infinite"):
         assert back[f"first{name}"].tolist() == there[f"second{name}"].tolist()
-
-
-@pytest.mark.parametrize("seed", [0, 1])
-def test_the_order_of_rows_does_not_matter(seed: int) -> None:
-    first, second = two_runs()
-    generator = np.random.default_rng(seed)
-    mixed = replace(
-        second,
-        points=second.points.take(generator.permutation(second.points.num_rows)),
-        scores=second.scores.take(generator.permutation(second.scores.num_rows)),
-    )
-    pd.testing.assert_frame_equal(compare(first, mixed), compare(first, second), check_exact=True)
-    pd.testing.assert_frame_equal(
-        compare(first, renamed(mixed)).drop(columns=KEYED), compare(first, second).drop(columns=KEYED)
-    )
 
 
 def test_infinite_distances_are_compared_by_their_order() -> None:
@@ -203,27 +150,6 @@ def test_what_cannot_be_paired_is_refused() -> None:
         compare(first, with_model(second, bounds=(0.0, 255.0)))
 
 
-@pytest.mark.parametrize("points", [0, 1, 2])
-def test_few_points(points: int) -> None:
-    first, second = with_laplacian(run(points=points), 0), with_laplacian(run(points=points), 1)
-    frame = compare(first, second)
-    assert set(frame["points"]) == {points}
-    assert (frame["reason"] == NO_POINTS).all() == (points == 0)
-    row = by_score(frame).loc["laplacian(method=auto)"]
-    if points < 2:
-        assert (row["first_low"], row["first_high"]) == (-math.inf, math.inf)
-        assert (row["difference_low"], row["difference_high"]) == (-math.inf, math.inf)
-    assert math.isnan(row["first"]) == (points == 0)
-    assert format_comparison(frame)
-
-
-def test_a_score_without_values_is_a_row_without_numbers() -> None:
-    first, second = two_runs()
-    row = by_score(compare(first, with_value(second, "logit_margin", [None] * POINTS_MADE))).loc["logit_margin"]
-    assert (row["points"], row["dropped"], row["reason"]) == (0, POINTS_MADE, NO_POINTS)
-    assert row[["first", "second", "difference", "first_larger", "p"]].isna().all()
-
-
 def test_scores_of_other_parameters_are_not_compared() -> None:
     first = make_table(points=20, scores=("taylor",), sigmas=(0.1, 0.2), labels=False)
     second = make_table(points=20, scores=("taylor",), sigmas=(0.2, 0.3), labels=False)
@@ -231,13 +157,6 @@ def test_scores_of_other_parameters_are_not_compared() -> None:
     nothing = compare(first, make_table(points=20, scores=("logit_margin",), labels=False))
     assert nothing.empty
     assert format_comparison(nothing) == "The two runs share no score, so there is nothing to compare."
-
-
-def test_the_larger_confidence_is_used() -> None:
-    first, second = two_runs()
-    lower = replace(second, record=replace(second.record, confidence=0.9))
-    assert set(compare(lower, first)["confidence"]) == {0.99}
-    assert set(compare(lower, lower)["confidence"]) == {0.9}
 
 
 def of_values(table: Table, values: np.ndarray) -> Table:
@@ -289,7 +208,7 @@ def test_the_p_value_is_the_interval_turned_round(law: str, score: str) -> None:
     assert len(set(told)) == 2
 
 
-@pytest.mark.parametrize(("law", "points"), [("rare", 10), ("heavy", 40), ("ties", 10), ("share", 20)])
+@pytest.mark.parametrize(("law", "points"), [("heavy", 40), ("share", 20)])
 def test_runs_without_a_difference_are_seldom_told_apart(law: str, points: int) -> None:
     """Of 150 pairs drawn alike at 99% more than 6 are told apart with probability below 1e-3, if the rate is 1%."""
     generator, score = np.random.default_rng(points), "moments" if law in ("share", "ties") else "logit_margin"
@@ -312,15 +231,6 @@ def test_one_sentence_says_which_run_is_more_robust_and_by_how_much(better: int)
     assert row["first"] == pytest.approx(1.0 - runs[0].mean())
     nothing = make_table(points=5, scores=("logit_margin",), labels=False)
     assert "score both by shrinkage" in format_comparison(compare(nothing, nothing))
-
-
-def test_the_text_has_a_line_for_every_score() -> None:
-    frame = compare(*two_runs())
-    lines = format_comparison(frame).splitlines()
-    rows = lines[3 : 3 + len(frame)]
-    assert [line.strip().split("  ")[0].strip("| *") for line in rows] == frame["score"].tolist()
-    assert len({len(line) for line in lines[2 : 3 + len(frame)]}) == 1
-    assert lines[4 + len(frame)].startswith("p: of no difference")
 
 
 def test_small_flip_probabilities_differ_though_their_complements_do_not() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -43,9 +43,8 @@ def test_the_share_that_is_right_is_said_in_the_words_of_the_decision(decision: 
 @pytest.mark.parametrize("decision", ["within:0.5", "custom:first_leads"])
 def test_of_numbers_and_functions_no_labels_are_checked(decision: str) -> None:
     words = words_of(decision)
-    said = " ".join(map(str, astuple(words))) if decision.startswith("within") else words.unlabelled
+    said = " ".join(map(str, words)) if decision.startswith("within") else words.unlabelled
     assert "label" not in said
-    assert not words.classes
 
 
 @pytest.mark.parametrize("decision", ["within:0.5", Custom(first_leads)])

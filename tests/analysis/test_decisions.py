@@ -20,10 +20,8 @@ from brittle.analysis import (
     decisions,
     format_decisions,
     format_point_list,
-    group_means,
     overview,
     point_list,
-    probabilistic_accuracy,
 )
 from brittle.analysis.columns import typical
 from brittle.analysis.decisions import column_for, numbers_beside
@@ -61,13 +59,6 @@ def test_states_are_those_of_the_interval(table: brittle.Table) -> None:
     assert bool((frame["draws"].dropna() <= 300).all())
 
 
-def test_every_run_is_asked_for_any_limit(table: brittle.Table) -> None:
-    moments = decide(table, 0.5, table["moments"])
-    assert moments["state"].notna().sum() == 29
-    assert set(moments["draws"].dropna()) == {20}
-    assert decide(table, 0.5)["state"].notna().sum() == 29
-
-
 def test_a_wide_table_holds_the_states(table: brittle.Table) -> None:
     name = "monte_carlo(draws=300, limit=0.9, sigma=0.5).state"
     assert table.wide()[name].tolist() == decide(table)["state"].tolist()
@@ -94,17 +85,6 @@ def test_what_is_no_limit(limit: Any, table: brittle.Table) -> None:
         decide(table, limit)
 
 
-@pytest.mark.parametrize("column", ["moments", 5, 0.9])
-def test_what_is_no_column(column: Any, table: brittle.Table) -> None:
-    for ask in (decide, probabilistic_accuracy):
-        with pytest.raises(ParameterError, match="column must be a column such as"):
-            ask(table, 0.9, column)
-    with pytest.raises(ParameterError, match="counts must be a column such as"):
-        group_means(table, counts=column)
-    with pytest.raises(ParameterError, match="rho must be a probability"):
-        probabilistic_accuracy(table, "0.9")  # type: ignore[arg-type]
-
-
 def test_a_limit_is_needed_where_none_was_asked() -> None:
     run = make_table(points=5)
     with pytest.raises(ParameterError, match="was not drawn for a limit; give one"):
@@ -119,16 +99,6 @@ def test_a_run_without_flip_probabilities_holds_nothing() -> None:
     assert decide(both, 0.9, both["monte_carlo"])["draws"].tolist() == [50] * 4
     with pytest.raises(DataError, match="Softmax is no measurement under noise"):
         decide(both, 0.9, both["softmax"])
-
-
-def test_draws_in_two_stages_are_those_of_each_point() -> None:
-    table = brittle.score(small_classifier(), inputs(40), [Shrinkage(0.1, draws=104, adaptive=True)])
-    assert set(decide(table, 0.9)["draws"]) == {32, 104}
-    column = table["shrinkage"]
-    assert column.label == "shrinkage(adaptive=True, draws=104, sigma=0.1)"
-    assert column.stops
-    assert column.draws is None
-    assert table.record.account.passes == 40 + decide(table, 0.9)["draws"].sum()
 
 
 def test_of_several_columns_for_a_limit_the_one_at_the_noise_that_speaks_answers() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from helpers.tables import HOSTILE, make_table
+from helpers.tables import make_table
 
 import brittle
 from brittle.analysis import (
@@ -116,11 +116,6 @@ def test_a_card_lists_features_and_the_largest_changes() -> None:
         said = [f"age{row['feature'][1:]}", *(f"{row[name]:.3g}" for name in ("value", "other", "change"))]
         assert said in rows
     assert text.count("and 14 more that change") == 2
-
-
-def test_a_terminal_shows_names_of_features_escaped() -> None:
-    text = format_point_card(named(TABLE, feature_names=tuple(HOSTILE[number] for number in range(D))), IDS[5])
-    assert all(line.isprintable() for line in text.splitlines())
 
 
 def test_show_tells_the_features_of_a_point_by_the_names_of_the_data(

@@ -6,15 +6,15 @@ import math
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
-from helpers.change_tables import flipping_run, shuffled, with_score
-from helpers.tables import without_score
+from helpers.change_tables import curved_run, flipping_run, with_score
+from helpers.tables import make_table, without_score
 from scipy.stats import mannwhitneyu, ttest_ind
 
-from brittle.analysis import format_expected_change, label_flips
-from brittle.analysis.label_flips import NO_MAX_PROBABILITY, TOO_FEW_CONFIDENT
+from brittle.analysis import label_flips, mean_absolute
+from brittle.analysis.label_flips import NO_MAX_PROBABILITY
 from brittle.analysis.mean_interval import mean_interval
+from brittle.errors import ParameterError
 
 
 def test_the_groups_are_those_of_the_paper() -> None:
@@ -59,29 +59,18 @@ def test_where_nothing_flips_there_is_no_evidence() -> None:
     assert math.isnan(row["p_laplacian"])
 
 
-def test_a_group_is_at_most_half() -> None:
-    table, known = flipping_run()
-    row = label_flips(table, confident=0.99).iloc[1]
-    assert row["points"] == (known["sure"] >= 0.99).sum()
-    assert row["group"] == row["points"] // 2 < 50
-    none = label_flips(table, confident=1.0).iloc[1]
-    assert (none["points"], none["group"], none["reason"]) == (0, 0, TOO_FEW_CONFIDENT)
-    assert math.isnan(none["lowest"])
-    assert math.isnan(none["p_flips"])
-    assert none["flipped"] == row["flipped"]
-
-
 def test_without_confidences_there_are_no_groups_and_a_reason() -> None:
     table, known = flipping_run()
     row = label_flips(without_score(table, "max_probability")).iloc[1]
     assert (row["reason"], row["points"], row["group"], row["dropped"]) == (NO_MAX_PROBABILITY, 0, 0, 200)
     assert row["flipped"] == (known["flips"] > 0).sum()
-    frame = label_flips(without_score(table, "max_probability"))
-    assert NO_MAX_PROBABILITY in format_expected_change(pd.DataFrame(), frame)
 
 
-def test_equal_laplacians_are_told_apart_by_id_alone() -> None:
-    table, _ = flipping_run()
-    flat = with_score(table, "laplacian", np.zeros(200), {"method": "exact"})
-    pd.testing.assert_frame_equal(label_flips(flat), label_flips(shuffled(flat, seed=3)))
-    assert math.isnan(label_flips(flat)["p_laplacian"][1])  # pyright: ignore[reportArgumentType] a cell, a column or a frame
+def test_mean_absolute_is_the_mean_of_the_absolute_values() -> None:
+    table, curvature = curved_run()
+    found = mean_absolute(table)
+    assert found.mean == pytest.approx(np.abs(curvature).mean())
+    assert 0.0 <= found.low < found.mean < found.high
+    assert mean_absolute(table, table.columns[0]) == found
+    with pytest.raises(ParameterError, match="no laplacian"):
+        mean_absolute(make_table(points=2))

@@ -10,13 +10,6 @@ import pytest
 from brittle.analysis.mean_interval import median_interval, skewed_mean
 
 
-@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
-def test_a_mean_has_no_unit_of_its_own(scale: float) -> None:
-    values = np.random.default_rng(0).exponential(size=30)
-    assert np.array(skewed_mean(scale * values, 0.99)) == pytest.approx(scale * np.array(skewed_mean(values, 0.99)))
-    assert np.array(skewed_mean(-values, 0.99)) == pytest.approx(-np.array(skewed_mean(values, 0.99))[[0, 2, 1]])
-
-
 def test_a_mean_without_skewness_is_students() -> None:
     values = np.concatenate([np.arange(1.0, 11.0), -np.arange(1.0, 11.0)])
     mean, low, high = skewed_mean(values, 0.99)
@@ -54,8 +47,8 @@ def test_a_median_is_covered() -> None:
 
 
 def test_medians_of_infinite_values() -> None:
-    assert median_interval([1.0, math.inf, math.inf], 0.5).median == math.inf
-    assert median_interval([1.0, math.inf], 0.5).median == math.inf
-    assert math.isnan(median_interval([-math.inf, math.inf], 0.5).median)
+    assert median_interval([1.0, math.inf, math.inf], 0.5)[0] == math.inf
+    assert median_interval([1.0, math.inf], 0.5)[0] == math.inf
+    assert math.isnan(median_interval([-math.inf, math.inf], 0.5)[0])
     assert median_interval([], 0.99)[1:] == (-math.inf, math.inf)
     assert median_interval([1.0, 2.0], 0.99) == (1.5, -math.inf, math.inf)

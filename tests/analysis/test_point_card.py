@@ -47,13 +47,6 @@ def test_a_point_that_is_not_there() -> None:
         find_point(TABLE, "nobody")
 
 
-def test_a_terminal_shows_what_the_point_is() -> None:
-    text = format_point_card(TABLE, IDS[3])
-    assert text.startswith(f"Point {IDS[3]} (test/00003.png), row 3: predicted ")
-    assert "monte_carlo(draws=400, sigma=0.1)" in text
-    assert "monte_carlo(draws=10, sigma=0.1)" not in text
-
-
 def test_a_point_is_judged_as_the_table_judges_it() -> None:
     """Points of every state, and one without a number."""
     table = made([HOLD, OPEN, BREAK, None])

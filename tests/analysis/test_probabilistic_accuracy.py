@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from helpers.tables import make_table
 
-from brittle.analysis import format_probabilistic_accuracy, probabilistic_accuracy
+from brittle.analysis import probabilistic_accuracy
 from brittle.analysis.probabilistic_accuracy import _interval
 from brittle.errors import DataError, ParameterError
 from brittle.intervals import clopper_pearson
@@ -43,29 +43,12 @@ def test_points_are_sorted_by_their_intervals() -> None:
     low_end, high_end = float(clopper_pearson(2, 6, 0.99)[0]), float(clopper_pearson(4, 6, 0.99)[1])
     assert found.low == pytest.approx((low_end - 0.005) / 0.995)
     assert found.high == pytest.approx(min(1.0, high_end / 0.995))
-    text = format_probabilistic_accuracy(found)
-    assert "33.3% to 66.7% of 6 points" in text
-    assert "5 right: 2 hold, 1 break, 2 undecided" in text
-    assert "  1 of the undecided" in text
-    assert "1 points without a label" in text
 
 
 def test_without_labels_there_is_no_accuracy() -> None:
     found = probabilistic_accuracy(of([None, None], [0.0, 0.0], [0.1, 0.1]), 0.9)
     assert (found.points, found.low, found.high) == (0, 0.0, 1.0)
     assert math.isnan(found.lower)
-    assert "there is no accuracy" in format_probabilistic_accuracy(found)
-
-
-def test_a_larger_rho_is_held_by_fewer() -> None:
-    rng = np.random.default_rng(0)
-    low = rng.beta(1.0, 10.0, 50)
-    table = of([True] * 50, low.tolist(), (low + 0.05).tolist())
-    found = [probabilistic_accuracy(table, rho) for rho in (0.5, 0.8, 0.9, 0.95, 0.99, 1.0)]
-    for name in ("holding", "lower", "upper", "low", "high"):
-        values = [getattr(one, name) for one in found]
-        assert values == sorted(values, reverse=True)
-    assert found[-1].holding == 0
 
 
 def test_the_interval_covers() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from helpers.frames import TWO_SIGMAS
 from helpers.tables import make_table
 
@@ -16,9 +15,3 @@ def test_rank_correlation_is_oriented_so_that_more_is_safer() -> None:
     assert found["score"].tolist() == ["softmax", "logit_margin"]
     assert (found["tau"] > 0.4).all()
     assert ((found["low"] < found["tau"]) & (found["tau"] < found["high"])).all()
-
-
-def test_rank_correlation_of_a_score_with_itself_is_one() -> None:
-    table = make_table(points=20, scores=("taylor",), sigmas=(0.1,))
-    found = rank_correlation(table, table.columns)
-    assert found["tau"].tolist() == pytest.approx([1.0])

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from brittle.analysis import (
+from brittle.analysis.robust_accuracy import (
     EstimatedRobustAccuracy,
+    RobustAccuracy,
+    direct_robust_accuracies,
     direct_robust_accuracy,
     estimate_robust_accuracy,
-    subset_study,
 )
-from brittle.analysis.robust_accuracy import RobustAccuracy, direct_robust_accuracies
 from brittle.errors import ParameterError
 from brittle.intervals import clopper_pearson
 
@@ -69,13 +69,6 @@ def test_several_sizes_at_once_are_each_counted_and_a_margin_of_epsilon_is_not_l
         assert found == direct_robust_accuracy(margin, correct, size)
 
 
-def test_direct_without_labels() -> None:
-    found = direct_robust_accuracy([0.1, 0.2], [None, None], 0.1)  # pyright: ignore[reportArgumentType] None is no number
-    assert (found.points, found.dropped, found.low, found.high) == (0, 2, 0.0, 1.0)
-    assert math.isnan(found.robust_accuracy)
-    assert math.isnan(found.accuracy)
-
-
 # Algorithm 1
 
 
@@ -94,29 +87,11 @@ def test_a_consistent_model_is_recovered_exactly(seed: int) -> None:
     assert found.low < found.estimate < found.high
 
 
-def test_without_a_gap_the_error_is_that_of_a_few_points() -> None:
-    margin, score, correct = sample(5000, 0.0, 0)
-    found = estimated(margin, score, correct, np.arange(500))
-    assert found.estimate == pytest.approx((correct & (margin > EPSILON)).mean(), abs=4 / 500)
-
-
 def test_all_points_as_subset_give_the_direct_answer() -> None:
     margin, score, correct = sample(400, 0.1, 0)
     found = estimated(margin, score, correct, np.ones(400, dtype=bool))
     assert found.rectified == pytest.approx(direct_robust_accuracy(margin, correct, EPSILON).robust_accuracy)
     assert found.estimate == pytest.approx(found.subset, abs=1 / 400)
-
-
-def test_a_mask_and_positions_say_the_same() -> None:
-    margin, score, correct = sample(400, 0.5, 0)
-    mask = np.arange(400) % 4 == 0
-    assert estimated(margin, score, correct, mask) == estimated(margin, score, correct, np.flatnonzero(mask))
-
-
-def test_monotone_transformations_change_only_the_threshold() -> None:
-    margin, score, correct = sample(1000, 0.0, 1)
-    one, other = (estimated(margin, s, correct, np.arange(1000)) for s in (score, np.log(score)))
-    assert (one.estimate, one.low, one.high, one.tpr) == (other.estimate, other.low, other.high, other.tpr)
 
 
 def test_points_without_numbers_are_left_out_and_counted() -> None:
@@ -170,22 +145,3 @@ def test_misuse_of_the_subset(subset: Any) -> None:
 
 
 # The study
-
-
-def test_the_error_falls_with_the_size_of_the_subset() -> None:
-    frame = subset_study(*sample(4000, 0.3, 0), EPSILON, sizes=(50, 800, 9000), resamples=20)
-    assert frame["size"].tolist() == [50, 800]
-    assert frame["mean_error"].is_monotonic_decreasing
-    assert (frame["mean_error"] <= frame["max_error"]).all()
-    assert (frame["covered"] >= 0.9).all()
-
-
-def test_the_study_is_repeatable_size_by_size() -> None:
-    data = sample(1000, 0.3, 0)
-    both, one = subset_study(*data, EPSILON, sizes=(100, 300)), subset_study(*data, EPSILON, sizes=(300,))
-    assert both.iloc[1].tolist() == one.iloc[0].tolist()
-    assert subset_study(*data, EPSILON, sizes=(300,), seed=1)["estimate"].tolist() != one["estimate"].tolist()
-
-
-def test_the_study_of_a_consistent_model_with_all_points_has_no_error() -> None:
-    assert subset_study(*sample(300, 0.0, 0), EPSILON, sizes=(300,))["max_error"].tolist() == [0.0]

@@ -59,10 +59,3 @@ def test_quantiles_of_many_numbers_of_any_size(law: str) -> None:
 def test_quantiles_of_zeros_and_ones(ones: int, zeros: int) -> None:
     found = lower_quantiles(np.repeat([1.0, 0.0], [ones, zeros]), TAILS)
     assert found == pytest.approx(beta.ppf(TAILS, ones, zeros + 1), rel=2e-4)
-
-
-def test_many_numbers_are_as_few() -> None:
-    values = np.random.default_rng(0).beta(9.0, 1.0, 100)
-    assert lower_quantiles(np.tile(values, 50), TAILS) == pytest.approx(
-        lower_quantiles(np.tile(values, 50) + np.linspace(0.0, 1e-9, 5000), TAILS), rel=1e-4
-    )

@@ -12,9 +12,8 @@ import pyarrow as pa
 import pytest
 from helpers.tables import make_table, score_record, with_value
 
-from brittle.analysis import detection, format_worst_case, margin_columns, margin_consistency, worst_case_table
+from brittle.analysis import detection, margin_columns, margin_consistency, worst_case_table
 from brittle.analysis.worst_case import safer
-from brittle.errors import ParameterError
 from brittle.estimate import INPUT_MARGIN, Status, parameters_json
 from brittle.store.schemas import POINTS, SCORES
 from brittle.store.table import Table
@@ -125,35 +124,9 @@ def test_without_labels_there_is_no_accuracy_but_detection() -> None:
     frame = worst_case_table(replace(table, points=unlabelled), EPSILON)
     assert frame["robust_accuracy"].isna().all()
     assert frame["auroc"].notna().all()
-    assert all(line.split()[-2:] == ["-", "-"] for line in format_worst_case(frame).splitlines()[2:])
 
 
 def test_no_margins_is_an_empty_frame_and_a_sentence() -> None:
     table = make_table(points=5)
     assert worst_case_table(table, EPSILON).empty
     assert worst_case_table(worst_case_run()[0], EPSILON, norm="l2").empty
-    assert (
-        format_worst_case(worst_case_table(table, EPSILON)) == "No input margins to compare a score with in this run."
-    )
-
-
-def test_the_text_holds_every_row_and_the_reason() -> None:
-    table, _ = worst_case_run()
-    text = format_worst_case(worst_case_table(table, EPSILON))
-    lines = text.splitlines()
-    assert lines[0].startswith("linf, epsilon 0.5: ")
-    assert [line.split()[0] for line in lines[2:]] == [
-        "taylor(sigma=0.1)",
-        "entropy",
-        "logit_margin",
-        "max_probability",
-    ]
-    assert len({len(line) for line in lines[1:]}) == 1
-    assert "no non-robust point" in format_worst_case(worst_case_table(table, 0.0))
-
-
-def test_misuse() -> None:
-    with pytest.raises(ParameterError, match="norm"):
-        worst_case_table(worst_case_run()[0], EPSILON, norm="l3")
-    with pytest.raises(ParameterError, match="epsilon"):
-        worst_case_table(worst_case_run()[0], -1.0)

@@ -83,6 +83,7 @@ class Runs:
     def line(self, name: str, *options: str) -> list[str]:
         """The arguments of a run into the folder `name`."""
         fixed = ["--scores", "monte_carlo", "logit_margin", "--draws", "10", "--skip-doctor", "--resume", "--quiet"]
+        fixed += ["--batch-size", str(2 * SHARD)]  # a batch is a shard
         model, data = f"{self.place / 'net.py'}:make", str(self.place / "data.npz")
         return ["score", model, data, "--out", str(self.place / name), *fixed, *options]
 

@@ -1,15 +1,9 @@
-"""How often the intervals of means over groups miss the truth of made-up populations, and what they save.
+"""How often the intervals of means over groups miss the truth of made-up populations.
 
-    PYTHONPATH=tests python -m checks.groups [--replicates 2000] [--only intervals means differences pairs networks]
+    PYTHONPATH=tests python -m checks.groups [--replicates 2000] [--only intervals differences pairs networks]
 
 Intervals: of the mean of robustness that is known at 20 to 5,000 points; in some laws it comes near 1 by many orders of
 magnitude. Printed: misses on either side in per cent at nominal 99%, and the mean width.
-
-Means: classes of 20 to 1,000 points, of which some are counted by 100 draws; robustness spread out, near 1, or nearly
-always 1; estimates that are right, noisy, biased, rarely wrong or useless. The truth is the mean of the law that
-robustness is drawn from, or of the robustness of the very points. Printed: misses on either side in per cent at nominal
-99%, the mean width beside that of counting the same points alone, and how many points counting alone would have to take
-for that width.
 
 Differences: how often classes of equal means are taken for different at 1%, beside the Kruskal-Wallis test, and how
 often a class that is worse is found.
@@ -25,7 +19,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache
 
 import numpy as np
 import torch
@@ -33,7 +26,7 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 import brittle
-from brittle.analysis import compare, mean_differences, mean_interval, powered_mean
+from brittle.analysis import compare, mean_differences, mean_interval
 from brittle.analysis.mean_interval import ranged_interval
 from brittle.cli.digits import load_digits, train
 from brittle.scores import MonteCarlo
@@ -56,17 +49,6 @@ VALUES: dict[str, tuple[Callable[[Random, int], Values], float]] = {
     },
 }
 """Laws of robustness with their means: beta laws, and networks whose margins in units of the noise have spread 2."""
-
-SIZES = ((20, 10), (20, 20), (100, 30), (100, 100), (1000, 50), (1000, 200), (1000, 500))
-"""Points of a class, and how many of them are counted."""
-
-ESTIMATORS: dict[str, Callable[[Values, Random], Values]] = {
-    "right": lambda p, rng: p,
-    "noisy": lambda p, rng: np.clip(p + 0.03 * rng.standard_normal(p.size), 0.0, 1.0),
-    "biased": lambda p, rng: 0.8 * p**3,
-    "rarely wrong": lambda p, rng: np.where(rng.random(p.size) < 0.02, 1.0 - p, p),
-    "useless": lambda p, rng: rng.random(p.size),
-}
 
 EQUAL: dict[str, Callable[[Random, int], Values]] = {
     "near 1": lambda rng, size: rng.beta(20.0, 0.4, size),
@@ -97,54 +79,6 @@ def intervals(replicates: int) -> float:
             )
             worst = max(worst, *sides)
     return worst
-
-
-def means(replicates: int) -> float:
-    """Print a line for every cell of the means; the largest share of misses on one side."""
-    return max(_mean_cells(*size, law, replicates) for size in SIZES for law in ROBUSTNESS)
-
-
-def _mean_cells(points: int, counted: int, law: str, replicates: int) -> float:
-    """Print the lines of all estimators at the same points and counts; the largest share of misses."""
-    rng = np.random.default_rng([points, counted])
-    a, b = ROBUSTNESS[law]
-    truth, found, alone = a / (a + b), np.zeros((len(ESTIMATORS), 4)), 0.0
-    for _ in range(replicates):
-        p = rng.beta(a, b, points)
-        counts = np.full(points, np.nan)
-        chosen = rng.permutation(points)[:counted]
-        counts[chosen] = rng.binomial(DRAWS, p[chosen]) / DRAWS
-        for row, estimator in zip(found, ESTIMATORS.values(), strict=True):
-            one = powered_mean(estimator(p, rng), counts, CONFIDENCE)
-            row += (one.low > truth, one.high < truth, one.high - one.low, one.weight)
-        only = mean_interval(counts, CONFIDENCE)
-        alone += (only.high - only.low) / replicates
-    for name, (above, below, width, weight) in zip(ESTIMATORS, found / replicates, strict=True):
-        needed = "" if counted == points else f", counting alone takes {_needed(law, width):5.0f} points for that"
-        print(
-            f"{points:4d} points {counted:3d} counted, {law:15s} {name:12s} misses {100 * above:4.2f} "
-            f"{100 * below:4.2f}  width {width:.4f} (counts alone {alone:.4f}), weight {weight:.2f}{needed}",
-            flush=True,
-        )
-    return float(found[:, :2].max()) / replicates
-
-
-@cache
-def _alone(law: str) -> tuple[Values, Values]:
-    """Numbers of counted points, and the mean width of the interval by their counts alone."""
-    rng = np.random.default_rng(0)
-    sizes = np.unique(np.geomspace(5, 20000, 40).astype(int))
-    widths = np.zeros(sizes.size)
-    for place, size in enumerate(sizes):
-        for _ in range(50):
-            found = mean_interval(rng.binomial(DRAWS, rng.beta(*ROBUSTNESS[law], size)) / DRAWS, CONFIDENCE)
-            widths[place] += (found.high - found.low) / 50
-    return sizes.astype(np.float64), widths
-
-
-def _needed(law: str, width: float) -> float:
-    sizes, widths = _alone(law)
-    return float(np.exp(np.interp(-np.log(width), -np.log(widths), np.log(sizes))))
 
 
 def differences(replicates: int) -> float:
@@ -278,7 +212,6 @@ def main(arguments: Sequence[str]) -> int:
 
 PARTS: dict[str, tuple[Callable[[int], float], float]] = {
     "intervals": (intervals, (1.0 - CONFIDENCE) / 2.0),
-    "means": (means, (1.0 - CONFIDENCE) / 2.0),
     "differences": (differences, 1.0 - CONFIDENCE),
     "pairs": (pairs, (1.0 - CONFIDENCE) / 2.0),
 }

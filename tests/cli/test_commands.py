@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from helpers.commands import WRITING
-from helpers.tables import make_table
 
 import brittle
 from brittle.cli import main
@@ -40,15 +39,3 @@ def test_the_package_is_the_command() -> None:
     command = [sys.executable, "-m", "brittle", "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.strip()) == (0, brittle.__version__)
-
-
-def test_an_older_page_beside_the_folder_of_a_run_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`brittle demo` writes its page there; another file of this name is none of ours."""
-    make_table(points=3, scores=("softmax",)).save(tmp_path / "run")
-    (tmp_path / "report.html").write_text("<html>")
-    assert main(["report", str(tmp_path / "run")]) == 0
-    assert capsys.readouterr().err == ""
-    (tmp_path / "report.html").write_text((tmp_path / "run" / "report.html").read_text())
-    assert main(["report", str(tmp_path / "run")]) == 0
-    said = " ".join(capsys.readouterr().err.split())
-    assert f"{tmp_path / 'report.html'} is an older page; that of the run as it is now is" in said

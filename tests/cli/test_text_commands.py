@@ -112,8 +112,8 @@ def test_the_record_says_what_was_read(place: Path) -> None:
     ("options", "said"),
     [
         (["--noise", "relative"], "--noise relative needs --sigma"),
-        ([], "the model reads texts, which need noise of a size that is given: --noise relative:0.5"),
-        (["--noise", "swap:0.1"], "the model reads texts, which need noise on their embeddings or tokens"),
+        ([], "the model reads texts, .* --noise relative:0.5"),
+        (["--noise", "swap:0.1"], "the model reads texts, .* on their embeddings or tokens"),
         (["--noise", "relative:0.5", "--sigma", "0.1"], "says how strong it is by itself; leave out --sigma"),
         (["--noise", "token-dropout"], "needs a level behind a colon, .* --noise token-dropout:0.2"),
         (["--noise", "token-dropout:2"], "above 0 and at most 1; found 2"),

@@ -12,8 +12,7 @@ from helpers.pictures import FAMILIES, smooth_images
 from PIL import Image
 
 from brittle.data import array_points, open_points
-from brittle.data.copies import ROWS, write_copies
-from brittle.data.corruptions import CORRUPTIONS, corrupt, generator_for
+from brittle.data.corruptions import CORRUPTIONS, ROWS, corrupt, generator_for, write_copies
 from brittle.errors import BrittleError, StorageError
 
 

@@ -17,13 +17,13 @@ from brittle.data import open_points
 @pytest.mark.parametrize(
     ("content", "match"),
     [
-        (idx_bytes(LEVELS[:, 0])[:-1], "7 x 5 x 8 = 280 bytes and holds 279"),
-        (idx_bytes(LEVELS[:, 0]) + b"x", "280 bytes and holds more"),
+        (idx_bytes(LEVELS[:, 0])[:-1], "7 x 5 x 8 bytes"),
+        (idx_bytes(LEVELS[:, 0]) + b"x", "7 x 5 x 8 bytes"),
         (idx_bytes(LEVELS[:, 0])[:9], "begins with 00000803"),
-        (idx_bytes(np.array(LABELS)), "begins with 00000801; .* begins with 00000803"),
+        (idx_bytes(np.array(LABELS)), "begins with 00000801; expected 00000803"),
         (b"", "begins with nothing"),
-        (struct.pack(">4B3I", 0, 0, 8, 3, 2**32 - 1, 2**32 - 1, 2**32 - 1), "holds fewer"),
-        (struct.pack(">4B3I", 0, 0, 8, 3, 2, 0, 5), "images of 0 x 5 pixels"),
+        (struct.pack(">4B3I", 0, 0, 8, 3, 2**32 - 1, 2**32 - 1, 2**32 - 1), "4294967295 bytes"),
+        (struct.pack(">4B3I", 0, 0, 8, 3, 2, 0, 5), "2 x 0 x 5 bytes"),
     ],
 )
 def test_a_damaged_idx_file(packed: bool, content: bytes, match: str, tmp_path: Path) -> None:

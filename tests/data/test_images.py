@@ -31,7 +31,7 @@ from helpers.data_files import (
 from PIL import Image, ImageFile
 
 from brittle.data import Points, open_points
-from brittle.data import encoded as encoded_module
+from brittle.data import folder as encoded_module
 from brittle.data.images import FORMATS as IMAGE_FORMATS
 from brittle.data.images import THUMBNAIL_SIDE, thumbnails
 from brittle.estimate import Status

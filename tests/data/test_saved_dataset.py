@@ -83,7 +83,7 @@ def test_paths_without_bytes_are_told(tmp_path: Path) -> None:
     pq.write_table(without, tmp_path / "x.parquet")
     refused("corrupt", "paths of images, such as '0.png', and not", open_points, tmp_path / "x.parquet")
     pq.write_table(pa.table({"image": ["0.png"], "label": [0]}), tmp_path / "y.parquet")
-    refused("corrupt", "in its column 'image' and not their bytes", open_points, tmp_path / "y.parquet")
+    refused("columns", "column 'image' .* holds '0.png'", open_points, tmp_path / "y.parquet")
 
 
 def test_class_names_of_a_table_of_features(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_a_table_of_numbers_is_read_as_from_parquet(tmp_path: Path) -> None:
     assert inputs(found).tolist() == [[1.5, 1.0], [2.5, 2.0], [-3.0, 3.0], [4.0, 4.0], [5.0, 5.0]]
     assert (found.labels, found.class_names) == ((0, 1, 0, 1, 1), ("flat", "house"))
     assert found.provenance["feature_names"] == ["age", "rooms"]
-    assert (found.provenance["format"], len(open_points(tmp_path / "saved", limit=2))) == ("datasets-table", 2)
+    assert (found.provenance["format"], len(open_points(tmp_path / "saved", limit=2))) == ("table", 2)
     assert open_points(tmp_path / "saved", label_column="rooms").labels == (1, 2, 3, 4, 5)
 
 

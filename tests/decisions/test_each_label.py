@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -16,8 +15,7 @@ import brittle
 from brittle.analysis.columns import TYPICAL_P_ROBUST, typical
 from brittle.decisions import MultiLabel
 from brittle.errors import DataError, ParameterError
-from brittle.run.join import join
-from brittle.scores import CATALOGUE, LogitMargin, Moments, MonteCarlo, Score, Shrinkage, Softmax
+from brittle.scores import CATALOGUE, LogitMargin, MonteCarlo, Score, Shrinkage, Softmax
 
 pytestmark = pytest.mark.usefixtures("nothing_drawn")  # words are what counts here
 
@@ -97,18 +95,6 @@ def test_a_share_of_flips_is_that_of_single_copies_by_hand() -> None:
             assert float(table["monte_carlo"].value.iloc[row]) == pytest.approx(float(flips.amax(dim=1).mean()))
 
 
-def test_passes_of_scores_without_gradients_are_those_of_one_run() -> None:
-    """Four labels beside all together cost no pass more where every point has as many copies."""
-    scores = [MonteCarlo(sigma=0.3, draws=60), Moments(sigma=0.3, draws=60), LogitMargin()]
-    counted = []
-    for decision in ("multilabel", "multilabel:each"):
-        classifier = brittle.Classifier(network(), decision=decision)
-        table = brittle.score(classifier, X, scores, skip_doctor=True)
-        assert sum(table.points["passes"].to_pylist()) == 9 * 61
-        counted.append(classifier.forward_passes)
-    assert counted[1] <= counted[0] + 1  # the pass that counts the labels is not counted
-
-
 def test_passes_of_linear_scores_are_those_of_one_run() -> None:
     """The gradients of all labels are those of each: one Jacobian at the point, and one at every noisy copy."""
     scores = [CATALOGUE[name](sigma=0.3) for name in ("taylor", "taylor_mvs")]  # pyright: ignore[reportCallIssue]
@@ -134,31 +120,6 @@ def test_the_run_speaks_of_all_labels_together() -> None:
     assert of_each()["shrinkage", "fog"].parameters["label"] == "fog"
     with pytest.raises(DataError, match="softmax"):
         _ = of_each()["softmax"]
-
-
-def test_without_names_labels_are_positions() -> None:
-    table = scored("multilabel:each", [LogitMargin()], names=None)
-    assert [column.label for column in table.columns] == [
-        "logit_margin", *(f"logit_margin(label={place})" for place in range(4)),
-    ]  # fmt: skip
-    same(rows_of(table, "logit_margin", 2), rows_of(scored("multilabel:2", [LogitMargin()]), "logit_margin", None))  # type: ignore[arg-type]
-
-
-def test_the_page_offers_each_label(tmp_path: Path) -> None:
-    page = brittle.write_report(of_each(), tmp_path / "page.html").read_text()
-    assert "all together and each by itself" in page
-    assert all(f"label {name}" in page for name in NAMES)
-
-
-def test_a_run_of_each_label_grows_by_a_later_one(tmp_path: Path) -> None:
-    """The same counts as a run that drew until decided at once."""
-    until = {"until": "decided", "limit": 0.8}
-    scored("multilabel:each", [MonteCarlo(sigma=0.3)], out=tmp_path / "first", **until, most_draws=100)
-    fresh = scored("multilabel:each", [MonteCarlo(sigma=0.3)], out=tmp_path / "later", **until)
-    join(tmp_path / "run", [tmp_path / "first", tmp_path / "later"])
-    grown = brittle.read_table(tmp_path / "run")
-    assert len(grown.columns) == 5
-    assert grown.scores.equals(fresh.scores)
 
 
 def test_a_score_of_probabilities_is_asked_of_each_label_alone() -> None:

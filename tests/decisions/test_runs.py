@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from helpers.decided import bent_network, first_leads
+from helpers.decided import bent_network
 
 import brittle
 from brittle.analysis import compare
 from brittle.cli import main as brittle_main
-from brittle.decisions import Custom, Decision, MultiLabel, Within
+from brittle.decisions import Decision, MultiLabel, Within
 from brittle.errors import DataError, ModelError, ResumeError
 from brittle.scores import InputMargin, MonteCarlo, Shrinkage
 
@@ -54,16 +53,6 @@ def test_sets_of_labels_are_classes() -> None:
     assert all(one["predicted"] != known[one["point"]] for one in met)
 
 
-def test_what_is_decided_at_the_nearest_inputs_is_what_the_network_says_there() -> None:
-    classifier = brittle.Classifier(bent_network(), decision="multilabel")
-    table = brittle.score(classifier, (X, None), [InputMargin(norm="l2", effort="fast")])
-    there = brittle.nearest(classifier, X, norm="l2", effort="fast").points
-    with torch.no_grad():
-        bits = ((bent_network()(there) > 0) * 2 ** torch.arange(4)).sum(1).tolist()
-    found = {int(one["point"]): one["predicted"] for one in table.counterexamples.to_pylist()}
-    assert found == {row: bits[row] for row in found}
-
-
 def test_numbers_are_words() -> None:
     right = outputs() + 0.05
     right[3] += 1.0
@@ -93,55 +82,10 @@ def test_another_decision_is_another_run(tmp_path: Path, decision, named: str) -
         scored(decision, None, out=tmp_path / "run", resume=True)
 
 
-def test_another_function_is_another_run(tmp_path: Path) -> None:
-    scored(Custom(first_leads), None, out=tmp_path / "run", scores=SCORES[:1])
-    scored(Custom(first_leads), None, out=tmp_path / "run", scores=SCORES[:1], resume=True)
-
-    def other(output, at_point):
-        return first_leads(output, at_point) + 0.1
-
-    with pytest.raises(ResumeError, match="function"):
-        scored(Custom(other, name_of="another"), None, out=tmp_path / "run", scores=SCORES[:1], resume=True)
-
-
 def test_runs_over_different_decisions_are_not_compared() -> None:
     first, second = scored("multilabel", None), scored("top:2", None)
     with pytest.raises(DataError, match=r"multilabel.*top:2"):
         compare(first, second)
-
-
-def test_labels_of_several_columns_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """From a table to the page: columns by name, the accuracy of all labels, names on the page."""
-    network = torch.nn.Linear(3, 2)
-    torch.manual_seed(0)
-    torch.nn.init.normal_(network.weight)
-    torch.export.save(
-        torch.export.export(network, (torch.rand(4, 3),), dynamic_shapes=({0: torch.export.Dim("rows")},)),
-        tmp_path / "model.pt2",
-    )
-    x = torch.rand(12, 3)
-    y = (network(x) > 0).long()
-    rows = [[*map(str, features), *map(str, labels)] for features, labels in zip(x.tolist(), y.tolist(), strict=True)]
-    lines = ["a,b,c,rain,snow", *(",".join(row) for row in rows)]
-    (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
-    place = [str(tmp_path / "model.pt2"), str(tmp_path / "data.csv")]
-    options = ["--decision", "multilabel", "--label-column", "rain,snow", "--sigma", "0.1"]
-    run = str(tmp_path / "run")
-    assert brittle_main(["doctor", *place, *options]) == 0
-    assert "100.0% of 12 labelled points" in capsys.readouterr().out
-    assert brittle_main(["score", *place, *options, "--out", run]) == 0
-    record = json.loads((tmp_path / "run" / "run.json").read_text())
-    assert record["data"]["decided_names"] == ["none", "rain", "snow", "rain + snow"]
-    assert record["data"]["label_column"] == "rain,snow"
-    assert {score["score"] for score in record["scores"]} == {"shrinkage", "logit_margin"}
-    capsys.readouterr()
-    assert brittle_main(["show", run, "--right"]) == 0
-    assert "12 of 12 points" in capsys.readouterr().out
-    assert brittle_main(["report", run]) == 0
-    names = {name for name, held in zip(("rain", "snow"), y.T, strict=True) if bool(held.any())}
-    page = (tmp_path / "run" / "report.html").read_text()
-    assert names
-    assert all(name in page for name in names)
 
 
 @pytest.mark.parametrize("decision", ["within:0.5", "multilabel"])
@@ -157,34 +101,6 @@ def test_a_model_may_return_a_single_number(decision: str) -> None:
     assert all(one["correct"] for one in table.points.to_pylist())
     nearest = np.full(30, 0.5) if decision == "within:0.5" else (2 * x[:, 0]).abs().numpy()
     np.testing.assert_allclose(table["input_margin"].value, nearest / 2, rtol=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("decision", "skip_doctor"),
-    [
-        pytest.param(decision, skip_doctor, marks=() if (number + skip_doctor) % 2 == 0 else pytest.mark.slow)
-        for number, decision in enumerate(("within:0.4", "multilabel", "multilabel:0"))
-        for skip_doctor in (False, True)
-    ],
-)
-def test_a_network_that_returns_one_number_is_scored(decision: str, skip_doctor: bool) -> None:
-    """Its shares of flips are those of single copies counted by hand: a linear network, a normal number."""
-    torch.manual_seed(3)
-    network = torch.nn.Linear(6, 1).double()
-    classifier = brittle.Classifier(network, decision=decision)
-    table = brittle.score(
-        classifier, X, [MonteCarlo(sigma=0.3, draws=2000)], confidence=0.99999, skip_doctor=skip_doctor
-    )
-    with torch.no_grad():
-        spread, z = 0.3 * network.weight.norm(), network(X)[:, 0]
-    normal = torch.distributions.Normal(0.0, 1.0)
-    if decision.startswith("within"):
-        truth = (2 * normal.cdf(-0.4 / spread)).expand(len(X))
-    else:
-        truth = normal.cdf(-z.abs() / spread)
-    column = table["monte_carlo"]
-    found = np.asarray(column.low), truth.numpy(), np.asarray(column.high)
-    assert ((found[0] <= found[1]) & (found[1] <= found[2])).all()  # 30 points in 6 cases, fails once in 500 runs
 
 
 def test_the_margin_of_a_tolerance_is_not_scored_unless_it_is_asked_for(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.decided import DECISIONS, bent_network
-from scipy.integrate import quad
+from helpers.normal import normal_cdf
 from scipy.special import owens_t
 from scipy.stats import norm
 from torch import Tensor, nn
@@ -69,31 +69,17 @@ SAMPLED: list[Score] = [
 
 
 def flip_probability(margins: np.ndarray, covariance: np.ndarray) -> float:
-    """That a normal vector of this mean and covariance is not positive in all places; of two by Owen's T function, of
-    three by its integral over the first of them."""
+    """That a normal vector of this mean and covariance is not positive in all places; of two by Owen's T function."""
     spread = np.sqrt(covariance.diagonal())
-    sizes, alike = margins / spread, covariance / np.outer(spread, spread)
-    if len(sizes) == 2:
-        return 1 - _both_below(sizes[0], sizes[1], alike[0, 1])
-    to_first = alike[0, 1:]
-    rest = np.sqrt(1 - to_first**2)
-    between = (alike[1, 2] - to_first.prod()) / rest.prod()
-
-    def density(first: float) -> float:
-        h, k = (sizes[1:] - to_first * first) / rest
-        return float(norm.pdf(first)) * _both_below(h, k, between)
-
-    return 1 - quad(density, -12.0, sizes[0], epsabs=1e-10, limit=400)[0]
-
-
-def _both_below(h: float, k: float, r: float) -> float:
-    """`P(u < h, v < k)` of standard normal numbers with the correlation `r`."""
+    if len(spread) > 2:
+        return 1 - normal_cdf(margins, np.zeros(len(spread)), covariance, 1e-6)
+    (h, k), r = margins / spread, covariance[0, 1] / spread.prod()
     root = math.sqrt(1 - r * r)
     beside = owens_t(h, (k / h - r) / root) + owens_t(k, (h / k - r) / root)
-    return float((norm.cdf(h) + norm.cdf(k)) / 2 - beside - (0.5 if h * k < 0 else 0))
+    return 1 - float((norm.cdf(h) + norm.cdf(k)) / 2 - beside - (0.5 if h * k < 0 else 0))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(("count", "apart"), [(1, True), (4, True), (2, False), (3, False)])
 def test_labels_of_a_linear_model_have_their_orthant_probability(count: int, apart: bool, seed: int) -> None:
     """To 1e-12 for labels that noise moves apart, and for two that it moves together; to 1e-4 for three."""
@@ -143,17 +129,6 @@ def test_the_predicted_class_said_as_a_function_gets_the_same_numbers(score: str
     plain, said = (one(brittle.Classifier(network, decision=how), POINTS) for how in (None, Custom(keeps_its_class)))
     assert said.value.tolist() == pytest.approx(plain.value.tolist(), rel=1e-6, abs=1e-9)
     assert said.status.tolist() == plain.status.tolist()
-
-
-@pytest.mark.parametrize("outputs", ["logits", "probs"])
-def test_probabilities_of_labels_are_read_as_their_logits(outputs: str) -> None:
-    network = bent_network()
-    shown = network if outputs == "logits" else nn.Sequential(network, nn.Sigmoid())
-    classifier = brittle.Classifier(shown, outputs=outputs, decision="multilabel")
-    found = Taylor(sigma=SIGMA)(classifier, POINTS).value.tolist()
-    assert found == pytest.approx(
-        Taylor(sigma=SIGMA)(brittle.Classifier(network, decision="multilabel"), POINTS).value.tolist()
-    )
 
 
 def test_one_label_has_the_probability_of_a_two_class_model() -> None:
@@ -249,29 +224,6 @@ def test_a_pass_that_does_not_say_of_which_point_is_refused() -> None:
 def test_outputs_that_do_not_fit_a_decision_are_refused(decision, network, said: str) -> None:
     with pytest.raises(ModelError, match=said):
         MonteCarlo(sigma=SIGMA, draws=4)(brittle.Classifier(network, decision=decision), POINTS)
-
-
-@pytest.mark.parametrize("adaptive", [False, True])
-def test_counts_under_noise_that_is_not_added(adaptive: bool) -> None:
-    """Copies of a transform, alone through the network: the default estimator's interval holds the share that flips of
-    20,000 others (confidence 0.9999, 5 points: fails falsely 1 in 2,000 times, on a fixed seed never)."""
-    decision, holds = DECISIONS["multilabel"]
-    network = bent_network()
-
-    def brighter(x: Tensor, generator: torch.Generator) -> Tensor:
-        return x + torch.empty(1).exponential_(generator=generator)
-
-    noise = brittle.noise.Transform(brighter, name="brighter")
-    found = Shrinkage(noise=noise, adaptive=adaptive)(
-        brittle.Classifier(network, bounds=(-99, 99), decision=decision), POINTS, confidence=0.9999
-    )
-    moves = torch.empty(20_000, 1, dtype=torch.float64).exponential_(generator=torch.Generator().manual_seed(5))
-    with torch.no_grad():
-        for row, point in enumerate(POINTS):
-            own, others = network(point), network(point + moves)
-            share = float(((others > 0) != (own > 0)).any(dim=1).double().mean())
-            assert holds(own, own)
-            assert float(found.low[row]) - 0.01 <= share <= float(found.high[row]) + 0.01
 
 
 def test_a_function_that_says_true_or_false_is_counted_as_its_margin() -> None:

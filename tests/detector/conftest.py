@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 import brittle
 from brittle.detector import Detector
-from brittle.scores.feature_margin import feature_margin
+from brittle.scores.one_pass import feature_margin
 from brittle.store.table import Table
 
 

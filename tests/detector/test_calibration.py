@@ -22,7 +22,7 @@ from brittle.detector.calibration import STEADY, calibrate, flagged, threshold_o
 from brittle.detector.criterion import KnownPoints
 from brittle.errors import DataError, ModelError, ParameterError, UnknownNameError
 from brittle.scores import LogitMargin
-from brittle.scores.feature_margin import feature_margin
+from brittle.scores.one_pass import feature_margin
 from brittle.store.schemas import SCORES as SCHEMA
 from brittle.store.table import Table
 

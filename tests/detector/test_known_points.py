@@ -16,7 +16,7 @@ from scipy.stats import betabinom, norm
 import brittle
 from brittle.detector import Detector, NoiseCriterion
 from brittle.errors import DataError
-from brittle.scores.feature_margin import feature_margin
+from brittle.scores.one_pass import feature_margin
 from brittle.store.table import Table
 
 POINTS = 400

@@ -51,7 +51,7 @@ def offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         values = {"peak": "peaks:Peak", "unranked": "peaks:Unranked"} if group == "brittle.scores" else {}
         return [EntryPoint(name, value, group) for name, value in values.items()]
 
-    monkeypatch.setattr("brittle.model.loading.user_code.entry_points", found)
+    monkeypatch.setattr("brittle.model.loading.named_code.entry_points", found)
     yield
     sys.modules.pop("peaks", None)
 

@@ -61,11 +61,6 @@ def test_every_code_is_explained_once_under_its_own_anchor() -> None:
     assert all(anchor == code for anchor, code, *_ in rows)
 
 
-def test_the_scan_finds_codes_of_every_kind() -> None:
-    found = {code for code, _ in codes()}
-    assert {"value_range", "low_precision", "masked_gradient", "unknown_name", "detector_format"} <= found
-
-
 def test_the_checks_are_listed() -> None:
     for check in CHECKS:
         says = (check.run.__doc__ or "").strip().splitlines()[0]

@@ -9,7 +9,6 @@ from helpers.problems import inputs, linear_network, small_network
 from torch import nn
 
 import brittle
-from brittle.doctor import run_all
 from brittle.doctor.facts import gather, passes_per_point
 from brittle.scores import MMSE, Laplacian, Moments, MonteCarlo, Score, Softmax, Taylor
 
@@ -54,14 +53,3 @@ def test_what_cannot_be_found_out_is_said() -> None:
     found = dict(gather(examined(Detached(), [Softmax()])))
     assert found["shape"].startswith("unknown: not_differentiable")
     assert "parameters" in found["model"]
-
-
-def test_buffers_are_no_parameters() -> None:
-    """A convolution of 2 x 9 + 2 numbers and a batch norm of 2 x 2; 2 x 2 + 1 numbers are kept by the way."""
-    network = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.Flatten(), nn.Linear(32, 4)).eval()
-    looked = examined(network, [Softmax()])
-    assert dict(gather(looked))["model"].startswith("4 classes, 156 parameters")
-    said = next(each.sentence for each in run_all(looked) if each.name == "weights")
-    assert said == "156 parameters and 5 numbers in buffers are finite"
-    said = next(each.sentence for each in run_all(examined(network[0:1], [Softmax()])) if each.name == "weights")
-    assert said == "20 parameters and 0 numbers in buffers are finite"

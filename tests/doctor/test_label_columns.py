@@ -56,13 +56,6 @@ def test_the_columns_are_named_and_the_advice_works(tmp_path: Path, name: str, l
         brittle.score(classifier, points, [brittle.scores.Taylor(sigma=0.1)])
 
 
-def test_a_table_without_labels_is_scored(tmp_path: Path) -> None:
-    path = table(tmp_path, ["f4"], np.full((12, 1), 0.5))
-    classifier = brittle.Classifier(nn.Linear(5, 2).eval(), decision="multilabel", bounds=(0, 1))
-    table_of = brittle.score(classifier, brittle.data.open_points(path, targets=True), [brittle.scores.Taylor(0.1)])
-    assert len(table_of.points) == 12
-
-
 def test_nothing_is_invented_where_no_width_fits(tmp_path: Path) -> None:
     path = table(tmp_path, ["f4"], np.full((12, 1), 0.5))
     classifier = brittle.Classifier(nn.Linear(9, 2).eval(), decision="multilabel", bounds=(0, 1))

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import numpy as np
 import pytest
-import torch
 from helpers.problems import Wrapped, inputs, small_classifier, small_network
 from torch import Tensor, nn
 
 import brittle
-from brittle.cli import main
 from brittle.data import array_points
 from brittle.doctor import leave_out
 from brittle.errors import BrittleWarning, ModelError
@@ -73,20 +68,6 @@ def test_the_run_has_the_others_and_says_which_it_lacks() -> None:
     assert [note.code for note in table.record.warnings].count("score_left_out") == 1
 
 
-def test_a_run_without_them_is_resumed_and_notes_them_again(tmp_path: Path) -> None:
-    scores = [FeatureMargin(), *OTHERS]
-    for _ in range(2):
-        with pytest.warns(BrittleWarning, match="score_left_out"):
-            brittle.score(brittle.Classifier(headless()), inputs(COUNT), scores, out=tmp_path / "run", resume=True)
-    record = brittle.read_table(tmp_path / "run").record
-    assert [note.code for note in record.warnings].count("score_left_out") == 1
-
-
-def test_alone_it_is_an_error() -> None:
-    with pytest.raises(ModelError, match="the logits are not what the layer"):
-        brittle.score(brittle.Classifier(headless()), inputs(COUNT), [FeatureMargin(), FeatureMargin("linf")])
-
-
 def test_the_model_is_left_as_it_was() -> None:
     network = Counting().train()
     assert left(network, [*READING, *OTHERS])[1] == ["score_left_out"]
@@ -95,29 +76,3 @@ def test_the_model_is_left_as_it_was() -> None:
     classifier = small_classifier()
     leave_out([*READING, *OTHERS], classifier, array_points(inputs(COUNT), None))
     assert classifier.passes == 0
-
-
-def test_other_faults_are_left_to_the_checks() -> None:
-    def fails(x: Tensor, logits: Tensor) -> Tensor:
-        raise RuntimeError("no such thing")
-
-    assert left(Wrapped(fails), [*READING, *OTHERS])[1] == []
-
-
-def test_the_doctor_notes_it_and_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "net.py").write_text(
-        "import torch\n\n\ndef make():\n    torch.manual_seed(0)\n"
-        "    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(36, 4), torch.nn.Tanh())\n"
-    )
-    np.savez(tmp_path / "data.npz", x=inputs(COUNT).numpy())
-    command = ["doctor", f"{tmp_path}/net.py:make", str(tmp_path / "data.npz"), "--scores", "logit_margin"]
-    assert main([*command, "feature_margin"]) == 0
-    assert "score_left_out: left out: feature_margin(norm=l2); the logits are not" in capsys.readouterr().out
-    assert main([*command[:-1], "feature_margin"]) == 3
-    assert "no_head" in capsys.readouterr().out
-
-
-def test_points_that_cannot_be_read_are_left_to_the_checks() -> None:
-    points = array_points(torch.full((3, 1, 6, 6), torch.nan), None)
-    kept, found = leave_out([*READING, *OTHERS], small_classifier(), points)
-    assert ([*kept], found) == ([*READING, *OTHERS], ())

@@ -15,7 +15,7 @@ from brittle import doctor
 from brittle.data import array_points
 from brittle.decisions import Custom, Decision, MultiLabel
 from brittle.doctor.checks import CHECKS
-from brittle.errors import BrittleError, ModelError
+from brittle.errors import ModelError
 from brittle.scores import Moments, MonteCarlo
 
 COUNT, SIZE, LABELS = 64, 20, 5
@@ -131,26 +131,6 @@ def test_a_label_is_looked_at_by_itself() -> None:
         assert found(beside, points(), decision="multilabel") == []
 
 
-class Remembering(nn.Module):
-    """A network that keeps a table by the shape of its inputs, which a product with weights makes."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.network, self.table, self.tables = network("tanh", 1), nn.Linear(3, 1), dict[Any, Tensor]()
-
-    def forward(self, x: Tensor) -> Tensor:
-        if x.shape not in self.tables:
-            self.tables[x.shape] = self.table(torch.ones(len(x), 3)).detach()
-        return self.network(x) + self.tables[x.shape] - 9
-
-
-def test_what_a_network_keeps_is_of_its_own_weights() -> None:
-    model = Remembering().eval()
-    assert found(model, points(), decision="one-logit") == ["noted"]
-    kept = torch.cat(list(model.tables.values()))
-    torch.testing.assert_close(kept, kept[:1].expand_as(kept), rtol=1e-6, atol=0.0)
-
-
 def positive(new: Tensor, old: Tensor) -> Tensor:
     return ((new > 0) == (old > 0)).flatten(1).all(dim=1)
 
@@ -202,35 +182,6 @@ def test_outputs_that_cannot_be_told_are_noted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("head", "right"),
-    [
-        (torch.sigmoid, {"decision": "multilabel", "outputs": "probs"}),
-        (lambda z: z.softmax(1), {"outputs": "probs"}),
-    ],
-    ids=["sigmoids", "softmax"],
-)
-def test_half_of_the_advice_is_refused(head: Callable[[Tensor], Tensor], right: dict[str, str]) -> None:
-    """Of both options none, one or both may be typed: what fits the outputs is scored, all else is refused.
-
-    Each refusal names an option that is still wrong.
-    """
-    model = Changed(network("relu"), head)
-    for decision in ("class", "multilabel"):
-        for outputs in ("logits", "probs"):
-            declared: dict[str, Any] = {"decision": decision, "outputs": outputs}
-            classifier = brittle.Classifier(model, **declared)
-            if declared == {"decision": "class", "outputs": "logits"} | right:
-                brittle.score(classifier, points(), [MonteCarlo(0.1, draws=4)])
-                continue
-            with pytest.raises(BrittleError) as caught:
-                brittle.score(classifier, points(), [MonteCarlo(0.1, draws=4)])
-            wrong = ["--decision multilabel"] * (decision != right.get("decision", "class"))
-            wrong += ["--outputs probs"] * (outputs != right["outputs"])
-            assert wrong
-            assert all(each in str(caught.value) for each in wrong), str(caught.value)
-
-
-@pytest.mark.parametrize(
     ("threshold", "decision"), [(None, MultiLabel()), (0.3, MultiLabel(threshold=-0.8472978603872037))]
 )
 def test_probabilities_on_one_side_of_their_threshold(threshold: float | None, decision: Decision) -> None:
@@ -243,20 +194,3 @@ def test_probabilities_on_one_side_of_their_threshold(threshold: float | None, d
         ["noted"],
     )
     assert found(network("relu"), points(), decision=decision) in ([], ["noted"])
-
-
-def test_a_rare_label_of_small_weights_beside_its_prior_is_a_logit() -> None:
-    """Its products are a hundredth of the others', and its prior decides at every point."""
-
-    class Adjusted(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.body, self.head = nn.Sequential(nn.Linear(SIZE, 32), nn.Tanh()), nn.Linear(32, 3, bias=False)
-            with torch.no_grad():
-                self.head.weight[2] *= 0.01
-
-        def forward(self, x: Tensor) -> Tensor:
-            return self.head(self.body(x)) + torch.tensor([0.0, 0.0, -6.9])
-
-    torch.manual_seed(0)
-    assert "refused" not in found(Adjusted().eval(), points(), decision="multilabel")

@@ -127,26 +127,5 @@ class MeansOverAll(Changed):
 
 
 def test_padding_that_leaks_is_noted() -> None:
-    """And only where there is padding: a model may well read what stays as it is for another reason."""
     assert found(MeansOverAll())["padding"] == ("note", "padding_leaks")
     assert found(MeansOverAll(), masked=False)["padding"] == ("ok", None)
-    x, mask, shift = texts(points=POINTS)
-    fixed = brittle.data.array_points(x, extra_inputs={"present": mask, "shift": shift}, mask="present", bounds=(-3, 3))
-
-    class Renamed(MeansOverAll):
-        def forward(self, inputs_embeds: Tensor, present: Tensor, shift: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
-            return self.answer(inputs_embeds, present, shift)
-
-    classifier = brittle.Classifier(Renamed().eval(), bounds=(-3, 3), perturb="inputs_embeds")
-    assert brittle.score(classifier, fixed, [Taylor(sigma=0.2)]).record.warnings == ()
-
-
-def test_points_that_are_the_random_inputs_themselves_are_no_defect() -> None:
-    """A user's own uniform numbers may be those that the checks draw."""
-    subject = subject_of(Changed())
-    _, mask, shift = texts(points=POINTS)
-    same = brittle.data.array_points(
-        subject.random_inputs(POINTS), extra_inputs={"attention_mask": mask, "shift": shift}, bounds=(-3, 3)
-    )
-    classifier = brittle.Classifier(Changed().eval(), bounds=(-3, 3), perturb="inputs_embeds")
-    assert brittle.score(classifier, same, [Taylor(sigma=0.2)]).record.warnings == ()

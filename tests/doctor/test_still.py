@@ -5,19 +5,17 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 import pytest
 import torch
-from helpers.odd_noises import NUMBERS, embedded, embedding, whole, with_categories
+from helpers.odd_noises import NUMBERS, embedded, whole, with_categories
 
 import brittle
 from brittle import doctor
-from brittle.cli.commands import main
 from brittle.data import array_points
-from brittle.errors import BrittleWarning, ModelError
+from brittle.errors import BrittleWarning
 from brittle.estimate import Estimate
 from brittle.measure import Forward
 from brittle.noise import DiagonalGaussian, FactorGaussian, FunctionGaussian, Gaussian, Noise, PerFeature, Swap
@@ -50,22 +48,15 @@ def nearest_on_a_grid(x: torch.Tensor, reach: float, steps: int = 401) -> float:
 def test_a_search_beside_such_noise_goes_along_the_other_coordinates() -> None:
     """The network fails on a category that is none, and the distance is that of a fine grid up to its steps."""
     margin = InputMargin(effort="standard")
-    table, notes = score([Shrinkage(noise=PER_FEATURE), margin, FirstOrderMargin()])
+    table, notes = score([Shrinkage(noise=PER_FEATURE), margin, FirstOrderMargin()], X[:16])
     found = table[margin].value.to_numpy()
-    truth = np.array([nearest_on_a_grid(row, 4.0) for row in X])
+    truth = np.array([nearest_on_a_grid(row, 4.0) for row in X[:16]])
     near = truth < 4.0
-    assert near.sum() > 10
+    assert near.sum() > 5
     assert (found[near] <= truth[near] + 1e-6).all()
     assert (found[near] >= truth[near] - 0.03).all()
     assert "still_coordinates" in notes
     assert not table.scores.column("status").to_pylist().count("masked")
-
-
-def test_alone_it_is_refused_with_what_to_do() -> None:
-    network = embedded(embedding)()
-    with pytest.raises(ModelError, match="none of its categories") as caught:
-        score([InputMargin(effort="standard")], network=network)
-    assert caught.value.code == "model_failed"
 
 
 @pytest.mark.parametrize(
@@ -106,41 +97,6 @@ def test_all_vary_where_one_noise_moves_all_or_nobody_knows() -> None:
         assert doctor.varying(points, first, scores) is points
     assert doctor.varying(points, first, [still, InputMargin()]) is not points
     assert Gaussian(0.1).moves(4) is None
-
-
-def test_numbers_under_noise_are_those_without_the_search() -> None:
-    """The same bytes: what the noise leaves alone is put back as it was."""
-    shrinkage = Shrinkage(noise=PER_FEATURE)
-    alone, beside = (
-        score(scores)[0][shrinkage] for scores in ([shrinkage], [shrinkage, InputMargin(effort="standard")])
-    )
-    assert alone.value.to_list() == beside.value.to_list()
-    assert alone.high.to_list() == beside.high.to_list()
-
-
-def test_a_certificate_beside_such_noise_is_that_of_all_coordinates() -> None:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        network = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3)).eval()
-    margin = InputMargin(effort="fast", certify=True, norm="linf")
-    noisy = MonteCarlo(noise=PER_FEATURE, draws=4)
-    alone, beside = (score(scores, X[:8], network)[0][margin] for scores in ([margin], [noisy, margin]))
-    assert torch.allclose(torch.tensor(beside.low.to_list()), torch.tensor(alone.low.to_list()))
-    assert (beside.value >= alone.value - 1e-6).all()
-    assert (beside.value > alone.value + 1e-3).any()
-
-
-def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A table with categories, by the default scores; they have more values than are taken for categories unasked."""
-    (tmp_path / "net.py").write_text("from helpers.odd_noises import embedded, embedding\nmake = embedded(embedding)\n")
-    label = embedded(embedding)()(X).argmax(1)
-    rows = torch.cat((X, label[:, None]), dim=1).numpy()
-    np.savetxt(tmp_path / "t.csv", rows, delimiter=",", header="a,b,kind,place,y", comments="", fmt="%.6g")
-    told = [f"{tmp_path}/net.py:make", f"{tmp_path}/t.csv", "--label-column", "y", "--noise", "per-feature", "--sigma",
-            "0.3", "--categories", "kind", "place"]  # fmt: skip
-    assert main(["score", *told, "--out", str(tmp_path / "run")]) == 0
-    assert main(["doctor", *told]) == 0
-    assert "0 failed, 0 noted" in capsys.readouterr().out
 
 
 # One sigma for features of very different scales.

@@ -34,7 +34,7 @@ def make():
 """
 
 COUNT = 700
-"""Points: three shards of the size that a run has."""
+"""Points: eleven shards."""
 
 POISONED = 303
 """The row that kills a worker."""

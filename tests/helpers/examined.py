@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from helpers.problems import inputs
@@ -43,8 +44,15 @@ class Recurrent(nn.Module):
         return 3 * self.head(self.cell(x[:, 0])[0][:, -1])
 
 
-def examined(network: nn.Module, scores: list[Score], x: Tensor | None = None) -> doctor.Subject:
-    """What the doctor looks at of a network on 16 points, or on `x`."""
-    points = array_points(inputs(16) if x is None else x, None)
+def examined(
+    network: Callable[[Tensor], Tensor],
+    scores: list[Score] = SCORES,
+    x: Tensor | None = None,
+    y: Tensor | None = None,
+    rows: int = COUNT,
+    **declared: Any,
+) -> doctor.Subject:
+    """What the doctor looks at of a network on 16 points, or on `x`; inputs beyond [0, 1] need `bounds`."""
+    points = array_points(inputs(16) if x is None else x, y, bounds=declared.get("bounds", (0.0, 1.0)))
     batch = next(iter(points.batches(COUNT)))
-    return doctor.Subject(brittle.Classifier(network), batch, None, scores, 0, COUNT, points)
+    return doctor.Subject(brittle.Classifier(network, **declared), batch, points.labels, scores, 0, rows, points)

@@ -29,7 +29,7 @@ from helpers.tables import make_table, with_model
 from brittle.cli import main
 from brittle.cli.digits import prepare
 from brittle.data import array_points
-from brittle.data.copies import write_copies
+from brittle.data.corruptions import write_copies
 from brittle.detector import FLAGS, Detector, write_flags
 from brittle.detector.pseudo_margin import PseudoMargin
 from brittle.errors import BrittleError

@@ -8,7 +8,7 @@ import pytest
 import torch
 from helpers.curved import PIECEWISE_LINEAR, SHAPE, network, points, smooth
 from helpers.laws import estimate
-from helpers.problems import inputs, linear_network
+from helpers.problems import inputs
 from torch import Tensor, nn
 
 import brittle
@@ -42,20 +42,17 @@ def test_ties_in_max_pooling_are_kinks() -> None:
     found = estimate(brittle.Classifier(net), x, Laplacian())
     assert found.status.tolist() == [int(Status.KINK)] + [int(Status.OK)] * 5
     assert bool(found.value.isfinite().all())
-    assert brittle.laplacian(brittle.Classifier(net), x).kink.tolist() == [True] + [False] * 5
 
 
 @smooth
 def test_smooth_networks_have_no_kinks_in_single_precision(body: Callable[[], list[nn.Module]]) -> None:
     net, x = network(body).float(), points(40).float()
-    assert not bool(brittle.laplacian(brittle.Classifier(net), x, probes=2).kink.any())
+    assert int(Status.KINK) not in estimate(brittle.Classifier(net), x, Laplacian(probes=2)).status.tolist()
 
 
-def test_unknown_measurement_and_choice_of_classes() -> None:
+def test_unknown_method() -> None:
     with pytest.raises(ParameterError, match="newton"):
         Curvature("newton")
-    with pytest.raises(ParameterError, match="'some'"):
-        brittle.laplacian(brittle.Classifier(linear_network(2, 3)), torch.zeros(1, 3).double(), classes="some")  # type: ignore[arg-type]
 
 
 def test_no_second_derivative_is_one_sentence() -> None:
@@ -102,7 +99,7 @@ def test_a_stationary_point_of_a_smooth_network_is_no_kink(at: float) -> None:
             return torch.stack((1.0 - square, square), dim=1)
 
     x = torch.full((2, 12), at)
-    assert not bool(brittle.laplacian(brittle.Classifier(Bowl()), x).kink.any())
+    assert int(Status.KINK) not in estimate(brittle.Classifier(Bowl()), x, Laplacian()).status.tolist()
 
 
 def test_a_tie_at_a_stationary_point_stays_a_tie() -> None:

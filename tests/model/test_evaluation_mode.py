@@ -153,11 +153,11 @@ def outside() -> tuple[list[dict], str]:
 def test_no_mode_of_the_caller_changes_a_number(mode: Callable[[], AbstractContextManager[object]]) -> None:
     expected = outside()
     x, classifier = inputs(3), brittle.Classifier(network())
-    linear, laplacian = brittle.linearize(classifier, x), brittle.laplacian(classifier, x)
+    linear, laplacian = brittle.linearize(classifier, x), Laplacian()(classifier, x)
     with mode():
         assert outside.__wrapped__() == expected
         assert torch.equal(brittle.linearize(classifier, x.clone()).gram, linear.gram)
-        assert torch.equal(brittle.laplacian(classifier, x.clone()).value, laplacian.value)
+        assert torch.equal(Laplacian()(classifier, x.clone()).value, laplacian.value)
 
 
 def test_inputs_that_were_made_in_inference_mode() -> None:

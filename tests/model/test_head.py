@@ -64,15 +64,6 @@ def test_no_linear_layer(model: object) -> None:
         brittle.Classifier(model).observe(inputs(2))  # type: ignore[arg-type]
 
 
-def test_a_softmax_behind_the_head_changes_no_margin() -> None:
-    network = small_network()
-    plain = estimate(brittle.Classifier(network), inputs(4), FeatureMargin())
-    behind = estimate(
-        brittle.Classifier(nn.Sequential(network, nn.Softmax(1)), outputs="probs"), inputs(4), FeatureMargin()
-    )
-    assert torch.allclose(plain.value, behind.value, rtol=1e-4)
-
-
 def test_one_logit_is_a_head_of_two_classes() -> None:
     network = nn.Sequential(nn.Flatten(), nn.Linear(36, 8), nn.ReLU(), nn.Linear(8, 1))
     classifier = brittle.Classifier(network, outputs="binary-logit")

@@ -68,13 +68,3 @@ def test_where_gradients_are_recorded_all_rows_are_sent() -> None:
     with torch.no_grad():
         memory.outputs(network, inputs, None, recall=True)
     assert len(network.seen) == 2
-
-
-def test_more_than_it_keeps_is_computed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("brittle.model.pass_memory.MOST_ROWS", 3)
-    memory, network = PassMemory(), Network()
-    inputs = torch.arange(8.0).reshape(4, 2)
-    for _ in range(2):
-        found = memory.outputs(network, inputs, None, recall=True)
-        assert torch.equal(found, inputs.double() * 3)
-    assert len(network.seen) == 2

@@ -56,14 +56,6 @@ def test_the_vocabulary_and_its_bounds_are_those_of_the_layer() -> None:
     assert torch.equal(form.mask_vector, weight[WORDS.index("[mask]")])
 
 
-def test_without_a_mask_token_there_is_none() -> None:
-    tokenizer = Tokenizer()
-    tokenizer.mask_token_id = None  # type: ignore[assignment]
-    refused(
-        "parameter", "has no mask token; use --noise token-dropout", lambda: TextForm(Model(), tokenizer).mask_vector
-    )
-
-
 def test_lengths_are_those_of_texts_that_are_not_cut() -> None:
     form = TextForm(Model(), Tokenizer())
     long = " ".join(["bad"] * 30)

@@ -122,12 +122,3 @@ def test_the_flip_probability_of_swaps_is_exact_for_a_small_table() -> None:
 def test_a_share_is_a_probability(share: float) -> None:
     with pytest.raises(ParameterError, match="above 0 and at most 1"):
         Swap(share, torch.ones(2, 2))
-
-
-def test_rows_of_another_size_are_refused() -> None:
-    with pytest.raises(ParameterError, match="2 coordinates, the input 3"):
-        Stream(Swap(0.5, torch.ones(2, 2)), torch.zeros(1, 3), ["a"], 0, "test").copies(1)
-    with pytest.raises(ParameterError, match="must be finite"):
-        Swap(0.5, torch.full((2, 2), torch.nan))
-    with pytest.raises(ParameterError, match="0 of 2 columns"):
-        Swap(0.5, torch.ones(2, 2), torch.zeros(2))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
 from functools import partial
-from itertools import combinations, count
+from itertools import count
 
 import numpy as np
 import pytest
@@ -17,7 +16,6 @@ import brittle
 from brittle.errors import ParameterError
 from brittle.intervals import clopper_pearson
 from brittle.measure import Sample
-from brittle.measure.chunks import PAIRS, noisy_chunks
 from brittle.noise import Stream, Transform
 from brittle.scores import CATALOGUE, MMSE, Moments, MonteCarlo, NoiseScore, Shrinkage, Taylor
 
@@ -68,12 +66,10 @@ def flips_by_one(margin: float) -> float:
     "score",
     [
         partial(MonteCarlo, draws=400),
-        partial(MonteCarlo, draws=500, limit=0.9),
         partial(MonteCarlo, draws=500, precision=0.3),
-        partial(Shrinkage, draws=200),
         partial(Shrinkage, draws=200, adaptive=False),
     ],
-    ids=["monte_carlo", "decided", "precision", "shrinkage", "all_draws"],
+    ids=["monte_carlo", "precision", "all_draws"],
 )
 @pytest.mark.parametrize(("fn", "truth"), [(exponential, flips_by_exponentials), (brighter, flips_by_one)])
 def test_noise_that_is_not_symmetric_is_right_where_the_truth_is_known(score, fn, truth) -> None:
@@ -127,43 +123,6 @@ def _next_of_all() -> tuple[float, float, float]:
     return float(torch.rand(1)), np.random.rand(), random.random()  # noqa: NPY002
 
 
-SOURCES: dict[str, Callable[[torch.Generator], list[float]]] = {
-    "own": lambda g: torch.rand(4, generator=g).tolist(),
-    "torch": lambda g: torch.rand(4).tolist(),
-    "numpy": lambda g: np.random.rand(4).tolist(),  # noqa: NPY002
-    "numpy by the seed": lambda g: np.random.default_rng(g.initial_seed()).random(4).tolist(),
-    "python": lambda g: [random.random() for _ in range(4)],
-    "python by the seed": lambda g: [random.Random(g.initial_seed()).random() for _ in range(4)],
-}
-
-
-def test_noise_of_several_generators_has_the_variance_of_independent_ones() -> None:
-    """No two generators' numbers in the same or in neighbouring places are correlated, as far as 4,000 copies show.
-
-    240 correlations of 4,000 copies, each above 6 standard errors with probability 2e-9; the seed is fixed.
-    """
-    names = list(SOURCES)
-
-    def all_of_them(x: torch.Tensor, g: torch.Generator) -> torch.Tensor:
-        found = []
-        for name in names:
-            seed, state = g.initial_seed(), g.get_state()
-            shared = torch.get_rng_state(), np.random.get_state(), random.getstate()  # noqa: NPY002
-            found.append(SOURCES[name](g))
-            assert g.initial_seed() == seed
-            g.set_state(state)
-            torch.set_rng_state(shared[0])
-            np.random.set_state(shared[1])  # noqa: NPY002
-            random.setstate(shared[2])
-        return torch.tensor(found, dtype=torch.float64)
-
-    copies = Stream(Transform(all_of_them), torch.zeros(1, len(names), 4).double(), ("a",), 0, "test").copies(4000)
-    drawn = copies[0, :, 0].double()
-    for one, other in combinations(range(len(names)), 2):
-        together = torch.corrcoef(torch.cat((drawn[:, one], drawn[:, other]), dim=1).T)[:4, 4:]
-        assert float(together.abs().max()) < 6 / 4000**0.5, (names[one], names[other])
-
-
 def test_generators_that_all_share_are_put_back() -> None:
     numbers = []
     for copies in (_shared_copies, list):
@@ -173,12 +132,6 @@ def test_generators_that_all_share_are_put_back() -> None:
         copies()
         numbers.append(_next_of_all())
     assert numbers[0] == numbers[1]
-
-
-def test_a_function_may_change_what_it_is_given() -> None:
-    x = torch.zeros(1, 3)
-    Stream(Transform(lambda x, g: x.add_(1.0), name="one"), x, ("a",), 0, "test").copies(2)
-    assert not x.any()
 
 
 NUMBERS = count()
@@ -197,15 +150,6 @@ def test_a_function_that_cannot_be_noise_is_refused(said: str, fn) -> None:
         MonteCarlo(noise=Transform(fn, name="mine"), draws=4)(falling(), points())
     assert said in str(caught.value)
     assert "mine()" in str(caught.value)
-
-
-def test_no_copy_has_a_mirror_image() -> None:
-    clean = clean_of(falling(), points(COUNT))
-    with pytest.raises(ParameterError) as caught:
-        next(noisy_chunks(clean, Transform(exponential), "test", [4], PAIRS))
-    assert caught.value.code == "parameter"
-    with pytest.raises(ParameterError, match="is not added to an input"):
-        Stream(Transform(exponential), clean.inputs, clean.ids, 0, "test").draw(1)
 
 
 def test_scores_that_need_a_covariance_or_pairs_refuse_it_by_name() -> None:

@@ -39,19 +39,16 @@ def random_problems(count: int, dimension: int, seed: int, rank: int | None = No
 
 
 class TestValues:
-    @pytest.mark.parametrize(("dimension", "allowed"), [(1, 1e-15), (2, 1e-4), (3, 1e-4), (9, 1e-3), (19, 3e-3)])
+    @pytest.mark.parametrize(
+        ("dimension", "allowed"), [(1, 1e-15), (2, 1e-4), (3, 1e-4), (9, 1e-3), (19, 3e-3), (99, 0.03), (199, 0.03)]
+    )
     def test_equicorrelation_one_half(self, dimension, allowed):
-        result = single(torch.zeros(dimension), equicorrelated(dimension, 0.5), tolerance=1e-4)
+        options = {"tolerance": 1e-4} if dimension < 99 else {"max_nodes": 17_000}
+        result = single(torch.zeros(dimension), equicorrelated(dimension, 0.5), **options)
         assert relative(result.value, 1 / (dimension + 1)) <= allowed
         assert abs(float(result.value) - 1 / (dimension + 1)) <= float(result.error)
 
-    @pytest.mark.parametrize("dimension", [99, 199])
-    def test_equicorrelation_one_half_of_high_dimension(self, dimension):
-        result = single(torch.zeros(dimension), equicorrelated(dimension, 0.5), max_nodes=17_000)
-        assert relative(result.value, 1 / (dimension + 1)) <= 0.03
-        assert abs(float(result.value) - 1 / (dimension + 1)) <= float(result.error)
-
-    @pytest.mark.parametrize("mean", [-30.0, -8.0, -1.0, 0.0, 1e-3, 1.0, 4.9, 8.0, 20.0, 37.0])
+    @pytest.mark.parametrize("mean", [-30.0, -1.0, 0.0, 1e-3, 4.9, 37.0])
     def test_one_coordinate_is_exact(self, mean):
         result = single([3 * mean], torch.tensor([[9.0]]).double())
         assert relative(result.value, special.ndtr(mean)) <= 2e-15 * max(1.0, mean**2)
@@ -75,7 +72,7 @@ class TestValues:
         assert relative(result.complement, -math.expm1(log)) <= 1e-4
 
     @pytest.mark.parametrize("loading", [0.3, -0.7, 0.95])
-    @pytest.mark.parametrize("level", [-1.0, 0.0, 1.0, 2.0, 5.0, 6.2, 7.3, 15.0, 37.0])
+    @pytest.mark.parametrize("level", [-1.0, 1.0, 5.0, 7.3, 37.0])
     @pytest.mark.parametrize("dimension", [2, 9])
     def test_one_factor(self, loading, level, dimension):
         bounds = level + np.linspace(0.0, 1.0, dimension)
@@ -212,13 +209,10 @@ class TestBadInput:
             (r"\(3,\) and \(3, 3\)", lambda m, s: (m[0], s[0], {})),
             (r"\(2, 0\)", lambda m, s: (m[:, :0], s[:, :0, :0], {})),
             ("torch.int64", lambda m, s: (m.long(), s, {})),
-            (
-                r"row 1 has a variance of -2",
-                lambda m, s: (m, s * torch.tensor([1.0, -2.0])[:, None, None], {}),
-            ),
+            (r"row 1 has a variance of -2", lambda m, s: (m, s * torch.tensor([1.0, -2.0])[:, None, None], {})),
             (r"row 0 .* reaches 0\.5", lambda m, s: (m, s + torch.eye(3).roll(1, 0) / 2, {})),
-            ("found 0", lambda m, s: (m, s, {"tolerance": 0.0})),
-            ("found -1", lambda m, s: (m, s, {"seed": -1})),
+            ("found 0.0", lambda m, s: (m, s, {"tolerance": 0.0})),
+            ("-1", lambda m, s: (m, s, {"seed": -1})),
         ],
     )
     def test_misuse(self, seen: str, change: Callable):
@@ -235,21 +229,18 @@ class TestTwo:
         h, k = bounds
         root = math.sqrt((1 - correlation) * (1 + correlation))
 
-        def density_of(x: float) -> float:
-            return math.exp(-x * x / 2) / math.sqrt(2 * math.pi)
-
         def density(x: float, sign: float) -> float:
-            return float(special.ndtr(sign * (k - correlation * x) / root)) * density_of(x)
+            given = float(special.ndtr(sign * (k - correlation * x) / root))
+            return given * math.exp(-x * x / 2) / math.sqrt(2 * math.pi)
 
-        turn = k / correlation if correlation else 0.0
+        turn = min(max(k / correlation if correlation else 0.0, -38.0), h)
         options = {"epsabs": 0.0, "epsrel": 1e-13, "limit": 500}
-        below = sum(
-            integrate.quad(density, low, high, args=(1.0,), **options)[0]
-            for low, high in pairwise(sorted({-38.0, min(max(turn, -38.0), h), h}))
-        )
-        beside = sum(
-            integrate.quad(density, low, high, args=(-1.0,), **options)[0]
-            for low, high in pairwise(sorted({-38.0, min(max(turn, -38.0), h), h}))
+        below, beside = (
+            sum(
+                integrate.quad(density, *part, args=(sign,), **options)[0]
+                for part in pairwise(sorted({-38.0, turn, h}))
+            )
+            for sign in (1.0, -1.0)
         )
         result = single([h, k], equicorrelated(2, correlation))
         assert float(result.value) == pytest.approx(below, abs=1e-13)

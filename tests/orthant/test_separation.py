@@ -37,11 +37,6 @@ class TestSingularCovariances:
         result = single(bound * scale.abs(), torch.outer(scale, scale))
         assert abs(float(result.value) - (special.ndtr(0.8) - special.ndtr(-0.4))) <= 1e-6
 
-    def test_duplicates_leave_the_probability_of_the_rest(self):
-        copies = torch.tensor([0, 1, 2, 0, 1, 2, 2, 0, 1])
-        result = single(torch.zeros(9), equicorrelated(3, 0.5)[copies][:, copies], tolerance=1e-6, max_nodes=300_000)
-        assert abs(float(result.value) - 0.25) <= 1e-6
-
     def test_coordinates_that_sum_to_zero(self):
         """Three normals whose sum is zero: all above `-u` is a triangle; at `u = 0` the probability vanishes."""
         covariance = torch.eye(3).double() - 1 / 3

@@ -13,10 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from helpers.change_runs import change_run, other_run
-from helpers.known_groups import counted
 from helpers.pages import EVERY_SCORE
 from helpers.tables import HOSTILE, make_table
-from scipy.stats import beta
 
 from brittle.report import open_contents
 from brittle.report.script_data import KINDS, inert_json, packed, page_data
@@ -65,17 +63,6 @@ def test_every_score_is_there_with_its_numbers(table: Table, data: dict[str, Any
                 assert np.array_equal(numbers(written[name]), own, equal_nan=True), (column.label, name)
         assert texts(written["status"], len(column)) == column.status.fillna("").tolist()
         assert texts(written["details"], len(column)) == column.rows["detail"].fillna("").tolist()
-
-
-@pytest.mark.parametrize("copies", [[20] * 4, [60, 60, 200, 200]])
-def test_the_copies_of_points_are_there(copies: list[int]) -> None:
-    run = counted(copies, [0, 1, 0, 30])
-    (written,) = data_of(run)["columns"]
-    found = written["copies"]
-    own = [0] * 4 if found["of"] is None else numbers(found["of"]).tolist()
-    assert [found["numbers"][place] for place in own] == copies
-    assert found["best"] == pytest.approx([beta.ppf(0.995, 1, count) for count in sorted(set(copies))])
-    assert next(one for one in data_of(make_table(points=5))["columns"] if one["name"] == "softmax")["copies"] is None
 
 
 @pytest.mark.parametrize("limit", [0.5, 0.9, 0.99])

@@ -340,11 +340,6 @@ def test_how_many(size: int) -> None:
     assert refused("local", size=size).code == "parameter"
 
 
-@pytest.mark.parametrize("gpus", [-0.5, 1.5, float("nan"), float("inf")])
-def test_shares_of_gpus(gpus: float) -> None:
-    assert refused("local", gpus=gpus).code == "parameter"
-
-
 def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     error = refused("local")

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from helpers.problems import inputs, small_classifier
-from helpers.small_runs import COUNT, labels, run
+from helpers.small_runs import COUNT
 
 from brittle.data import array_points, choose_points
 from brittle.run import make_job
 from brittle.scores import Softmax
 
 
-def test_shards_do_not_depend_on_the_batch_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("brittle.run.job.SHARD", 8)
-    lengths = []
-    for size in (2, 7, 100):
-        table = run(inputs(COUNT), labels(), out=tmp_path / str(size), scores=[Softmax()], batch_size=size)
-        assert table.points.column("point").to_pylist() == [str(number) for number in range(COUNT)]
-        lengths.append(sorted(path.name for path in (tmp_path / str(size)).glob("*.parquet")))
-    assert lengths[0] == lengths[1] == lengths[2]
-    assert len(lengths[0]) == 2 * 3
+@pytest.mark.parametrize(
+    ("points", "batch_size", "size"),
+    [(10, None, 32), (200, None, 32), (200, 2, 16), (1000, None, 64), (1000, 14, 256), (5000, None, 512)],
+)
+def test_few_points_are_divided_between_their_batches(points: int, batch_size: int | None, size: int) -> None:
+    """So several processes can share them; the batches, and so the numbers, are those of one shard."""
+    job = make_job(small_classifier(), inputs(points), [Softmax()], 0, batch_size, 0.99)
+    assert job.shard_points == min(size, 256)
+    batches = [batch.rows for number in range(job.shards) for batch in job.batches(number)]
+    step = job.batch_points
+    assert batches == [
+        tuple(range(start, min(start + step, end, points)))
+        for end in range(256, points + 256, 256)
+        for start in range(end - 256, min(end, points), step)
+    ]
 
 
 def test_long_runs_have_larger_shards(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,8 +38,9 @@ def test_long_runs_have_larger_shards(monkeypatch: pytest.MonkeyPatch) -> None:
         assert rows == list(range(count))
 
 
-def test_a_point_that_is_lost_is_known_by_its_row_among_all() -> None:
+def test_a_point_that_is_lost_is_known_by_its_row_among_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers name a point that killed one by its row in the data, chosen or not."""
+    monkeypatch.setattr("brittle.run.job.FEW_SHARDS", 1)
     points = choose_points(array_points(inputs(COUNT)), ["3", "9", "15", "17", "18"])
     job = make_job(small_classifier(), points, [Softmax()], 0, 4, 0.99)
     begun: list[tuple[int, ...]] = []

@@ -112,8 +112,8 @@ def _damaged(place: Path) -> None:
 
 
 CHOICES: dict[str, tuple[Callable[[list[Path]], list[Path]], str, str]] = {
-    "missing": (lambda parts: parts[:2], "usage", "3/3 missing"),
-    "twice": (lambda parts: [*parts, parts[0]], "usage", "1/3 there twice"),
+    "missing": (lambda parts: parts[:2], "usage", "3/3"),
+    "twice": (lambda parts: [*parts, parts[0]], "usage", "1/3"),
     "none": (lambda parts: [], "usage", "two folders"),
     "no run": (lambda parts: [*parts, parts[0].parent], "no_run", "run.json"),
 }
@@ -147,7 +147,7 @@ def test_a_part_that_is_not_whole_is_named(spoil: Callable[[Path], None], code: 
         ({"seed": 1}, "other_run", "seed 0 .* 1 "),
         ({"scores": [Moments(0.2, draws=4)]}, "other_run", "sigma=0.2"),
         ({"first": 1}, "other_run", "data.sha256"),
-        ({"part": (2, 4)}, "usage", "one of 4"),
+        ({"part": (2, 4)}, "usage", "2/4"),
         ({"part": None}, "usage", "whole"),
     ],
 )

@@ -240,7 +240,7 @@ def test_a_run_that_goes_on_has_not_finished(alone: Path, monkeypatch: pytest.Mo
 
 def test_a_run_does_not_finish_without_all_its_shards(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Processes, "shards", lambda *arguments: (shard for shard in ()))
-    with pytest.raises(RuntimeError, match="0 of 3 shards"):
+    with pytest.raises(RuntimeError, match="0 of 11 shards"):
         run(project, "run", monkeypatch, "--workers", "2")
 
 

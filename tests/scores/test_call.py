@@ -10,12 +10,11 @@ import pytest
 import torch
 from helpers.inputs import EXAMPLES
 from helpers.problems import Wrapped, inputs, small_classifier
-from torch import nn
 
 import brittle
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import Evidence, Status
-from brittle.scores import FeatureDistance, InputMargin, LogitMargin, Moments, MonteCarlo, RareEvent, Score, Taylor
+from brittle.scores import FeatureDistance, InputMargin, LogitMargin, Moments, RareEvent, Score, Taylor
 
 SEED, CONFIDENCE = 3, 0.9
 
@@ -89,12 +88,3 @@ def test_misuse_is_refused_as_a_run_does(
     classifier, x, *more = arguments(inputs(2))
     with pytest.raises(error, match=sentence):
         LogitMargin()(classifier, x, **(more[0] if more else {}))
-
-
-def test_the_network_is_left_as_it_was() -> None:
-    classifier = small_classifier()
-    network = classifier.model
-    assert isinstance(network, nn.Module)
-    network.train()
-    MonteCarlo(0.1, draws=4)(classifier, inputs(2))
-    assert network.training

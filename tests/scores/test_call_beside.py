@@ -95,13 +95,6 @@ def test_other_tensors_inside_the_network_give_the_same(row: int) -> None:
     assert float(near.distance) == pytest.approx(float(alone.distance), rel=1e-5)  # searches round otherwise
 
 
-def test_points_that_are_no_numbers_keep_their_place() -> None:
-    broken = X.clone()
-    broken[1, 0, 0] = torch.nan
-    found = MonteCarlo(sigma=SIGMA, draws=20)(classifier(), broken, beside=BESIDE, mask="attention_mask")
-    assert [row for row, value in enumerate(found.value.tolist()) if value != value] == [1]
-
-
 def test_what_does_not_fit_is_refused() -> None:
     score = Taylor(sigma=SIGMA)
     for call in (score, brittle.nearest):

@@ -21,8 +21,6 @@ from torch import Tensor, nn
 import brittle
 from brittle.estimate import FLIP_PROBABILITY, Estimate, Evidence, Status
 from brittle.measure.noisy_margins import SpreadSums
-from brittle.noise import Gaussian, Laplace
-from brittle.report import wording
 from brittle.scores import (
     MMSE,
     Moments,
@@ -30,8 +28,6 @@ from brittle.scores import (
     RareEvent,
     Score,
     Shrinkage,
-    Softmax,
-    Taylor,
 )
 from brittle.scores.base import GRAVE, mark
 
@@ -149,12 +145,6 @@ def test_every_flip_probability_says_what_stands_behind_it(score: Score) -> None
         assert Evidence.COUNTED not in kinds
 
 
-def test_other_scores_have_no_evidence() -> None:
-    for score in EXAMPLES:
-        if score.quantity != FLIP_PROBABILITY and score.name in ("logit_margin", "probability_change", "laplacian"):
-            assert estimate(small_classifier(), inputs(4), score).evidence is None
-
-
 def test_ties_under_noise_are_counted_apart() -> None:
     """Rounded logits tie in many noisy copies; the interval holds whether a tie keeps the prediction or not."""
     x = inputs(40)
@@ -181,7 +171,7 @@ def test_an_interval_that_says_nothing_has_a_status() -> None:
     assert bool((found.high - found.low >= 0.9).all())
 
 
-@pytest.mark.parametrize("share", [0.0, 0.1, 0.25, 0.5, 0.75])
+@pytest.mark.parametrize("share", [0.0, 0.25, 0.75])
 def test_shape_is_told_in_its_standard_errors(share: float) -> None:
     """Skewness and kurtosis of normal pairs, `share` of whose variance is even, have mean 0 and deviation 1.
 
@@ -198,28 +188,7 @@ def test_shape_is_told_in_its_standard_errors(share: float) -> None:
         assert float(shape.std()) == pytest.approx(1.0, abs=0.06)
 
 
-def test_a_number_that_was_not_seen_is_shown_as_a_bound() -> None:
-    assert wording.extrapolated(2.7e-253, 3e-200, Taylor.model) == "below 1e-12, by the linear model"
-    assert wording.extrapolated(1e-6, 2.5e-4, MMSE.model) == "below 3e-4, by counting"
-    assert wording.extrapolated(2.7e-7, math.nan, Taylor.model) == "below 3e-7, by the linear model"
-    assert wording.extrapolated(0.3, math.nan, Taylor.model) == "0.300, by the linear model"
-    assert wording.p_robust(2.7e-7, math.nan) == "above 1 − 3e-7"
-    assert wording.p_robust(2.7e-253, 3e-200) == "above 1 − 1e-12"
-    assert "e-253" not in wording.p_robust(2.7e-253, 0.02)
-
-
-def test_every_model_behind_a_flip_probability_has_a_name() -> None:
-    assert {score.name for score in FLIPS if score.model is None} == {MonteCarlo.name}
-
-
-def test_what_looks_at_no_copy_is_extrapolated() -> None:
-    """Taylor on the shell is far off, and says that no noisy copy stands behind it."""
-    for score in (Taylor(SIGMA), Softmax()):
-        found = replicates(lambda x: 4.0 - x.square(), 0.5, score, 2)
-        assert found.evidence is not None
-        assert set(found.evidence.tolist()) == {int(Evidence.EXTRAPOLATED)}
-
-
+<<<<<<< HEAD
 def test_a_family_that_draws_anew_is_normal_only_where_it_says_so() -> None:
     @dataclass(frozen=True)
     class Clipped(Gaussian):
@@ -228,11 +197,13 @@ def test_a_family_that_draws_anew_is_normal_only_where_it_says_so() -> None:
         def draw(self, generator: torch.Generator, size: int) -> Tensor:
             return super().draw(generator, size).clamp(-1, 1)
 
-    assert Gaussian(1.0).is_normal
-    assert not Clipped(1.0).is_normal
-    assert not Laplace(1.0).is_normal
+    assert Gaussian(1.0).normal
+    assert not Clipped(1.0).normal
+    assert not Laplace(1.0).normal
 
 
+=======
+>>>>>>> scores/main
 def test_a_mask_as_large_as_numbers_get() -> None:
     network, lowest = linear_network(3, 5), torch.finfo(torch.float64).min
 

@@ -14,11 +14,10 @@ from torch import nn
 import brittle
 from brittle.analysis.outcomes import refuted_points, refuted_text
 from brittle.cli import main
-from brittle.errors import ModelError
 from brittle.estimate import Status
 from brittle.measure import CertifiedRadius, Forward, Nearest
 from brittle.measure.certified.proof import SHARES
-from brittle.scores import FeatureDistance, FeatureMargin, InputMargin, LogitMargin, Taylor
+from brittle.scores import FeatureDistance, InputMargin, LogitMargin
 
 COUNT = 12
 
@@ -89,34 +88,16 @@ def test_a_network_that_computes_otherwise_than_its_layers_is_told(
     assert said in (run / "report.html").read_text(encoding="utf-8")
 
 
-def test_without_a_certificate_the_layer_is_said() -> None:
-    classifier = brittle.Classifier(Wrapped(lambda x, logits: logits.sin() * 4))
-    found = estimate(classifier, inputs(3), InputMargin(effort="fast", certify=True))
-    assert bool((found.low == 0).all())
-    assert found.detail is not None
-    assert "no lower bound goes through sin" in str(found.detail[0])
-    assert set(found.status.tolist()) == {int(Status.NO_CERTIFICATE)}
-    assert bool((found.value > 0).all())
-
-
 def test_a_missing_certificate_hides_nothing_graver() -> None:
     classifier = brittle.Classifier(Wrapped(lambda x, logits: logits.sin() * 4))
     x = inputs(6)
     scores = (InputMargin("linf", effort="fast", certify=certify) for certify in (False, True))
     plain, certified = (estimate(classifier, x, score) for score in scores)
     assert torch.equal(plain.value, certified.value)
+    assert bool((certified.low == 0).all())
+    assert all("no lower bound goes through sin" in str(one) for one in certified.detail or ("",))
     ok = plain.status == int(Status.OK)
     assert torch.equal(certified.status, torch.where(ok, int(Status.NO_CERTIFICATE), plain.status))
-
-
-def test_a_masked_network_says_that_it_has_no_certificate() -> None:
-    """Its distance is doubtful with and without a certificate, so a detector leaves it out of both runs."""
-    classifier = brittle.Classifier(Wrapped(lambda x, logits: logits + 2 * (logits - 0.5).sign()))
-    found = estimate(classifier, inputs(4), InputMargin("linf", effort="fast", certify=True))
-    assert found.detail is not None
-    assert all("no lower bound goes through sign" in str(one) for one in found.detail)
-    assert int(Status.MASKED) in found.status.tolist()
-    assert Status.OK not in [Status(code) for code in found.status.tolist()]
 
 
 def test_with_a_certificate_nothing_is_said_to_lack_one() -> None:
@@ -160,14 +141,6 @@ def test_features_are_looked_at_in_one_search() -> None:
     assert moved == pytest.approx(steps.norm(dim=1).numpy(), rel=1e-4)
 
 
-def test_passes_of_a_point_are_its_own() -> None:
-    classifier = small_classifier()
-    table = brittle.score(classifier, inputs(COUNT), [InputMargin(effort="fast"), Taylor(0.1)])
-    passes = table.points["passes"].to_pylist()
-    assert len(set(passes)) > 1
-    assert sum(passes) == table.record.account.passes
-
-
 def test_counterexamples_have_another_prediction(tmp_path: Path) -> None:
     table = brittle.score(small_classifier(), inputs(COUNT), [InputMargin("linf", effort="fast"), LogitMargin()])
     table.save(tmp_path / "run")
@@ -178,36 +151,21 @@ def test_counterexamples_have_another_prediction(tmp_path: Path) -> None:
     assert all(row["predicted"] != predicted[row["point"]] for row in again.counterexamples.to_pylist())
 
 
-def test_a_missing_head_leaves_no_run_behind(tmp_path: Path) -> None:
-    classifier = brittle.Classifier(Wrapped(lambda x, logits: logits.tanh()))
-    with pytest.raises(ModelError, match="the logits are not what the layer"):
-        brittle.score(classifier, inputs(COUNT), [FeatureMargin()], out=tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-
-
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("arguments", "fact"),
     [
-        (["--scores", "logit_margin", "--clip"], "--clip changes none of these scores"),
-        (["--scores", "logit_margin", "--sigma", "0.1"], "--sigma, --radius and --noise are for scores under noise"),
-        (["--scores", "logit_margin", "--head", "fc"], "--head is for scores that need features"),
-        (
-            ["--scores", "input_margin", "--certify", "--set", "input_margin.proof=slow"],
-            "no proof is called 'slow'; there are full, fast",
-        ),
-        (["--scores", "input_margin", "--effort", "hard"], "no effort is called 'hard'"),
-        (["--scores", "input_margin", "--norm", "l3"], "no norm is called 'l3'"),
-        (
-            ["--scores", "input_margin", "--set", "input_margin.attack=pgd"],
-            "no attack is called 'pgd'; did you mean apgd?",
-        ),
+        (["--scores", "logit_margin", "--clip"], "--clip"),
+        (["--scores", "logit_margin", "--sigma", "0.1"], "--sigma"),
+        (["--scores", "logit_margin", "--head", "fc"], "--head"),
+        (["--scores", "input_margin", "--norm", "l3"], "'l3'"),
+        (["--scores", "input_margin", "--set", "input_margin.attack=pgd"], "apgd"),
     ],
 )
 def test_options_that_change_nothing_are_refused(
-    arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], fact: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["score", "./net.py:make", "data.npz", "--out", "run", *arguments]) == 2
-    assert sentence in capsys.readouterr().err
+    assert fact in capsys.readouterr().err
 
 
 def test_a_fast_proof_costs_less_and_holds() -> None:

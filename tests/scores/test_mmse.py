@@ -106,10 +106,10 @@ def test_the_forms_share_their_passes() -> None:
 
 
 def test_the_form_is_an_option() -> None:
-    chosen = choose(["mmse"], [SIGMA], options={"mmse_form": "linear"})
+    chosen = choose(["mmse"], [SIGMA], options={"form": "linear"})
     assert chosen == [MMSE(SIGMA, form="linear")] == choose(["mmse"], [SIGMA], settings=["mmse.form=linear"])
     with pytest.raises(ParameterError, match="quadratic, linear"):
         MMSE(SIGMA, form="paper")  # type: ignore[arg-type]
     for name, form in (("mmse", "paper"), ("mmse_mvs", "linear")):
         with pytest.raises(UsageError, match=r"linear|for mmse"):
-            choose([name], [SIGMA], options={"mmse_form": form})
+            choose([name], [SIGMA], options={"form": form})

@@ -16,7 +16,7 @@ from brittle.errors import ParameterError
 from brittle.estimate import Estimate
 from brittle.measure import Forward, Measurement, Passes
 from brittle.noise import Noise
-from brittle.scores import Moments, MonteCarlo, NoiseScore, Score
+from brittle.scores import Moments, MonteCarlo, Score
 from brittle.scores.outside import check_kind
 
 
@@ -121,9 +121,9 @@ HALF, WHOLE = numbers(0.5, 0.5), torch.tensor([0, 0])
     ("returned", "sentence"),
     [
         (HALF, "returned an object of type Tensor; expected an Estimate"),
-        (Estimate(HALF[:1], HALF, HALF, WHOLE, WHOLE), "returned value of shape [1]; expected [2]"),
+        (Estimate(HALF[:1], HALF, HALF, WHOLE, WHOLE), "returned value [1] of torch.float64; expected [2]"),
         (Estimate(HALF, HALF, HALF, WHOLE + 77, WHOLE), "returned the status 77; expected a member of"),
-        (Estimate(HALF, HALF, HALF, WHOLE, HALF), "returned passes of torch.float64; expected whole numbers"),
+        (Estimate(HALF, HALF, HALF, WHOLE, HALF), "returned passes [2] of torch.float64; expected [2] of torch.int64"),
         (Estimate(HALF, HALF, HALF, WHOLE, WHOLE - 1), "returned -1 passes; expected 0 or more"),
         (Estimate(numbers(0.5, torch.nan), HALF, HALF, WHOLE, WHOLE), "returned nan with the interval [0.5, 0.5]"),
         (Estimate(HALF, HALF + 0.1, HALF, WHOLE, WHOLE), "expected low <= value <= high"),
@@ -184,15 +184,3 @@ def test_passes_that_were_not_spent_are_refused() -> None:
     kind = said(needs=(Wrong("dear"),), estimate=lambda self, measured, confidence: fine)
     with pytest.raises(ParameterError, match="Wrong state 10 passes, and the classifier counted 0"):
         brittle.score(small_classifier(), inputs(2), [kind()], skip_doctor=True)
-
-
-def test_a_noise_score_without_a_name_is_refused_when_it_is_used() -> None:
-    @dataclass(frozen=True)
-    class Nameless(NoiseScore):
-        needs: ClassVar[tuple[Measurement, ...]] = ()  # type: ignore[misc]
-
-        def estimate(self, measured: Any, confidence: float) -> Estimate:
-            raise NotImplementedError
-
-    with pytest.raises(ParameterError, match="has the name None"):
-        Nameless(0.1)(small_classifier(), inputs(2))

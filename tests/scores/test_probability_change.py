@@ -14,13 +14,12 @@ from helpers.laws import CONFIDENCE, MANY_ROWS, estimate
 from helpers.margins import Case, cases
 from helpers.problems import inputs, linear_network, small_classifier
 from scipy import integrate, special
-from torch import Tensor
 
 import brittle
 from brittle.errors import ParameterError, UsageError
 from brittle.measure import Measurement, take
 from brittle.measure.forward import look
-from brittle.noise import Ball, Gaussian, Noise, Sphere
+from brittle.noise import Gaussian, Noise, Sphere
 from brittle.scores import FirstOrderChange, ProbabilityChange, Score
 from brittle.scores.choose import choose
 
@@ -167,42 +166,3 @@ def test_one_name_stands_for_every_statistic() -> None:
     ]
     with pytest.raises(UsageError, match="gradient-draws"):
         choose(["probability_change"], [0.1], options={"gradient_draws": 8})
-
-
-def test_sampled_scores_share_their_draws() -> None:
-    from brittle.scores import MonteCarlo
-
-    x: Tensor = inputs(3)
-    scores = [MonteCarlo(0.2, draws=64)]
-    scores += [ProbabilityChange(0.2, draws=64, statistic=statistic) for statistic in STATISTICS]
-    found = brittle.score(small_classifier(), x, scores)
-    assert set(found.points["passes"].to_pylist()) == {65}
-
-
-def test_ball_noise_has_no_bound() -> None:
-    from brittle.scores import ChangeBound
-
-    with pytest.raises(ParameterError, match="ball"):
-        ChangeBound(noise=Ball(0.1))
-
-
-def test_one_broken_clean_point_costs_its_row_alone() -> None:
-    """A network that divides by the spread of its input has no logits for a constant one, but has for noisy copies."""
-
-    class Standardised(torch.nn.Module):
-        def forward(self, x: Tensor) -> Tensor:
-            flat = x.flatten(1)
-            scaled = (flat - flat.mean(dim=1, keepdim=True)) / (flat - flat.mean(dim=1, keepdim=True)).norm(
-                dim=1, keepdim=True
-            )
-            return scaled[:, :3]
-
-    x = inputs(20)
-    x[7] = 0.5
-    found = brittle.score(
-        brittle.Classifier(Standardised()),
-        x,
-        [ProbabilityChange(0.1, draws=8), FirstOrderChange(0.1)],
-    ).long()
-    assert set(found.loc[found["point"] == "7", "status"]) == {"nonfinite_logits"}
-    assert set(found.loc[found["point"] != "7", "status"]) == {"ok"}

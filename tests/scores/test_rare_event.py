@@ -7,16 +7,22 @@ over all problems is `tests/checks/rare_coverage.py`.
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import pytest
 import torch
 from helpers.rare_hostile import hostile
 from helpers.rare_truth import OfMargins, Problem, problem
+from scipy import stats
 from torch import Tensor
 
 import brittle
 from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Evidence, Status
-from brittle.noise import DiagonalGaussian, FactorGaussian, FunctionGaussian, Gaussian, Uniform
+from brittle.measure import RareSampled
+from brittle.measure.rare.rare_flips import ByLevels
+from brittle.noise import DiagonalGaussian, FactorGaussian, FunctionGaussian, Uniform
 from brittle.scores import RareEvent
 
 SEEDS, MOST_MISSES = 6, 2
@@ -131,6 +137,67 @@ def test_other_noise_is_refused(noise) -> None:
     assert caught.value.code == "parameter"
 
 
-def test_too_few_copies_are_refused() -> None:
-    with pytest.raises(ParameterError, match="copies"):
-        RareEvent(noise=Gaussian(0.1), copies=10)
+# Both ways together: each piece of evidence against them alone forbids a number.
+
+
+VALUE = 1e-5
+
+
+def levels(log: float = math.log(VALUE), variance: float = 0.2) -> ByLevels:
+    one, other = torch.tensor([[log], [variance]], dtype=torch.float64)
+    return ByLevels(one, other, torch.tensor([8]))
+
+
+AGREED = RareSampled(
+    drawn=200,
+    flips=torch.tensor([0]),
+    ties=torch.tensor([0]),
+    subset=levels(),
+    stretched=levels(),
+    shrunk=torch.tensor([0]),
+    shrunk_drawn=150,
+    nonfinite=torch.tensor([0]),
+    tied=torch.tensor([False]),
+    passes=torch.tensor([5000]),
+)
+
+
+def judged(found: RareSampled) -> tuple[Estimate, Status]:
+    score = RareEvent(0.1)
+    estimate = score.estimate({score.needs[0]: found}, 0.99)
+    return estimate, Status(int(estimate.status))
+
+
+def test_both_ways_agree() -> None:
+    estimate, status = judged(AGREED)
+    assert status is Status.COARSE
+    assert VALUE < float(estimate.value) < 1.5 * VALUE  # the logarithms are low by half their variance
+    assert float(estimate.low) < VALUE / 2
+    assert float(estimate.high) > 2 * VALUE
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ({"shrunk": torch.tensor([4])}, Status.UNFORESEEN),
+        ({"stretched": levels(math.log(1000 * VALUE))}, Status.UNFORESEEN),
+        ({"stretched": levels(math.log(VALUE / 1000))}, Status.DISAGREE),
+        ({"stretched": levels(-math.inf, 0.0)}, Status.DISAGREE),
+        ({"stretched": levels(math.nan, math.nan)}, Status.DISAGREE),
+        ({"subset": levels(math.log(1000 * VALUE))}, Status.DISAGREE),
+        ({"subset": levels(-math.inf, 0.0)}, Status.UNFORESEEN),
+        ({"flips": torch.tensor([4])}, Status.DISAGREE),
+    ],
+)
+def test_one_thing_forbids_a_number(change: dict[str, object], status: Status) -> None:
+    changed = replace(AGREED, **change)
+    estimate, found = judged(changed)
+    assert found is status
+    assert float(estimate.low) == 0.0
+    assert float(estimate.high) >= float(stats.beta.ppf(0.995, int(changed.flips) + 1, 200 - int(changed.flips))) - 1e-9
+
+
+def test_a_number_never_leaves_the_interval_by_counting() -> None:
+    """None of 200 flips: not more than 0.03 at 99.5%, whatever both ways agree on."""
+    many = levels(math.log(0.1))
+    assert judged(replace(AGREED, subset=many, stretched=many))[1] is Status.DISAGREE

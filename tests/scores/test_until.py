@@ -13,7 +13,7 @@ from torch import Tensor
 
 import brittle
 from brittle.errors import ParameterError
-from brittle.estimate import MOST_DRAWS, Evidence, Status
+from brittle.estimate import MOST_DRAWS
 from brittle.noise import Uniform
 from brittle.scores import LogitMargin, Moments, MonteCarlo, ProbabilityChange, Shrinkage, Softmax, Taylor
 from brittle.scores.choose import drawn_until
@@ -41,15 +41,6 @@ def test_few_points_are_called_wrong(limit: float, beyond: float) -> None:
     assert int((holds & (truths < limit)).sum() + (breaks & (truths > limit)).sum()) <= 5
     assert int((holds & (truths > limit)).sum()) > POINTS // 2
     assert float(found.passes.double().mean()) < 2001
-
-
-def test_what_stops_is_counted_and_says_what_it_cost() -> None:
-    classifier = small_classifier()
-    found = MonteCarlo(0.5, draws=400, limit=0.9)(classifier, inputs(20))
-    assert set(found.evidence.tolist()) == {int(Evidence.COUNTED)}  # type: ignore[union-attr]
-    assert set(found.status.tolist()) == {int(Status.OK)}
-    assert classifier.passes == int(found.passes.sum())
-    assert bool(((found.low <= found.value) & (found.value <= found.high)).all())
 
 
 def test_the_mean_over_points_is_right_though_each_stopped() -> None:

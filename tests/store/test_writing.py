@@ -40,7 +40,7 @@ def test_every_file_is_written_by_one_function() -> None:
         ("store/writing.py", "os.fdopen"),
         ("store/writing.py", "os.open"),
         ("store/writing.py", "path.mkdir"),
-        ("data/copies.py", "archive.open"),
+        ("data/corruptions.py", "archive.open"),
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from pathlib import Path
 
@@ -10,25 +9,22 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from PIL import Image
 from scipy import stats
 from torch import Tensor, nn
 
 from studies.__main__ import main
-from studies.agreement import judged
 from studies.average_case.constants import needed
 from studies.average_case.curvature import FIRST, SECOND, SHIFT, bounds, counterexample, curvatures
-from studies.average_case.estimating import MMSE_, SOFTMAX, TAYLOR, TAYLOR_MVS, TAYLOR_SCALED, estimates, nearest_sigma
-from studies.average_case.images import encoded, told_apart
+from studies.average_case.estimating import MMSE_, SOFTMAX, TAYLOR, TAYLOR_MVS, TAYLOR_SCALED, estimates
+from studies.average_case.images import told_apart
 from studies.average_case.pictures import pictures
 from studies.average_case.read import Results
-from studies.average_case.sigmoid import SCALE, at_the_margins, multivariate_sigmoid, normal_integral, of_margins
+from studies.average_case.sigmoid import SCALE, multivariate_sigmoid, normal_integral
 from studies.average_case.study import SIZES
-from studies.average_case.summary import class_rank, errors, robustness
+from studies.average_case.summary import errors
 from studies.average_case.timing import PAPER_DRAWS
-from studies.counting import error_of_counting
 from studies.pages import page_of
-from studies.study import Agreement, all_studies
+from studies.study import all_studies
 from studies.tables import Frame, frames_of, read_tables
 
 
@@ -69,15 +65,6 @@ def test_the_factor_is_the_best_one_in_one_dimension() -> None:
     assert furthest(SCALE) < 0.0095 < min(furthest(0.97 * SCALE), furthest(1.03 * SCALE), furthest(1.0))
 
 
-def test_margins_are_taken_in_units_of_their_deviations() -> None:
-    gram = np.array([[4.0, 0.0], [0.0, 9.0]])
-    found = of_margins(np.array([2.0, 6.0]), gram, 0.5)
-    assert found["integral"] == pytest.approx(stats.norm.cdf(2) * stats.norm.cdf(4), abs=1e-5)
-    assert found["sigmoid"] == pytest.approx(1 / (1 + math.exp(-2) + math.exp(-4)))
-    rows = at_the_margins(line(), torch.tensor([[0.05]]), (0.1, 0.05))
-    assert rows["integral"].tolist() == pytest.approx(stats.norm.cdf([0.5, 1.0]).tolist())
-
-
 def counted(flips: list[int], draws: int) -> pd.DataFrame:
     """Counts at one sigma."""
     return pd.DataFrame({"sigma": 0.1, "point": range(len(flips)), "flips": flips, "draws": draws})
@@ -89,24 +76,6 @@ def test_errors_are_taken_from_the_count() -> None:
     assert (found["error"], found["bias"], found["missing"]) == pytest.approx((0.1, 0.1, 1 / 3))
     assert found["kept"] == 0.5
     assert found["floor"] == pytest.approx(np.sqrt(0.25 / 1000 * 2 / np.pi) / 3, rel=1e-3)
-
-
-def test_an_error_of_counting_is_worth_as_many_copies() -> None:
-    """An estimator that is as far off as a count of 50 copies is worth 50."""
-    flips, draws = [300, 400], 1000
-    off = error_of_counting(np.array(flips) / draws, 50, draws)
-    own = {"sigma": 0.1, "estimator": TAYLOR, "draws": 0, "point": range(2), "passes": 11}
-    estimate = pd.DataFrame({**own, "p_robust": [0.7 + off, 0.6 - off]})
-    assert errors(counted(flips, draws), estimate)["copies"].iloc[0] == pytest.approx(50, rel=0.02)
-
-
-def test_quantiles_and_the_noise_that_is_chosen() -> None:
-    found = robustness(counted([0, 100, 200, 300, 400], 400)).iloc[0]
-    assert found[["mean", "q50", "q25"]].tolist() == [0.5, 0.5, 0.25]
-    assert nearest_sigma(np.array([0.1, 0.2, 0.4]), np.array([1.0, 0.92, 0.7]), 0.9) == 0.2
-    classes = pd.DataFrame({"mean": [0.1, 0.5, 0.4], MMSE_: [0.2, 0.8, 0.7]})
-    assert class_rank(classes) == pytest.approx(1)
-    assert np.isnan(class_rank(classes[:2]))
 
 
 @pytest.mark.parametrize("dimension", [3, 30, 3000])
@@ -178,23 +147,6 @@ def test_the_constant_that_a_bound_needs() -> None:
     assert needed(frame).set_index("estimator").loc[MMSE_, "points"] == 0
 
 
-def test_each_estimator_has_its_own_bound() -> None:
-    """MMSE is off by a hundredth of its product, Taylor by its own."""
-    error = np.geomspace(0.05, 0.4, 8)
-    frame = asked(error, product=np.log10(error), product_mmse=np.log10(100 * error), mmse=1.0)
-    found = needed(frame).set_index("estimator")["product_middle"]
-    assert found.to_dict() == pytest.approx({TAYLOR: 0, MMSE_: -2}, abs=1e-3)
-
-
-def test_no_constant_mends_a_bound_of_zero() -> None:
-    """Two of ten points have none; the others' constants are what they are without them."""
-    frame = asked(np.geomspace(0.05, 0.4, 8))
-    found = of_taylor(pd.concat([frame, frame[:2].assign(product=-np.inf)]))
-    assert (found["product_zero"], found["sum_zero"]) == (0.2, 0)
-    assert found["product_range"] == of_taylor(frame)["product_range"]
-    assert np.isfinite(found["product_rank"])
-
-
 @pytest.mark.parametrize("kind", ["linear", "cnn"])
 def test_images_that_differ_are_told_apart_and_others_are_not(kind: str) -> None:
     """Brightness tells all; of 120 images of one kind about half are right, within 5 standard errors."""
@@ -202,19 +154,6 @@ def test_images_that_differ_are_told_apart_and_others_are_not(kind: str) -> None
     y = torch.arange(120) % 2
     assert told_apart(kind, x * 0.5 + 0.5 * y[:, None, None, None], y, 0) > 0.97
     assert abs(told_apart(kind, x, y, 0) - 0.5) < 5 * 0.5 / math.sqrt(120)
-
-
-@pytest.mark.parametrize("channels", [1, 3])
-def test_images_are_kept(channels: int) -> None:
-    levels = np.arange(8 * 8 * channels, dtype=np.uint8).reshape(8, 8, channels)
-    back = np.asarray(Image.open(io.BytesIO(encoded(levels)))).reshape(levels.shape)
-    assert np.abs(back.astype(int) - levels).max() <= 3
-
-
-def test_a_rule_decides_on_agreement() -> None:
-    assert [judged(holds) for holds in ([], [True], [True, False], [False])] == [
-        Agreement.UNMEASURED, Agreement.AGREES, Agreement.IN_PART, Agreement.DIFFERS,
-    ]  # fmt: skip
 
 
 def test_the_whole_study(shared: Path, tmp_path: Path) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -31,26 +30,10 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return OURS
 
 
-def test_as_many_processes_run_as_are_asked_for(module: str, tmp_path: Path) -> None:
-    done = tmp_path / "done"
-    done.mkdir()
-    with processes_beside(module, [str(done), "x", "--jobs", "3"], 3):
-        pass
-    assert [path.read_text() for path in done.iterdir()] == ["x --jobs 3 --beside --jobs 1"] * 2
-
-
 def test_one_that_fails_is_said(module: str, tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="ended with 3"):  # noqa: SIM117
         with processes_beside(module, [str(tmp_path), "fail"], 2):
             pass
-
-
-def test_they_are_stopped_where_the_first_one_raises(module: str, tmp_path: Path) -> None:
-    done = tmp_path / "done"
-    done.mkdir()
-    with pytest.raises(KeyboardInterrupt), processes_beside(module, [str(done), "wait"], 2):
-        raise KeyboardInterrupt
-    assert not list(done.iterdir())
 
 
 def test_a_command_that_is_told_to_end_stops_them_too(module: str, tmp_path: Path) -> None:
@@ -82,26 +65,3 @@ def test_one_beside_measures_and_leaves_the_results(
     assert main(given) == 0
     assert "expected_change: linear/" not in capsys.readouterr().out  # nothing is done again
     assert (tmp_path / "expected_change" / "results").is_dir()
-
-
-@pytest.mark.parametrize(("command", "module"), [(main, "studies"), (train, "studies.train")])
-def test_both_commands_share_their_work(
-    command: Callable[[list[str]], int], module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = []
-
-    @contextmanager
-    def recorded(*given: object) -> Iterator[None]:
-        asked.append(given)
-        yield
-        raise StudyError("enough")
-
-    monkeypatch.setattr(f"{module}.__main__.processes_beside", recorded)
-    monkeypatch.setattr("studies.__main__.find_networks", lambda *_: [])
-    of = {
-        "studies": ["--shared", "S"],
-        "studies.train": ["--size", "cpu", "--data", str(tmp_path), "--only", "*linear*"],
-    }
-    given = [*of[module], "--out", str(tmp_path / "out"), "--jobs", "2"]
-    assert command(given) == 2
-    assert asked == [(module, given, 2)]

@@ -18,12 +18,10 @@ from torch import nn
 import brittle
 from brittle.scores import Taylor, TaylorMVS
 from studies.__main__ import main
-from studies.counting import count_flips, equal_copies, error_of_counting, exact_interval, sigma_of
-from studies.errors import StudyError
-from studies.estimators.entrants import Counted, load_estimator
+from studies.counting import count_flips, equal_copies, error_of_counting, sigma_of
+from studies.estimators.entrants import Counted
 from studies.estimators.errors import errors_of
-from studies.estimators.foretold import flips_of_confident, foretold
-from studies.estimators.printed import SEEDED, linearised, mmse_family, monte_carlo, softmax, taylor, taylor_mvs
+from studies.estimators.printed import SEEDED, linearised, mmse_family, taylor, taylor_mvs
 from studies.over_networks import mean_interval, over_networks
 
 
@@ -51,24 +49,11 @@ def test_flips_are_counted() -> None:
     assert (np.abs(flips.numpy() - truth) < 5 * np.sqrt(truth * (1 - truth) / draws) + 1e-12).all()
 
 
-def test_a_count_depends_on_no_other_draws_or_points() -> None:
-    x = POINTS[:3]
-    both = count_flips(linear_network(), x, 0.3, 700, 0)
-    assert both[:2].tolist() == count_flips(linear_network(), x[:2], 0.3, 700, 0).tolist()
-
-
 @pytest.mark.parametrize("share", [0.05, 0.3])
 def test_the_sigma_of_a_share_is_found(share: float) -> None:
     """`x / sigma` is a quantile of the normal law; 5 standard errors of 4,000 draws on the share."""
     sigma = sigma_of(halfspace(), torch.full((2, 1), 0.2), share, 2000, 0)
     assert abs(stats.norm.sf(0.2 / sigma) - share) < 5 * math.sqrt(share * (1 - share) / 4000) + 0.001
-
-
-def test_exact_intervals_are_those_of_scipy() -> None:
-    low, high = exact_interval(np.array([0, 3, 40]), 40)
-    for place, flips in enumerate((0, 3, 40)):
-        known = stats.binomtest(flips, 40).proportion_ci(0.999, "exact")
-        assert (low[place], high[place]) == pytest.approx((known.low, known.high))
 
 
 @pytest.mark.parametrize("draws", [1, 7, 40])
@@ -115,14 +100,6 @@ def test_a_family_reads_smaller_budgets_off_the_largest() -> None:
     assert torch.equal(together[0][2], alone[2])
 
 
-def test_the_simple_printed_estimators() -> None:
-    network = linear_network()
-    assert torch.allclose(
-        softmax(network, POINTS, 0.1, 0, torch.Generator()), network(POINTS).softmax(1).amax(1).double()
-    )
-    assert monte_carlo(network, POINTS, 1e-6, 3, torch.Generator()).tolist() == [1.0] * len(POINTS)
-
-
 def test_passes_are_rows_forward_and_backward() -> None:
     counted = Counted(linear_network(classes=4))
     linearised(counted, POINTS)
@@ -158,37 +135,6 @@ def test_a_sure_interval_without_width_counts_and_ends_that_are_values_do_not() 
     assert (sure["intervals"], sure["missed"]) == (3, 1)
     none = errors_of(estimates([1.0, 0.9, 0.5], [1.0, 0.9, 0.5], [1.0, 0.9, 0.5 + 1e-16]), flips, 1000).iloc[0]
     assert (none["intervals"], none["missed"]) == (0, 0)
-
-
-def test_what_foretells_is_ranked() -> None:
-    safe = np.arange(12.0)
-    scores = pd.DataFrame(
-        {"good": safe, "good passes": 1, "bad": -safe, "bad passes": 3, "flat": 0.0, "flat passes": 1}
-    )
-    wrong = np.array([1.0] * 4 + [0.0] * 8)
-    found = foretold(scores, {"noise": np.r_[-safe[:11], math.nan], "wrong": wrong}).set_index(["outcome", "score"])
-    assert found["auc"]["noise"].tolist() == pytest.approx([1, 0, 0.5])
-    assert found["spearman"]["noise"].tolist()[:2] == pytest.approx([1, -1])
-    assert found["points"]["noise"].tolist() == [11] * 3
-    assert found["weak"]["wrong"].tolist() == [4] * 3
-    assert np.isnan(found.loc["wrong", "auc"].tolist()).all()  # four points are too few
-    most = foretold(scores, {"wrong": np.array([1.0] * 7 + [0.0] * 5)}).set_index("score")  # more than half
-    assert most["weak"].tolist() == [7] * 3
-    assert most["auc"].tolist() == pytest.approx([1, 0, 0.5])
-    far = foretold(scores, {"margin": np.r_[-safe[:11], -math.inf]}).set_index("score")  # nothing was found at the last
-    assert far["points"].tolist() == [12] * 3
-    assert far["kendall"].tolist()[:2] == pytest.approx([1, -1])
-
-
-def test_where_counting_cannot_err_there_is_no_ratio() -> None:
-    found = errors_of(estimates([1.0, 0.0], [1.0, 0.0], [1.0, 0.0]), np.array([0, 1000]), 1000).iloc[0]
-    assert np.isnan(found["ratio"])
-
-
-def test_without_a_laplacian_nothing_is_said_of_it() -> None:
-    count, lowest, highest = flips_of_confident(pd.DataFrame({"max_probability": [0.9] * 8}), np.ones(8))
-    assert count == 0
-    assert np.isnan([lowest, highest]).all()
 
 
 def test_means_over_networks() -> None:
@@ -255,16 +201,6 @@ def test_the_same_seed_is_the_same_bytes_and_an_estimator_of_a_user_joins(
     assert (own["width"] == 1).all()
 
 
-def test_two_estimators_of_one_name_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    written = []
-    for folder in ("a", "b"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "mine.py").write_text("def half(network, points, sigma, draws, generator): ...\n")
-        written += ["--estimator", f"{tmp_path / folder / 'mine.py'}:half"]
-    assert main(["estimators", "--shared", "S", "--out", "o", *written]) == 2
-    assert "two estimators are called mine.py:half; rename" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -281,11 +217,3 @@ def test_what_is_wrong_is_said_in_a_sentence(
     monkeypatch.chdir(tmp_path)
     assert main(arguments) == 2
     assert said in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("written", ["mine.py", "absent.py:f", "mine.py:absent"])
-def test_an_estimator_that_is_not_there_is_named(written: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").write_text("x = 1\n")
-    with pytest.raises(StudyError, match=r"written FILE\.py:NAME|holds no function"):
-        load_estimator(written)

@@ -12,22 +12,16 @@ from torch import nn
 
 from studies.__main__ import main
 from studies.expected_change.corrupted import SEVERITIES, TRANSLATE, copies, kinds, translate
-from studies.expected_change.counted import count_changes, doubt, on_sphere
-from studies.expected_change.rules import TOLERANCE, judged_by_share, reach
+from studies.expected_change.counted import count_changes, on_sphere
+from studies.expected_change.rules import TOLERANCE, reach
 from studies.expected_change.scored import score_changes, score_points
-from studies.expected_change.study import norm_of_weights
 from studies.expected_change.summary import (
-    FEWEST,
     RADII,
     of_changes,
-    of_corrupted,
-    of_flips,
-    of_models,
     relative_error,
 )
 from studies.pages import page_of
-from studies.ranks import auc
-from studies.study import Agreement, all_studies
+from studies.study import all_studies
 from studies.tables import read_tables
 
 
@@ -73,11 +67,6 @@ def test_noise_has_its_length_and_points_have_draws_of_their_own() -> None:
     assert both["mean"].nunique() == 2
 
 
-def test_doubt_keeps_its_digits() -> None:
-    logits, own = torch.tensor([[40.0, 0.0, 0.0]]), torch.tensor([0])
-    assert float(doubt(logits, own)) == pytest.approx(2 * np.exp(-40.0), rel=1e-9)
-
-
 def test_the_library_and_the_count_agree_where_all_is_known() -> None:
     """`L = p (1 - p) (1 - 2 p) |w|^2`, the variance to second order, and a bound that holds."""
     network, x = logistic(3.0, 4.0), torch.tensor([[0.2, 0.3], [0.4, 0.1], [0.5, 0.2]])
@@ -97,15 +86,6 @@ def test_the_library_and_the_count_agree_where_all_is_known() -> None:
     assert found["sigma"] == pytest.approx(radius / np.sqrt(2))
 
 
-def test_a_network_that_bends_is_seen() -> None:
-    network = nn.Sequential(nn.Linear(40, 40), nn.Tanh(), nn.Linear(40, 3))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        points = score_points(network, torch.rand(3, 40), 0)
-    assert points["bends"].all()
-    assert (points["laplacian_se"] > 0).all()
-
-
 def test_errors_are_without_what_the_draws_add() -> None:
     """A truth with noise of 0.5 about `x`, an estimate of `1.5 x`: the error is a half, and not `sqrt(0.5)`."""
     random = np.random.default_rng(0)
@@ -115,28 +95,6 @@ def test_errors_are_without_what_the_draws_add() -> None:
     assert relative_error(2 * exact, exact, 0 * se) == pytest.approx((1, 0))
     known = np.append(np.nan, exact[1:])
     assert relative_error(known, truth, se)[0] < 0.05
-
-
-def test_an_error_of_no_number_is_none() -> None:
-    assert np.isnan(relative_error(np.full(3, np.nan), np.ones(3), np.zeros(3))).all()
-
-
-def test_auc_counts_ties_half() -> None:
-    score = np.array([0.0, 1, 1, 1, 1, 1, 2, 2, 2, 2])
-    weak = np.arange(10) < 5
-    assert auc(score, weak, FEWEST) == pytest.approx((5 * 5 - 4 * 0.5) / 25)
-    assert np.isnan(auc(score, np.arange(10) < 4, FEWEST))
-
-
-def test_the_lowest_and_the_highest_laplacians_of_confident_points() -> None:
-    frame = pd.DataFrame({
-        "laplacian": [-9.0, -4, -3, -2, -1, 0, 1, 2, 3.0], "max_probability": [0.5] + [0.9] * 8,
-    })  # fmt: skip
-    found = of_flips(frame, np.array([1, 0.5, 0.25, 0, 0, 0, 0, 0, 0.1]))
-    assert (found["confident"], found["group_size"]) == (8, 2)
-    assert (found["bottom"], found["top"]) == pytest.approx((0.375, 0.05))
-    assert found["ever"] == 4
-    assert np.isnan(found["p"])
 
 
 def test_corrupted_copies() -> None:
@@ -153,41 +111,6 @@ def test_corrupted_copies() -> None:
     assert "saturate" not in kinds(1)
 
 
-def test_sizes_on_corrupted_images_are_set_beside_the_same_images() -> None:
-    points = pd.DataFrame({"laplacian": [-1.0, 3.0, 100.0]})
-    lost = pd.DataFrame({"kind": "blur", "severity": 1, "point": [0, 1, 2], "lost": [True, False, False]})
-    copied = pd.DataFrame({"kind": "blur", "severity": 1, "point": [0, 1], "laplacian": [2.0, -4.0]})
-    (row,) = of_corrupted(points, lost, copied)
-    assert (row["clean"], row["corrupted"], row["larger"]) == (2, 3, 1)
-    assert row["lost"] == pytest.approx(1 / 3)
-
-
-def test_models_stand_beside_the_plain_one_of_their_kind() -> None:
-    rows = [
-        {
-            "network": name,
-            "dataset": "mnist",
-            "architecture": kind,
-            "way": way,
-            "group": "bends",
-            "accuracy": 0.9,
-            "norm": 7.0 if way == "plain" else 3.0,
-        }
-        for name, kind, way in (("a", "x", "plain"), ("b", "x", "fgsm"), ("c", "y", "fgsm"), ("d", "", ""))
-    ]
-    sizes = {"a": (np.array([1.0, 3]), np.ones(2)), "b": (np.array([0.5, 1.5]), np.full(2, 0.25))}
-    (row,) = of_models(pd.DataFrame(rows), sizes | {"c": sizes["a"], "d": sizes["a"]})
-    assert (row["network"], row["plain"], row["ratio"], row["change"]) == ("b", "a", 0.5, 0.25)
-    assert (row["norm"], row["plain_norm"]) == (3, 7)
-
-
-def test_the_norm_of_the_weights_is_that_of_all_parameters() -> None:
-    network = torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.Linear(1, 1, bias=False))
-    for parameter, values in zip(network.parameters(), ([[2.0, 4.0]], [5.0], [[6.0]]), strict=True):
-        parameter.data = torch.tensor(values)
-    assert norm_of_weights(network) == 9
-
-
 def test_a_prediction_holds_up_to_the_first_length_at_which_it_does_not() -> None:
     """By sign, order and size; too few sure changes are no reason to say that it holds."""
     ratios = {"a": [1.0, 1.25, 2, 1], "b": [0.7, 1, 1, 1], "c": [1.0] * 4, "d": [1.0, np.nan, 1, 1]}
@@ -200,14 +123,6 @@ def test_a_prediction_holds_up_to_the_first_length_at_which_it_does_not() -> Non
     assert reach(frame).to_dict() == {"a": RADII[1], "b": 0, "c": RADII[3], "d": RADII[0]}
     for name in ("sign", "order"):
         assert (reach(frame.assign(**{name: TOLERANCE - 0.01})) == 0).all()
-
-
-@pytest.mark.parametrize(
-    ("share", "agreement"),
-    [(0.8, Agreement.AGREES), (0.79, Agreement.IN_PART), (0.5, Agreement.DIFFERS), (np.nan, Agreement.UNMEASURED)],
-)
-def test_agreement_follows_the_share(share: float, agreement: Agreement) -> None:
-    assert judged_by_share(share) == agreement
 
 
 def test_the_whole_study(shared: Path, tmp_path: Path) -> None:

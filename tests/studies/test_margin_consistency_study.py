@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 import torch
 from torch import nn
 
 import brittle
 from studies.__main__ import main
-from studies.groups import ADVERSARIAL, OTHERWISE, UNKNOWN, group_of
 from studies.margin_consistency.descent import margins_of, withstands
 from studies.margin_consistency.exact import affine_weight, exact_margins, unbounded_margins
 from studies.margin_consistency.few import from_few
-from studies.margin_consistency.margins import head_distances, margins
-from studies.margin_consistency.said import robust_accuracy_and_tau, robust_networks
-from studies.margin_consistency.study import STUDY, after
-from studies.margin_consistency.summary import binned, by_other_means, consistency, detected, equidistance, tau_of
-from studies.networks import Network
+from studies.margin_consistency.margins import margins
+from studies.margin_consistency.study import STUDY
+from studies.margin_consistency.summary import binned, consistency, detected, tau_of
 from studies.pages import page_of
-from studies.study import Agreement, Setting
 from studies.tables import read_tables
 
 BOTH = pytest.mark.parametrize("norm", ["linf", "l2"])
@@ -89,12 +83,6 @@ def test_the_descent_finds_what_is_there_and_nothing_else(norm: str) -> None:
     assert (margins_of(network(x), classes) > 0).all()
 
 
-def test_only_affine_networks_have_a_weight() -> None:
-    network, x = linear()
-    assert affine_weight(network, x) == pytest.approx(last(network).weight.detach().numpy(), rel=1e-5)
-    assert affine_weight(nn.Sequential(network, nn.Softplus()), x) is None
-
-
 @BOTH
 def test_two_classes_of_a_linear_network_are_consistent(norm: str) -> None:
     """Away from the bounds the input margin is the logit margin over one length: tau 1, features keep distances."""
@@ -150,43 +138,6 @@ def test_a_perfect_score_gives_the_robust_accuracy_exactly() -> None:
     assert (rows["estimate_error"] < rows["counted_error"] + 1e-12).all()
 
 
-def test_equidistance_of_rows_that_are_known() -> None:
-    network, x = linear()
-    last(network).weight.data = torch.eye(3, 12)
-    assert head_distances(network, x)["distance"].tolist() == pytest.approx([np.sqrt(2)] * 3)
-    assert equidistance(np.array([1.0, 2.0, 3.0]))["variation"] == pytest.approx(np.sqrt(2 / 3) / 2)
-    assert equidistance(np.array([1.0, 3.0]))["farthest"] == 1.5
-    assert np.isnan(equidistance(np.array([1.0]))["variation"])
-    assert head_distances(nn.Sequential(nn.Flatten(), nn.Softplus()), x).empty
-    assert head_distances(nn.Sequential(network, nn.Tanh()), x).empty
-
-
-def test_what_was_checked_is_counted() -> None:
-    rows = {
-        "margin": [0.2, 0.3, np.inf],
-        "exact": [0.1, 0.3, np.inf],
-        "there": [True, False, False],
-        "held": [False, True, True],
-    }
-    (found,) = by_other_means(pd.DataFrame(rows).assign(norm="l2"))
-    assert (found["points"], found["there"], found["held"]) == (2, 1, 1)
-    assert (found["exact_least"], found["exact_mean"], found["exact_most"]) == (1, 1.5, 2)
-
-
-@pytest.mark.parametrize(
-    ("taus", "agreement"),
-    [([0.677, 0.8], "AGREES"), ([0.5, 0.8], "IN_PART"), ([0.5, 0.674], "DIFFERS"), ([], "UNMEASURED")],
-)
-def test_the_paper_is_judged_by_its_own_networks(taus: list[float], agreement: str) -> None:
-    """Rounded as its tables are."""
-    groups = [ADVERSARIAL] * len(taus) + [OTHERWISE]
-    assert robust_networks(pd.DataFrame({"tau": [*taus, 0.1], "group": groups})).agreement == Agreement[agreement]
-
-
-def test_groups() -> None:
-    assert [group_of(way) for way in ("pgd", "plain", "")] == [ADVERSARIAL, OTHERWISE, UNKNOWN]
-
-
 def test_the_whole_study(shared: Path, tmp_path: Path) -> None:
     """A linear network: everything found is confirmed and exact, and a page comes of it."""
     arguments = ["margin_consistency", "--shared", str(shared), "--out", str(tmp_path), "--size", "tiny"]
@@ -200,37 +151,3 @@ def test_the_whole_study(shared: Path, tmp_path: Path) -> None:
     assert checked["exact_most"].max() < 1.003
     assert "## In short" in page_of(STUDY, results)
     assert all(svg.startswith("<svg") for svg in STUDY.pictures(results).values())
-
-
-def test_what_data_sets_differ_in_is_no_dependence() -> None:
-    """Within each of two data sets the order is a mixed one; every network of one is above those of the other."""
-    mixed = {
-        "tau": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6], "robust": [0.03, 0.04, 0.01, 0.06, 0.02, 0.05], "group": ADVERSARIAL,
-    }  # fmt: skip
-    near, far = pd.DataFrame(mixed | {"dataset": "mnist"}), pd.DataFrame(mixed | {"dataset": "cifar10"})
-    far[["tau", "robust"]] += 0.5
-    found = robust_accuracy_and_tau(pd.concat([near, far]))
-    assert found.agreement is Agreement.AGREES
-    assert "over 12 adversarially trained networks, ranked within their data sets: 0.26" in found.found
-    assert robust_accuracy_and_tau(near).agreement is Agreement.UNMEASURED
-
-
-def test_pseudo_margins_are_learned_for_the_weakest_of_both_groups(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By tau, the paper's group first; a network without a head has nothing to learn from."""
-    monkeypatch.setattr("studies.measuring.points_digest", lambda *_: "same")
-    networks, kept = [], {}
-    for name, way, order, head in (
-        ("strong", "pgd", [1.0, 2, 3, 4], 1), ("weak", "trades", [1.0, 2, 4, 3], 1), ("unknown", "", [1.0, 2, 3, 4], 1),
-        ("headless", "mart", [4.0, 3, 2, 1], 0), ("plain", "plain", [2.0, 1, 4, 3], 1),
-    ):  # fmt: skip
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "meta.json").write_text(json.dumps({"way": way}))
-        networks.append(Network(name, "mnist", tmp_path / name, name))
-        points = {"right": True, "margin": [1.0, 2, 3, 4], "logit_margin": order}
-        kept[f"{name}/margins linf"] = {
-            "points": pa.Table.from_pandas(pd.DataFrame(points)), "head": pa.table({"distance": [1.0] * head})
-        }  # fmt: skip
-    steps = after(Setting(tmp_path, None, "tiny", 0), networks, kept)
-    assert [step.name for step in steps] == ["weak/pseudo", "plain/pseudo"]

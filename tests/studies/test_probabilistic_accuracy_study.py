@@ -14,7 +14,7 @@ from torch import nn
 
 from studies.__main__ import main
 from studies.probabilistic_accuracy.blocks import COPIES, flips_by_block
-from studies.probabilistic_accuracy.said import findings, missed
+from studies.probabilistic_accuracy.said import findings
 from studies.probabilistic_accuracy.summary import RHOS, accuracies
 from studies.study import Agreement, Tables
 
@@ -57,12 +57,6 @@ def test_the_truth_and_the_usual_estimate_of_points_that_are_known(rho: float) -
     assert found["doubted"] == pytest.approx(1 - passing[:60].mean(), abs=0.02)
 
 
-def test_what_few_copies_cannot_tell_makes_the_truth_a_range() -> None:
-    flip = np.full(20, 0.1)
-    found = accuracies(np.ones(20, dtype=bool), drawn(flip, 3), 0.9)
-    assert found["truth_low"] < found["truth_high"] == 1
-
-
 def table(usual: list[float]) -> Tables:
     """Two networks at one level, of which 60 to 70 in 100 points hold."""
     rows = [
@@ -84,11 +78,6 @@ def table(usual: list[float]) -> Tables:
 )
 def test_a_miss_is_counted_outside_the_ends_of_the_truth(usual: list[float], agreement: Agreement) -> None:
     assert findings(table(usual))[0].agreement == agreement
-
-
-def test_a_miss_has_a_sign() -> None:
-    frame = pd.DataFrame({"truth_low": 0.6, "truth_high": 0.7, "usual": [0.5, 0.65, 0.8]})
-    assert missed(frame).tolist() == pytest.approx([0.1, 0, -0.1])
 
 
 def test_the_whole_study(shared: Path, tmp_path: Path) -> None:

@@ -3,28 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from scipy import stats
 
-from studies.agreement import judged
 from studies.groups import ADVERSARIAL, OTHERWISE, UNKNOWN, group_of
-from studies.markdown import bounded, percent, with_ends
-from studies.networks import names_of
-from studies.over_networks import mean_of
 from studies.ranks import auc, kendall, spearman, spearman_and_chance
-from studies.study import Agreement
-from studies.tables import frames_of, minutes_of
-
-
-def test_agreement_is_in_all_cases_in_some_or_in_none() -> None:
-    assert [judged(holds) for holds in ([], [True], [True, False], [False])] == [
-        Agreement.UNMEASURED,
-        Agreement.AGREES,
-        Agreement.IN_PART,
-        Agreement.DIFFERS,
-    ]
-    assert judged(one > 1 for one in (2, 3)) == Agreement.AGREES
 
 
 def test_ranks_with_ties_by_hand() -> None:
@@ -57,18 +40,3 @@ def test_groups_are_by_what_is_attacked_in_training() -> None:
     assert [group_of(way) for way in ("clp", "fgsm", "gaussian", "")] == [
         ADVERSARIAL, ADVERSARIAL, OTHERWISE, UNKNOWN,
     ]  # fmt: skip
-
-
-def test_means_in_words() -> None:
-    assert mean_of([0.25, np.nan, 0.75]) == "0.50"  # too few for an interval
-    assert mean_of([0.5] * 8, percent) == "50% (50% to 50%)"
-    assert mean_of([]) == "-"
-    assert bounded(0.5, np.nan, np.nan, percent) == "50%"
-    assert with_ends({"a": 0.5, "a_low": 0.25, "a_high": 1.0}, "a", percent) == "50% (25% to 100%)"
-
-
-def test_networks_of_steps_and_minutes() -> None:
-    assert names_of(["size", "b/points", "a/points", "b/truth"]) == ["b", "a"]
-    tables = {"times": pa.table({"step": ["a", "b"], "seconds": [30.0, 60.0]})}
-    assert minutes_of(tables) == 1.5
-    assert frames_of(tables)["times"]["step"].tolist() == ["a", "b"]

@@ -10,12 +10,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from helpers.documents import ROOT
 
-from studies.markdown import in_words
 from studies.pages import DOCS, RESULTS, TEMPLATE, build_pages, index_of, page_of
 from studies.study import HERE, all_studies
-from studies.tables import TIMES, read_tables
+from studies.tables import read_tables
 
 KEPT = sorted(path.name for path in RESULTS.glob("*/"))
 """Studies whose results are kept."""
@@ -49,10 +47,6 @@ def constants(code: str) -> Iterator[str]:
                         yield part.value
 
 
-def test_results_are_kept() -> None:
-    assert "estimators" in KEPT
-
-
 @pytest.mark.parametrize("name", KEPT)
 def test_a_page_is_what_its_results_say(name: str) -> None:
     written = (DOCS / "studies" / f"{name}.md").read_text(encoding="utf-8")
@@ -79,13 +73,6 @@ def test_no_number_is_typed(name: str) -> None:
         ] == []
 
 
-def test_typed_numbers_are_seen() -> None:
-    assert typed("{# 1 #} {{ error }} in L2 on CIFAR-10") == []
-    assert typed("an error of 0.1, {{ round(error, 3) }}") == ["0.1,", "3)"]
-    code = "Finding('5 draws', '', f'{decimals(x, 2)} of 7', Agreement.AGREES, 'since')"
-    assert [text for text in constants(code) if re.search(r"\d", text)] == [" of 7"]
-
-
 def test_a_page_follows_its_results(tmp_path: Path) -> None:
     """Every error becomes another one: no error of the page before is left in its tables."""
     shutil.copytree(RESULTS / "estimators", tmp_path / "results" / "estimators")
@@ -99,17 +86,3 @@ def test_a_page_follows_its_results(tmp_path: Path) -> None:
     assert len(grids) == 3
     assert {cell for grid in grids for cell in re.findall(r"\d\.\d{4}", grid)} == {"0.7778"}
     assert (tmp_path / "images" / "studies" / "estimators.svg").read_text(encoding="utf-8").startswith("<svg")
-
-
-def test_results_are_small() -> None:
-    for path in RESULTS.rglob("*"):
-        assert path.is_dir() or (path.suffix == ".parquet" and path.stat().st_size < 400_000), path
-    assert all((RESULTS / name / f"{TIMES}.parquet").is_file() for name in KEPT)
-    assert (ROOT / "docs" / "studies").is_dir()
-
-
-@pytest.mark.parametrize(
-    ("names", "words"), [(["a"], "a"), (["b", "a", "b"], "a and b"), (["c", "a", "b"], "a, b and c")]
-)
-def test_names_in_words(names: list[str], words: str) -> None:
-    assert in_words(names) == words

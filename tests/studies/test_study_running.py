@@ -17,7 +17,7 @@ import pytest
 from studies.measuring import Measuring, code_digest
 from studies.networks import Network, find_networks
 from studies.running import locked, measure_beside, run_study
-from studies.study import HERE, SIZES, Setting, Step, Steps, Study, Tables, all_studies
+from studies.study import HERE, Setting, Step, Steps, Study, Tables, all_studies
 
 
 class Counter:
@@ -79,13 +79,6 @@ def test_what_is_done_is_not_done_again(tmp_path: Path) -> None:
     assert counter.done == STEPS
 
 
-def test_another_seed_is_another_study(tmp_path: Path) -> None:
-    counter = Counter()
-    run_study(counter.study(), ONE, setting(), tmp_path)
-    run_study(counter.study(), ONE, setting(1), tmp_path)
-    assert counter.done == STEPS * 2
-
-
 def test_a_stopped_study_goes_on(tmp_path: Path) -> None:
     stopped = Counter("x/b")
     with pytest.raises(RuntimeError, match="broken"):
@@ -117,15 +110,6 @@ def test_commands_side_by_side_share_the_networks(tmp_path: Path) -> None:
     holder.join()
     assert first.done == ["released", *STEPS[:3], "alone", "after"]
     assert found["sum"].to_pydict()["value"] == [1, 2, 3, 1, 2, 3, 11, 7]
-
-
-def test_a_step_that_raises_leaves_what_was_there(tmp_path: Path) -> None:
-    run_study(Counter().study(), ONE, setting(), tmp_path)
-    with pytest.raises(RuntimeError, match="broken"):
-        run_study(Counter("x/a").study(), ONE, setting(1), tmp_path)
-    again = Counter()
-    run_study(again.study(), ONE, setting(), tmp_path)
-    assert not again.done
 
 
 def test_there_are_results_only_of_a_run_that_was_finished(tmp_path: Path) -> None:
@@ -185,13 +169,3 @@ def test_another_code_is_another_digest(tmp_path: Path, monkeypatch: pytest.Monk
     seen.add(digest("one"))
     monkeypatch.setattr("torch.__version__", "another")
     assert len({*seen, digest("one")}) == 4
-
-
-def test_every_study_has_what_a_study_has() -> None:
-    studies = all_studies()
-    assert "estimators" in studies
-    for name, study in studies.items():
-        assert study.name == name
-        assert study.title
-        assert study.papers
-    assert SIZES == ("cpu", "tiny")

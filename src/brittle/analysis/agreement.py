@@ -12,7 +12,6 @@ from brittle.analysis.columns import MONTE_CARLO, most_draws_by
 from brittle.analysis.correlation import kendall_tau
 from brittle.store.columns import Column, Row, Scored
 from brittle.store.settings import Setting
-from brittle.text import aligned
 
 MIN_SHARE_HELD_OUT = 0.5
 """Share of the reference's draws that must remain once those of an estimator are taken out."""
@@ -73,16 +72,6 @@ def by_setting(frame: pd.DataFrame) -> dict[Setting, pd.DataFrame]:
     return {Setting(*key): rows for key, rows in groups.items()}
 
 
-def format_agreement(frame: pd.DataFrame) -> str:
-    """The frame of `agreement` as plain text for a terminal, one block per noise level."""
-    if frame.empty:
-        return "No Monte Carlo with as many draws at every point in this run: there is no reference for the estimators."
-    blocks = [_block(setting, rows) for setting, rows in by_setting(frame).items()]
-    if any(frame["shares_draws"]):
-        blocks.append("* read draws of the reference itself, so its error is understated")
-    return "\n\n".join(blocks)
-
-
 def _held_out(column: Column, reference: Column, votes: Mapping[int | None, Column]) -> _Reference:
     """What `column` is compared with: the reference, less the draws that `column` shares.
 
@@ -120,23 +109,3 @@ def _compare(column: Column, reference: _Reference, setting: Setting) -> Row:
         "shares_draws": reference.shares_draws,
         "floor": np.sqrt(2.0 / np.pi) * spread.mean(),
     }
-
-
-def _block(setting: Setting, rows: pd.DataFrame) -> str:
-    widest = rows.loc[rows["reference_draws"].idxmax()]
-    title = (
-        f"{setting}: against Monte Carlo with {widest['reference_draws']:,} draws, mean p_robust "
-        f"{widest['mean_p_robust']:.3f}, its own error {widest['floor']:.4f}"
-    )
-    cells = [
-        [
-            row["estimator"] + (" *" if row["shares_draws"] else ""),
-            "-" if pd.isna(row["budget"]) else f"{row['budget']:,}",
-            f"{row['cost']:,.1f}",
-            f"{row['points']:,}",
-            f"{row['mae']:.4f}",
-            "-" if pd.isna(row["tau"]) else f"{row['tau']:.3f}",
-        ]
-        for row in rows.to_dict("records")
-    ]
-    return "\n".join([title, *aligned([["estimator", "draws", "passes", "points", "error", "tau"], *cells])])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -56,17 +55,13 @@ FIELDS = (
 """The columns of a comparison."""
 
 Values = NDArray[np.float64]
+Interval = Callable[[Values, float], tuple[float, float, float]]  # a number that stands for many, with its ends
 
 
-Interval = Callable[[Values, float], tuple[float, float, float]]
-"""A number that stands for many, and the ends of its interval at a confidence."""
-
-
-@dataclass(frozen=True)
-class Pairing:
+class Pairing(NamedTuple):
     """Which points of two runs are one: their ids in either, in the order of the key, and what was left over."""
 
-    by: Literal["point", "row"]
+    by: str  # point or row
     first: list[str]
     second: list[str]
     only_first: int
@@ -121,17 +116,29 @@ def compare(first: Scored, second: Scored) -> pd.DataFrame:
     pairing = pair_points(first, second)
     confidence = max(first.record.confidence, second.record.confidence)
     others = {key_of(column): column for column in second.columns}
-    shared = [column for column in first.columns if key_of(column) in others]
-    margin = next((column for column in margin_columns(first) if column in shared), None)
-    spoken = typical([column for column in shared if column.sources]) or margin
-    keyed_alike = pairing.by == "point" and _noise_key(first) == _noise_key(second)
-    rows = [_accuracy(first, second, pairing, confidence)]
-    rows += [
-        _row(column, others[key_of(column)], pairing, confidence)
-        | {"noise": _noise(column, others[key_of(column)], keyed_alike), "speaks": column is spoken}
-        for column in shared
+    shared = [(column, others[key_of(column)]) for column in first.columns if key_of(column) in others]
+    own = [one for one, _ in shared]
+    spoken = typical([one for one in own if one.sources]) or next(
+        (one for one in margin_columns(first) if one in own), None
+    )
+    drawn_alike = pairing.by == "point" and _noise_key(first) == _noise_key(second)
+    rows = []
+    right = [
+        table.points.select(["point", "correct"]).to_pandas().set_index("point")["correct"] for table in (first, second)
     ]
-    return pd.DataFrame([row for row in rows if row is not None], columns=FIELDS)
+    if all(series.notna().any() for series in right):
+        names = {"score": ACCURACY, "title": "Share of predictions that are right", "quantity": ACCURACY}
+        rows.append(
+            names | _compared(right[0], right[1], ACCURACY, pairing, confidence) | {"noise": None, "speaks": False}
+        )
+    for one, other in shared:
+        quantity = P_ROBUST if one.is_probability else one.quantity
+        x, y = (side.value.abs() if quantity == LAPLACIAN else side.value for side in (one, other))
+        names = {"score": one.label, "title": one.title, "quantity": quantity}
+        noise = (SHARED if drawn_alike and one.sources == other.sources else OWN) if one.sources else None
+        compared = _compared(x, y, quantity, pairing, confidence)
+        rows.append(names | compared | {"noise": noise, "speaks": one is spoken})
+    return pd.DataFrame(rows, columns=FIELDS)
 
 
 def _noise_key(table: Scored) -> tuple[int, str]:
@@ -139,28 +146,22 @@ def _noise_key(table: Scored) -> tuple[int, str]:
     return table.record.seed, table.record.machine.device
 
 
-def _noise(one: Column, other: Column, keyed_alike: bool) -> str | None:
-    if not one.sources:
-        return None
-    return SHARED if keyed_alike and one.sources == other.sources else OWN
-
-
 def _check_alike(first: Scored, second: Scored) -> None:
     """Raise where the two runs are about different decisions, or their inputs are in different units."""
-    models = [table.record.model for table in (first, second)]
-    decided = [(model.decision or "class", model.decision_parameters) for model in models]
-    if decided[0] != decided[1]:
+    one, other = first.record.model, second.record.model
+    if (one.decision, one.decision_parameters) != (other.decision, other.decision_parameters):
         raise DataError(
             "runs_differ",
-            f"the first run is about the decision {decided[0][0]}, the second about {decided[1][0]}, or about other "
-            f"parameters of it, so their scores answer different questions; score both with one --decision (decision=)",
+            f"the first run is about the decision {one.decision or 'class'}, the second about "
+            f"{other.decision or 'class'}, or about other parameters of it, so their scores answer different "
+            "questions; score both with one --decision (decision=)",
         )
-    ends = [(model.bounds, model.lower, model.upper, model.bounds_shape) for model in models]
+    ends = [(model.bounds, model.lower, model.upper, model.bounds_shape) for model in (one, other)]
     if ends[0] != ends[1]:
         raise DataError(
             "runs_differ",
-            f"the inputs of the first run have {models[0].bounds_text}, those of the second {models[1].bounds_text}; "
-            f"score both in one unit and with the same bounds",
+            f"the inputs of the first run have {one.bounds_text}, those of the second {other.bounds_text}; "
+            "score both in one unit and with the same bounds",
         )
 
 
@@ -179,69 +180,47 @@ def pair_points(first: Scored, second: Scored) -> Pairing:
                 f"the runs share no point: their ids differ, and so do their rows ({len(places[0]):,} and "
                 f"{len(places[1]):,} points); score the same points",
             )
-    _check_labels(both)
-    names = ("point", "point") if key == "point" else ("point_first", "point_second")
-    return Pairing(key, both[names[0]].tolist(), both[names[1]].tolist(), lonely[0], lonely[1])
-
-
-def _check_labels(both: pd.DataFrame) -> None:
-    labels = both[["label_first", "label_second"]].dropna().to_numpy()
-    differ = int((labels[:, 0] != labels[:, 1]).sum())
-    if differ:
+    labels = both[["label_first", "label_second"]].dropna()
+    if differ := int((labels["label_first"] != labels["label_second"]).sum()):
         raise DataError(
             "runs_differ",
             f"{differ:,} of {len(labels):,} paired points have another label in the second run, so these are not the "
             f"same points; score the same data",
         )
+    names = ("point", "point") if key == "point" else ("point_first", "point_second")
+    return Pairing(key, both[names[0]].tolist(), both[names[1]].tolist(), *lonely)
 
 
-def _accuracy(first: Scored, second: Scored, pairing: Pairing, confidence: float) -> Row | None:
-    """The row of the accuracies; None where either run has no labels."""
-    right = [
-        pd.Series(table.points["correct"].to_pylist(), index=table.points["point"].to_pylist(), dtype=np.float64)
-        for table in (first, second)
-    ]
-    if any(series.isna().all() for series in right):
-        return None
-    names = {"score": ACCURACY, "title": "Share of predictions that are right", "quantity": ACCURACY}
-    return _compared(right[0], right[1], names, pairing, confidence) | {"noise": None, "speaks": False}
-
-
-def _row(one: Column, other: Column, pairing: Pairing, confidence: float) -> Row:
-    names = {"score": one.label, "title": one.title, "quantity": P_ROBUST if one.is_probability else one.quantity}
-    if one.quantity == LAPLACIAN:
-        return _compared(one.value.abs(), other.value.abs(), names, pairing, confidence)
-    return _compared(one.value, other.value, names, pairing, confidence)
-
-
-def _compared(one: pd.Series, other: pd.Series, names: Row, pairing: Pairing, confidence: float) -> Row:
+def _compared(one: pd.Series, other: pd.Series, quantity: str, pairing: Pairing, confidence: float) -> Row:
+    """Two numbers of the same points, beside each other."""
     pairs = np.array([one.reindex(pairing.first), other.reindex(pairing.second)], dtype=np.float64)
     known = ~np.isnan(pairs).any(axis=0)
     x, y = pairs[:, known]
     differences = np.subtract(x, y, out=np.zeros_like(x), where=x != y)
-    if names["quantity"] == P_ROBUST:  # what tells flip probabilities apart would be lost in differences of p_robust
+    if quantity == P_ROBUST:  # what tells flip probabilities apart would be lost in differences of p_robust
         x, y, differences = 1.0 - x, 1.0 - y, 0.0 - differences
-    bounded = names["quantity"] in BOUNDED and bool(((x >= 0.0) & (x <= 1.0) & (y >= 0.0) & (y <= 1.0)).all())
+    bounded = quantity in BOUNDED and bool(((x >= 0.0) & (x <= 1.0) & (y >= 0.0) & (y <= 1.0)).all())
     centre, apart = (mean_interval, _mean_difference) if bounded else (median_interval, median_interval)
     difference = apart(differences, confidence)
+    differs, size = differences != 0.0, x.size
+    ends = clopper_pearson(differs.sum(), size, confidence) if size else (0.0, 1.0)
     return {
-        **names,
         "pairing": pairing.by,
         "dropped": int((~known).sum()),
         "only_first": pairing.only_first,
         "only_second": pairing.only_second,
         "statistic": MEAN if bounded else MEDIAN,
-        "points": x.size,
+        "points": size,
         **named_interval("first", *centre(x, confidence)),
         "first_infinite": int(np.isinf(x).sum()),
         **named_interval("second", *centre(y, confidence)),
         "second_infinite": int(np.isinf(y).sum()),
         **named_interval("difference", *difference),
-        "p": _p_value(apart, differences, confidence, _leaves_out(difference)) if x.size else math.nan,
-        "first_larger": float(((differences > 0.0) + 0.5 * (differences == 0.0)).mean()) if x.size else math.nan,
-        **named_interval("differing", *_share(differences != 0.0, confidence)),
+        "p": _p_value(apart, differences, confidence, _leaves_out(difference)) if size else math.nan,
+        "first_larger": float(((differences > 0.0) + 0.5 * ~differs).mean()) if size else math.nan,
+        **named_interval("differing", float(differs.mean()) if size else math.nan, *map(float, ends)),
         "confidence": confidence,
-        "reason": NO_POINTS if not x.size else None if differences.any() else ALIKE,
+        "reason": NO_POINTS if not size else None if differs.any() else ALIKE,
     }
 
 
@@ -270,14 +249,6 @@ def _p_value(interval: Interval, differences: Values, confidence: float, differs
         middle = math.sqrt(low * high)
         low, high = (low, middle) if _leaves_out(interval(differences, 1.0 - middle)) else (middle, high)
     return math.sqrt(low * high)
-
-
-def _share(differ: NDArray[np.bool_], confidence: float) -> tuple[float, float, float]:
-    """The share of the points that differ; NaN within [0, 1] without points."""
-    if not differ.size:
-        return math.nan, 0.0, 1.0
-    low, high = clopper_pearson(differ.sum(), differ.size, confidence)
-    return float(differ.mean()), float(low), float(high)
 
 
 def most_drawn(frame: pd.DataFrame, columns: Sequence[Column]) -> pd.DataFrame:
@@ -316,21 +287,26 @@ def format_comparison(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "The two runs share no score, so there is nothing to compare."
     rows, names = frame.to_dict("records"), short_labels(frame["score"])
+    first = rows[0]
+    by = "id" if first["pairing"] == "point" else "row, as their ids differ"
+    alone = [f"{first[f'only_{run}']:,} only in the {run}" for run in ("first", "second") if first[f"only_{run}"]]
+    paired = f"{first['points'] + first['dropped']:,} points in both runs, paired by {by}"
+    title = "; ".join([paired, *alone, f"intervals at {100 * first['confidence']:.4g}%"])
     header = ["score", "points", "first", "second", "first - second", "p", "first larger"]
     lines = [
         [
-            _score_name(row, names[row["score"]]),
+            (f"|{names[row['score']]}|" if row["quantity"] == LAPLACIAN else names[row["score"]])
+            + (" *" if row["statistic"] == MEDIAN else ""),
             f"{row['points']:,}",
-            with_interval(row, "first"),
-            with_interval(row, "second"),
-            with_interval(row, "difference"),
+            *(with_interval(row, name) for name in ("first", "second", "difference")),
             number(row["p"]),
             number(row["first_larger"]),
         ]
         for row in rows
     ]
-    said = more_robust(rows, "the first run", "the second")
-    return "\n".join([_title(rows[0]), said, *aligned([header, *lines]), *_remarks(rows)])
+    return "\n".join(
+        [title, more_robust(rows, "the first run", "the second"), *aligned([header, *lines]), *_remarks(rows)]
+    )
 
 
 def more_robust(rows: Iterable[Row], first: str, second: str) -> str:
@@ -357,41 +333,25 @@ def more_robust(rows: Iterable[Row], first: str, second: str) -> str:
     )
 
 
-def _title(row: Row) -> str:
-    paired = row["points"] + row["dropped"]
-    alone = [f"{row[f'only_{run}']:,} only in the {run}" for run in ("first", "second") if row[f"only_{run}"]]
-    by = "id" if row["pairing"] == "point" else "row, as their ids differ"
-    paired_by = f"{paired:,} points in both runs, paired by {by}"
-    return "; ".join([paired_by, *alone, f"intervals at {100 * row['confidence']:.4g}%"])
-
-
-def _score_name(row: Row, name: str) -> str:
-    name = f"|{name}|" if row["quantity"] == LAPLACIAN else name
-    return f"{name} *" if row["statistic"] == MEDIAN else name
-
-
 def _remarks(rows: list[Row]) -> list[str]:
-    flips = any(row["quantity"] == P_ROBUST for row in rows)
-    remarks = ["of flip probabilities p_robust is compared: larger is safer"] if flips else []
-    remarks += ["p: of no difference; below 1 minus the confidence where the interval of the difference leaves 0 out"]
-    if any(row["statistic"] == MEDIAN for row in rows):
-        remarks.append("* medians, and the median of the differences; of other scores means")
-    if most := max(max(row["first_infinite"], row["second_infinite"]) for row in rows):
-        remarks.append(f"up to {most:,} distances are infinite: no other prediction was found there")
-    if dropped := max(row["dropped"] for row in rows):
-        remarks.append(f"up to {dropped:,} points are left out for lack of a value in one run or both")
+    """What a reader of the rows has to know, as far as there are such rows."""
+    infinite = max(max(row["first_infinite"], row["second_infinite"]) for row in rows)
+    dropped = max(row["dropped"] for row in rows)
     noises = [row["noise"] for row in rows]
-    if SHARED in noises:
-        remarks.append(f"both runs drew the same noise at every point for {noises.count(SHARED)} of {len(rows)} rows")
-    if OWN in noises:
-        remarks.append(
-            f"{noises.count(OWN)} of {len(rows)} rows read noise of each run's own; one seed makes it the same"
-        )
-    if any(row["reason"] == ALIKE for row in rows):
-        alike = [row for row in rows if row["reason"] == ALIKE]
-        most = max(row["differing_high"] for row in alike)
-        remarks.append(
-            f"{len(alike)} of {len(rows)} rows hold the same value in both runs at every point: of all points like "
-            f"these at most {100.0 * most:.3g}% differ, at {100.0 * rows[0]['confidence']:.4g}%"
-        )
-    return remarks
+    own, alike = noises.count(OWN), [row for row in rows if row["reason"] == ALIKE]
+    differ = 100.0 * max((row["differing_high"] for row in alike), default=0.0)
+    remarks = {
+        "of flip probabilities p_robust is compared: larger is safer": any(one["quantity"] == P_ROBUST for one in rows),
+        "p: of no difference; below 1 minus the confidence where the interval of the difference leaves 0 out": True,
+        "* medians, and the median of the differences; of other scores means": any(
+            one["statistic"] == MEDIAN for one in rows
+        ),
+        f"up to {infinite:,} distances are infinite: no other prediction was found there": infinite,
+        f"up to {dropped:,} points are left out for lack of a value in one run or both": dropped,
+        f"both runs drew the same noise at every point for {noises.count(SHARED)} of {len(rows)} rows": SHARED
+        in noises,
+        f"{own} of {len(rows)} rows read noise of each run's own; one seed makes it the same": own,
+        f"{len(alike)} of {len(rows)} rows hold the same value in both runs at every point: of all points like these "
+        f"at most {differ:.3g}% differ, at {100.0 * rows[0]['confidence']:.4g}%": alike,
+    }
+    return [text for text, holds in remarks.items() if holds]

@@ -76,9 +76,7 @@ def kendall(first: Values, second: Values, confidence: float) -> Correlation:
     all pairs agree the jackknife sees no variation; the bound is then that of the `n // 2` disjoint pairs, all of one
     kind (Clopper-Pearson). Below 10 points the interval is the whole range.
     """
-    tau = kendall_tau(first, second)
-    agreed = _bound_of_agreement(first, confidence)
-    return Correlation(first.size, tau, *_ends(kendall_tau, first, second, tau, agreed, confidence))
+    return _with_ends(kendall_tau, first, second, _bound_of_agreement(first, confidence), confidence)
 
 
 def spearman(first: ArrayLike, second: ArrayLike, confidence: float) -> Correlation:
@@ -110,9 +108,9 @@ def spearman(first: ArrayLike, second: ArrayLike, confidence: float) -> Correlat
     """
     check_confidence(confidence)
     (x, y), _ = paired(first=first, second=second)
-    rho, tau = _rho(x, y), _bound_of_agreement(x, confidence)
+    tau = _bound_of_agreement(x, confidence)
     agreed = (3.0 * tau - 1.0) / 2.0 if tau >= 0.0 else (tau**2 + 2.0 * tau - 1.0) / 2.0
-    return Correlation(x.size, rho, *_ends(_rho, x, y, rho, agreed, confidence))
+    return _with_ends(_rho, x, y, agreed, confidence)
 
 
 def jackknife_half(statistic: Callable[..., float], *samples: NDArray, confidence: float) -> float:
@@ -149,16 +147,17 @@ def _rho(first: Values, second: Values) -> float:
     return float(np.corrcoef(scipy.stats.rankdata(first), scipy.stats.rankdata(second))[0, 1])
 
 
-def _ends(
-    statistic: Callable[..., float], first: Values, second: Values, value: float, agreed: float, confidence: float
-) -> tuple[float, float]:
-    """The interval of a correlation; `agreed` is its lower end where it is 1."""
-    if first.size < MIN_POINTS or math.isnan(value):
-        return -1.0, 1.0
-    if abs(value) > 1.0 - 1e-12:
-        return (agreed, 1.0) if value > 0.0 else (-1.0, -agreed)
-    half = jackknife_half(statistic, first, second, confidence=confidence) / (1.0 - value**2)
-    return math.tanh(math.atanh(value) - half), math.tanh(math.atanh(value) + half)
+def _with_ends(
+    statistic: Callable[..., float], first: Values, second: Values, agreed: float, confidence: float
+) -> Correlation:
+    """A correlation with its interval; `agreed` is its lower end where it is 1."""
+    value, low, high = statistic(first, second), -1.0, 1.0
+    if abs(value) > 1.0 - 1e-12 and first.size >= MIN_POINTS:
+        low, high = (agreed, 1.0) if value > 0.0 else (-1.0, -agreed)
+    elif not math.isnan(value) and first.size >= MIN_POINTS:
+        half = jackknife_half(statistic, first, second, confidence=confidence) / (1.0 - value**2)
+        low, high = (math.tanh(math.atanh(value) + side * half) for side in (-1.0, 1.0))
+    return Correlation(first.size, value, low, high)
 
 
 def _bound_of_agreement(values: Values, confidence: float) -> float:

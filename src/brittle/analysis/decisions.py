@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from brittle.analysis.columns import check_column, largest_budgets, typical
 from brittle.errors import DataError, ParameterError
@@ -136,12 +134,8 @@ def asked_of_all(table: Scored, judge: Column) -> Column:
 
 def _alike(table: Scored, judge: Column) -> list[Column]:
     """The flip probabilities under the noise of `judge`, itself among them."""
-    clip = judge.parameters.get("clip")
-    return [
-        one
-        for one in table.columns
-        if one.is_probability and one.setting == judge.setting and one.parameters.get("clip") == clip
-    ]
+    kind = (judge.setting, judge.parameters.get("clip"))
+    return [one for one in table.columns if one.is_probability and (one.setting, one.parameters.get("clip")) == kind]
 
 
 def _stopped(column: Column) -> bool:
@@ -166,68 +160,6 @@ def drawn(column: Column) -> pd.Series:
     return column.value.where(column.value.isna(), math.nan if column.draws is None else column.draws)
 
 
-@dataclass(frozen=True)
-class TooFew:
-    """Points that could not hold, whatever their noisy copies had said: these are too few for the limit.
-
-    Attributes:
-        points: undecided points with too few copies.
-        undecided: all undecided points.
-        copies: how many the points have, at most.
-        every: whether all points of the run have as many.
-    """
-
-    points: int
-    undecided: int
-    copies: int
-    every: bool
-
-
-def best_ends(column: Column, confidence: float) -> tuple[NDArray[np.float64], dict[int, float]]:
-    """How many noisy copies each point has, and how small the flip probability can be shown to be by so many.
-
-    Of columns alone whose intervals all count these copies (`Column.rests_on`).
-
-    Where some point with `n` copies has none that flips, that is the upper end of its interval by counting, `h`. Exact
-    binomial intervals have `1 - h = t^(1/n)` there, with one `t` for all `n`, so that one number of copies gives the
-    others. Where no point is without flips, `t` is `(1 - confidence) / 2`, that of Clopper and Pearson: no exact
-    interval with two ends is shorter.
-
-    Args:
-        column: flip probabilities.
-        confidence: of the intervals.
-
-    Returns:
-        The copies of each point, `[N]`, NaN where the table does not tell; and the best end by the number of copies.
-    """
-    if set(column.rests_on[column.value.notna()]) - {Evidence.COUNTED.slug}:
-        return np.full(len(column), np.nan), {}
-    copies = drawn(column).to_numpy(dtype=np.float64)
-    low, high = (column.rows[name].to_numpy(dtype=np.float64) for name in ("counted_low", "counted_high"))
-    copies = np.where(np.isnan(low) | np.isnan(high) | ~(copies > 0), np.nan, copies)
-    numbers = np.unique(copies[~np.isnan(copies)])
-    seen = {float(count): high[(copies == count) & (low == 0.0)].min(initial=1.0) for count in numbers}
-    logs = [count * math.log1p(-end) for count, end in seen.items() if end < 1.0]
-    log_tail = max(logs, default=math.log((1.0 - confidence) / 2.0))
-    best = {int(count): float(end if end < 1.0 else -math.expm1(log_tail / count)) for count, end in seen.items()}
-    return copies, best
-
-
-def too_few(column: Column, limit: float, confidence: float) -> TooFew | None:
-    """Whether undecided points have too few noisy copies to hold at the limit; None where no point has.
-
-    A prediction holds where `p_robust` is at least the limit.
-    """
-    copies, best = best_ends(column, confidence)
-    states = column.states(limit)
-    held, undecided = ((states == state).to_numpy(dtype=bool) for state in (HOLDS, UNDECIDED))
-    short = [count for count, end in best.items() if end > 1.0 - limit and count not in set(copies[held].tolist())]
-    few = undecided & np.isin(copies, short)
-    if not few.any():
-        return None
-    return TooFew(int(few.sum()), int(undecided.sum()), int(copies[few].max()), len(best) == 1)
-
-
 def decisions(table: Scored) -> pd.DataFrame:
     """How many points hold, break and are undecided, for each column whose points were drawn for a limit.
 
@@ -238,13 +170,10 @@ def decisions(table: Scored) -> pd.DataFrame:
     rows = []
     for column in table.columns:
         if column.is_probability and column.limit is not None:
-            states = column.states(column.limit).tolist()
-            counts = {state: states.count(state) for state in STATES}
-            mean = float(drawn(column).mean())
-            named = {"label": column.label, "limit": column.limit}
-            rows.append(
-                named | counts | {"points": sum(counts.values()), "draws": mean, "most": column.parameters["draws"]}
-            )
+            states = column.states(column.limit).value_counts().reindex(STATES, fill_value=0)
+            draws = {"draws": float(drawn(column).mean()), "most": column.parameters["draws"]}
+            counts = states.to_dict() | {"points": int(states.sum())}
+            rows.append({"label": column.label, "limit": column.limit} | counts | draws)
     return pd.DataFrame(rows, columns=["label", "limit", *STATES, "points", "draws", "most"])
 
 
@@ -254,13 +183,7 @@ def format_decisions(frame: pd.DataFrame) -> str:
         return ""
     header = ["does it hold?", "limit", *STATES, "draws a point", "at most"]
     rows = [
-        [
-            row["label"],
-            f"{row['limit']:g}",
-            *(str(row[state]) for state in STATES),
-            number(row["draws"]),
-            str(row["most"]),
-        ]
+        [row["label"], f"{row['limit']:g}", *(str(row[one]) for one in STATES), number(row["draws"]), str(row["most"])]
         for row in frame.to_dict("records")
     ]
     return "\n".join(aligned([header, *rows]))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -69,13 +68,9 @@ class Detection:
     reason: str | None = None
 
 
-class _Measured(NamedTuple):
-    value: float
-    low: float
-    high: float
+_Measured = tuple[float, float, float]  # a value and the ends of its interval
 
-
-_UNKNOWN = _Measured(math.nan, 0.0, 1.0)
+_UNKNOWN = (math.nan, 0.0, 1.0)
 
 
 def detection(margin: ArrayLike, score: ArrayLike, epsilon: float, confidence: float = CONFIDENCE) -> Detection:
@@ -123,11 +118,8 @@ def detection(margin: ArrayLike, score: ArrayLike, epsilon: float, confidence: f
     (margins, scores), dropped = paired(margin=margin, score=score)
     fragile = margins <= check_epsilon(epsilon)
     reason = _reason(fragile, epsilon)
-    auroc, aupr, fpr = (
-        (_UNKNOWN,) * 3
-        if reason
-        else tuple(measure(scores, fragile, confidence) for measure in (_auroc, _aupr, _fpr_at_tpr))
-    )
+    measures = (_auroc, _aupr, _fpr_at_tpr)
+    auroc, aupr, fpr = (_UNKNOWN if reason else measure(scores, fragile, confidence) for measure in measures)
     return Detection(float(epsilon), margins.size, dropped, int(fragile.sum()), *auroc, *aupr, *fpr, confidence, reason)
 
 
@@ -235,12 +227,11 @@ def _fpr_at_tpr(scores: NDArray[np.float64], fragile: NDArray[np.bool_], confide
     m, n = positives.size, negatives.size
     passed = np.append(np.searchsorted(negatives, positives, side="right"), n)
     smallest = int(np.searchsorted(np.arange(1, m + 1) / m, TPR))
-    weights = scipy.stats.binom.pmf(np.arange(m + 1), m, TPR)
-    tail = (1.0 - confidence) / 2.0
+    weights, tail = scipy.stats.binom.pmf(np.arange(m + 1), m, TPR), (1.0 - confidence) / 2.0
     value = float(passed[smallest] / n)
     low = _mixed_bound(weights, np.concatenate([[0], passed[:-1]]), n, tail)
     high = 1.0 - _mixed_bound(weights, n - passed, n, tail)
-    return _Measured(value, min(low, value), max(high, value))
+    return value, min(low, value), max(high, value)
 
 
 def _mixed_bound(weights: NDArray[np.float64], successes: NDArray[np.int64], trials: int, tail: float) -> float:
@@ -263,12 +254,12 @@ def _on_logit(value: float, half: float, trials: int, confidence: float) -> _Mea
     if half == 0.0:
         return _faultless(value, trials, confidence)
     centre, width = float(logit(value)), half / (value * (1.0 - value))
-    return _Measured(value, float(expit(centre - width)), float(expit(centre + width)))
+    return value, float(expit(centre - width)), float(expit(centre + width))
 
 
 def _faultless(value: float, trials: int, confidence: float) -> _Measured:
     """`value` with the bound of `trials` without a fault, for data that show no variation."""
     if value not in (0.0, 1.0):
-        return _Measured(value, 0.0, 1.0)
+        return value, 0.0, 1.0
     bound = float(clopper_pearson(trials, trials, confidence)[0]) if trials > 1 else 0.0
-    return _Measured(value, bound * value, 1.0 - bound * (1.0 - value))
+    return value, bound * value, 1.0 - bound * (1.0 - value)

@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 
 from brittle.analysis.columns import laplacian_column, sampled_columns
 from brittle.analysis.correlation import spearman
-from brittle.analysis.label_flips import flips_block
 from brittle.analysis.mean_interval import MeanInterval, median_interval
 from brittle.errors import ParameterError
 from brittle.estimate import Status
 from brittle.intervals import clopper_pearson, jackknife
 from brittle.store.columns import Column, Row, Scored
 from brittle.store.settings import Setting
-from brittle.text import aligned, named_interval, with_interval
+from brittle.text import named_interval
 
 CHANGE = "probability_change"
 """The score that samples the change; its mean is what the Laplacian predicts."""
@@ -115,56 +114,34 @@ def expected_change_table(table: Scored) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=_FIELDS).astype({"draws": "Int64"})
 
 
-def format_expected_change(frame: pd.DataFrame, flips: pd.DataFrame) -> str:
-    """The frames of `expected_change_table` and `label_flips` as plain text for a terminal."""
-    blocks = [_change_block(frame)] if len(frame) else []
-    blocks += [flips_block(flips)] if len(flips) else []
-    if not blocks:
-        return "No Laplacian with a sampled change or flips in this run, so no expected change to check."
-    return "\n\n".join(blocks)
-
-
 def _points(table: Scored, laplacian: Column, change: Column) -> pd.DataFrame:
-    curvature, sampled = laplacian.rows, change.rows
     sigma, noise = change.setting
+    frame = table.points.select(["point", "row"]).to_pandas().set_index("point", drop=False)
+    frame = frame.assign(sigma=sigma, noise=noise, laplacian=laplacian.value)
+    frame = frame.join(laplacian.rows[["low", "high"]].add_prefix("laplacian_"))
     factor = 0.5 * (sigma or 0.0) ** 2 if _is_isotropic(change) else math.nan
-    sign = np.sign(laplacian.value.to_numpy(dtype=np.float64))
-    low, high = sampled["low"].to_numpy(dtype=np.float64), sampled["high"].to_numpy(dtype=np.float64)
-    values = {
-        "point": table.points["point"].to_pylist(),
-        "row": table.points["row"].to_pylist(),
-        "sigma": sigma,
-        "noise": noise,
-        "laplacian": curvature["value"].to_numpy(dtype=np.float64),
-        "laplacian_low": curvature["low"].to_numpy(dtype=np.float64),
-        "laplacian_high": curvature["high"].to_numpy(dtype=np.float64),
-        "predicted_change": factor * laplacian.value.to_numpy(dtype=np.float64),
-        "sampled_change": change.value.to_numpy(dtype=np.float64),
-        "sampled_low": low,
-        "sampled_high": high,
-        "sign_disagrees": ((sign > 0.0) & (high < 0.0)) | ((sign < 0.0) & (low > 0.0)),
-        "kink": (curvature["status"] == Status.KINK.slug).to_numpy(dtype=bool),
-    }
-    return pd.DataFrame(values, columns=_POINTS)
+    frame["predicted_change"], frame["sampled_change"] = factor * laplacian.value, change.value
+    frame = frame.join(change.rows[["low", "high"]].add_prefix("sampled_"))
+    falls, rises = frame["sampled_high"] < 0.0, frame["sampled_low"] > 0.0
+    frame["sign_disagrees"] = ((frame["laplacian"] > 0.0) & falls) | ((frame["laplacian"] < 0.0) & rises)
+    frame["kink"] = laplacian.status == Status.KINK.slug
+    return frame.reset_index(drop=True)[[*_POINTS]]
 
 
 def _row(points: pd.DataFrame, laplacian: Column, change: Column, confidence: float) -> Row:
-    names = ("predicted_change", "sampled_change", "sampled_low", "sampled_high", "kink")
-    numbers = points[list(names)].to_numpy(dtype=np.float64)
+    names = ["predicted_change", "sampled_change", "sampled_low", "sampled_high", "kink"]
+    numbers = points[names].to_numpy(dtype=np.float64)
     both = np.isfinite(numbers[:, :2]).all(axis=1)
     predicted, sampled, below, above, kinks = numbers[both].T
     decided = (below > 0.0) | (above < 0.0)
-    agree = int((np.sign(predicted) == np.sign(sampled))[decided].sum())
-    count = int(decided.sum())
-    low, high = clopper_pearson(agree, count, confidence) if count else (0.0, 1.0)
-    order = spearman(predicted, sampled, confidence)
+    agree, count = int((np.sign(predicted) == np.sign(sampled))[decided].sum()), int(decided.sum())
+    ends = clopper_pearson(agree, count, confidence) if count else (0.0, 1.0)
     moved = predicted != 0.0
     with np.errstate(over="ignore"):
         ratio = median_interval(sampled[moved] / predicted[moved], confidence)
-    sigma, noise = change.setting
     return {
-        "sigma": sigma,
-        "noise": noise,
+        "sigma": change.setting.sigma,
+        "noise": change.setting.noise,
         "laplacian": laplacian.label,
         "draws": change.draws,
         "clipped": bool(change.parameters.get("clip")),
@@ -172,12 +149,12 @@ def _row(points: pd.DataFrame, laplacian: Column, change: Column, confidence: fl
         "dropped": len(points) - predicted.size,
         "kinks": int(kinks.sum()),
         "decided": count,
-        **named_interval("agreement", agree / count if count else math.nan, float(low), float(high)),
-        **named_interval("spearman", *order[1:]),
+        **named_interval("agreement", agree / count if count else math.nan, *map(float, ends)),
+        **named_interval("spearman", *spearman(predicted, sampled, confidence)[1:]),
         **named_interval("slope", *_slope(predicted, sampled, confidence)),
         **named_interval("ratio", *ratio),
-        "median_predicted": median_interval(predicted, confidence).median,
-        "median_sampled": median_interval(sampled, confidence).median,
+        "median_predicted": median_interval(predicted, confidence)[0],
+        "median_sampled": median_interval(sampled, confidence)[0],
         "reason": None if predicted.size else NO_POINTS if _is_isotropic(change) else NOT_ISOTROPIC,
     }
 
@@ -200,26 +177,3 @@ def _slope(predicted: NDArray[np.float64], sampled: NDArray[np.float64], confide
         return MeanInterval(value / scale, -math.inf, math.inf)
     half = float(jackknife(((products.sum() - products) / rest)[None, :], np.array([shares.size]), confidence)[0])
     return MeanInterval(value / scale, (value - half) / scale, (value + half) / scale)
-
-
-def _change_block(frame: pd.DataFrame) -> str:
-    title = f"Expected change of the predicted probability: sigma^2/2 {frame['laplacian'].iloc[0]} against sampling"
-    rows = frame.to_dict("records")
-    lines = [
-        [
-            str(Setting(row["sigma"], row["noise"])) + (" *" if row["clipped"] else ""),
-            f"{row['points']:,}",
-            f"{row['decided']:,}",
-            *(with_interval(row, name) for name in ("agreement", "spearman", "slope", "ratio")),
-        ]
-        for row in rows
-    ]
-    header = ["noise", "points", "decided", "same sign", "Spearman", "slope", "median ratio"]
-    clipped = any(row["clipped"] for row in rows)
-    remarks = ["* of clipped copies, whose noise is not that of the prediction"] if clipped else []
-    if (kinks := max(row["kinks"] for row in rows)) > 0:
-        remarks.append(f"{kinks:,} points are at a kink of the network, where the Laplacian sees one side only")
-    if (dropped := max(row["dropped"] for row in rows)) > 0:
-        remarks.append(f"up to {dropped:,} points are left out for lack of a number")
-    reasons = [str(reason) for reason in frame["reason"].dropna().unique()]
-    return "\n".join([title, *aligned([header, *lines]), *remarks, *reasons])

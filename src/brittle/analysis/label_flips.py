@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from brittle.analysis.columns import LAPLACIAN, MONTE_CARLO, laplacian_column, sampled_columns
-from brittle.analysis.mean_interval import mean_interval, skewed_mean
+from brittle.analysis.columns import MONTE_CARLO, laplacian_column, sampled_columns
+from brittle.analysis.mean_interval import MeanInterval, mean_interval, skewed_mean
 from brittle.errors import ParameterError
 from brittle.store.columns import Column, Row, Scored
-from brittle.store.settings import Setting
-from brittle.text import aligned, named_interval, number, with_interval
+from brittle.text import named_interval
 
 FLIPS, CONFIDENCE = MONTE_CARLO, "max_probability"
 """The scores that say how often the label flipped, and how sure the model is."""
@@ -83,70 +79,36 @@ def label_flips(table: Scored, confident: float = 0.8, group: int = 50) -> pd.Da
     return pd.DataFrame(rows, columns=_FLIPS).astype({"draws": "Int64"})
 
 
-def flips_block(flips: pd.DataFrame) -> str:
-    """The frame of `label_flips`, which is not empty, as plain text for a terminal."""
-    rows = flips.to_dict("records")
-    confident, group = rows[0]["confident"], max(row["group"] for row in rows)
-    title = (
-        f"Flips of predictions with a probability of at least {confident:g}: the {group:,} points with the lowest "
-        f"Laplacian against the {group:,} with the highest;\nmean Laplacian L of all points that ever flipped or never"
-    )
-    header = ["noise", "points", "lowest", "highest", "p", "flipped", "L if flipped", "L if never", "p"]
-    lines = [
-        [
-            str(Setting(row["sigma"], row["noise"])),
-            f"{row['points']:,}",
-            with_interval(row, "lowest"),
-            with_interval(row, "highest"),
-            number(row["p_flips"]),
-            f"{row['flipped']:,} of {row['flipped'] + row['never_flipped']:,}",
-            number(row["laplacian_flipped"]),
-            number(row["laplacian_never"]),
-            number(row["p_laplacian"]),
-        ]
-        for row in rows
-    ]
-    reasons = [str(reason) for reason in flips["reason"].dropna().unique()]
-    return "\n".join([title, *aligned([header, *lines]), *reasons])
-
-
 def _flip_row(
     laplacian: Column, flips: Column, sure: Column | None, confident: float, group: int, confidence: float
 ) -> Row:
     numbers = pd.DataFrame({"laplacian": laplacian.value, "flips": flips.value})
-    known = cast(pd.DataFrame, numbers[np.isfinite(numbers["laplacian"]) & np.isfinite(numbers["flips"])])
-    certainty = None if sure is None else sure.value.reindex(known.index)
-    chosen = known if certainty is None else cast(pd.DataFrame, known[certainty >= confident])
-    size = 0 if certainty is None else min(group, len(chosen) // 2)
+    numbers["sure"] = math.nan if sure is None else sure.value
+    known = numbers.loc[np.isfinite(numbers[["laplacian", "flips"]]).all(axis=1)]
+    chosen = known.loc[known["sure"] >= confident]
+    size = min(group, len(chosen) // 2)
     ordered = chosen.sort_index().sort_values("laplacian", kind="stable")["flips"].to_numpy()
     lowest, highest = ordered[:size], ordered[len(ordered) - size :]
-    sigma, noise = flips.setting
+    values, ever = known["laplacian"].to_numpy(), (known["flips"] > 0.0).to_numpy()
+    flipped, never = values[ever], values[~ever]
     return {
-        "sigma": sigma,
-        "noise": noise,
+        "sigma": flips.setting.sigma,
+        "noise": flips.setting.noise,
         "laplacian": laplacian.label,
         "draws": flips.draws,
         "confident": float(confident),
-        "points": 0 if certainty is None else len(chosen),
-        "dropped": len(numbers) - (0 if certainty is None else int(certainty.notna().sum())),
+        "points": len(chosen),
+        "dropped": len(numbers) - known["sure"].count(),
         "group": size,
         **named_interval("lowest", *mean_interval(lowest, confidence)),
         **named_interval("highest", *mean_interval(highest, confidence)),
         "p_flips": _mann_whitney(lowest, highest),
-        **_by_flipping(known, confidence),
-        "reason": NO_MAX_PROBABILITY if certainty is None else None if size else TOO_FEW_CONFIDENT,
-    }
-
-
-def _by_flipping(known: pd.DataFrame, confidence: float) -> Row:
-    """The mean Laplacian of points that flipped at least once and of those that never did."""
-    laplacian, ever = known["laplacian"].to_numpy(), (known["flips"] > 0.0).to_numpy()
-    return {
-        "flipped": int(ever.sum()),
-        "never_flipped": int((~ever).sum()),
-        **named_interval("laplacian_flipped", *skewed_mean(laplacian[ever], confidence)),
-        **named_interval("laplacian_never", *skewed_mean(laplacian[~ever], confidence)),
-        "p_laplacian": _welch(laplacian[ever], laplacian[~ever]),
+        "flipped": flipped.size,
+        "never_flipped": never.size,
+        **named_interval("laplacian_flipped", *skewed_mean(flipped, confidence)),
+        **named_interval("laplacian_never", *skewed_mean(never, confidence)),
+        "p_laplacian": _welch(flipped, never),
+        "reason": NO_MAX_PROBABILITY if sure is None else None if size else TOO_FEW_CONFIDENT,
     }
 
 
@@ -168,33 +130,11 @@ def _welch(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
     return float(scipy.stats.ttest_ind_from_stats(*one, *other, equal_var=False).pvalue)
 
 
-@dataclass(frozen=True)
-class MeanAbsolute:
-    """Mean of `|value|` of one score over the points.
-
-    Attributes:
-        label: the score with its parameters.
-        points: points with a value.
-        dropped: points left out because they have none.
-        mean: of the absolute values; NaN without points.
-        low: lower end of its interval, at least 0.
-        high: upper end; infinite where nothing can be said.
-        confidence: of the interval.
-    """
-
-    label: str
-    points: int
-    dropped: int
-    mean: float
-    low: float
-    high: float
-    confidence: float
-
-
-def mean_absolute(table: Scored, column: Column | str = LAPLACIAN) -> MeanAbsolute:
+def mean_absolute(table: Scored, column: Column | None = None) -> MeanInterval:
     """Mean of `|value|` over the points, `(1 / N) sum_i |L(x_i)|` for the Laplacian: how rough a model is.
 
-    The interval is that of `skewed_mean` (Hall's, with the skewness of such heavy tails taken out), cut at 0.
+    The interval is that of `skewed_mean` (Hall's, with the skewness of such heavy tails taken out), cut at 0. Points
+    without a value are left out.
 
     References:
         The analysis of the expected change in the classification probability of the predicted label, Ruo Yang, Ping
@@ -202,26 +142,16 @@ def mean_absolute(table: Scored, column: Column | str = LAPLACIAN) -> MeanAbsolu
 
     Args:
         table: a run.
-        column: the column, or its label, or the name of a score: the first of its columns that has values.
+        column: by default the Laplacian that speaks for the run.
 
     Raises:
-        ParameterError: the run has no such score, or a value is infinite, which leaves no mean.
+        ParameterError: the run has no Laplacian, or a value is infinite, which leaves no mean.
     """
-    chosen = column if isinstance(column, Column) else _named(table.columns, column)
-    values = np.abs(chosen.value.to_numpy(dtype=np.float64))
-    if np.isinf(values).any():
-        count = int(np.isinf(values).sum())
-        raise ParameterError(f"{chosen.label} is infinite at {count} points, so it has no mean")
-    known, confidence = values[~np.isnan(values)], table.record.confidence
-    mean, low, high = skewed_mean(known, confidence)
-    return MeanAbsolute(chosen.label, known.size, values.size - known.size, mean, max(low, 0.0), high, confidence)
-
-
-def _named(found: Sequence[Column], name: str) -> Column:
-    """The column of that label, else the one of that score that speaks for the run."""
-    same = [column for column in found if name in (column.label, column.score)]
-    if not same:
-        raise ParameterError(f"this run has no {name}; score the points by it first")
-    named = next((column for column in same if column.label == name), None)
-    valued = (column for column in same if column.value.notna().any())
-    return named or (laplacian_column(same) if name == LAPLACIAN else None) or next(valued, same[0])
+    chosen = column if column is not None else laplacian_column(table.columns)
+    if chosen is None:
+        raise ParameterError("this run has no laplacian; score the points by it first")
+    values = chosen.value.abs()
+    if infinite := int(np.isinf(values).sum()):
+        raise ParameterError(f"{chosen.label} is infinite at {infinite} points, so it has no mean")
+    mean, low, high = skewed_mean(values, table.record.confidence)
+    return MeanInterval(mean, max(low, 0.0), high)

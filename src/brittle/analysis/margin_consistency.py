@@ -21,7 +21,6 @@ class MarginConsistency:
     """How far the order of a score is that of the input margins.
 
     Attributes:
-        score: what the score is called.
         points: points compared.
         dropped: points left out because either has no number.
         tau: Kendall's tau-b; 1 for a margin-consistent model, NaN where either is constant.
@@ -30,7 +29,6 @@ class MarginConsistency:
         confidence: of the interval.
     """
 
-    score: str
     points: int
     dropped: int
     tau: float
@@ -87,9 +85,7 @@ class Isometry:
     kappa_high: float
 
 
-def margin_consistency(
-    margin: ArrayLike, score: ArrayLike, confidence: float = CONFIDENCE, name: str = "score"
-) -> MarginConsistency:
+def margin_consistency(margin: ArrayLike, score: ArrayLike, confidence: float = CONFIDENCE) -> MarginConsistency:
     r"""Kendall's tau-b between input margins and a score, with an interval over points.
 
     $$\tau_b = \frac{\sum_{ij} a_{ij} b_{ij}}{\sqrt{\sum_{ij} a_{ij}^2 \sum_{ij} b_{ij}^2}}, \qquad
@@ -112,7 +108,6 @@ def margin_consistency(
         margin: distance to the nearest input with another prediction, `[n]`; may be infinite; NaN or None is left out.
         score: larger where safer, `[n]`; NaN or None is left out.
         confidence: two-sided coverage, such as 0.99.
-        name: what the score is called.
 
     Raises:
         ParameterError: the arrays differ in length, or the confidence is not between 0 and 1.
@@ -124,7 +119,7 @@ def margin_consistency(
     check_confidence(confidence)
     (margins, scores), dropped = paired(margin=margin, score=score)
     found = kendall(margins, scores, confidence)
-    return MarginConsistency(name, found.points, dropped, found.value, found.low, found.high, confidence)
+    return MarginConsistency(found.points, dropped, found.value, found.low, found.high, confidence)
 
 
 def equidistance(weight: ArrayLike, norm: str) -> Equidistance:
@@ -155,15 +150,8 @@ def equidistance(weight: ArrayLike, norm: str) -> Equidistance:
         raise ParameterError(f"the weight must be a matrix of at least two rows; found {list(rows.shape)}")
     distances = scipy.spatial.distance.pdist(rows, "minkowski", p=DUAL_ORDER[norm])
     mean, std = float(distances.mean()), float(distances.std())
-    return Equidistance(
-        norm=norm,
-        pairs=distances.size,
-        mean=mean,
-        std=std,
-        low=float(distances.min()),
-        high=float(distances.max()),
-        variation=std / mean if mean > 0.0 else math.nan,
-    )
+    ends = float(distances.min()), float(distances.max())
+    return Equidistance(norm, distances.size, mean, std, *ends, std / mean if mean > 0.0 else math.nan)
 
 
 def isometry(input_distance: ArrayLike, feature_distance: ArrayLike) -> Isometry:
@@ -195,15 +183,16 @@ def isometry(input_distance: ArrayLike, feature_distance: ArrayLike) -> Isometry
     inputs, features = inputs[finite], features[finite]
     varied = min(np.unique(inputs).size, np.unique(features).size) > 1
     moved = inputs > 0.0
-    ratios = features[moved] / inputs[moved]
-    quartiles = np.quantile(ratios, [0.25, 0.5, 0.75]) if ratios.size else np.full(3, math.nan)
+    kappa_low, kappa, kappa_high = (
+        np.quantile(features[moved] / inputs[moved], [0.25, 0.5, 0.75]).tolist() if moved.any() else [math.nan] * 3
+    )
     return Isometry(
         points=inputs.size,
         dropped=missing + int((~finite).sum()),
         pearson=float(scipy.stats.pearsonr(inputs, features).statistic) if varied else math.nan,
         spearman=float(scipy.stats.spearmanr(inputs, features).statistic) if varied else math.nan,
         kendall=kendall_tau(inputs, features),
-        kappa=float(quartiles[1]),
-        kappa_low=float(quartiles[0]),
-        kappa_high=float(quartiles[2]),
+        kappa=kappa,
+        kappa_low=kappa_low,
+        kappa_high=kappa_high,
     )

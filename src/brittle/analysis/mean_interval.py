@@ -29,14 +29,6 @@ class MeanInterval(NamedTuple):
     high: float
 
 
-class MedianInterval(NamedTuple):
-    """A median over points and the ends of its confidence interval; NaN and the whole line where there is no point."""
-
-    median: float
-    low: float
-    high: float
-
-
 def mean_interval(values: ArrayLike, confidence: float) -> MeanInterval:
     r"""Mean of `values` in [0, 1] over points, with a confidence interval for the mean of their population.
 
@@ -158,7 +150,7 @@ def skewed_mean(values: ArrayLike, confidence: float) -> MeanInterval:
     return MeanInterval(mean, min(low, mean), max(high, mean))
 
 
-def median_interval(values: ArrayLike, confidence: float) -> MedianInterval:
+def median_interval(values: ArrayLike, confidence: float) -> tuple[float, float, float]:
     """Median of `values` over points, with the order statistics that hold the population's at any law of the points.
 
     `P(x_(k) > median) = P(Bin(n, 1/2) < k)` is at most `(1 - confidence) / 2` for the `k` that is taken, and the same
@@ -172,23 +164,24 @@ def median_interval(values: ArrayLike, confidence: float) -> MedianInterval:
         values: one number per point, `[n]`; may be infinite; NaN is left out.
         confidence: two-sided coverage, such as 0.99.
 
+    Returns:
+        The median and both ends; NaN and the whole line where there is no point.
+
     Raises:
         ParameterError: the confidence is not between 0 and 1.
 
     Example:
         >>> median_interval([1.0, 2.0, 3.0, float("inf"), 5.0, 6.0, 7.0], 0.9)
-        MedianInterval(median=5.0, low=1.0, high=inf)
+        (5.0, 1.0, inf)
     """
     check_confidence(confidence)
     points = np.sort(_known(values))
     if points.size == 0:
-        return MedianInterval(math.nan, -math.inf, math.inf)
+        return math.nan, -math.inf, math.inf
     k = int(scipy.stats.binom.ppf((1.0 - confidence) / 2.0, points.size, 0.5))
-    low, high = (points[k - 1], points[points.size - k]) if k else (-math.inf, math.inf)
-    below, above = points[(points.size - 1) // 2], points[points.size // 2]
-    opposite = np.isinf(below) and np.isinf(above) and below != above
-    median = math.nan if opposite else float(below / 2.0 + above / 2.0)
-    return MedianInterval(median, float(low), float(high))
+    low, high = (float(points[k - 1]), float(points[points.size - k])) if k else (-math.inf, math.inf)
+    below, above = (float(points[place]) for place in ((points.size - 1) // 2, points.size // 2))
+    return below / 2.0 + above / 2.0, low, high  # NaN between infinities of both signs
 
 
 def _known(values: ArrayLike) -> NDArray[np.float64]:

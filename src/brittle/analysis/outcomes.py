@@ -1,9 +1,9 @@
-"""Which evaluations got no number, or one with a remark, and why? What certificates cost, and which were refuted."""
+"""Which evaluations got no number, or one with a remark, and why? Which certificates were refuted?"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from typing import cast
 
 import pandas as pd
 
@@ -12,13 +12,7 @@ from brittle.store.columns import BULKY, WITHOUT_VALUE, Column, Row, Scored
 from brittle.text import by_number
 
 _FIELDS = ("labels", "status", "sentence", "has_value", "points", "first")
-_STATUS = {status.slug: status for status in Status}
-
-_SPENT = re.compile(r"([\d,]+) of the passes for the certificate")
-"""How the detail of a point says what its certificate took; `brittle.scores.input_margin` writes it."""
-
-_DECIDING = ("norm", "bounded", "certify", "proof", "label")
-"""Parameters of a score on which its certificate depends: scores that agree in them share it."""
+_SENTENCES = {status.slug: status.sentence for status in Status}
 
 
 def outcomes(table: Scored, first: int = 5) -> pd.DataFrame:
@@ -39,58 +33,35 @@ def outcomes(table: Scored, first: int = 5) -> pd.DataFrame:
         without a number first.
     """
     points = table.points.drop_columns(list(BULKY)).to_pandas().set_index("point")
-    valued = [str(status) not in WITHOUT_VALUE for status in points["status"]]
+    valued = ~points["status"].isin(list(WITHOUT_VALUE))
     rows = list(_outcomes(points, points, valued, first).values())
     scores: dict[tuple[str, tuple[str, ...]], Row] = {}
     for column in table.columns:
-        evaluated = column.rows.loc[valued, :]
-        for key, row in _outcomes(evaluated, points, evaluated["value"].notna().tolist(), first).items():
+        evaluated = column.rows.loc[valued.to_numpy()]
+        for key, row in _outcomes(evaluated, points, evaluated["value"].notna(), first).items():
             scores.setdefault(key, row)["labels"] += (column.label,)
     frame = pd.DataFrame([*rows, *scores.values()], columns=_FIELDS)
     return frame.sort_values("has_value", kind="stable", ignore_index=True)
 
 
 def _outcomes(
-    rows: pd.DataFrame, points: pd.DataFrame, valued: Sequence[bool], first: int
+    rows: pd.DataFrame, points: pd.DataFrame, valued: pd.Series, first: int
 ) -> dict[tuple[str, tuple[str, ...]], Row]:
     """The statuses of `rows` other than `ok`, by status and the points that have it."""
-    found = rows[["status", "detail"]].assign(
-        row=points["row"].reindex(rows.index), name=points["name"].reindex(rows.index), valued=valued
-    )
+    found = rows[["status", "detail"]].join(points[["row", "name"]]).assign(valued=valued)
     remarkable = found[found["status"].notna() & (found["status"] != Status.OK.slug)]
+    groups = cast("Iterable[tuple[tuple[bool, str], pd.DataFrame]]", remarkable.groupby(["valued", "status"]))
     return {
-        (str(slug), tuple(group.index)): {
+        (slug, tuple(group.index)): {
             "labels": (),
             "status": slug,
-            "sentence": _sentence(str(slug)),
-            "has_value": bool(valued),
+            "sentence": _SENTENCES.get(slug, f"Status {slug}, which this version does not know."),
+            "has_value": bool(has_value),
             "points": len(group),
-            "first": list(zip(*(group[field][:first] for field in ("row", "name", "detail")), strict=True)),
+            "first": [*group.head(first)[["row", "name", "detail"]].itertuples(index=False, name=None)],
         }
-        for valued, part in remarkable.groupby("valued")
-        for slug, group in part.groupby("status")
+        for (has_value, slug), group in groups
     }
-
-
-def _sentence(slug: str) -> str:
-    return _STATUS[slug].sentence if slug in _STATUS else f"Status {slug}, which this version does not know."
-
-
-def certificate_passes(columns: Iterable[Column]) -> int:
-    """Passes that the certificates of a run took, those that several scores share once; 0 where it has none."""
-    spent: dict[tuple[object, ...], int] = {}
-    for column in columns:
-        if column.parameters.get("certify"):
-            found = (_SPENT.search(detail) for detail in column.rows["detail"].dropna())
-            key = tuple(column.parameters.get(name) for name in _DECIDING)
-            spent[key] = sum(int(one[1].replace(",", "")) for one in found if one is not None)
-    return sum(spent.values())
-
-
-def certificates_text(columns: Iterable[Column]) -> str:
-    """How many of the passes were those of certificates, as it stands in a sentence; empty where none were."""
-    passes = certificate_passes(columns)
-    return f"{passes:,} of them on certificates" if passes else ""
 
 
 def refuted_points(columns: Iterable[Column]) -> int:

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from brittle.analysis.class_bias import ClassBias, class_bias
 from brittle.analysis.columns import check_column, class_name, class_of, margin_columns, safety
-from brittle.analysis.decisions import TooFew, asked_of_all, column_if_any, numbers_beside, too_few
+from brittle.analysis.decisions import asked_of_all, column_if_any, numbers_beside
 from brittle.estimate import short_labels
 from brittle.intervals import check_share
 from brittle.norms import COUNT
@@ -54,7 +53,6 @@ class Overview:
         groups: how many points are of each kind: one row for `right`, `wrong` and `no label`, one column for `holds`,
             `undecided` and `breaks`. Points without a number are in none.
         without_number: points whose robustness has no number.
-        too_few: whether undecided points have too few noisy copies to hold at the limit; None where none has.
         classes: one row per class, that of which the largest share breaks first: `class`, `name`, `points`, `holds`,
             `undecided`, `breaks`.
         bias: whether classes differ; None without classes, and where the column judges no point.
@@ -75,7 +73,6 @@ class Overview:
     right: int
     groups: pd.DataFrame
     without_number: int
-    too_few: TooFew | None
     classes: pd.DataFrame
     bias: ClassBias | None
     evidence: Mapping[str, int]
@@ -138,9 +135,6 @@ def overview(
     groups = pd.crosstab(frame["kind"], frame["state"]).reindex(
         index=[RIGHT, WRONG, UNLABELLED], columns=FROM_SAFE, fill_value=0
     )
-    judging = column if column is not None and column.judges else None
-    confidence = table.record.confidence
-    evidence = frame["evidence"].where(frame["state"].notna()).dropna().value_counts().to_dict()
     return Overview(
         column=column,
         numbers=numbers,
@@ -151,11 +145,10 @@ def overview(
         right=frame["kind"].tolist().count(RIGHT),
         groups=groups,
         without_number=len(frame) if column is None else int(column.value.isna().sum()),
-        too_few=None if judging is None else too_few(judging, limit, confidence),
         classes=_classes(table, frame),
-        bias=None if judging is None else class_bias(table, means),
-        evidence=evidence,
-        confidence=confidence,
+        bias=class_bias(table, means) if column is not None and column.judges else None,
+        evidence=frame.loc[frame["state"].notna(), "evidence"].value_counts().to_dict(),
+        confidence=table.record.confidence,
         order=next((one.label for one in table.columns if safety(one) is not None), ""),
         command=table.record.command,
         decision=table.record.model.decision,
@@ -175,15 +168,15 @@ def _frame(table: Scored, limit: float, column: Column | None) -> pd.DataFrame:
 
 
 def _classes(table: Scored, frame: pd.DataFrame) -> pd.DataFrame:
+    """The states of the points of each class, that of which the largest share breaks first."""
     known = frame.dropna(subset=["class", "state"])
-    counts = pd.crosstab(known["class"], known["state"]).reindex(columns=FROM_SAFE, fill_value=0)
-    rows = [
-        {"class": key, "name": class_name(table, key), "points": sum(row.values()), **row}
-        for key, row in zip(map(int, counts.index.tolist()), counts.to_dict("records"), strict=True)
-    ]
-    found = pd.DataFrame(rows, columns=["class", "name", "points", *FROM_SAFE])
+    found = pd.crosstab(known["class"], known["state"]).reindex(columns=FROM_SAFE, fill_value=0)
+    found = found.rename_axis(index="class", columns=None).assign(points=found.sum(axis=1)).reset_index()
+    found["class"] = found["class"].astype(int)
+    found["name"] = [class_name(table, number) for number in found["class"]]
     shares = {"broken": -found[BREAKS] / found["points"], "held": found[HOLDS] / found["points"]}
-    return found.assign(**shares).sort_values(["broken", "held", "class"], ignore_index=True).drop(columns=[*shares])
+    order = found.assign(**shares).sort_values(["broken", "held", "class"], ignore_index=True)
+    return order.loc[:, ["class", "name", "points", *FROM_SAFE]]
 
 
 def margin_sentences(table: Scored) -> tuple[str, ...]:
@@ -202,34 +195,25 @@ def margin_sentences(table: Scored) -> tuple[str, ...]:
     return tuple(_sentences(column, names[column.label]) for column in columns if column.value.notna().any())
 
 
-def smallest(values: NDArray[np.float64], share: float) -> float:
-    """The `ceil(share * N)`-th smallest of `values`, `[N]`.
-
-    Example:
-        >>> smallest(np.array([4.0, 1.0, 3.0, 2.0]), 0.5)
-        2.0
-    """
-    return float(np.sort(values)[math.ceil(share * len(values)) - 1])
-
-
 def _sentences(column: Column, name: str) -> str:
-    known = column.value.notna().to_numpy()
-    distances = column.value.to_numpy(dtype=np.float64)[known]
-    nearest = {words: smallest(distances, share) for words, share in SHARES.items()}
-    within = [f"within {_length(column, one)} of {words}" for words, one in nearest.items() if math.isfinite(one)]
+    known = column.rows[column.value.notna()].astype({"value": float, "low": float})
+    distances, radii = np.sort(known["value"]), np.sort(known["low"])
+    places = {words: math.ceil(share * len(known)) - 1 for words, share in SHARES.items()}
+    within = [
+        f"within {_length(column, distances[place])} of {words}"
+        for words, place in places.items()
+        if math.isfinite(distances[place])
+    ]
     said = [f"{name}: an input with another prediction was found {' and '.join(within)} of the points."]
     if not within:
         said = [f"{name}: an input with another prediction was found for fewer than one in ten points."]
-    if (missed := int(np.isinf(distances).sum())) > 0:
+    if missed := int(np.isinf(distances).sum()):
         said.append(f"None was found for {share_of(missed, len(distances), 'point')}.")
-    radii = column.low.to_numpy(dtype=np.float64)[known]
-    if column.parameters.get("certify") or (radii > 0.0).any():
-        radius = smallest(radii, SHARES["half"])
-        said.append(
-            f"Certified: none within {number(radius)} of half of the points."
-            if radius > 0.0
-            else "Fewer than half of the points have a certificate."
-        )
+    radius = radii[places["half"]]
+    if radius > 0.0:
+        said.append(f"Certified: none within {number(radius)} of half of the points.")
+    elif column.parameters.get("certify") or (radii > 0.0).any():
+        said.append("Fewer than half of the points have a certificate.")
     return " ".join(said)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pandas as pd
 import pyarrow.compute as pc
 
@@ -71,22 +69,13 @@ def point_card(table: Scored, point: str) -> pd.DataFrame:
     rows = []
     for column in table.columns:
         (row,) = column.rows.loc[[point]].to_dict("records")
-        ends = (1 - row["high"], 1 - row["low"]) if column.is_probability else (row["low"], row["high"])
+        row |= {name: "" if pd.isna(row[name]) else row[name] for name in ("evidence", "status", "detail")}
+        if column.is_probability:
+            row |= {"value": 1 - row["value"], "low": 1 - row["high"], "high": 1 - row["low"]}
         order = safety(column)
-        own = math.nan if order is None else float(order.loc[[point]].iloc[0])
-        rows.append(
-            {
-                "score": column.label,
-                "quantity": "p_robust" if column.is_probability else column.quantity,
-                "value": 1 - row["value"] if column.is_probability else row["value"],
-                "low": ends[0],
-                "high": ends[1],
-                "rank": math.nan if order is None or math.isnan(own) else sum((order < own).tolist()) + 1,
-                "of": math.nan if order is None else sum(order.notna().tolist()),
-                **{name: "" if pd.isna(row[name]) else row[name] for name in ("evidence", "status", "detail")},
-                "passes": row["passes"],
-            }
-        )
+        place = {} if order is None else {"rank": order.rank(method="min")[point], "of": order.count()}
+        quantity = "p_robust" if column.is_probability else column.quantity
+        rows.append(row | {"score": column.label, "quantity": quantity} | place)
     return pd.DataFrame(rows, columns=_FIELDS)
 
 
@@ -99,18 +88,23 @@ def format_point_card(table: Attacked, point: str) -> str:
     names = {one.label: one.shown for one in table.columns if one.label in most or not one.is_probability}
     shown = [row for row in point_card(table, point).to_dict("records") if row["score"] in names]
     (row,) = table.points.filter(pc.field("point") == point).drop_columns(["image"]).to_pylist()
-    lines = [_what(table, row), *_answers(table, point), ""]
+    lines = [_what(table, row), *_verdict(table, point), ""]
     header = ["score", "value", "interval", "rank (1 is the least safe)", "evidence", "status"]
     lines += aligned([header, *([names[one["score"]], *_cells(one)] for one in shown)])
     notes = {one["detail"]: names[one["score"]] for one in shown if one["detail"]}
     lines += ["", *(f"  {score}: {note}" for note, score in notes.items())] if notes else []
     kept = row["input"] is not None
-    lines += _features(table, point) if kept else []
+    if kept:
+        own = features(table, point)
+        lines += ["", *_first(own, FEATURES, ["feature", "value"], "features"), ""]
     met = table.counterexamples.select(["point", "score", "parameters", "predicted", "decided"])
+    columns = {key_of(one): one for one in table.columns}
     for one in met.filter(pc.field("point") == point).to_pylist():
         there = answer_text(table, one["predicted"], one["decided"])
         lines.append(f"  {one['score']}: the nearest other input that was found is predicted {there}")
-        lines += _changes(table, point, (one["score"], one["parameters"])) if kept else []
+        if kept and (column := columns.get((one["score"], one["parameters"]))) is not None:
+            changed = changed_features(table, point, column).query("change != 0").rename(columns={"other": "there"})
+            lines += _first(changed.assign(feature="  " + changed["feature"]), CHANGES, [*changed], "that change")
     return "\n".join(lines)
 
 
@@ -126,7 +120,7 @@ def _what(table: Scored, row: Row) -> str:
     return f"Point {row['point']}{name}, row {row['row']}: {predicted}{label}{wrong}{detail}"
 
 
-def _answers(table: Scored, point: str) -> list[str]:
+def _verdict(table: Scored, point: str) -> list[str]:
     """Whether the prediction holds, and how one would learn the distance to another one where the run has none."""
     column = column_if_any(table)
     lines = []
@@ -147,26 +141,8 @@ def _cells(row: Row) -> list[str]:
     return [f"{number(row['value'])} ({quantity})", span(row["low"], row["high"]), rank, row["evidence"], row["status"]]
 
 
-def _features(table: Scored, point: str) -> list[str]:
-    """The first features of a point with their values."""
-    shown = features(table, point)
-    rows = [[row["feature"][:MOST_NAME], f"{row['value']:.3g}"] for row in shown.head(FEATURES).to_dict("records")]
-    return ["", *aligned([["feature", "value"], *rows]), *_more(len(shown) - FEATURES, "features"), ""]
-
-
-def _changes(table: Attacked, point: str, found: tuple[str, str]) -> list[str]:
-    """The largest changes of the features of a point to an input that the score `found` found."""
-    column = next((one for one in table.columns if key_of(one) == found), None)
-    if column is None:
-        return []
-    shown = changed_features(table, point, column).query("change != 0")
-    rows = [
-        [f"  {row['feature'][:MOST_NAME]}", *(f"{row[name]:.3g}" for name in ("value", "other", "change"))]
-        for row in shown.head(CHANGES).to_dict("records")
-    ]
-    header = ["  feature", "value", "there", "change"]
-    return [*(aligned([header, *rows]) if rows else []), *_more(len(shown) - CHANGES, "that change")]
-
-
-def _more(count: int, what: str) -> list[str]:
-    return [f"  and {count:,} more {what}"] if count > 0 else []
+def _first(frame: pd.DataFrame, most: int, header: list[str], what: str) -> list[str]:
+    """The first rows of features and numbers of them, and how many more there are."""
+    rows = [[row[0][: MOST_NAME + 2], *(f"{one:.3g}" for one in row[1:])] for row in frame.head(most).to_numpy()]
+    more = [f"  and {len(frame) - most:,} more {what}"] if len(frame) > most else []
+    return [*(aligned([header, *rows]) if rows else []), *more]

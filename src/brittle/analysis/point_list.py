@@ -1,14 +1,14 @@
-"""Which points, in which order: by any score, of a class, of a kind."""
+"""Which points, in which order: by any score, of a class, of a kind; the extremes of each class; a random sample."""
 
 from __future__ import annotations
 
+import hashlib
 from typing import Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from brittle.analysis.columns import check_column, class_name, class_of, safety
+from brittle.analysis.columns import check_column, class_name, class_of, preferred, safety, typical
 from brittle.analysis.decisions import STATES, column_for, numbers_beside
 from brittle.analysis.overview import FAILED, LIMIT
 from brittle.errors import DataError, ParameterError, listed
@@ -17,6 +17,9 @@ from brittle.store.columns import Column, Scored
 from brittle.text import aligned, chosen_text, number, span
 
 Correct = Literal["right", "wrong"]
+
+_SHOWN = ("point", "row", "name", "label", "predicted", "target", "decided", "correct")
+_RANKED = (*_SHOWN, "class", "p_robust", "flip_probability", "low", "high", "status", "evidence")
 
 
 def point_list(
@@ -43,8 +46,9 @@ def point_list(
         judge: the column that the states are of; by default `by`, or without one the column drawn for the limit.
 
     Returns:
-        `point`, `row`, `name`, `label`, `predicted`, `correct`, `value` (`p_robust` of a flip probability) with its
-        interval `low`, `high`, `state` (None where `by` is no flip probability), `status`.
+        `point`, `row`, `name`, `label`, `predicted`, `target` and `decided` (the words for both, where they are no
+        classes), `correct`, `value` (`p_robust` of a flip probability) with its interval `low`, `high`, `state` (None
+        where `by` is no flip probability), `status`.
 
     Raises:
         DataError: the run has no such class, no label, or no flip probability.
@@ -58,18 +62,24 @@ def point_list(
         by = numbers_beside(table, judge)
     if state not in (None, FAILED, *STATES):
         raise ParameterError(f"state is holds, breaks, undecided or failed; found {state!r:.40}")
-    frame = _frame(table, by, judge if judge is not None else by, limit)
-    wanted = np.ones(len(frame), dtype=bool) if of_class is None else _in_class(table, of_class)
+    order, judge = safety(by), judge if judge is not None else by
+    if order is None:
+        raise ParameterError(f"{by.label} has no safer direction, so it orders no points; name another score")
+    frame = table.points.select([*_SHOWN]).to_pandas().set_index("point", drop=False)
+    frame[["value", "low", "high"]] = by.rows[["value", "low", "high"]]
+    if by.is_probability:
+        frame[["value", "low", "high"]] = 1.0 - by.rows[["value", "high", "low"]].to_numpy()
+    frame["state"] = judge.states(limit or judge.limit or LIMIT) if judge.is_probability else None
+    frame["status"] = by.status
+    wanted = pd.Series(True, index=frame.index) if of_class is None else _in_class(table, of_class)
     if state is not None:
-        wanted = wanted & (frame["value"].isna() if state == FAILED else frame["state"] == state).to_numpy(dtype=bool)
+        wanted &= frame["value"].isna() if state == FAILED else frame["state"] == state
     if correct is not None:
-        if table.points["correct"].null_count == len(table.points):
+        if frame["correct"].isna().all():
             raise DataError("no_labels", "no point of the run has a label, so none is known to be right or wrong")
-        wanted = wanted & np.array(
-            [one is (correct == "right") for one in table.points["correct"].to_pylist()], dtype=bool
-        )
-    order = frame.loc[wanted].sort_values(["danger", "row"], na_position="last", ignore_index=True)
-    return order.drop(columns="danger")
+        wanted &= frame["correct"].eq(correct == "right")
+    chosen = frame.assign(danger=order)[wanted.to_numpy(dtype=bool)]
+    return chosen.sort_values(["danger", "row"], na_position="last", ignore_index=True).drop(columns="danger")
 
 
 def format_point_list(frame: pd.DataFrame, table: Scored, by: Column, top: int, judge: Column | None = None) -> str:
@@ -81,7 +91,6 @@ def format_point_list(frame: pd.DataFrame, table: Scored, by: Column, top: int, 
             return words if isinstance(words, str) and words else "-"
         return names[int(key)] if 0 <= key < len(names) else str(int(key))
 
-    title = "p_robust" if by.is_probability else by.quantity.replace("_", " ")
     rows = [
         [
             str(row["point"]) if pd.isna(row["name"]) else f"{row['point']} {row['name']}",
@@ -94,39 +103,108 @@ def format_point_list(frame: pd.DataFrame, table: Scored, by: Column, top: int, 
         ]
         for row in frame.head(top).to_dict("records")
     ]
-    chosen = chosen_text(len(by), table.record.data.chosen_from)
+    title = "p_robust" if by.is_probability else by.quantity.replace("_", " ")
     header = ["point", "label", "predicted", title, "interval", "state", "status"]
+    chosen = chosen_text(len(by), table.record.data.chosen_from)
     states = "" if judge is None or judge is by else f", states by {judge.shown}"
     which = f"{len(frame):,} of {len(by):,} points{chosen and f' ({chosen})'}"
     more = [f"  and {len(frame) - top:,} more; --top shows them"] if len(frame) > top else []
     return "\n".join([f"{which}, the least safe by {by.shown} first{states}", *aligned([header, *rows]), *more])
 
 
-def _frame(table: Scored, by: Column, judge: Column, limit: float | None) -> pd.DataFrame:
-    """All points with what is shown of them, and `danger`, which orders them."""
-    order = safety(by)
-    if order is None:
-        raise ParameterError(f"{by.label} has no safer direction, so it orders no points; name another score")
-    shown = ["point", "row", "name", "label", "predicted", "target", "decided", "correct"]
-    frame = table.points.select(shown).to_pandas()
-    rows = by.rows.reset_index(drop=True)
-    value, low, high = (rows[name] for name in ("value", "low", "high"))
-    if by.is_probability:
-        value, low, high = 1.0 - value, 1.0 - high, 1.0 - low
-    frame = frame.assign(value=value, low=low, high=high, state=None, status=rows["status"])
-    if judge.is_probability:
-        frame["state"] = judge.states(limit or judge.limit or LIMIT).to_numpy()
-    return frame.assign(danger=order.to_numpy())
-
-
-def _in_class(table: Scored, of_class: str | int) -> NDArray[np.bool_]:
-    """Whether each point is in a class, named by its name or its number; `[N]`."""
+def _in_class(table: Scored, of_class: str | int) -> pd.Series:
+    """Whether each point is in a class, named by its name or its number."""
     names = table.record.data.names
     classes = class_of(table)[1]
     name = str(of_class) if of_class in names else str(of_class).removeprefix("class ")
     asked = names.index(name) if name in names else name
-    found = classes.map(lambda key: key == key and (int(key) == asked or str(int(key)) == asked)).to_numpy(dtype=bool)
+    found = classes.map(lambda key: key == key and (int(key) == asked or str(int(key)) == asked)).astype(bool)
     if not found.any():
         seen = listed([class_name(table, int(key)) for key in sorted(classes.dropna().unique())], 5) or "none"
         raise DataError("no_such_point", f"no point of the run is in class {str(of_class)!r:.60}; classes: {seen}")
     return found
+
+
+def ranked(table: Scored, column: Column | None = None) -> pd.DataFrame:
+    """All points that have a robustness, the least robust first.
+
+    The order is that of the flip probability, which tells points apart however near to 1 their robustness is. Points
+    that tie, such as those that no Monte Carlo draw flipped, are ordered by the next estimator in the list of
+    preference, then by their place in the data.
+
+    Args:
+        table: a run.
+        column: the probability column to read; by default the one that speaks for the run.
+
+    Returns:
+        What `point_list` says of a point, with `class` (the label, or without labels the prediction), `p_robust`,
+        `flip_probability` with its interval `low`, `high`, `status`, `evidence`.
+    """
+    column = column if column is not None else typical(table.columns)
+    if column is None:
+        return pd.DataFrame(columns=_RANKED)
+    second = tie_breaker(table.columns, column)
+    frame = table.points.select([*_SHOWN]).to_pandas().set_index("point", drop=False)
+    frame = frame.assign(**{"class": class_of(table)[1]}, p_robust=column.p_robust, flip_probability=column.value)
+    frame = frame.join(column.rows[["low", "high", "status", "evidence"]])
+    frame["second"] = second.value if second is not None else 0.0
+    frame = frame[frame["flip_probability"].notna()]
+    order = frame.sort_values(["flip_probability", "second", "row"], ascending=[False, False, True], ignore_index=True)
+    return order[list(_RANKED)]
+
+
+def tie_breaker(columns: tuple[Column, ...], column: Column) -> Column | None:
+    """The column that orders the points which tie in `column`; None where the run has no other."""
+    return preferred(columns, column.setting, exclude=column.score)
+
+
+def extremes(table: Scored, count: int = 5, column: Column | None = None) -> pd.DataFrame:
+    """The most and the least robust points of each class.
+
+    The least robust are the first of `ranked`. The most robust are those whose flip probability is surely small: they
+    are ordered by the upper end of its interval, so that a point whose interval says nothing does not stand first.
+
+    A class with fewer than `2 * count` points is split in halves, so that no point is on both sides.
+
+    Args:
+        table: a run.
+        count: points per class and side.
+        column: the probability column to read; by default the one that speaks for the run.
+
+    Returns:
+        The columns of `ranked`, with `side` (`least` or `most`) and `rank` (1 for the extreme one), by class.
+    """
+    points = ranked(table, column)
+    sides = []
+    for _, group in points.groupby("class"):
+        least = group.head(min(count, (len(group) + 1) // 2))
+        others = group.iloc[len(least) :][::-1].sort_values("high", kind="stable", na_position="last")
+        for side, chosen in (("least", least), ("most", others.head(min(count, len(group) // 2)))):
+            sides.append(chosen.assign(side=side, rank=np.arange(1, len(chosen) + 1)))
+    return pd.concat(sides, ignore_index=True) if sides else points.iloc[:0].assign(side=[], rank=[])
+
+
+def sample_points(table: Scored, count: int, seed: int = 0) -> pd.DataFrame:
+    """`count` of the points of `table`, each set of so many as likely as any other, whatever their values are.
+
+    Every point gets a number keyed by `seed` and its id, and those with the smallest are taken. So the choice knows
+    no score, does not depend on the order of the points, and a smaller sample lies within a larger one. Points that
+    could not be evaluated take part: to leave them out is up to what is computed on the sample.
+
+    Args:
+        table: a run.
+        count: how many points; all of them, if the run holds no more.
+        seed: another one is another sample.
+
+    Returns:
+        `point` (its id), `row` (its place in the data) and `name`, in the order of the data.
+
+    Raises:
+        ParameterError: `count` is no whole number of at least 1.
+    """
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        raise ParameterError(f"the sample must hold a whole number of points, at least 1; found {count!r:.60}")
+    points = table.points.select(["point", "row", "name"]).to_pandas()
+    keys = [f"{seed}\nsample of points\n{point}".encode("utf-8", "surrogatepass") for point in points["point"]]
+    order = sorted(range(len(points)), key=lambda place: hashlib.blake2b(keys[place]).digest())
+    return points.iloc[sorted(order[:count])].reset_index(drop=True)

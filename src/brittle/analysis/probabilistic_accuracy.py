@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
-from numpy.typing import NDArray
 
 from brittle.analysis.columns import check_column
 from brittle.analysis.decisions import column_if_any
@@ -93,64 +92,36 @@ def probabilistic_accuracy(table: Scored, rho: float, column: Column | None = No
     column = column if column is not None else column_if_any(table, rho)
     if column is None or not column.is_probability:
         raise DataError("no_such_score", "the run holds no probability of keeping the prediction; score it by one")
-    points = table.points.select(["point", "correct"]).to_pandas().set_index("point")
-    correct = points["correct"]
-    right = correct.index[correct.eq(True)]
-    low, high = (np.asarray(ends.reindex(right), dtype=np.float64) for ends in (column.low, column.high))
-    known = ~np.isnan(low) & ~np.isnan(high)
-    holding, breaking = known & _at_most(high, 1.0 - rho), known & ~_at_most(low, 1.0 - rho)
-    labelled, confidence = int(correct.notna().sum()), table.record.confidence
-    held, broken = int(holding.sum()), int(breaking.sum())
-    possible = len(right) - broken
-    low_end, high_end = _interval(held, possible, labelled, confidence) if labelled else (0.0, 1.0)
+    correct = table.points.select(["point", "correct"]).to_pandas().set_index("point")["correct"]
+    ends = column.rows[["low", "high"]].reindex(correct.index[correct.eq(True)])
+    known = ends.dropna()
+    flip = (1.0 - rho) * (1.0 + 1e-12)  # rounded: `1 - 0.95` is not 0.05
+    points, confidence = int(correct.notna().sum()), table.record.confidence
+    right, holding, breaking = len(ends), int(np.sum(known["high"] <= flip)), int(np.sum(known["low"] > flip))
+    possible = right - breaking
+    low, high = _interval(holding, possible, points, confidence) if points else (0.0, 1.0)
+    accuracy, lower, upper = (count / points if points else math.nan for count in (right, holding, possible))
     return ProbabilisticAccuracy(
         column=column,
         rho=float(rho),
-        points=labelled,
-        dropped=len(correct) - labelled,
-        right=len(right),
-        holding=held,
-        breaking=broken,
-        undecided=possible - held,
-        without_number=int((~known).sum()),
-        accuracy=_share(len(right), labelled),
-        lower=_share(held, labelled),
-        upper=_share(possible, labelled),
-        low=low_end,
-        high=high_end,
+        points=points,
+        dropped=len(correct) - points,
+        right=right,
+        holding=holding,
+        breaking=breaking,
+        undecided=possible - holding,
+        without_number=right - len(known),
+        accuracy=accuracy,
+        lower=lower,
+        upper=upper,
+        low=low,
+        high=high,
         confidence=confidence,
     )
 
 
-def format_probabilistic_accuracy(found: ProbabilisticAccuracy) -> str:
-    """The result of `probabilistic_accuracy` as plain text for a terminal."""
-    if not found.points:
-        return "No point has both a label and a prediction, so there is no accuracy."
-    share = f"{found.lower:.1%}" if found.lower == found.upper else f"{found.lower:.1%} to {found.upper:.1%}"
-    lines = [
-        f"right and kept with probability {found.rho:g} or more, by {found.column.shown}: {share} of "
-        f"{found.points:,} points",
-        f"  {found.right:,} right: {found.holding:,} hold, {found.breaking:,} break, {found.undecided:,} undecided",
-        f"  of the population {found.low:.1%} to {found.high:.1%} at {100 * found.confidence:.4g}%",
-    ]
-    if found.without_number:
-        lines.append(f"  {found.without_number:,} of the undecided have no interval")
-    if found.dropped:
-        lines.append(f"  {found.dropped:,} points without a label or a prediction are left out")
-    return "\n".join(lines)
-
-
-def _share(part: int, points: int) -> float:
-    return part / points if points else math.nan
-
-
-def _at_most(ends: NDArray[np.float64], flip: float) -> NDArray[np.bool_]:
-    """Whether ends of intervals of a flip probability are at most `flip`, which is rounded: `1 - 0.95` is not 0.05."""
-    return ends <= flip * (1.0 + 1e-12)
-
-
-def _interval(held: int, possible: int, points: int, confidence: float) -> tuple[float, float]:
+def _interval(holding: int, possible: int, points: int, confidence: float) -> tuple[float, float]:
     missed = (1.0 - confidence) / 2.0
-    low = float(clopper_pearson(held, points, confidence)[0])
+    low = float(clopper_pearson(holding, points, confidence)[0])
     high = float(clopper_pearson(possible, points, confidence)[1])
     return max(0.0, (low - missed) / (1.0 - missed)), min(1.0, high / (1.0 - missed))

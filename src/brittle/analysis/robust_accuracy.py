@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from brittle.analysis.correlation import one_length, paired
@@ -21,8 +20,6 @@ MIN_TPR = 0.80
 """Share of the subset's non-robust points that a threshold must find, as in the paper."""
 
 _EMPTY = "No point of the subset has a margin, a score and a label."
-_UNKNOWN = (math.nan, math.nan, math.nan, math.nan, math.nan, 0.0, 1.0)
-_STUDY = ("size", "resamples", "full", "estimate", "mean_error", "std_error", "max_error", "covered")
 
 
 @dataclass(frozen=True)
@@ -121,26 +118,18 @@ def direct_robust_accuracy(
 def direct_robust_accuracies(
     margin: ArrayLike, correct: ArrayLike, epsilons: Sequence[float], confidence: float = CONFIDENCE
 ) -> tuple[RobustAccuracy, ...]:
-    """`direct_robust_accuracy` at several perturbation sizes, in a small part of the time of so many calls.
-
-    Args:
-        margin: as there.
-        correct: as there.
-        epsilons: perturbation sizes, in the unit of `margin`.
-        confidence: of each interval by itself.
-    """
+    """`direct_robust_accuracy` at several perturbation sizes, in a small part of the time of so many calls."""
     check_confidence(confidence)
     (margins, right), dropped = paired(margin=margin, correct=correct)
-    sizes = [check_epsilon(one) for one in epsilons]
-    points = margins.size
+    sizes, points = [check_epsilon(one) for one in epsilons], margins.size
     if not points:
         return tuple(RobustAccuracy(one, 0, dropped, math.nan, math.nan, 0.0, 1.0, confidence) for one in sizes)
     kept = np.sort(margins[right > 0.0])
     counts = kept.size - np.searchsorted(kept, sizes, side="right")
-    rows = zip(sizes, counts / points, *clopper_pearson(counts, points, confidence), strict=True)
+    shares = np.array([counts / points, *clopper_pearson(counts, points, confidence)]).T.tolist()
     return tuple(
-        RobustAccuracy(size, points, dropped, kept.size / points, float(share), float(low), float(high), confidence)
-        for size, share, low, high in rows
+        RobustAccuracy(size, points, dropped, kept.size / points, share, low, high, confidence)
+        for size, (share, low, high) in zip(sizes, shares, strict=True)
     )
 
 
@@ -205,92 +194,31 @@ def estimate_robust_accuracy(
     known = ~np.isnan(scores) & ~np.isnan(right)
     chosen = (_mask(subset, margins.size) & ~np.isnan(margins))[known]
     margins, scores, right = margins[known], scores[known], right[known] > 0.0
-    empty = EstimatedRobustAccuracy(
-        float(epsilon), scores.size, int((~known).sum()), int(chosen.sum()), *_UNKNOWN, confidence, _EMPTY
-    )
-    if not chosen.any():
-        return empty
-    robust = margins[chosen] > epsilon
-    threshold, tpr = _choose_threshold(scores[chosen], right[chosen], robust, min_tpr)
-    truth, taken = right[chosen] & robust, right & (scores > threshold)
-    estimate = float(taken.mean())
-    rectified = min(max(estimate + float(truth.mean() - taken[chosen].mean()), 0.0), 1.0)
-    low, high = _interval(truth, taken[chosen], taken[~chosen], confidence)
-    return replace(
-        empty,
-        threshold=threshold,
-        tpr=tpr,
-        subset=float(truth.mean()),
-        estimate=estimate,
-        rectified=rectified,
-        low=low,
-        high=high,
-        reason=None,
-    )
-
-
-def subset_study(
-    margin: ArrayLike,
-    score: ArrayLike,
-    correct: ArrayLike,
-    epsilon: float,
-    sizes: Sequence[int] = (100, 300, 500),
-    resamples: int = 10,
-    seed: int = 0,
-    confidence: float = CONFIDENCE,
-) -> pd.DataFrame:
-    """How far Algorithm 1 is from the robust accuracy by all margins, over random subsets.
-
-    Args:
-        margin: distance to the nearest input with another prediction, `[N]`.
-        score: larger where safer, `[N]`.
-        correct: whether the prediction is the label, `[N]`; a point without one of the three is left out.
-        epsilon: perturbation size, in the unit of `margin`.
-        sizes: numbers of points whose margins are read; those above `N` are passed over.
-        resamples: subsets of each size.
-        seed: of the draw of subsets; those of one size do not depend on the other sizes.
-        confidence: of the intervals whose coverage is counted.
-
-    Returns:
-        One row per size: `size`, `resamples`, `full` (the robust accuracy by all margins), `estimate` (mean),
-        `mean_error`, `std_error`, `max_error` (of the absolute error against `full`, the deviation with `n - 1`),
-        `covered` (share of the intervals that hold `full`).
-
-    Raises:
-        ParameterError: as `estimate_robust_accuracy`.
-    """
-    (margins, scores, right), _ = paired(margin=margin, score=score, correct=correct)
-    full = direct_robust_accuracy(margins, right, epsilon, confidence).robust_accuracy
-    rows: list[tuple[float, ...]] = []
-    for size in [size for size in sizes if 0 < size <= margins.size]:
-        generator = np.random.default_rng([seed, size])
-        found = [
-            estimate_robust_accuracy(
-                margins, scores, right, epsilon, generator.choice(margins.size, size, replace=False), confidence
-            )
-            for _ in range(resamples)
-        ]
-        estimates = np.array([one.estimate for one in found])
-        errors = np.abs(estimates - full)
-        std = float(errors.std(ddof=1)) if resamples > 1 else math.nan
-        covered = float(np.mean([one.low <= full <= one.high for one in found]))
-        rows.append((size, resamples, full, estimates.mean(), errors.mean(), std, errors.max(), covered))
-    return pd.DataFrame(rows, columns=_STUDY)
+    numbers = (math.nan, math.nan, math.nan, math.nan, math.nan, 0.0, 1.0)
+    if chosen.any():
+        robust = margins[chosen] > epsilon
+        threshold, tpr = _choose_threshold(scores[chosen], right[chosen], robust, min_tpr)
+        truth, taken = right[chosen] & robust, right & (scores > threshold)
+        estimate = float(taken.mean())
+        rectified = min(max(estimate + float(truth.mean() - taken[chosen].mean()), 0.0), 1.0)
+        ends = _interval(truth, taken[chosen], taken[~chosen], confidence)
+        numbers = (threshold, tpr, float(truth.mean()), estimate, rectified, *ends)
+    counts = (scores.size, int((~known).sum()), int(chosen.sum()))
+    reason = None if chosen.any() else _EMPTY
+    return EstimatedRobustAccuracy(float(epsilon), *counts, *numbers, confidence, reason)
 
 
 def _mask(subset: ArrayLike, size: int) -> NDArray[np.bool_]:
     """The subset as a mask `[size]`."""
-    places = np.asarray(subset)
-    if places.size == 0:
-        return np.zeros(size, dtype=bool)
+    places, mask = np.asarray(subset), np.zeros(size, dtype=bool)
     if places.dtype == bool and places.shape == (size,):
         return places
-    if places.dtype.kind not in "iu" or places.ndim != 1 or places.min() < 0 or places.max() >= size:
-        raise ParameterError(
-            f"the subset must be positions below {size} or a mask of that length; found {subset!r:.80}"
-        )
-    mask = np.zeros(size, dtype=bool)
-    mask[places] = True
+    if places.size:
+        if places.dtype.kind not in "iu" or places.ndim != 1 or places.min() < 0 or places.max() >= size:
+            raise ParameterError(
+                f"the subset must be positions below {size} or a mask of that length; found {subset!r:.80}"
+            )
+        mask[places] = True
     return mask
 
 
@@ -311,17 +239,11 @@ def _choose_threshold(
     mistaken = lost + fragile - found
     error = np.where(found >= min_tpr * fragile, error, scores.size + 1)
     best = int(np.lexsort((mistaken, error))[0])
-    return _between(values, best), float(found[best] / fragile) if fragile else math.nan
-
-
-def _between(values: NDArray[np.float64], below: int) -> float:
-    """A threshold that `below` of the increasing `values` do not exceed: midway, or infinite beyond the ends."""
-    if below == 0:
-        return -math.inf
-    if below == values.size:
-        return math.inf
-    middle = float(values[below - 1] / 2.0 + values[below] / 2.0)
-    return middle if values[below - 1] <= middle < values[below] else float(values[below - 1])
+    ends = np.concatenate([[-math.inf], values, [math.inf]])
+    below, above = float(ends[best]), float(ends[best + 1])
+    middle = below / 2.0 + above / 2.0
+    threshold = math.inf if best == values.size else middle if below <= middle < above else below
+    return threshold, float(found[best] / fragile) if fragile else math.nan
 
 
 def _interval(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -13,19 +12,16 @@ from brittle.analysis.columns import largest_budgets, margin_columns, safer, typ
 from brittle.analysis.detection import check_epsilon, detection
 from brittle.analysis.margin_consistency import margin_consistency
 from brittle.analysis.robust_accuracy import direct_robust_accuracy
-from brittle.estimate import Status, short_labels
+from brittle.estimate import Status
 from brittle.norms import DISTANCES, check_norm
 from brittle.store.columns import Column, Row, Scored
-from brittle.text import aligned, named_interval
+from brittle.text import named_interval
 
 _FIELDS = (
     "norm", "epsilon", "score", "title", "points", "dropped", "not_found", "masked", "positives",
     "tau", "tau_low", "tau_high", "auroc", "auroc_low", "auroc_high", "aupr", "aupr_low", "aupr_high",
     "fpr95", "fpr95_low", "fpr95_high", "accuracy", "robust_accuracy", "robust_low", "robust_high", "reason",
 )  # fmt: skip
-
-
-_SHOWN = ("tau", "auroc", "aupr", "fpr95", "accuracy", "robust_accuracy")
 
 
 def worst_case_table(table: Scored, epsilon: float, norm: str | None = None) -> pd.DataFrame:
@@ -71,25 +67,6 @@ def worst_case_table(table: Scored, epsilon: float, norm: str | None = None) -> 
     return frame.sort_values("tau", ascending=False, kind="stable", ignore_index=True)
 
 
-def format_worst_case(frame: pd.DataFrame) -> str:
-    """The frame of `worst_case_table` as plain text for a terminal."""
-    if frame.empty:
-        return "No input margins to compare a score with in this run."
-    names = short_labels(frame["score"])
-    frame = frame.assign(score=[names[label] for label in frame["score"]])
-    header = ["score", "points", "tau", "AUROC", "AUPR", "FPR@95", "acc", "rob"]
-    cells = [
-        [
-            row["score"],
-            f"{row['points']:,}",
-            *("-" if pd.isna(row[key]) else f"{row[key]:.3f}" for key in _SHOWN),
-        ]
-        for row in frame.to_dict("records")
-    ]
-    reasons = [str(reason) for reason in frame["reason"].dropna().unique()]
-    return "\n".join([_title(frame), *aligned([header, *cells]), *reasons])
-
-
 def rank_correlation(table: Scored, scores: Sequence[Column], column: Column | None = None) -> pd.DataFrame:
     """Kendall's tau between p_robust and each of `scores`, oriented so that larger means safer.
 
@@ -103,32 +80,26 @@ def rank_correlation(table: Scored, scores: Sequence[Column], column: Column | N
     Returns:
         One row per column of `scores`: `label`, `score`, `title`, `points`, `tau`, `low`, `high`.
     """
-    spoken = column or typical(table.columns)
+    spoken = column if column is not None else typical(table.columns)
     rows = []
     for one in scores if spoken is not None else ():
         assert spoken is not None
         oriented = safer(one)
         values = one.value if oriented is None else oriented
         found = margin_consistency(spoken.p_robust, values, table.record.confidence)
-        numbers = (found.points, found.tau, found.low, found.high)
-        rows.append((one.label, one.score, one.title, *numbers))
+        rows.append((one.label, one.score, one.title, found.points, found.tau, found.low, found.high))
     return pd.DataFrame(rows, columns=["label", "score", "title", "points", "tau", "low", "high"])
 
 
 def _row(
-    margin: Column,
-    column: Column,
-    values: pd.Series,
-    correct: NDArray[np.float64],
-    epsilon: float,
-    confidence: float,
+    margin: Column, column: Column, values: pd.Series, correct: NDArray[np.float64], epsilon: float, confidence: float
 ) -> Row:
     margins, scores = margin.value.to_numpy(), values.to_numpy()
-    order = margin_consistency(margins, scores, confidence, column.label)
+    order = margin_consistency(margins, scores, confidence)
     found = detection(margins, scores, epsilon, confidence)
     known = ~np.isnan(margins) & ~np.isnan(scores)
     robust = direct_robust_accuracy(margins[known], correct[known], epsilon, confidence)
-    statuses = margin.rows["status"].to_numpy(dtype=object)[known]
+    statuses = margin.status[known].tolist()
     return {
         "norm": margin.parameters.get("norm"),
         "epsilon": float(epsilon),
@@ -136,8 +107,8 @@ def _row(
         "title": column.title,
         "points": found.points,
         "dropped": found.dropped,
-        "not_found": int(np.sum(statuses == Status.NOT_FOUND.slug)),
-        "masked": int(np.sum(statuses == Status.MASKED.slug)),
+        "not_found": statuses.count(Status.NOT_FOUND.slug),
+        "masked": statuses.count(Status.MASKED.slug),
         "positives": found.positives,
         **named_interval("tau", order.tau, order.low, order.high),
         **named_interval("auroc", found.auroc, found.auroc_low, found.auroc_high),
@@ -149,17 +120,3 @@ def _row(
         "robust_high": robust.high,
         "reason": found.reason,
     }
-
-
-def _title(frame: pd.DataFrame) -> str:
-    first = cast(Row, frame.loc[frame["points"].idxmax()].to_dict())
-    norm = "an unnamed norm" if first["norm"] is None else first["norm"]
-    title = (
-        f"{norm}, epsilon {first['epsilon']:.4g}: {first['positives']:,} of {first['points']:,} points are not robust"
-    )
-    remarks = [
-        f"{first[field]:,} {words}"
-        for field, words in (("not_found", "with no other prediction found"), ("masked", "with masked gradients"))
-        if first[field]
-    ]
-    return "; ".join([title, *remarks])

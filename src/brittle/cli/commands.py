@@ -11,7 +11,17 @@ from importlib.metadata import version
 
 from cyclopts import App, CycloptsError, Parameter
 
-from brittle.cli.common import HELP_ALL, MORE_HELP, default_text, explained, in_pairs, show, whole_numbers, with_config
+from brittle.cli.common import (
+    HELP_ALL,
+    MORE_HELP,
+    Paragraphs,
+    default_text,
+    explained,
+    in_pairs,
+    show,
+    whole_numbers,
+    with_config,
+)
 from brittle.cli.corrupt import corrupt
 from brittle.cli.demo import demo
 from brittle.cli.detector import detector, pseudo_margin
@@ -30,6 +40,7 @@ app = App(
     suppress_keyboard_interrupt=False,
     config=whole_numbers,
     default_parameter=Parameter(show_default=default_text),
+    help_formatter=Paragraphs(),
 )
 
 # Those that take the fields of scores as options are imported when they are called, and PyTorch with the scores.

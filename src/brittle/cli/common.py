@@ -50,18 +50,29 @@ sigma = [0.1, 0.2], until = "decided", resume = true; those on the command line 
 """
 
 
+class Paragraphs(DefaultFormatter):
+    """Prints groups of options, each description as one paragraph, however the lines of its docstring break."""
+
+    def __call__(self, console: Any, options: Any, panel: HelpPanel) -> None:
+        entries = [
+            entry.copy(description=" ".join(str(getattr(entry.description, "primary_renderable", "")).split()))
+            for entry in panel.entries
+        ]
+        super().__call__(console, options, panel.copy(entries=entries))
+
+
 def _few(console: Any, options: Any, panel: HelpPanel) -> None:
     """Print a group of options: of the first screen arguments and those in `FIRST` in full, the others by name."""
-    shown = [
-        entry.copy(description=" ".join(str(entry.description.primary_renderable).split()))
-        for entry in panel.entries
-        if HELP_ALL.get() or entry.positional_label is not None or FIRST & {*entry.names}
-    ]
-    others = [name for entry in panel.entries for name in entry.names[:1] if not FIRST & {*entry.names}]
-    rest = f"Also: {', '.join(others)}." if len(shown) < len(panel.entries) else None
+    others = [entry.names[0] for entry in panel.entries if not _is_shown(entry)]
+    rest = f"Also: {', '.join(others)}." if others else None
+    shown = [*filter(_is_shown, panel.entries)]
     if not shown:
         console.print(f"{panel.title}. {rest}", soft_wrap=False)
-    DefaultFormatter()(console, options, panel.copy(entries=shown, description=rest))
+    Paragraphs()(console, options, panel.copy(entries=shown, description=rest))
+
+
+def _is_shown(entry: Any) -> bool:
+    return HELP_ALL.get() or entry.positional_label is not None or bool(FIRST & {*entry.names})
 
 
 ARGUMENTS, MODEL, DATA, NOISE, LENGTH, OUTPUT = (
@@ -86,22 +97,23 @@ def default_text(value: object) -> str | None:
 def with_config(arguments: Sequence[str]) -> list[str]:
     """The words of a command line with the options of its `--config` file behind them, but for those that it gives."""
     words = [part for word in arguments for part in (word.split("=", 1) if word.startswith("--config=") else [word])]
-    if "--config" not in words[:-1]:
+    if "--config" not in words:
         return words
     place = words.index("--config")
-    path = words[place + 1]
-    del words[place : place + 2]
+    path, rest = next(iter(words[place + 1 :]), ""), words[:place] + words[place + 2 :]
+    if not path or path.startswith("--"):
+        raise UsageError("--config takes a TOML file with options by their names, such as --config run.toml")
     try:
         given = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UsageError(f"--config {path} cannot be read as TOML: {error}") from error
-    known = {word.partition("=")[0] for word in words}
+    known = {word.partition("=")[0] for word in rest}
     for name, value in given.items():
         option = f"--{name.replace('_', '-')}"
         if option not in known and value is not False:
             values = [] if value is True else value if isinstance(value, list) else [value]
-            words += [option, *map(str, values)]
-    return words
+            rest += [option, *map(str, values)]
+    return rest
 
 
 def in_pairs(arguments: Sequence[str]) -> list[str]:
@@ -144,21 +156,17 @@ def whole_rows(batch_size: str) -> int | None:
     return int(batch_size)
 
 
-def check_place(path: Path, suffix: str = "") -> None:
-    """Raise, before anything is computed, where the file cannot be written."""
+def check_new(path: Path, overwrite: bool, suffix: str = "") -> None:
+    """Raise, before anything is computed, where the file cannot be written or is there already."""
     if path.suffix != (suffix or path.suffix):
         raise ParameterError(f"the file must end in {suffix}; found {path.name!r}")
     check_writable_file(path)
+    if path.exists() and not overwrite:
+        raise StorageError("exists", f"{path} is there already; choose another file, or replace it with --overwrite")
 
 
 def check_own(path: Path, mark: str, what: str) -> None:
-    """Raise where a file is there that is not one of ours: no other is replaced.
-
-    Args:
-        path: where a file is to be written.
-        mark: what stands in the first characters of every file that we write there.
-        what: such a file, in words.
-    """
+    """Raise where a file is there that is not `what` of ours, which holds `mark` at its start: no other is replaced."""
     check_target(path)
     if not path.is_file():
         return
@@ -217,47 +225,23 @@ def as_called(text: str) -> str:
     return re.sub(rf"(?<![\w/.`-]){NAME} (?=({commands})\b)", lambda _: f"{program()} ", text)
 
 
-_NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
-_JOINED = re.compile(rf"{_NUMBER}(,{_NUMBER})+,?")
+_JOINED = re.compile(r"-?[.\d][-+.\deE]*(,-?[.\d][-+.\deE]*)+,?")
 """Several numbers with commas between them."""
-
-_MODEL = re.compile(r".+\.(pt2|onnx)|.*[^:]:\w+")
-"""What names a model."""
 
 
 def explained(error: CycloptsError, words: Sequence[str]) -> str:
     """What the parser says of `words`, or what to type instead where that can be told."""
-    for place, word in enumerate(words):
-        option = next((one for one in reversed(words[:place]) if one.startswith("--")), None)
-        name, _, value = word.partition("=")
-        if name.startswith("--") and _JOINED.fullmatch(value):
-            option, word = name, value
+    spread = [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
+    for place, word in enumerate(spread):
+        option = next((one for one in reversed(spread[:place]) if one.startswith("--")), None)
         if option is not None and _JOINED.fullmatch(word):
             apart = " ".join(one for one in word.split(",") if one)
             return f"{option} takes numbers with spaces between them; found {word!r:.60}: write {option} {apart}"
-    if isinstance(error, MissingArgumentError) and error.command_chain:
-        command = " ".join((NAME, *error.command_chain))
-        what = _missing(error)
-        if what:
-            return f"{command} needs {what}; {command} --help shows how it is called"
-    return str(error)
-
-
-def _missing(error: MissingArgumentError) -> str:
-    """What is missing, as --help calls it: an option by its name, another argument in capitals."""
     argument = error.argument
-    if argument is None or argument.tokens:
-        return ""
-    name = argument.name
-    return name.lstrip("-").upper() if argument.index is not None else name
-
-
-def check_order(model: str, data: Path) -> None:
-    """Raise where MODEL is data and DATA names a model."""
-    text = str(data)
-    if not data.exists() or data.suffix in (".pt2", ".onnx"):
-        is_model = bool(_MODEL.fullmatch(text))
-        if is_model and Path(model).exists() and not _MODEL.fullmatch(model):
-            raise UsageError(
-                f"MODEL is {model}, which is data, and DATA is {text}, which is a model; write MODEL first"
-            )
+    if isinstance(error, MissingArgumentError) and error.command_chain and argument is not None and not argument.tokens:
+        name = argument.name if argument.index is None else argument.name.lstrip("-").upper()
+        command = " ".join((NAME, *error.command_chain))
+        given = name in words
+        needs = f"{name} takes a value" if given else f"{command} needs {name}"
+        return f"{needs}; {command} --help shows how it is called"
+    return str(error)

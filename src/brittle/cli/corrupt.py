@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
 
-from brittle.cli.common import Flag, Many, say
+from brittle.cli.common import Flag, Many, program, say
 from brittle.cli.options import DataOptions
 from brittle.errors import UsageError
 
@@ -46,7 +47,7 @@ def corrupt(
     quiet
         Say nothing but the files.
     """
-    from brittle.data.copies import write_copies
+    from brittle.data.corruptions import write_copies
 
     severities = [_whole(one) for one in severity]
     copies = write_copies(reading.open(data, bounds), out, kind, severities, seed=seed, bounds=bounds)
@@ -56,7 +57,7 @@ def corrupt(
         sentence = f"{copies.failed} of {copies.points} points could not be read; they are NaN in the copies"
         print(f"brittle: note: {sentence}", file=sys.stderr)
     count = f"{len(copies.paths)} cop{'y' if len(copies.paths) == 1 else 'ies'}"
-    say(quiet, f"{copies.points} points, {count}; next: brittle score MODEL {copies.paths[0]}")
+    say(quiet, f"{copies.points} points, {count}; next: {program()} score MODEL {shlex.quote(str(copies.paths[0]))}")
     return 0
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App
 
-from brittle.cli.common import Flag, program, say, show
+from brittle.cli.common import Flag, check_own, program, say, show
 from brittle.cli.options import Quiet
 
 if TYPE_CHECKING:
@@ -55,15 +55,15 @@ def demo(*, out: Path = Path("brittle-demo"), full: Annotated[bool, Flag] = Fals
         Score all test points by all scores but rare_event at three sigmas, which takes minutes.
     """
     from brittle.cli import digits
-    from brittle.cli.runs import check_page, report
-    from brittle.report import write_report
+    from brittle.cli.runs import report
+    from brittle.report import MARK, write_report
     from brittle.store.folder import check_free
     from brittle.store.reading import read_table
     from brittle.store.writing import check_folder
 
     check_folder(out / "run")
     check_free(out / "run")
-    check_page(out / "report.html")
+    check_own(out / "report.html", MARK, "report")
     if full:
         code = _score(_prepared(out, quiet, digits.SCORES, digits.SIGMAS, digits.DRAWS))
         return code or report(out / "run", out=out / "report.html")
@@ -88,10 +88,8 @@ def _score(words: Sequence[str]) -> int:
     """Do what `brittle score` does with these words, and record them as the command of the run; the exit code."""
     from brittle.cli.score import score, scored
 
-    parser = App()
-    parser.default(score)
-    _, given, _ = parser.parse_args(words, exit_on_error=False, print_error=False)
-    return scored(("brittle", "score", *words), *given.args, **given.kwargs, inside=True)
+    _, given, _ = App(default_command=score).parse_args(words, exit_on_error=False, print_error=False)
+    return scored(("score", *words), *given.args, **given.kwargs, inside=True)
 
 
 def _prepared(

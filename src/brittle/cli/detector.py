@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from brittle.cli.common import ROW_FAILURES, Flag, check_place, say, show, whole_rows
-from brittle.cli.options import BatchSize, DataOptions, NetworkOptions, Overwrite, Quiet, ReadOptions
-from brittle.errors import StorageError, UsageError, printable
+from brittle.cli.common import ROW_FAILURES, Flag, check_new, say, show, whole_rows
+from brittle.cli.options import BatchSize, DataOptions, NetworkOptions, Overwrite, Quiet
+from brittle.errors import UsageError, printable
 from brittle.estimate import CONFIDENCE
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def fit(
     from brittle.detector import Detector
     from brittle.store.reading import read_table
 
-    _check_out(out, overwrite)
+    check_new(out, overwrite)
     found = Detector.fit(
         read_table(run_folder),
         epsilon,
@@ -145,7 +145,7 @@ def apply(
     from brittle.run.progress import progress
 
     check_out(out)
-    _check_out(out, overwrite)
+    check_new(out, overwrite)
     _check_no_texts(model)
     rule = Detector.load(file)
     if head is not None and not reading_of(rule.score).uses_features:
@@ -154,7 +154,7 @@ def apply(
     points = reading.open(data, known.bounds, model=model)
     classifier = network.load(model, known.bounds, known.mean, known.std, outputs=known.outputs, head=head)
     learned = _pseudo_margin(pseudo_margin)
-    with progress(quiet, sys.stderr) as advance:
+    with progress(not quiet) as advance:
         flags = rule.apply(classifier, points, force, pseudo_margin=learned, batch_size=rows, progress=advance)
     say(quiet, f"{flags['brittle'].sum()} of {len(flags)} predictions are flagged as brittle at {rule.criterion.size}")
     if bool(flags["forced"].to_numpy().any()):
@@ -174,7 +174,7 @@ def fit_pseudo_margin(
     seed: int = 0,
     network: NetworkOptions = NetworkOptions(),
     head: str | None = None,
-    reading: ReadOptions = ReadOptions(),
+    reading: DataOptions = DataOptions(),
     out: Path = Path("pseudo-margin.safetensors"),
     overwrite: Overwrite = False,
 ) -> int:
@@ -203,15 +203,14 @@ def fit_pseudo_margin(
     from brittle.model.bounds import Bounds
     from brittle.store.reading import read_table
 
-    _check_out(out, overwrite, SUFFIX)
+    check_new(out, overwrite, SUFFIX)
     _check_no_texts(model)
     table = read_table(run_folder)
     declared = table.record.model
     bounds = Bounds.from_record(asdict(declared))
-    points = reading.read(data, bounds, table.record.data.limit, model=model)
-    preprocessing = (bounds, declared.mean, declared.std)
-    layer = head or declared.head
-    classifier = network.load(model, *preprocessing, outputs=declared.outputs, head=layer)
+    points = reading.open(data, bounds, limit=table.record.data.limit, model=model)
+    known = {"outputs": declared.outputs, "head": head or declared.head}
+    classifier = network.load(model, bounds, declared.mean, declared.std, **known)
     learned = PseudoMargin.fit_run(table, classifier, points, norm, seed)
     print(f"{learned.recipe.points} points, validation loss {learned.recipe.validation_loss:.4g}")
     print(learned.save(out))
@@ -226,13 +225,6 @@ def _check_no_texts(model: str) -> None:
         raise UsageError(
             f"{model} reads texts, which detectors and pseudo-margins do not know; use brittle score",
         )
-
-
-def _check_out(out: Path, overwrite: bool, suffix: str = "") -> None:
-    """Raise, before anything is computed, where the file cannot be written or is there already."""
-    check_place(out, suffix)
-    if out.exists() and not overwrite:
-        raise StorageError("exists", f"{out} is there already; choose another file, or replace it with --overwrite")
 
 
 def _conclude(flags: pd.DataFrame, allow_row_errors: bool) -> int:

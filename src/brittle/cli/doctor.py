@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from cyclopts import Parameter
 
-from brittle.cli.common import ARGUMENTS, OUTPUT, check_order, show, whole_rows
-from brittle.cli.options import BatchSize, DataOptions, ModelOptions, Opening
-from brittle.cli.score_options import Choice, ScoreOptions
+from brittle.cli.common import ARGUMENTS, OUTPUT, show, whole_rows
+from brittle.cli.options import BatchSize, DataOptions, ModelOptions
+from brittle.cli.score_options import Opening, ScoreOptions
 from brittle.errors import BrittleError, UsageError
 
 if TYPE_CHECKING:
     from brittle.doctor import Outcome, Subject
-    from brittle.model.classifier import Classifier
 
 Opened = TypeVar("Opened")
 
@@ -58,16 +57,11 @@ def doctor(
 
     if expected_accuracy is not None:
         check_expected(expected_accuracy)
-    declared = scoring.declared(declared)
-    choice = scoring.choose(declared)
     rows = whole_rows(batch_size)
-    check_order(model, data)
-    opening = Opening(model, data, declared, reading)
-    choice.check_texts(opening.reads_texts)
-    opening.check_inputs()
+    opening = Opening.checked(model, data, declared, reading, scoring, quiet=True)
     points, data_read = _opened("data", lambda: opening.points, lambda it: f"{len(it):,} points in {data}")
     classifier, model_read = _opened(
-        "model", lambda: _classifier(opening, choice), lambda it: f"{model} is read, its weights are finite"
+        "model", lambda: opening.classifier, lambda it: f"{model} is read, its weights are finite"
     )
     if points is None or classifier is None:
         _print([data_read, model_read])
@@ -75,7 +69,7 @@ def doctor(
     if not classifier.decision.targets:
         points = in_classes(points, classifier.class_names, classifier.class_values)
     classifier.look_up(points.class_names)
-    scores, left_out = leave_out(choice.scores(points, opening.texts), classifier, points)
+    scores, left_out = leave_out(opening.scores, classifier, points)
     points = varying(points, next(iter(points.batches(1))), scores, classifier.device)
     batch = next(iter(points.batches(GUARD_ROWS)))
     own = rows or default_rows(batch.inputs, classifier.device)
@@ -86,22 +80,15 @@ def doctor(
         return _examine(subject, expected_accuracy)
 
 
-def _classifier(opening: Opening, choice: Choice) -> Classifier:
-    """The model, which must be the one that a pseudo-margin was learned from."""
-    classifier = opening.classifier
-    choice.check_model(classifier)
-    return classifier
-
-
 def _opened(name: str, opening: Callable[[], Opened], said: Callable[[Opened], str]) -> tuple[Opened | None, Outcome]:
     """What `opening` gives, or None, and what is said of it; misuse of the command line is raised."""
     from brittle.doctor import Outcome
 
     try:
         opened = opening()
-    except UsageError:
-        raise
     except BrittleError as error:
+        if isinstance(error, UsageError):
+            raise
         return None, Outcome(name, "failed", error.code, str(error.args[0]))
     return opened, Outcome(name, "ok", None, said(opened))
 

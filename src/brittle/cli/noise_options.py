@@ -67,16 +67,10 @@ def noises(
     categories: Collection[str] = (),
     points: Points | None = None,
     texts: TextForm | None = None,
-) -> str | list[Noise]:
+) -> str | Sequence[Noise]:
     """What `--noise` stands for: ready noises, or the name of a family that standard deviations describe.
 
-    Args:
-        text: what stands behind the option.
-        sigmas: standard deviations, where the text has no level.
-        bounds: of the values of an input.
-        categories: what `--categories` names.
-        points: the data; None before they are opened, where noise that learns from them is only checked.
-        texts: how texts become points, for noise on tokens; None before the model is opened.
+    Without `points` and `texts`, which are not open yet, noise that learns from them is only checked.
     """
     name = plain_name(text)
     function = _function(text)
@@ -87,37 +81,24 @@ def noises(
     if name == DECIBELS:
         return [Decibels(level) for level in _levels(text)]
     if name == SWAP:
-        return [_swap(level, categories, points) for level in _levels(text)]
+        drawn = torch.zeros(1, 1)
+        learned = [Swap(share, drawn) for share in _levels(text)]
+        return learned if points is None else [Swap.of(points, one.sigma, categories or None) for one in learned]
     if name == RELATIVE:
         return [Relative(sigma) for sigma in (_levels(text) if _is_relative(text) else dict.fromkeys(sigmas))]
     if name in TOKENS:
-        return [TokenDropout(level, _instead(name, texts)) for level in _levels(text)]
+        instead = {"token_mask": "mask_vector", "token_replacement": "vocabulary"}.get(name)
+        vectors = None if texts is None or instead is None else getattr(texts, instead)
+        return [TokenDropout(level, vectors) for level in _levels(text)]
     if name == PER_FEATURE:
-        return _per_feature(dict.fromkeys(sigmas), categories, points)
+        own = PerFeature(1.0, torch.ones(1)) if points is None else PerFeature.of(points, 1.0, categories or None)
+        return [PerFeature(sigma, own.scale, own.still) for sigma in dict.fromkeys(sigmas)]
     return text
-
-
-def _swap(share: float, categories: Collection[str], points: Points | None) -> Swap:
-    return Swap(share, torch.zeros(1, 1)) if points is None else Swap.of(points, share, categories or None)
-
-
-def _instead(name: str, texts: TextForm | None) -> torch.Tensor | None:
-    """What stands for a token that is taken away: nothing, the mask token, or any token."""
-    if texts is None or name == "token_dropout":
-        return None
-    return texts.mask_vector if name == "token_mask" else texts.vocabulary
 
 
 def _is_relative(text: str) -> bool:
     """Whether relative noise says its level itself."""
     return ":" in text and plain_name(text) == RELATIVE
-
-
-def _per_feature(sigmas: Collection[float], categories: Collection[str], points: Points | None) -> list[Noise]:
-    if points is None:
-        return [PerFeature(sigma, torch.ones(1)) for sigma in sigmas]
-    learned = PerFeature.of(points, 1.0, categories or None)
-    return [PerFeature(sigma, learned.scale, learned.still) for sigma in sigmas]
 
 
 def _levels(text: str) -> list[float]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from cyclopts import Parameter
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from brittle.decisions import Decision
     from brittle.model.bounds import Bounds, BoundsLike
     from brittle.model.classifier import Classifier
-    from brittle.model.loading.declared import Declared
     from brittle.model.loading.image_steps import ImageSteps
     from brittle.model.loading.load import LoadedModel
     from brittle.model.texts import TextForm
@@ -52,8 +51,18 @@ class NetworkOptions:
     device: str | None = None
 
     def loaded(self, model: str) -> LoadedModel:
-        """What MODEL names, with nothing declared of it yet."""
-        return _load(model, self.weights)
+        """What MODEL names, with nothing declared of it yet; one whose batch size is fixed is refused."""
+        from brittle.model.loading.load import load_model
+
+        loaded = load_model(model, weights=self.weights)
+        fixed_batch = loaded.provenance.get("fixed_batch")
+        if fixed_batch is not None:
+            raise ModelError(
+                "fixed_batch",
+                f"{model} was exported for batches of {fixed_batch}; export it with a dynamic batch dimension, "
+                f"from 2 inputs or more: {EXPORT.format(path=Path(model).name)}",
+            )
+        return loaded
 
     def load(
         self,
@@ -61,36 +70,32 @@ class NetworkOptions:
         bounds: BoundsLike,
         mean: float | Sequence[float] | None,
         std: float | Sequence[float] | None,
-        *,
-        outputs: str,
-        head: str | None,
-        decision: str | None = None,
         loaded: LoadedModel | None = None,
+        **declared: Any,
     ) -> Classifier:
-        """The network that MODEL names, with the preprocessing known of it; `loaded` where it is open already."""
+        """The network that MODEL names, with what is declared of it; `loaded` where it is open already.
+
+        Where neither mean nor std is given, they are those of the model's own files.
+        """
+        from brittle.model.bounds import Bounds
         from brittle.model.classifier import Classifier
         from brittle.model.texts import EMBEDDINGS
 
         loaded = loaded or self.loaded(model)
-        source = loaded.provenance
-        texts = None if loaded.declared is None else loaded.declared.texts
-        bounds = bounds if texts is None else texts.bounds
-        if loaded.declared is not None:
-            mean, std = _preprocessing(model, loaded.declared, bounds, mean, std)
+        own = loaded.declared
+        if own is not None:
+            given = mean is not None or std is not None
+            say(False, f"{model} declares {own.words}" + ("; --mean and --std are yours" if given else ""))
+            bounds = bounds if own.texts is None else own.texts.bounds
+            if not given:
+                mean, std = own.within(*Bounds.of(bounds))
+            if own.texts is not None:
+                declared["perturb"] = EMBEDDINGS
         classifier = Classifier(
-            loaded.module,
-            bounds,
-            mean,
-            std,
-            outputs=outputs,
-            device=self.device,
-            source=source,
-            head=head,
-            decision=decision,
-            perturb=None if texts is None else EMBEDDINGS,
+            loaded.module, bounds, mean, std, device=self.device, source=loaded.provenance, **declared
         )
-        if loaded.declared is not None:
-            classifier.class_names = loaded.declared.class_names
+        if own is not None:
+            classifier.class_names = own.class_names
         return classifier
 
 
@@ -100,14 +105,14 @@ class ModelOptions(NetworkOptions):
     """The model and its preprocessing.
 
     Attributes:
-        bounds: Smallest and largest value of an input; everything is in these units. Or none, where there is no range,
-            or FILE.npy with those of each feature, [2, *shape].
+        bounds: Smallest and largest value of an input; everything is in these units. Or none, or FILE.npy with those of
+            each feature, [2, *shape].
         mean: Subtracted from the input before the network, one number or one per channel.
         std: What the difference is divided by, likewise.
         outputs: What the network returns.
         head: Name of the last linear layer, for the scores that need features; found by default.
-        decision: What is decided: class (the predicted one), multilabel (which labels hold), multilabel:J (label J, by
-            number or name), multilabel:each (all and each), top:K (the best K classes), within:T (a number within T).
+        decision: What is decided: class, multilabel (which labels hold), multilabel:J (label J, by number or name),
+            multilabel:each, top:K (the best K classes), within:T (a number within T).
     """
 
     bounds: Annotated[tuple[str, str], Flag] = UNIT
@@ -120,7 +125,7 @@ class ModelOptions(NetworkOptions):
     def classifier(self, model: str, loaded: LoadedModel | None = None) -> Classifier:
         """The network that MODEL names, as it was declared; `loaded` where it is open already."""
         declared = {"outputs": self.outputs, "head": self.head, "decision": self.decision}
-        return self.load(model, self.declared_bounds, self.mean or None, self.std or None, **declared, loaded=loaded)
+        return self.load(model, self.declared_bounds, self.mean or None, self.std or None, loaded, **declared)
 
     @cached_property
     def declared_bounds(self) -> Bounds:
@@ -137,8 +142,8 @@ class ModelOptions(NetworkOptions):
 
 @Parameter(name="*", group=DATA)
 @dataclass(frozen=True, kw_only=True)
-class ReadOptions:
-    """How data are read.
+class DataOptions:
+    """How data are read, and how much of them.
 
     Attributes:
         split: Which part of the data, such as test.
@@ -151,13 +156,15 @@ class ReadOptions:
         mode: Convert encoded images to RGB or to L (grey); by default to the mode of the first.
         class_names: File with the names of the model's classes, one a line in the order of its outputs; labels of data
             that name their classes are mapped into them.
-        format: What DATA are: npz, array (.npy), table, parquet, datasets (save_to_disk), datasets-table, webdataset
-            (.tar), idx, folder, images, texts, or FILE.py:NAME; found out by default.
-        label_column: Column of a table that holds the labels, by its name or its place (-1 is the last); several with
-            commas; by default the one called label, target, class or y, of images the one declared as classes.
+        format: What DATA are: npz, array (.npy), table, image-table (Parquet, save_to_disk), webdataset (.tar), idx,
+            folder, images, texts, or FILE.py:NAME; found out by default.
+        label_column: Column of a table that holds the labels, by its name or place (-1 is the last), several with
+            commas; by default label, target, class or y, else the one declared as classes.
         text_column: Column of a table that holds the texts, by its name or its place, for a model that reads texts; by
             default the only one of text beside labels and ids.
         labels: A .npy file with the class index of each point, for a .npy file or a folder of images without classes.
+        points: Take so many points only, the first.
+        ids: Take the points only whose ids stand in this file, one a line; ids are the column point of a run.
     """
 
     split: str | None = None
@@ -172,31 +179,36 @@ class ReadOptions:
     center_crop: Annotated[tuple[int, ...], Many] = ()
     mode: Literal["RGB", "L"] | None = None
     class_names: Path | None = None
+    points: int | None = None
+    ids: Path | None = None
 
-    def read(
+    def open(
         self,
         data: Path,
         bounds: BoundsLike,
-        limit: int | None,
-        ids: Sequence[str] | None = None,
+        *,
+        limit: int | None = None,
         targets: bool = False,
         texts: TextForm | None = None,
         model: str | None = None,
     ) -> Points:
-        """The first `limit` points of DATA, or those with these ids; with `targets` their labels are no classes.
+        """The points of DATA, of which by default the first `limit`; with `targets` their labels are no classes.
 
         `texts` says how texts become points. Images are brought to the size that `model` declares, unless options say
         another.
         """
         from brittle.data import Reading, open_points
+        from brittle.data.ids import read_ids
         from brittle.data.labels import read_class_names
 
+        if self.points is not None and self.ids is not None:
+            raise UsageError("--points takes the first points and --ids those that FILE names; give one of them")
         steps = self._steps(data, model)
         reading = Reading(
             split=self.split,
             bounds=bounds,
-            limit=limit,
-            ids=ids,
+            limit=limit if self.points is None and self.ids is None else self.points,
+            ids=None if self.ids is None else read_ids(self.ids),
             format=self.format,
             layout=self.layout,
             scale_uint8=self.scale_uint8,
@@ -223,7 +235,8 @@ class ReadOptions:
         found = declared_steps(model) if model is not None and reads_images(data, self.format) else None
         if found is None:
             return ImageSteps()
-        own = " and ".join(name for name, given in self._sizes.items() if given)
+        sizes = {"--resize": self.resize, "--center-crop": self.center_crop}
+        own = " and ".join(name for name, given in sizes.items() if given)
         if isinstance(found, str):
             then = f"{own} hold" if own else "the images are left as they are; give --resize or --center-crop"
             say(False, f"{model} prepares images in a way that brittle does not copy ({found}); {then}")
@@ -232,73 +245,6 @@ class ReadOptions:
         if own:
             return ImageSteps(interpolation=found.interpolation if self.resize else None)
         return found
-
-    @property
-    def _sizes(self) -> dict[str, tuple[int, ...]]:
-        """The options that stand in the place of what a model declares, by their names."""
-        return {"--resize": self.resize, "--center-crop": self.center_crop}
-
-
-@Parameter(name="*", group=DATA)
-@dataclass(frozen=True, kw_only=True)
-class DataOptions(ReadOptions):
-    """How data are read, and how much of them.
-
-    Attributes:
-        points: Take so many points only, the first.
-        ids: Take the points only whose ids stand in this file, one a line; ids are the column point of a run.
-    """
-
-    points: int | None = None
-    ids: Path | None = None
-
-    def open(
-        self,
-        data: Path,
-        bounds: BoundsLike,
-        targets: bool = False,
-        texts: TextForm | None = None,
-        model: str | None = None,
-    ) -> Points:
-        """The points of DATA; with `targets` their labels are several or numbers.
-
-        `texts` says how texts become points, and `model` what is done to images first.
-        """
-        from brittle.data.ids import read_ids
-
-        if self.points is not None and self.ids is not None:
-            raise UsageError("--points takes the first points and --ids those that FILE names; give one of them")
-        ids = None if self.ids is None else read_ids(self.ids)
-        return self.read(data, bounds, self.points, ids, targets, texts, model)
-
-
-def _preprocessing(
-    model: str,
-    declared: Declared,
-    bounds: BoundsLike,
-    mean: float | Sequence[float] | None,
-    std: float | Sequence[float] | None,
-) -> tuple[float | Sequence[float] | None, float | Sequence[float] | None]:
-    """Mean and std: those of the user, or where neither is given those of the model's own files."""
-    from brittle.model.bounds import Bounds
-
-    own = mean is not None or std is not None
-    say(False, f"{model} declares {declared.words}" + ("; --mean and --std are yours" if own else ""))
-    return (mean, std) if own else declared.within(*Bounds.of(bounds))
-
-
-def _load(model: str, weights: Path | None) -> LoadedModel:
-    """The network that MODEL names; one whose batch size is fixed is refused."""
-    from brittle.model.loading.load import load_model
-
-    loaded = load_model(model, weights=weights)
-    if loaded.fixed_batch is not None:
-        raise ModelError(
-            "fixed_batch",
-            f"{model} was exported for batches of {loaded.fixed_batch}; export it with a dynamic batch dimension, from "
-            f"2 inputs or more: {EXPORT.format(path=Path(model).name)}",
-        )
-    return loaded
 
 
 def bounds_of(words: Sequence[str]) -> Bounds:
@@ -309,7 +255,16 @@ def bounds_of(words: Sequence[str]) -> Bounds:
     if first == last == "none":
         return NONE
     if first == last and first.endswith(".npy"):
-        return Bounds.of(_bounds_per_feature(Path(first)))
+        try:
+            ends = np.load(first, allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{first} cannot be read as the bounds per feature: {error}") from error
+        if ends.ndim < 2 or len(ends) != 2 or ends.dtype.kind not in "fiu":
+            raise UsageError(
+                f"{first} has shape {list(ends.shape)} and type {ends.dtype}; bounds per feature are numbers "
+                f"[2, *shape], the lower ones first: np.save({first!r}, np.stack([lower, upper]))",
+            )
+        return Bounds.of((ends[0], ends[1]))
     try:
         low, high = float(first), float(last)
     except ValueError as error:
@@ -318,83 +273,3 @@ def bounds_of(words: Sequence[str]) -> Bounds:
             f"(FILE.npy); found {' '.join(dict.fromkeys(words))!r:.60}",
         ) from error
     return Bounds.of((low, high))
-
-
-def _bounds_per_feature(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    try:
-        ends = np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path} cannot be read as the bounds per feature: {error}") from error
-    if ends.ndim < 2 or len(ends) != 2 or ends.dtype.kind not in "fiu":
-        raise UsageError(
-            f"{path} has shape {list(ends.shape)} and type {ends.dtype}; bounds per feature are numbers [2, *shape], "
-            f"the lower ones first: np.save({path.name!r}, np.stack([lower, upper]))",
-        )
-    return ends[0], ends[1]
-
-
-@dataclass(frozen=True)
-class Opening:
-    """MODEL and DATA of a command line. Data are opened without the model, unless it reads texts: its files say how
-    these become points.
-
-    Attributes:
-        model: what was typed for MODEL.
-        data: for DATA.
-        declared: the options of the model.
-        reading: those of the data.
-    """
-
-    model: str
-    data: Path
-    declared: ModelOptions
-    reading: DataOptions
-
-    @cached_property
-    def reads_texts(self) -> bool:
-        """Whether MODEL is a folder of a classifier of texts."""
-        from brittle.model.loading.hugging_face import reads_texts
-
-        return reads_texts(self.model)
-
-    def check_inputs(self) -> None:
-        """Raise where the inputs of a model that reads texts were declared, which its files do."""
-        own = ModelOptions()
-        names = ("bounds", "mean", "std")
-        given = [f"--{name}" for name in names if getattr(self.declared, name) != getattr(own, name)]
-        if self.reads_texts and given:
-            raise UsageError(
-                f"{self.model} reads texts, and noise is on the embeddings of their tokens; leave out "
-                f"{' and '.join(given)}",
-            )
-
-    def check(self) -> None:
-        """Raise where either is not there, or MODEL cannot be one, before anything of the other is read."""
-        from brittle.data.formats import check_there
-        from brittle.model.loading.load import check_named
-
-        check_named(self.model, self.declared.weights)
-        check_there(self.data)
-
-    @cached_property
-    def texts(self) -> TextForm | None:
-        """How texts become points, where the model reads texts; else None."""
-        declared = self._loaded.declared if self.reads_texts else None
-        return None if declared is None else declared.texts
-
-    @cached_property
-    def points(self) -> Points:
-        """What DATA holds."""
-        if self.texts is not None:
-            _ = self.classifier  # puts the model where it computes, and it embeds tokens there
-        bounds, targets = self.declared.declared_bounds, self.declared.decides.targets
-        return self.reading.open(self.data, bounds, targets, self.texts, self.model)
-
-    @cached_property
-    def classifier(self) -> Classifier:
-        """The network that MODEL names, as it was declared."""
-        return self.declared.classifier(self.model, self._loaded)
-
-    @cached_property
-    def _loaded(self) -> LoadedModel:
-        return self.declared.loaded(self.model)

@@ -42,12 +42,6 @@ class RunOptions:
     quiet: Quiet = False
     config: Path | None = None  # its options are words of the command line before this is read
 
-    def check_folder(self, out: Path) -> None:
-        """Raise where the run folder cannot be written or holds another run."""
-        from brittle.store.folder import check_free, check_writable
-
-        check_writable(out) if self.resume else check_free(out)
-
 
 @Parameter(name="*", group=LENGTH)
 @dataclass(frozen=True, kw_only=True)
@@ -70,11 +64,7 @@ class WorkerOptions:
 
     @property
     def which(self) -> tuple[int, int] | None:
-        """The number of the part, and of how many; None for the whole.
-
-        Raises:
-            UsageError: it is none.
-        """
+        """The number of the part, and of how many; None for the whole."""
         if self.part is None:
             return None
         number, _, count = self.part.partition("/")
@@ -83,11 +73,7 @@ class WorkerOptions:
         return int(number), int(count)
 
     def processes(self, opening: Opening, device: str | None) -> Workers | None:
-        """The processes, each of which opens the run by `opening`; None for this one alone.
-
-        Raises:
-            BrittleError: so many cannot be started, or not there.
-        """
+        """The processes, each of which opens the run by `opening`; None for this one alone."""
         if self.cluster is None:
             if self.insecure_cluster:
                 raise UsageError("--insecure-cluster is for --cluster")
@@ -100,7 +86,6 @@ class WorkerOptions:
             raise UsageError(f"each worker of a cluster sees its own GPUs alone: give --device cuda, not {device}")
         from brittle.run.cluster import Cluster
 
-        gpus = float(device == "cuda")
-        cluster = Cluster(self.cluster, opening, self.workers, gpus, self.insecure_cluster)
+        cluster = Cluster(self.cluster, opening, self.workers, int(device == "cuda"), self.insecure_cluster)
         cluster.prepare()
         return cluster

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from brittle.cli.common import Flag, Many, as_called, check_own, check_place, open_run
+from brittle.cli.common import Flag, Many, as_called, check_new, check_own, open_run
 from brittle.cli.common import show as print_lines
 from brittle.errors import StorageError, UsageError, listed
 from brittle.store.csv_text import cell
@@ -102,11 +102,11 @@ def show(
         print_lines(as_called(format_point_list(frame, table, column, top or TOP, judge)))
     else:
         found = overview(table, limit, sigma=sigma)
-        print_lines(as_called("\n".join([format_overview(found, str(run_folder)), *each_label(table, found)])))
+        print_lines(as_called("\n".join([format_overview(found, str(run_folder)), *_each_label(table, found)])))
     return 0
 
 
-def each_label(table: Table, found: Overview) -> list[str]:
+def _each_label(table: Table, found: Overview) -> list[str]:
     """How many points hold and break in each label by itself, a line a label; none where labels were not scored so."""
     judge, lines = found.column, []
     if judge is None:
@@ -127,9 +127,7 @@ def report(
     epsilon: str | None = None,
     against: Annotated[tuple[Path, ...], Many] = (),
 ) -> int:
-    """Write the report of RUN, one HTML file, and print how the estimators and the margins compare.
-
-    Where the run has a Laplacian, how well it predicts the sampled change and the flips is printed as well.
+    """Write the report of RUN, one HTML file, and print how many predictions hold and how other runs compare.
 
     Parameters
     ----------
@@ -143,21 +141,18 @@ def report(
         Other runs over the same points to compare with: of other models, or of the same one on corrupted copies.
     """
     from brittle.analysis import margin_columns
-    from brittle.report import open_contents, write_page
+    from brittle.report import MARK, open_contents, write_page
 
     page = out or run_folder / "report.html"
-    check_page(page)
+    check_own(page, MARK, "report")
     table = open_run(run_folder)
     if epsilon is not None and not margin_columns(table):
         raise UsageError("--epsilon is for runs with input_margin; this one has none")
-    contents = open_contents(table, epsilon, named(against))
+    contents = open_contents(table, epsilon, _named(against))
     path = write_page(contents, page)
-    for text in texts(contents):
+    for text in _texts(contents):
         print_lines(as_called(text))
     print(path)
-    older = run_folder.absolute().parent / "report.html"
-    if out is None and _is_page(older):
-        print_lines(f"brittle: note: {older} is an older page; that of the run as it is now is {path}", sys.stderr)
     return 0
 
 
@@ -184,7 +179,7 @@ def compare(first: Path, second: Path, *, out: Path | None = None) -> int:
     from brittle.analysis.comparison import FIELDS, unpaired
 
     if out is not None:
-        check_place(out, ".csv")
+        check_new(out, True, ".csv")
         check_own(out, ",".join(FIELDS), "comparison")
     tables = open_run(first), open_run(second)
     frame = compare_runs(*tables)
@@ -245,22 +240,7 @@ def list_scores() -> int:
     return 0
 
 
-def check_page(path: Path) -> None:
-    """Raise, before anything is computed, where a file is there that is no report."""
-    from brittle.report import MARK
-
-    check_own(path, MARK, "report")
-
-
-def _is_page(path: Path) -> bool:
-    try:
-        check_page(path)
-    except StorageError:
-        return False
-    return path.is_file()
-
-
-def named(folders: Sequence[Path]) -> dict[str, Table]:
+def _named(folders: Sequence[Path]) -> dict[str, Table]:
     """The runs in `folders` by the names of these; by their paths where several have one name."""
     from brittle.store.reading import read_table
 
@@ -269,36 +249,17 @@ def named(folders: Sequence[Path]) -> dict[str, Table]:
     return {name if times[name] == 1 else str(folder): read_table(folder) for folder, name in names.items()}
 
 
-def texts(contents: Contents) -> Iterator[str]:
-    """The run as plain text: how many predictions hold, then the comparisons that the page has."""
-    from brittle.analysis import (
-        agreement,
-        compare,
-        decisions,
-        expected_change_table,
-        format_agreement,
-        format_comparison,
-        format_decisions,
-        format_expected_change,
-        format_worst_case,
-        label_flips,
-    )
+def _texts(contents: Contents) -> Iterator[str]:
+    """The run as plain text: how many predictions hold, what was decided, and how it compares with other runs."""
+    from brittle.analysis import compare, decisions, format_comparison, format_decisions
     from brittle.analysis.comparison import most_drawn
     from brittle.analysis.overview_text import how_brittle
-    from brittle.report.chapters.worst_case import open_cases
     from brittle.report.wording import show as shown
 
     if contents.tells_robustness:
         yield how_brittle(contents.overview)
     if not (decided := decisions(contents)).empty:
         yield format_decisions(decided)
-    if not (agreed := agreement(contents)).empty:
-        yield format_agreement(agreed)
-    for case in open_cases(contents):
-        yield format_worst_case(case.compare())
-    change, flips = expected_change_table(contents), label_flips(contents)
-    if len(change) or len(flips):
-        yield format_expected_change(change, flips)
     for name, other in contents.others.items():
         frame = most_drawn(compare(contents, other), contents.columns)
         yield f"Against {shown(name)}: {format_comparison(frame)}"

@@ -1,4 +1,4 @@
-"""Data as points: files and arrays of many kinds behind one interface, formats of others among them."""
+"""Formats of data on disk, those of others among them, and the one door to points of every kind."""
 
 from __future__ import annotations
 
@@ -13,82 +13,57 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from brittle.data.arrays import array_points
+from brittle.data.arrow import is_table
 from brittle.data.datasets import dataset_points, is_list_of_images
 from brittle.data.files import file_digest, path_text
-from brittle.data.folder import is_flat_folder, is_folder_of_classes, read_flat_folder, read_folder
+from brittle.data.folder import (
+    is_flat_folder,
+    is_folder_of_classes,
+    is_webdataset,
+    read_flat_folder,
+    read_folder,
+    read_webdataset,
+)
 from brittle.data.ids import choose_points
-from brittle.data.idx import is_idx_folder, read_idx
 from brittle.data.labels import name_classes
-from brittle.data.numpy_files import is_npy, is_npz, read_npy, read_npz
-from brittle.data.parquet import is_parquet, read_parquet
+from brittle.data.numpy_files import is_idx_folder, is_npy, is_npz, read_idx, read_npy, read_npz
 from brittle.data.points import ChangedPoints, Points
 from brittle.data.reading import ARRAY_OPTIONS, FITTED, IMAGE_OPTIONS, Format, Reading
-from brittle.data.saved_dataset import is_saved_dataset, is_saved_table, read_saved_dataset, read_saved_table
-from brittle.data.tables import is_feature_table, read_features
-from brittle.data.texts import is_text_table, read_texts
-from brittle.data.webdataset import is_webdataset, read_webdataset
+from brittle.data.tables import is_feature_table, is_image_table, read_features, read_images
+from brittle.data.texts import read_texts
 from brittle.errors import BrittleError, DataError, ParameterError
 from brittle.model.bounds import BoundsLike
-from brittle.model.loading.named_code import check_name, find_named, kind_of, refused, unknown
-from brittle.model.loading.user_code import digests, line_of, offered
+from brittle.model.loading.named_code import (
+    check_name,
+    digests,
+    find_named,
+    kind_of,
+    line_of,
+    offered,
+    refused,
+    unknown,
+)
 from brittle.store.record import DataRecord, record_of
 from brittle.store.writing import nearby
 
 GROUP = "brittle.formats"
 """Entry point group in which an installed package offers formats."""
 
-_LABELS = frozenset({"label_column"})
+LABELS = frozenset({"label_column"})
+IMAGES = IMAGE_OPTIONS | LABELS
 
-TEXTS = Format(
-    "texts",
-    "a table with a column of texts, .csv, .tsv or .parquet",
-    is_text_table,
-    read_texts,
-    _LABELS | {"text_column"},
-)
+TEXTS = Format("texts", "a table with a column of texts", is_table, read_texts, LABELS | {"text_column"})
 """The format of what a model of texts reads."""
 
 FORMATS = (
     Format("npz", "a .npz file with x and y, or images and labels", is_npz, read_npz, ARRAY_OPTIONS),
     Format("array", "a .npy file with one array", is_npy, read_npy, ARRAY_OPTIONS | {"labels"}),
-    Format("table", "a table of features, .csv, .tsv or .parquet", is_feature_table, read_features, _LABELS),
-    Format(
-        "parquet",
-        "a Hugging Face image .parquet file, or a folder of them",
-        is_parquet,
-        read_parquet,
-        IMAGE_OPTIONS | _LABELS,
-    ),
-    Format(
-        "datasets-table",
-        "a folder that save_to_disk of Hugging Face datasets wrote, with columns of numbers",
-        is_saved_table,
-        read_saved_table,
-        _LABELS,
-    ),
-    Format(
-        "datasets",
-        "a folder that save_to_disk of Hugging Face datasets wrote, with state.json",
-        is_saved_dataset,
-        read_saved_dataset,
-        IMAGE_OPTIONS | _LABELS,
-    ),
-    Format(
-        "webdataset",
-        "WebDataset shards, a .tar file of images and .cls files, or a folder of them",
-        is_webdataset,
-        read_webdataset,
-        IMAGE_OPTIONS,
-    ),
+    Format("table", "a table of features, .csv, .tsv, .parquet or saved", is_feature_table, read_features, LABELS),
+    Format("image-table", "a .parquet file, or a saved data set, with images", is_image_table, read_images, IMAGES),
+    Format("webdataset", "WebDataset shards, .tar, or a folder of them", is_webdataset, read_webdataset, IMAGE_OPTIONS),
     Format("idx", "a folder with PREFIX-images-idx3-ubyte[.gz]", is_idx_folder, read_idx),
     Format("folder", "a folder of images by class, CLASS/NAME.png", is_folder_of_classes, read_folder, IMAGE_OPTIONS),
-    Format(
-        "images",
-        "a folder of images without classes, NAME.png",
-        is_flat_folder,
-        read_flat_folder,
-        IMAGE_OPTIONS | {"labels"},
-    ),
+    Format("images", "a folder of images, NAME.png", is_flat_folder, read_flat_folder, IMAGE_OPTIONS | {"labels"}),
     TEXTS,
 )
 """All formats; the first that recognises a path reads it."""
@@ -108,8 +83,7 @@ def as_points(
     With `targets` a point's label is not a class, but several labels or numbers.
 
     Raises:
-        DataError: the arrays are not of the form that `array_points` takes, or the items not of that of
-            `dataset_points`.
+        DataError: they are of another form.
     """
     if isinstance(data, Points):
         return data
@@ -142,7 +116,7 @@ def open_points(path: str | os.PathLike[str], reading: Reading | None = None, **
     check_there(place)
     known = _format_of(place, reading)
     known.check_options(reading, place)
-    if _is_own(known):
+    if known in FORMATS:
         points = known.read(place, replace(reading, format=known.name))
     else:
         points = _read_outside(known, place, reading)
@@ -184,12 +158,7 @@ def reads_images(path: str | os.PathLike[str], format: str | None = None) -> boo
 
 @dataclass(frozen=True)
 class ReadPoints(ChangedPoints):
-    """The first points of others, and what is known of where they come from.
-
-    Attributes:
-        count: how many of them.
-        record: where they come from.
-    """
+    """The first `count` of points that a format from outside reads, with the record of where they come from."""
 
     count: int
     record: dict[str, Any]
@@ -209,14 +178,15 @@ class ReadPoints(ChangedPoints):
         return self.count
 
 
-def _is_own(known: Format) -> bool:
-    return any(known is one for one in FORMATS)
-
-
 def _format_of(path: Path, reading: Reading) -> Format:
-    """The format of a path; that of texts where the model reads texts, and there alone."""
-    if reading.format is not None:
-        known = _given(reading.format, path)
+    """The format of a path, or the one that was asked for; that of texts where the model reads texts, there alone."""
+    asked = reading.format
+    if asked is not None:
+        known = find_format(asked) if isinstance(asked, str) else _checked_format(asked, "format")
+        if known not in FORMATS and known.name in (one.name for one in FORMATS):
+            raise ParameterError(f"expected a format of another name than brittle's own, found {known.name!r}")
+        if not (known.recognise(path) if known in FORMATS else _guarded(known, path, known.recognise, path)):
+            raise DataError("unknown_format", f"expected {known.form} (format {known.name}), found {path_text(path)}")
     else:
         known = TEXTS if reading.texts is not None and TEXTS.recognise(path) else _recognised(path)
     if reading.texts is not None and known is not TEXTS:
@@ -230,17 +200,6 @@ def _recognised(path: Path) -> Format:
     if known is None:
         forms = "; ".join(f"{one.name}: {one.form}" for one in FORMATS)
         raise DataError("unknown_format", f"{path_text(path)} is none of the formats that are read ({forms})")
-    return known
-
-
-def _given(format: Format | str, path: Path) -> Format:  # noqa: A002
-    """The format that was asked for, which must recognise the path."""
-    known = find_format(format) if isinstance(format, str) else _checked_format(format, "format")
-    own = _is_own(known)
-    if not own and known.name in (one.name for one in FORMATS):
-        raise ParameterError(f"expected a format of another name than brittle's own, found {known.name!r}")
-    if not (known.recognise(path) if own else _guarded(known, path, known.recognise, path)):
-        raise DataError("unknown_format", f"expected {known.form} (format {known.name}), found {path_text(path)}")
     return known
 
 

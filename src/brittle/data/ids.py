@@ -6,18 +6,14 @@ import csv
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from brittle.data.files import changed_error, path_text
 from brittle.data.points import Batch, ChangedPoints, ListedPoints, Points
 from brittle.errors import DataError, ParameterError, listed
-from brittle.model.aside import Aside
 from brittle.store.csv_text import text_of
 
 READ_THROUGH = 8
@@ -36,9 +32,6 @@ MOST_BYTES = 1 << 28
 
 COLUMN = "point"
 """What the first column of a table of points is called."""
-
-_OF_POINTS = tuple(one.name for one in fields(Batch) if one.name != "bounds")
-"""What a batch holds of each of its points."""
 
 
 def choose_points(points: Points, ids: Iterable[str]) -> ChosenPoints:
@@ -115,41 +108,26 @@ class ChosenPoints:
         """
         if size < 1:
             raise ParameterError(f"the batch size must be at least 1; found {size}")
-        end = len(self) if stop is None else min(stop, len(self))
+        ids = dict(zip(self.rows[start:stop], self.ids[start:stop], strict=True))
+        path = self.provenance.get("path") or "the data"
         waiting: Batch | None = None
-        for part in self._parts(size, start, end):
-            waiting = part if waiting is None else _joined(waiting, part)
-            if len(waiting) >= size:
-                yield _taken(waiting, range(size))
-                waiting = _taken(waiting, range(size, len(waiting))) if len(waiting) > size else None
-        if waiting is not None:
-            yield waiting
-
-    def _parts(self, size: int, start: int, end: int) -> Iterator[Batch]:
-        """What batches of the data hold of the chosen points `start` up to `end`: never nothing, `size` at most."""
-        place = start
-        for first, last in _stretches(self.rows[start:end]):
+        for first, last in _stretches(tuple(ids)):
             row, count = first, last + 1 - first
             even = -(-count // -(-count // size))  # no short batch at the end: some readers read a last one whole
             for batch in self.points.batches(even, first, last + 1):
-                wanted = place
-                while wanted < end and self.rows[wanted] < row + len(batch):
-                    wanted += 1
-                if wanted > place:
-                    yield self._checked_part(batch, row, place, wanted)
-                row, place = row + len(batch), wanted
+                part = batch.take([at for at in range(len(batch)) if row + at in ids])
+                for one, now in zip((one for one in range(row, row + len(batch)) if one in ids), part.ids, strict=True):
+                    if ids[one] != now:
+                        raise changed_error(path, f"row {one} has the id {now!r:.60} instead of {ids[one]!r:.60}")
+                row += len(batch)
+                waiting = part if waiting is None else waiting.joined(part)
+                if len(waiting) >= size:
+                    yield waiting.take(range(size))
+                    waiting = waiting.take(range(size, len(waiting)))
             if row <= last:
-                path = self.provenance.get("path") or "the data"
                 raise changed_error(path, f"its points end before row {row}")
-
-    def _checked_part(self, batch: Batch, first: int, start: int, end: int) -> Batch:
-        """The chosen points `start` up to `end` out of a batch that begins at row `first`, under their ids."""
-        part = _taken(batch, [row - first for row in self.rows[start:end]])
-        for row, own, now in zip(self.rows[start:end], self.ids[start:end], part.ids, strict=True):
-            if own != now:
-                path = self.provenance.get("path") or "the data"
-                raise changed_error(path, f"row {row} has the id {now!r:.60} instead of {own!r:.60}")
-        return part
+        if waiting is not None and len(waiting):
+            yield waiting
 
 
 def _ids_of(points: Points) -> Sequence[str]:
@@ -170,33 +148,6 @@ def _stretches(rows: Sequence[int]) -> Iterator[tuple[int, int]]:
             first = place + 1
 
 
-def _taken(batch: Batch, positions: Sequence[int]) -> Batch:
-    """The points of a batch at these positions."""
-    places = torch.tensor(tuple(positions))
-
-    def taken(value: Any) -> Any:
-        if isinstance(value, Tensor):
-            return value[places.to(value.device)]
-        if isinstance(value, Aside):
-            return value.only(places)
-        return None if value is None else tuple(value[position] for position in positions)
-
-    return replace(batch, **{name: taken(getattr(batch, name)) for name in _OF_POINTS})
-
-
-def _joined(one: Batch, other: Batch) -> Batch:
-    """The points of two batches of the same data."""
-
-    def joined(first: Any, second: Any) -> Any:
-        if isinstance(first, Tensor):
-            return torch.cat((first, second))
-        if isinstance(first, Aside):
-            return Aside.joined(first, second)
-        return None if first is None or second is None else (*first, *second)
-
-    return replace(one, **{name: joined(getattr(one, name), getattr(other, name)) for name in _OF_POINTS})
-
-
 def read_ids(path: Path) -> tuple[str, ...]:
     r"""The ids that a text file holds, in its order.
 
@@ -210,38 +161,29 @@ def read_ids(path: Path) -> tuple[str, ...]:
     """
     if not path.exists():
         raise DataError("no_such_path", f"{path_text(path)} does not exist")
-    if not path.is_file():
-        raise _no_ids(path, "is no regular file, and workers and runs that go on read it again")
     try:
-        with path.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
-        text = content.decode("utf-8-sig")
+        if not path.is_file() or path.stat().st_size > MOST_BYTES:
+            raise ValueError(f"it is no regular file of at most {MOST_BYTES:,} bytes")
+        text = path.read_bytes().decode("utf-8-sig")
+        if "\0" in text:
+            raise ValueError("it holds zero bytes")
+        lines = [line.removesuffix("\r") for line in text.split("\n")]
+        if text.startswith((f"{COLUMN},", f'"{COLUMN}",')):
+            header, *rows = filter(None, csv.reader(StringIO(text, newline=""), strict=True))
+            odd = next((row for row in rows if len(row) != len(header)), None)
+            if odd is not None:
+                raise ValueError(f"it begins as a table of {len(header)} columns and has {len(odd)} in {odd!r:.60}")
+            lines = [_cell_text(row[0]) for row in rows]
+        ids = tuple(own for own in lines if own.strip(" \t"))
+        if not ids:
+            raise ValueError("it holds no id")
     except OSError as error:
         raise DataError("unreadable", f"{path_text(path)} cannot be read: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise _no_ids(path, f"is not UTF-8 text (byte {error.start})") from error
-    if len(content) > MOST_BYTES:
-        raise _no_ids(path, f"has more than {MOST_BYTES:,} bytes")
-    if "\0" in text:
-        raise _no_ids(path, "is not UTF-8 text (it holds zero bytes)")
-    is_table = text.startswith((f"{COLUMN},", f'"{COLUMN}",'))
-    ids = _first_column(path, text) if is_table else [line.removesuffix("\r") for line in text.split("\n")]
-    ids = tuple(own for own in ids if own.strip(" \t"))
-    if not ids:
-        raise _no_ids(path, "holds no id")
+    except (ValueError, csv.Error) as error:
+        raise DataError(
+            "ids", f"{path_text(path)} cannot be read as a text file of ids in UTF-8, one a line: {error}"
+        ) from error
     return ids
-
-
-def _first_column(path: Path, text: str) -> list[str]:
-    """The first column of a table below its header, as it was before brittle wrote it."""
-    try:
-        header, *rows = csv.reader(StringIO(text, newline=""), strict=True)
-    except csv.Error as error:
-        raise _no_ids(path, f"begins as a table and is none ({error})") from error
-    for number, row in enumerate(rows, 2):
-        if row and len(row) != len(header):
-            raise _no_ids(path, f"begins as a table of {len(header)} columns and has {len(row)} in row {number}")
-    return [_cell_text(row[0]) for row in rows if row]
 
 
 def _cell_text(cell: str) -> str:
@@ -249,7 +191,3 @@ def _cell_text(cell: str) -> str:
         return text_of(cell)
     except UnicodeDecodeError:
         return cell  # not written by brittle
-
-
-def _no_ids(path: Path, seen: str) -> DataError:
-    return DataError("ids", f"{path_text(path)} {seen}; expected a text file of ids, one a line")

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import torch
@@ -43,7 +43,7 @@ DECLARED = {"1": "L", "L": "L", "LA": "L", "P": "RGB", "RGB": "RGB", "RGBA": "RG
 """The mode a data set gets from its first image; images in other modes are not read."""
 
 EXIF = ("ignore", "apply")
-"""What may be done with the orientation: leave the pixels as they lie, as torchvision does, or turn them as it says."""
+"""What may be done with the orientation: leave the pixels as they lie, or turn them as it says."""
 
 UPRIGHT = 1
 """The orientation of an image whose pixels lie upright."""
@@ -72,17 +72,8 @@ ROUNDINGS = ("even", "down")
 """Where the middle begins if it cannot lie in the middle: at the even one of two pixels, or at the upper left one."""
 
 DECODER_ERRORS = (
-    OSError,
-    SyntaxError,
-    ValueError,
-    TypeError,
-    IndexError,
-    KeyError,
-    EOFError,
-    OverflowError,
-    MemoryError,
-    struct.error,
-    zlib.error,
+    *(OSError, SyntaxError, ValueError, TypeError, LookupError, EOFError, OverflowError, MemoryError),
+    *(struct.error, zlib.error),
 )
 """What Pillow raises on broken files."""
 
@@ -103,14 +94,8 @@ Size = tuple[int, int]
 """Width and height in pixels, as Pillow has them."""
 
 
-@dataclass(frozen=True)
-class Failure:
-    """Why one point could not be read.
-
-    Attributes:
-        status: what happened.
-        reason: what was found.
-    """
+class Failure(NamedTuple):
+    """Why one point could not be read: what happened, and what was found."""
 
     status: Status
     reason: str
@@ -122,6 +107,20 @@ class UnreadableImage(Exception):
     def __init__(self, status: Status, reason: str) -> None:
         super().__init__(reason)
         self.failure = Failure(status, reason)
+
+
+class Look(NamedTuple):
+    """The mode of an image, `L` or `RGB`, and its width and height in pixels."""
+
+    mode: str
+    size: Size
+
+
+class Picture(NamedTuple):
+    """Pixels `[channels, height, width]`, uint8, and whether their EXIF data say that they are turned or mirrored."""
+
+    pixels: Tensor
+    turned: bool
 
 
 @dataclass(frozen=True)
@@ -158,18 +157,18 @@ class Fitting:
         """The size of an image of `size` after all."""
         return self.resized(size) if self.crop is None else (self.crop[1], self.crop[0])
 
-    def problem(self, size: Size) -> tuple[Status, str] | None:
-        """Why an image of `size` would become too large, or is too small to be cut; None where it is neither."""
+    def check(self, size: Size) -> None:
+        """Raise `UnreadableImage` where an image of `size` would become too large, or is too small to be cut."""
         width, height = self.resized(size)
         found = f"{width} x {height} pixels{'' if self.resize is None else ' once resized'}"
         if width * height > MAX_PIXELS:
-            return Status.IMAGE_TOO_LARGE, f"{found}; at most {MAX_PIXELS} are made"
+            raise UnreadableImage(Status.IMAGE_TOO_LARGE, f"{found}; at most {MAX_PIXELS} are made")
         if self.crop is not None and (self.crop[0] > height or self.crop[1] > width):
-            return Status.DECODE_ERROR, f"{found}, from which the middle {self.crop[1]} x {self.crop[0]} cannot be cut"
-        return None
+            crop = f"{self.crop[1]} x {self.crop[0]}"
+            raise UnreadableImage(Status.DECODE_ERROR, f"{found}, from which the middle {crop} cannot be cut")
 
     def apply(self, image: Image.Image) -> Image.Image:
-        """An image that has no `problem`, after all."""
+        """An image that can be fitted, after all."""
         if self.resized(image.size) != image.size:
             image = image.resize(self.resized(image.size), Image.Resampling[(self.interpolation or "bilinear").upper()])
         if self.crop is None:
@@ -180,51 +179,18 @@ class Fitting:
         return image.crop((left, top, left + width, top + height))
 
 
-@dataclass(frozen=True)
-class Look:
-    """What all images of a data set share.
-
-    Attributes:
-        mode: `L` or `RGB`.
-        size: `(width, height)` in pixels.
-    """
-
-    mode: str
-    size: Size
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """Shape of one input, `(channels, height, width)`."""
-        return CHANNELS[self.mode], self.size[1], self.size[0]
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A decoded image.
-
-    Attributes:
-        pixels: `[channels, height, width]`, uint8.
-        turned: whether its EXIF data say that it is turned or mirrored.
-    """
-
-    pixels: Tensor
-    turned: bool
-
-
 def look_at(stream: BinaryIO, *, turn: bool = False) -> Look:
     """The mode to which an image would be converted and its size, from its header.
 
     Nothing is decoded but PNG files that are to be turned and not square: their EXIF data may follow their pixels.
 
-    Args:
-        stream: the file, at its beginning.
-        turn: whether the image is to be turned as its EXIF data say.
     """
     with _opened(stream) as image:
         mode, (width, height) = DECLARED[image.mode], image.size
         if turn and width != height:
             if image.format == "PNG":
-                _load(image)
+                with _decoding():
+                    image.load()
             if _orientation(image) >= 5:
                 return Look(mode, (height, width))
         return Look(mode, (width, height))
@@ -241,9 +207,9 @@ def decode(stream: BinaryIO, mode: str | None = None, *, turn: bool = False, fit
     """
     with _opened(stream) as image:
         mode = mode or DECLARED[image.mode]
-        _load(image)
-        lies = _orientation(image)
         with _decoding():
+            image.load()
+            lies = _orientation(image)
             if turn and lies != UPRIGHT:
                 image = image.transpose(TURNS[lies])
             return Picture(pixels_of(image, mode, fitting), lies != UPRIGHT)
@@ -251,8 +217,7 @@ def decode(stream: BinaryIO, mode: str | None = None, *, turn: bool = False, fit
 
 def pixels_of(image: Image.Image, mode: str, fitting: Fitting) -> Tensor:
     """An image converted to a mode and brought to its size, `[channels, height, width]`, uint8."""
-    if (problem := fitting.problem(image.size)) is not None:
-        raise UnreadableImage(*problem)
+    fitting.check(image.size)
     # Pillow wants palettes with transparency to pass through RGBA.
     image = image.convert("RGBA") if image.mode == "P" else image
     levels = torch.from_numpy(np.array(fitting.apply(image.convert(mode))))
@@ -311,7 +276,15 @@ def _opened(stream: BinaryIO) -> Iterator[Image.Image]:
             raise UnreadableImage(Status.FORMAT_NOT_ALLOWED, f"{other}; only {', '.join(FORMATS)} are read")
         with _decoding():
             image = Image.open(stream, formats=FORMATS)
-        _check_header(image)
+        (width, height), frames = image.size, getattr(image, "n_frames", 1)
+        if width * height > MAX_PIXELS:
+            reason = f"{width} x {height} pixels; at most {MAX_PIXELS} are decoded"
+            raise UnreadableImage(Status.IMAGE_TOO_LARGE, reason)
+        if frames > 1:
+            raise UnreadableImage(Status.MULTI_FRAME, f"{frames} frames; one image is needed")
+        if image.mode not in DECLARED:
+            reason = f"colour mode {image.mode}; {', '.join(DECLARED)} are converted"
+            raise UnreadableImage(Status.IMAGE_MODE, reason)
         yield image
 
 
@@ -327,24 +300,6 @@ def _decoding() -> Iterator[None]:
         raise UnreadableImage(Status.DECODE_ERROR, f"not an image in {', '.join(FORMATS)} format") from error
     except DECODER_ERRORS as error:
         raise UnreadableImage(Status.DECODE_ERROR, f"{type(error).__name__}: {error}") from error
-
-
-def _check_header(image: Image.Image) -> None:
-    width, height = image.size
-    if width * height > MAX_PIXELS:
-        reason = f"{width} x {height} pixels; at most {MAX_PIXELS} are decoded"
-        raise UnreadableImage(Status.IMAGE_TOO_LARGE, reason)
-    frames = getattr(image, "n_frames", 1)
-    if frames > 1:
-        raise UnreadableImage(Status.MULTI_FRAME, f"{frames} frames; one image is needed")
-    if image.mode not in DECLARED:
-        reason = f"colour mode {image.mode}; {', '.join(DECLARED)} are converted"
-        raise UnreadableImage(Status.IMAGE_MODE, reason)
-
-
-def _load(image: Image.Image) -> None:
-    with _decoding():
-        image.load()
 
 
 def _orientation(image: Image.Image) -> int:

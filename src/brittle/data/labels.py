@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,14 +22,8 @@ LARGEST_LABEL = 2.0**31
 MOST_BYTES = 1 << 22
 """A longer file holds no names of classes."""
 
-INDEX_NAME = re.compile(r"(unnamed: \d+|__index_level_\d+__)?", re.IGNORECASE)
-"""What pandas calls the column of its index."""
-
 SHOWN = 3
 """Names that a message shows."""
-
-SHOWN_COLUMNS = 8
-"""Columns that a message names."""
 
 WRONG = 0.01
 """Share of labels that may be no classes; such points count as wrong."""
@@ -83,21 +77,15 @@ def check_labels(labels: np.ndarray, where: str, count: int) -> tuple[int, ...]:
         raise DataError("labels", f"{where} has type {labels.dtype}; class indices are whole numbers: use int64")
     odd = np.argwhere((labels != np.floor(labels)) | (np.abs(labels.astype(np.float64)) > LARGEST_LABEL))
     if len(odd):
-        raise no_index(f"{where} holds", labels[tuple(odd[0])].item(), f"in row {odd[0][0]}")
+        raise DataError(
+            "labels",
+            f"{where} holds {labels[tuple(odd[0])]:g} in row {odd[0][0]}; class indices are whole numbers up to "
+            f"{LARGEST_LABEL:,.0f}: give those (--label-column names their column), or, where the model predicts a "
+            "number, use --decision within:T (decision='within:T')",
+        )
     if labels.ndim != 1 or len(labels) != count:
         raise DataError("shape", f"{where} has shape {labels.shape} for {count} points; expected one label each")
     return tuple(labels.astype(np.int64).tolist())
-
-
-def no_index(where: str, label: float, place: str = "") -> DataError:
-    """The error for a number that is no class index."""
-    number = str(label) if isinstance(label, int) else f"{label:g}"
-    most = f" up to {LARGEST_LABEL:,.0f}" if abs(label) > LARGEST_LABEL else ""
-    return DataError(
-        "labels",
-        f"{where} {number} {place}".rstrip() + f"; class indices are whole numbers{most}: give those (--label-column "
-        "names their column), or, where the model predicts a number, use --decision within:T (decision='within:T')",
-    )
 
 
 def plain_array(x: Any, where: str) -> np.ndarray:
@@ -116,51 +104,6 @@ def plain_array(x: Any, where: str) -> np.ndarray:
     except (ValueError, TypeError, RuntimeError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise DataError("dtype", f"{where} is no array of numbers or texts ({reason}); give a NumPy array") from error
-
-
-def find_column(
-    names: Sequence[str] | None, width: int, asked: str, where: str, option: str = "--label-column (label_column=)"
-) -> int:
-    """The place of the column of a table that is called so, or that is given by its place.
-
-    Args:
-        names: of the columns, or None.
-        width: how many there are.
-        asked: a name, or a place as text, the last one being -1.
-        where: what the table is called.
-        option: by which the column was asked for.
-    """
-    counted = re.fullmatch(r"-?\d{1,6}", asked) is not None and -width <= int(asked) < width
-    place = int(asked) % width if counted else None
-    named = names.index(asked) if names is not None and asked in names else None
-    if place is not None and named is not None and place != named:
-        first, second = (named, place) if int(asked) < 0 else (named - width, place - width)
-        raise ParameterError(
-            f"{asked!r} is what column {named} of {where} is called, and the place of {(names or ())[place]!r:.60}; "
-            f"count places from the other end: {first} is the former, {second} the latter"
-        )
-    place = named if place is None else place
-    if place is None:
-        there = f"it has {width} without a header" if names is None else f"it has {listed(list(names), SHOWN_COLUMNS)}"
-        several = "; several are for --decision multilabel or within:T (decision=)" if "," in asked else ""
-        raise ParameterError(
-            f"{where} has no column {asked!r:.60}{several}; {there}: name one with {option}, or give its place"
-        )
-    return place
-
-
-def check_names(names: Sequence[str], where: str, places: Iterable[int]) -> None:
-    """Raise where two columns share a name, or one at these places is called as pandas calls its index."""
-    if len(set(names)) < len(names):
-        twice = next(name for place, name in enumerate(names) if name in names[:place])
-        raise DataError("columns", f"{where} has two columns called {twice!r:.60}; give each a name of its own")
-    for place in places:
-        if INDEX_NAME.fullmatch(names[place]):
-            raise DataError(
-                "columns",
-                f"column {place} of {where} is called {names[place]!r}, as the index of pandas; write the table "
-                "without it (index=False), or give it a name",
-            )
 
 
 @dataclass(frozen=True)

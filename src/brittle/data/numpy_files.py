@@ -1,7 +1,8 @@
-"""Points in `.npy` and `.npz` files; nothing in them is unpickled."""
+"""Points in `.npy` and `.npz` files, of which nothing is unpickled, and in the IDX files of MNIST."""
 
 from __future__ import annotations
 
+import gzip
 import math
 import re
 import struct
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from brittle.data.arrays import array_chunks, check_inputs, feature_record, text_ids
-from brittle.data.files import file_digest, path_text, refuse_split
+from brittle.data.files import choose_split, file_digest, files_digest, path_text, refuse_split
 from brittle.data.labels import answers_of
 from brittle.data.points import ListedPoints, RowIds
 from brittle.data.reading import Reading
@@ -28,27 +29,18 @@ INPUT_KEYS, LABEL_KEYS, ID_KEYS = ("x", "images"), ("y", "labels"), ("ids", "id"
 SPLIT_KEYS = ("{split}_{key}", "{key}_{split}")
 """How the name of a split is joined to such a key, as in `test_images` or `x_test`."""
 
-NAME_KEYS = ("class_names", "feature_names")
-"""What arrays of names are called; feature names are kept where a run keeps inputs."""
+IMAGES, LABELS = "-images-idx3-ubyte", "-labels-idx1-ubyte"
+"""What follows the prefix in the names of IDX files; `.gz` may follow."""
 
-_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-"""What reads the header of a `.npy` file, by its version; NumPy writes the third for fields with names alone."""
+TEST = "t10k"
+"""MNIST calls its test split so; it is read where no split is named."""
+
+_MOST_GZIP = 1032
+"""Deflate shrinks by no more than this factor."""
 
 _ERRORS = (
-    zipfile.BadZipFile,
-    zlib.error,
-    tokenize.TokenError,
-    EOFError,
-    OSError,
-    ValueError,
-    TypeError,
-    SyntaxError,
-    LookupError,
-    OverflowError,
-    NotImplementedError,
-    RecursionError,
-    MemoryError,
-    struct.error,
+    *(zipfile.BadZipFile, zlib.error, tokenize.TokenError, struct.error, EOFError, OSError, ValueError, TypeError),
+    *(SyntaxError, LookupError, OverflowError, NotImplementedError, RecursionError, MemoryError),
 )
 """What zip files and NumPy raise on broken files."""
 
@@ -63,6 +55,11 @@ def is_npz(path: Path) -> bool:
     return path.is_file() and path.suffix == ".npz"
 
 
+def is_idx_folder(path: Path) -> bool:
+    """Whether `path` is a folder with an IDX image file."""
+    return path.is_dir() and bool(_prefixes(path))
+
+
 def read_npy(path: Path, reading: Reading) -> ListedPoints:
     """Points in a `.npy` file, `[N, *shape]`, with the class index of each in `reading.labels`, `[N]`."""
     refuse_split(path, reading.split)
@@ -74,9 +71,9 @@ def read_npy(path: Path, reading: Reading) -> ListedPoints:
 
 def read_answers(reading: Reading, count: int) -> dict[str, Any]:
     """What is right for each of `count` points, in a `.npy` file of its own, as `answers_of` gives it."""
-    path = reading.label_file
-    if path is None:
+    if reading.labels is None:
         return {}
+    path = Path(reading.labels)
     if not path.is_file():
         raise DataError("no_such_path", f"{path_text(path)} (--labels, labels=) does not exist")
     return answers_of(read_array(path), path_text(path), count, reading.targets)
@@ -88,9 +85,8 @@ def read_array(path: Path) -> np.ndarray:
     try:
         with path.open("rb") as file:
             version = np.lib.format.read_magic(file)
-            if version not in _HEADERS:
-                raise ValueError(f"it is of version {version}; expected an array of numbers")
-            shape, fortran, kind = _HEADERS[version](file)
+            header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
+            shape, fortran, kind = header(file)
             if kind.hasobject:
                 raise _objects(where, "x")
             expected, there = math.prod(shape) * kind.itemsize, path.stat().st_size - file.tell()
@@ -98,8 +94,7 @@ def read_array(path: Path) -> np.ndarray:
                 raise ValueError(f"its header declares {expected:,} bytes, and {there:,} follow")
             numbers = np.frombuffer(file.read(expected), kind)
     except _ERRORS as error:
-        reason = str(error).partition("\n")[0] or type(error).__name__
-        raise DataError("corrupt", f"{where} is not a readable .npy file: {reason}") from error
+        raise _corrupt(where, ".npy", error) from error
     return numbers.reshape(shape, order="F" if fortran else "C")
 
 
@@ -127,6 +122,52 @@ def read_npz(path: Path, reading: Reading) -> ListedPoints:
     )
 
 
+def read_idx(path: Path, reading: Reading) -> ListedPoints:
+    """Points in `PREFIX-images-idx3-ubyte[.gz]`, `[N, 1, H, W]`, and `PREFIX-labels-idx1-ubyte[.gz]`.
+
+    The split is the prefix, the end of one after a hyphen, or `test` for `t10k`; by default `t10k` or the only prefix.
+    """
+    prefixes, split = _prefixes(path), reading.split
+    if split is None:
+        prefix = TEST if TEST in prefixes else choose_split(path, prefixes, None)
+    else:
+        meant = [one for one in prefixes if one == split or one.endswith(f"-{split}") or (split, one) == ("test", TEST)]
+        prefix = meant[0] if len(meant) == 1 else choose_split(path, prefixes, split)
+    both = [[path / f"{prefix}{ending}{packed}" for packed in ("", ".gz")] for ending in (IMAGES, LABELS)]
+    files = [one for pair in both for one in [one for one in pair if one.is_file()][:1]]
+    images = _read_idx(files[0], 3)
+    answers = answers_of(_read_idx(files[1], 1), path_text(files[1]), len(images), False) if len(files) > 1 else {}
+    inputs = check_inputs(images[:, None], path_text(files[0]), Reading(scale_uint8=True))
+    return reading.points(
+        reading.record(path, files_digest(path, files), split=prefix, files=[path_text(one.name) for one in files]),
+        RowIds(len(images)),
+        partial(array_chunks, inputs, bounds=reading.bounds),
+        **answers,
+    )
+
+
+def _prefixes(path: Path) -> list[str]:
+    names = (one.name.removesuffix(".gz") for one in path.iterdir() if one.is_file())
+    return sorted({name.removesuffix(IMAGES) for name in names if name.endswith(IMAGES)})
+
+
+def _read_idx(path: Path, axes: int) -> np.ndarray:
+    """The whole numbers 0..255 in an IDX file with this many axes: a mark, the sizes, the numbers."""
+    packed, mark = path.suffix == ".gz", bytes([0, 0, 8, axes])
+    try:
+        with gzip.open(path) if packed else path.open("rb") as file:
+            header = file.read(4 + 4 * axes)
+            if len(header) < 4 + 4 * axes or header[:4] != mark:
+                raise ValueError(f"it begins with {header[:4].hex() or 'nothing'}; expected {mark.hex()} and the sizes")
+            shape = struct.unpack(f">{axes}I", header[4:])
+            content = file.read(min(math.prod(shape), path.stat().st_size * (_MOST_GZIP if packed else 1)) + 1)
+        if len(content) != math.prod(shape) or 0 in shape[1:]:
+            raise ValueError(f"it declares {' x '.join(map(str, shape))} bytes and holds others; get it again")
+    except _ERRORS as error:
+        raise _corrupt(path_text(path), "IDX", error) from error
+    return np.frombuffer(bytearray(content), np.uint8).reshape(shape)
+
+
 def _read_arrays(path: Path, split: str | None) -> tuple[dict[str, str], dict[str, np.ndarray]]:
     """Key and array for each role that a `.npz` file fills."""
     try:
@@ -140,12 +181,11 @@ def _read_arrays(path: Path, split: str | None) -> tuple[dict[str, str], dict[st
             keys = _keys(path, archive.files, split)
             return keys, {role: _array(archive, path, key) for role, key in keys.items()}
     except _ERRORS as error:
-        reason = str(error).partition("\n")[0] or type(error).__name__
-        raise DataError("corrupt", f"{path_text(path)} is not a readable .npz file: {reason}") from error
+        raise _corrupt(path_text(path), ".npz", error) from error
 
 
 def _keys(path: Path, keys: Sequence[str], split: str | None) -> dict[str, str]:
-    """Which key of a `.npz` file plays which role: `inputs`, `labels`, `ids`, and those of `NAME_KEYS`."""
+    """Which key of a `.npz` file plays which role: `inputs`, `labels`, `ids`, `class_names`, `feature_names`."""
     chosen = {}
     for role, names in {"inputs": INPUT_KEYS, "labels": LABEL_KEYS, "ids": ID_KEYS}.items():
         there = [own for key in names for own in _called(key, split) if own in keys]
@@ -156,7 +196,7 @@ def _keys(path: Path, keys: Sequence[str], split: str | None) -> dict[str, str]:
             )
         chosen |= {role: there[0]} if there else {}
     if "inputs" in chosen:
-        return chosen | {key: key for key in NAME_KEYS if key in keys}
+        return chosen | {key: key for key in ("class_names", "feature_names") if key in keys}
     patterns = [re.compile(form.format(split="(.+)", key=key)) for key in INPUT_KEYS for form in SPLIT_KEYS]
     splits = sorted({match[1] for key in keys for pattern in patterns if (match := pattern.fullmatch(key))})
     if splits or (split is not None and set(keys) & set(INPUT_KEYS)):
@@ -183,15 +223,18 @@ def _array(archive: Any, path: Path, key: str) -> np.ndarray:
         if "allow_pickle" not in str(error):
             raise
         raise _objects(f"{key} in {path_text(path)}", key) from error
-    if not isinstance(array, np.ndarray):
-        raise zipfile.BadZipFile(f"{key} is no array")
-    if array.size and not array.dtype.itemsize:
-        raise zipfile.BadZipFile(f"{key} says that it has {array.size:,} entries of no bytes")
+    if not isinstance(array, np.ndarray) or (array.size and not array.dtype.itemsize):
+        raise zipfile.BadZipFile(f"{key} is no array, or has entries of no bytes")
     if array.dtype.kind == "U" and array.size:
         points = np.ascontiguousarray(array, array.dtype.newbyteorder("=")).reshape(-1).view(np.uint32)
         if not ((points < 0xD800) | ((points > 0xDFFF) & (points <= 0x10FFFF))).all():
             raise zipfile.BadZipFile(f"{key} holds code points that are no characters")
     return array
+
+
+def _corrupt(where: str, kind: str, error: BaseException) -> DataError:
+    reason = str(error).partition("\n")[0] or type(error).__name__
+    return DataError("corrupt", f"{where} is not a readable {kind} file: {reason}")
 
 
 def _objects(where: str, key: str) -> DataError:

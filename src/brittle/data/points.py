@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, overload, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -16,7 +16,13 @@ from brittle.data.images import Failure, thumbnails
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import Status
 from brittle.model.aside import Aside
-from brittle.model.bounds import BoundsLike
+from brittle.model.bounds import Bounds, BoundsLike
+
+_TABLE_ADVICE = (
+    "take --bounds none (bounds='none') where features have no range of their own, or declare one that holds all "
+    "features of all rows with --bounds LO HI (bounds=(LO, HI)); noise is of one size in all features: bring them to "
+    "one scale first, or take --noise per-feature --sigma 0.1 (brittle.noise.PerFeature)"
+)
 
 
 @dataclass(frozen=True)
@@ -63,6 +69,35 @@ class Batch:
         """
         drawn = thumbnails(self.inputs, self.bounds)
         return drawn and tuple(png if one is Status.OK else None for png, one in zip(drawn, self.status, strict=True))
+
+    def take(self, positions: Sequence[int]) -> Batch:
+        """The points at these positions."""
+        places = torch.tensor(tuple(positions), dtype=torch.long)
+
+        def taken(value: Any) -> Any:
+            if isinstance(value, Tensor):
+                return value[places.to(value.device)]
+            if isinstance(value, Aside):
+                return value.only(places)
+            return None if value is None else tuple(value[position] for position in positions)
+
+        return replace(self, **{name: taken(getattr(self, name)) for name in _OF_POINTS})
+
+    def joined(self, other: Batch) -> Batch:
+        """These points and those of another batch of the same data."""
+
+        def both(one: Any, two: Any) -> Any:
+            if isinstance(one, Tensor):
+                return torch.cat((one, two))
+            if isinstance(one, Aside):
+                return Aside.joined(one, two)
+            return None if one is None or two is None else (*one, *two)
+
+        return replace(self, **{name: both(getattr(self, name), getattr(other, name)) for name in _OF_POINTS})
+
+
+_OF_POINTS = tuple(one.name for one in fields(Batch) if one.name != "bounds")
+"""What a batch holds of each of its points."""
 
 
 @runtime_checkable
@@ -121,13 +156,7 @@ class RowIds(Sequence[str]):
     def __len__(self) -> int:
         return self.points
 
-    @overload
-    def __getitem__(self, place: int) -> str: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> tuple[str, ...]: ...
-
-    def __getitem__(self, place: int | slice) -> str | tuple[str, ...]:
+    def __getitem__(self, place: Any) -> Any:
         rows = range(self.points)[place]
         return tuple(map(str, rows)) if isinstance(rows, range) else str(rows)
 
@@ -290,3 +319,57 @@ class StillPoints(ChangedPoints):
         extra = extra or Aside()
         varies = varies if extra.varies is None else varies & extra.varies
         return replace(batch, extra_inputs=replace(extra, varies=varies, inputs=batch.inputs))
+
+
+def readable(batch: Batch) -> Tensor:
+    """Whether each input was read and holds no NaN or infinite value, `[B]`."""
+    read = torch.tensor([status.has_value for status in batch.status], dtype=torch.bool, device=batch.inputs.device)
+    return read & batch.inputs.flatten(1).isfinite().all(dim=1)
+
+
+def usable(batch: Batch) -> Tensor:
+    """The inputs that were read and hold no NaN or infinite value, `[V, *shape]`."""
+    return batch.inputs[readable(batch)]
+
+
+def check_values(batch: Batch, bounds: BoundsLike) -> None:
+    """Raise where an input lies outside the declared bounds."""
+    inputs = usable(batch)
+    if inputs.numel() == 0:
+        return
+    bounds = Bounds.of(bounds)
+    bounds.check_shape(inputs.shape[1:])
+    outside = ~bounds.contains(inputs)
+    if not bool(outside.any()):
+        return
+    place = int(outside.nonzero()[0])
+    row = int(torch.tensor(batch.rows)[readable(batch).cpu()][place])
+    found = f"in {int(outside.sum())} of {len(inputs)} rows, the first of them row {row}"
+    if bounds.pair is None:
+        least, most = (torch.as_tensor(end).to(inputs).expand(inputs.shape[1:]) for end in bounds.allowed(inputs))
+        feature = int(((inputs[place] < least) | (inputs[place] > most)).flatten().nonzero()[0])
+        low, high = (
+            float(torch.as_tensor(end).expand(inputs.shape[1:]).flatten()[feature])
+            for end in (bounds.lower, bounds.upper)
+        )
+        raise DataError(
+            "value_range",
+            f"values outside the bounds of their feature {found}, which holds "
+            f"{float(inputs[place].flatten()[feature]):.4g} at the feature in place {feature}, outside [{low:g}, "
+            f"{high:g}]; give bounds that hold all rows, or none (--bounds none, bounds='none')",
+        )
+    low, high = bounds.pair
+    smallest, largest = float(inputs.min()), float(inputs.max())
+    table = batch.inputs.dim() == 2 and not bool((inputs == inputs.round()).all())
+    advice = _TABLE_ADVICE if table else _advice(smallest, largest, low, high)
+    raise DataError(
+        "value_range", f"values from {smallest:.4g} to {largest:.4g}, outside [{low:g}, {high:g}] {found}; {advice}"
+    )
+
+
+def _advice(smallest: float, largest: float, low: float, high: float) -> str:
+    if smallest >= 0 and 16 < largest <= 255 and (low, high) == (0.0, 1.0):
+        return "use --bounds 0 255 (bounds=(0, 255)) or divide by 255"
+    if smallest < low and high - low <= 2:
+        return "the data look normalised; give pixels and declare --mean and --std (mean=, std=) instead"
+    return "declare the range with --bounds LO HI (bounds=)"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +12,11 @@ import pyarrow as pa
 from torch import nn
 
 from brittle.data.arrays import array_points
+from brittle.data.arrow import Table, is_number, open_table
 from brittle.data.files import path_text
-from brittle.data.labels import SHOWN_COLUMNS, find_column
-from brittle.data.parquet import is_parquet, is_text
-from brittle.data.points import InputChunk, ListedPoints, RowIds
+from brittle.data.points import InputChunk, ListedPoints
 from brittle.data.reading import Reading
-from brittle.data.tables import (
-    DataTable,
-    Roles,
-    answers_in,
-    column_record,
-    find_roles,
-    is_csv,
-    is_number,
-    open_table,
-    read_cells,
-)
+from brittle.data.tables import SHOWN, Roles, answers_in, find_column, find_roles, ids_in, is_text, read_columns
 from brittle.errors import DataError, ParameterError, listed
 from brittle.model.texts import TextForm, Tokenizer, Tokens
 
@@ -89,11 +77,6 @@ def text_points(
     )
 
 
-def is_text_table(path: Path) -> bool:
-    """Whether `path` is a file of a table, or Parquet."""
-    return is_csv(path) or is_parquet(path)
-
-
 def read_texts(path: Path, reading: Reading) -> ListedPoints:
     """The rows of a table of texts as points: a text becomes the embeddings of its tokens, `[T, E]`.
 
@@ -108,33 +91,30 @@ def read_texts(path: Path, reading: Reading) -> ListedPoints:
             "classifier of texts for MODEL, or in Python use brittle.data.text_points"
         )
     table = open_table(path, reading)
-    table = replace(table, chunks=list(table.chunks))
     roles = find_roles(table, reading)
-    roles = replace(roles, features=(), text=_text_column(table, roles, reading.text_column))
-    column = table.name(roles.text or 0)
-    cells = read_cells(table, roles)
-    answers = answers_in(table, roles, cells)
-    texts = cells.texts[: reading.limit]
+    cells = read_columns(table, table.schema.names)
+    column = _text_column(table, cells, roles, reading.text_column)
+    texts = cells[column].to_pylist()[: reading.limit]
     for row, text in enumerate(texts):
         if text is None or not text.strip():
             raise DataError(
-                "columns",
-                f"{table.place(row)}, column {column!r:.60} of {table.where} holds no text; leave the row out",
+                "columns", f"row {row}, column {column!r:.60} of {table.where} holds no text; leave the row out"
             )
     tokens = form.tokens(texts)
     form.check(tokens)
     known = {
         "text_column": column,
+        "columns": [column, *roles.record["columns"]],
         "beside": sorted(tokens.beside),
         "masked": True,
         "cut_texts": sum(length > tokens.ids.shape[1] for length in form.lengths(texts)),
     }
     return replace(reading, bounds=form.bounds).points(
-        table.record | column_record(table, roles) | known | dict(form.facts),
-        cells.ids or RowIds(len(cells.texts)),
+        table.record | roles.record | known | dict(form.facts),
+        ids_in(cells, roles, table),
         partial(_chunks, form, tokens),
         names=list(map(_name, texts)),
-        **answers,
+        **answers_in(cells, roles, table, reading),
     )
 
 
@@ -152,34 +132,24 @@ def _name(text: str) -> str:
     return line if len(line) <= LONGEST_NAME else line[: LONGEST_NAME - 1] + "…"
 
 
-def _text_column(table: DataTable, roles: Roles, asked: str | None) -> int:
-    """The place of the column with the texts: the one that was named, or the only one of text."""
-    text = [place for place in roles.features if _holds_text(table, place)]
-    there = listed([repr(table.name(at)) for at in (text or roles.features)], SHOWN_COLUMNS)
-    option = "--text-column (text_column=)"
-    if asked is None:
-        if len(text) == 1:
-            return text[0]
+def _text_column(table: Table, cells: pa.Table, roles: Roles, asked: str | None) -> str:
+    """The column with the texts: the one that was named, or the only one of text."""
+    text = [name for name in roles.others if _holds_text(cells[name])]
+    there, option = listed(list(map(repr, text or roles.others)), SHOWN), "--text-column (text_column=)"
+    if asked is None and len(text) != 1:
         what = "several columns of text" if text else "no column of text beside labels and ids"
         labels = "" if roles.answers or not text else ", and the one with the labels with --label-column"
         raise ParameterError(f"{table.where} has {what} ({there}); name the one to score with {option}{labels}")
-    place = find_column(table.names, table.width, asked, table.where, option)
-    if place not in roles.features:
+    column = text[0] if asked is None else find_column(table, asked, option)
+    if column not in text:
         raise ParameterError(
-            f"the column {asked!r:.60} of {table.where} holds the labels or the ids; name one of {there} with {option}"
+            f"the column {column!r:.60} of {table.where} holds numbers, the labels or the ids; name one of {there} "
+            f"with {option}"
         )
-    if table.schema is not None and place not in text:
-        kind = table.schema.field(place).type
-        raise DataError(
-            "columns", f"the column {table.name(place)!r:.60} of {table.where} has type {kind}; expected text"
-        )
-    return place
+    return column
 
 
-def _holds_text(table: DataTable, place: int) -> bool:
-    """Whether a column holds text; in a text file one whose cells are not all numbers or empty."""
-    if table.schema is not None:
-        kind = table.schema.field(place).type
-        return is_text(kind.value_type if pa.types.is_dictionary(kind) else kind)
-    cells = chain.from_iterable(columns[place] for columns in table.chunks)
-    return not all(is_number(cell) or not cell.strip() for cell in cells)
+def _holds_text(column: pa.ChunkedArray) -> bool:
+    """Whether cells are text, and not all numbers or empty."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    return is_text(kind) and not all(not cell or not cell.strip() or is_number(cell) for cell in column.to_pylist())

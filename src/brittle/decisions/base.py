@@ -31,6 +31,8 @@ class Decision(ABC):
     Class attributes:
         name: what the command line and the record of a run call it.
         explanation: what is decided, in a few words that a report shows: "the prediction is ...".
+        of_classes: whether it is the predicted class, of which the model's class scores are read as they are.
+        has_classes: whether the labels of data that are classes say something of it.
         one_number: whether a model may return one number a row, `[B]`.
         level: whether the nearest margin is the same at every point, so that it says nothing of one.
         targets: whether what is right for a point is no class, but several labels or numbers.
@@ -41,6 +43,8 @@ class Decision(ABC):
 
     name: ClassVar[str]
     explanation: ClassVar[str]
+    of_classes: ClassVar[bool] = False
+    has_classes: ClassVar[bool] = False
     one_number: ClassVar[bool] = False
     relative: ClassVar[bool] = True
     linear: ClassVar[bool] = True
@@ -48,19 +52,9 @@ class Decision(ABC):
     targets: ClassVar[bool] = False
 
     @property
-    def of_classes(self) -> bool:
-        """Whether it is the predicted class, of which the model's class scores are read as they are."""
-        return False
-
-    @property
-    def has_classes(self) -> bool:
-        """Whether the labels of data that are classes say something of it."""
-        return self.of_classes
-
-    @property
     def has_probability(self) -> bool:
         """Whether the softmax of `[0, -m]` is the model's own probability that the decision is right."""
-        return False
+        return self.of_classes
 
     @abstractmethod
     def decide(self, outputs: Tensor) -> Tensor:
@@ -146,11 +140,7 @@ class Decision(ABC):
         """Raise where the `margins` `[B, K]` at the points themselves cannot be; only a function of a user's can."""
 
     def check(self, outputs: Tensor) -> None:
-        """Raise unless this can be decided from `outputs` `[B, ...]`.
-
-        Raises:
-            ModelError: it cannot.
-        """
+        """Raise a `ModelError` unless this can be decided from `outputs` `[B, ...]`."""
         if outputs.dim() != 2:
             raise ModelError(
                 "output_shape",
@@ -171,11 +161,7 @@ def alone(given: Sequence[float]) -> float | tuple[float, ...]:
 
 
 def check_count(targets: Tensor, outputs: int) -> None:
-    """Raise unless data hold as many labels or numbers of each point, `[B, R]`, as the model returns.
-
-    Raises:
-        ModelError: they do not.
-    """
+    """Raise a `ModelError` unless data hold as many labels or numbers of each point, `[B, R]`, as the model returns."""
     if targets.shape[1] != outputs:
         raise ModelError(
             "output_shape",
@@ -209,11 +195,9 @@ class Undecided(Decision):
     linear: ClassVar[bool] = False
 
     def decide(self, outputs: Tensor) -> Tensor:
-        """Nothing."""
         return outputs[:, :0]
 
     def margins(self, outputs: Tensor, decided: Tensor) -> Tensor:
-        """There are none."""
         return outputs.new_zeros(len(outputs), 0)
 
     def described(self, decided: Tensor) -> list[str]:

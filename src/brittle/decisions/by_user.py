@@ -76,11 +76,7 @@ class Custom(Decision):
         return outputs
 
     def margins(self, outputs: Tensor, decided: Tensor) -> Tensor:
-        """What the function gives, `[N, K]`.
-
-        Raises:
-            ModelError: that is not a row of numbers for each output.
-        """
+        """What the function gives, `[N, K]`; a `ModelError` where that is not a row of numbers for each output."""
         found = self.compare(outputs.clone(), decided.clone())  # it may work in place, here and in the next call
         if isinstance(found, Tensor) and found.dim() == 1:
             found = found[:, None]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from types import CodeType
+from types import CellType, CodeType
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,7 @@ def class_digest(kind: type) -> str:
     return _digest(_of_class(kind, set()))
 
 
-def _digest(parts: Iterator[str]) -> str:
+def _digest(parts: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
@@ -50,35 +50,43 @@ def _parts(value: Any, seen: set[int]) -> Iterator[str]:
         yield type(value).__qualname__
     elif isinstance(value, torch.Tensor | np.ndarray):
         yield _numbers(value)
-    elif inspect.isfunction(value):
-        seen.add(id(value))
-        yield from _of_function(value, seen)
     elif isinstance(value, type):
         yield value.__qualname__
-    elif inspect.ismethod(value) or isinstance(value, partial | Mapping | tuple | list) or _has_parts(value):
+    elif (inside := _inside(value, seen)) is not None:
         seen.add(id(value))
-        for one in _inside(value, seen):
+        for one in inside:
             yield from _parts(one, seen)
-        seen.discard(id(value))
+        if not inspect.isfunction(value):
+            seen.discard(id(value))
     elif isinstance(value, set | frozenset):
         yield from sorted(map(repr, value))
     else:
         yield re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
-def _inside(value: Any, seen: set[int]) -> Iterator[Any]:
-    """What a method, a call with fixed arguments, a container or an object is made of."""
+def _inside(value: Any, seen: set[int]) -> Iterable[Any] | None:
+    """What a function, a call with fixed arguments, a container or an object is made of; None of other values.
+
+    An object is what it holds where it is called, or where its text says nothing of it.
+    """
+    if inspect.isfunction(value):
+        return _of_function(value)
     if isinstance(value, partial):
-        yield from (value.func, value.args, value.keywords)
-    elif inspect.ismethod(value):
-        yield from (value.__func__, value.__self__)
-    elif isinstance(value, Mapping):
-        yield from (one for key in sorted(value, key=str) for one in (key, value[key]))
-    elif isinstance(value, tuple | list):
-        yield from (f"{len(value)} values", *value)
-    else:
-        yield from (type(value).__qualname__, *_of_class(type(value), seen), dict(getattr(value, "__dict__", {})))
-        yield from (getattr(value, name, None) for one in type(value).__mro__ for name in _slots(one))
+        return (value.func, value.args, value.keywords)
+    if inspect.ismethod(value):
+        return (value.__func__, value.__self__)
+    if isinstance(value, Mapping):
+        return [one for key in sorted(value, key=str) for one in (key, value[key])]
+    if isinstance(value, tuple | list):
+        return (f"{len(value)} values", *value)
+    own = type(value)
+    told = own.__repr__ is not object.__repr__ and not callable(value) and not hasattr(own, "__dataclass_fields__")
+    slots = [vars(one).get("__slots__", ()) for one in own.__mro__]
+    names = [name for one in slots for name in ([one] if isinstance(one, str) else one)]
+    if told or inspect.ismodule(value) or not (hasattr(value, "__dict__") or names):
+        return None
+    held = dict(getattr(value, "__dict__", {}))
+    return (own.__qualname__, *_of_class(own, seen), held, *(getattr(value, name, None) for name in names))
 
 
 def _of_class(kind: type, seen: set[int]) -> Iterator[str]:
@@ -94,18 +102,29 @@ def _of_class(kind: type, seen: set[int]) -> Iterator[str]:
                     yield from _parts(value, seen)
 
 
-def _of_function(function: Any, seen: set[int]) -> Iterator[str]:
+def _of_function(function: Any) -> Iterator[Any]:
+    codes = [*_codes(function.__code__)]
     yield function.__qualname__
-    yield from _bytecode(function.__code__)
-    held = [_content(cell) for cell in function.__closure__ or ()]
-    yield from _parts([function.__defaults__, function.__kwdefaults__, held], seen)
-    for name in sorted(_names(function.__code__) & function.__globals__.keys()):
+    for code in codes:
+        plain = (one for one in code.co_consts if not inspect.iscode(one))
+        constants = [sorted(map(repr, one)) if isinstance(one, frozenset) else one for one in plain]
+        yield f"{code.co_code.hex()} {code.co_names} {constants!r}"
+    held = [cell.cell_contents for cell in function.__closure__ or () if cell != CellType()]  # some are not set yet
+    yield [function.__defaults__, function.__kwdefaults__, held]
+    for name in sorted({name for code in codes for name in code.co_names} & function.__globals__.keys()):
         value = function.__globals__[name]
         same = inspect.isfunction(value) and value.__module__ == function.__module__
         elsewhere = inspect.ismodule(value) or inspect.isroutine(value) or isinstance(value, type)
         if same or not elsewhere:
-            yield name
-            yield from _parts(value, seen)
+            yield from (name, value)
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """A code and those within it."""
+    yield code
+    for one in code.co_consts:
+        if inspect.iscode(one):
+            yield from _codes(one)
 
 
 def _numbers(value: torch.Tensor | np.ndarray) -> str:
@@ -116,38 +135,3 @@ def _numbers(value: torch.Tensor | np.ndarray) -> str:
     content = (content.dequantize() if content.is_quantized else content).to_dense().contiguous()
     digest = hashlib.sha256(content.reshape(-1).view(torch.uint8).numpy().tobytes()).hexdigest()
     return f"{content.dtype} {list(content.shape)} {digest}"
-
-
-def _has_parts(value: Any) -> bool:
-    """Whether an object is what it holds: it is called, or its text says nothing of it."""
-    own = type(value)
-    told = own.__repr__ is not object.__repr__ and not callable(value) and not hasattr(own, "__dataclass_fields__")
-    return not told and not inspect.ismodule(value) and (hasattr(value, "__dict__") or any(map(_slots, own.__mro__)))
-
-
-def _slots(kind: type) -> tuple[str, ...]:
-    slots = vars(kind).get("__slots__", ())
-    return (slots,) if isinstance(slots, str) else tuple(slots)
-
-
-def _content(cell: Any) -> Any:
-    """What a function holds of the one around it; nothing where that is not set yet."""
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return None
-
-
-def _names(code: CodeType) -> set[str]:
-    """The names that a code reads, and the codes within it."""
-    return set(code.co_names).union(*(_names(one) for one in code.co_consts if inspect.iscode(one)))
-
-
-def _bytecode(code: CodeType) -> Iterator[str]:
-    """What a code does, and the codes within it."""
-    plain = (one for one in code.co_consts if not inspect.iscode(one))
-    constants = [sorted(map(repr, one)) if isinstance(one, frozenset) else one for one in plain]
-    yield f"{code.co_code.hex()} {code.co_names} {constants!r}"
-    for one in code.co_consts:
-        if inspect.iscode(one):
-            yield from _bytecode(one)

@@ -13,11 +13,8 @@ from torch import Tensor
 from brittle.decisions.base import Decision, alone, check_count
 from brittle.errors import ModelError, ParameterError, listed
 
-EACH = "each"
-"""How the command line asks for all labels together and for each of them, `multilabel:each`."""
-
-SHOWN = 8
-"""Names of labels that a message shows at most."""
+EACH, SHOWN = "each", 8
+"""How the command line asks for all labels together and for each of them; and how many names a message shows."""
 
 MOST_NAMED = 10
 """With at most this many labels, every set of them is one of the classes that tables and reports show."""
@@ -100,13 +97,13 @@ class MultiLabel(Decision):
     def named(self, names: Sequence[str] | None) -> MultiLabel:
         if not isinstance(self.only, str):
             return self
-        if names is None or self.only not in names:
-            known = "nobody names the labels (--class-names FILE, classifier.class_names = [...])"
-            known = known if names is None else f"the labels are {listed([f'{name!r:.40}' for name in names], SHOWN)}"
+        if self.only not in (names or ()):
+            known = listed([f"{name!r:.40}" for name in names or ()], SHOWN)
             raise ParameterError(
-                f"there is no label {self.only!r:.60}; {known}; a position such as {self.name}:0 will do"
+                f"there is no label {self.only!r:.60} among [{known}]; "
+                f"name them (--class-names FILE, classifier.class_names = [...]), or say a position: {self.name}:0"
             )
-        return replace(self, only=tuple(names).index(self.only))
+        return replace(self, only=tuple(names or ()).index(self.only))
 
     def taken_from(self, outputs: str) -> MultiLabel:
         return replace(self, of_probabilities=outputs == "probs")

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from brittle.detector.pseudo_margin import PseudoMargin, PseudoMarginScore
 from brittle.errors import ModelError, ParameterError, UnknownNameError
-from brittle.model.loading.user_code import offered
+from brittle.model.loading.named_code import offered
 from brittle.scores import CATALOGUE, Score
 from brittle.scores.one_pass import OnePassScore
 from brittle.scores.outside import SCORES, find_score

@@ -4,19 +4,18 @@ Each check looks at a few of the points and either raises, with what was found a
 goes into the run record and onto the report. `docs/doctor.md` explains every code.
 """
 
-from brittle.data.values import check_values, usable
-from brittle.doctor.checks import CHECKS, PASSED, SKIPPED, Check, Diagnosis, Outcome, examine, run_all
+from brittle.data.points import check_values
+from brittle.doctor.checks import CHECKS, Diagnosis, Outcome, examine, run_all
 from brittle.doctor.data import (
     GUARD_ROWS,
     about_accuracy,
     about_orientation,
     check_accuracy,
     check_expected,
-    check_labels,
     check_unchanged,
     confusion_in,
 )
-from brittle.doctor.reference import Reference
+from brittle.doctor.rounding import Reference
 from brittle.doctor.settings import leave_out, varying
 from brittle.doctor.subject import LOOKED_AT, Finding, Subject, unweighted
 
@@ -24,9 +23,6 @@ __all__ = [
     "CHECKS",
     "GUARD_ROWS",
     "LOOKED_AT",
-    "PASSED",
-    "SKIPPED",
-    "Check",
     "Diagnosis",
     "Finding",
     "Outcome",
@@ -36,7 +32,6 @@ __all__ = [
     "about_orientation",
     "check_accuracy",
     "check_expected",
-    "check_labels",
     "check_unchanged",
     "check_values",
     "confusion_in",
@@ -44,6 +39,5 @@ __all__ = [
     "leave_out",
     "run_all",
     "unweighted",
-    "usable",
     "varying",
 ]

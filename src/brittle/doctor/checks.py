@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from brittle.data.points import Batch, Points
 from brittle.doctor import data, gradients, outputs, passes, preprocessing, settings
-from brittle.doctor.reference import Reference
+from brittle.doctor.rounding import Reference
 from brittle.doctor.subject import Finding, Subject
 from brittle.errors import BrittleError
 from brittle.model.classifier import Classifier
@@ -96,11 +96,11 @@ class Diagnosis:
     input_shape: tuple[int, ...]
     taken: str | None
     findings: tuple[Finding, ...]
-    examined: str = PASSED
-    digest: str = ""
-    forward_passes: int = 0
-    backward_passes: int = 0
-    reference: Reference | None = None
+    examined: str
+    digest: str
+    forward_passes: int
+    backward_passes: int
+    reference: Reference
 
 
 def examine(
@@ -116,18 +116,7 @@ def examine(
 ) -> Diagnosis:
     """Look at the first points of a run and at its settings.
 
-    Args:
-        classifier: what will be scored, in evaluation mode.
-        batch: the first points, at least one.
-        labels: all labels of the data, or None.
-        scores: what will be computed.
-        seed: seed of the run.
-        rows: most rows in one pass through the network.
-        points: all points, to read the first of them again; None looks at `batch` alone.
-        skip: leave out all checks; one forward pass tells the number of classes.
-
-    Returns:
-        what was found.
+    The arguments are those of `Subject`; `skip` leaves out all checks, and one pass tells the number of classes.
 
     Raises:
         DataError: the values or labels do not fit the declaration, or change from one reading to the next.
@@ -158,14 +147,13 @@ def run_all(subject: Subject) -> list[Outcome]:
     outcomes: list[Outcome] = []
     lost: set[str] = set()
     for check in CHECKS:
-        missing = [name for name in check.after if name in lost]
-        if missing:
+        missing = next((name for name in check.after if name in lost), None)
+        if missing is not None:
             lost.add(check.name)
-            outcomes.append(Outcome(check.name, SKIPPED, None, f"needs the check {missing[0]!r} to succeed"))
+            outcomes.append(Outcome(check.name, SKIPPED, None, f"needs the check {missing!r} to succeed"))
             continue
-        found: list[Finding | str] = []
         try:
-            found += check.run(subject)
+            found = [*check.run(subject)]
         except BrittleError as error:
             lost.add(check.name)
             outcomes.append(Outcome(check.name, FAILED, error.code, str(error.args[0])))

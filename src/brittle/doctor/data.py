@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from brittle.data.files import changed_error, file_digest
-from brittle.data.points import Batch, Points
-from brittle.data.values import check_values
+from brittle.data.points import Batch, Points, check_values
+from brittle.doctor.shapes import labels_among_features
 from brittle.doctor.subject import LOOKED_AT, Finding, Subject
 from brittle.errors import DataError, ParameterError, listed
 from brittle.estimate import CONFIDENCE
@@ -28,8 +28,9 @@ NARROW = 0.05
 GUARD_ROWS = 1000
 """Labelled points over which accuracy is judged."""
 
-FALSE_ALARM = 1e-4
-"""Probability at most with which another way is said to be better where none is."""
+FALSE_ALARM, BY_CHANCE = 1e-4, 0.005
+"""Probabilities at most with which another way is said to be better where none is, and a weak model to be near
+chance."""
 
 GAIN = 0.05
 """Share of the points that another way must get right beyond the declared one; fewer are no mistake."""
@@ -37,14 +38,13 @@ GAIN = 0.05
 PERMUTED = 0.5
 """Share of the points that are right after renaming the classes, from which on the classes look permuted."""
 
-BY_CHANCE = 0.005
-"""Probability at most with which a weak model is said to be near chance."""
-
 ENOUGH = 20
 """Points below which nothing is said of labels that are all alike."""
 
 SHOWN = 5
 """Classes that a message names."""
+
+LOOK_AT = "check bounds, mean and std, channel order and the order of the classes"
 
 Confusion = Mapping[tuple[int, int], int]
 """How many points have each (label, predicted class)."""
@@ -52,20 +52,20 @@ Confusion = Mapping[tuple[int, int], int]
 
 def check_range(subject: Subject) -> Iterator[Finding | str]:
     """The values lie in the declared range, and use more than a sliver of it."""
-    bounds = subject.classifier.bounds
+    bounds, inputs = subject.classifier.bounds, subject.inputs
     try:
         check_values(subject.batch, bounds)
     except DataError as error:
-        subject.check_columns(error)
-        raise
-    inputs = subject.inputs
+        columns = labels_among_features(subject.classifier, inputs, subject.points, subject.decision)
+        if columns is None:
+            raise
+        raise columns from error
     smallest, largest = float(inputs.min()), float(inputs.max())
     if bounds.pair is not None and largest - smallest < NARROW * (bounds.pair[1] - bounds.pair[0]):
-        low, high = bounds.pair
         yield Finding(
             "value_range",
             f"the first {len(inputs)} rows hold values from {smallest:.4g} to {largest:.4g}, the declared range is "
-            f"[{low:g}, {high:g}]; sigma and the bounds are in the units of the data (--bounds, bounds=)",
+            f"{bounds}; sigma and the bounds are in the units of the data (--bounds, bounds=)",
         )
     yield f"{smallest:.4g} to {largest:.4g} in {len(inputs)} rows, declared bounds: {bounds}"
 
@@ -76,39 +76,22 @@ def check_same_data(subject: Subject) -> Iterator[Finding | str]:
         yield "the data are at hand once only"
         return
     again = next(iter(subject.points.batches(len(subject.batch))))
-    if again.ids != subject.batch.ids or again.inputs.shape != subject.batch.inputs.shape:
+    one, other = subject.batch.inputs, again.inputs
+    if again.ids != subject.batch.ids or one.shape != other.shape:
         raise DataError(
             "nondeterministic_data",
-            f"the first {len(subject.batch)} points came in another order or shape when read again; the data must give "
-            f"the same points every time",
+            f"the first {len(one)} points came in another order or shape when read again; the data must give the same "
+            f"points every time",
         )
-    one, other = subject.batch.inputs, again.inputs
     different = ((one != other) & ~(one.isnan() & other.isnan())).flatten(1).any(dim=1)
     if bool(different.any()):
-        row = subject.batch.rows[int(different.nonzero()[0])]
         raise DataError(
             "nondeterministic_data",
-            f"row {row} read twice, max difference {float((one - other).abs().nan_to_num(nan=torch.inf).max()):.3g}; "
-            f"leave random transforms (crops, flips, noise) out of the data",
+            f"row {subject.batch.rows[int(different.nonzero()[0])]} read twice, max difference "
+            f"{float((one - other).abs().nan_to_num(nan=torch.inf).max()):.3g}; leave random transforms (crops, flips, "
+            f"noise) out of the data",
         )
     yield f"{len(again)} rows read twice are the same"
-
-
-def about_orientation(turned: int, points: int, *, applied: bool) -> Iterator[Finding]:
-    """A finding where images say in their EXIF data that they are turned.
-
-    Args:
-        turned: images that say so.
-        points: all images.
-        applied: whether they were turned as they say.
-    """
-    if turned:
-        ignored = "the tag was ignored, as torchvision does (--exif apply, exif='apply', turns them)"
-        yield Finding(
-            "exif_orientation",
-            f"{turned:,} of {points:,} images say in their EXIF data that they are turned or mirrored; "
-            f"{'they were turned upright' if applied else ignored}",
-        )
 
 
 def digest(batch: Batch) -> str:
@@ -135,11 +118,21 @@ def check_unchanged(points: Points, before: str) -> None:
     first = next(iter(points.batches(LOOKED_AT)))
     if digest(first) != before:
         raise changed_error(path or "the data", f"the first {min(len(first), LOOKED_AT)} points hold other values")
-    file = None if path is None else Path(path)
-    if file is not None and file.is_file() and points.provenance.get("code") is None:
-        now, then = file_digest(file), points.provenance["sha256"]
+    if path is not None and Path(path).is_file() and points.provenance.get("code") is None:
+        now, then = file_digest(Path(path)), points.provenance["sha256"]
         if now != then:
             raise changed_error(path, f"sha256 {now[:16]}… instead of {then[:16]}…")
+
+
+def about_orientation(turned: int, points: int, *, applied: bool) -> Iterator[Finding]:
+    """A finding where `turned` of the images say in their EXIF data that they are turned; `applied` where they were."""
+    if turned:
+        ignored = "the tag was ignored, as torchvision does (--exif apply, exif='apply', turns them)"
+        yield Finding(
+            "exif_orientation",
+            f"{turned:,} of {points:,} images say in their EXIF data that they are turned or mirrored; "
+            f"{'they were turned upright' if applied else ignored}",
+        )
 
 
 def check_classes(subject: Subject) -> Iterator[Finding | str]:
@@ -150,7 +143,12 @@ def check_classes(subject: Subject) -> Iterator[Finding | str]:
     check_labels(torch.as_tensor(subject.labels), subject.classes)
     names = None if subject.points is None else subject.points.class_names
     if names is not None and len(names) != subject.classes:
-        yield Finding("labels", _about_count(subject, names))
+        yield Finding(
+            "labels",
+            f"the data name {len(names)} classes ({listed([f'{name!r:.40}' for name in names], SHOWN)}) and the model "
+            f"has {subject.classes} outputs, so the place of a name may not be its output; give the names of the "
+            f"outputs, one a line, with --class-names FILE (class_names=), and labels are mapped by name",
+        )
     labels = set(subject.labels)
     if len(labels) == 1 and len(subject.labels) >= ENOUGH and not subject.chosen:
         yield Finding(
@@ -161,15 +159,6 @@ def check_classes(subject: Subject) -> Iterator[Finding | str]:
     yield f"{len(subject.labels)} labels, the model has 0..{subject.classes - 1}"
 
 
-def _about_count(subject: Subject, names: Sequence[str]) -> str:
-    """The sentence where the data name another number of classes than the model has outputs."""
-    return (
-        f"the data name {len(names)} classes ({listed([f'{name!r:.40}' for name in names], SHOWN)}) and the model "
-        f"has {subject.classes} outputs, so the place of a name may not be its output; give the names of the outputs, "
-        f"one a line, with --class-names FILE (class_names=), and labels are mapped by name"
-    )
-
-
 def check_labels(labels: Tensor, classes: int) -> None:
     """Raise where the labels as a whole do not fit the model's classes.
 
@@ -178,14 +167,12 @@ def check_labels(labels: Tensor, classes: int) -> None:
     """
     if len(labels) and int(labels.min()) >= 1 and int(labels.max()) == classes:
         raise DataError("labels", f"labels {int(labels.min())}..{classes}, the model has 0..{classes - 1}; subtract 1")
-    wrong = (labels < 0) | (labels >= classes)
-    count = int(wrong.sum())
-    if count > 1 and count > 0.01 * len(labels):
-        wrongly = sorted({int(label) for label in labels[wrong]})[:SHOWN]
+    wrong = labels[(labels < 0) | (labels >= classes)]
+    if len(wrong) > 1 and len(wrong) > 0.01 * len(labels):
         raise DataError(
             "labels",
-            f"{count} of {len(labels)} labels lie outside the model's classes 0..{classes - 1}, such as {wrongly}; "
-            f"correct them, or leave the labels out",
+            f"{len(wrong)} of {len(labels)} labels lie outside the model's classes 0..{classes - 1}, such as "
+            f"{wrong.unique().tolist()[:SHOWN]}; correct them, or leave the labels out",
         )
 
 
@@ -211,22 +198,19 @@ def check_accuracy(expected: float, subject: Subject, findings: Sequence[Finding
         findings: of the checks, of which one on preprocessing may explain the accuracy.
 
     Raises:
-        ParameterError: the expectation is not between 0 and 1, or there are no labels to compare with.
+        ParameterError: the expectation is not between 0 and 1, or there are no labels of classes to compare with.
         DataError: the upper end of the interval of the accuracy lies below `expected`.
     """
     check_expected(expected)
-    if not subject.decision.of_classes:
+    correct, labelled = subject.right
+    if not subject.decision.of_classes or labelled == 0:
         raise ParameterError(
-            f"an accuracy is expected of predicted classes, and {subject.decision.label} decides "
-            f"{subject.decision.explanation}; leave it out",
+            f"an accuracy is expected of predicted classes that have labels; there are no labels to compare with "
+            f"{subject.decision.explanation}, leave it out"
         )
-    correct, labelled = subject.predictions.right
-    if labelled == 0:
-        raise ParameterError("an accuracy is expected, but the rows looked at carry no labels")
     high = float(clopper_pearson(correct, labelled, CONFIDENCE)[1])
     if high < expected:
-        check = "check bounds, mean and std, channel order and the order of the classes"
-        advice = next((found.sentence for found in findings if found.code == "preprocessing"), check)
+        advice = next((found.sentence for found in findings if found.code == "preprocessing"), LOOK_AT)
         raise DataError(
             "accuracy_guard",
             f"accuracy {correct / labelled:.3f} on {labelled} labelled rows (at most {high:.3f} with "
@@ -243,12 +227,8 @@ def about_accuracy(
     weak model would surely get more: `P(B <= correct)` is at most `BY_CHANCE` for a binomial `B` of `labelled` and the
     share `max(that share, min(0.25, 0.1 + 1.5 / classes))`.
 
-    Args:
-        correct: labelled points that are predicted right.
-        labelled: how many points have a label and a prediction.
-        classes: number of classes of the model.
-        confusion: labels and predictions of these points, to see whether the classes are permuted.
-        unweighted: what made the network, where no file of weights was given with it, or None.
+    `confusion` holds labels and predictions of the `labelled` points, to see whether the classes are permuted;
+    `unweighted` is what made the network where no file of weights was given with it.
     """
     if labelled == 0:
         return
@@ -256,17 +236,15 @@ def about_accuracy(
     little = chance + min(chance, 0.1)
     weak = max(little, min(0.25, 0.1 + 1.5 * chance))
     near = correct < little * labelled and float(scipy.stats.binom.cdf(correct, labelled, weak)) <= BY_CHANCE
-    advice = _other_names(known, classes) if labelled - correct >= GAIN * labelled else None
+    advice = _other_names(known, classes) if known and labelled - correct >= GAIN * labelled else None
     if advice is None and not near:
         return
-    if advice is None:
-        untrained = f"no --weights were given, so load trained weights in {unweighted}, or add --weights; otherwise "
-        usual = "check bounds, mean and std, channel order and the order of the classes"
-        advice = (untrained if unweighted is not None else "") + usual
-    chance_words = ", little better than chance or worse" if near else ""
+    untrained = f"no --weights were given, so load trained weights in {unweighted}, or add --weights; otherwise "
     yield Finding(
         "accuracy_suspicious",
-        f"accuracy {correct / labelled:.3f} on {labelled} labelled rows{chance_words}; {advice}",
+        f"accuracy {correct / labelled:.3f} on {labelled} labelled rows"
+        f"{', little better than chance or worse' if near else ''}; "
+        f"{advice or ('' if unweighted is None else untrained) + LOOK_AT}",
     )
 
 
@@ -277,49 +255,33 @@ def surely_more(count: int, of: int, share: float, log_tries: float) -> bool:
 
 def _other_names(confusion: Confusion, classes: int) -> str | None:
     """What to do where most labels, and surely more of them, are right with 1 added, subtracted, or classes renamed."""
-    if not confusion:
-        return None
-    known: Counter[int] = Counter()
-    for (label, _), count in confusion.items():
-        known[label] += count
-    total, renamed = known.total(), _renaming(confusion, classes)
+    counts = np.zeros((classes, classes), dtype=np.int64)
+    for pair, count in confusion.items():
+        counts[pair] += count
+    labels, total = counts.sum(axis=1), int(counts.sum())
+    rows, columns = scipy.optimize.linear_sum_assignment(counts, maximize=True)
+    renamed = {int(own): int(other) for own, other in zip(rows, columns, strict=True) if counts[own, other]}
     moved = [f"{label} as {name}" for label, name in renamed.items() if label != name]
-    shifts = {} if len(known) <= 2 else {"subtracted from": -1, "added to": 1}
     # Each with the logarithm of how many ways there are to shift, or to rename as many classes.
-    ways = [
-        (
-            f"when 1 is {done} every label: the labels look shifted by one, so give classes that count from 0",
-            {label: label + step for label in known},
-            math.log(2),
-        )
-        for done, step in shifts.items()
-    ]
-    ways.append(
-        (
-            f"when classes are renamed (label {listed(moved, SHOWN)}): the classes of data and model look permuted, "
-            f"map the labels",
-            renamed,
-            math.log(classes) + math.lgamma(classes + 1) - math.lgamma(classes + 1 - len(moved)),
-        )
+    renamings = math.log(classes) + math.lgamma(classes + 1) - math.lgamma(classes + 1 - len(moved))
+    advice = (
+        f"classes are renamed (label {listed(moved, SHOWN)}): those of data and model look permuted, map the labels"
     )
-    own, commonest = sum(confusion.get((label, label), 0) for label in known), max(known.values())
-    for sentence, names, log_tries in ways:
-        right = sum(confusion.get(pair, 0) for pair in names.items())
-        both = sum(confusion.get((label, label), 0) for label, name in names.items() if label == name)
+    ways = [(advice, renamed, renamings)]
+    for done, step in (("added to", 1), ("subtracted from", -1)):
+        if int((labels > 0).sum()) > 2:
+            shifted = {label: label + step for label in range(classes) if 0 <= label + step < classes}
+            advice = f"1 is {done} every label: they look shifted by one, so give classes that count from 0"
+            ways.insert(0, (advice, shifted, math.log(2)))
+    own, commonest = int(counts.trace()), int(labels.max())
+    for advice, names, log_tries in ways:
+        right = sum(int(counts[pair]) for pair in names.items())
+        both = sum(int(counts[label, label]) for label, name in names.items() if label == name)
         if (
             right >= PERMUTED * total
             and right - own >= GAIN * total
             and surely_more(right - both, right + own - 2 * both, 0.5, math.log(2) + log_tries)
             and surely_more(right, total, commonest / total, math.log(2) + log_tries)
         ):
-            return f"{right / total:.1%} are right {sentence}"
+            return f"{right / total:.1%} are right when {advice}"
     return None
-
-
-def _renaming(confusion: Confusion, classes: int) -> dict[int, int]:
-    """The one-to-one renaming of labels under which most points are right, for the labels that occur."""
-    counts = np.zeros((classes, classes))
-    for (label, predicted), count in confusion.items():
-        counts[label, predicted] = count
-    rows, columns = scipy.optimize.linear_sum_assignment(counts, maximize=True)
-    return {int(row): int(column) for row, column in zip(rows, columns, strict=True) if counts[row, column]}

@@ -20,19 +20,17 @@ from brittle.decisions import Custom, MultiLabel
 from brittle.doctor.subject import LOOKED_AT, Finding, Subject
 from brittle.errors import BrittleError, ModelError, listed
 
-PRODUCTS = ("mm", "addmm", "_addmm_activation", "mv", "addmv", "dot", "bmm", "baddbmm", "linear", "matmul")
-CONVOLUTIONS = ("convolution", "_convolution", "cudnn_convolution", "mkldnn_convolution")
+MULTIPLY = {"mm", "addmm", "_addmm_activation", "mv", "addmv", "dot", "bmm", "baddbmm", "linear", "matmul"}
+MULTIPLY |= {"convolution", "_convolution", "cudnn_convolution", "mkldnn_convolution"}
 """Operations that multiply by weights."""
 
 DRAWS, TURNED_ROWS = 24, 8
 """Networks with other weights, and points that go through each. Of a logit, no draw with large weights has the other
 sign at most once in 2^16 times."""
 
-LARGE = 30.0
-"""Size of the products, against that of the margins, at which no constant that is added to them decides the sign."""
-
-LARGEST = 1e6
-"""The largest margin that is taken for this."""
+LARGE, LARGEST = 30.0, 1e6
+"""Size of the products, against that of the margins, at which no constant that is added to them decides the sign; and
+the largest margin that is taken for this."""
 
 FAR = (-1e3, -1e2, -1e1, 1e1, 1e2, 1e3)
 """How many times as far away from a point, and on which side, an input lies than a random one of the range."""
@@ -40,14 +38,17 @@ FAR = (-1e3, -1e2, -1e1, 1e1, 1e2, 1e3)
 NEARER = 1e-3
 """Share of the smallest margin at the points that a margin far away has at most, where outputs end at the threshold."""
 
+ADVICE = (
+    "of probabilities add --outputs probs (outputs='probs') once, and beside --decision multilabel (decision="
+    "'multilabel') where labels hold each by itself; of an amount use --decision within:T, with a tolerance T; let a "
+    "function compare a probability with 0.5; otherwise return the logits"
+)
+
 
 class OtherWeights(TorchDispatchMode):
     """Gives the channels of every product with weights signs by chance, and each of them the size `size`.
 
-    That is what other weights would give, each row of them multiplied by a number.
-
-    Attributes:
-        products: how many there were.
+    That is what other weights would give, each row of them multiplied by a number. `products` counts them.
     """
 
     def __init__(self, seed: int, size: float) -> None:
@@ -58,7 +59,7 @@ class OtherWeights(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call `func`."""
         found = func(*args, **(kwargs or {}))
-        if func.overloadpacket.__name__ in PRODUCTS + CONVOLUTIONS and found.is_floating_point():
+        if func.overloadpacket.__name__ in MULTIPLY and found.is_floating_point():
             self.products += 1
             wide = found.to(torch.promote_types(found.dtype, torch.float32))
             others = [axis for axis in range(wide.dim()) if axis != 1]
@@ -70,42 +71,47 @@ class OtherWeights(TorchDispatchMode):
 
 def check_sides(subject: Subject) -> Iterator[Finding]:
     """Outputs whose sign decides, or that a function compares, can change what is decided."""
-    if not isinstance(subject.decision, MultiLabel | Custom) and subject.classifier.outputs != "binary-logit":
+    decision = subject.decision
+    if not isinstance(decision, MultiLabel | Custom) and subject.classifier.outputs != "binary-logit":
         return
     near = _outputs(subject, subject.inputs, subject.noisy, subject.random_inputs(min(subject.rows, LOOKED_AT)))
     stuck = ~_changes(subject, near)
-    if bool(stuck.any()) and not bool(stuck.all()):
+    if not bool(stuck.all()):
         stuck &= (_margins(subject, near) != _margins(subject, near[:1])).any(dim=0)  # a masked label is no defect
     if not bool(stuck.any()):
         return
     turned = _turned(subject, near, stuck)
     fixed = stuck & ~_changes(subject, near, *turned)
-    if bool(fixed.any()) or _inside(near):
+    shown = _shown(subject, near)
+    span = f"{float(shown.min()):.4g} and {float(shown.max()):.4g}"
+    if bool(fixed.any()) or in_unit(near):
         far = _far(subject)
         kept = stuck & ~_changes(subject, near, far)
-        ends, inside = kept & _ends_at_threshold(subject, near, far), _inside(near) and _inside(far)
+        ends, inside = kept & _ends_at_threshold(subject, near, far), in_unit(near) and in_unit(far)
         fixed &= kept if turned else kept & (ends | inside)
         if bool(fixed.any()) or (inside and bool(ends.any())):
-            raise _refusal(subject, near, fixed)
-    correct, labelled = subject.predictions.right
+            some = len(fixed) == shown.shape[1] and bool(fixed.any()) and not bool(fixed.all())
+            labels = f"label {listed(fixed.nonzero().flatten().tolist(), 3)} of " if some else ""
+            raise ModelError(
+                "outputs",
+                f"{labels}the decision {decision.label} never changes in {len(near)} rows, noisy copies and random "
+                f"inputs, nor with other weights or far away: the outputs lie between {span}; {ADVICE}",
+            )
+    correct, labelled = subject.right
     if bool(stuck.all()) and (not labelled or correct < labelled):
         right = f", {correct} of {labelled} labelled ones right," if labelled else ""
         yield Finding(
             "outputs",
-            f"{len(near)} rows, noisy copies and random inputs{right} decide the same, from outputs between "
-            f"{_span(_shown(subject, near))}; see that their sign means what the decision {subject.decision.label} "
-            f"says (that of a logit; probabilities, their logarithms and amounts have one sign alone)",
+            f"{len(near)} rows, noisy copies and random inputs{right} decide the same, from outputs between {span}; "
+            f"see that their sign means what the decision {decision.label} says (that of a logit; probabilities, their "
+            f"logarithms and amounts have one sign alone)",
         )
 
 
 def _outputs(subject: Subject, *inputs: Tensor) -> Tensor:
     """What is decided from, at the `inputs`, `[N, ...]`, where it is finite."""
-    found = []
     with torch.no_grad():
-        for each in inputs:
-            rows = torch.arange(len(each)) % len(subject.inputs)
-            found.append(subject.classifier.read(each, subject.aside and subject.aside.only(rows)))
-    outputs = torch.cat(found)
+        outputs = torch.cat([subject.classifier.read(each, subject.beside(len(each))) for each in inputs])
     return outputs[outputs.flatten(1).isfinite().all(dim=1)]
 
 
@@ -124,11 +130,34 @@ def _changes(subject: Subject, *outputs: Tensor) -> Tensor:
     return below if isinstance(subject.decision, Custom) else below & above
 
 
+def _turned(subject: Subject, near: Tensor, stuck: Tensor) -> list[Tensor]:
+    """Outputs that other weights give, until none of the `stuck` margins `[K]` is stuck; none where that shows nothing.
+
+    That is so where no product with weights is seen, or hardly any weights give finite outputs.
+    """
+    found: list[Tensor] = []
+    points = subject.inputs[:TURNED_ROWS]
+    _outputs(subject, points)  # tables that a network keeps by shape are of its own weights
+    margin = float(_margins(subject, near)[:, stuck].abs().max().clamp(1.0, LARGEST))
+    for draw in range(DRAWS):
+        weights = OtherWeights(draw, (1.0, LARGE, LARGE * margin)[draw % 3])
+        try:
+            with weights:
+                outputs = _outputs(subject, points)
+        except BrittleError:
+            return []
+        if not weights.products:
+            return []
+        found += [outputs] * bool(len(outputs))
+        if bool((_changes(subject, near, *found) | ~stuck).all()):
+            return found
+    return found if len(found) >= DRAWS // 3 else []
+
+
 def _far(subject: Subject) -> Tensor:
     """Outputs far away; none where the model does not take such inputs."""
-    count = min(subject.rows, LOOKED_AT, len(subject.inputs))
-    start = subject.inputs[:count]
-    way = subject.random_inputs(count) - start
+    start = subject.inputs
+    way = subject.random_inputs(len(start)) - start
     try:
         return _outputs(subject, *(start + times * way for times in FAR))
     except BrittleError:
@@ -143,7 +172,7 @@ def _ends_at_threshold(subject: Subject, near: Tensor, far: Tensor) -> Tensor:
     return _margins(subject, far).abs().amin(dim=0) <= NEARER * smallest
 
 
-def _inside(outputs: Tensor) -> bool:
+def in_unit(outputs: Tensor) -> bool:
     """Whether all are between 0 and 1."""
     return bool(((outputs >= 0) & (outputs <= 1)).all())
 
@@ -153,57 +182,3 @@ def _shown(subject: Subject, outputs: Tensor) -> Tensor:
     if not isinstance(subject.decision, MultiLabel | Custom):
         return outputs[:, 1:].double()
     return outputs.double().sigmoid() if subject.classifier.outputs == "probs" else outputs.double()
-
-
-def _span(outputs: Tensor) -> str:
-    return f"{float(outputs.min()):.4g} and {float(outputs.max()):.4g}"
-
-
-def _turned(subject: Subject, near: Tensor, stuck: Tensor) -> list[Tensor]:
-    """Outputs that other weights give, until none of the `stuck` margins `[K]` is stuck; none where that shows nothing.
-
-    That is so where no product with weights is seen, or hardly any weights give finite outputs.
-    """
-    found: list[Tensor] = []
-    _outputs(subject, subject.inputs[:TURNED_ROWS])  # tables that a network keeps by shape are of its own weights
-    margin = float(_margins(subject, near)[:, stuck].abs().max().clamp(1.0, LARGEST))
-    for draw in range(DRAWS):
-        weights = OtherWeights(draw, (1.0, LARGE, LARGE * margin)[draw % 3])
-        try:
-            with weights:
-                outputs = _outputs(subject, subject.inputs[:TURNED_ROWS])
-        except BrittleError:
-            return []
-        if not weights.products:
-            return []
-        found += [outputs] * bool(len(outputs))
-        if bool((_changes(subject, near, *found) | ~stuck).all()):
-            return found
-    return found if len(found) >= DRAWS // 3 else []
-
-
-def _refusal(subject: Subject, near: Tensor, fixed: Tensor) -> ModelError:
-    """The error for outputs whose margins `[K]` are `fixed`; none are where outputs end at the threshold far away."""
-    decision, shown = subject.decision, _shown(subject, near)
-    some = len(fixed) == shown.shape[1] and bool(fixed.any()) and not bool(fixed.all())
-    labels = f"label {listed(fixed.nonzero().flatten().tolist(), 3)} of " if some else ""
-    if isinstance(decision, Custom):
-        advice = "see that the function compares what such numbers mean (a probability with 0.5, not with 0)"
-    elif subject.classifier.outputs == "probs":
-        advice = "they look like sigmoids of sigmoids, take one of the two away"
-    elif isinstance(decision, MultiLabel):
-        advice = (
-            "of probabilities add --outputs probs (outputs='probs'); where they are those of classes of which one "
-            "holds leave out --decision multilabel (decision='multilabel'); otherwise return the logits"
-        )
-    else:
-        advice = (
-            "of a probability return [1 - p, p] with --outputs probs (outputs='probs') and without --decision, or the "
-            "logit; of an amount use --decision within:T, with a tolerance T"
-        )
-    return ModelError(
-        "outputs",
-        f"{labels}the decision {decision.label} never changes in {len(near)} rows, noisy copies and random inputs, nor "
-        f"with other weights or far away: the outputs lie between {_span(shown[:, fixed] if some else shown)}; "
-        f"{advice}",
-    )

@@ -10,22 +10,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, cycle
 
 import torch
 from torch import Tensor, nn
 
-from brittle.doctor.rounding import allowed_again, excess, largest_difference
+from brittle.doctor.rounding import allowed, differences, excess
 from brittle.doctor.shapes import failure, fixed_batch, is_only
 from brittle.doctor.subject import OTHERS, REPEATS, Finding, Subject
 from brittle.errors import ModelError, listed
-from brittle.model.aside import Aside
 from brittle.model.loading.weights import check_weights as check_finite_weights
 from brittle.model.loading.weights import dense
-
-NAMED = 3
-"""Tensors that a message names."""
 
 SIZES, NOISY_SIZES = (1, 1, 3, 5, 2, 7, 11, 13), (2, 1, 6, 17, 1, 4, 23)
 """Sizes of the pieces, of the points and of their noisy copies, for as long as there are rows, then again. Half of the
@@ -36,6 +32,10 @@ TRIED = (1, 2, 3)
 
 BRIGHT, DARK = (0.75, 1.0), (0.0, 0.25)
 """Where in the bounds the values of inputs lie that stand beside the points: shares of the range."""
+
+COARSE, SAME_BATCH = 1e-5, 16.0
+"""Relative precision of 16 bits at least, and how many times smaller differences are there when a batch is repeated: in
+the same order only sums of an accelerator differ, and what `allowed` says would excuse dropout."""
 
 MIXES = (
     "the model mixes the rows of a batch (an LSTM without batch_first, batch norm without running statistics, "
@@ -58,42 +58,49 @@ def check_forward(subject: Subject) -> Iterator[Finding | str]:
     """The model takes the inputs and returns class scores, of single precision or better."""
     logits, classifier = subject.logits, subject.classifier
     dtypes = [dtype for dtype in (classifier.dtype, classifier.output_dtype) if dtype is not None]
-    kinds = sorted({str(dtype).removeprefix("torch.") for dtype in dtypes})
+    kinds = ", ".join(sorted({str(dtype).removeprefix("torch.") for dtype in dtypes}))
     if any(dtype.itemsize < 4 for dtype in dtypes):
         yield Finding(
             "low_precision",
-            f"the model computes in {', '.join(kinds)}, so its logits are rounded to about {subject.precision:.1g} of "
-            f"their size; sums are taken in single precision or better, score in float32 to tell small margins apart",
+            f"the model computes in {kinds}, so its logits are rounded to about {subject.precision:.1g} of their size; "
+            f"sums are taken in single precision or better, score in float32 to tell small margins apart",
         )
     taken = "" if classifier.taken is None else f", taken from {classifier.taken}"
-    yield f"{list(subject.inputs.shape)} gave {list(logits.shape)}, {', '.join(kinds)}{taken}"
+    yield f"{list(subject.inputs.shape)} gave {list(logits.shape)}, {kinds}{taken}"
 
 
 def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
     """The same rows give the same logits every time, and leave weights and buffers as they were."""
-    model = subject.classifier.model
-    _ = subject.logits  # what a model sets up in its first pass is no change
-    before = _digests(model)
-    passes = len(subject.repeats)
-    after = _digests(model)
+    logits, model = subject.logits, subject.classifier.model  # what a model sets up in its first pass is no change
+    before, repeats, after = _digests(model), subject.repeats[1:], _digests(model)
     changed = [name for name, old in before.items() if after.get(name) != old]
     if changed:
         raise ModelError(
             "mutates_state",
-            f"{listed(changed, NAMED)} of the model changed in {passes - 1} forward passes, so a score would depend "
-            f"on what was scored before; keep forward() from writing to weights and buffers",
+            f"{listed(changed, 3)} of the model changed in {len(repeats)} forward passes, so a score would depend on "
+            f"what was scored before; keep forward() from writing to weights and buffers",
         )
-    explained = allowed_again(subject.logits, subject.precision)
-    for again in subject.repeats[1:]:
-        found = excess(subject.classifier, subject.inputs, subject.logits, again, explained, subject.aside)
+    explained = allowed(logits, subject.precision) / (SAME_BATCH if subject.precision > COARSE else 1.0)
+    for again in repeats:
+        found = excess(subject.classifier, subject.inputs, logits, again, explained, subject.aside)
         if found is not None:
             raise ModelError(
                 "nondeterministic_model",
-                f"{REPEATS} passes of the same {len(subject.inputs)} rows differ by up to {found}; switch off dropout "
-                f"and other randomness (before an export: model.eval()), and let forward() not count or average",
+                f"{REPEATS} passes of the same {len(logits)} rows differ by up to {found}; switch off dropout and "
+                f"other randomness (before an export: model.eval()), and let forward() not count or average",
             )
-    worst = max(largest_difference(subject.logits, again) for again in subject.repeats[1:])
+    worst = max(float(differences(logits, again).max()) for again in repeats)
     yield f"{REPEATS} passes differ by at most {worst:.3g} in the logits"
+
+
+def _digests(model: object) -> dict[str, bytes]:
+    """A digest of every parameter and buffer, by name; none of a function."""
+    tensors = chain(model.named_parameters(), model.named_buffers()) if isinstance(model, nn.Module) else ()
+    return {name: hashlib.blake2b(_bytes(tensor), digest_size=16).digest() for name, tensor in tensors}
+
+
+def _bytes(tensor: Tensor) -> bytes:
+    return dense(tensor).contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
 
 
 def check_batch_sizes(subject: Subject) -> Iterator[Finding | str]:
@@ -106,53 +113,53 @@ def check_batch_sizes(subject: Subject) -> Iterator[Finding | str]:
     yield f"batches of {listed([*sizes, count], 3)} rows are taken"
 
 
-@dataclass(frozen=True)
-class SameRows:
-    """The same rows, given in another way.
-
-    Attributes:
-        how: how they are given, in words.
-        inputs: `[V, *shape]`.
-        first: their logits in the first batch, `[V, C]`.
-        logits: their logits when they are given so, `[V, C]`.
-    """
-
-    how: str
-    inputs: Tensor
-    first: Tensor
-    logits: Tensor
-
-
 def check_rows_apart(subject: Subject) -> Iterator[Finding | str]:
     """A row gives the same logits alone and among others, in any order and in batches of any size."""
     _check_no_cache(subject)
     largest = 0.0
-    for rows in given_otherwise(subject):
-        found = excess(subject.classifier, rows.inputs, rows.first, rows.logits, aside=subject.aside)
+    for how, inputs, first, logits in given_otherwise(subject):
+        found = excess(subject.classifier, inputs, first, logits, aside=subject.aside)
         if found is not None:
             subject.check_same("now")  # a network that changes by itself is reported as such
             raise ModelError(
                 "batch_dependent",
-                f"row {subject.numbers[found.row]} {rows.how} and in the first batch of {len(rows.inputs)} differ by "
-                f"{found}; {MIXES}",
+                f"row {subject.numbers[found.row]} {how} and in the first batch of {len(inputs)} differ by {found}; "
+                f"{MIXES}",
             )
-        largest = max(largest, largest_difference(rows.first, rows.logits))
+        largest = max(largest, float(differences(first, logits).max()))
     yield (
         f"{len(subject.inputs)} rows and their noisy copies, alone and in batches of up to {subject.rows}, differ by "
         f"at most {largest:.3g} in the logits"
     )
 
 
-def given_otherwise(subject: Subject) -> Iterator[SameRows]:
-    """The points and noisy copies of them, given in one way after another."""
+def _check_no_cache(subject: Subject) -> None:
+    """Raise where other content of the same shape gives the logits of the batch before, row by row."""
+    kept = subject.reordered[subject.order(seed=0)]  # as the model returned them
+    alike = torch.equal(kept, subject.logits) and torch.equal(subject.noisy_logits, subject.logits)
+    if alike and bool((subject.logits != subject.logits[0]).any()):
+        raise ModelError(
+            "nondeterministic_model",
+            f"another batch of {len(kept)} rows got the logits of the batch before, row by row; the model keeps its "
+            f"output by the shape of the input, compute it anew every time",
+        )
+
+
+def given_otherwise(subject: Subject) -> Iterator[tuple[str, Tensor, Tensor, Tensor]]:
+    """The points and noisy copies of them, given in one way after another.
+
+    Yields:
+        how they are given, in words; the inputs `[V, *shape]`; their logits in the first batch, `[V, C]`; their logits
+        when they are given so.
+    """
     points, noisy = (subject.inputs, subject.logits), (subject.noisy, subject.noisy_logits)
-    yield SameRows("in another order", *points, subject.reordered)
-    yield SameRows("in a batch of another size", *points, _in_pieces(subject, points[0], (subject.rows // 2, *SIZES)))
+    yield "in another order", *points, subject.reordered
+    yield "in a batch of another size", *points, _in_pieces(subject, points[0], (subject.rows // 2, *SIZES))
     if subject.rows > 1:
-        yield SameRows("beside bright inputs", *points, _beside(subject, BRIGHT, subject.rows, last=True))
+        yield "beside bright inputs", *points, _beside(subject, BRIGHT, subject.rows, last=True)
         most = min(subject.rows, 2 * len(points[0]))
-        yield SameRows("beside dark inputs", *points, _beside(subject, DARK, most, last=False))
-    yield SameRows("with noise, in a batch of another size", *noisy, _in_pieces(subject, noisy[0], NOISY_SIZES))
+        yield "beside dark inputs", *points, _beside(subject, DARK, most, last=False)
+    yield "with noise, in a batch of another size", *noisy, _in_pieces(subject, noisy[0], NOISY_SIZES)
 
 
 def _in_pieces(subject: Subject, inputs: Tensor, sizes: tuple[int, ...]) -> Tensor:
@@ -188,8 +195,7 @@ def _logits(subject: Subject, inputs: Tensor, rows: Tensor) -> Tensor:
     A model that took the first batch and fails on this one looks at its size.
     """
     try:
-        with torch.no_grad():
-            return subject.logits_of(inputs, rows)
+        return subject.logits_of(inputs, rows)
     except ModelError as error:
         if error.code != "model_failed" or len(inputs) == len(subject.inputs):
             raise
@@ -201,56 +207,35 @@ def _logits(subject: Subject, inputs: Tensor, rows: Tensor) -> Tensor:
         ) from error
 
 
-def _check_no_cache(subject: Subject) -> None:
-    """Raise where other content of the same shape gives the logits of the batch before, row by row."""
-    kept = subject.reordered[subject.order(seed=0)]  # as the model returned them
-    alike = torch.equal(kept, subject.logits) and torch.equal(subject.noisy_logits, subject.logits)
-    if alike and bool((subject.logits != subject.logits[0]).any()):
-        raise ModelError(
-            "nondeterministic_model",
-            f"another batch of {len(kept)} rows got the logits of the batch before, row by row; the model keeps its "
-            f"output by the shape of the input, compute it anew every time",
-        )
-
-
 def check_padding(subject: Subject) -> Iterator[Finding | str]:
-    """The logits stay as they are where the padding of the points holds other numbers."""
-    aside = subject.aside
-    found = None if aside is None else padding_of(aside, subject.inputs)
-    if aside is None or found is None:
+    """The logits stay as they are where the padding of the points holds other numbers.
+
+    Padding are coordinates that do not vary where a tensor `...mask` beside the inputs, over their first axes, is 0.
+    """
+    aside, inputs = subject.aside, subject.inputs
+    if aside is None or aside.varies is None:
         yield "no padding"
         return
-    name, padding = found
-    filled = torch.where(padding, subject.random_inputs(len(padding)), subject.inputs)
-    with torch.no_grad():
-        logits = subject.classifier(filled, replace(aside, varies=None, inputs=None))
-    difference = subject.excess(logits)
-    if difference is not None:
-        yield Finding(
-            "padding_leaks",
-            f"where {name} is 0, other numbers in the input change the logits: row {subject.numbers[difference.row]} "
-            f"differs by {difference}. Scores leave this padding as it is, but they depend on how the points were "
-            f"padded; let the model leave it out, in attention and in means",
-        )
-    rows = int(padding.flatten(1).any(dim=1).sum())
-    yield f"other numbers where {name} is 0 change nothing, in {rows} of {len(padding)} rows"
-
-
-def padding_of(aside: Aside, inputs: Tensor) -> tuple[str, Tensor] | None:
-    """The name of the tensor that marks padding, and the coordinates of points that are padding, `[V, *shape]`.
-
-    They do not vary, and a tensor `...mask` beside the inputs, over the first axes of these, is 0 there. None where
-    there are none.
-    """
     for name, mask in aside.tensors.items():
         axes = mask.dim()
-        if not name.endswith("mask") or axes < 2 or mask.shape != inputs.shape[:axes] or aside.varies is None:
+        if not name.endswith("mask") or axes < 2 or mask.shape != inputs.shape[:axes]:
             continue
-        absent = (mask == 0).view(*mask.shape, *[1] * (inputs.dim() - axes)).expand_as(inputs).to(inputs.device)
-        padding = absent & ~aside.varies.to(inputs.device).expand_as(inputs)
+        padding = (mask == 0).view(*mask.shape, *[1] * (inputs.dim() - axes)).to(inputs.device) & ~aside.varies
         if bool(padding.any()):
-            return name, padding
-    return None
+            filled = torch.where(padding, subject.random_inputs(len(inputs)), inputs)
+            with torch.no_grad():
+                logits = subject.classifier(filled, replace(aside, varies=None, inputs=None))
+            found = subject.excess(logits)
+            if found is not None:
+                yield Finding(
+                    "padding_leaks",
+                    f"where {name} is 0, other numbers in the input change the logits: row "
+                    f"{subject.numbers[found.row]} differs by {found}. Scores leave this padding as it is, but they "
+                    f"depend on how the points were padded; let the model leave it out, in attention and in means",
+                )
+            yield f"other numbers where {name} is 0 change nothing"
+            return
+    yield "no padding"
 
 
 def check_history(subject: Subject) -> Iterator[Finding | str]:
@@ -265,17 +250,5 @@ def check_history(subject: Subject) -> Iterator[Finding | str]:
     with torch.no_grad():
         twin(*subject.others_with_tensors())
         logits = twin(subject.inputs, subject.aside)
-    subject.classifier.forward_passes = twin.forward_passes
     subject.check_same("in a copy of the model that saw other inputs first", logits)
     yield f"{OTHERS} other inputs first change nothing"
-
-
-def _digests(model: object) -> dict[str, bytes]:
-    """A digest of every parameter and buffer, by name; none of a function."""
-    tensors = [*model.named_parameters(), *model.named_buffers()] if isinstance(model, nn.Module) else []
-    return {name: _digest(tensor) for name, tensor in tensors}
-
-
-def _digest(tensor: Tensor) -> bytes:
-    content = dense(tensor).contiguous().reshape(-1).view(torch.uint8).numpy()
-    return hashlib.blake2b(content.tobytes(), digest_size=16).digest()

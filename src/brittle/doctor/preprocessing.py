@@ -10,13 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor
 
-from brittle.data.points import Batch
-from brittle.data.values import readable
+from brittle.data.points import Batch, readable
 from brittle.doctor.data import GAIN, surely_more
 from brittle.doctor.subject import LOOKED_AT, Finding, Subject
 from brittle.errors import ModelError, listed
@@ -26,50 +24,30 @@ from brittle.model.preprocessing import normalise
 FAVOUR = 0.25
 """Share of the points up to which a gain by another brightness may do no more than favour one class."""
 
-MOST = 256
-"""Points of a run over which the best readings are compared, where the first ones leave it open."""
+MOST, FINALISTS = 256, 3
+"""Points of a run over which the best readings are compared, where the first ones leave it open; and how many."""
 
-FINALISTS = 3
-"""How many of them."""
-
-Numbers = tuple[float, ...]
-
-RANGES: dict[str, tuple[Numbers, Numbers]] = {
+RANGES = {
     "brought to 0 to 1": ((0.0,), (1.0,)),
     "brought to -1 to 1": ((0.5,), (0.5,)),
     "brought to 0 to 255": ((0.0,), (1 / 255,)),
 }
 """Mean and std of values from 0 to 1 that bring them to another range."""
 
-STATISTICS: dict[str, tuple[Numbers, Numbers]] = {
+STATISTICS = {
     "shifted and scaled by mean and std of ImageNet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
     "shifted and scaled by mean and std of CIFAR-10": ((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)),
     "shifted and scaled by mean and std of MNIST": ((0.1307,), (0.3081,)),
 }
 """Mean and std of the channels of known data, of values from 0 to 1."""
 
-ORDERS = {
-    "CHW": {
-        "with height and width swapped": ("CHW", "CWH"),
-        "read in column-major order": ("WHC", "CHW"),
-        "read with channels last": ("HWC", "CHW"),
-    },
-    "HWC": {
-        "with height and width swapped": ("HWC", "WHC"),
-        "read in column-major order": ("CWH", "HWC"),
-        "read with channels first": ("CHW", "HWC"),
-    },
-    "HW": {"with height and width swapped": ("HW", "WH"), "read in column-major order": ("WH", "HW")},
-}
-"""For points of channels, height and width, what their axes are taken for, and the order that these are brought to."""
+CHANNELS = {"HWC": ("read with channels first", "CHW"), "CHW": ("read with channels last", "HWC")}
+"""For images of channels, height and width, the other place of the channels."""
 
 CHANGE = "change x, the data or what the model does first, to"
 
 ALIKE = 0.02
 """Difference of two readings, as a share of the deviation of the values, below which they are one."""
-
-NAMED = 2
-"""Other readings that a message names."""
 
 SHOWN = 4
 """Digits that a number is written with, and most numbers."""
@@ -106,25 +84,22 @@ def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
     if not readings:
         yield f"{int(own.sum())} of {len(own)} labels are right as declared, which leaves little to gain"
         return
-
-    def tried(reading: OtherReading, rows: slice) -> Tensor:
-        return _right(subject, reading.change(inputs[rows]), labels[rows])
-
-    found = [(tried(reading, slice(LOOKED_AT)), reading) for reading in readings]
-    found.sort(key=lambda each: -int(each[0].sum()))
-    better = [each for each in found if _better(own, *each, labels, len(readings))]
+    found = [(_right(subject, one.change(inputs[:LOOKED_AT]), labels[:LOOKED_AT]), one) for one in readings]
+    found.sort(key=_wrong)
+    better = [each for each in found if better_reading(own, *each, labels, len(readings))]
     if not better and int(found[0][0].sum() - own.sum()) >= GAIN * len(own) / 2:
         if subject.points is not None and len(subject.batch) < MOST:
             inputs, labels = _labelled(subject, next(iter(subject.points.batches(MOST))))
         rest = slice(len(own), None)
         own = torch.cat((own, _right(subject, inputs[rest], labels[rest])))
-        found = [(torch.cat((right, tried(reading, rest))), reading) for right, reading in found[:FINALISTS]]
-        found.sort(key=lambda each: -int(each[0].sum()))
-        better = [each for each in found if _better(own, *each, labels, len(readings))]
+        more = [_right(subject, one.change(inputs[rest]), labels[rest]) for _, one in found[:FINALISTS]]
+        found = [(torch.cat((right, rest)), one) for (right, one), rest in zip(found, more, strict=False)]
+        found.sort(key=_wrong)
+        better = [each for each in found if better_reading(own, *each, labels, len(readings))]
     if better:
         right, best = better[0]
-        alike = [reading.name for other, reading in better[1:] if int(other.sum()) == int(right.sum())]
-        others = f"; as many are right with values {listed(alike, NAMED)}" if alike else ""
+        alike = [each[1].name for each in better[1:] if _wrong(each) == _wrong(better[0])]
+        others = f"; as many are right with values {listed(alike, 2)}" if alike else ""
         yield Finding(
             "preprocessing",
             f"{int(own.sum())} of {len(own)} labels are right as declared, and {int(right.sum())} with values "
@@ -133,19 +108,18 @@ def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
     yield f"{int(own.sum())} of {len(own)} labels are right as declared, in {len(readings)} other ways not many more"
 
 
-def _better(own: Tensor, other: Tensor, reading: OtherReading, labels: Tensor, tries: int) -> bool:
+def _wrong(found: tuple[Tensor, OtherReading]) -> int:
+    return int((~found[0]).sum())
+
+
+def better_reading(own: Tensor, other: Tensor, reading: OtherReading, labels: Tensor, tries: int) -> bool:
     """Whether `other` is right far more often than `own`, both `[L]`, and than a guess of one class for all.
 
     The first is judged by the labels that one of them alone gets right (sign test), both for all `tries`, on the first
     points and on all. Another brightness may do no more than favour one class, which a model that was trained on more
     of the others gains by; so below `FAVOUR` no class counts for more than all others.
 
-    Args:
-        own: whether the points are predicted right as declared.
-        other: whether they are in this reading.
-        reading: the reading.
-        labels: of these points, and others after them.
-        tries: number of readings.
+    `labels` are those of these points, and others after them; `tries` is the number of readings.
     """
     labels, log_tries = labels[: len(own)], math.log(2 * tries)
     if not surely_more(int(other.sum()), len(own), int(labels.bincount().max()) / len(own), log_tries):
@@ -186,15 +160,12 @@ def _readings(classifier: Classifier, inputs: Tensor) -> list[OtherReading]:
     known, readings = [inputs], []
     for reading in (*_scaled(classifier, inputs), inverted, *_reordered(inputs)):
         changed = reading.change(inputs)
-        if changed.shape == inputs.shape and not any(_alike(changed, other) for other in known):
+        if changed.shape == inputs.shape and not any(
+            float((changed - other).abs().mean()) <= ALIKE * float(other.std(correction=0)) for other in known
+        ):
             known.append(changed)
             readings.append(reading)
     return readings
-
-
-def _alike(one: Tensor, other: Tensor) -> bool:
-    """Whether two readings of the same points are nearly the same."""
-    return float((one - other).abs().mean()) <= ALIKE * float(other.std(correction=0))
 
 
 def _scaled(classifier: Classifier, inputs: Tensor) -> Iterator[OtherReading]:
@@ -203,7 +174,7 @@ def _scaled(classifier: Classifier, inputs: Tensor) -> Iterator[OtherReading]:
     least, most, pair = float(inputs.min()), float(inputs.max()), classifier.bounds.pair
     low, high = pair or (0.0, 1.0 if most <= 1.0 else 255.0)
     known = {name: (torch.tensor(mean), torch.tensor(std)) for name, (mean, std) in (RANGES | STATISTICS).items()}
-    fitting = [name for name in STATISTICS if inputs.dim() == 2 or len(STATISTICS[name][0]) == inputs.shape[1]]
+    fitting = [name for name in STATISTICS if inputs.dim() == 2 or len(known[name][0]) == inputs.shape[1]]
     ways = {"left as they are": (torch.zeros(1), torch.ones(1))}
     for name in (*RANGES, *fitting) if pair is not None or least >= 0 else ():
         ways[name] = low + (high - low) * known[name][0], (high - low) * known[name][1]
@@ -211,18 +182,19 @@ def _scaled(classifier: Classifier, inputs: Tensor) -> Iterator[OtherReading]:
     ways["shifted and scaled by mean and std of the first points"] = inputs.mean(axes), std.where(std > 0, 1.0)
     if least < 0:
         ways["brought from their own range to 0 to 1"] = torch.tensor([least]), torch.tensor([most - least])
-        for name, (mean, std) in ((name, known[name]) for name in fitting):
+        for name in fitting:
+            mean, std = known[name]
             ways[f"turned back to 0 to 1, as if they had been {name}"] = -mean / std, 1 / std
     own_mean, own_std = torch.tensor(classifier.mean or (0.0,)), torch.tensor(classifier.std or (1.0,))
     for name, (mean, std) in ways.items():
         if {len(mean), len(std)} <= {1, inputs.shape[1]}:
-            # The classifier normalises, too: what it makes of these inputs is `(x - mean) / std`.
-            change = partial(_normalised, (mean, std), (-own_mean / own_std, 1 / own_std))
+
+            def change(x: Tensor, mean: Tensor = mean, std: Tensor = std) -> Tensor:
+                """Normalised, and undone what the classifier does by itself, so that it sees `(x - mean) / std`."""
+                normal = normalise(x, mean.to(x), std.to(x))
+                return normalise(normal, (-own_mean / own_std).to(x), (1 / own_std).to(x))
+
             yield OtherReading(name, change, _typed(mean, std), brightness=True)
-
-
-def _normalised(first: tuple[Tensor, Tensor], then: tuple[Tensor, Tensor], inputs: Tensor) -> Tensor:
-    return normalise(normalise(inputs, *(part.to(inputs) for part in first)), *(part.to(inputs) for part in then))
 
 
 def _typed(mean: Tensor, std: Tensor) -> str:
@@ -250,18 +222,21 @@ def _reordered(inputs: Tensor) -> Iterator[OtherReading]:
                 lambda x, sizes=sizes, at=at: x.reshape(-1, *sizes).flip(at).reshape(x.shape),
                 f"{CHANGE} {view}[{':, ' * at}[2, 1, 0]]{flat}",
             )
-        for name, (before, after) in ORDERS[layout].items():
+        orders = [
+            ("with height and width swapped", layout, layout.translate(str.maketrans("HW", "WH"))),
+            ("read in column-major order", layout[::-1], layout),
+        ]
+        if layout in CHANNELS:
+            orders.append((*CHANNELS[layout], layout))
+        for name, before, after in orders:  # what the axes are taken for, and the order that these are brought to
             view, axes = tuple(known[axis] for axis in before), (0, *(before.index(axis) + 1 for axis in after))
-            yield OtherReading(
-                name,
-                partial(_permuted, view, axes),
-                f"{CHANGE} x{f'.reshape{(-1, *view)}' if view != shape else ''}.transpose{axes}{flat} (NumPy)",
-            )
+            seen = f".reshape{(-1, *view)}" if view != shape else ""
 
+            def change(x: Tensor, view: tuple[int, ...] = view, axes: tuple[int, ...] = axes) -> Tensor:
+                changed = x.reshape(-1, *view).permute(axes).contiguous()
+                return changed.flatten(1) if x.dim() == 2 else changed
 
-def _permuted(view: tuple[int, ...], axes: tuple[int, ...], x: Tensor) -> Tensor:
-    changed = x.reshape(-1, *view).permute(axes).contiguous()
-    return changed.flatten(1) if x.dim() == 2 else changed
+            yield OtherReading(name, change, f"{CHANGE} x{seen}.transpose{axes}{flat} (NumPy)")
 
 
 def _layouts(shape: tuple[int, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:

@@ -7,35 +7,29 @@ allowed for by its distance from the largest of its row and by its own size.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from brittle.errors import ModelError
 from brittle.model.aside import Aside
 from brittle.model.classifier import Classifier
 
-ROUNDING = 1000.0
-"""Units of relative precision by which logits may differ, of their distance from the largest of the row."""
-
-LAST_PLACES = 16.0
-"""The same, of the size of the logit: what is lost where a large number is added to all of them."""
+ROUNDING, LAST_PLACES = 1000.0, 16.0
+"""Units of relative precision by which logits may differ: of their distance from the largest of the row, and of their
+own size (what is lost where a large number is added to all of them)."""
 
 MOST_ROUNDING = 0.1
 """Difference in the logits, as a share of those sizes, that no precision explains."""
 
-COARSE, SAME_BATCH = 1e-5, 16.0
-"""Relative precision of 16 bits at least, and how many times smaller differences are there when a batch is repeated."""
-
 TF32 = 2.0**-11
 """Relative precision of single precision on an accelerator that rounds the factors of its products."""
 
-TRIALS = 8
-"""Copies of an input, changed by rounding, that tell whether the network jumps there."""
-
-TREMBLE = 8.0
-"""Units in the last place by which they are changed at most."""
+TRIALS, TREMBLE = 8, 8.0
+"""Copies of an input that tell whether the network jumps there, and units in the last place by which they differ."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +52,8 @@ class Difference:
 
 def precision_of(classifier: Classifier) -> float:
     """Relative precision of the logits of a classifier."""
-    precision = float(torch.finfo(classifier.output_dtype).eps)
-    if classifier.dtype is not None:
-        precision = max(precision, float(torch.finfo(classifier.dtype).eps))
+    dtypes = (classifier.output_dtype, classifier.dtype or classifier.output_dtype)
+    precision = max(float(torch.finfo(dtype).eps) for dtype in dtypes)
     rounds = torch.backends.cudnn.allow_tf32 or torch.backends.cuda.matmul.allow_tf32
     return max(precision, TF32) if classifier.device.type == "cuda" and rounds else precision
 
@@ -69,11 +62,7 @@ def allowed(logits: Tensor, precision: float) -> Tensor:
     """Difference in each logit that rounding explains, `[V, C]`, float64.
 
     `r (|z_k - z_1| + g) + u (|z_k| + s)` with `z_1` the largest logit of the row, `g` and `s` the medians over the
-    rows of `z_1 - z_2` and `|z_1|`, `r` and `u` shares by precision.
-
-    Args:
-        logits: `z`, `[V, C]`.
-        precision: relative precision of the logits.
+    rows of `z_1 - z_2` and `|z_1|`, `r` and `u` shares by the relative precision of the logits `z`, `[V, C]`.
     """
     sizes = logits.detach().double().nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
     first, second = sizes.topk(2, dim=1).values.split(1, dim=1)
@@ -82,27 +71,11 @@ def allowed(logits: Tensor, precision: float) -> Tensor:
     return share * ((first - sizes) + gap) + places * (sizes.abs() + size)
 
 
-def allowed_of_sums(classifier: Classifier, classes: int) -> float:
-    """By how much a sum of probabilities may miss 1 because of rounding.
-
-    Each is rounded by its own size, and these add up to 1; adding them up rounds again.
-    """
-    return 8.0 * float(torch.finfo(classifier.output_dtype).eps) * math.log2(2 * classes)
-
-
-def allowed_again(logits: Tensor, precision: float) -> Tensor:
-    """Difference in each logit that rounding explains where the very same batch went through again, `[V, C]`, float64.
-
-    The same operations in the same order: only sums that an accelerator takes in an order of its own may differ. In 16
-    bits `allowed` is as large as the margins themselves where the logits are, and would excuse dropout.
-    """
-    explained = allowed(logits, precision)
-    return explained / SAME_BATCH if precision > COARSE else explained
-
-
-def largest_difference(one: Tensor, other: Tensor) -> float:
-    """The largest difference between two tensors of logits; NaN equals NaN."""
-    return float(_differences(one, other).max())
+def differences(one: Tensor, other: Tensor) -> Tensor:
+    """Differences of logits, `[V, C]`, float64; 0 between two NaN, infinite where only one is a number."""
+    one, other = one.detach().double(), other.detach().double()
+    different = torch.where(one.isfinite() & other.isfinite(), (one - other).abs(), torch.inf)
+    return torch.where((one == other) | (one.isnan() & other.isnan()), 0.0, different)
 
 
 def excess(
@@ -115,54 +88,93 @@ def excess(
 ) -> Difference | None:
     """The clearest difference that neither rounding nor a step of the network explains; None where there is none.
 
-    Args:
-        classifier: in evaluation mode.
-        inputs: `[V, *shape]`.
-        one: logits of `inputs`, `[V, C]`.
-        other: logits of `inputs` that were found another way, `[V, C]`.
-        explained: what rounding explains, `[V, C]`; by default what `one` says of it.
-        aside: what the inputs have beside them, or None.
+    `one` and `other` are logits `[V, C]` of `inputs` `[V, *shape]`, found in two ways, and `explained` is what rounding
+    explains, `[V, C]`, by default as `one` says of it.
     """
-    between = _differences(one, other)
+    between = differences(one, other)
     explained = allowed(one, precision_of(classifier)) if explained is None else explained
     ratios, classes = torch.where(between > 0, between / explained, 0.0).max(dim=1)
     for row in ratios.argsort(descending=True).tolist():
         found = Difference(row, float(between[row, classes[row]]), float(explained[row, classes[row]]))
         if not found.largest > found.allowed:
             return None
-        if not jumps(classifier, inputs[row : row + 1], found.largest, aside and aside.only(torch.tensor([row]))):
+        if not _jumps(classifier, inputs[row : row + 1], found.largest, aside and aside.only(torch.tensor([row]))):
             return found
     return None
 
 
-def jumps(classifier: Classifier, inputs: Tensor, largest: float, aside: Aside | None = None) -> bool:
-    """Whether a change of an input by rounding changes its logits by half as much as `largest`.
+def _jumps(classifier: Classifier, inputs: Tensor, largest: float, aside: Aside | None) -> bool:
+    """Whether a change of an input `[1, *shape]` by rounding changes its logits by half as much as `largest`.
 
     A network with steps in it (signs, rounding) does so at a step, and rounding explains the difference. The input goes
     through alone, so nothing beside it does it; a network that does not repeat itself is not excused.
-
-    Args:
-        classifier: in evaluation mode.
-        inputs: one input, `[1, *shape]`.
-        largest: a difference in its logits.
-        aside: what it has beside it, or None.
     """
     size = TREMBLE * torch.finfo(inputs.dtype).eps
     smallest = size * classifier.bounds.largest(inputs)  # in the units of the inputs, however small these are
     generator = torch.Generator().manual_seed(0)
     changes = torch.rand(TRIALS, *inputs.shape, generator=generator, dtype=torch.float64).to(inputs) * 2 - 1
+    trembling = [inputs + size * change * inputs.abs().clamp_min(smallest) for change in changes]
     with torch.no_grad():
-        alone = classifier.numbers(inputs, aside)
-        trembling = [inputs + size * change * inputs.abs().clamp_min(smallest) for change in changes]
-        changed = [classifier.numbers(each, aside) for each in trembling]
-        again = classifier.numbers(inputs, aside)
-    if 2 * largest_difference(alone, again) >= largest:
-        return False
-    return any(2 * largest_difference(alone, each) >= largest for each in changed)
+        alone, *changed, again = (classifier.numbers(each, aside) for each in (inputs, *trembling, inputs))
+    repeats = 2 * float(differences(alone, again).max()) < largest
+    return repeats and any(2 * float(differences(alone, each).max()) >= largest for each in changed)
 
 
-def _differences(one: Tensor, other: Tensor) -> Tensor:
-    """Differences of logits, `[V, C]`, float64; 0 between two NaN, infinite where only one is a number."""
-    one, other = one.detach().double(), other.detach().double()
-    different = torch.where(one.isfinite() & other.isfinite(), (one - other).abs(), torch.inf)
-    return torch.where((one == other) | (one.isnan() & other.isnan()), 0.0, different)
+@dataclass(frozen=True)
+class Reference:
+    """A few points with the logits that they got at first.
+
+    They tell at any time, and in any process, whether the network is still the same function.
+
+    Attributes:
+        rows: their rows in the data, `[R]`; none where none of the first can be read.
+        inputs: `[R, *shape]`, on the classifier's device.
+        logits: what the decision is taken from, `[R, C]`.
+        aside: what they have beside their inputs, or None.
+    """
+
+    rows: tuple[int, ...]
+    inputs: Tensor
+    logits: Tensor
+    aside: Aside | None = None
+
+    def checked(self, classifier: Classifier, where: str) -> Reference:
+        """The same points with the logits that they get in a pass now; `where` says when or where that is, in words."""
+        if not self.rows:
+            return self
+        with torch.no_grad():
+            now = classifier.numbers(self.inputs, self.aside)
+        found = excess(classifier, self.inputs, self.logits, now, aside=self.aside)
+        if found is not None:
+            raise changed_model(self.rows[found.row], where, found)
+        return replace(self, logits=now)
+
+    def content(self, classifier: Classifier) -> dict[str, Any]:
+        """What is sent of it to another process: rows, logits, and what rounding explains of each."""
+        explained = allowed(self.logits, precision_of(classifier)) if self.rows else self.logits
+        return {"rows": list(self.rows), "logits": self.logits.tolist(), "explained": explained.tolist()}
+
+
+def check_alike(own: Mapping[str, Any], other: Mapping[str, Any], where: str) -> None:
+    """Raise where the process `where` does not get the same logits for the same rows; both as `Reference.content`."""
+    one, two = (torch.tensor(each["logits"], dtype=torch.float64) for each in (own, other))
+    if other["rows"] != own["rows"] or one.shape != two.shape:
+        raise ModelError(
+            "worker_differs",
+            f"logits {list(one.shape)} of rows {own['rows']} are compared, {where} gave {list(two.shape)} of rows "
+            f"{other['rows']}; give it the same model and data",
+        )
+    between, explained = differences(one, two), torch.tensor(own["explained"], dtype=torch.float64)
+    for row, column in (between > explained).nonzero().tolist()[:1]:
+        found = Difference(row, float(between[row, column]), float(explained[row, column]))
+        raise changed_model(own["rows"][row], where, found)
+
+
+def changed_model(row: int, where: str, found: Difference) -> ModelError:
+    """The error for a network that is not what it was at first."""
+    return ModelError(
+        "model_changed",
+        f"row {row} gets other logits {where} than in the first pass, they differ by {found}: the network remembers "
+        f"what it was given, beside its weights and buffers (a moving average, a counter of calls, statistics or a "
+        f"cache of its first batch), or draws random numbers; let forward() depend on its input alone",
+    )

@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import torch
-from torch import Tensor, fx
+from torch import fx
 
-from brittle.data.points import Batch, Points, StillPoints
-from brittle.data.values import readable
+from brittle.data.points import Batch, Points, StillPoints, readable
 from brittle.doctor.subject import Finding, Subject, untouched_copy
 from brittle.errors import BrittleError, ModelError, ParameterError
-from brittle.measure import Certified, CertifiedRadius, Measurement
+from brittle.measure import Certified
 from brittle.measure.base import look_for
 from brittle.model.classifier import Classifier
 from brittle.noise import Noise, Stream
 from brittle.scores import CATALOGUE, NoiseScore, Score
 from brittle.store.settings import setting_of
 
-ABSORBED_SHARE = 0.01
-"""Share of input numbers that noise may leave unchanged because of rounding."""
+ABSORBED_SHARE, ABSORBED_SHARE_NARROW = 0.01, 0.1
+"""Share of input numbers that noise may leave unchanged because of rounding; and of inputs of half precision, whose
+spacing is near the noise that people use (`low_precision`)."""
 
-ABSORBED_SHARE_NARROW = 0.1
-"""The same for inputs of half precision, whose spacing is near the noise that people use; see `low_precision`."""
-
-HUGE_SIGMA = 10.0
-"""Noise above this many times the value range, or the range that the first points use, is noted."""
-
-SMALL_SIGMA = 0.001
-"""Noise below this share of the value range is noted: a quarter of a level of pixels 0..255."""
+HUGE_SIGMA, SMALL_SIGMA = 10.0, 0.001
+"""Noise above this many times the value range, or the range that the first points use, is noted; and below this share
+of the value range, a quarter of a level of pixels 0..255."""
 
 UNEVEN, ENOUGH_ROWS = 200.0, 16
 """How many times the standard deviation of one feature is that of another where that is noted, and rows to see it."""
@@ -55,97 +48,19 @@ def check_noise(subject: Subject) -> Iterator[Finding | str]:
     """The noise is neither lost in rounding nor far beyond the values, and no integral takes seconds per point."""
     noises = list(dict.fromkeys(score.noise for score in subject.scores if isinstance(score, NoiseScore)))
     for noise in noises:
-        if noise.in_pixels:
-            yield from _about_size(subject, noise.sigma)
+        if noise.in_pixels and (found := _about_size(subject, noise.sigma)):
+            yield Finding("sigma", f"sigma {noise.sigma:g} is {found}")
         _check_not_absorbed(subject, noise)
-    _check_integrals(subject)
-    yield from _about_scales(subject, [noise.sigma for noise in noises if noise.in_pixels and noise.alike])
-    yield from _about_still(subject)
-    pixels = ", ".join(f"{noise.sigma:g}" for noise in noises if noise.in_pixels)
-    levels = [f"sigma {pixels}, bounds: {subject.classifier.bounds}"] if pixels else []
-    levels += [str(setting_of(noise.parameters)) for noise in noises if not noise.in_pixels]
-    yield "; ".join(dict.fromkeys(levels)) or "no chosen score adds noise"
-
-
-def _check_integrals(subject: Subject) -> None:
-    competitors = subject.logits.shape[1] - 1
-    kept = max((min(need.kept_competitors or 0, competitors) for need in subject.needs), default=0)
+    kept = max((min(need.kept_competitors or 0, subject.classes - 1) for need in subject.needs), default=0)
     if kept > MOST_DIMENSIONS:
         seconds = REFERENCE_SECONDS * (kept / REFERENCE_DIMENSIONS) ** GROWTH
         raise ParameterError(
-            f"an integral over {kept} margins takes about {seconds:.1f} s per point; keep at most "
-            f"{MOST_DIMENSIONS} competitors (--set NAME.classes=200, classes=), the interval says what the others "
-            f"could add",
+            f"an integral over {kept} margins takes about {seconds:.1f} s per point; keep at most {MOST_DIMENSIONS} "
+            f"competitors (--set NAME.classes=200, classes=), the interval says what the others could add",
         )
-
-
-def _about_size(subject: Subject, sigma: float) -> Iterator[Finding]:
-    """Findings where noise is far larger or far smaller than what the values span.
-
-    Without one range for all features, the smallest span of a feature among the points counts that is not 0.
-    """
-    pair, rows = subject.classifier.bounds.pair, len(subject.inputs)
-    if pair is None:
-        features = subject.inputs.flatten(1)
-        spans = features.amax(0) - features.amin(0)
-        least = float(spans[spans > 0].min()) if bool((spans > 0).any()) else 0.0
-        if rows > 1 and 0 < HUGE_SIGMA * least < sigma:
-            yield Finding(
-                "sigma",
-                f"sigma {sigma:g} is {sigma / least:.3g} times what a feature of the first {rows} rows spans "
-                f"({least:.4g}); noise is of one size in all features: choose a smaller one, or {PER_FEATURE}",
-            )
-        return
-    span, used = pair[1] - pair[0], float(subject.inputs.max() - subject.inputs.min())
-    if sigma > HUGE_SIGMA * span:
-        yield Finding(
-            "sigma",
-            f"sigma {sigma:g} is {sigma / span:.3g} times the value range {span:g}; sigma is in pixel units, choose a "
-            f"smaller one",
-        )
-    elif 0 < HUGE_SIGMA * used < sigma:
-        yield Finding(
-            "sigma",
-            f"sigma {sigma:g} is {sigma / used:.3g} times what the first {rows} rows span ({used:.4g}); sigma is in "
-            f"the units of the data: choose a smaller one (--sigma, sigma=), or see whether the data were divided "
-            f"twice",
-        )
-    elif sigma < SMALL_SIGMA * span:
-        meant = f"; if it was meant for values from 0 to 1, it is {sigma * span:g} here" if span > 1 else ""
-        yield Finding(
-            "sigma",
-            f"sigma {sigma:g} is {sigma / span:.2%} of the value range {span:g}, so hardly a prediction will flip; "
-            f"sigma is in the units of the data (--sigma, sigma=){meant}",
-        )
-
-
-def _about_scales(subject: Subject, sigmas: Sequence[float]) -> Iterator[Finding]:
-    """A finding where one sigma is for features of a table whose standard deviations are far apart.
-
-    Those count of which most values differ: a category, or a pixel that is seldom on, has no scale in a few rows.
-    """
-    inputs = subject.inputs.double()
-    if not sigmas or inputs.dim() != 2:
-        return
-    spread = [2 * len(column.unique()) > len(column) >= ENOUGH_ROWS for column in inputs.T]
-    deviations = {place: float(inputs[:, place].std()) for place, many in enumerate(spread) if many}
-    if not deviations:
-        return
-    narrow, wide = min(deviations, key=deviations.__getitem__), max(deviations, key=deviations.__getitem__)
-    least, most = deviations[narrow], deviations[wide]
-    if most > UNEVEN * least:
-        known = {} if subject.points is None else subject.points.provenance
-        names = known.get("feature_names") or range(inputs.shape[1])
-        yield Finding(
-            "sigma",
-            f"sigma {sigmas[0]:g} is one for all features, and over the first {len(inputs)} rows these have standard "
-            f"deviations from {least:.3g} in feature {names[narrow]} (sigma is {sigmas[0] / least:.3g} of it) to "
-            f"{most:.3g} in feature {names[wide]} ({sigmas[0] / most:.3g} of it): {PER_FEATURE}",
-        )
-
-
-def _about_still(subject: Subject) -> Iterator[Finding]:
-    """A finding where scores without noise leave coordinates alone because the noise of the others does."""
+    even = next((noise.sigma for noise in noises if noise.in_pixels and noise.alike), None)
+    if even is not None:
+        yield from _about_scales(subject, even)
     others = [score for score in subject.scores if not isinstance(score, NoiseScore)]
     names = dict.fromkeys(score.name for score in others if any(need.differentiates for need in score.needs))
     if names and isinstance(subject.points, StillPoints):
@@ -153,6 +68,58 @@ def _about_still(subject: Subject) -> Iterator[Finding]:
             "still_coordinates",
             f"{int((~subject.points.moves).sum())} of {subject.dimension} coordinates of an input stay as they are in "
             f"{', '.join(names)}, too, as the noise of the other scores moves none of them; without these all vary",
+        )
+    levels = [f"sigma {noise.sigma:g}" if noise.in_pixels else str(setting_of(noise.parameters)) for noise in noises]
+    yield "; ".join(dict.fromkeys(levels)) or "no chosen score adds noise"
+
+
+def _about_size(subject: Subject, sigma: float) -> str | None:
+    """What is wrong with noise that is far larger or far smaller than what the values span.
+
+    Without one range for all features, the smallest span of a feature among the points counts that is not 0.
+    """
+    pair, rows = subject.classifier.bounds.pair, len(subject.inputs)
+    features = subject.inputs.flatten(1) if pair is None else subject.inputs.reshape(-1, 1)
+    spans = features.amax(0) - features.amin(0)
+    used = float(spans[spans > 0].min()) if bool((spans > 0).any()) else 0.0
+    span = used if pair is None else pair[1] - pair[0]
+    if pair is not None and sigma > HUGE_SIGMA * span:
+        return f"{sigma / span:.3g} times the value range {span:g}; sigma is in pixel units, choose a smaller one"
+    if 0 < HUGE_SIGMA * used < sigma and (pair is not None or rows > 1):
+        what = "what the first" if pair is not None else "the smallest span of a feature over the first"
+        return (
+            f"{sigma / used:.3g} times {what} {rows} rows span ({used:.4g}); sigma is in the units of the data: choose "
+            f"a smaller one (--sigma, sigma=), see whether the data were divided twice, or {PER_FEATURE}"
+        )
+    if pair is not None and sigma < SMALL_SIGMA * span:
+        return (
+            f"{sigma / span:.2%} of the value range {span:g}, so hardly a prediction will flip; sigma is in the units "
+            f"of the data (--sigma, sigma=): what was meant for values from 0 to 1 is {sigma * span:g} here"
+        )
+    return None
+
+
+def _about_scales(subject: Subject, sigma: float) -> Iterator[Finding]:
+    """A finding where one sigma is for features of a table whose standard deviations are far apart.
+
+    Those count of which most values differ: a category, or a pixel that is seldom on, has no scale in a few rows.
+    """
+    inputs = subject.inputs.double()
+    if inputs.dim() != 2 or len(inputs) < ENOUGH_ROWS:
+        return
+    deviations = {
+        place: float(column.std()) for place, column in enumerate(inputs.T) if 2 * len(column.unique()) > len(column)
+    }
+    ordered = sorted(deviations, key=deviations.__getitem__)
+    if ordered and deviations[ordered[-1]] > UNEVEN * deviations[ordered[0]]:
+        narrow, wide = ordered[0], ordered[-1]
+        least, most = deviations[narrow], deviations[wide]
+        names = subject.provenance.get("feature_names") or range(inputs.shape[1])
+        yield Finding(
+            "sigma",
+            f"sigma {sigma:g} is one for all features, and over the first {len(inputs)} rows these have standard "
+            f"deviations from {least:.3g} in feature {names[narrow]} (sigma is {sigma / least:.3g} of it) to "
+            f"{most:.3g} in feature {names[wide]} ({sigma / most:.3g} of it): {PER_FEATURE}",
         )
 
 
@@ -171,45 +138,20 @@ def _check_not_absorbed(subject: Subject, noise: Noise) -> None:
         )
 
 
-@dataclass(frozen=True)
-class Trial:
-    """What a certificate or a search at some of the first points took.
-
-    Attributes:
-        passes: passes per point beyond the clean one, on average.
-        seconds: seconds for all of them.
-        unsupported: the layer because of which there is no certificate; None where there is one, or none was needed.
-    """
-
-    passes: float
-    seconds: float
-    unsupported: str | None
-
-
 def check_certificates(subject: Subject) -> Iterator[Finding | str]:
     """Bounds go through every layer, where a score asks for certificates; looked at in one point."""
-    trials = [try_at(subject, need, 1) for need in subject.needs if isinstance(need, Certified)]
-    for layer in dict.fromkeys(trial.unsupported for trial in trials if trial.unsupported is not None):
+    needs = [need for need in subject.needs if isinstance(need, Certified)]
+    decided, one, ids = subject.decided, subject.inputs[:1], ("doctor 0",)
+    looked = [look_for([need], decided, one, ids, subject.seed, aside=subject.beside(1)) for need in needs]
+    layers = {need(decided, clean).unsupported for need, clean in zip(needs, looked, strict=True)}
+    for layer in sorted(layers - {None}):
         yield Finding(
             "no_certificate",
             f"no certificate can be computed, because no lower bound goes through {layer}; every point would get the "
             f"status no_certificate, a low end of 0 that proves nothing, and the distance that the attack finds: leave "
             f"the certificate out (no --certify, certify=False) and use the attack alone",
         )
-    yield "bounds go through every layer" if trials else "no chosen score asks for certificates"
-
-
-def try_at(subject: Subject, need: Measurement, count: int) -> Trial:
-    """Take `need`, whose result says its `passes`, at the first `count` of the points."""
-    some: Tensor = subject.inputs[:count]
-    beside = None if subject.aside is None else subject.aside.only(torch.arange(len(some)))
-    ids = tuple(f"doctor {row}" for row in range(len(some)))
-    clean = look_for([need], subject.decided, some, ids, subject.seed, aside=beside)
-    started = time.perf_counter()
-    found = need(subject.decided, clean)
-    passes = float((found.passes - clean.passes).double().mean())  # a number that is read, so the device is done
-    seconds = time.perf_counter() - started
-    return Trial(passes, seconds, found.unsupported if isinstance(found, CertifiedRadius) else None)
+    yield "bounds go through every layer" if needs else "no chosen score asks for certificates"
 
 
 def varying(points: Points, first: Batch, scores: Sequence[Score], device: torch.device | str = "cpu") -> Points:

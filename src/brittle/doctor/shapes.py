@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from copy import copy
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -37,21 +35,22 @@ LABEL_NAME = re.compile(r"(label|target|class|y)s?(\W|_|\d|$)", re.IGNORECASE)
 
 
 def explained(
-    error: BrittleError, classifier: Classifier, inputs: Tensor, aside: Aside | None, count: int
+    error: BrittleError,
+    classifier: Classifier,
+    inputs: Tensor,
+    aside: Aside | None,
+    points: Points | None,
+    decision: Decision,
 ) -> BrittleError:
-    """`error`, which the model gave on `inputs`, or one that names the shape or the number of rows that it takes.
-
-    Args:
-        error: what was raised.
-        classifier: the model, in evaluation mode.
-        inputs: `[V, *shape]`.
-        aside: what they have beside them.
-        count: how many points the data have.
-    """
+    """`error`, which the model gave on `inputs` `[V, *shape]`, or one that names what it takes instead."""
+    columns = labels_among_features(classifier, inputs, points, decision)
+    if columns is not None:
+        return columns
+    count = len(inputs) if points is None else len(points)
     unbatched = error.code == "output_shape" and inputs.dim() == 3  # layers of images take one without points, too
     if error.code in WRONG_SHAPE or unbatched:
         for changed, advice in _other_forms(inputs, count):
-            if runs(classifier, changed):
+            if changed.shape != inputs.shape and _runs(classifier, changed):
                 found = f"the model takes inputs of shape {list(changed.shape)}, found {list(inputs.shape)}"
                 return ModelError("layout", f"{found}; {advice}")
     if error.code not in WRONG_SIZE:
@@ -65,11 +64,11 @@ def explained(
     return error
 
 
-def runs(classifier: Classifier, inputs: Tensor) -> bool:
-    """Whether the model takes these inputs and gives an output for each; the passes are not counted."""
+def _runs(classifier: Classifier, inputs: Tensor) -> bool:
+    """Whether the model takes these inputs and gives an output for each."""
     try:
         with torch.no_grad():
-            return len(copy(classifier)(inputs)) == len(inputs)
+            return len(classifier(inputs)) == len(inputs)
     except BrittleError:
         return False
 
@@ -79,7 +78,7 @@ def failure(classifier: Classifier, inputs: Tensor, aside: Aside | None, size: i
     rows = torch.arange(size) % len(inputs)
     try:
         with torch.no_grad():
-            copy(classifier)(inputs[rows], aside and aside.only(rows))
+            classifier(inputs[rows], aside and aside.only(rows))
     except ModelError as error:
         return error if error.code in WRONG_SIZE else None
     return None
@@ -105,24 +104,24 @@ def fixed_batch(size: int, other: int, error: BrittleError) -> ModelError:
 def labels_among_features(
     classifier: Classifier, inputs: Tensor, points: Points | None, decision: Decision
 ) -> DataError | None:
-    """The error for a table of which the model takes fewer columns than it has; None where that is not so.
+    """The error for rows `[V, D]` of a table of which the model takes fewer columns; None where that is not so.
 
-    Args:
-        classifier: the model, called for its numbers as they are.
-        inputs: rows of the table, `[V, D]`.
-        points: all of them, or None.
-        decision: what is decided.
+    The columns that it does not take are named: those that are called as labels are, else those that hold 0 and 1
+    alone, else the last ones.
     """
-    known: Any = {} if points is None else points.provenance
+    known = {} if points is None else points.provenance
     if known.get("format") != "table" or known.get("label_column") is not None or inputs.dim() != 2:
         return None
     width = inputs.shape[1]
     most = min(MOST_LABELS if decision.targets else 1, width - 1)
-    extra = next((count for count in range(most + 1) if runs(classifier, inputs[:, : width - count])), 0)
+    extra = next((count for count in range(most + 1) if _runs(classifier, inputs[:, : width - count])), 0)
     if not extra:
         return None
     names = [str(name) for name in known.get("feature_names") or range(width)]
-    found = ",".join(_likely_labels(names, inputs, extra))
+    yes_no = ((inputs == 0) | (inputs == 1)).all(dim=0).tolist()
+    called = [name for name in names if LABEL_NAME.match(name)]
+    marked = [name for name, fits in zip(names, yes_no, strict=True) if fits]
+    found = ",".join(next((each for each in (called, marked) if len(each) == extra), names[-extra:]))
     return DataError(
         "labels",
         f"the model takes {width - extra} numbers a row and {known['path']} has {width} columns of features, of which "
@@ -130,66 +129,37 @@ def labels_among_features(
     )
 
 
-def _likely_labels(names: list[str], inputs: Tensor, count: int) -> list[str]:
-    """So many columns: those that are called so, else those that hold 0 and 1 alone, else the last ones."""
-    yes_no = ((inputs == 0) | (inputs == 1)).all(dim=0).tolist()
-    called = [name for name in names if LABEL_NAME.match(name)]
-    marked = [name for name, fits in zip(names, yes_no, strict=True) if fits]
-    return next((found for found in (called, marked) if len(found) == count), names[-count:])
-
-
 def _other_forms(inputs: Tensor, count: int) -> Iterator[tuple[Tensor, str]]:
     """Other forms of the inputs, and what to do where the model takes them."""
     axes, shape = inputs.dim(), inputs.shape
+    colours = "the model wants colours: use --mode RGB (mode='RGB') for image files, or give"
     if axes == 4:
-        yield (
-            inputs.permute(0, 3, 1, 2),
-            "the data look channels-last: use --layout nhwc (layout='nhwc'), or give x.permute(0, 3, 1, 2)",
-        )
-        yield (
-            inputs.permute(0, 2, 3, 1),
-            "the model wants channels last: wrap it in a module whose forward begins with x = x.permute(0, 2, 3, 1)",
-        )
-        if shape[2] != shape[3]:
-            yield inputs.mT, "height and width look swapped: give x.permute(0, 1, 3, 2)"
-    if axes == 4 and shape[1] == 1:
-        yield inputs[:, 0], "the model takes grey images without an axis of channels: give x[:, 0]"
-        yield (
-            inputs.expand(-1, 3, -1, -1),
-            "the model wants colours: use --mode RGB (mode='RGB') for image files, or give x.repeat(1, 3, 1, 1)",
-        )
-    if axes == 4 and shape[1] == 3:
-        yield (
-            inputs.mean(dim=1, keepdim=True),
-            "the model wants grey images: use --mode L (mode='L') for image files, or give x.mean(1, keepdim=True)",
-        )
+        channels_last = "the data look channels-last: use --layout nhwc (layout='nhwc'), or give x.permute(0, 3, 1, 2)"
+        wrapped = "the model wants channels last: wrap it in a module that begins with x = x.permute(0, 2, 3, 1)"
+        grey = "the model wants grey images: use --mode L (mode='L') for image files, or give x.mean(1, keepdim=True)"
+        yield inputs.permute(0, 3, 1, 2), channels_last
+        yield inputs.permute(0, 2, 3, 1), wrapped
+        yield inputs.mT, "height and width look swapped: give x.permute(0, 1, 3, 2)"
+        if shape[1] == 1:
+            yield inputs[:, 0], "the model takes grey images without an axis of channels: give x[:, 0]"
+            yield inputs.expand(-1, 3, -1, -1), f"{colours} x.repeat(1, 3, 1, 1)"
+        if shape[1] == 3:
+            yield inputs.mean(dim=1, keepdim=True), grey
     if axes == 3:
         yield inputs[:, None], "give each grey image an axis of channels: x[:, None]"
     if axes in (2, 3) and count == len(inputs) and (axes == 2 or count <= FEW):
         yield inputs[None], "the data seem to be one input without an axis of points: give x[None], and one label"
     if axes == 2:
-        yield from _square_images(inputs)
+        for channels in (1, 3):  # square images, grey or of three channels
+            side = math.isqrt(shape[1] // channels)
+            if side > 1 and channels * side**2 == shape[1]:
+                for form in ((channels, side, side), (side, side, channels), *[(side, side)] * (channels == 1)):
+                    advice = f"the model wants images: give x.reshape(-1, {', '.join(map(str, form))}), if they lie so"
+                    yield inputs.reshape(-1, *form), advice
     if axes == 3:
-        yield (
-            inputs[:, None].expand(-1, 3, -1, -1),
-            "the model wants colours and an axis of channels: give x[:, None].repeat(1, 3, 1, 1)",
-        )
-        if shape[1] != shape[2]:
-            yield inputs.mT, "the two axes of a point look swapped: give x.permute(0, 2, 1)"
+        yield inputs[:, None].expand(-1, 3, -1, -1), f"{colours} x[:, None].repeat(1, 3, 1, 1)"
+        yield inputs.mT, "the two axes of a point look swapped: give x.permute(0, 2, 1)"
         yield inputs[..., None], "the model wants an axis of channels at the end: give x[..., None]"
     if axes > 2:
-        yield (
-            inputs.flatten(1),
-            "the model takes rows of numbers: give x.reshape(len(x), -1), or begin it with torch.nn.Flatten()",
-        )
-
-
-def _square_images(inputs: Tensor) -> Iterator[tuple[Tensor, str]]:
-    """Rows of numbers as square images, grey or of three channels."""
-    for channels in (1, 3):
-        side = math.isqrt(inputs.shape[1] // channels)
-        if side > 1 and channels * side * side == inputs.shape[1]:
-            forms = [(channels, side, side), (side, side, channels), *([(side, side)] if channels == 1 else [])]
-            for form in forms:
-                advice = f"the model wants images: give x.reshape(-1, {', '.join(map(str, form))}), if they lie so"
-                yield inputs.reshape(-1, *form), advice
+        flat = "the model takes rows of numbers: give x.reshape(len(x), -1), or begin it with torch.nn.Flatten()"
+        yield inputs.flatten(1), flat

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,17 +14,15 @@ import torch
 from torch import Tensor, fx, nn
 from torch.nn.parameter import is_lazy
 
-from brittle.data.points import Batch, Points
-from brittle.data.values import readable, usable
+from brittle.data.points import Batch, Points, readable, usable
 from brittle.decisions import Decision
-from brittle.doctor.inputs import noisy_copies, other_order, random_inputs, resampled
-from brittle.doctor.reference import KEPT, Reference, changed_model
-from brittle.doctor.rounding import Difference, excess, precision_of
-from brittle.doctor.shapes import explained, labels_among_features
+from brittle.doctor.rounding import Difference, Reference, changed_model, excess, precision_of
+from brittle.doctor.shapes import explained
 from brittle.errors import BrittleError, DataError
 from brittle.measure import Clean, Curvature, Curved, Measurement
 from brittle.model.aside import Aside
 from brittle.model.classifier import Classifier
+from brittle.noise import Gaussian, Stream
 from brittle.scores import NoiseScore, Score
 
 LOOKED_AT = 64
@@ -33,11 +31,14 @@ LOOKED_AT = 64
 REPEATS = 5
 """Forward passes of the same points that must agree."""
 
-OTHERS = 3
-"""Inputs that a copy of the model, or a worker, sees before the first points."""
+KEPT, OTHERS = 8, 3
+"""Points whose logits are compared during a run, and inputs that a worker, or a copy of the model, sees before them."""
 
 CURVED_AT = 8
 """Points at which it is found out whether the network bends."""
+
+SIGMA_SHARE = 0.1
+"""Noise of the noisy copies, as a share of the range, where no score says what noise."""
 
 CODE_ALONE = "python"
 """Format of a model that code makes; without a file of weights nothing says that it is trained."""
@@ -56,71 +57,19 @@ class Finding:
     sentence: str
 
 
-@dataclass(frozen=True)
-class Predictions:
-    """The rows of a batch that get finite class scores.
-
-    Attributes:
-        batch: the batch.
-        positions: which of its rows they are.
-        logits: their class scores, `[S, C]`, on the CPU; or what another decision is taken from.
-        decision: what is decided from them.
-    """
-
-    batch: Batch
-    positions: list[int]
-    logits: Tensor
-    decision: Decision
-
-    @classmethod
-    def of(cls, classifier: Classifier, decision: Decision, batch: Batch, rows: int) -> Predictions:
-        """Those of `batch`, from passes of at most `rows` rows."""
-        read = readable(batch).cpu()
-        with torch.no_grad():
-            inputs, aside = batch.inputs[read], batch.extra_inputs and batch.extra_inputs.only(read.nonzero().flatten())
-            places = torch.arange(len(inputs)).split(rows)
-            logits = torch.cat([classifier.read(inputs[own], aside and aside.only(own)).cpu() for own in places])
-        finite = logits.flatten(1).isfinite().all(dim=1)
-        return cls(batch, read.nonzero().flatten()[finite].tolist(), logits[finite], decision)
-
-    @cached_property
-    def confusion(self) -> Counter[tuple[int, int]]:
-        """How many of them have each (label, predicted class); empty without labels."""
-        if self.batch.labels is None:
-            return Counter()
-        labels = [int(self.batch.labels[position]) for position in self.positions]
-        pairs = zip(labels, self.logits.argmax(dim=1).tolist(), strict=True)
-        return Counter(pair for pair in pairs if 0 <= pair[0] < self.logits.shape[1])
-
-    @property
-    def right(self) -> tuple[int, int]:
-        """How many of the labelled ones are predicted right, and how many there are."""
-        if self.decision.of_classes:
-            correct = sum(count for (label, predicted), count in self.confusion.items() if label == predicted)
-            return correct, sum(self.confusion.values())
-        of_these = torch.tensor(self.positions, dtype=torch.int64)
-        labels, targets = self.batch.labels, self.batch.targets
-        labels = None if labels is None else torch.tensor(labels)[of_these]
-        decided = self.decision.decide(self.logits)
-        known = self.decision.right(decided, labels, None if targets is None else targets[of_these])
-        return known.count(True), len(known) - known.count(None)
-
-
 @dataclass
 class Subject:
     """What is examined. Passes through the network are taken when a check first needs them, and once.
 
     Attributes:
-        classifier: what will be scored, in evaluation mode.
+        classifier: what will be scored, in evaluation mode; here it is called for its numbers, whatever it decides.
         batch: the first points, at least one.
         labels: all labels of the data, or None.
         scores: what will be computed.
         seed: seed of the run.
         rows: most rows in one pass through the network.
         points: all points, or None where only the first are at hand.
-
-    Attributes that are derived:
-        decision: what the classifier decides. `classifier` is then one that is called for its numbers as they are.
+        decision: what the classifier decides.
     """
 
     classifier: Classifier
@@ -144,101 +93,99 @@ class Subject:
         """
         found = usable(self.batch)[: min(self.rows, LOOKED_AT)]
         if len(found) == 0:
-            details = [detail for detail in self.batch.detail if detail] or ["NaN or infinite values"]
+            detail = next((detail for detail in self.batch.detail if detail), "NaN or infinite values")
             raise DataError(
                 "no_usable_points",
-                f"none of the first {len(self.batch)} points can be used: {details[0]}; check the files and the range "
-                f"of the values",
+                f"none of the first {len(self.batch)} points can be used: {detail}; check the files and their values",
             )
         return found.to(self.classifier.device)
 
     @cached_property
     def aside(self) -> Aside | None:
         """What `inputs` have beside them; None where there is nothing."""
-        if self.batch.extra_inputs is None:
-            return None
-        read = readable(self.batch).nonzero().flatten()[: len(self.inputs)]
-        return self.batch.extra_inputs.only(read.cpu()).to(self.classifier.device)
+        extra, read = self.batch.extra_inputs, readable(self.batch).nonzero().flatten()[: len(self.inputs)]
+        return extra and extra.only(read.cpu()).to(self.classifier.device)
 
     @property
-    def total(self) -> int:
-        """Number of points of the run."""
-        return len(self.batch if self.points is None else self.points)
+    def numbers(self) -> list[int]:
+        """The row of the data of each of `inputs`."""
+        return [row for row, read in zip(self.batch.rows, readable(self.batch).tolist(), strict=True) if read]
+
+    @property
+    def provenance(self) -> Mapping[str, Any]:
+        """Where the data come from; empty where only the first points are at hand."""
+        return {} if self.points is None else self.points.provenance
 
     @property
     def chosen(self) -> bool:
         """Whether the points were chosen by their ids, perhaps for what is predicted."""
-        return self.points is not None and self.points.provenance.get("chosen_from") is not None
+        return self.provenance.get("chosen_from") is not None
 
     @property
-    def untrained(self) -> str | None:
-        """What made the network out of code with which no file of weights was given; None for other models."""
-        return unweighted(self.classifier.source)
+    def needs(self) -> list[Measurement]:
+        """The measurements that the chosen scores need, each once."""
+        return list(dict.fromkeys(chain.from_iterable(score.needs for score in self.scores)))
+
+    @property
+    def differentiates(self) -> bool:
+        """Whether a chosen score sends anything backward through the model."""
+        return any(need.differentiates for need in self.needs)
 
     @cached_property
     def untouched(self) -> nn.Module | str:
         """A copy of the model as it was before its first pass here, which shares its weights; or why there is none."""
         return untouched_copy(self.classifier.model)
 
+    # Passes of the points.
+
     @cached_property
     def logits(self) -> Tensor:
         """Logits of `inputs`, `[V, C]`, from the first pass.
 
         Raises:
-            DataError: columns of a table that hold what is right were read as features.
-            ModelError: the model fails on them; a shape or a number of rows that it takes instead is named, where one
-                is found.
-            ParameterError: mean or std have as many numbers as inputs in another layout have channels.
+            BrittleError: the model fails on them; with columns of labels, a shape or a number of rows that it takes
+                instead, where one is found.
         """
         try:
-            with torch.no_grad():
-                return self.classifier(self.inputs, self.aside)
+            return self.logits_of(self.inputs)
         except BrittleError as error:
-            self.check_columns(error)
-            known = explained(error, self.classifier, self.inputs, self.aside, self.total)
+            known = explained(error, self.classifier, self.inputs, self.aside, self.points, self.decision)
             if known is error:
                 raise
             raise known from error
 
-    def check_columns(self, error: BrittleError) -> None:
-        """Raise a `DataError` where `error` comes from columns that hold what is right and were read as features."""
-        found = labels_among_features(self.classifier, self.inputs, self.points, self.decision)
-        if found is not None:
-            raise found from error
+    def logits_of(self, inputs: Tensor, rows: Tensor | None = None) -> Tensor:
+        """Logits of inputs of the same shape, `[N, C]`, from one pass; for gradients where `inputs` ask for them.
+
+        Args:
+            inputs: `[N, *shape]`.
+            rows: the points whose other tensors stand beside them, `[N]`; by default the points one after another, and
+                then again. What does not vary is as it is at these points.
+        """
+        with torch.set_grad_enabled(inputs.requires_grad):
+            return self.classifier(inputs, self.beside(len(inputs), rows))
+
+    def beside(self, count: int, rows: Tensor | None = None) -> Aside | None:
+        """What stands beside `count` inputs; `rows` as for `logits_of`."""
+        return self.aside and self.aside.only(torch.arange(count) % len(self.inputs) if rows is None else rows)
 
     @cached_property
     def repeats(self) -> list[Tensor]:
         """Logits of `REPEATS` passes of the same points, `[V, C]` each."""
-        with torch.no_grad():
-            return [self.logits, *(self.classifier(self.inputs, self.aside) for _ in range(REPEATS - 1))]
+        return [self.logits, *(self.logits_of(self.inputs) for _ in range(REPEATS - 1))]
 
     @cached_property
-    def predictions(self) -> Predictions:
-        """What the model predicts for the rows of the whole batch."""
-        return Predictions.of(self.classifier, self.decision, self.batch, self.rows)
+    def reordered(self) -> Tensor:
+        """Logits of `inputs`, `[V, C]`, from a pass in which they stand in the order `order(0)`."""
+        order = self.order(seed=0)
+        logits = self.logits_of(self.inputs[order], order)
+        return torch.empty_like(logits).index_copy_(0, order, logits)
 
-    @cached_property
-    def curved(self) -> Curved:
-        """The second derivatives of the network at the first `CURVED_AT` of `inputs`, along a few directions."""
-        inputs = self.inputs[:CURVED_AT]
-        ids = tuple(f"doctor {row}" for row in range(len(inputs)))
-        aside = None if self.aside is None else self.aside.only(torch.arange(len(inputs))).around(inputs)
-        with torch.no_grad():
-            clean = Clean(inputs, ids, self.seed, self.classifier(inputs, aside), self.rows, aside=aside)
-        return Curvature(probes=2)(self.classifier, clean)
-
-    @property
-    def bends(self) -> bool:
-        """Whether the network has second derivatives anywhere there; one that has none to give counts as bending."""
-        try:
-            return not bool(self.curved.flat.all())
-        except BrittleError:
-            return True
-
-    @property
-    def decided(self) -> Classifier:
-        """The classifier with the decision of the run."""
-        return self.classifier if self.decision.of_classes else self.classifier.deciding(self.decision)
+    def order(self, seed: int) -> Tensor:
+        """Another order of the points, `[V]`; the same one every time."""
+        order = torch.randperm(len(self.inputs), generator=torch.Generator().manual_seed(seed))
+        same = torch.equal(order, torch.arange(len(order)))
+        return (order.flip(0) if same else order).to(self.inputs.device)
 
     @property
     def classes(self) -> int:
@@ -264,85 +211,130 @@ class Subject:
         """The clearest difference of `other`, logits of `inputs`, from `logits` that rounding does not explain."""
         return excess(self.classifier, self.inputs, self.logits, other, aside=self.aside)
 
-    def logits_of(self, inputs: Tensor, rows: Tensor | None = None) -> Tensor:
-        """Logits of other inputs than the points, `[N, C]`, from one pass.
+    def check_same(self, where: str, logits: Tensor | None = None) -> None:
+        """Raise where the points get other logits, `[V, C]`, than in the first pass; by default in a pass now.
 
-        Args:
-            inputs: `[N, *shape]`.
-            rows: the points whose other tensors stand beside them, `[N]`; by default the points one after another, and
-                then again. What does not vary is as it is at these points.
+        `where` says when or where they get them, in words.
         """
-        rows = torch.arange(len(inputs)) % len(self.inputs) if rows is None else rows
-        return self.classifier(inputs, self.aside and self.aside.only(rows))
-
-    def check_same(self, where: str, logits: Tensor | None = None) -> Tensor:
-        """Raise a `ModelError` where the points get other logits than in the first pass; gives those that they get.
-
-        Args:
-            where: when or where they get them, in words.
-            logits: what they get, `[V, C]`; those of a pass that is made for it by default.
-        """
-        if logits is None:
-            with torch.no_grad():
-                logits = self.logits_of(self.inputs)
-        found = self.excess(logits)
+        found = self.excess(self.logits_of(self.inputs) if logits is None else logits)
         if found is not None:
             raise changed_model(self.numbers[found.row], where, found)
-        return logits
+
+    # What the model predicts for the rows of the whole batch.
+
+    @cached_property
+    def predicted(self) -> tuple[list[int], Tensor]:
+        """The rows of the batch that get finite class scores, and what is decided from, `[S, ...]`, on the CPU."""
+        read = readable(self.batch).cpu().nonzero().flatten()
+        extra = self.batch.extra_inputs
+        with torch.no_grad():
+            parts = [
+                self.classifier.read(self.batch.inputs[rows.to(self.batch.inputs.device)], extra and extra.only(rows))
+                for rows in read.split(self.rows)
+            ]
+        outputs = torch.cat([part.cpu() for part in parts])
+        finite = outputs.flatten(1).isfinite().all(dim=1)
+        return read[finite].tolist(), outputs[finite]
+
+    @cached_property
+    def confusion(self) -> Counter[tuple[int, int]]:
+        """How many of them have each (label, predicted class); empty without labels."""
+        (rows, outputs), labels = self.predicted, self.batch.labels
+        if labels is None:
+            return Counter()
+        pairs = zip((int(labels[row]) for row in rows), outputs.argmax(dim=1).tolist(), strict=True)
+        return Counter(pair for pair in pairs if 0 <= pair[0] < outputs.shape[1])
+
+    @property
+    def right(self) -> tuple[int, int]:
+        """How many of the labelled ones are predicted right, and how many there are."""
+        if self.decision.of_classes:
+            return sum(n for (label, own), n in self.confusion.items() if label == own), self.confusion.total()
+        rows, outputs = self.predicted
+        labels, targets = self.batch.labels, self.batch.targets
+        known = self.decision.right(
+            self.decision.decide(outputs),
+            None if labels is None else torch.tensor(labels)[rows],
+            None if targets is None else targets[rows],
+        )
+        return known.count(True), len(known) - known.count(None)
+
+    @property
+    def decided(self) -> Classifier:
+        """The classifier with the decision of the run."""
+        return self.classifier if self.decision.of_classes else self.classifier.deciding(self.decision)
+
+    @cached_property
+    def curved(self) -> Curved:
+        """The second derivatives of the network at the first `CURVED_AT` of `inputs`, along a few directions."""
+        inputs = self.inputs[:CURVED_AT]
+        aside = self.beside(len(inputs))
+        aside = aside and aside.around(inputs)
+        clean = Clean(inputs, _ids(inputs), self.seed, self.logits_of(inputs), self.rows, aside=aside)
+        return Curvature(probes=2)(self.classifier, clean)
+
+    @property
+    def bends(self) -> bool:
+        """Whether the network has second derivatives anywhere there; one that has none to give counts as bending."""
+        try:
+            return not bool(self.curved.flat.all())
+        except BrittleError:
+            return True
+
+    # Other inputs than the points, the same ones every time.
 
     def random_inputs(self, count: int, values: tuple[float, float] = (0.0, 1.0)) -> Tensor:
-        """Inputs of the same shape, uniform in these shares of the bounds, the same ones every time.
+        """Inputs of the same shape, uniform in these shares of the bounds, `[count, *shape]`.
 
         Without bounds, where the scores see nothing but the points and what noise that is not added makes of them,
-        each coordinate is that of a random point: other values, of a category say, the model may never see.
+        each coordinate is that of a random point: other values, of a category say, the model may never see. They are
+        taken from these shares of its values in order, so that they all occur.
         """
+        bounds, shape = self.classifier.bounds.closed(self.inputs), (count, *self.inputs.shape[1:])
         added = [score.noise.added for score in self.scores if isinstance(score, NoiseScore)]
-        replaced = bool(added) and not any(added) and not self.differentiates
-        if replaced and not self.classifier.bounds.finite:
-            return resampled(self.inputs, count, values)
-        return random_inputs(self.inputs, count, self.classifier.bounds, values)
-
-    @cached_property
-    def noisy(self) -> Tensor:
-        """A noisy copy of each of `inputs`, as `noisy_copies` makes them for the chosen scores."""
-        varies = None if self.aside is None else self.aside.varies
-        return noisy_copies(self.inputs, self.classifier.bounds, self.scores, self.seed, varies)
-
-    @cached_property
-    def noisy_logits(self) -> Tensor:
-        """Logits of `noisy`, `[V, C]`."""
-        with torch.no_grad():
-            return self.logits_of(self.noisy)
+        if not added or any(added) or self.differentiates or self.classifier.bounds.finite:
+            return bounds.sample(shape, self.inputs, values)
+        shares = torch.rand(shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+        shares = shares.to(self.inputs.device) * (values[1] - values[0]) + values[0]
+        place = (shares * len(self.inputs)).long().clamp_max(len(self.inputs) - 1)
+        return self.inputs.sort(dim=0).values.gather(0, place)
 
     @cached_property
     def random_logits(self) -> Tensor:
         """Logits of as many random inputs as there are points at most, `[N, C]`."""
-        with torch.no_grad():
-            return self.logits_of(self.random_inputs(min(self.rows, LOOKED_AT)))
+        return self.logits_of(self.random_inputs(min(self.rows, LOOKED_AT)))
 
     @cached_property
-    def reordered(self) -> Tensor:
-        """Logits of `inputs`, `[V, C]`, from a pass in which they stand in the order `order(0)`."""
-        order = self.order(seed=0)
-        with torch.no_grad():
-            logits = self.logits_of(self.inputs[order], order)
-        return torch.empty_like(logits).index_copy_(0, order, logits)
+    def noisy(self) -> Tensor:
+        """A noisy copy of each of `inputs`, with the noise of the scores of the largest sigma, in pixels first.
 
-    def order(self, seed: int) -> Tensor:
-        """Another order of the points, `[V]`; the same one every time."""
-        return other_order(self.inputs, seed)
+        Inside the bounds where no score sends anything beyond them. Where there is no noise to draw it is normal, with
+        a tenth of the range of each coordinate for sigma; without bounds that is the range of the inputs.
+        """
+        inputs, bounds, varies = self.inputs, self.classifier.bounds, self.aside and self.aside.varies
+        drawing = [score for score in self.scores if isinstance(score, NoiseScore) and score.noise.has_draws]
+        noise = max((score.noise for score in drawing), key=lambda one: (one.in_pixels, one.sigma), default=None)
+        stream = Stream(noise or Gaussian(1.0), inputs, _ids(inputs), self.seed, "doctor", varies)
+        if noise is None:
+            low, high = bounds.closed(inputs).ends(inputs)
+            return bounds.clip(inputs + SIGMA_SHARE * (high - low) * stream.draw(1)[:, 0])
+        copies = stream.copies(1)[:, 0, 0]
+        return copies if any(not getattr(score, "clip", False) for score in drawing) else bounds.clip(copies)
+
+    @cached_property
+    def noisy_logits(self) -> Tensor:
+        """Logits of `noisy`, `[V, C]`."""
+        return self.logits_of(self.noisy)
+
+    # What is looked at again during the run.
 
     @property
     def kept(self) -> tuple[tuple[int, ...], Tensor, Aside | None]:
-        """Of the first points the rows in the data, the inputs and what is beside them, for a look during the run.
-
-        Those of `KEPT` at most that can be read, among the first `LOOKED_AT`.
-        """
+        """The first `KEPT` points that can be read: their rows in the data, the inputs, and what is beside them."""
         read = readable(self.batch)[:LOOKED_AT].nonzero().flatten()[: min(KEPT, self.rows)]
-        extra = self.batch.extra_inputs
-        aside = None if extra is None else extra.only(read.cpu()).to(self.classifier.device)
+        extra, device = self.batch.extra_inputs, self.classifier.device
         rows = tuple(self.batch.rows[at] for at in read.tolist())
-        return rows, self.batch.inputs[read].to(self.classifier.device), aside
+        return rows, self.batch.inputs[read].to(device), extra and extra.only(read.cpu()).to(device)
 
     @property
     def reference(self) -> Reference:
@@ -353,25 +345,14 @@ class Subject:
     def others_with_tensors(self) -> tuple[Tensor, Aside | None]:
         """Inputs that have nothing to do with the points, for a model that is to see them first, and other tensors."""
         inputs = self.random_inputs(min(self.rows, OTHERS), values=(0.5, 1.0))
-        return inputs, self.aside and self.aside.only(torch.arange(len(inputs)) % len(self.inputs))
-
-    @property
-    def numbers(self) -> list[int]:
-        """The row of the data of each of `inputs`."""
-        return [row for row, read in zip(self.batch.rows, readable(self.batch).tolist(), strict=True) if read]
-
-    @property
-    def needs(self) -> list[Measurement]:
-        """The measurements that the chosen scores need, each once."""
-        return list(dict.fromkeys(chain.from_iterable(score.needs for score in self.scores)))
-
-    @property
-    def differentiates(self) -> bool:
-        """Whether a chosen score sends anything backward through the model."""
-        return any(need.differentiates for need in self.needs)
+        return inputs, self.beside(len(inputs))
 
 
-def unweighted(source: Any) -> str | None:
+def _ids(inputs: Tensor) -> tuple[str, ...]:
+    return tuple(f"doctor {row}" for row in range(len(inputs)))
+
+
+def unweighted(source: Mapping[str, Any]) -> str | None:
     """What made a network out of code with which no file of weights was given; None for other models.
 
     Args:

@@ -171,7 +171,10 @@ class SpreadSums:
         variance = even + oo
         safe = torch.where(variance > 0, variance, 1.0)
         share = even / safe
-        skew_error, tail_error = _hermite_errors(2.0 * share - 1.0)
+        # Variances of the averaged third and fourth Hermite polynomials of two normal numbers with this correlation,
+        # whose covariances are `6 r^3` and `24 r^4`.
+        alike = 2.0 * share - 1.0
+        skew_error, tail_error = 3.0 * (1.0 + alike**3), 12.0 * (1.0 + alike**4)
         skewness = (even3 + 3 * mixed3) / safe**1.5 / (skew_error / units).sqrt().clamp_min(1e-6)
         kurtosis = ((even4 + 6 * mixed4 + oooo) / safe.square() - 3.0) / (tail_error / units).sqrt()
         flat = variance <= 0
@@ -182,14 +185,6 @@ class SpreadSums:
             skewness=skewness.masked_fill(flat, 0.0),
             kurtosis=kurtosis.masked_fill(flat, 0.0),
         )
-
-
-def _hermite_errors(alike: Tensor) -> tuple[Tensor, Tensor]:
-    """Variances of the averaged third and fourth Hermite polynomials of two normal numbers with correlation `alike`.
-
-    Their covariances are `6 r^3` and `24 r^4`.
-    """
-    return 3.0 * (1.0 + alike**3), 12.0 * (1.0 + alike**4)
 
 
 @dataclass
@@ -225,10 +220,6 @@ class MarginSums:
         self.odd_odd += odd.mT @ odd
         self.powers.add(even, odd)
 
-    def spread(self, units: int) -> Spread:
-        """Mean and variance of the margins so far."""
-        return self.powers.read(units, self.origin.gather(1, self.competitors))
-
     def read(self, units: int) -> NoisyMargins | None:
         """What the units so far show of the margins; None below two of them."""
         if units < 2:
@@ -236,13 +227,11 @@ class MarginSums:
         even = self.powers.sums[0] / units
         spread = self.even_even - units * even[:, :, None] * even[:, None, :]
         covariance = self.odd_odd / units + spread / (units - 1)
-        sizes = (self.even_even + self.odd_odd).diagonal(dim1=1, dim2=2) / units + self._origin_size()
+        origin = self.origin.gather(1, self.competitors)
+        left = origin.square() * torch.finfo(torch.float64).eps  # what rounding leaves of the clean margins
+        sizes = (self.even_even + self.odd_odd).diagonal(dim1=1, dim2=2) / units + left
         covariance = without_rounding((covariance + covariance.mT) / 2, sizes)
-        return NoisyMargins(units, self.spread(units), covariance)
-
-    def _origin_size(self) -> Tensor:
-        """Squares of the clean margins of the competitors, times the precision: what rounding leaves of them."""
-        return self.origin.gather(1, self.competitors).square() * torch.finfo(torch.float64).eps
+        return NoisyMargins(units, self.powers.read(units, origin), covariance)
 
 
 def parts(values: Tensor) -> tuple[Tensor, Tensor]:

@@ -76,14 +76,10 @@ class SampleSums:
     @classmethod
     def start(cls, clean: Clean, members: int = 2) -> SampleSums:
         """No units of `members` copies yet."""
-        points = len(clean.logits)
-
-        def zeros(*shape: int) -> Tensor:
-            return torch.zeros(points, *shape, dtype=torch.float64, device=clean.logits.device)
-
         logits = clean.logits.double().nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+        products = torch.zeros(len(logits), 3, 3, dtype=torch.float64, device=logits.device)
         margins = MarginSums.start(clean, clean.competitors(), members)
-        changes = (doubt(logits, clean.predicted), zeros(3), zeros(3, 3))
+        changes = (doubt(logits, clean.predicted), products[:, 0].clone(), products)
         return cls(clean, margins, *changes, doubts=[], nearest=[])
 
     def add(self, logits: Tensor) -> None:
@@ -102,22 +98,21 @@ class SampleSums:
 
     def read(self, units: int) -> Sampled:
         """What the units so far showed."""
-        margins, votes = self.margins.read(units), self.margins.votes.read(units)
+        margins, votes, change = self.margins.read(units), self.margins.votes.read(units), None
+        if units >= 2:
+            mean = self.changes / units
+            between = (self.change_products - units * mean[:, :, None] * mean[:, None, :])[:, 0, 0] / (units - 1)
+            change = ProbabilityChanges(mean, between, self.doubt, torch.cat(self.doubts, dim=1))
         return Sampled(
             draws=votes.draws,
             votes=votes,
             margins=margins,
             left_out=self.margins.competitors.shape[1] < self.margins.origin.shape[1] - 1,
-            change=None if units < 2 else self._change(units),
+            change=change,
             nearest=torch.cat(self.nearest, dim=1) if votes.draws <= KEPT_DRAWS else None,
             tied=self.clean.tied,
             passes=self.clean.passes + votes.draws,
         )
-
-    def _change(self, units: int) -> ProbabilityChanges:
-        mean = self.changes / units
-        between = (self.change_products - units * mean[:, :, None] * mean[:, None, :])[:, 0, 0] / (units - 1)
-        return ProbabilityChanges(mean, between, self.doubt, torch.cat(self.doubts, dim=1))
 
 
 def doubt(logits: Tensor, predicted: Tensor) -> Tensor:

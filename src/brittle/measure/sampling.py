@@ -98,16 +98,13 @@ class Sample(Measurement):
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Any]:
         """The results of `needs`, from the draws of the largest."""
-        if not needs[0].noise.is_symmetric:
-            return _single_copies(needs, classifier, clean)
-        copies = _Copies.start(needs[0], classifier, clean)
+        need, singles = needs[0], SampleSums.start(clean, members=1)
+        if not need.noise.is_symmetric:
+            return _single_copies(needs, SamplePasses(classifier, clean, need.clip, singles))
+        passes = SamplePasses(classifier, clean, need.clip, SampleSums.start(clean))
+        copies = _Copies(need, clean, passes, singles)
         copies.take_common(needs)
         return copies.results(needs)
-
-    def sums(self, classifier: Classifier, clean: Clean) -> SamplePasses:
-        """Of votes, margins and changes of the probability."""
-        members = 2 if self.noise.is_symmetric else 1
-        return SamplePasses(classifier, clean, self.clip, SampleSums.start(clean, members=members))
 
 
 @dataclass(frozen=True)
@@ -131,14 +128,6 @@ class SamplePasses:
         copies = self.classifier.bounds.clip(chunk.inputs) if self.clip else chunk.inputs
         with torch.no_grad():
             return chunk.unfold(self.clean.logits_of(self.classifier, copies, chunk.rows).double())
-
-    def add(self, chunk: NoiseChunk) -> None:
-        """Send the copies of some pairs through the network."""
-        self.sums.add(self.logits(chunk))
-
-    def read(self, units: int) -> Sampled:
-        """What the pairs so far showed."""
-        return self.sums.read(units)
 
 
 @dataclass
@@ -167,11 +156,6 @@ class _Copies:
     after_first: dict[int, Sampled] = field(default_factory=dict)
     after_pairs: dict[int, Sampled] = field(default_factory=dict)
 
-    @classmethod
-    def start(cls, need: Sample, classifier: Classifier, clean: Clean) -> _Copies:
-        """No copies yet."""
-        return cls(need, clean, need.sums(classifier, clean), SampleSums.start(clean, members=1))
-
     def take_common(self, needs: Sequence[Sample]) -> None:
         """Take the copies that every point has: all pairs of needs of one stage, and the first stages of the others."""
         staged = [need for need in needs if need.adaptive]
@@ -184,7 +168,7 @@ class _Copies:
             self.passes.sums.add(logits)
             self._add_first(logits[:, :, :1], chunk.end, firsts)
             if chunk.end in whole:
-                self.after_pairs[chunk.end] = self.passes.read(chunk.end)
+                self.after_pairs[chunk.end] = self.passes.sums.read(chunk.end)
         unpaired: list[Tensor] = []
         for chunk in _chunks(self.need, firsts, SINGLE, self.pairs, self.clean):
             unpaired.append(self.passes.logits(chunk))
@@ -206,7 +190,14 @@ class _Copies:
             for end, found in self._complete(point, ends).items():
                 later[end].append(found)
         return [
-            self._staged(need, going[need], later[need.draws // 2])
+            _in_stages(
+                need,
+                going[need],
+                self.after_first[need.first_stage],
+                self.after_pairs.get(need.draws // 2),
+                later[need.draws // 2],
+                self.clean,
+            )
             if need.adaptive
             else self.after_pairs[need.draws // 2]
             for need in needs
@@ -223,23 +214,13 @@ class _Copies:
             own = self.unpaired[row, chunk.first - self.pairs : chunk.end - self.pairs]
             passes.sums.add(torch.stack((own, passes.logits(chunk)[:, :, 0]), dim=2))
             if chunk.end in ends:
-                found[chunk.end] = passes.read(chunk.end)
-        for chunk in _chunks(self.need, ends, PAIRS, max(self.pairs, self.first), clean):
-            passes.add(chunk)
-            if chunk.end in ends:
-                found[chunk.end] = passes.read(chunk.end)
-        return found
-
-    def _staged(self, need: Sample, going: Tensor, later: Sequence[Sampled]) -> SampledInStages:
-        """What was found for an adaptive need."""
-        first, whole = self.after_first[need.first_stage], self.after_pairs.get(need.draws // 2)
-        return _in_stages(need, going, first, whole, later, self.clean)
+                found[chunk.end] = passes.sums.read(chunk.end)
+        return found | _read_at(ends, _chunks(self.need, ends, PAIRS, max(self.pairs, self.first), clean), passes)
 
 
-def _single_copies(needs: Sequence[Sample], classifier: Classifier, clean: Clean) -> list[Sampled | SampledInStages]:
+def _single_copies(needs: Sequence[Sample], passes: SamplePasses) -> list[Sampled | SampledInStages]:
     """The results under noise that is not symmetric: copies that every point has, then those of points sent alone."""
-    need, common = needs[0], max(need.first_stage for need in needs)
-    passes = need.sums(classifier, clean)
+    need, common, clean = needs[0], max(need.first_stage for need in needs), passes.clean
     ends = {count for need in needs for count in (need.first_stage, need.draws) if count <= common}
     after = _read_at(ends, _chunks(need, ends, SINGLE, 0, clean), passes)
     going = {need: needs_more(after[need.first_stage]) for need in needs if need.adaptive}
@@ -270,9 +251,9 @@ def _read_at(ends: set[int], chunks: Iterable[NoiseChunk], passes: SamplePasses)
     """What the units up to each of `ends` showed."""
     found: dict[int, Sampled] = {}
     for chunk in chunks:
-        passes.add(chunk)
+        passes.sums.add(passes.logits(chunk))
         if chunk.end in ends:
-            found[chunk.end] = passes.read(chunk.end)
+            found[chunk.end] = passes.sums.read(chunk.end)
     return found
 
 

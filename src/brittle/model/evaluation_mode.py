@@ -11,32 +11,19 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext, redirect_stderr
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, redirect_stderr
 
 import torch
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from brittle.errors import ModelError
-
-SHOWN = 5
-"""Modules that a message names."""
+from brittle.errors import ModelError, listed
 
 _lock = threading.RLock()
 
-
-@dataclass(frozen=True)
-class _Evaluated:
-    """A network that is measured: whether it was in training mode before, and its modules that can be switched."""
-
-    model: nn.Module
-    was_training: bool
-    watched: list[nn.Module]
-
-
-_evaluated: list[_Evaluated] = []
-"""Of the thread that holds the lock, the outermost block first."""
+_measured: list[tuple[nn.Module, bool, list[nn.Module]]] = []
+"""Networks that are measured, whether they were in training mode before, and their modules that can be switched; of the
+thread that holds the lock, the outermost block first."""
 
 
 @contextmanager
@@ -44,23 +31,25 @@ def evaluating(model: object, device: torch.device) -> Iterator[bool]:
     """Evaluation mode without parameter gradients inside the block, for this thread alone; all is as before afterwards.
 
     Yields whether the model was in training mode before the outermost such block of it. A block in another thread waits
-    until this one ends.
+    until this one ends. What was compiled runs as PyTorch alone: the backward pass of a compiled network can be made
+    once and cannot be differentiated, and it would be compiled again for every size of a batch.
 
     Raises:
         ModelError: a module stays in training mode after `eval()`, or is put into it inside the block.
     """
-    mode = _evaluation_mode(model) if isinstance(model, nn.Module) else nullcontext(False)
-    with _lock, standard_modes(device), _uncompiled(), mode as was_training:
-        yield was_training
+    with _lock, standard_modes(device), ExitStack() as held:
+        if "torch._dynamo" in sys.modules:
+            held.enter_context(torch.compiler.set_stance("force_eager"))
+        yield held.enter_context(_evaluation_mode(model)) if isinstance(model, nn.Module) else False
 
 
 @contextmanager
 def one_pass(model: object) -> Iterator[None]:
     """One pass through `model`, which must be in evaluation mode before and after it where it is being measured."""
     with _lock, quiet():
-        check_mode(model)
+        _check_mode(model)
         yield
-        check_mode(model)
+        _check_mode(model)
 
 
 @contextmanager
@@ -108,62 +97,44 @@ def quiet() -> Iterator[None]:
         sys.stderr.write(written.getvalue())
 
 
-def plain(model: nn.Module) -> nn.Module:
-    """The module that `torch.compile` was given, where `model` is what it made; else `model`."""
-    return getattr(model, "_orig_mod", model)
-
-
-def check_mode(model: object) -> None:
-    """Raise if `model` is being measured and a module of it is in training mode.
-
-    Raises:
-        ModelError: the model itself or other code put it there.
-    """
-    own = next((one for one in reversed(_evaluated) if one.model is model), None)
-    training = [] if own is None else [module for module in own.watched if module.training]
-    if own is not None and training:
+def _check_mode(model: object) -> None:
+    """Raise if `model` is being measured and it itself or other code has put a module of it into training mode."""
+    watched = next((modules for one, _, modules in reversed(_measured) if one is model), [])
+    if training := [module for module in watched if module.training]:
+        assert isinstance(model, nn.Module)
         raise ModelError(
             "model_changed",
-            f"{_names(own.model, training)} was put into training mode while the model was measured, by another "
+            f"{_names(model, training)} was put into training mode while the model was measured, by another "
             f"thread or by the model itself, so the numbers would mix both modes; measure a copy "
             f"(copy.deepcopy(model)), or do not train until it is done",
         )
 
 
 @contextmanager
-def _uncompiled() -> Iterator[None]:
-    """What was compiled runs as PyTorch alone inside the block.
-
-    The backward pass of a compiled network can be made once and cannot be differentiated, and it would be compiled
-    again for every size of a batch.
-    """
-    compiled = "torch._dynamo" in sys.modules
-    with torch.compiler.set_stance("force_eager") if compiled else nullcontext():
-        yield
-
-
-@contextmanager
 def _evaluation_mode(model: nn.Module) -> Iterator[bool]:
-    modules, training = list(model.modules()), [one for one in model.modules() if _trains(one)]
+    # A frozen TorchScript module has no mode.
+    modules = [one for one in model.modules() if hasattr(one, "training")]
+    training = [one for one in modules if one.training]
     learned = [one for one in model.parameters() if one.requires_grad]
-    outer = any(one.model is model and one.was_training for one in _evaluated)
+    outer = any(was_training for one, was_training, _ in _measured if one is model)
     try:
         for parameter in learned:
             parameter.requires_grad_(False)
         fixed = _evaluate(model)
-        watched = [one for one in modules if hasattr(one, "training") and not (one in fixed and one.training)]
+        watched = [one for one in modules if not (one in fixed and one.training)]
         if stubborn := [one for one in watched if one.training]:
             raise ModelError(
                 "train_mode",
                 f"still in training mode after eval(): {_names(model, stubborn)}; let an overridden train() or eval() "
                 f"call super()",
             )
-        _evaluated.append(_Evaluated(model, outer or (model in training and not _trains(model)), watched))
+        was_training = outer or (model in training and not model.training)
+        _measured.append((model, was_training, watched))
         try:
-            yield _evaluated[-1].was_training
-            check_mode(model)
+            yield was_training
+            _check_mode(model)
         finally:
-            _evaluated.pop()
+            _measured.pop()
     finally:
         for parameter in learned:
             # Outside inference mode a parameter that was made in it cannot be made to require gradients.
@@ -171,10 +142,6 @@ def _evaluation_mode(model: nn.Module) -> Iterator[bool]:
                 parameter.requires_grad_(True)
         for module in training:
             module.training = True
-
-
-def _trains(module: nn.Module) -> bool:
-    return getattr(module, "training", False)  # a frozen TorchScript module has no mode
 
 
 def _evaluate(module: nn.Module) -> set[nn.Module]:
@@ -188,4 +155,4 @@ def _evaluate(module: nn.Module) -> set[nn.Module]:
 
 def _names(model: nn.Module, wanted: list[nn.Module]) -> str:
     names = [name or type(one).__name__ for name, one in model.named_modules() if any(one is each for each in wanted)]
-    return ", ".join(names[:SHOWN])
+    return listed(names, 5)

@@ -13,13 +13,16 @@ import math
 from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass, fields
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from brittle.errors import ParameterError
 from brittle.estimate import Parameters
+
+_OWN: dict[str, Any] = {}
+"""The families of brittle by their names, which no other family may take, because tables tell families by name."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +56,29 @@ class Noise(ABC):
     explanation: ClassVar[str] = ""
     unit: ClassVar[str] = ""
 
+    def __init_subclass__(cls) -> None:
+        """Nothing is believed of draws that nobody declared: what is said counts beside `draw`, or in a class below."""
+        super().__init_subclass__()
+        drawn, unscaled = _where(cls, "draw"), cls.scales is Noise.scales or cls.at is not Noise.at
+        for what in ("covariance", "normal", "symmetric", "fixed_length"):
+            # No issubclass: a class that is being made has the cache of its base's, in ABCMeta, and would spoil it.
+            if drawn not in _where(cls, what).__mro__ or (what == "covariance" and not unscaled):
+                setattr(cls, what, getattr(Noise, what))
+        if cls.__module__.startswith("brittle.noise.") and "name" in vars(cls):
+            _OWN[cls.name] = cls
+
     def __post_init__(self) -> None:
         if not (isinstance(self.sigma, int | float) and math.isfinite(self.sigma) and self.sigma > 0):
             raise ParameterError(f"sigma must be a positive finite number in pixel units; found {self.sigma}")
         object.__setattr__(self, "sigma", float(self.sigma))
-        _check_name(type(self))
+        family, name = type(self), getattr(self, "name", None)
+        if not isinstance(name, str) or not name:
+            raise ParameterError(f"the noise family {family.__name__} needs a name, such as name = 'speckle'")
+        if _OWN.get(name, family) is not family:
+            raise ParameterError(
+                f"the noise family {family.__name__} is called {name!r} like one of brittle's own, and tables could "
+                f"not tell them apart; give it another name",
+            )
 
     @abstractmethod
     def draw(self, generator: torch.Generator, size: int) -> Tensor:
@@ -94,31 +115,13 @@ class Noise(ABC):
 
     @property
     def has_covariance(self) -> bool:
-        """Whether the family says its covariance: `covariance` stands in the class of `draw`, or in one below it.
-
-        Where `scales` makes it depend on the point, `at` has to say that of each point.
-        """
-        said, drawn, scaled, at = (_where(type(self), method) for method in ("covariance", "draw", "scales", "at"))
-        return said is not Noise and issubclass(said, drawn) and (scaled is Noise or at is not Noise)
-
-    @property
-    def is_normal(self) -> bool:
-        """Whether linear functions of the noise are normal."""
-        return self._says("normal")
+        """Whether the family says its covariance; where `scales` makes it depend on the point, by `at`."""
+        return type(self).covariance is not Noise.covariance
 
     @property
     def is_symmetric(self) -> bool:
         """Whether a draw has a mirror image that is as likely."""
-        return self.added and (self.is_normal or self._says("symmetric"))
-
-    @property
-    def has_fixed_length(self) -> bool:
-        """Whether every draw is equally long."""
-        return self._says("fixed_length")
-
-    def _says(self, what: str) -> bool:
-        """Whether the family says so of its draws: in the class of `draw`, or in one below it."""
-        return getattr(self, what) and issubclass(_where(type(self), what), _where(type(self), "draw"))
+        return self.added and (self.normal or self.symmetric)
 
     @property
     def added(self) -> bool:
@@ -206,30 +209,6 @@ def at_one(noise: Noise) -> Noise:
     other = copy(noise)
     object.__setattr__(other, "sigma", 1.0)
     return other
-
-
-_RESERVED: dict[str, type[Noise]] = {}
-"""The families of brittle by their names, which no other family may take; filled by `reserve_name`."""
-
-Family = TypeVar("Family", bound=type[Noise])
-
-
-def reserve_name(family: Family) -> Family:
-    """Keep the name of `family`, one of brittle's own, from other families, because tables tell families by name."""
-    _RESERVED[family.name] = family
-    return family
-
-
-def _check_name(family: type[Noise]) -> None:
-    """Raise unless `family` has a name, and one that is not reserved for another family."""
-    name = getattr(family, "name", None)
-    if not isinstance(name, str) or not name:
-        raise ParameterError(f"the noise family {family.__name__} needs a name, such as name = 'speckle'")
-    if _RESERVED.get(name, family) is not family:
-        raise ParameterError(
-            f"the noise family {family.__name__} is called {name!r} like one of brittle's own, and tables could not "
-            f"tell them apart; give it another name",
-        )
 
 
 def _where(family: type[Noise], method: str) -> type:

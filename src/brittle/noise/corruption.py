@@ -17,7 +17,6 @@ from brittle.data.corruptions import CORRUPTIONS
 from brittle.errors import ParameterError, UsageError
 from brittle.estimate import Parameters
 from brittle.model.bounds import check_bounds
-from brittle.noise.base import reserve_name
 from brittle.noise.transform import Transforming
 
 WHITE = 255.0
@@ -135,7 +134,6 @@ KINDS: dict[str, RandomStrength] = {
 """All kinds, by name."""
 
 
-@reserve_name
 @dataclass(frozen=True, init=False)
 class Corruption(Transforming):
     """Images corrupted with a random strength: rotated, moved, in another light, blurred, compressed.

@@ -13,10 +13,9 @@ from torch import Tensor
 
 from brittle.errors import ParameterError
 from brittle.estimate import Parameters
-from brittle.noise.base import Noise, identity, reserve_name
+from brittle.noise.base import Noise, identity
 
 
-@reserve_name
 @dataclass(frozen=True)
 class Gaussian(Noise):
     """Isotropic normal noise, `e ~ N(0, sigma^2 I)`."""
@@ -31,7 +30,6 @@ class Gaussian(Noise):
         return _normal(size, generator)
 
 
-@reserve_name
 @dataclass(frozen=True)
 class Uniform(Noise):
     """Independent coordinates, uniform on `[-sqrt(3) sigma, sqrt(3) sigma]`."""
@@ -47,7 +45,6 @@ class Uniform(Noise):
         return (2.0 * uniform - 1.0) * math.sqrt(3.0)
 
 
-@reserve_name
 @dataclass(frozen=True)
 class Laplace(Noise):
     """Independent double-exponential coordinates of scale `sigma / sqrt(2)`."""
@@ -64,7 +61,6 @@ class Laplace(Noise):
         return one - other
 
 
-@reserve_name
 @dataclass(frozen=True)
 class Sphere(Noise):
     """Uniform on the sphere of radius `sigma sqrt(n)`, where it meets normal noise of the same `sigma`.
@@ -93,7 +89,6 @@ class Sphere(Noise):
         return normal * (math.sqrt(size) / normal.norm())
 
 
-@reserve_name
 @dataclass(frozen=True)
 class Ball(Noise):
     """Uniform in the ball of radius `sigma sqrt(n + 2)`, whose coordinates have variance `sigma^2`.
@@ -112,7 +107,6 @@ class Ball(Noise):
         return normal[:size] * (math.sqrt(size + 2) / normal.norm())
 
 
-@reserve_name
 @dataclass(frozen=True)
 class DiagonalGaussian(Noise):
     """Independent normal coordinates of their own scale: `K = diag(scale^2)`.
@@ -158,7 +152,6 @@ class DiagonalGaussian(Noise):
         return self._family | {"scale": self.digest}
 
 
-@reserve_name
 @dataclass(frozen=True)
 class FactorGaussian(Noise):
     """Normal noise with full covariance by a factor: `K = A A^T`.
@@ -200,7 +193,6 @@ class FactorGaussian(Noise):
         return self._family | {"factor": self.digest}
 
 
-@reserve_name
 @dataclass(frozen=True)
 class FunctionGaussian(Noise):
     """Normal noise with full covariance by functions, for covariances too large to write down.

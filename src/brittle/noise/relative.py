@@ -10,10 +10,9 @@ import torch
 from torch import Tensor
 
 from brittle.errors import ParameterError
-from brittle.noise.base import Noise, at_one, reserve_name
+from brittle.noise.base import Noise, at_one
 
 
-@reserve_name
 @dataclass(frozen=True)
 class Relative(Noise):
     """Independent normal coordinates with the standard deviation `sigma rms(x)`, `rms(x)^2 = mean_i x_i^2`.
@@ -61,7 +60,6 @@ class Relative(Noise):
         return at_one(self)
 
 
-@reserve_name
 @dataclass(frozen=True, init=False)
 class Decibels(Relative):
     """White normal noise at a signal-to-noise ratio in decibels of each point's own power.

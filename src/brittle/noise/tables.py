@@ -12,7 +12,6 @@ from torch import Tensor
 from brittle.data.points import Points
 from brittle.errors import DataError, ParameterError, UsageError, listed
 from brittle.estimate import Parameters
-from brittle.noise.base import reserve_name
 from brittle.noise.families import DiagonalGaussian, digest_of
 from brittle.noise.transform import Transforming
 
@@ -29,7 +28,6 @@ SHOWN, KEPT = 4, 12
 """Names in a message, and of features that stay as they are in what a report says."""
 
 
-@reserve_name
 @dataclass(frozen=True)
 class PerFeature(DiagonalGaussian):
     """Normal noise with a standard deviation of `sigma` times each feature's own: `K = diag(scale^2)`.
@@ -82,7 +80,6 @@ class PerFeature(DiagonalGaussian):
         return f"Normal, drawn for every feature independently, with a share of its standard deviation{stays}"
 
 
-@reserve_name
 @dataclass(frozen=True, init=False)
 class Swap(Transforming):
     """Each coordinate is replaced with some probability by that of a random row of the data.
@@ -154,7 +151,6 @@ class Swap(Transforming):
         return torch.where(chosen, self.rows[other, torch.arange(size)].to(x), x.flatten()).view_as(x)
 
 
-@reserve_name
 @dataclass(frozen=True, init=False)
 class TokenDropout(Transforming):
     """Each token is replaced with some probability: by nothing (zeros), by one embedding, or by a random one of many.

@@ -18,7 +18,7 @@ from torch import Tensor
 from brittle.decisions.function_code import code_digest
 from brittle.errors import ParameterError
 from brittle.estimate import Parameters
-from brittle.noise.base import Noise, reserve_name
+from brittle.noise.base import Noise
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 """What a transform is called, so that it can stand in labels."""
@@ -78,7 +78,6 @@ class Transforming(Noise):
         return f"the noise {self.parameters['noise']}"
 
 
-@reserve_name
 @dataclass(frozen=True, init=False)
 class Transform(Transforming):
     """A random function of yours: `x' = fn(x, generator)` for one input `x`.

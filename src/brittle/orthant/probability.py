@@ -12,16 +12,15 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
 import torch
 from scipy import special
 from torch import Tensor
 
 from brittle.errors import ParameterError
-from brittle.orthant.bivariate import NEARLY_ONE, both_below
 from brittle.orthant.lattice import LATTICES, SHIFTS
 from brittle.orthant.separation import factorise, integrate, normal_cdf, rank_tolerance
 
@@ -32,12 +31,10 @@ _SMALL_SPREAD = 0.2  # terms of a union with a smaller share of the largest spre
 _INDEFINITE = 1e-3  # a correlation matrix with an eigenvalue below minus this is not one, even after rounding
 _SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768)  # problems are padded up to these
 _FACTOR_NUMBERS = 2**21  # numbers held at once by the factorisation
-
-
+_RANK_REDUCTION_ERROR = 1e-7
+_NEARLY_ONE = 1e-9  # correlations of two variables this near to 1 or -1 are left to the reduction of rank
 ILL_CONDITIONED_ABOVE = 1e12
 """Condition number above which the error includes that of the rank reduction."""
-
-_RANK_REDUCTION_ERROR = 1e-7
 
 
 @dataclass(frozen=True)
@@ -115,21 +112,27 @@ def orthant_probability(
         ParameterError: wrong shapes or dtypes, a covariance that is not symmetric or has a negative variance, a
             tolerance that is not positive, a negative seed.
     """
-    _check_arguments(mean, covariance, tolerance, seed)
-    finite = mean.isfinite().all(1) & covariance.isfinite().flatten(1).all(1)
-    _check_covariance(covariance, finite)
+    finite = _check(mean, covariance, tolerance, seed)
     bounds, correlation = _standardise(mean.double(), covariance.double(), finite)
     condition = _condition_number(correlation)
     rows = _plan(bounds, correlation, tolerance)
 
     usable = finite & condition.isfinite()
-    closed = usable & _closed(bounds, correlation)
-    wanted = _terms(rows) & (usable & ~closed)[:, None]
+    closed = torch.zeros_like(usable)
+    if bounds.shape[1] == 2:  # neither certain nor nearly one
+        closed = usable & bounds.isfinite().all(dim=1) & (correlation[:, 0, 1].abs() < 1 - _NEARLY_ONE)
+    # Integrals `[B, terms]` that a row is the sum of: one if direct, over `size` variables, and one per event `k` of a
+    # union, over variables `0..k`.
+    count = torch.where(rows.union, rows.size, 1)
+    terms = torch.arange(rows.bounds.shape[1], device=count.device) < count[:, None]
+    wanted = terms & (usable & ~closed)[:, None]
     sums = torch.zeros(*wanted.shape, SHIFTS, dtype=torch.float64, device=mean.device)
     spent = torch.zeros_like(wanted, dtype=torch.int64)  # nodes of each integral and shift
-    first = _first_lattice(rows, max_nodes)
+    # The spread over far fewer points than pairs says little.
+    first = torch.minimum(rows.size**2 // 4, max_nodes // (SHIFTS * count))
     for size, larger in pairwise((*LATTICES, sys.maxsize)):
-        wanted &= _affordable(wanted, size, max_nodes)
+        affordable = size * SHIFTS * wanted.sum(1, keepdim=True) <= max_nodes
+        wanted &= affordable | (size == min(LATTICES))
         now = wanted & (first < larger)[:, None]
         if not now.any():
             continue
@@ -137,62 +140,50 @@ def orthant_probability(
         spent[now] += size
         integrals = sums / spent.clamp_min(1)[:, :, None]
         _, complement, error = _summarise(rows, integrals, tolerance)
-        unfinished = _influential(integrals) & (error > tolerance * complement)[:, None]
+        # The terms whose spread is not small beside that of the worst one.
+        spread = _deviation(integrals)
+        influential = (spread > 0) & (spread >= _SMALL_SPREAD * spread.amax(1, keepdim=True))
+        unfinished = influential & (error > tolerance * complement)[:, None]
         wanted = torch.where(now.any(1, keepdim=True), unfinished & usable[:, None], wanted)
-    integrals = sums / spent.clamp_min(1)[:, :, None]
     nodes = spent.amax(1) * SHIFTS
 
-    value, complement, error = _summarise(rows, integrals, tolerance)
+    value, complement, error = _summarise(rows, sums / spent.clamp_min(1)[:, :, None], tolerance)
     error = torch.where(condition > ILL_CONDITIONED_ABOVE, error + _RANK_REDUCTION_ERROR, error)
     value, complement, error = (torch.where(usable, field, math.nan) for field in (value, complement, error))
     if closed.any():
-        value[closed], complement[closed] = both_below(bounds[closed], correlation[closed, 0, 1])
+        value[closed], complement[closed] = _both_below(bounds[closed], correlation[closed, 0, 1])
         error[closed] = 8 * torch.finfo(torch.float64).eps * complement[closed]
     return OrthantProbability(value, complement, error, torch.where(finite, condition, math.nan), nodes)
 
 
-def _closed(bounds: Tensor, correlation: Tensor) -> Tensor:
-    """Which problems have a closed form: those of two coordinates that are neither certain nor nearly one, `[B]`."""
-    if bounds.shape[1] != 2:
-        return torch.zeros(len(bounds), dtype=torch.bool, device=bounds.device)
-    return bounds.isfinite().all(dim=1) & (correlation[:, 0, 1].abs() < 1 - NEARLY_ONE)
-
-
 def without_rounding(covariance: Tensor, scale: Tensor) -> Tensor:
-    """`covariance` with the rows and columns zero whose variance is no more than the rounding of `scale`.
+    """`covariance` `[..., K, K]` with the rows and columns zero whose variance is no more than rounding.
 
-    Args:
-        covariance: `[..., K, K]`, computed as a difference or a sum of terms.
-        scale: the size of those terms for each variance, `[..., K]`.
+    `scale` `[..., K]` is the size of the terms of which each variance was computed as a difference or a sum.
     """
     certain = covariance.diagonal(dim1=-2, dim2=-1) <= 64 * torch.finfo(torch.float64).eps * scale
     return covariance.masked_fill(certain[..., :, None] | certain[..., None, :], 0.0)
 
 
-def _check_arguments(mean: Tensor, covariance: Tensor, tolerance: float, seed: int) -> None:
+def _check(mean: Tensor, covariance: Tensor, tolerance: float, seed: int) -> Tensor:
+    """Which rows are finite, `[B]`; raise where these have another shape, kind or value than is expected."""
     if mean.ndim != 2 or mean.shape[1] == 0 or covariance.shape != (*mean.shape, mean.shape[-1]):
         found = f"{tuple(mean.shape)} and {tuple(covariance.shape)}"
         raise ParameterError(f"expected mean [B, K] and covariance [B, K, K] with K > 0; found {found}")
     if not (mean.is_floating_point() and covariance.is_floating_point()):
         raise ParameterError(f"expected floating tensors; found {mean.dtype} and {covariance.dtype}")
-    if not 0 < tolerance < math.inf:
-        raise ParameterError(f"the tolerance must be positive and finite; found {tolerance}")
-    if seed < 0:
-        raise ParameterError(f"the seed must not be negative; found {seed}")
-
-
-def _check_covariance(covariance: Tensor, finite: Tensor) -> None:
+    if not 0 < tolerance < math.inf or seed < 0:
+        raise ParameterError(f"expected a tolerance above 0 and a seed from 0; found {tolerance} and {seed}")
+    finite = mean.isfinite().all(1) & covariance.isfinite().flatten(1).all(1)
     variance = covariance.diagonal(dim1=1, dim2=2)
-    if (negative := finite & (variance < 0).any(1)).any():
-        row = int(negative.nonzero()[0])
+    for row in (finite & (variance < 0).any(1)).nonzero().flatten().tolist():
         raise ParameterError(f"row {row} has a variance of {float(variance[row].min()):.3g}")
-    largest = covariance.abs().amax((1, 2))
-    skew = (covariance - covariance.mT).abs().amax((1, 2))
+    largest, skew = covariance.abs().amax((1, 2)), (covariance - covariance.mT).abs().amax((1, 2))
     rounding = max(1e-5, 4 * torch.finfo(covariance.dtype).eps)
-    if (skewed := finite & (skew > rounding * largest)).any():
-        row = int(skewed.nonzero()[0])
+    for row in (finite & (skew > rounding * largest)).nonzero().flatten().tolist():
         found = f"|S - S^T| reaches {float(skew[row]):.3g} where |S| reaches {float(largest[row]):.3g}"
         raise ParameterError(f"the covariance of row {row} is not symmetric: {found}")
+    return finite
 
 
 def _standardise(mean: Tensor, covariance: Tensor, finite: Tensor) -> tuple[Tensor, Tensor]:
@@ -242,24 +233,6 @@ def _plan(bounds: Tensor, correlation: Tensor, tolerance: float) -> _Rows:
     return _Rows(bounds, correlation, size, dropped, union)
 
 
-def _first_lattice(rows: _Rows, max_nodes: int) -> Tensor:
-    """Size `[B]` that the first lattice comes up to: the spread over far fewer points than pairs says little."""
-    affordable = max_nodes // (SHIFTS * _terms(rows).sum(1))
-    return torch.minimum(rows.size**2 // 4, affordable)
-
-
-def _affordable(wanted: Tensor, size: int, max_nodes: int) -> Tensor:
-    """Which rows `[B, 1]` may have their `wanted` integrals on the lattice of this size; all on the smallest one."""
-    return (size * SHIFTS * wanted.sum(1, keepdim=True) <= max_nodes) | (size == min(LATTICES))
-
-
-def _terms(rows: _Rows) -> Tensor:
-    """Which integrals `[B, terms]` a row is the sum of: one if direct, over `size` variables, and one per event `k` of
-    a union, over variables `0..k`."""
-    count = torch.where(rows.union, rows.size, 1)
-    return torch.arange(rows.bounds.shape[1], device=count.device) < count[:, None]
-
-
 def _summarise(rows: _Rows, integrals: Tensor, tolerance: float) -> tuple[Tensor, Tensor, Tensor]:
     """Value, complement and their error, each `[B]`."""
     by_shift = integrals.sum(1)
@@ -277,32 +250,19 @@ def _deviation(by_shift: Tensor) -> Tensor:
     return (centred.square().sum(-1) / (SHIFTS - 1)).sqrt() * unit[..., 0]
 
 
-def _influential(integrals: Tensor) -> Tensor:
-    """The terms `[B, terms]` of each row whose spread is not small beside that of its worst term."""
-    spread = _deviation(integrals)
-    return (spread > 0) & (spread >= _SMALL_SPREAD * spread.amax(1, keepdim=True))
-
-
 def _integrate_terms(rows: _Rows, wanted: Tensor, size: int, seed: int) -> Tensor:
     """The integrals `wanted [B, terms]`, in the order of `wanted.nonzero()`, for each shift: `[T, shifts]`."""
     row, event = wanted.nonzero(as_tuple=True)
     dimension = torch.where(rows.union[row], event + 1, rows.size[row])
     integrals = torch.zeros(len(row), SHIFTS, dtype=torch.float64, device=row.device)
-    for width, problems in _by_width(dimension, rows.bounds.shape[1]):
-        bounds, correlation = _problem(rows, row[problems], dimension[problems], width)
-        integrals[problems] = integrate(factorise(bounds, correlation), size, seed)
-    return integrals
-
-
-def _by_width(dimension: Tensor, widest: int) -> Iterator[tuple[int, Tensor]]:
-    """Indices of problems of like dimension, in portions that fit into memory, with the width they are padded to."""
-    widths = [*(width for width in _SIZES if width < widest), widest]
-    narrower = 0
-    for width in widths:
+    narrower, widest = 0, rows.bounds.shape[1]
+    for width in (*(width for width in _SIZES if width < widest), widest):
         problems = ((dimension > narrower) & (dimension <= width)).nonzero()[:, 0]
         narrower = width
-        if len(problems):
-            yield from ((width, part) for part in problems.split(max(1, _FACTOR_NUMBERS // width**2)))
+        for part in problems.split(max(1, _FACTOR_NUMBERS // width**2)) if len(problems) else ():
+            bounds, correlation = _problem(rows, row[part], dimension[part], width)
+            integrals[part] = integrate(factorise(bounds, correlation), size, seed)
+    return integrals
 
 
 def _problem(rows: _Rows, row: Tensor, dimension: Tensor, width: int) -> tuple[Tensor, Tensor]:
@@ -314,3 +274,30 @@ def _problem(rows: _Rows, row: Tensor, dimension: Tensor, width: int) -> tuple[T
     bounds = torch.where(inside, rows.bounds[row, :width] * sign, math.inf)
     correlation = rows.correlation[row, :width, :width] * (sign[:, :, None] * sign[:, None, :])
     return bounds, correlation
+
+
+def _both_below(bounds: Tensor, correlation: Tensor) -> tuple[Tensor, Tensor]:
+    """`P(Z_1 < h, Z_2 < k)` and its complement `P(Z_1 > h) + P(Z_2 > k) - P(Z_1 > h, Z_2 > k)`, `[B]` each.
+
+    Exact to rounding: the first as an absolute number, the second relative to itself, however small.
+
+    Source: D. B. Owen, Tables for computing bivariate normal probabilities, Ann. Math. Statist. 27 (1956), section 2.
+    """
+    h, k = (one.cpu().numpy() for one in bounds.unbind(dim=1))
+    r = correlation.cpu().numpy()
+    value = _owen(h, k, r)
+    complement = special.ndtr(-h) + special.ndtr(-k) - _owen(-h, -k, r)
+    found, beside = (torch.from_numpy(np.clip(one, 0.0, 1.0)).to(bounds) for one in (value, complement))
+    return found, beside
+
+
+def _owen(h: np.ndarray, k: np.ndarray, r: np.ndarray) -> np.ndarray:
+    """`(Phi(h) + Phi(k)) / 2 - T(h, (k - r h) / (h s)) - T(k, (h - r k) / (k s))`, `s^2 = 1 - r^2`, less one half
+    where the bounds have different signs."""
+    h, k = h + 0.0, k + 0.0  # -0 becomes 0, whose sign decides a quarter
+    root = np.sqrt((1 - r) * (1 + r))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        first, second = special.owens_t(h, (k - r * h) / (h * root)), special.owens_t(k, (h - r * k) / (k * root))
+    apart = (h * k < 0) | ((h * k == 0) & (h + k < 0))
+    found = (special.ndtr(h) + special.ndtr(k)) / 2 - first - second - np.where(apart, 0.5, 0.0)
+    return np.where((h == 0) & (k == 0), 0.25 + np.arcsin(r) / (2 * math.pi), found)

@@ -35,22 +35,16 @@ class StepLimits:
     bound: Tensor  # [T, M]
     slope: Tensor  # [T, M, j]
 
-    def select(self, problems: slice) -> StepLimits:
-        return StepLimits(self.bound[problems], self.slope[problems])
-
 
 @dataclass(frozen=True)
 class Step:
     """One variable of the separated integral: below every `upper` limit and, where rank was lost, above `lower`."""
 
     upper: StepLimits
-    lower: StepLimits | None
+    lower: StepLimits | None = None
 
     def limits(self) -> list[StepLimits]:
         return [self.upper] if self.lower is None else [self.upper, self.lower]
-
-    def select(self, problems: slice) -> Step:
-        return Step(self.upper.select(problems), None if self.lower is None else self.lower.select(problems))
 
 
 def factorise(bounds: Tensor, correlation: Tensor) -> list[Step]:
@@ -80,16 +74,13 @@ def factorise(bounds: Tensor, correlation: Tensor) -> list[Step]:
         fixed = free & (variance <= tolerance)
         free = free & ~fixed
         above, below = fixed & (column > 0), fixed & (column < 0)
-        steps.append(Step(_limits(above, bounds, factor, j, math.inf), _lower_limits(below, bounds, factor, j)))
+        lower = _limits(below, bounds, factor, j, -math.inf) if below.any() else None
+        steps.append(Step(_limits(above, bounds, factor, j, math.inf), lower))
         centre = _truncated_mean(
             torch.where(below, slack / column, -math.inf).amax(1), torch.where(above, slack / column, math.inf).amin(1)
         )
         slack = torch.where(free, slack - column * centre[:, None], slack)
     return steps
-
-
-def _lower_limits(mask: Tensor, bounds: Tensor, factor: Tensor, j: int) -> StepLimits | None:
-    return _limits(mask, bounds, factor, j, -math.inf) if mask.any() else None
 
 
 def _limits(mask: Tensor, bounds: Tensor, factor: Tensor, j: int, absent: float) -> StepLimits:
@@ -121,7 +112,8 @@ def integrate(steps: list[Step], size: int, seed: int) -> Tensor:
     shifts = lattice.shifts(size, len(steps), seed).to(device)
     variables = total.new_empty(min(width, problems), len(steps), SHIFTS * nodes)  # fresh memory would cost more
     for part in (slice(start, start + width) for start in range(0, problems, width)):
-        blocks = _blocks([step.select(part) for step in steps])
+        own = ((StepLimits(one.bound[part], one.slope[part]) for one in step.limits()) for step in steps)
+        blocks = _blocks([Step(*limits) for limits in own])
         for index in torch.arange(size, device=device).split(nodes):
             here = variables[: len(total[part]), :, : SHIFTS * len(index)]
             integrand = _integrand(blocks, partial(lattice.coordinate, index, shifts, size), here)

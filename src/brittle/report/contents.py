@@ -12,13 +12,20 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from brittle.analysis.class_bias import ClassBias, class_bias, class_name
-from brittle.analysis.columns import laplacian_column, preferred, sampled_columns, settings, typical
+from brittle.analysis.class_bias import ClassBias, class_bias
+from brittle.analysis.columns import (
+    class_name,
+    laplacian_column,
+    margin_columns,
+    preferred,
+    sampled_columns,
+    settings,
+    typical,
+)
 from brittle.analysis.decisions import asked_of_all
 from brittle.analysis.expected_change import CHANGE
-from brittle.analysis.extremes import tie_breaker
 from brittle.analysis.overview import Overview, overview
-from brittle.analysis.worst_case import margin_columns
+from brittle.analysis.point_list import tie_breaker
 from brittle.norms import DISTANCES
 from brittle.report.charts import colour_at, colour_places
 from brittle.report.wording import MISSING, show

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from brittle.analysis.columns import largest_budgets, safety
 from brittle.analysis.comparison import pair_points
-from brittle.analysis.decisions import best_ends, column_if_any, numbers_beside
+from brittle.analysis.decisions import column_if_any, numbers_beside
 from brittle.analysis.features import feature_names, kept_counterexamples, kept_inputs
 from brittle.analysis.overview import LIMIT, overview
 from brittle.analysis.overview_text import LARGEST, RESTS, STEEP, chosen_sentence, next_steps, where_to_run, words_of
@@ -256,7 +256,6 @@ def _column(contents: Contents, column: Column, rows: pd.DataFrame) -> dict[str,
         "quantity": column.quantity,
         "probability": column.is_probability,
         "judges": column.judges,
-        "copies": _copies(column, rows, contents.confidence),
         "safer": _safer(column),
         "explanation": column.explanation,
         "value": packed(rows["value"], "f8"),
@@ -266,24 +265,6 @@ def _column(contents: Contents, column: Column, rows: pd.DataFrame) -> dict[str,
         "evidence": _texts(rests_on(rows).tolist()),
         "details": _texts(rows["detail"].tolist()),
     }
-
-
-def _copies(column: Column, rows: pd.DataFrame, confidence: float) -> dict[str, object] | None:
-    """How many noisy copies points have, the best end by their number, and of each point the place of its number.
-
-    -1 stands for none. None where no point has any, and in the place of the places where all points have as many.
-    """
-    if not column.judges:
-        return None
-    copies, best = best_ends(column, confidence)
-    if not best:
-        return None
-    numbers: dict[str, object] = {"numbers": [*best], "best": [*best.values()]}
-    if len(best) == 1 and not (np.isnan(copies) & column.value.notna().to_numpy()).any():
-        return numbers | {"of": None}
-    places = pd.Series(copies, index=column.value.index).map({float(count): place for place, count in enumerate(best)})
-    of = places.reindex(rows.index).fillna(-1).to_numpy(np.int32)
-    return numbers | {"of": packed(of, "i4")}
 
 
 def _ends(rows: pd.DataFrame, name: str) -> dict[str, str] | str | None:

@@ -2,12 +2,10 @@
 
 from brittle.run.arguments import make_job
 from brittle.run.progress import Progress
-from brittle.run.scoring import CONFIDENCE, MOST_FAILURES, JobOptions, execute, score
+from brittle.run.scoring import JobOptions, execute, score
 from brittle.scores.evaluate import plan
 
 __all__ = [
-    "CONFIDENCE",
-    "MOST_FAILURES",
     "JobOptions",
     "Progress",
     "execute",

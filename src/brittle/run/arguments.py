@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from brittle.data import Points, as_points
 from brittle.data.labels import in_classes, label_places
-from brittle.data.values import readable
+from brittle.data.points import readable
 from brittle.decisions import MultiLabel
 from brittle.doctor import LOOKED_AT, leave_out, varying
 from brittle.errors import DataError, ModelError, ParameterError
@@ -20,9 +20,9 @@ from brittle.intervals import check_confidence
 from brittle.measure.forward import default_rows
 from brittle.model.classifier import Classifier
 from brittle.run.job import Job
-from brittle.scores import CATALOGUE, Moments, NoiseScore, Score
-from brittle.scores.call import check_classifier, check_seed
+from brittle.scores import Score
 from brittle.scores.choose import of_each_label
+from brittle.scores.evaluate import check_classifier, check_seed
 from brittle.scores.outside import check_scores
 from brittle.scores.sound import check_serves, serves
 
@@ -41,11 +41,7 @@ def make_job(
 ) -> Job:
     """The job of `score` with these arguments, without those scores that the model cannot have beside others.
 
-    `rule` says how the scores draw (`brittle.scores.until.drawn_until`), once they are found to be scores.
-
-    Raises:
-        ParameterError: a parameter is outside its range.
-        DataError: the data do not fit the declaration.
+    `rule` says how the scores draw (`brittle.scores.choose.drawn_until`), once they are found to be scores.
     """
     _check_kinds(classifier, scores)
     scores = scores if rule is None else rule(scores)
@@ -80,7 +76,7 @@ def _points_for(classifier: Classifier, data: Data) -> Points:
 
 
 def _label_names(classifier: Classifier, points: Points) -> list[str]:
-    """The names of the labels that the model returns, as one pass of a point shows them; empty where nobody names them.
+    """The names of the labels that one pass of a point returns, empty where nobody names them.
 
     There are none where no pass can be made; the checks of the run say why.
     """
@@ -116,20 +112,9 @@ def _check_kinds(classifier: Any, scores: Any) -> None:
     """Raise unless these are a classifier and a list of scores that can be used together."""
     check_classifier(classifier)
     if not isinstance(scores, Sequence) or not all(isinstance(score, Score) for score in scores):
-        raise ParameterError(f"expected a list of scores such as {_meant(scores)}; found {scores!r:.80}")
+        example = "[brittle.scores.Moments(sigma=0.1)], with brackets around a single one"
+        raise ParameterError(f"expected a list of scores such as {example}; found {scores!r:.80}")
     check_scores(scores)
-
-
-def _meant(scores: Any) -> str:
-    """What to write for scores that are names, classes or a single score."""
-    first = scores[0] if isinstance(scores, list | tuple) and scores else scores
-    if isinstance(first, Score):
-        return "[score], with brackets around a single one"
-    kind = first if isinstance(first, type) else CATALOGUE.get(first) if isinstance(first, str) else None
-    if not (isinstance(kind, type) and issubclass(kind, Score)):
-        kind = Moments
-    sigma = "sigma=0.1" if issubclass(kind, NoiseScore) else ""
-    return f"[brittle.scores.{kind.__name__}({sigma})]"
 
 
 def _check_distinct(scores: Sequence[Score]) -> None:

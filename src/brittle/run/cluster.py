@@ -16,17 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from brittle.errors import (
-    BrittleError,
-    ClusterError,
-    ClusterLostError,
-    ModelError,
-    ParameterError,
-    UsageError,
-    printable,
-)
+from brittle.errors import BrittleError, ClusterError, ClusterLostError, ModelError, ParameterError, UsageError
 from brittle.run.job import Job
-from brittle.run.workers import Opened, Opening, Station, Team, environment, worker_threads
+from brittle.run.workers import Opened, Opening, Station, Team, environment, last_line, worker_threads
 from brittle.store.folder import PackedShard
 
 LOCAL, AUTO = "local", "auto"
@@ -68,19 +60,14 @@ class Cluster:
         address: `local`, `auto`, or host:port of a cluster that this machine belongs to.
         opening: opens the job in a worker, in a folder of the same name as the current one.
         size: how many workers; None is as many as the cluster has room for.
-        gpus: of each worker; a share of one where it is below 1.
+        gpus: of each worker.
         insecure: whether to join without a token, which a cluster takes only where it asks nobody for one.
-
-    Raises:
-        UsageError: the address is of a kind that is not supported.
-        ParameterError: a number of workers or GPUs that cannot be.
-        ClusterError: no token is set here, and `insecure` is not.
     """
 
     address: str
     opening: Opening
     size: int | None = None
-    gpus: float = 0.0
+    gpus: int = 0
     insecure: bool = False
     _answered: float = field(default=0.0, init=False)
     _looked: float = field(default=0.0, init=False)
@@ -93,10 +80,6 @@ class Cluster:
             )
         if self.size is not None and not 1 <= self.size <= MOST_ON_CLUSTER:
             raise ParameterError(f"workers must be between 1 and {MOST_ON_CLUSTER}; found {self.size}")
-        if not (0 <= self.gpus <= 1 or (math.isfinite(self.gpus) and self.gpus > 1 and self.gpus % 1 == 0)):
-            raise ParameterError(
-                f"a worker takes a share of a GPU between 0 and 1, or a whole number of them; found {self.gpus:g}",
-            )
         if self.address != LOCAL and not self.insecure and not _has_token():
             raise ClusterError(
                 "insecure_cluster",
@@ -106,20 +89,12 @@ class Cluster:
             )
 
     def prepare(self) -> None:
-        """Import Ray as this cluster needs it. To be called before a model is opened, which might import it otherwise.
-
-        Raises:
-            ClusterError: it is not installed, or too old.
-        """
+        """Import Ray as this cluster needs it, before a model is opened, which might import it otherwise."""
         with environment(self._variables()):
             _library()
 
     def shards(self, numbers: Sequence[int], job: Job, expected: Opened) -> Generator[PackedShard]:
-        """As `brittle.run.workers.Workers.shards`.
-
-        Raises:
-            ClusterError: Ray is not installed or too old, the cluster cannot be joined, has no room, or is lost.
-        """
+        """As `brittle.run.workers.Workers.shards`."""
         if not numbers:
             return
         with self._connected() as ray:
@@ -148,7 +123,7 @@ class Cluster:
                 token = "" if self.insecure or self.address == LOCAL else " and has the same token"
                 raise ClusterError(
                     "cluster",
-                    f"the cluster at {self.address} cannot be joined ({_last_line(error)}); see that this machine is "
+                    f"the cluster at {self.address} cannot be joined ({last_line(error)}); see that this machine is "
                     f"one of its nodes (ray status){token}",
                 ) from error
         try:
@@ -205,7 +180,7 @@ class Cluster:
         if room == 0:
             raise ClusterError(
                 "cluster",
-                f"none of the {len(nodes)} nodes of the cluster at {self.address} has {cpus} CPUs and {self.gpus:g} "
+                f"none of the {len(nodes)} nodes of the cluster at {self.address} has {cpus} CPUs and {self.gpus} "
                 f"GPUs for a worker; start Ray there with more (ray start --num-cpus, --num-gpus)",
             )
         return min(room, MOST_ON_CLUSTER)
@@ -232,22 +207,17 @@ class ClusterStation(Station):
 
 @dataclass
 class Actor:
-    """One worker of a cluster.
-
-    Attributes:
-        ray: the connected library.
-        handle: of the actor.
-    """
+    """One worker of a cluster, by the handle that the connected library has of it."""
 
     ray: Any
     handle: Any
 
     def submit(self, method: str, *arguments: Any) -> Future[Any]:
-        """As `brittle.run.workers.Worker.submit`."""
+        """Call a method of the station there."""
         return getattr(self.handle, method).remote(*arguments).future()
 
     def close(self) -> None:
-        """As `brittle.run.workers.Worker.close`."""
+        """End the actor, whatever it does."""
         self.ray.kill(self.handle)
 
 
@@ -305,9 +275,3 @@ def _has_token() -> bool:
     named = os.environ.get("RAY_AUTH_TOKEN_PATH")
     path = Path(named) if named else Path.home() / ".ray" / "auth_token"
     return path.is_file() and path.stat().st_size > 0
-
-
-def _last_line(error: BaseException) -> str:
-    """The last line of an error of Ray, which is what happened; those before it are where."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return printable(lines[-1] if lines else type(error).__name__)[:200]

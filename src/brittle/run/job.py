@@ -10,7 +10,7 @@ import torch
 
 from brittle import doctor
 from brittle.data import Batch, Points
-from brittle.doctor.reference import Reference
+from brittle.doctor.rounding import Reference
 from brittle.estimate import Status
 from brittle.model.classifier import Classifier
 from brittle.run.rechecks import Rechecks
@@ -19,10 +19,11 @@ from brittle.scores import Score
 from brittle.store.record import Account
 
 SHARD = 256
-"""Points in a shard of the run folder, unless there are so many that it is a multiple of this."""
+"""Points in a shard of the run folder, unless the run has so many that it is a multiple of this, or few."""
 
-MOST_SHARDS = 512
-"""Shards of a run at most, so that the manifest, which is written with each of them, stays small."""
+MOST_SHARDS, FEW_SHARDS = 512, 16
+"""Shards of a run at most, so that the manifest, which is written with each of them, stays small; and shards that a run
+of few points is divided into at most, between its batches, so that they can be shared."""
 
 
 @dataclass(frozen=True)
@@ -69,17 +70,28 @@ class Job:
 
     @property
     def shard_points(self) -> int:
-        """Points in a shard; the last may have fewer."""
-        return SHARD * -(-len(self.points) // (SHARD * MOST_SHARDS))
+        """Points in a shard; the last may have fewer. Batches hold the same points whatever this is."""
+        count, few = len(self.points), self.batch_points
+        while few * FEW_SHARDS < count:
+            few *= 2
+        if few < SHARD and (count <= SHARD or SHARD % few == 0):
+            return few
+        return SHARD * -(-count // (SHARD * MOST_SHARDS))
 
     @property
     def batch_points(self) -> int:
         """Points that are measured at a time; noisy copies fill a pass of `rows` rows."""
         return max(1, self.rows // 2)
 
-    def first_point(self, number: int) -> int:
-        """Which of the points shard `number` begins with."""
-        return number * self.shard_points
+    def share(self, part: tuple[int, int] | None) -> range:
+        """The shards of a part of the run, such as (1, 8), in which points are shared evenly; None has all."""
+        number, count = part or (1, 1)
+        return range(number - 1, self.shards, count)
+
+    def points_in(self, shards: Sequence[int]) -> int:
+        """How many points these shards have."""
+        size, count = self.shard_points, len(self.points)
+        return sum(min(size, count - number * size) for number in shards)
 
     def shard(
         self,
@@ -96,10 +108,6 @@ class Job:
             begun: called with each batch before it is measured.
             reference: the first points as this process saw them at first, to check that the network is still the same;
                 None does not look.
-
-        Raises:
-            DataError: a value lies outside the bounds.
-            ModelError: the model cannot be scored, a row depends on its batch, or the network is another by now.
         """
         before, turned = self.classifier.passes, 0
         parts: list[dict[str, pa.Table]] = []
@@ -111,13 +119,12 @@ class Job:
                 turned += sum(batch.turned or ())
                 rechecks.begin(batch)
                 with rechecks.watching():
-                    parts.append(
-                        evaluate_rows(self.classifier, batch, self.scores, self.seed, self.rows, self.confidence)
-                    )
+                    found = evaluate_rows(self.classifier, batch, self.scores, self.seed, self.rows, self.confidence)
+                    parts.append(found)
             spent = self.classifier.passes - before
             check_passes = rechecks.check()
         tables = {kind: pa.concat_tables([part[kind] for part in parts]).combine_chunks() for kind in parts[0]}
-        first = self.first_point(number)
+        first = number * self.shard_points
         account = Account.of(tables["points"], tables["scores"], spent, turned, check_passes, first)
         return Shard(number, tables, account)
 
@@ -137,13 +144,13 @@ class Job:
 
     def batches(self, number: int, lost: Mapping[int, str] | None = None) -> Iterator[Batch]:
         """The batches of a shard, with the rows of `lost` marked."""
-        start = self.first_point(number)
+        start = number * self.shard_points
         for batch in self.points.batches(self.batch_points, start, start + self.shard_points):
             doctor.check_values(batch, self.classifier.bounds)
-            yield without(batch, lost or {})
+            yield _without(batch, lost or {})
 
 
-def without(batch: Batch, lost: Mapping[int, str]) -> Batch:
+def _without(batch: Batch, lost: Mapping[int, str]) -> Batch:
     """`batch` with the rows of `lost` marked as lost, so that the others are computed as ever."""
     if not any(row in lost for row in batch.rows):
         return batch

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from brittle.doctor import Finding
 from brittle.errors import ResumeError, StorageError, UsageError, listed
 from brittle.estimate import parameters_json, score_label
-from brittle.run.record import RunningRecord
-from brittle.store.columns import WITHOUT_VALUE, Row
+from brittle.run.record import MOST_FAILURES, RunningRecord
+from brittle.store.columns import WITHOUT_VALUE
 from brittle.store.folder import RECORD, Manifest, PackedShard, RunFolder, check_writable, file_name
-from brittle.store.reading import open_run, read_bytes, read_shard, read_table
+from brittle.store.reading import open_run, read_bytes, read_table
 from brittle.store.record import UNDECISIVE, Account, RunRecord, ScoreRecord, differences
-from brittle.store.schemas import COUNTEREXAMPLES, POINTS, SCORES
+from brittle.store.schemas import POINTS
 
 OF_POINTS = frozenset({"shard_points", "data.points", "data.limit", "data.chosen_from", "data.ids_sha256"})
 """Fields in which a later run over some points may differ from the first."""
@@ -33,13 +33,7 @@ ScoreKey = tuple[str, str]
 
 @dataclass(frozen=True)
 class JoinedRun:
-    """A finished run that is joined.
-
-    Attributes:
-        folder: where it lies.
-        record: its record.
-        manifest: its shards.
-    """
+    """A finished run that is joined: where it lies, its record, its shards."""
 
     folder: Path
     record: RunRecord
@@ -47,18 +41,16 @@ class JoinedRun:
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> JoinedRun:
-        """The run in a folder.
-
-        Raises:
-            StorageError: there is none, it is damaged, or it has not finished.
-        """
+        """The run in a folder."""
         record, manifest = open_run(Path(folder))
         if record.finished is None:
             raise StorageError("run_damaged", f"{folder} has not finished; go on with its command and --resume first")
         return cls(Path(folder), record, manifest)
 
 
-def join(out: str | os.PathLike[str], runs: Sequence[str | os.PathLike[str]]) -> RunRecord:
+def join(
+    out: str | os.PathLike[str], runs: Sequence[str | os.PathLike[str]], most_failures: int | None = MOST_FAILURES
+) -> RunRecord:
     """Put runs together in the new run folder `out`; what dies leaves no run there, and is begun again.
 
     Parts of one run (`part=`, `--part`) give the run that one process computes, byte for byte but for its times. Later
@@ -68,11 +60,13 @@ def join(out: str | os.PathLike[str], runs: Sequence[str | os.PathLike[str]]) ->
     Args:
         out: the folder.
         runs: all parts, in any order; or the first run and later ones.
+        most_failures: as of `score`, over all parts; None joins them however many points got no number.
 
     Returns:
         the record of the whole.
 
     Raises:
+        DataError: too many of the first points of all parts got no number.
         ResumeError: they are not of one experiment; the fields that differ are named.
         UsageError: parts are missing or there twice, are joined with whole runs, or points or rows are missing.
         StorageError: a run is damaged or has not finished, or `out` holds a run already or cannot be written.
@@ -88,13 +82,12 @@ def join(out: str | os.PathLike[str], runs: Sequence[str | os.PathLike[str]]) ->
         whole = next(source.folder for source in sources if source.record.part is None)
         raise UsageError(f"{parts[0].folder} is part of a run and {whole} is a whole one; join the parts first")
     with RunFolder.open(out) as folder:
-        return _join_parts(folder, parts) if parts else _add(folder, *sources)
+        return _join_parts(folder, parts, most_failures) if parts else _add(folder, *sources)
 
 
-def _join_parts(folder: RunFolder, parts: Sequence[JoinedRun]) -> RunRecord:
-    first = parts[0]
+def _join_parts(folder: RunFolder, parts: Sequence[JoinedRun], most_failures: int | None) -> RunRecord:
     for part in parts[1:]:
-        _check_same(first, part, differences(first.record, part.record, _places(first, part)))
+        _check_same(parts[0], part)
     _check_complete(parts)
     entries = {entry.number: (part.folder, entry) for part in parts for entry in part.manifest.shards}
     records = [part.record for part in parts]
@@ -106,7 +99,7 @@ def _join_parts(folder: RunFolder, parts: Sequence[JoinedRun]) -> RunRecord:
         seconds=sum(record.seconds or 0.0 for record in records),
     )
     findings = [Finding(warning.code, warning.sentence) for warning in fixed.warnings]
-    running = RunningRecord(fixed, findings, fixed.model.classes or 0)
+    running = RunningRecord(fixed, findings, most_failures)
     for number, (place, entry) in sorted(entries.items()):
         files = {kind: read_bytes(place / file_name(kind, number), file) for kind, file in entry.files.items()}
         folder.enter(PackedShard(number, entry.account, files))
@@ -118,19 +111,19 @@ def _join_parts(folder: RunFolder, parts: Sequence[JoinedRun]) -> RunRecord:
 
 def _check_complete(parts: Sequence[JoinedRun]) -> None:
     """Raise unless these are all parts of a run, each once, with the shards of its share."""
-    counts = {part.record.part[1]: part for part in parts if part.record.part}
+    numbers = Counter(part.record.part for part in parts if part.record.part)
+    counts = {count for _, count in numbers}
     if len(counts) > 1:
-        found = ", ".join(f"{part.folder} is one of {count}" for count, part in counts.items())
+        found = ", ".join(f"{number}/{count}" for number, count in sorted(numbers))
         raise UsageError(f"the parts are of runs that were divided in other ways: {found}; give those of one run")
     (count,) = counts
-    numbers = Counter(part.record.part[0] for part in parts if part.record.part)
-    wrong = {
-        "missing": [f"{number}/{count}" for number in range(1, count + 1) if number not in numbers],
-        "there twice": [f"{number}/{count}" for number, times in numbers.items() if times > 1],
-    }
-    if any(wrong.values()):
-        said = ", ".join(f"{listed(names, SHOWN)} {what}" for what, names in wrong.items() if names)
-        raise UsageError(f"of the parts of this run {said}; give every part once")
+    missing = [f"{number}/{count}" for number in range(1, count + 1) if (number, count) not in numbers]
+    twice = [f"{number}/{count}" for (number, count), times in numbers.items() if times > 1]
+    if missing or twice:
+        raise UsageError(
+            f"parts of this run are missing ({listed(missing, SHOWN) or 'none'}) or there twice "
+            f"({listed(twice, SHOWN) or 'none'}); give every part once"
+        )
     for part in parts:
         record, (number, _) = part.record, part.record.part or (1, 1)
         shards = range(number - 1, -(-(record.data.points or 0) // record.shard_points), count)
@@ -138,115 +131,109 @@ def _check_complete(parts: Sequence[JoinedRun]) -> None:
             raise StorageError("run_damaged", f"{part.folder} does not hold its {len(shards)} shards; score it again")
 
 
-def _add(folder: RunFolder, first: JoinedRun, *later: JoinedRun) -> RunRecord:
-    """A run and what later ones add to it."""
-    scores = _scores_of(first, later)
-    added = [_Added.read(run, scores) for run in later]
-    seen: set[str] = set()
-    account = Account()
-    for entry in first.manifest.shards:
-        tables = {
-            kind: read_shard(first.folder / file_name(kind, entry.number), kind, file, first.record)
-            for kind, file in entry.files.items()
+def _add(folder: RunFolder, *runs: JoinedRun) -> RunRecord:
+    """A first run and what later ones add to it."""
+    first, later = runs[0].record, [run.record for run in runs[1:]]
+    scores = _scores_of(runs)
+    tables = [read_table(run.folder) for run in runs]
+    points = _joined_points(runs, [table.points for table in tables])
+    ids = points["point"].to_pylist()
+    keys = {_key(score): score.label for score in scores.values()}
+    rows, at = _numbered([_renamed(table.scores, scores) for table in tables])
+    for point in ids:
+        for key, label in keys.items():
+            if (point, *key) not in at:
+                raise UsageError(f"no run holds {label} of point {point}; a new score needs a run over all points")
+    found, examples_at = _numbered([_renamed(table.counterexamples, scores) for table in tables])
+    names = ((point, *key) for point in ids for key in keys)  # an example belongs to the row of its run
+    kept = [examples_at[one][1] for one in names if examples_at.get(one, (-1, 0))[0] == at[one][0]]
+    examples = found.take(pa.array(kept, pa.int64()))
+    values = rows.take(pa.array([at[point, *key][1] for point in ids for key in keys], pa.int64()))
+    account, size = Account(), first.shard_points
+    for number, start in enumerate(range(0, len(points), size)):
+        some = points.slice(start, size)
+        shard = {
+            "points": some,
+            "scores": values.slice(start * len(keys), size * len(keys)),
+            "counterexamples": examples.filter(pc.field("point").isin(some["point"].to_pylist())),
         }
-        points = {row["point"]: row for row in tables["points"].to_pylist()}
-        rows = _keyed(tables["scores"], scores)
-        examples = _keyed(tables.get("counterexamples", COUNTEREXAMPLES.empty_table()), scores)
-        for run in added:
-            run.take_place(points, rows, examples)
-        extra = 0 if seen else sum(run.source.record.account.check_passes for run in added)
-        merged = {
-            "points": pa.Table.from_pylist([*points.values()], schema=POINTS),
-            "scores": pa.Table.from_pylist(list(_in_order(points, rows, scores)), schema=SCORES),
-            "counterexamples": pa.Table.from_pylist([*examples.values()], schema=COUNTEREXAMPLES),
-        }
-        spent = sum(row["passes"] for row in points.values())
-        told = entry.account
-        found = Account.of(
-            merged["points"], merged["scores"], spent, told.turned, told.check_passes + extra, first=len(seen)
-        )
-        seen |= points.keys()
-        account += found
-        folder.commit(entry.number, merged, found)
-    for run in added:
-        if unknown := [point for point in run.points if point not in seen]:
-            raise UsageError(f"{run.source.folder} holds points that {first.folder} lacks: {listed(unknown, SHOWN)}")
-    records = [first.record, *(run.record for run in later)]
+        checks = 0 if start else sum(record.account.check_passes for record in (first, *later))
+        turned = 0 if start else first.account.turned
+        spent = sum(some["passes"].to_pylist())
+        own = Account.of(shard["points"], shard["scores"], spent, turned, checks, first=start)
+        account += own
+        folder.commit(number, shard, own)
     record = replace(
-        first.record,
-        scores=tuple({parameters_json(one.parameters) + one.score: one for one in scores.values()}.values()),
-        finished=max(one.finished or "" for one in records),
-        seconds=sum(one.seconds or 0.0 for one in records),
+        first,
+        scores=tuple({_key(one): one for one in scores.values()}.values()),
+        finished=max(one.finished or "" for one in (first, *later)),
+        seconds=sum(one.seconds or 0.0 for one in (first, *later)),
         account=account,
-        warnings=tuple(dict.fromkeys(warning for one in records for warning in one.warnings)),
+        warnings=tuple(dict.fromkeys(warning for one in (first, *later) for warning in one.warnings)),
     )
     folder.finish(record)
     return record
 
 
-@dataclass(frozen=True)
-class _Added:
-    """What a later run adds.
-
-    Attributes:
-        source: the run.
-        points: its points by their ids.
-        rows: its scores, by point and score.
-        examples: the inputs that it found with another prediction, likewise.
-    """
-
-    source: JoinedRun
-    points: Mapping[str, Row]
-    rows: Mapping[tuple[str, ScoreKey], Row]
-    examples: Mapping[tuple[str, ScoreKey], Row]
-
-    @classmethod
-    def read(cls, source: JoinedRun, scores: Mapping[ScoreKey, ScoreRecord]) -> _Added:
-        table = read_table(source.folder)
-        points = {row["point"]: row for row in table.points.to_pylist()}
-        return cls(source, points, _keyed(table.scores, scores), _keyed(table.counterexamples, scores))
-
-    def take_place(self, points: dict[str, Row], *tables: dict[tuple[str, ScoreKey], Row]) -> None:
-        """Put the rows of this run in the place of those of a shard; its passes come on top."""
-        for point in points.keys() & self.points.keys():
-            old, new = points[point], self.points[point]
+def _joined_points(runs: Sequence[JoinedRun], tables: Sequence[pa.Table]) -> pa.Table:
+    """The points of the first run with the passes of all; of one that it could not measure, as a later run has it."""
+    first = runs[0].folder
+    points = {row["point"]: row for row in tables[0].to_pylist()}
+    for run, table in zip(runs[1:], tables[1:], strict=True):
+        for new in table.to_pylist():
+            if (old := points.get(new["point"])) is None:
+                raise UsageError(f"{run.folder} holds the point {new['point']}, which {first} lacks; score it there")
             if not {old["status"], new["status"]} & WITHOUT_VALUE and old["predicted"] != new["predicted"]:
                 raise ResumeError(
                     "other_run",
-                    f"point {point} is predicted as {old['predicted']} in the first run and as {new['predicted']} in "
-                    f"{self.source.folder}; this is another model",
+                    f"point {new['point']} is predicted as {old['predicted']} in {first} and as {new['predicted']} in "
+                    f"{run.folder}; this is another model",
                 )
             kept = new if old["status"] in WITHOUT_VALUE else old
-            points[point] = kept | {"passes": old["passes"] + new["passes"]}
-        for table, own in zip(tables, (self.rows, self.examples), strict=True):
-            table |= {key: row for key, row in own.items() if key[0] in points}
+            points[new["point"]] = kept | {"passes": old["passes"] + new["passes"]}
+    return pa.Table.from_pylist([*points.values()], schema=POINTS)
 
 
-def _scores_of(first: JoinedRun, later: Sequence[JoinedRun]) -> dict[ScoreKey, ScoreRecord]:
+def _numbered(tables: Sequence[pa.Table]) -> tuple[pa.Table, dict[tuple[str, str, str], tuple[int, int]]]:
+    """All rows, and by point, score and parameters which run has the last one of them, and its place among all."""
+    at, place = {}, 0
+    for of, table in enumerate(tables):
+        for row in zip(*(table[name].to_pylist() for name in ("point", "score", "parameters")), strict=True):
+            at[row] = (of, place)
+            place += 1
+    return pa.concat_tables(tables), at
+
+
+def _renamed(table: pa.Table, scores: Mapping[ScoreKey, ScoreRecord]) -> pa.Table:
+    """Rows of scores under the names of the joined run."""
+    names = zip(table["score"].to_pylist(), table["parameters"].to_pylist(), strict=True)
+    own = pa.array([parameters_json(scores[name].parameters) for name in names], table.schema.field("parameters").type)
+    return table.set_column(table.schema.get_field_index("parameters"), table.schema.field("parameters"), own)
+
+
+def _scores_of(runs: Sequence[JoinedRun]) -> dict[ScoreKey, ScoreRecord]:
     """For each score of the runs what the joined run calls it: of counts that ask the same, the one with most draws.
 
     Raises:
         ResumeError: the runs are not of one experiment.
     """
-    runs = [first, *later]
-    asked = {id(run): Counter(_question(score) for score in run.record.scores) for run in runs}
-    distinct = {question for counts in asked.values() for question, times in counts.items() if times > 1}
+    asked = [Counter(_question(score) for score in run.record.scores) for run in runs]
+    distinct = {question for counts in asked for question, times in counts.items() if times > 1}
     found: dict[ScoreKey, list[ScoreRecord]] = {}
     for run in runs:
         for score in run.record.scores:
             question = _question(score)
             found.setdefault(_key(score) if question in distinct else question, []).append(score)
-    for run in later:
-        there = [one for one in first.record.scores if asked[id(run)][_question(one)]]
-        now = [one for one in run.record.scores if asked[id(first)][_question(one)]]
-        records = (
-            replace(source.record, scores=tuple(sorted(map(_without_draws, scores), key=lambda one: one.label)))
-            for source, scores in ((first, there), (run, now))
-        )
-        one, other = records
-        _check_same(first, run, differences(one, other, _places(first, run), UNDECISIVE | OF_POINTS))
-    most = {question: max(some, key=_draws) for question, some in found.items()}
+    for run, counts in zip(runs[1:], asked[1:], strict=True):
+        _check_same(_about(runs[0], counts), _about(run, asked[0]), UNDECISIVE | OF_POINTS)
+    most = {key: max(some, key=lambda score: score.parameters.get("draws") or 0) for key, some in found.items()}
     return {_key(score): most[question] for question, some in found.items() for score in some}
+
+
+def _about(run: JoinedRun, questions: Mapping[ScoreKey, int]) -> JoinedRun:
+    """The run as if it had those scores alone that ask one of these questions, with any draws."""
+    asking = (_without_draws(score) for score in run.record.scores if questions[_question(score)])
+    return replace(run, record=replace(run.record, scores=tuple(sorted(asking, key=lambda score: score.label))))
 
 
 def _question(score: ScoreRecord) -> ScoreKey:
@@ -261,48 +248,13 @@ def _without_draws(score: ScoreRecord) -> ScoreRecord:
     return replace(score, parameters=parameters, label=score_label(score.score, parameters))
 
 
-def _draws(score: ScoreRecord) -> int:
-    draws = score.parameters.get("draws")
-    return draws if isinstance(draws, int) else 0
-
-
 def _key(score: ScoreRecord) -> ScoreKey:
     return score.score, parameters_json(score.parameters)
 
 
-def _keyed(table: pa.Table, scores: Mapping[ScoreKey, ScoreRecord]) -> dict[tuple[str, ScoreKey], Row]:
-    """The rows of scores by point and score, under the names of the joined run; others are of no score of a run."""
-    found: dict[tuple[str, ScoreKey], Row] = {}
-    for row in table.to_pylist():
-        record = scores.get((row["score"], row["parameters"]))
-        if record is not None:
-            key = _key(record)
-            found[row["point"], key] = row | {"parameters": key[1]}
-    return found
-
-
-def _in_order(
-    points: Mapping[str, Any], rows: Mapping[tuple[str, ScoreKey], Row], scores: Mapping[ScoreKey, ScoreRecord]
-) -> Iterator[Row]:
-    """All rows, point by point, in the order of the scores.
-
-    Raises:
-        UsageError: one is missing.
-    """
-    keys = {_key(score): score.label for score in scores.values()}
-    for point in points:
-        for key, label in keys.items():
-            if (point, key) not in rows:
-                raise UsageError(f"no run holds {label} of point {point}; a new score needs a run over all points")
-            yield rows[point, key]
-
-
-def _places(one: JoinedRun, other: JoinedRun) -> tuple[str, str]:
-    return f"in {one.folder}", f"in {other.folder}"
-
-
-def _check_same(one: JoinedRun, other: JoinedRun, found: Sequence[str]) -> None:
-    if found:
+def _check_same(one: JoinedRun, other: JoinedRun, without: frozenset[str] = UNDECISIVE) -> None:
+    places = (f"in {one.folder}", f"in {other.folder}")
+    if found := differences(one.record, other.record, places, without):
         raise ResumeError(
             "other_run", f"{one.folder} and {other.folder} are of different runs: {'; '.join(found)}; join those of one"
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, TextIO
 
@@ -24,33 +24,24 @@ SECONDS_BETWEEN_CHANGES = 0.2
 """The line of a notebook changes at most this often."""
 
 
-def progress_of(wanted: Progress | bool | None) -> AbstractContextManager[Progress | None]:
-    """What to call after each batch of a run from Python: what the caller gave, or where that is True what shows it.
-
-    Raises:
-        ParameterError: it is neither a function nor True, False or None.
-    """
-    if wanted is None or isinstance(wanted, bool):
-        return progress(not wanted, sys.stderr)
-    if not callable(wanted):
-        expected = "progress must be True, or a function of the points done, all points and the passes so far"
-        raise ParameterError(f"{expected}; found {wanted!r:.40}")
-    return nullcontext(wanted)
-
-
 @contextmanager
-def progress(quiet: bool, stream: TextIO) -> Iterator[Progress | None]:
-    """What to call after each batch, or None when quiet."""
-    if quiet:
+def progress(wanted: Progress | bool | None, stream: TextIO | None = None) -> Iterator[Progress | None]:
+    """What to call after each batch: what the caller gave, what shows it where that is True, else None."""
+    if wanted is None or wanted is False:
         yield None
+    elif wanted is not True:
+        if not callable(wanted):
+            expected = "progress must be True, or a function of the points done, all points and the passes so far"
+            raise ParameterError(f"{expected}; found {wanted!r:.40}")
+        yield wanted
     elif (display := _notebook()) is not None:
         with _changing_line(display) as advance:
             yield advance
-    elif stream.isatty():
-        with _bar(stream) as advance:
+    elif (to := stream or sys.stderr).isatty():
+        with _bar(to) as advance:
             yield advance
     else:
-        yield _lines(stream)
+        yield _lines(to)
 
 
 def _notebook() -> Any:
@@ -81,15 +72,12 @@ def _changing_line(display: Any) -> Iterator[Progress]:
 
 def _bundle(done: int, total: int, passes: int, seconds: float, over: bool = False) -> dict[str, str]:
     """What a notebook shows: a sentence, and a bar before it while the run goes on."""
-    if not total:
-        return {"text/plain": "scoring: no point yet"}
-    if done == total and over:
-        return {"text/plain": f"scored {total:,} points with {passes:,} passes in {_clock(seconds)}"}
-    left = f", {_clock(seconds * (total - done) / done)} left" if done and not over else ""
-    said = f"{'stopped at' if over else 'scoring:'} {done:,} of {total:,} points, {passes:,} passes{left}"
     if over:
-        return {"text/plain": said}
-    bar = f'<progress value="{done}" max="{total}" style="vertical-align:middle"></progress>'
+        said = f"{'scored' if done == total else 'stopped at'} {done:,} of {total:,} points, {passes:,} passes"
+        return {"text/plain": f"{said}, {_clock(seconds)}"}
+    left = f", {_clock(seconds * (total - done) / done)} left" if done else ""
+    said = f"scoring: {done:,} of {total:,} points, {passes:,} passes{left}" if total else "scoring: no point yet"
+    bar = f'<progress value="{done}" max="{total or 1}" style="vertical-align:middle"></progress>'
     return {"text/plain": said, "text/html": f"<div>{bar} {said}</div>"}
 
 
@@ -102,18 +90,11 @@ def _clock(seconds: float) -> str:
 @contextmanager
 def _bar(stream: TextIO) -> Iterator[Progress]:
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    columns = (
-        TextColumn("scoring"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("points, {task.fields[passes]:,} passes,"),
-        TimeRemainingColumn(),
-        TextColumn("left"),
-    )
-    with Bar(*columns, console=Console(file=stream)) as bar:
+    columns = ("scoring", BarColumn(), MofNCompleteColumn(), "points, {task.fields[passes]:,} passes,")
+    with Bar(*columns, TimeRemainingColumn(), "left", console=Console(file=stream)) as bar:
         task = bar.add_task("scoring", total=None, passes=0)
         yield lambda done, total, passes: bar.update(task, completed=done, total=total, passes=passes)
 

@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 
 from brittle.data import Batch
-from brittle.doctor.reference import Reference
-from brittle.doctor.rounding import allowed, excess, precision_of
+from brittle.doctor.rounding import Reference, allowed, excess, precision_of
 from brittle.errors import ModelError
 from brittle.model.aside import Aside
 from brittle.model.classifier import WATCHER, Classifier
@@ -33,16 +32,8 @@ SPACING = 0.6180339887498949
 
 @dataclass(frozen=True)
 class PassRow:
-    """One row of one pass.
-
-    Attributes:
-        what: which it is, in words.
-        rows: rows of the pass.
-        inputs: `[1, *shape]`.
-        aside: what it has beside its input, or None.
-        logits: what the decision is taken from, `[1, C]`.
-        explained: what rounding explains of its logits, `[1, C]`.
-        recorded: whether gradients were recorded in the pass; it is looked at again where they are not.
+    """Row `what` of a pass of so many rows: its input `[1, *shape]` with its extra inputs, its logits `[1, C]`, what
+    rounding explains of them, and whether gradients were recorded in the pass.
     """
 
     what: str
@@ -60,12 +51,7 @@ class Rechecks:
 
     One row is kept of the first pass of some batches, of each of the first `FIRST_PASSES` passes of the shard, and of
     the passes 32, 64, 128 and so on.
-
-    Attributes:
-        classifier: whose passes.
-        shard: number of the shard.
-        batches: how many batches it has.
-        reference: the first points as this process saw them at first; None looks at none.
+    `reference` has the first points as this process saw them at first; None looks at none.
     """
 
     classifier: Classifier

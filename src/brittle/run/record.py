@@ -17,6 +17,7 @@ from torch import nn
 
 from brittle.decisions import Decision
 from brittle.doctor import Diagnosis, Finding, about_accuracy, about_orientation, confusion_in, unweighted
+from brittle.errors import DataError
 from brittle.estimate import parameters_json
 from brittle.model.classifier import Classifier
 from brittle.model.loading.weights import state_digest
@@ -25,6 +26,7 @@ from brittle.run.job import Job
 from brittle.scores import Score
 from brittle.scores.outside import code_of
 from brittle.store.record import (
+    FIRST_ROWS,
     Account,
     DataRecord,
     MachineRecord,
@@ -39,6 +41,9 @@ from brittle.store.record import (
 LENGTH = 16
 """Characters of the digest of a source of noise."""
 
+MOST_FAILURES = FIRST_ROWS // 100
+"""A run stops when more than this many of its first rows get no number, by default."""
+
 
 @dataclass
 class RunningRecord:
@@ -47,40 +52,41 @@ class RunningRecord:
     Attributes:
         fixed: what is known when the run starts, from `describe`.
         findings: what a user should know, in the order in which it was found.
-        classes: number of classes.
+        most_failures: of the first 1,000 points, with more of which without a number the run stops; None never does.
         confusion: labels and predictions of the points so far.
         account: what became of the points so far.
     """
 
     fixed: RunRecord
     findings: list[Finding]
-    classes: int
+    most_failures: int | None
     confusion: Counter[tuple[int, int]] = field(default_factory=Counter)
     account: Account = field(default_factory=Account)
 
-    @classmethod
-    def start(
-        cls, fixed: RunRecord, diagnosis: Diagnosis, decision: Decision, created: str | None = None
-    ) -> RunningRecord:
-        """The record of a run that is about to start, with what looking at its first points showed.
-
-        Args:
-            fixed: what is known of the run, from `describe`.
-            diagnosis: what looking at its first points showed.
-            decision: what the classifier decides.
-            created: when the run began, where it goes on; None is now.
-        """
+    def examined(self, diagnosis: Diagnosis, decision: Decision, created: str | None) -> None:
+        """Enter what looking at the first points showed, and when the run began; None is now."""
+        fixed, self.findings = self.fixed, list(diagnosis.findings)
         model = replace(fixed.model, classes=diagnosis.classes, taken=diagnosis.taken)
         names = decision.code_names(fixed.data.class_names, diagnosis.classes)
         decided = None if decision.of_classes or names is None else tuple(names)
         data = replace(fixed.data, input_shape=tuple(diagnosis.input_shape), decided_names=decided)
-        known = replace(fixed, model=model, data=data, doctor=diagnosis.examined, created=created or _now())
-        return cls(known, list(diagnosis.findings), diagnosis.classes)
+        self.fixed = replace(fixed, model=model, data=data, doctor=diagnosis.examined, created=created or _now())
 
     def add(self, account: Account, points: pa.Table) -> None:
-        """Account for a shard: what became of its points, and their columns `label` and `predicted`."""
+        """Account for a shard: what became of its points, and their columns `label` and `predicted`.
+
+        Raises:
+            DataError: too many of the first points got no number.
+        """
         self.account += account
         self.confusion += confusion_in(points)
+        failed, most = self.account.failed_early, self.most_failures
+        if most is not None and failed > most:
+            raise DataError(
+                "too_many_failures",
+                f"{failed} of the first {min(self.account.points, FIRST_ROWS)} points got no number (at most {most} of "
+                f"{FIRST_ROWS} may); one of them: {self.account.failures[0]}",
+            )
 
     def finish(self, seconds: float) -> None:
         """The run is over; a part of one says nothing of its few points, which `brittle join` says of all."""
@@ -95,8 +101,8 @@ class RunningRecord:
         model = self.fixed.model
         if model.decision is None and self.fixed.data.chosen_from is None:  # the wrong ones may have been chosen for it
             made = unweighted({"format": model.format, "spec": model.spec, "weights": model.weights})
-            found = about_accuracy(account.correct, account.labelled, self.classes, self.confusion, unweighted=made)
-            self.findings += found
+            classes = model.classes or 0
+            self.findings += about_accuracy(account.correct, account.labelled, classes, self.confusion, unweighted=made)
 
     @property
     def now(self) -> RunRecord:
@@ -106,11 +112,7 @@ class RunningRecord:
 
 
 def describe(job: Job, command: Sequence[str] | None = None, part: tuple[int, int] | None = None) -> RunRecord:
-    """Everything needed to repeat `job`, or a part of it; no pass through the network is made for it.
-
-    Raises:
-        ParameterError: the model, the data or a score describes itself by something that a record cannot hold.
-    """
+    """Everything needed to repeat `job`, or a part of it; no pass through the network is made for it."""
     return RunRecord(
         brittle=_version("brittle"),
         command=None if command is None else tuple(command),
@@ -128,11 +130,7 @@ def describe(job: Job, command: Sequence[str] | None = None, part: tuple[int, in
 
 
 def describe_score(score: Score) -> ScoreRecord:
-    """What the record of a run says of a score.
-
-    Raises:
-        ParameterError: a parameter or what it says of itself is nothing that a record can hold.
-    """
+    """What the record of a run says of a score."""
     own = ("parameters", "label", "quantity", "title", "reference")
     own += ("explanation", "safer", "colour", "preference", "model")
     content = {"score": score.name, "code": code_of(score)} | {name: getattr(score, name) for name in own}
@@ -144,7 +142,7 @@ def _describe_noise(noise: object) -> dict[str, str | bool | None] | None:
     if not isinstance(noise, Noise):
         return None
     isotropic = noise.shape is None if noise.has_covariance else None
-    return {"explanation": noise.explanation, "isotropic": isotropic, "fixed_length": noise.has_fixed_length}
+    return {"explanation": noise.explanation, "isotropic": isotropic, "fixed_length": noise.fixed_length}
 
 
 def draws_of(score: Score) -> dict[str, int]:
@@ -208,15 +206,8 @@ def _describe_data(job: Job) -> DataRecord:
 
 
 def _versions() -> VersionsRecord:
-    return VersionsRecord(
-        python=platform.python_version(),
-        torch=_version("torch"),
-        numpy=_version("numpy"),
-        scipy=_version("scipy"),
-        pyarrow=_version("pyarrow"),
-        pillow=_version("pillow"),
-        safetensors=_version("safetensors"),
-    )
+    packages = [one.name for one in fields(VersionsRecord) if one.name != "python"]
+    return VersionsRecord(python=platform.python_version(), **{name: _version(name) for name in packages})
 
 
 @cache

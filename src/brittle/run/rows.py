@@ -23,10 +23,7 @@ from brittle.store.schemas import COUNTEREXAMPLES, POINTS, SCORES, keeps, pack
 def evaluate_rows(
     classifier: Classifier, batch: Batch, scores: Sequence[Score], seed: int, rows: int, confidence: float
 ) -> dict[str, pa.Table]:
-    """The rows of a batch, by the kinds of shard file that hold them.
-
-    Arguments and errors are those of `brittle.scores.evaluate.evaluate`.
-    """
+    """The rows of a batch, by the kinds of shard file that hold them; arguments are those of `evaluate`."""
     found = evaluate(classifier, batch, scores, seed, rows, confidence)
     return {
         "points": _points(found, classifier),
@@ -60,7 +57,7 @@ def _points(found: Evaluated, classifier: Classifier) -> pa.Table:
 def _scores(found: Evaluated, scores: Sequence[Score]) -> pa.Table:
     """A row for every point and score, point by point."""
     named = [{"score": score.name, "parameters": parameters_json(score.parameters)} for score in scores]
-    columns = [cells(estimate) for estimate in found.estimates]
+    columns = [_cells(estimate) for estimate in found.estimates]
     rows = [
         {"point": point} | name | {key: values[position] for key, values in own.items()}
         for position, point in enumerate(found.batch.ids)
@@ -111,7 +108,7 @@ def _magnified(difference: Tensor, bounds: Bounds) -> Tensor:
     return (low + high) / 2 + difference * ((high - low) / 2 / largest).view(-1, *[1] * (difference.dim() - 1))
 
 
-def cells(estimate: Estimate) -> dict[str, list[Any]]:
+def _cells(estimate: Estimate) -> dict[str, list[Any]]:
     """What the table holds of an estimate, a list over its points for each column; NaN is no number there."""
     status = [Status(code) for code in estimate.status.tolist()]
     numbers = {"value": estimate.value, "low": estimate.low, "high": estimate.high}

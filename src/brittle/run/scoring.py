@@ -15,41 +15,30 @@ import pyarrow as pa
 
 from brittle import doctor
 from brittle.data import Batch
-from brittle.errors import DataError, ParameterError, warn
+from brittle.errors import ParameterError, warn
 from brittle.estimate import CONFIDENCE, MOST_DRAWS
 from brittle.model.classifier import Classifier
 from brittle.run.arguments import Data, make_job
 from brittle.run.job import Job, Shard
-from brittle.run.progress import Progress, progress_of
-from brittle.run.record import RunningRecord, describe
+from brittle.run.progress import Progress
+from brittle.run.progress import progress as shown_progress
+from brittle.run.record import MOST_FAILURES, RunningRecord, describe
 from brittle.run.workers import Processes, Workers
 from brittle.scores import Score
 from brittle.scores.choose import drawn_until
 from brittle.store.folder import RunFolder, check_free
 from brittle.store.reading import read_table
-from brittle.store.record import FIRST_ROWS, Account, RunRecord, WarningRecord, check_same
+from brittle.store.record import Account, RunRecord, WarningRecord, check_same
 from brittle.store.schemas import KINDS
 from brittle.store.table import Table
-
-MOST_FAILURES = FIRST_ROWS // 100
-"""A run stops when more than this many of its first rows get no number, by default."""
-
-Keep = Callable[[Shard], None]
-"""What is done with a shard once its rows are there."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobOptions:
-    """How a job is carried out; none of it decides a number.
+    """How a job is carried out; none of it decides a number. Fields are as of `score`, but for
 
     Attributes:
-        expected_accuracy: stop when the accuracy on the first labelled points is surely below.
-        progress: called with every batch.
-        command: how the run was started, for the record.
-        most_failures: stop when more of the first 1,000 points than this get no number; None never stops for that.
-        skip_doctor: leave out the checks before the run.
         workers: processes that compute the shards of a run folder, in place of this one.
-        part: compute this part of so many of the shards, such as (1, 8); None computes all.
         note: called with the code and the sentence of every note, once each, those of the examination before anything
             is scored.
     """
@@ -144,7 +133,7 @@ def score(
     rule = partial(drawn_until, until=until, limit=limit, precision=precision, most_draws=most_draws)
     job = make_job(classifier, data, scores, seed, batch_size, confidence, rule)
     processes = None if workers is None else Processes(workers)
-    with progress_of(progress) as advance, _place(out, processes) as place:
+    with shown_progress(progress) as advance, _place(out, processes) as place:
         options = JobOptions(
             expected_accuracy=expected_accuracy,
             progress=advance,
@@ -185,28 +174,21 @@ def execute(
         out: the run folder; a run in it is resumed, and one that is complete costs no pass. None writes nothing.
         options: how it is carried out.
         keep: called with every shard that this process computed.
-
-    Raises:
-        As `score`.
     """
     started = time.monotonic()
-    fixed = describe(job, options.command, options.part)
-    part, parts = options.part or (1, 1)
-    share = range(part - 1, job.shards, parts)
+    record = RunningRecord(describe(job, options.command, options.part), [], options.most_failures)
+    share = job.share(options.part)
     opened: AbstractContextManager[RunFolder | None] = nullcontext() if out is None else RunFolder.open(out)
     with opened as folder, job.classifier.evaluating():
         before = None if folder is None else folder.record
         if folder is not None and before is not None:
-            check_same(before, fixed, os.fspath(folder.path))
+            check_same(before, record.fixed, os.fspath(folder.path))
             if before.finished is not None and folder.shards.keys() == {*share}:
                 _note(before.warnings, options)
                 return before
         diagnosis = _examine(job, options)
-        assert diagnosis.reference is not None
         reference = diagnosis.reference.checked(job.classifier, "when the run begins")
-        record = RunningRecord.start(
-            fixed, diagnosis, job.classifier.decision, None if before is None else before.created
-        )
+        record.examined(diagnosis, job.classifier.decision, None if before is None else before.created)
         examined = record.now.warnings
         _note(examined, options)
         if folder is not None and before is not None:
@@ -226,19 +208,22 @@ def _note(warnings: Sequence[WarningRecord], options: JobOptions) -> None:
             options.note(warning.code, warning.sentence)
 
 
+def _examine(job: Job, options: JobOptions) -> doctor.Diagnosis:
+    expected = options.expected_accuracy
+    first = next(iter(job.points.batches(doctor.GUARD_ROWS if expected else doctor.LOOKED_AT)))
+    labels, scores = job.points.labels, job.scores
+    diagnosis = doctor.examine(
+        job.classifier, first, labels, scores, job.seed, job.rows, points=job.points, skip=options.skip_doctor
+    )
+    if expected is not None:
+        subject = doctor.Subject(job.classifier, first, labels, scores, job.seed, job.rows)
+        doctor.check_accuracy(expected, subject, diagnosis.findings)
+    return replace(diagnosis, findings=(*job.left_out, *diagnosis.findings))
+
+
 @dataclass(frozen=True)
 class _Execution:
-    """A run that is being computed.
-
-    Attributes:
-        job: what is computed.
-        options: how it is carried out.
-        folder: where it is written, or None.
-        record: its record and running account.
-        reference: the first points as this process saw them at first.
-        share: numbers of the shards.
-        keep: called with every shard that this process computed, or None.
-    """
+    """The shards `share` of a run that are being computed, and what they are written to and accounted for in."""
 
     job: Job
     options: JobOptions
@@ -253,14 +238,13 @@ class _Execution:
         with closing(self._shards()) as shards:
             for account, points in shards:
                 self.record.add(account, points)
-                _check_failures(self.record.account, self.options.most_failures)
                 if self.options.workers is not None:
                     self._report(self.record.account.points, self.record.account.passes)
         if self.folder is not None and self.folder.shards.keys() != {*self.share}:
             there = len(self.folder.shards)
             raise RuntimeError(f"{there} of {len(self.share)} shards are there at the end of the run")
         if self.options.workers is None:
-            self._report(self._points, self.record.account.passes)
+            self._report(self.job.points_in(self.share), self.record.account.passes)
 
     def _shards(self) -> Generator[tuple[Account, pa.Table]]:
         """The account and the points of every shard: of those that are there, then of the others once they are safe."""
@@ -307,32 +291,4 @@ class _Execution:
 
     def _report(self, done: int, passes: int) -> None:
         if self.options.progress is not None:
-            self.options.progress(done, self._points, passes)
-
-    @property
-    def _points(self) -> int:
-        """How many points the shards have."""
-        size, count = self.job.shard_points, len(self.job.points)
-        return sum(min(size, count - number * size) for number in self.share)
-
-
-def _examine(job: Job, options: JobOptions) -> doctor.Diagnosis:
-    expected = options.expected_accuracy
-    first = next(iter(job.points.batches(doctor.GUARD_ROWS if expected else doctor.LOOKED_AT)))
-    labels, scores = job.points.labels, job.scores
-    diagnosis = doctor.examine(
-        job.classifier, first, labels, scores, job.seed, job.rows, points=job.points, skip=options.skip_doctor
-    )
-    if expected is not None:
-        subject = doctor.Subject(job.classifier, first, labels, scores, job.seed, job.rows)
-        doctor.check_accuracy(expected, subject, diagnosis.findings)
-    return replace(diagnosis, findings=(*job.left_out, *diagnosis.findings))
-
-
-def _check_failures(account: Account, most: int | None) -> None:
-    if most is not None and account.failed_early > most:
-        raise DataError(
-            "too_many_failures",
-            f"{account.failed_early} of the first {min(account.points, FIRST_ROWS)} points got no number (at most "
-            f"{most} of {FIRST_ROWS} may); one of them: {account.failures[0]}",
-        )
+            self.options.progress(done, self.job.points_in(self.share), passes)

@@ -24,8 +24,8 @@ from io import BytesIO
 from types import ModuleType
 from typing import Any, Protocol
 
-from brittle.doctor.reference import Reference, check_alike
-from brittle.errors import BrittleError, ModelError, ParameterError
+from brittle.doctor.rounding import Reference, check_alike
+from brittle.errors import BrittleError, ModelError, ParameterError, printable
 from brittle.run.job import Job
 from brittle.run.record import describe
 from brittle.store.folder import PackedShard
@@ -54,15 +54,11 @@ Opened = tuple[RunRecord, Mapping[str, Any]]
 
 
 class Worker(Protocol):
-    """One process that computes shards; a call gives the answer, or the error as a value."""
+    """One process that computes shards: it answers calls of `Station`, an error as a value, until it is closed."""
 
-    def submit(self, method: str, *arguments: Any) -> Future[Any]:
-        """Call a method of the `Station` in that process."""
-        ...
+    def submit(self, method: str, *arguments: Any) -> Future[Any]: ...
 
-    def close(self) -> None:
-        """End the process, whatever it does."""
-        ...
+    def close(self) -> None: ...
 
 
 class Workers(Protocol):
@@ -71,13 +67,8 @@ class Workers(Protocol):
     def shards(self, numbers: Sequence[int], job: Job, expected: Opened) -> Generator[PackedShard]:
         """The shards with these numbers, in the order in which they are done.
 
-        Args:
-            numbers: of the shards that are missing.
-            job: as this process has opened it.
-            expected: what a worker must have opened; one that opened something else is refused.
-
-        Raises:
-            BrittleError: what a worker raised, or that workers die whatever they compute.
+        A worker that opened something else than `expected`, what this process opened, is refused; what one raises is
+        raised here.
         """
         ...
 
@@ -135,15 +126,18 @@ class Team:
                 except self.died as error:
                     worker.close()
                     deaths[number] += 1
-                    if deaths[number] > MOST_DEATHS:
-                        raise _dying(number, error) from error
                     if number is not None:
+                        waiting.appendleft(number)
                         if deaths[number] > 1 and (row := self._fatal_row(number, job, lost[number])) is not None:
                             lost[number][row] = "the process that computed it died"
                             deaths[number] = 0
-                        if len(lost[number]) > MOST_LOST:
-                            raise _dying(number, error) from error
-                        waiting.appendleft(number)
+                    if deaths[number] > MOST_DEATHS or (number is not None and len(lost[number]) > MOST_LOST):
+                        what = "before they open the run" if number is None else f"of shard {number}"
+                        raise ModelError(
+                            "workers_die",
+                            f"the processes that compute die {what} ({last_line(error)}); what they said is above, or "
+                            f"in the logs of Ray; run it in one process (without --workers, --cluster) to see why",
+                        ) from error
                     self._open()
                     continue
                 if number is None:
@@ -187,9 +181,9 @@ class Team:
             try:
                 if not opened:
                     opened.append(self.hire())
-                    self._ask(opened[0], "open", self.opening)
+                    _answer(self._next({opened[0].submit("open", self.opening): None}))
                 asked = True
-                self._ask(opened[0], "shard", number, {**others, **lost})
+                _answer(self._next({opened[0].submit("shard", number, {**others, **lost}): None}))
             except self.died:
                 opened.pop().close()
                 return asked
@@ -205,9 +199,6 @@ class Team:
             for worker in opened:
                 worker.close()
 
-    def _ask(self, worker: Worker, method: str, *arguments: Any) -> Any:
-        return _answer(self._next({worker.submit(method, *arguments): None}))
-
 
 @dataclass
 class Processes:
@@ -216,9 +207,6 @@ class Processes:
     Attributes:
         size: how many there are.
         opening: opens the job in each; None sends the job itself, a copy to each.
-
-    Raises:
-        ParameterError: fewer than 1 or more than `MOST_WORKERS`.
     """
 
     size: int
@@ -229,11 +217,7 @@ class Processes:
             raise ParameterError(f"workers must be a whole number from 1 to {MOST_WORKERS}; found {self.size!r:.40}")
 
     def shards(self, numbers: Sequence[int], job: Job, expected: Opened) -> Generator[PackedShard]:
-        """As `Workers.shards`.
-
-        Raises:
-            ParameterError: something in the job cannot be sent to another process.
-        """
+        """As `Workers.shards`."""
         team = Team(Process, self.opening or SentJob.of(job), (BrokenProcessPool,))
         yield from team.shards(numbers, self.size, job, expected)
 
@@ -246,7 +230,7 @@ class Process:
         self._children: list[Any] = []
 
     def submit(self, method: str, *arguments: Any) -> Future[Any]:
-        """As `Worker.submit`."""
+        """Call a method of the station there."""
         if self._children:
             return self._pool.submit(_call, method, *arguments)
         before = multiprocessing.active_children()
@@ -256,7 +240,7 @@ class Process:
         return future
 
     def close(self) -> None:
-        """As `Worker.close`."""
+        """End the process, whatever it does."""
         for child in self._children:
             child.kill()
         self._pool.shutdown(cancel_futures=True)
@@ -264,21 +248,13 @@ class Process:
 
 @dataclass(frozen=True)
 class SentJob:
-    """A job from Python, pickled by the process that starts a run and read by those that it starts.
-
-    Attributes:
-        content: the pickle.
-    """
+    """A job from Python, pickled by the process that starts a run and read by those that it starts."""
 
     content: bytes
 
     @classmethod
     def of(cls, job: Job) -> SentJob:
-        """The job, ready to be sent.
-
-        Raises:
-            ParameterError: something in it cannot be sent.
-        """
+        """The job, ready to be sent."""
         sink = BytesIO()
         try:
             _Pickler(sink).dump(job)
@@ -319,19 +295,18 @@ def worker_threads() -> int:
 @contextmanager
 def environment(variables: Mapping[str, str | None]) -> Iterator[None]:
     """These environment variables while the block runs; None takes one away."""
-    kept = {name: os.environ.get(name) for name in variables}
+    before = {name: os.environ.get(name) for name in variables}
     _set(variables)
     try:
         yield
     finally:
-        _set(kept)
+        _set(before)
 
 
 def _set(variables: Mapping[str, str | None]) -> None:
     for name, value in variables.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
+        os.environ.pop(name, None)
+        if value is not None:
             os.environ[name] = value
 
 
@@ -390,10 +365,7 @@ def _check_opened(expected: Opened, opened: Opened) -> None:
     check_alike(reference, logits, "in a worker")
 
 
-def _dying(number: int | None, error: BaseException) -> ModelError:
-    what = "before they open the run" if number is None else f"of shard {number}"
-    return ModelError(
-        "workers_die",
-        f"the processes that compute die {what} ({str(error).strip().rpartition(chr(10))[2]:.200}); what they said is "
-        f"above, or in the logs of Ray; run it in one process (without --workers, --cluster) to see why",
-    )
+def last_line(error: BaseException) -> str:
+    """The last line of what an error says, which is what happened; in those of Ray the lines before are where."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return printable(lines[-1] if lines else type(error).__name__)[:200]

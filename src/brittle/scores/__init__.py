@@ -6,20 +6,17 @@ free; only measurements cost passes through the network.
 
 from brittle.scores.base import NoiseScore, Score
 from brittle.scores.catalogue import CATALOGUE
-from brittle.scores.change_bound import ChangeBound
-from brittle.scores.feature_margin import FeatureMargin
-from brittle.scores.first_order_change import FirstOrderChange
-from brittle.scores.first_order_margin import FirstOrderMargin
 from brittle.scores.input_margin import FeatureDistance, InputMargin
 from brittle.scores.laplacian import Laplacian
+from brittle.scores.local_change import ChangeBound, FirstOrderChange
 from brittle.scores.mmse import MMSE, MMSEMVS
 from brittle.scores.moments import Moments
 from brittle.scores.monte_carlo import MonteCarlo, SampledScore
-from brittle.scores.one_pass import Entropy, LogitMargin, MaxProbability, ProbabilityMargin, Softmax
+from brittle.scores.one_pass import Entropy, FeatureMargin, LogitMargin, MaxProbability, ProbabilityMargin, Softmax
 from brittle.scores.probability_change import ProbabilityChange
 from brittle.scores.rare_event import RareEvent
 from brittle.scores.shrinkage import Shrinkage
-from brittle.scores.taylor import Taylor, TaylorMVS
+from brittle.scores.taylor import FirstOrderMargin, Taylor, TaylorMVS
 
 __all__ = [
     "CATALOGUE",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from inspect import isfunction
 from typing import Any, ClassVar, Self
 
@@ -13,25 +13,36 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from brittle.data.points import Points
+from brittle.data.arrays import array_points
+from brittle.data.points import Points, check_values
 from brittle.decisions import OneLabel
 from brittle.errors import ParameterError
 from brittle.estimate import CONFIDENCE, FLIP_PROBABILITY, Direction, Estimate, Parameters, Status, score_label
+from brittle.intervals import check_confidence
 from brittle.measure import Clean, Measurement, NearestPoint
-from brittle.measure.rows import pick
+from brittle.measure.forward import default_rows
 from brittle.model.classifier import Classifier
 from brittle.noise import Gaussian, Noise
-from brittle.scores.call import call, concatenate
+from brittle.scores.evaluate import check_classifier, check_seed, concatenate, evaluate
 from brittle.scores.options import NO_OPTION, options_of
-from brittle.scores.sound import Serves, check_parameters
+from brittle.scores.sound import Serves, check_parameters, check_score, check_serves
 
 GRAVE = (Status.VACUOUS, Status.NOISY_TIES, Status.CONTRADICTED, Status.REFUTED, Status.TIE)
 """Outcomes with a number that say more than that something was left out or not found; the last is the gravest."""
+
+_WEIGHTS = (
+    {status: 1 if status.has_value else 2 + len(GRAVE) for status in Status}
+    | {status: 2 + rank for rank, status in enumerate(GRAVE)}
+    | {Status.OK: 0}
+)
+"""The graver a status, the larger: `OK`, others with a number, `GRAVE`, those without a number."""
 
 
 @dataclass(frozen=True)
 class Score(ABC):
     """A formula on measurements. Equal scores are equal objects, so they can be keys.
+
+    A parameter that is out of range, or a word that is not known, is refused with a `ParameterError` when it is made.
 
     Class attributes:
         name: what tables and the command line call it.
@@ -50,6 +61,7 @@ class Score(ABC):
             or a model alone, such as `the linear model`; None where every number is counted.
         serves: which decisions of a classifier it is about: `all` that have margins, those with a `probability` of
             their own (the predicted class, one logit, one label), or `classes` alone.
+        unsaid: fields that its parameters hold only where they differ from their defaults.
     """
 
     of_label: OneLabel | None = field(default=None, init=False, repr=False, metadata=NO_OPTION)
@@ -66,6 +78,7 @@ class Score(ABC):
     preference: ClassVar[float | None] = None
     model: ClassVar[str | None] = None
     serves: ClassVar[Serves] = "classes"
+    unsaid: ClassVar[tuple[str, ...]] = ()
 
     @property
     @abstractmethod
@@ -112,13 +125,28 @@ class Score(ABC):
 
         Example:
             >>> import torch, brittle
-            >>> from brittle.scores import MonteCarlo
             >>> classifier = brittle.Classifier(torch.nn.Linear(4, 3), bounds=(0, 1))
-            >>> found = MonteCarlo(sigma=0.1, draws=20)(classifier, torch.rand(5, 4))
+            >>> found = brittle.scores.MonteCarlo(sigma=0.1, draws=20)(classifier, torch.rand(5, 4))
             >>> bool(((found.low <= found.value) & (found.value <= found.high)).all())
             True
         """
-        return call(self, classifier, x, ids, beside, mask, seed, confidence)
+        check_score(self)
+        check_classifier(classifier)
+        check_serves(self, classifier.decision)
+        check_confidence(confidence)
+        check_seed(seed)
+        if not isinstance(x, Points):
+            x = array_points(x, ids=ids, bounds=classifier.bounds, extra_inputs=beside, mask=mask)
+        elif given := [name for name, one in (("ids", ids), ("beside", beside), ("mask", mask)) if one is not None]:
+            raise ParameterError(f"the points have their own; leave {given[0]} out, or give the inputs as a tensor")
+        classifier.look_up(x.class_names)
+        rows = default_rows(next(iter(x.batches(1, 0, 1))).inputs, classifier.device)
+        parts: list[Estimate] = []
+        with classifier.evaluating():
+            for batch in x.batches(max(1, rows // 2)):
+                check_values(batch, classifier.bounds)
+                parts += evaluate(classifier, batch, [self], seed, rows, confidence).estimates
+        return concatenate(parts)
 
     def about(self, label: OneLabel | None) -> Self:
         """The same score of one of several labels, or of all."""
@@ -133,9 +161,12 @@ class Score(ABC):
     @property
     def parameters(self) -> Parameters:
         """The parameters as the table writes them: JSON values; by default every field that has one."""
-        values = {name: getattr(self, name) for name in options_of(type(self))}
-        label = {} if self.of_label is None else {"label": self.of_label.written}
-        return label | {name: value for name, value in values.items() if value is not None}
+        written: Parameters = {} if self.of_label is None else {"label": self.of_label.written}
+        for name, option in options_of(type(self)).items():
+            value = getattr(self, name)
+            if value is not None and not (name in self.unsaid and value == option.default):
+                written[name] = value
+        return written
 
     @property
     def label(self) -> str:
@@ -190,10 +221,6 @@ class NoiseScore(Score):
             raise ParameterError(f"sigma={self.sigma} and noise of sigma={self.noise.sigma}; give one of them")
         object.__setattr__(self, "sigma", self.noise.sigma)
         self.noise.check_serves(getattr(self, "name", type(self).__name__), self.uses_covariance, self.uses_pairs)
-        self._check_keys()
-
-    def _check_keys(self) -> None:
-        """Raise where a field of the noise has the name of one of the score: the parameters hold one of them."""
         own, others = ({one.name for one in fields(part)} for part in (self, self.noise))
         both = sorted(own & (others | self.noise.parameters.keys() - {"noise"}) - {"sigma"})
         if both:
@@ -228,22 +255,14 @@ def finish(
     return Estimate(value, low, high, status, spent, detail, evidence, counted)
 
 
-def in_place(parts: Sequence[tuple[Tensor, Estimate]]) -> Estimate:
-    """The estimate of a batch from those of some of its points each, with their positions in it."""
-    order = torch.cat([rows for rows, _ in parts]).argsort()
-    joined = concatenate([part for _, part in parts])
-    detail = joined.detail and tuple(joined.detail[place] for place in order.tolist())
-    return replace(pick(replace(joined, detail=None), order), detail=detail)
-
-
-def initial_status(tied: Tensor) -> Tensor:
-    """`TIE` or `OK` for each point, `[B]`."""
-    return torch.where(tied, int(Status.TIE), int(Status.OK))
+def initial_status(tied: Tensor, broken: Tensor) -> Tensor:
+    """`TIE` or `OK` for each point, `[B]`, and `NONFINITE_LOGITS` where logits are `broken`."""
+    return mark(torch.where(tied, int(Status.TIE), int(Status.OK)), broken, Status.NONFINITE_LOGITS)
 
 
 def clean_status(clean: Clean) -> Tensor:
     """How the clean pass of each point went, `[B]`."""
-    return mark(initial_status(clean.tied), ~clean.finite, Status.NONFINITE_LOGITS)
+    return initial_status(clean.tied, ~clean.finite)
 
 
 def mark(status: Tensor, where: Tensor, member: Status) -> Tensor:
@@ -252,20 +271,12 @@ def mark(status: Tensor, where: Tensor, member: Status) -> Tensor:
     A status without a number is graver than one with; among those with one, `GRAVE` are graver than the others, the
     last the gravest.
     """
-    weights = torch.tensor([_weight(known) for known in Status], device=status.device)
-    codes = torch.tensor([int(known) for known in Status], device=status.device)
-    own = weights[torch.searchsorted(codes, status)]
-    return torch.where(where & (own < _weight(member)), int(member), status)
-
-
-def _weight(status: Status) -> int:
-    if not status.has_value:
-        return len(GRAVE) + 2
-    return 0 if status is Status.OK else 2 + GRAVE.index(status) if status in GRAVE else 1
+    milder = torch.tensor([int(known) for known in Status if _WEIGHTS[known] < _WEIGHTS[member]], device=status.device)
+    return torch.where(where & torch.isin(status, milder), int(member), status)
 
 
 def nonfinite_detail(counts: Tensor, draws: int | None) -> tuple[str | None, ...]:
-    """For each point how many of its noisy copies gave no finite logits, where any did, `[B]`."""
+    """How many of the `draws` noisy copies of each point, or its clean pass, gave no finite logits, `[B]`."""
     return tuple(
         None
         if not count

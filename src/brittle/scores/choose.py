@@ -47,15 +47,9 @@ def choose(
     Args:
         names: of scores, as `brittle.scores.outside.find_score` knows them.
         sigmas: noise levels in pixel units.
-        family: name of the noise family, as `brittle.scores.outside.find_family` knows it; or noises as they are, which
-            have levels of their own.
-        options: by the names of `brittle.scores.options`; None, False and () leave every score its own default, and
-            several values make several scores.
+        family: name of the noise family, as `brittle.scores.outside.find_family` knows it; or noises as they are.
+        options: by name; None, False and () leave every score its own default, and several values make several scores.
         settings: of one score or of the noise family alone, such as `mmse.antithetic=false`.
-
-    Raises:
-        UsageError: a name or a word that nothing is called by, or an option that no chosen score takes.
-        ParameterError: a number out of range, or code from outside that cannot be used.
     """
     kinds: dict[str, type[Score]] = {}
     for kind in map(find_score, names):
@@ -65,49 +59,50 @@ def choose(
     noise = find_family(family) if isinstance(family, str) else None
     # False equals 0, which is a value.
     given = {name: value for name, value in (options or {}).items() if value not in (None, ()) and value is not False}
-    known = _shared(by_name({**CATALOGUE, **kinds}.items()))
-    _check_given(given, kinds, known)
+    taken = _taken(given, kinds)
     own = _settings(settings, kinds if noise is None else {**kinds, noise.name: noise})
     if noise is None:
         noises = [*family]  # type: ignore[list-item]
     else:
         noises = [_make(noise, {"sigma": sigma, **own.get(noise.name, {})}) for sigma in dict.fromkeys(sigmas)]
     comparing = MonteCarlo.name in kinds and len(kinds) > 1
-    chosen = [
-        score
-        for name, kind in kinds.items()
-        for variant in _variants(kind, {one: given[one] for one in given if name in known[one]}, own.get(name, {}))
-        for score in _scores(kind, noises, variant, comparing)  # type: ignore[arg-type]
-    ]
+    chosen = []
+    for name, kind in kinds.items():
+        every = {field: one.every for field, one in options_of(kind).items() if one.every}
+        set_alone = {field: (value,) for field, value in own.get(name, {}).items()}
+        ways: dict[str, tuple[object, ...]] = {**every, **taken[name], **set_alone}
+        for values in product(*ways.values()):
+            variant = dict(zip(ways, values, strict=True))
+            chosen += _scores(kind, noises, variant, comparing)  # type: ignore[arg-type]
     check_scores(chosen)
     return chosen
 
 
-def _shared(known: Mapping[str, Mapping[str, Option]]) -> dict[str, dict[str, Option]]:
-    """The options with those scores alone whose field is of the option's kind, and takes its words.
+def _taken(given: Given, kinds: Mapping[str, type[Score]]) -> dict[str, dict[str, tuple[object, ...]]]:
+    """The fields that options set, with all their values, by the name of the score.
 
-    An option is that of its first score. A field of another score that only has its name is set by `--set`.
+    An option is that of the first score that has it. A field of another score that has its name, and is of another kind
+    or takes other words, is set by `--set` alone.
     """
-    first = {name: next(iter(takers.values())) for name, takers in known.items()}
-    return {
-        name: {
-            taker: one
-            for taker, one in takers.items()
-            if one.kind is first[name].kind and (not one.choices or {*one.choices} == {*first[name].choices})
+    known = by_name({**CATALOGUE, **kinds}.items())
+    taken: dict[str, dict[str, tuple[object, ...]]] = {name: {} for name in kinds}
+    for option, value in given.items():
+        words = value if isinstance(value, tuple) else (value,)
+        first = next(iter(known.get(option, {}).values()), None)
+        takers = {
+            name: one
+            for name, one in known.get(option, {}).items()
+            if first is not None and one.kind is first.kind and {*one.choices} in (set(), {*first.choices})
         }
-        for name, takers in known.items()
-    }
-
-
-def _check_given(given: Given, kinds: Mapping[str, type[Score]], known: Mapping[str, Mapping[str, Option]]) -> None:
-    """Raise where an option is given a word that it does not take, or would silently change nothing."""
-    for name, value in given.items():
-        takers = known.get(name, {})
-        for word in value if isinstance(value, tuple) else (value,):
-            _check_word(name, word, next(iter(takers.values()), None))
-        if not any(taker in kinds for taker in takers):
-            flag = name.replace("_", "-")
+        for word in words:
+            _check_word(option, word, first)
+        if not kinds.keys() & takers:
+            flag = option.replace("_", "-")
             raise UsageError(f"--{flag} changes none of these scores; it is for {', '.join(takers) or 'no score'}")
+        for name, one in takers.items():
+            if name in kinds:  # a switch turns its field from the default
+                taken[name][one.field] = (not one.default,) if one.is_switch else tuple(dict.fromkeys(words))
+    return taken
 
 
 def _check_word(name: str, word: object, option: Option | None) -> None:
@@ -125,29 +120,14 @@ def _settings(settings: Sequence[str], kinds: Mapping[str, type]) -> dict[str, d
             raise UsageError(f"--set takes NAME.FIELD=VALUE; found {setting!r:.80}")
         if name not in kinds:
             raise UsageError(f"--set {setting:.80} changes nothing; chosen are {', '.join(kinds)}")
-        own = options_of(kinds[name])
-        if field not in own or field == "sigma":
-            fields_there = ", ".join(one for one in own if one != "sigma") or "none that can be set"
-            raise UsageError(f"{name} has no field {field!r:.60} that can be set; it has {fields_there}")
+        own = {one: option for one, option in options_of(kinds[name]).items() if one != "sigma"}
+        if field not in own:
+            there = ", ".join(own) or "none that can be set"
+            raise UsageError(f"{name} has no field {field!r:.60} that can be set; it has {there}")
         value = own[field].read(text, f"--set {place}")
         _check_word(field, value, own[field])
         values.setdefault(name, {})[field] = value
     return values
-
-
-def _variants(kind: type[Score], given: Given, own: Given) -> Iterator[dict[str, object]]:
-    """The fields of the scores that one name stands for: a distance in every norm, a change by every statistic."""
-    ways: dict[str, tuple[object, ...]] = {}
-    for field, option in options_of(kind).items():
-        if field in own:
-            ways[field] = (own[field],)
-        elif option.flag and option.name in given:
-            value = given[option.name]
-            several = tuple(dict.fromkeys(value)) if isinstance(value, tuple) else (option.value(value),)
-            ways[field] = several
-        elif option.every:
-            ways[field] = option.every
-    return (dict(zip(ways, values, strict=True)) for values in product(*ways.values()))
 
 
 def _scores(kind: type[Score], noises: Iterable[Noise], given: Given, comparing: bool) -> Iterator[Score]:
@@ -180,20 +160,10 @@ def drawn_until(
     precision: float | None = None,
     most_draws: int = MOST_DRAWS,
 ) -> tuple[Score, ...]:
-    """`scores`, with a `MonteCarlo` that stops by the rule under every noise of the average case.
+    """`scores`, with a `MonteCarlo` that stops by the rule under every noise; without a rule as they are.
 
     It takes the place of the `MonteCarlo` under the same noise, and comes last where there is none. It clips its copies
-    where the scores under that noise clip theirs. Without a rule the scores stay as they are.
-
-    Args:
-        scores: what is to be computed.
-        until: `decided`, with `limit`; or None.
-        limit: draw for a point until the interval of `p_robust` leaves this number, between 0 and 1.
-        precision: draw for a point until its interval is no wider than this, between 0 and 1.
-        most_draws: noisy copies of a point at most, even.
-
-    Raises:
-        ParameterError: a number is out of range, `until` and `limit` are not given together, or no score has noise.
+    where the scores under that noise clip theirs.
     """
     check_share("limit", limit)
     check_share("precision", precision)
@@ -231,13 +201,7 @@ def drawn_until(
 def of_each_label(scores: Sequence[Score], decision: Decision, names: Sequence[str]) -> tuple[Score, ...]:
     """`scores` of all labels together, then those of each label; as they are where the decision asks for no label.
 
-    Args:
-        scores: what is asked for.
-        decision: what is decided.
-        names: of the labels, in the order of the outputs; an empty one is not known.
-
-    Raises:
-        ParameterError: a score from outside leaves the label out of its parameters.
+    `names` are those of the labels, in the order of the outputs; an empty one is not known.
     """
     if not isinstance(decision, MultiLabel) or not decision.each:
         return tuple(scores)

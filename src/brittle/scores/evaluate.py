@@ -1,7 +1,7 @@
 """One batch: look at it, leave out what cannot be measured, measure the rest once, derive every score.
 
-A score that is called and a run evaluate their batches here. An estimate is checked in `estimate_of` alone, and
-loses its numbers where a status carries none in `withhold` alone.
+A score that is called and a run evaluate their batches here. An estimate is checked, and loses its numbers where a
+status carries none, in `estimate_of` alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from brittle.data.points import Batch
-from brittle.decisions import Decision, MultiLabel, OneLabel
+from brittle.decisions import MultiLabel, OneLabel
 from brittle.errors import ParameterError
 from brittle.estimate import FLIP_PROBABILITY, Estimate, Status
 from brittle.measure import Clean, Measurement, NearestPoint, passes_of, take
@@ -24,6 +24,9 @@ from brittle.measure.base import look_for
 from brittle.model.classifier import Classifier
 from brittle.model.loading.named_code import failing, refused
 from brittle.scores.sound import ScoreLike, fault_of
+
+MOST_SEED = 2**63 - 1
+"""The largest seed of noise."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,6 @@ class OtherInputs:
     words: Sequence[str | None]
 
 
-@dataclass
 class Evaluated:
     """A batch with everything that was found out about it.
 
@@ -59,30 +61,21 @@ class Evaluated:
         counterexamples: for each score, the inputs with another decision that it found, or None.
     """
 
-    batch: Batch
-    status: list[Status]
-    detail: list[str | None]
-    predicted: list[int | None]
-    decided: list[str | None]
-    correct: list[bool | None]
-    passes: list[int]
-    estimates: list[Estimate]
-    counterexamples: list[OtherInputs | None]
-
-    @classmethod
-    def start(cls, batch: Batch) -> Evaluated:
-        """Nothing is known but which inputs were read and are finite."""
-        unknown: list[Any] = [None] * len(batch)
-        parts = (list(batch.status), list(batch.detail), [*unknown], [*unknown], [*unknown], [0] * len(batch))
-        found = cls(batch, *parts, [], [])
-        finite = batch.inputs.flatten(1).isfinite()
-        for position in (~finite.all(dim=1)).nonzero().flatten().tolist():
-            inputs = batch.inputs[position].flatten()
-            nan, total = int(inputs.isnan().sum()), inputs.numel()
-            infinite = total - nan - int(inputs.isfinite().sum())
-            counts = [f"{number} {what}" for number, what in ((nan, "NaN"), (infinite, "infinite")) if number]
-            found.fail(position, Status.NONFINITE_INPUT, f"{' and '.join(counts)} of {total}")
-        return found
+    def __init__(self, batch: Batch) -> None:
+        self.batch = batch
+        self.status, self.detail = list(batch.status), list(batch.detail)
+        self.predicted: list[int | None] = [None] * len(batch)
+        self.decided: list[str | None] = [None] * len(batch)
+        self.correct: list[bool | None] = [None] * len(batch)
+        self.passes = [0] * len(batch)
+        self.estimates: list[Estimate] = []
+        self.counterexamples: list[OtherInputs | None] = []
+        inputs = batch.inputs.flatten(1)
+        for position in (~inputs.isfinite().all(dim=1)).nonzero().flatten().tolist():
+            own = inputs[position]
+            kinds = ((int(own.isnan().sum()), "NaN"), (int(own.isinf().sum()), "infinite"))
+            counts = " and ".join(f"{number} {what}" for number, what in kinds if number)
+            self.fail(position, Status.NONFINITE_INPUT, f"{counts} of {own.numel()}")
 
     @property
     def measured(self) -> list[int]:
@@ -109,48 +102,35 @@ def plan(scores: Iterable[ScoreLike]) -> tuple[Measurement, ...]:
 def evaluate(
     classifier: Classifier, batch: Batch, scores: Sequence[ScoreLike], seed: int, rows: int, confidence: float
 ) -> Evaluated:
-    """Everything that `scores` say of a batch, with each measurement taken once.
+    """Everything that `scores` say of a batch, of all that is decided and of single labels; each measurement once.
 
-    Args:
-        classifier: the trained model.
-        batch: the points, with values inside the bounds.
-        scores: of all that is decided, and of single labels (`Score.about`).
-        seed: of the noise.
-        rows: most rows in one pass through the network.
-        confidence: of all intervals.
-
-    Raises:
-        ParameterError: a score or a measurement from outside fails, or gives something else than it should.
-        ModelError: the model fails on the inputs.
+    The values of the batch lie inside the bounds, and at most `rows` of it go through the network together.
     """
-    found = Evaluated.start(batch)
-    by_label: dict[OneLabel | None, list[int]] = {None: []}
-    for number, score in enumerate(scores):
-        by_label.setdefault(score.of_label, []).append(number)
-    several = len(by_label) > 1
-    parts: dict[int, tuple[Estimate, OtherInputs | None]] = {}
-    with classifier.remembering() if several else nullcontext():
-        together = [scores[number] for number in by_label.pop(None)]
-        needs = plan(together)
-        clean = _look(classifier, found, needs, seed, rows, confidence)
+    found = Evaluated(batch)
+    labels = list(dict.fromkeys([None, *(score.of_label for score in scores)]))
+    results: dict[int, tuple[Estimate, OtherInputs | None]] = {}
+    known: dict[Measurement, Any] = {}
+    with classifier.remembering() if len(labels) > 1 else nullcontext():
+        together = plan(score for score in scores if score.of_label is None)
+        clean = _look(classifier, found, together, seed, rows, confidence)
         if clean is None:
-            found.estimates = [_without_numbers(found, classifier.device) for _ in scores]
+            found.estimates = [_without_numbers(found, classifier.device)] * len(scores)
             found.counterexamples = [None] * len(scores)
             return found
-        before = classifier.passes
-        measured = take(needs, classifier, clean)
-        others = [_counterexamples(score, measured, found, classifier, clean) for score in together]
-        found.passes = _passes_of_points(needs, passes_of(measured, clean), classifier.passes - before, clean.passes)
-        _note_decisions(found, classifier.decision, clean)
-        estimates = [estimate_of(score, measured, confidence, len(batch), found.failed) for score in together]
-        all_labels = [number for number, score in enumerate(scores) if score.of_label is None]
-        parts |= zip(all_labels, zip(estimates, others, strict=True), strict=True)
-        for label, numbers in by_label.items():
-            assert label is not None
-            own = [scores[number] for number in numbers]
-            parts |= zip(numbers, _evaluate_label(classifier, found, own, label, clean, measured), strict=True)
-    found.estimates = [parts[number][0] for number in range(len(scores))]
-    found.counterexamples = [parts[number][1] for number in range(len(scores))]
+        for label in labels:
+            own = {number: score for number, score in enumerate(scores) if score.of_label == label}
+            before = classifier.passes
+            if label is None:
+                measured = known = take(together, classifier, clean)
+            else:
+                measured = _measure_label(classifier, plan(own.values()), label, clean, known)
+            others = [_counterexamples(score, measured, found, classifier, clean) for score in own.values()]
+            _count_passes(found, measured, clean, classifier.passes - before, label)
+            for (number, score), other in zip(own.items(), others, strict=True):
+                results[number] = estimate_of(score, measured, confidence, len(batch), found.failed), other
+    _note_decisions(found, classifier, clean)
+    found.estimates = [results[number][0] for number in range(len(scores))]
+    found.counterexamples = [results[number][1] for number in range(len(scores))]
     return found
 
 
@@ -161,94 +141,47 @@ def estimate_of(
     points: int,
     failed: Mapping[int, tuple[Status, str | None]] | None = None,
 ) -> Estimate:
-    """What a score says of a batch, checked, without numbers under a status that carries none.
+    """What a score says of a batch of so many points, checked, without numbers under a status that carries none.
 
-    Args:
-        score: what is estimated.
-        measured: the results of its measurements.
-        confidence: of the intervals.
-        points: how many points there are.
-        failed: the status and detail of points that could not be measured, by position.
-
-    Raises:
-        ParameterError: the score fails, or returns something else than an estimate of each point.
+    `failed` has the status and detail of the points that could not be measured, by their positions.
     """
     with failing(type(score), "estimate"):
         found = score.estimate(measured, confidence)
     fault = fault_of(found, points, score.quantity == FLIP_PROBABILITY)
     if fault:
         raise refused(f"{score.name}.estimate", f"returned {fault}")
-    return withhold(found, failed)
-
-
-def withhold(found: Estimate, failed: Mapping[int, tuple[Status, str | None]] | None = None) -> Estimate:
-    """An estimate without numbers under a status that carries none, and where points `failed`, by position."""
-    status, passes, detail = found.status.clone(), found.passes.clone(), list(found.detail or [None] * len(found.value))
+    status, passes, detail = found.status.clone(), found.passes.clone(), list(found.detail or [None] * points)
     for position, (own, text) in (failed or {}).items():
         status[position], passes[position], detail[position] = int(own), 0, text
     without = status >= int(Status.NONFINITE_INPUT)
-    value, low, high = (each.masked_fill(without, torch.nan) for each in (found.value, found.low, found.high))
-    counted = found.counted and (
-        found.counted[0].masked_fill(without, torch.nan),
-        found.counted[1].masked_fill(without, torch.nan),
+    ends = (found.value, found.low, found.high, *(found.counted or ()))
+    value, low, high, *counted = (each.masked_fill(without, torch.nan) for each in ends)
+    details = tuple(detail) if any(detail) else None
+    return Estimate(
+        value, low, high, status, passes, details, found.evidence, (counted[0], counted[1]) if counted else None
     )
-    return Estimate(value, low, high, status, passes, tuple(detail) if any(detail) else None, found.evidence, counted)
 
 
-def _without_numbers(found: Evaluated, device: torch.device) -> Estimate:
-    """The estimate of a batch of which no point could be measured."""
-    status = torch.tensor([int(own) for own in found.status], device=device)
-    missing = torch.full_like(status, torch.nan, dtype=torch.float64)
-    return Estimate(missing, missing, missing, status, torch.zeros_like(status), tuple(found.detail))
-
-
-def _evaluate_label(
+def _measure_label(
     classifier: Classifier,
-    found: Evaluated,
-    scores: Sequence[ScoreLike],
+    needs: Sequence[Measurement],
     label: OneLabel,
     together: Clean,
     known: Mapping[Measurement, Any],
-) -> list[tuple[Estimate, OtherInputs | None]]:
-    """The scores of one label, from what is measured already and from what that lacks.
+) -> dict[Measurement, Any]:
+    """What the scores of one label need, from what is `known` of all labels and from what that lacks.
 
-    What these took is dealt out to the points evenly.
-
-    Args:
-        classifier: which remembers its passes.
-        found: the batch, of which everything is known but this.
-        scores: of the label.
-        label: which one.
-        together: the clean pass, by which all labels are decided.
-        known: what was measured of all labels.
+    The clean pass `together` is the one by which all labels are decided; `classifier` remembers its passes.
     """
-    own, before = deciding(classifier, label), classifier.passes
-    split = [need for need in plan(scores) if need in known and need.splits(known[need])]
-    needs = [need for need in plan(scores) if need not in split]
-    clean = of_label(classifier, label, needs, together)
-    with own.evaluating():
-        measured = {need: need.of_margin(known[need], label.position, own, clean) for need in split}
-    measured |= take(needs, own, clean)
-    others = [_counterexamples(score, measured, found, classifier, together) for score in scores]
-    even, more = divmod(classifier.passes - before, len(found.passes))
-    found.passes = [passes + even + (at < more) for at, passes in enumerate(found.passes)]
-    given = (measured, together.confidence, len(found.batch), found.failed)
-    estimates = [estimate_of(score, *given) for score in scores]
-    return [*zip(estimates, others, strict=True)]
-
-
-def deciding(classifier: Classifier, label: OneLabel | None) -> Classifier:
-    """The classifier of one label alone; itself where there is none."""
-    if label is None:
-        return classifier
     assert isinstance(classifier.decision, MultiLabel)
-    return classifier.deciding(classifier.decision.alone(label.position))
-
-
-def of_label(classifier: Classifier, label: OneLabel, needs: Sequence[Measurement], together: Clean) -> Clean:
-    """The clean pass of points by which one label is decided, from that by which all are."""
+    alone = classifier.deciding(classifier.decision.alone(label.position))
+    split = [need for need in needs if need in known and need.splits(known[need])]
+    lacking = [need for need in needs if need not in split]
     parts = (together.inputs, together.ids, together.seed, together.rows, together.confidence, together.aside)
-    return replace(look_for(needs, deciding(classifier, label), *parts), wanted=together.wanted)
+    clean = replace(look_for(lacking, alone, *parts), wanted=together.wanted)
+    with alone.evaluating():
+        measured = {need: need.of_margin(known[need], label.position, alone, clean) for need in split}
+    return measured | take(lacking, alone, clean)
 
 
 def _look(
@@ -257,50 +190,71 @@ def _look(
     """The clean pass over a batch; points that cannot be measured are marked, None when there are no others.
 
     They keep their place, filled with the lower bound (`Bounds.filler`), so that the others are computed in the same
-    batch as ever.
+    batch as ever. The clean pass may give no numbers, and the label may be none of the model's.
     """
     readable = [status.has_value for status in found.status]
     if not any(readable):
         return None
-    inputs = found.batch.inputs.clone()
+    batch, inputs = found.batch, found.batch.inputs.clone()
     inputs[[not each for each in readable]] = classifier.bounds.filler(inputs)
-    clean = look_for(needs, classifier, inputs, found.batch.ids, seed, rows, confidence, found.batch.extra_inputs)
-    _mark_bad_outcomes(found, clean, classifier.decision)
-    wanted = [status.has_value for status in found.status]
-    return replace(clean, wanted=torch.tensor(wanted, device=clean.logits.device))
-
-
-def _mark_bad_outcomes(found: Evaluated, clean: Clean, decision: Decision) -> None:
-    """Say of which points the clean pass gave no numbers, or the label is none of the model's."""
-    classes, labelled = clean.logits.shape[1], decision.classes_of(clean.logits, clean.aside and clean.aside.decided)
+    clean = look_for(needs, classifier, inputs, batch.ids, seed, rows, confidence, batch.extra_inputs)
+    classes = clean.logits.shape[1]
+    labelled = classifier.decision.classes_of(clean.logits, clean.aside and clean.aside.decided)
     broken = (~clean.logits.isfinite()).sum(dim=1).tolist()
     for position in found.measured:
-        label = None if found.batch.labels is None else found.batch.labels[position]
+        label = None if batch.labels is None else batch.labels[position]
         if broken[position]:
             found.fail(position, Status.NONFINITE_LOGITS, f"{broken[position]} of {classes} logits are NaN or infinite")
         elif label is not None and labelled is not None and not 0 <= label < labelled:
             found.fail(position, Status.LABEL_RANGE, f"label {label}, the model has 0..{labelled - 1}")
+    wanted = [status.has_value for status in found.status]
+    return replace(clean, wanted=torch.tensor(wanted, device=clean.logits.device))
 
 
-def _note_decisions(found: Evaluated, decision: Decision, clean: Clean) -> None:
+def _without_numbers(found: Evaluated, device: torch.device) -> Estimate:
+    """The estimate of a batch of which no point could be measured."""
+    status = torch.tensor([int(own) for own in found.status], device=device)
+    none = torch.full_like(status, torch.nan, dtype=torch.float64)
+    return Estimate(none, none, none, status, torch.zeros_like(status), tuple(found.detail))
+
+
+def _count_passes(
+    found: Evaluated, measured: Mapping[Measurement, Any], clean: Clean, spent: int, label: OneLabel | None
+) -> None:
+    """Add the passes `spent` on a batch to those of its points, which add up to what the classifier counted.
+
+    What the results state of all labels is each point's own; the rest, and all that one label took, is dealt out
+    evenly.
+    """
+    stated = [0] * len(found.passes)
+    if label is None:
+        stated = passes_of(measured, clean).tolist()
+        found.passes = [clean.passes] * len(found.passes)
+    if sum(stated) > spent:
+        kinds = ", ".join(sorted({type(need).__qualname__ for need in measured}))
+        raise ParameterError(
+            f"the measurements {kinds} state {sum(stated)} passes, and the classifier counted {spent}; expected "
+            f"`passes` of a result to be those of each point",
+        )
+    even, more = divmod(spent - sum(stated), len(stated))
+    found.passes = [
+        passes + own + even + (at < more) for at, (passes, own) in enumerate(zip(found.passes, stated, strict=True))
+    ]
+
+
+def _note_decisions(found: Evaluated, classifier: Classifier, clean: Clean) -> None:
     """Note what was decided at the points that are measured, and whether the data say the same."""
-    batch, decided = found.batch, clean.predicted[:, None]
+    batch, decision = found.batch, classifier.decision
     labels = None if batch.labels is None else torch.tensor(batch.labels)
+    decided, codes = clean.predicted[:, None], clean.predicted.tolist()
     if clean.aside is not None and clean.aside.decided is not None:
-        decided = clean.aside.decided
-    codes, right = decisions_of(decision, clean), decision.right(decided, labels, batch.targets)
+        decided, codes = clean.aside.decided, decision.codes(clean.aside.decided)
+    right = decision.right(decided, labels, batch.targets)
     words = [None] * len(batch) if decision.of_classes else decision.described(decided)
     for position in found.measured:
         found.predicted[position] = codes[position]
         found.decided[position] = words[position]
         found.correct[position] = right[position]
-
-
-def decisions_of(decision: Decision, clean: Clean) -> list[int | None]:
-    """What was decided at each point as the number that tables hold: the predicted class, or `Decision.codes`."""
-    if clean.aside is None or clean.aside.decided is None:
-        return clean.predicted.tolist()
-    return decision.codes(clean.aside.decided)
 
 
 def _counterexamples(
@@ -320,20 +274,44 @@ def _counterexamples(
     return OtherInputs(known, inputs, decision.codes(decided), decision.described(decided))
 
 
-def _passes_of_points(needs: Iterable[Measurement], stated: Tensor, spent: int, clean: int) -> list[int]:
-    """Passes of each point, which add up to what the classifier counted.
-
-    Args:
-        needs: what was measured, for the message.
-        stated: passes beyond the clean one, by the results, `[B]`.
-        spent: those that the classifier counted for all points; what no result states is dealt out evenly.
-        clean: passes of the clean one per point.
-    """
-    if int(stated.sum()) > spent:
+def check_classifier(classifier: object) -> None:
+    """Raise unless it is a `brittle.Classifier` of something that can be called."""
+    if not isinstance(classifier, Classifier):
+        kind = type(classifier).__name__
+        raise ParameterError(f"expected a brittle.Classifier, found {kind}; wrap it: brittle.Classifier(model)")
+    if isinstance(classifier.model, type) or not callable(classifier.model):
         raise ParameterError(
-            f"the measurements {', '.join(sorted({type(need).__qualname__ for need in needs}))} state "
-            f"{int(stated.sum())} passes, and the classifier counted {spent}; expected `passes` of a result to be "
-            f"those of each point",
+            f"the classifier wraps {classifier.model!r:.60}, and not a network; give a torch.nn.Module, or a function "
+            f"from inputs to class scores",
         )
-    even, more = divmod(spent - int(stated.sum()), len(stated))
-    return [passes + clean + even + (position < more) for position, passes in enumerate(stated.tolist())]
+
+
+def check_seed(seed: object) -> None:
+    """Raise unless it is a whole number that seeds the noise."""
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= MOST_SEED:
+        raise ParameterError(f"the seed must be a whole number from 0 to {MOST_SEED}; found {seed!r:.40}")
+
+
+def concatenate(parts: Sequence[Estimate], places: Tensor | None = None) -> Estimate:
+    """The estimates of several batches as one, the points at these `places` of it where they are given.
+
+    Where some say no evidence, as of no point measured, it is 0, and what they counted is their interval.
+    """
+    size = sum(len(part.value) for part in parts)
+    order = torch.arange(size) if places is None else places.argsort()
+
+    def joined(tensors: Iterable[Tensor]) -> Tensor:
+        every = torch.cat([*tensors])
+        return every[order.to(every.device)]
+
+    names = ("value", "low", "high", "status", "passes")
+    value, low, high, status, passes = (joined(getattr(part, name) for part in parts) for name in names)
+    details = [text for part in parts for text in part.detail or [None] * len(part.value)]
+    detail = tuple(details[place] for place in order.tolist()) if any(details) else None
+    evidence = counted = None
+    if any(part.evidence is not None for part in parts):
+        evidence = joined(torch.zeros_like(part.status) if part.evidence is None else part.evidence for part in parts)
+    if any(part.counted is not None for part in parts):
+        ends = [part.counted or (part.low, part.high) for part in parts]
+        counted = joined(low for low, _ in ends), joined(high for _, high in ends)
+    return Estimate(value, low, high, status, passes, detail, evidence, counted)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from brittle.errors import ParameterError
-from brittle.estimate import INPUT_MARGIN, Estimate, Parameters, Status
+from brittle.estimate import INPUT_MARGIN, Estimate, Status
 from brittle.measure import Certified, CertifiedRadius, Clean, Forward, Measurement, Nearest, NearestPoint
 from brittle.measure.certified import PROOFS
 from brittle.measure.nearest import ATTACKS, EFFORTS
@@ -22,17 +22,28 @@ from brittle.scores.sound import Serves
 
 
 @dataclass(frozen=True)
-class InputMargin(Score):
+class _Searched(Score):
+    norm: str = field(default="l2", metadata=option(choices=DISTANCES, several=True))
+    attack: str = field(default="best", metadata=option(choices=("best", *ATTACKS)))
+    effort: str = field(default="standard", metadata=option(choices=tuple(EFFORTS)))
+    bounded: bool = field(default=True, metadata=option("unbounded", text="look for it outside the bounds, too"))
+
+    unsaid: ClassVar[tuple[str, ...]] = ("attack", "effort", "bounded", "certify", "proof")
+
+    def __post_init__(self) -> None:
+        check_search(self.norm, self.attack, self.effort, self.bounded)
+
+
+@dataclass(frozen=True)
+class InputMargin(_Searched):
     """`min ||x' - x||_p` over the inputs `x'` with another prediction than `x`, in pixel units; 0 at a tie.
 
     The value is the distance of the nearest such input that was found, and the upper end of the interval; the lower
-    end is the radius that was certified, 0 without a certificate. The target is the predicted class, so
-    misclassified points have margins too. Where nothing was found the value is infinite and the status `not_found`;
-    where gradients vanish or mislead, the status is `masked`. Where a certificate was asked for and bounds cannot
-    be sent through the network, the low end of 0 is no failed proof: the status is `no_certificate` in place of
-    `ok`, and the detail names the layer. Where another prediction was found nearer than the radius that was
-    certified, the model does not compute what its layers say, or the proof is wrong: the low end is 0, and the
-    status `refuted`.
+    end is the radius that was certified, 0 without a certificate. The target is the predicted class, so misclassified
+    points have margins too. The status is `not_found` where the value is infinite; `masked` where gradients vanish or
+    mislead; `no_certificate` in place of `ok` where bounds cannot be sent through a layer, which the detail names; and
+    `refuted`, with a low end of 0, where another prediction was found nearer than the radius that was certified: the
+    model does not compute what its layers say, or the proof is wrong.
 
     Validity: the interval holds the margin, up to what single precision rounds (see
     `brittle.measure.certified.Certified`). How near the value comes is measured in `docs/attacks.md`.
@@ -51,14 +62,9 @@ class InputMargin(Score):
             effort; `fast` some tens, fewer than it, and proves less, above all in deep networks.
 
     Raises:
-        ParameterError: an unknown norm, attack, effort or proof; a proof where no certificate is asked for; or `l0`
-            without bounds or with `certify`.
+        ParameterError: a proof where no certificate is asked for; or `l0` without bounds or with `certify`.
     """
 
-    norm: str = field(default="l2", metadata=option(choices=DISTANCES, several=True))
-    attack: str = field(default="best", metadata=option(choices=("best", *ATTACKS)))
-    effort: str = field(default="standard", metadata=option(choices=tuple(EFFORTS)))
-    bounded: bool = field(default=True, metadata=option("unbounded", text="look for it outside the bounds, too"))
     certify: bool = False
     proof: str = field(default="full", metadata=option(choices=PROOFS))
 
@@ -75,7 +81,7 @@ class InputMargin(Score):
     colour: ClassVar[int | None] = 11
 
     def __post_init__(self) -> None:
-        check_search(self.norm, self.attack, self.effort, self.bounded)
+        super().__post_init__()
         if self.certify and self.norm == COUNT:
             raise ParameterError(
                 f"no distance in {COUNT} can be certified; leave out --certify (certify=False), or choose another norm",
@@ -90,68 +96,33 @@ class InputMargin(Score):
 
     @property
     def needs(self) -> tuple[Measurement, ...]:
-        """The nearest inputs found and, where that is asked for, a certified radius."""
-        nearest = Nearest(self.norm, self.attack, self.effort, self.bounded)
-        found = (Forward(), nearest)
+        found = (Forward(), Nearest(self.norm, self.attack, self.effort, self.bounded))
         return (*found, Certified(self.norm, self.bounded, self.proof)) if self.certify else found
 
-    @property
-    def parameters(self) -> Parameters:
-        """The norm, and every other setting that is not its default."""
-        usual = {one.name: one.default for one in fields(self) if one.name != "norm"}
-        return {name: value for name, value in super().parameters.items() if usual.get(name) != value}
-
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """The distance of the nearest input found, and below it the certified radius where one is asked for."""
         clean: Clean = measured[Forward()]
         nearest: NearestPoint = measured[self.needs[1]]
-        low, passes, detail = torch.zeros_like(nearest.distance), nearest.passes, None
-        status = nearest_status(clean, nearest)
-        if self.certify:
-            certified: CertifiedRadius = measured[self.needs[2]]
-            refuted = _refuted(certified, nearest)
-            low, passes = certified.radius.where(~refuted, 0.0), passes + certified.passes - clean.passes
-            detail = _about_certificate(certified, nearest, clean, refuted)
-            status = mark(status, refuted, Status.REFUTED)
-            lacking = (status == int(Status.OK)) & (certified.unsupported is not None)
-            status = torch.where(lacking, int(Status.NO_CERTIFICATE), status)
-        return finish(nearest.distance, low, nearest.distance, status, passes, detail)
+        distance, status = nearest.distance, nearest_status(clean, nearest)
+        if not self.certify:
+            return finish(distance, torch.zeros_like(distance), distance, status, nearest.passes)
+        certified: CertifiedRadius = measured[self.needs[2]]
+        # A counterexample contradicts the certificate, beyond what rounds in a distance.
+        refuted = (certified.radius > distance * (1 + 1e-6)) & (nearest.predicted >= 0)
+        spent, status = certified.passes - clean.passes, mark(status, refuted, Status.REFUTED)
+        if certified.unsupported is None:
+            detail = _about_certificate(certified, nearest, spent, refuted)
+        else:
+            detail = (f"no lower bound goes through {certified.unsupported}",) * len(distance)
+            status = torch.where(status == int(Status.OK), int(Status.NO_CERTIFICATE), status)
+        low = certified.radius.where(~refuted, 0.0)
+        return finish(distance, low, distance, status, nearest.passes + spent, detail)
 
     def counterexamples(self, measured: Mapping[Measurement, Any]) -> NearestPoint:
-        """The nearest inputs with another prediction."""
         return measured[self.needs[1]]
 
 
-def nearest_status(clean: Clean, nearest: NearestPoint) -> Tensor:
-    """How the search for the nearest input with another prediction went at each point, `[B]`."""
-    status = mark(clean_status(clean), nearest.distance.isinf(), Status.NOT_FOUND)
-    doubtful = nearest.masked & ~clean.tied & (status <= int(Status.NOT_FOUND))
-    return torch.where(doubtful, int(Status.MASKED), status)
-
-
-def _refuted(certified: CertifiedRadius, nearest: NearestPoint) -> Tensor:
-    """Where a counterexample contradicts the certificate, `[B]`, beyond what rounds in a distance."""
-    return (certified.radius > nearest.distance * (1 + 1e-6)) & (nearest.predicted >= 0)
-
-
-def _about_certificate(
-    certified: CertifiedRadius, nearest: NearestPoint, clean: Clean, refuted: Tensor
-) -> tuple[str, ...]:
-    """For each point what its certificate took, and what refutes it; or why there is none, where a layer has none."""
-    if certified.unsupported is not None:
-        return (f"no lower bound goes through {certified.unsupported}",) * len(certified.radius)
-    spent = (certified.passes - clean.passes).tolist()
-    said = [f"{passes:,} of the passes for the certificate" for passes in spent]
-    for row in refuted.nonzero()[:, 0].tolist():
-        said[row] = (
-            f"the certificate and the attack contradict each other: a radius of {float(certified.radius[row]):.6g} was "
-            f"certified, and another prediction found {float(nearest.distance[row]):.6g} away; {said[row]}"
-        )
-    return tuple(said)
-
-
 @dataclass(frozen=True)
-class FeatureDistance(Score):
+class FeatureDistance(_Searched):
     """`||h(x') - h(x)||_p`, `x'` the input that `InputMargin` found, `h` the features; in units of the features.
 
     Where it is a fixed multiple of the input margin the features keep distances (an isometry up to scale), which is
@@ -166,15 +137,7 @@ class FeatureDistance(Score):
         attack: as for `InputMargin`.
         effort: as for `InputMargin`.
         bounded: as for `InputMargin`.
-
-    Raises:
-        ParameterError: an unknown norm, attack or effort.
     """
-
-    norm: str = field(default="l2", metadata=option(choices=DISTANCES, several=True))
-    attack: str = field(default="best", metadata=option(choices=("best", *ATTACKS)))
-    effort: str = field(default="standard", metadata=option(choices=tuple(EFFORTS)))
-    bounded: bool = field(default=True, metadata=option("unbounded", text="look for it outside the bounds, too"))
 
     name: ClassVar[str] = "feature_distance"
     title: ClassVar[str] = "Feature distance"
@@ -188,25 +151,37 @@ class FeatureDistance(Score):
 
     def __post_init__(self) -> None:
         check_norm(self.norm)
-        check_search(self.norm, self.attack, self.effort, self.bounded)
+        super().__post_init__()
 
     @property
     def needs(self) -> tuple[Forward, Nearest]:
-        """The nearest inputs found, with their features."""
         return (Forward(), Nearest(self.norm, self.attack, self.effort, self.bounded, observe=True))
 
-    @property
-    def parameters(self) -> Parameters:
-        """The norm, and every other setting that is not its default."""
-        return InputMargin(self.norm, self.attack, self.effort, self.bounded).parameters
-
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """The distance between the features of the point and those of the nearest input found."""
         clean: Clean = measured[Forward()]
         nearest: NearestPoint = measured[self.needs[1]]
         assert nearest.feature_distance is not None
         missing = nearest.predicted < 0
         distance = nearest.feature_distance.double().masked_fill(missing & clean.tied, 0.0)
         distance = distance.masked_fill(missing & ~clean.tied, float("inf"))
-        status = nearest_status(clean, nearest)
-        return finish(distance, distance, distance, status, nearest.passes)
+        return finish(distance, distance, distance, nearest_status(clean, nearest), nearest.passes)
+
+
+def nearest_status(clean: Clean, nearest: NearestPoint) -> Tensor:
+    """How the search for the nearest input with another prediction went at each point, `[B]`."""
+    status = mark(clean_status(clean), nearest.distance.isinf(), Status.NOT_FOUND)
+    doubtful = nearest.masked & ~clean.tied & (status <= int(Status.NOT_FOUND))
+    return torch.where(doubtful, int(Status.MASKED), status)
+
+
+def _about_certificate(
+    certified: CertifiedRadius, nearest: NearestPoint, spent: Tensor, refuted: Tensor
+) -> tuple[str, ...]:
+    """For each point what its certificate took, and what refutes it."""
+    said = [f"{passes:,} of the passes for the certificate" for passes in spent.tolist()]
+    for row in refuted.nonzero()[:, 0].tolist():
+        said[row] = (
+            f"the certificate and the attack contradict each other: a radius of {float(certified.radius[row]):.6g} was "
+            f"certified, and another prediction found {float(nearest.distance[row]):.6g} away; {said[row]}"
+        )
+    return tuple(said)

@@ -13,7 +13,7 @@ from brittle.measure.linearization import last
 from brittle.noise import Noise
 from brittle.orthant import ILL_CONDITIONED_ABOVE, orthant_probability, without_rounding
 from brittle.scores.base import initial_status, mark, nonfinite_detail
-from brittle.scores.evidence import conclude
+from brittle.scores.evidence import conclude, without_copies
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,15 @@ class Margins:
         mean: `[B, K]`.
         covariance: `[B, K, K]`; its diagonal holds the squared gradient norms of the margins.
         left_out: margins of the competitors that were not kept, `[B, C]`; infinite elsewhere.
+        status: how the linearisation of each point went, `[B]`.
+        detail: what was found where it failed, `[B]`.
     """
 
     mean: Tensor
     covariance: Tensor
     left_out: Tensor
+    status: Tensor
+    detail: tuple[str | None, ...]
 
 
 def margins(linear: Linearization) -> Margins:
@@ -43,32 +47,23 @@ def margins(linear: Linearization) -> Margins:
     diagonal = square.diagonal(dim1=-2, dim2=-1)
     covariance = without_rounding((covariance + covariance.mT) / 2, diagonal[..., -1:] + diagonal[..., :-1])
     left_out = (chosen[..., -1:] - linear.logits).scatter(1, linear.classes, torch.inf)
-    return Margins(mean, covariance, left_out)
 
-
-def linear_status(linear: Linearization, found: Margins) -> Tensor:
-    """How the linearisation of each point went, `[B]`."""
-    status = initial_status(linear.tied)
-    status = mark(status, ~linear.logits.isfinite().all(dim=1), Status.NONFINITE_LOGITS)
-    status = mark(status, ~linear.gram.isfinite().all(dim=(1, 2)), Status.NONFINITE_GRADIENT)
-    status = mark(status, found.covariance.diagonal(dim1=1, dim2=2).amax(dim=1) <= 0, Status.ZERO_GRADIENT)
-    left_out = torch.full_like(linear.tied, linear.classes.shape[1] < linear.logits.shape[1])
-    return mark(status, left_out, Status.CLASSES_KEPT)
-
-
-def linear_detail(linear: Linearization, found: Margins) -> tuple[str | None, ...]:
-    """What was found at each point whose linearisation failed, `[B]`."""
-    broken = (~linear.gram.isfinite()).sum(dim=(1, 2)).tolist()
-    flat = (found.covariance.diagonal(dim1=1, dim2=2).amax(dim=1) <= 0).tolist()
-    size, margins_count = linear.gram[0].numel(), found.mean.shape[-1]
-    return tuple(
+    broken = (~linear.gram.isfinite()).sum(dim=(1, 2))
+    flat = covariance.diagonal(dim1=1, dim2=2).amax(dim=1) <= 0
+    status = initial_status(linear.tied, ~linear.logits.isfinite().all(dim=1))
+    status = mark(status, broken > 0, Status.NONFINITE_GRADIENT)
+    status = mark(status, flat, Status.ZERO_GRADIENT)
+    fewer = linear.classes.shape[1] < linear.logits.shape[1]
+    status = mark(status, torch.full_like(linear.tied, fewer), Status.CLASSES_KEPT)
+    size, count = linear.gram[0].numel(), mean.shape[-1]
+    texts = nonfinite_detail(linear.nonfinite, linear.draws)
+    detail = tuple(
         text
-        or (f"{count} of {size} entries of the Gram matrix are NaN or infinite" if count else None)
-        or (
-            f"the gradients of all {margins_count} margins are 0; shrinkage and monte_carlo need none" if none else None
-        )
-        for text, count, none in zip(nonfinite_detail(linear.nonfinite, linear.draws), broken, flat, strict=True)
+        or (f"{entries} of {size} entries of the Gram matrix are NaN or infinite" if entries else None)
+        or (f"the gradients of all {count} margins are 0; shrinkage and monte_carlo need none" if none else None)
+        for text, entries, none in zip(texts, broken.tolist(), flat.tolist(), strict=True)
     )
+    return Margins(mean, covariance, left_out, status, detail)
 
 
 def orthant_flips(linear: Linearization, noise: Noise, confidence: float) -> Estimate:
@@ -78,10 +73,9 @@ def orthant_flips(linear: Linearization, noise: Noise, confidence: float) -> Est
     """
     found = margins(linear)
     orthant = orthant_probability(found.mean, found.covariance * noise.sigma**2)
-    flips = orthant.complement
-    status = mark(linear_status(linear, found), flips.isnan(), Status.INDEFINITE)
+    status = mark(found.status, orthant.complement.isnan(), Status.INDEFINITE)
     status = mark(status, orthant.condition > ILL_CONDITIONED_ABOVE, Status.ILL_CONDITIONED)
-    return conclude(flips, status, linear_detail(linear, found), linear.passes, linear.votes, confidence)
+    return _flips(orthant.complement, status, linear, found, confidence)
 
 
 def sigmoid_flips(linear: Linearization, noise: Noise, confidence: float) -> Estimate:
@@ -90,8 +84,13 @@ def sigmoid_flips(linear: Linearization, noise: Noise, confidence: float) -> Est
     norms = found.covariance.diagonal(dim1=-2, dim2=-1).clamp_min(0.0).sqrt()
     ratios = found.mean / (noise.sigma * norms)
     odds = torch.logsumexp(-ratios.nan_to_num(nan=0.0, posinf=torch.inf, neginf=-torch.inf), dim=-1).clamp(-1e4, 1e4)
-    status, detail = linear_status(linear, found), linear_detail(linear, found)
-    return conclude(torch.sigmoid(odds), status, detail, linear.passes, linear.votes, confidence)
+    return _flips(torch.sigmoid(odds), found.status, linear, found, confidence)
+
+
+def _flips(value: Tensor, status: Tensor, linear: Linearization, found: Margins, confidence: float) -> Estimate:
+    if linear.votes is None:
+        return without_copies(value, status, linear.passes, found.detail)
+    return conclude(value, status, found.detail, linear.passes, linear.votes, confidence)
 
 
 @dataclass(frozen=True)
@@ -118,16 +117,6 @@ class ProbabilityDerivatives:
     curvature_low: Tensor
     curvature_high: Tensor
 
-    @property
-    def gradient_norm(self) -> Tensor:
-        """`||grad p_t||`, `[B]`."""
-        return self.probability * self.slope
-
-    @property
-    def laplacian(self) -> tuple[Tensor, Tensor, Tensor]:
-        """`lap p_t` for logits that are linear in the input, with what it is at least and at most, `[B]` each."""
-        return tuple(self.probability * part for part in (self.curvature, self.curvature_low, self.curvature_high))  # type: ignore[return-value]
-
 
 def derivatives(linear: Linearization, found: Margins) -> ProbabilityDerivatives:
     """The derivatives of `p_t` at a linearisation, from its margins `found`."""
@@ -148,20 +137,3 @@ def derivatives(linear: Linearization, found: Margins) -> ProbabilityDerivatives
         curvature_low=2.0 * (slope - error).clamp_min(0.0).square() - second - error * steepest,
         curvature_high=2.0 * (slope + error).square() - second,
     )
-
-
-def laplacians(linear: Linearization) -> Tensor:
-    """`lap p_c` of every kept class for logits that are linear in the input, `[B, M]`; they sum to 0 over all classes.
-
-    `p_c (a^T G a - sum_k p_k G_kk + p^T G p)` with `a = e_c - p` and the Gram `G`, taken relative to the predicted
-    class, so that nothing is lost where its probability is near 1.
-    """
-    at = (linear.classes == linear.predicted[:, None]).int().argmax(dim=1)
-    to_own = linear.gram.gather(1, at[:, None, None].expand(-1, 1, linear.gram.shape[2]))[:, 0]
-    own = to_own.gather(1, at[:, None])
-    gram = linear.gram - to_own[:, :, None] - to_own[:, None, :] + own[:, :, None]
-    p = linear.logits.softmax(dim=1).gather(1, linear.classes)
-    across = torch.einsum("bkl,bl->bk", gram, p)
-    mean = (p * across).sum(dim=1, keepdim=True)
-    diagonal = gram.diagonal(dim1=1, dim2=2)
-    return p * (diagonal - 2.0 * across + 2.0 * mean - (p * diagonal).sum(dim=1, keepdim=True))

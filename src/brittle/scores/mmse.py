@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, get_args
 
 from brittle.errors import ParameterError
-from brittle.estimate import Estimate, Parameters
+from brittle.estimate import Estimate
 from brittle.measure import Linearization, Linearize, Measurement
 from brittle.measure.base import check_classes, check_draws
 from brittle.scores.base import NoiseScore
@@ -25,12 +25,13 @@ Form = Literal["quadratic", "linear"]
 @dataclass(frozen=True)
 class _Smoothed(NoiseScore):
     draws: int = field(default=DRAWS, metadata=option("gradient_draws"))
-    antithetic: bool = field(default=True, metadata=option(flag=False))
+    antithetic: bool = True
     classes: int | None = None
 
     cost: ClassVar[str] = "1 + draws (1 + C) per sigma"
     serves: ClassVar[Serves] = "all"
     model: ClassVar[str | None] = "counting"
+    unsaid: ClassVar[tuple[str, ...]] = ("antithetic", "form")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -44,14 +45,7 @@ class _Smoothed(NoiseScore):
 
     @property
     def needs(self) -> tuple[Linearize]:
-        """Jacobians at noisy copies, averaged."""
         return (Linearize(self.noise.shape, self.noise, self.draws, self.antithetic, self.classes),)
-
-    @property
-    def parameters(self) -> Parameters:
-        """The noise and the number of draws; what else differs from the default."""
-        usual = {"antithetic": True, "form": "quadratic"}
-        return {name: value for name, value in super().parameters.items() if usual.get(name) != value}
 
 
 @dataclass(frozen=True)
@@ -59,36 +53,28 @@ class MMSE(_Smoothed):
     """Flip probability of normal margins with the mean and variance that gradients at noisy copies tell.
 
     `1 - P(g > 0)` with `g ~ N(D mean_j z(x + e_j), sigma^2 D G D^T)`. With the form `quadratic`, `G = (a + b) / 2`: `a`
-    is the mean of `J(x + e_i) K J(x + e_j)^T` over copies of different units of noise, so an estimate of the Gram
-    matrix of the expected Jacobian without bias, and `b` that of `J(x + e_j) K J(x + e_j)^T`, the mean Gram matrix of
-    single copies. In the Hermite expansion of a margin, with `c_k` the variance of its terms of order `k`, `sigma^2 a`
-    is `c_1` and `sigma^2 b` is `sum_k k c_k`, so their mean is the variance `sum_k c_k` of a quadratic margin
-    (`brittle.measure.linearization.GradientGrams`). With the form `linear`, `G = J K J^T`, `J = mean_j J(x + e_j)`: the
-    linear model that is closest to the network in mean square, with the bias `Cov(J) / draws`. Both cost the same
-    passes.
+    is the mean of `J(x + e_i) K J(x + e_j)^T` over copies of different units of noise, and `b` that of
+    `J(x + e_j) K J(x + e_j)^T`: their mean is the variance of a quadratic margin
+    (`brittle.measure.linearization.GradientGrams` says why). With the form `linear`, `G = J K J^T`,
+    `J = mean_j J(x + e_j)`: the linear model that is closest to the network in mean square, with the bias
+    `Cov(J) / draws`. Both cost the same passes.
 
-    Validity: exact for linear models and normal noise, with antithetic pairs at any number of draws. Mean and variance
-    are also exact, but for sampling, where the margins are quadratic in normal noise; these are then not normal, and
-    with two competitors or more no normal model is exact. The form `linear` has a bias on every network that bends,
-    which more draws do not remove; the form `quadratic` keeps that of margins with terms of higher order, of kinks, and
-    of margins that are not normal. The interval is that of counting the same copies, stretched to the value.
+    Validity: exact for linear models and normal noise, with antithetic pairs at any number of draws; mean and variance
+    also where the margins are quadratic in normal noise, but for sampling. The form `linear` has a bias on every
+    network that bends, which more draws do not remove; the form `quadratic` keeps that of terms of higher order, of
+    kinks, and of margins that are not normal. The interval counts the same copies, stretched to the value.
 
     Source: Han, Srinivas, Lakkaraju, Characterizing data point vulnerability via average-case robustness (UAI 2024),
     definition 3, is the form `linear`; the form `quadratic` is of this library.
 
     Attributes:
-        sigma: standard deviation of the noise per coordinate, in pixel units.
-        noise: the noise family, instead of `sigma`.
         draws: noisy copies per point; even, unless `antithetic` is off.
         antithetic: draw pairs `(e, -e)`; False draws as the paper does.
         classes: competing classes to keep; by default all up to 100 classes, the 20 nearest by logit above.
         form: margins whose variance is exact, `quadratic`, or `linear`, the form of the paper.
-
-    Raises:
-        ParameterError: `sigma` is not a positive finite number, `draws` is out of range, or the form is unknown.
     """
 
-    form: Form = field(default="quadratic", metadata=option("mmse_form"))
+    form: Form = "quadratic"
 
     name: ClassVar[str] = "mmse"
     title: ClassVar[str] = "MMSE"
@@ -106,7 +92,6 @@ class MMSE(_Smoothed):
             raise ParameterError(f"the form must be one of {', '.join(get_args(Form))}; found {self.form!r:.60}")
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """The orthant probability of normal margins with the averages over the copies."""
         linear: Linearization = measured[self.needs[0]]
         return orthant_flips(linear.quadratic() if self.form == "quadratic" else linear, self.noise, confidence)
 
@@ -119,20 +104,14 @@ class MMSEMVS(_Smoothed):
     linear model of `MMSE` with the form `linear`.
 
     Validity: an approximation of `MMSE` without an integral. There is no form `quadratic`: the sigmoid puts too much
-    into the tails already, and a larger variance made its error larger on all of the four networks that were measured.
-    The interval is that of `MMSE`.
+    into the tails already. The interval is that of `MMSE`.
 
     Source: Han, Srinivas, Lakkaraju (UAI 2024), section 3.2.3.
 
     Attributes:
-        sigma: standard deviation of the noise per coordinate, in pixel units.
-        noise: the noise family, instead of `sigma`.
         draws: noisy copies per point; even, unless `antithetic` is off.
         antithetic: draw pairs `(e, -e)`; False draws as the paper does.
         classes: competing classes to keep; by default all up to 100 classes, the 20 nearest by logit above.
-
-    Raises:
-        ParameterError: `sigma` is not a positive finite number, `draws` is out of range.
     """
 
     name: ClassVar[str] = "mmse_mvs"
@@ -143,5 +122,4 @@ class MMSEMVS(_Smoothed):
     preference: ClassVar[float | None] = 4
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """The multivariate sigmoid of the linear model averaged over the copies."""
         return sigmoid_flips(measured[self.needs[0]], self.noise, confidence)

@@ -9,12 +9,11 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from brittle.errors import ParameterError
-from brittle.estimate import Estimate, Evidence, Status
+from brittle.estimate import Estimate, Status
 from brittle.measure import Measurement, Sampled
-from brittle.orthant import ILL_CONDITIONED_ABOVE, orthant_probability
+from brittle.orthant import ILL_CONDITIONED_ABOVE, OrthantProbability, orthant_probability
 from brittle.scores.base import initial_status, mark, nonfinite_detail
-from brittle.scores.evidence import conclude, evidence_of
+from brittle.scores.evidence import conclude
 from brittle.scores.monte_carlo import SampledScore
 from brittle.scores.sound import Serves
 
@@ -22,71 +21,35 @@ DRAWS = 100
 """Noisy copies per point and sigma by default."""
 
 
-@dataclass(frozen=True)
-class NormalModel:
-    """What a normal model of the margins says of a batch, `[B]` each.
-
-    Attributes:
-        value: flip probability.
-        flat: where no copy changed a margin, so that it says nothing.
-        indefinite: where it has no number.
-        ill_conditioned: where the margins are almost linearly dependent.
-    """
-
-    value: Tensor
-    flat: Tensor
-    indefinite: Tensor
-    ill_conditioned: Tensor
+def normal_model(sampled: Sampled) -> OrthantProbability:
+    """The orthant probability of a normal distribution with the moments of the sampled margins."""
+    assert sampled.margins is not None
+    return orthant_probability(sampled.margins.spread.mean, sampled.margins.covariance)
 
 
-@dataclass(frozen=True)
-class ModelledScore(SampledScore):
-    """A score that reads a normal model of the margins."""
-
-    draws: int = DRAWS
-
-    model: ClassVar[str | None] = "counting"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.draws < 4:
-            raise ParameterError(f"{self.name} needs at least 4 draws (two pairs); found {self.draws}")
-
-    def normal_model(self, sampled: Sampled) -> NormalModel:
-        """The orthant probability of a normal distribution with the moments of the sampled margins."""
-        margins = sampled.margins
-        assert margins is not None
-        orthant = orthant_probability(margins.spread.mean, margins.covariance)
-        value = orthant.complement
-        return NormalModel(
-            value=value,
-            flat=margins.spread.variance.amax(dim=1) <= 0,
-            indefinite=value.isnan(),
-            ill_conditioned=orthant.condition > ILL_CONDITIONED_ABOVE,
-        )
+def flat(sampled: Sampled) -> Tensor:
+    """Where no copy changed a margin, so that a normal model of them says nothing, `[B]`."""
+    assert sampled.margins is not None
+    return sampled.margins.spread.variance.amax(dim=1) <= 0
 
 
 def concluded(
-    sampled: Sampled, model: NormalModel, value: Tensor, confidence: float, only_counted: Tensor | None = None
+    sampled: Sampled, model: OrthantProbability, value: Tensor, confidence: float, by_model: Tensor | None = None
 ) -> Estimate:
-    """`value` with what the copies, their votes and the model say of it.
-
-    Where it is `only_counted`, `[B]`, the model says nothing and is not asked.
-    """
+    """`value` with what the copies, their votes and the model say of it; elsewhere than `by_model` it is counted."""
     votes = sampled.votes
-    by_model = torch.ones_like(model.flat) if only_counted is None else ~only_counted
-    status = mark(initial_status(sampled.tied), votes.nonfinite > 0, Status.NONFINITE_LOGITS)
-    status = mark(status, model.flat & by_model, Status.NO_VARIATION)
-    status = mark(status, model.indefinite & by_model, Status.INDEFINITE)
-    status = mark(status, model.ill_conditioned & by_model, Status.ILL_CONDITIONED)
+    asked = torch.ones_like(sampled.tied) if by_model is None else by_model
+    status = initial_status(sampled.tied, votes.nonfinite > 0)
+    status = mark(status, asked & flat(sampled), Status.NO_VARIATION)
+    status = mark(status, asked & model.complement.isnan(), Status.INDEFINITE)
+    status = mark(status, asked & (model.condition > ILL_CONDITIONED_ABOVE), Status.ILL_CONDITIONED)
     status = mark(status, torch.full_like(sampled.tied, sampled.left_out), Status.CLASSES_KEPT)
-    evidence = torch.where(by_model, evidence_of(value, votes.draws), int(Evidence.COUNTED))
     detail = nonfinite_detail(votes.nonfinite, votes.draws)
-    return conclude(value, status, detail, sampled.passes, votes, confidence, evidence)
+    return conclude(value, status, detail, sampled.passes, votes, confidence, by_model)
 
 
 @dataclass(frozen=True)
-class Moments(ModelledScore):
+class Moments(SampledScore):
     """Flip probability of normal margins with the mean and covariance that the margins have under noise.
 
     `1 - P(g > 0)`, `g ~ N(m, S)`. From `h` antithetic pairs with margins `g(x + e_j)`, `g(x - e_j)`: `m` the mean of
@@ -100,14 +63,11 @@ class Moments(ModelledScore):
     Source: this library.
 
     Attributes:
-        sigma: standard deviation of the noise per coordinate, in pixel units.
-        noise: the noise family, instead of `sigma`.
         draws: noisy copies per point, even, at least 4.
         clip: clip noisy copies to the bounds.
-
-    Raises:
-        ParameterError: `sigma` is not a positive finite number, `draws` is out of range, or the noise is not symmetric.
     """
+
+    draws: int = DRAWS
 
     name: ClassVar[str] = "moments"
     title: ClassVar[str] = "Moments"
@@ -119,10 +79,11 @@ class Moments(ModelledScore):
     )
     colour: ClassVar[int | None] = 1
     preference: ClassVar[float | None] = 1
+    model: ClassVar[str | None] = "counting"
     uses_pairs: ClassVar[bool] = True
+    fewest: ClassVar[int] = 4
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """The number of the normal model."""
         sampled: Sampled = measured[self.needs[0]]
-        model = self.normal_model(sampled)
-        return concluded(sampled, model, model.value, confidence)
+        model = normal_model(sampled)
+        return concluded(sampled, model, model.complement, confidence)

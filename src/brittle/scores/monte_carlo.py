@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from brittle.estimate import Estimate, Evidence, Parameters, Status
+from brittle.errors import ParameterError
+from brittle.estimate import Estimate, Evidence, Status
 from brittle.intervals import check_share, sequence_interval
 from brittle.measure import Measurement, Sample, Sampled, SampleUntil, StoppedVotes
 from brittle.measure.base import check_draws
 from brittle.measure.stopping import StoppingRule
 from brittle.scores.base import NoiseScore, finish, initial_status, mark, nonfinite_detail
-from brittle.scores.evidence import Interval, counted, judge, vote_detail
-from brittle.scores.options import option
+from brittle.scores.evidence import VACUOUS_FROM, conclude
 from brittle.scores.sound import Serves
 
 DRAWS = 1000
@@ -36,23 +35,19 @@ class SampledScore(NoiseScore):
 
     cost: ClassVar[str] = "1 + draws per sigma"
     uses_covariance: ClassVar[bool] = False
+    unsaid: ClassVar[tuple[str, ...]] = ("clip",)
+    fewest: ClassVar[int] = 2
+    """Draws that it takes: two pairs have a spread, a single one has none."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_draws(self.draws)
+        if self.draws < self.fewest:
+            raise ParameterError(f"{self.name} needs at least {self.fewest} draws (two pairs); found {self.draws}")
 
     @property
     def needs(self) -> tuple[Measurement]:
-        """Noisy forward passes, in antithetic pairs where the noise is symmetric."""
         return (Sample(self.noise, self.draws, self.clip),)
-
-    @property
-    def parameters(self) -> Parameters:
-        """The noise, the number of draws, and whether noisy copies were clipped."""
-        written = super().parameters
-        if not self.clip:
-            del written["clip"]
-        return written
 
 
 @dataclass(frozen=True)
@@ -65,13 +60,11 @@ class MonteCarlo(SampledScore):
     is a flip in the value and at the upper end of the interval and none at the lower end, and has a status of its own;
     a NaN is no vote but a status.
 
-    With `limit` or `precision` a point has as many draws as that question needs (the first that is answered, of both),
-    and `draws` at most. They are independent then, because a pair counts as one where votes decide, and no other score
-    reads them. The interval holds at whatever draw one stops (`brittle.intervals.sequence_interval`). The share of a
-    count that was stopped lies further from the limit in the mean than the truth does; the value is the estimate of
-    Girshick, Mosteller and Savage (Annals of Mathematical Statistics 1946, theorem 4) instead, which has no bias: of
-    all orders of the draws that would not have stopped before, the share that begin with a flip. It lies in the
-    interval. With ties it is the share, and means over points that tie keep some of the bias.
+    With `limit` or `precision` a point has as many draws as that question needs, and `draws` at most. They are
+    independent then, and no other score reads them. The interval holds at whatever draw one stops
+    (`brittle.intervals.sequence_interval`). The share of a count that was stopped is biased; the value is the estimate
+    of Girshick, Mosteller and Savage (Annals of Mathematical Statistics 1946, theorem 4) instead, which is not: of all
+    orders of the draws that would not have stopped before, the share that begin with a flip. With ties it is the share.
 
     Validity: unbiased for every model, with or without gradients.
 
@@ -79,19 +72,14 @@ class MonteCarlo(SampledScore):
     section 3.1.
 
     Attributes:
-        sigma: standard deviation of the noise per coordinate, in pixel units.
-        noise: the noise family, instead of `sigma`.
         draws: noisy copies per point, even; at most, where a rule stops earlier.
         clip: clip noisy copies to the bounds.
         limit: draw for a point until the interval of `p_robust` leaves this number, between 0 and 1.
         precision: draw for a point until its interval is no wider than this, between 0 and 1.
-
-    Raises:
-        ParameterError: `sigma` is not a positive finite number, or `draws`, `limit` or `precision` is out of range.
     """
 
-    limit: float | None = field(default=None, metadata=option(flag=False))
-    precision: float | None = field(default=None, metadata=option(flag=False))
+    limit: float | None = None
+    precision: float | None = None
 
     name: ClassVar[str] = "monte_carlo"
     title: ClassVar[str] = "Monte Carlo"
@@ -115,7 +103,6 @@ class MonteCarlo(SampledScore):
 
     @property
     def needs(self) -> tuple[Measurement]:
-        """Noisy forward passes: in antithetic pairs, or independent ones until a rule stops them."""
         if not self.stops:
             return super().needs
         return (SampleUntil(self.noise, self.draws, self.limit, self.precision, self.clip),)
@@ -126,21 +113,12 @@ class MonteCarlo(SampledScore):
         return 0.0 if self.draws >= ENOUGH_DRAWS and self.limit is None else 7.0
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """The share of the copies that flip, with its exact interval."""
         found: Sampled | StoppedVotes = measured[self.needs[0]]
         if isinstance(found, StoppedVotes):
             return _stopped(found, StoppingRule(self.draws, self.limit, self.precision, confidence))
-        return _counted(found, confidence)
-
-
-def _counted(sampled: Sampled, confidence: float) -> Estimate:
-    """The share of pairs of copies that flip, with its exact interval."""
-    votes = sampled.votes
-    value, interval = counted(votes, confidence)
-    status = mark(initial_status(sampled.tied), votes.nonfinite > 0, Status.NONFINITE_LOGITS)
-    status = judge(status, value, interval, votes, interval)
-    detail = vote_detail(status, votes, interval, nonfinite_detail(votes.nonfinite, votes.draws))
-    return _finished(value, interval, status, sampled.passes, detail)
+        status = initial_status(found.tied, found.votes.nonfinite > 0)
+        detail = nonfinite_detail(found.votes.nonfinite, found.votes.draws)
+        return conclude(None, status, detail, found.passes, found.votes, confidence)
 
 
 def _stopped(counts: StoppedVotes, rule: StoppingRule) -> Estimate:
@@ -149,31 +127,21 @@ def _stopped(counts: StoppedVotes, rule: StoppingRule) -> Estimate:
     low = sequence_interval(counts.flips_without_ties.cpu().numpy(), draws, rule.confidence)[0]
     high = sequence_interval(flips, draws, rule.confidence)[1]
     without_ties = (counts.ties == 0).cpu().numpy()
-    value = flips / np.maximum(draws, 1)
-    value[without_ties] = rule.unbiased_shares(flips[without_ties], draws[without_ties])
-    interval = Interval(*(torch.from_numpy(end).to(counts.draws.device) for end in (low, high)))
-    status = mark(initial_status(counts.tied), counts.nonfinite > 0, Status.NONFINITE_LOGITS)
-    shares = torch.from_numpy(value.clip(low, high)).to(interval.low)
-    status = judge(mark(status, counts.ties > 0, Status.NOISY_TIES), shares, interval)
-    return _finished(shares, interval, status, counts.passes, _details(counts))
-
-
-def _details(counts: StoppedVotes) -> tuple[str | None, ...]:
-    """What was seen of each point's copies that are not finite, or tie, `[B]`."""
+    share = flips / np.maximum(draws, 1)
+    share[without_ties] = rule.unbiased_shares(flips[without_ties], draws[without_ties])
+    numbers = (share.clip(low, high), low, high)
+    value, low, high = (torch.from_numpy(each).to(counts.draws.device) for each in numbers)
+    status = initial_status(counts.tied, counts.nonfinite > 0)
+    status = mark(status, counts.ties > 0, Status.NOISY_TIES)
+    status = mark(status, high - low >= VACUOUS_FROM, Status.VACUOUS)
     columns = (counts.draws.tolist(), counts.nonfinite.tolist(), counts.ties.tolist())
-    return tuple(
-        f"{nonfinite} of {draws} noisy copies gave NaN or infinite logits"
+    detail = tuple(
+        f"{nonfinite} of {copies} noisy copies gave NaN or infinite logits"
         if nonfinite
-        else f"{ties} of {draws} noisy copies tie for the largest logit"
+        else f"{ties} of {copies} noisy copies tie for the largest logit"
         if ties
         else None
-        for draws, nonfinite, ties in zip(*columns, strict=True)
+        for copies, nonfinite, ties in zip(*columns, strict=True)
     )
-
-
-def _finished(
-    value: Tensor, interval: Interval, status: Tensor, passes: int | Tensor, detail: tuple[str | None, ...]
-) -> Estimate:
-    evidence = torch.full_like(status, int(Evidence.COUNTED))
-    ends = (interval.low, interval.high)
-    return finish(value, *ends, status, passes, detail, evidence, ends)
+    counted = torch.full_like(status, int(Evidence.COUNTED))
+    return finish(value, low, high, status, counts.passes, detail, counted, (low, high))

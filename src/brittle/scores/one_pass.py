@@ -1,6 +1,6 @@
 """Scores of one forward pass: one formula for the table, for a detector, and for a network that a detector is in.
 
-Here are the confidences: margins between logits and probabilities, the entropy, the softmax.
+Here are the confidences, such as margins between logits, the entropy and the softmax, and the margin among features.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -16,10 +16,12 @@ import torch
 from torch import Tensor, nn
 
 from brittle.errors import ParameterError
-from brittle.estimate import FLIP_PROBABILITY, Direction, Estimate, Parameters
+from brittle.estimate import FLIP_PROBABILITY, Direction, Estimate, Status
 from brittle.measure import Clean, Features, Forward, HeadInputs, Measurement
-from brittle.scores.base import Score, clean_status, finish
-from brittle.scores.evidence import no_copies, no_interval
+from brittle.norms import DISTANCES, DUAL_ORDER, check_norm
+from brittle.scores.base import Score, clean_status, finish, mark
+from brittle.scores.evidence import without_copies
+from brittle.scores.options import option
 from brittle.scores.sound import Serves
 
 LARGEST = float.fromhex("0x1.fffffep+127")
@@ -102,10 +104,6 @@ class OnePassScore(Score):
         """How the points ended, `[B]`, from how their clean pass did and from their values."""
         return status
 
-    def evidence(self, value: Tensor) -> Tensor | None:
-        """What stands behind the values, `[B]`, where they are flip probabilities."""
-        return None
-
     @property
     def needs(self) -> tuple[Forward | Features]:
         """The clean pass, with the features where the formula reads them."""
@@ -120,8 +118,9 @@ class OnePassScore(Score):
             clean, one = found, OnePass(found.logits)
         value = self.checked_value(one).to(clean.logits.device)
         status = self.judge(clean_status(clean), value)
-        low, high = no_interval(value) if self.quantity == FLIP_PROBABILITY else (value, value)
-        return finish(value, low, high, status, found.passes, evidence=self.evidence(value))
+        if self.quantity == FLIP_PROBABILITY:
+            return without_copies(value, status, found.passes)
+        return finish(value, value, value, status, found.passes)
 
 
 @dataclass(frozen=True)
@@ -143,9 +142,44 @@ class LogitMargin(OnePassScore):
     most: ClassVar[float] = 2.0 * LARGEST
 
     def value(self, found: OnePass) -> Tensor:
-        """The largest logit less the second."""
         first, second = found.top
         return first - second
+
+
+@dataclass(frozen=True)
+class FeatureMargin(OnePassScore):
+    """`min_{j != t} (z_t - z_j) / ||w_t - w_j||_q`, `w` the rows of the last linear layer, `q` the dual of the norm.
+
+    In units of the features; 0 at a tie.
+
+    Validity: the exact distance, in the space of the features, to the nearest feature vector with another prediction;
+    no such vector need belong to an input. The interval has no width. A class whose row equals that of the predicted
+    one is no boundary, unless their logits are equal.
+
+    Source: Ngnawé et al., Detecting brittle decisions for free (NeurIPS 2024), section 2.3.
+
+    Attributes:
+        norm: of the distance between features, `l2`, `linf` or `l1`.
+    """
+
+    norm: str = field(default="l2", metadata=option(choices=DISTANCES, several=True))
+
+    name: ClassVar[str] = "feature_margin"
+    title: ClassVar[str] = "Feature margin"
+    quantity: ClassVar[str] = "feature_distance"
+    reference: ClassVar[str] = "Ngnawé et al. (NeurIPS 2024), section 2.3"
+    explanation: ClassVar[str] = "The distance to the nearest decision boundary of the last layer, among its features."
+    colour: ClassVar[int | None] = 10
+    uses_features: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_norm(self.norm)
+
+    def value(self, found: OnePass) -> Tensor:
+        return feature_margin(found.logits, found.features_and_weight[1], self.norm)
+
+    def judge(self, status: Tensor, value: Tensor) -> Tensor:
+        return mark(status, value.isinf(), Status.ZERO_GRADIENT)
 
 
 @dataclass(frozen=True)
@@ -169,7 +203,6 @@ class MaxProbability(OnePassScore):
     most: ClassVar[float] = 1.0
 
     def value(self, found: OnePass) -> Tensor:
-        """The largest probability."""
         return found.probabilities.amax(dim=1)
 
 
@@ -192,7 +225,6 @@ class ProbabilityMargin(OnePassScore):
     most: ClassVar[float] = 1.0
 
     def value(self, found: OnePass) -> Tensor:
-        """The largest probability less the second."""
         first, second = found.probabilities.topk(2, dim=1).values.unbind(1)
         return first - second
 
@@ -217,7 +249,6 @@ class Entropy(OnePassScore):
     most: ClassVar[float] = math.log(MOST_CLASSES)
 
     def value(self, found: OnePass) -> Tensor:
-        """The entropy of the probabilities."""
         return torch.special.entr(found.probabilities).sum(dim=1)
 
 
@@ -232,9 +263,6 @@ class Softmax(OnePassScore):
 
     Attributes:
         temperature: temperature `T` of the softmax, positive.
-
-    Raises:
-        ParameterError: the temperature is not a positive finite number.
     """
 
     temperature: float = 1.0
@@ -249,28 +277,30 @@ class Softmax(OnePassScore):
     colour: ClassVar[int | None] = 7
     preference: ClassVar[float | None] = 8
     model: ClassVar[str | None] = "the softmax"
+    unsaid: ClassVar[tuple[str, ...]] = ("temperature",)
     most: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.temperature) and self.temperature > 0):
             raise ParameterError(f"temperature must be positive and finite; found {self.temperature}")
 
-    @property
-    def parameters(self) -> Parameters:
-        """The temperature, unless it is 1."""
-        written = super().parameters
-        if self.temperature == 1.0:
-            del written["temperature"]
-        return written
-
     def value(self, found: OnePass) -> Tensor:
-        """One minus the largest probability, to full relative precision."""
         logits = found.logits.double() / self.temperature
         predicted = found.logits.argmax(dim=1, keepdim=True)
         own = logits.gather(1, predicted)
         others = logits.scatter(1, predicted, -torch.inf)
         return torch.sigmoid(torch.logsumexp(others - own, dim=1))
 
-    def evidence(self, value: Tensor) -> Tensor:
-        """No noisy copy stands behind it."""
-        return no_copies(value)
+
+def feature_margin(logits: Tensor, weight: Tensor, norm: str) -> Tensor:
+    """The score of `FeatureMargin` for `logits` `[B, C]` and a head of `weight` `[C, d]`: `[B]`, float64.
+
+    Infinite where no other class can be reached by changing the features.
+    """
+    exact, rows = logits.double(), weight.double()
+    predicted = exact.argmax(dim=1)
+    gaps = exact.gather(1, predicted[:, None]) - exact
+    lengths = torch.cdist(rows, rows, p=float(DUAL_ORDER[norm]), compute_mode="donot_use_mm_for_euclid_dist")[predicted]
+    unreachable = torch.where(gaps > 0, torch.inf, 0.0)
+    distances = torch.where(lengths > 0, gaps / lengths, unreachable)
+    return distances.scatter(1, predicted[:, None], torch.inf).amin(dim=1)

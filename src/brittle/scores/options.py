@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import Field, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -34,7 +34,6 @@ def option(
     choices: Collection[str] = (),
     several: bool = False,
     every: tuple[str, ...] = (),
-    flag: bool = True,
 ) -> Mapping[str, Mapping[str, Any] | None]:
     """The metadata of a field whose option is not simply the field: `field(default=…, metadata=option(…))`.
 
@@ -43,12 +42,10 @@ def option(
         text: its sentence; that of the class docstring by default.
         choices: the words it takes, where there are only so many.
         several: whether several values may be given, each of which makes a score of its own.
-        every: values of which each makes a score of its own, where the name of the score is given; there is then no
-            option on the command line.
-        flag: whether the command line has an option for it; `--set` takes it in any case.
+        every: values of which each makes a score of its own where nothing is given.
     """
     given = {"name": name, "text": text, "choices": (*choices,), "several": several, "every": every}
-    return {KEY: {key: value for key, value in given.items() if value} | {"flag": flag and not every}}
+    return {KEY: {key: value for key, value in given.items() if value}}
 
 
 NO_OPTION: Mapping[str, None] = {KEY: None}
@@ -57,19 +54,7 @@ NO_OPTION: Mapping[str, None] = {KEY: None}
 
 @dataclass(frozen=True)
 class Option:
-    """A field of a score as a user chooses it.
-
-    Attributes:
-        name: of the option, with underscores, such as `gradient_draws`.
-        field: of the score, such as `draws`.
-        kind: the type of its value.
-        default: what the score takes where nothing is given.
-        text: what it is, from the class docstring.
-        choices: the words it takes; empty where it takes any, or the score checks them itself.
-        several: whether several values may be given.
-        every: values that the name of the score stands for.
-        flag: whether the command line has an option for it; `--set` takes it in any case.
-    """
+    """A field of a score as a user chooses it: `field`, the `kind` of its value, its `default`, and as for `option`."""
 
     name: str
     field: str
@@ -79,44 +64,31 @@ class Option:
     choices: tuple[str, ...] = ()
     several: bool = False
     every: tuple[str, ...] = ()
-    flag: bool = True
 
     @property
     def is_switch(self) -> bool:
         """Whether the option is given without a value, and turns the field from its default."""
         return self.kind is bool
 
-    def value(self, given: object) -> object:
-        """What the field gets where the option is `given`: of a switch the opposite of the default."""
-        return not self.default if self.is_switch else given
-
     def read(self, text: str, where: str) -> Value:
-        """The value that `text` writes.
-
-        Raises:
-            UsageError: it is none of this kind; `where` names the place in the message.
-        """
-        if self.kind is bool:
-            if text.lower() not in YES_NO:
-                raise UsageError(f"{where} takes true or false; found {text!r:.60}")
-            return YES_NO[text.lower()]
+        """The value that `text` writes at the place `where`, which an error names."""
         try:
-            return self.kind(text)
-        except ValueError as error:
-            what = "a whole number" if self.kind is int else "a number"
+            return YES_NO[text.lower()] if self.kind is bool else self.kind(text)
+        except (KeyError, ValueError) as error:
+            what = {bool: "true or false", int: "a whole number"}.get(self.kind, "a number")
             raise UsageError(f"{where} takes {what}; found {text!r:.60}") from error
 
 
 @cache
 def options_of(kind: type) -> Mapping[str, Option]:
-    """The options of a class of scores or of a noise family, by the name of the field.
-
-    Args:
-        kind: a dataclass.
-    """
-    texts = attribute_texts(kind)
-    found = {one.name: _option(one, _hint(kind, one.name), texts.get(one.name, "")) for one in fields(kind) if one.init}
-    return {name: known for name, known in found.items() if known is not None}
+    """The options of a dataclass of scores or of a noise family, by the name of the field."""
+    texts, found = attribute_texts(kind), {}
+    for one in fields(kind):
+        given, (value, words) = one.metadata.get(KEY, {}), _kind(_hint(kind, one.name))
+        if one.init and given is not None and value is not None:
+            usual = {"name": one.name, "text": texts.get(one.name, ""), "choices": words}
+            found[one.name] = Option(field=one.name, kind=value, default=one.default, **(usual | given))
+    return found
 
 
 def _hint(kind: type, name: str) -> object:
@@ -130,15 +102,6 @@ def _hint(kind: type, name: str) -> object:
         return get_type_hints(alone)[name]
     except NameError:
         return None
-
-
-def _option(field: Field[object], hint: object, text: str) -> Option | None:
-    given = field.metadata.get(KEY, {})
-    kind, choices = _kind(hint)
-    if kind is None or given is None:
-        return None
-    usual = {"name": field.name, "field": field.name, "kind": kind, "default": field.default, "text": text}
-    return Option(**{**usual, "choices": choices, **given})
 
 
 def _kind(hint: object) -> tuple[type[Value] | None, tuple[str, ...]]:
@@ -162,32 +125,21 @@ def attribute_texts(kind: type) -> dict[str, str]:
 
 
 def described(takers: Mapping[str, Option]) -> str:
-    """The sentence of an option: what the first of the scores that take it says, then all with their defaults.
-
-    Args:
-        takers: the option of each score, by the score's name.
-    """
+    """The sentence of an option: that of the first of its takers, the scores by name; then all with their defaults."""
     first = next(iter(takers.values()))
     text = first.text.replace("`", "").rstrip(".") or first.field
-    groups: dict[object, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for name, one in takers.items():
-        default = None if one.is_switch or one.default is None or not isinstance(one.default, Value) else one.default
-        groups.setdefault(default, []).append(name)
-    for_whom = "; ".join(
-        (f"{default} for " if default is not None else "for ") + ", ".join(names) for default, names in groups.items()
-    )
-    return f"{text[0].upper()}{text[1:]} ({for_whom})."
+        silent = one.is_switch or not isinstance(one.default, Value)
+        groups.setdefault("for" if silent else f"{one.default} for", []).append(name)
+    whom = "; ".join(f"{default} {', '.join(names)}" for default, names in groups.items())
+    return f"{text[0].upper()}{text[1:]} ({whom})."
 
 
 def by_name(kinds: Iterable[tuple[str, type]]) -> dict[str, dict[str, Option]]:
-    """The options that the command line has, by name: for each the scores that take it.
-
-    Args:
-        kinds: name and class of each score.
-    """
+    """The options of classes of scores, given with their names: for the name of each option the scores that take it."""
     found: dict[str, dict[str, Option]] = {}
     for name, kind in kinds:
         for one in options_of(kind).values():
-            if one.flag:
-                found.setdefault(one.name, {})[name] = one
+            found.setdefault(one.name, {})[name] = one
     return found

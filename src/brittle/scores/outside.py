@@ -10,8 +10,16 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from brittle.decisions.function_code import class_digest
-from brittle.model.loading.named_code import check_name, find_installed, find_named, kind_of, refused, unknown
-from brittle.model.loading.user_code import digests, offered
+from brittle.model.loading.named_code import (
+    check_name,
+    digests,
+    find_installed,
+    find_named,
+    kind_of,
+    offered,
+    refused,
+    unknown,
+)
 from brittle.noise import FAMILIES, Noise, Transform
 from brittle.scores import CATALOGUE, NoiseScore, Score
 from brittle.scores.sound import check_class, check_dataclass, check_score
@@ -23,12 +31,7 @@ Named = TypeVar("Named", Score, Noise)
 
 
 def find_score(name: str) -> type[Score]:
-    """The class of scores that `name` stands for.
-
-    Raises:
-        UsageError: there is none.
-        ParameterError: its code fails, or it is no score that can be used.
-    """
+    """The class of scores that `name` stands for; a `UsageError` where there is none."""
     if name in CATALOGUE:
         return CATALOGUE[name]
     kind = find_named(name, SCORES)
@@ -39,12 +42,7 @@ def find_score(name: str) -> type[Score]:
 
 
 def find_family(name: str) -> type[Noise]:
-    """The class of noise that `name` stands for, which `sigma` alone must describe.
-
-    Raises:
-        UsageError: there is none.
-        ParameterError: its code fails, or it is no noise family that can be used.
-    """
+    """The class of noise that `name` stands for, which `sigma` alone must describe; a `UsageError` likewise."""
     if name in FAMILIES:
         return FAMILIES[name]
     kind = find_named(name, FAMILIES_GROUP)
@@ -99,11 +97,7 @@ def check_scores(scores: Iterable[Score]) -> None:
 
 
 def check_alone(known: dict[str, type[Named]], name: str, kind: type[Named]) -> None:
-    """Keep `kind` among the `known`, unless another class has its name there.
-
-    Raises:
-        ParameterError: another has.
-    """
+    """Keep `kind` among the `known`; raise where another class has its name there."""
     if known.setdefault(name, kind) is not kind:
         raise refused(kind.__qualname__, f"is called {name!r} like {known[name].__qualname__}; rename one")
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from brittle.errors import ParameterError
-from brittle.estimate import Direction, Estimate, Parameters, Status
+from brittle.estimate import Direction, Estimate, Status
 from brittle.intervals import bounded_mean
 from brittle.measure import Measurement, Sampled
 from brittle.scores.base import finish, initial_status, mark, nonfinite_detail
@@ -24,9 +24,6 @@ STATISTICS = ("mean", "variance", "absolute")
 
 PROBABILITY_CHANGE = "probability_change"
 """The quantity of a score that is a moment of the change of the predicted probability."""
-
-FEWEST_DRAWS = 4
-"""Two antithetic pairs: a single one has no spread."""
 
 LARGEST_VARIANCE = 0.25
 """Of a number that lies in an interval of length 1."""
@@ -49,14 +46,10 @@ class ProbabilityChange(SampledScore):
     label (TMLR 2023), equation 1; the variance, which the paper leaves open, is this library's.
 
     Attributes:
-        sigma: standard deviation of the noise per coordinate, in pixel units.
         statistic: `mean`, `variance` or `absolute`.
         noise: the noise family, instead of `sigma`; `Sphere.of_radius(r, n)` for a radius.
         draws: noisy copies per point, even, at least 4.
         clip: clip noisy copies to the bounds.
-
-    Raises:
-        ParameterError: an unknown statistic, `sigma` is not a positive finite number, or `draws` is out of range.
     """
 
     statistic: str = field(default="mean", kw_only=True, metadata=option(every=STATISTICS))
@@ -70,13 +63,10 @@ class ProbabilityChange(SampledScore):
         "How noise changes the predicted probability, sampled: its mean, variance and mean size."
     )
     colour: ClassVar[int | None] = 17
+    fewest: ClassVar[int] = 4
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.draws < FEWEST_DRAWS:
-            raise ParameterError(
-                f"{self.name} needs an even number of draws, at least {FEWEST_DRAWS}; found {self.draws}"
-            )
         check_statistic(self.statistic, STATISTICS)
 
     @property
@@ -84,27 +74,16 @@ class ProbabilityChange(SampledScore):
         """A large mean is a gain in probability; a large variance or absolute change is not safe."""
         return "higher" if self.statistic == "mean" else "lower"
 
-    @property
-    def parameters(self) -> Parameters:
-        """The noise, the draws, and the statistic."""
-        return super().parameters | {"statistic": self.statistic}
-
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """The moment of the sampled changes, with its interval."""
         sampled: Sampled = measured[self.needs[0]]
         value, low, high, vacuous = change_interval(sampled, self.statistic, confidence)
-        status = mark(initial_status(sampled.tied), vacuous, Status.VACUOUS)
-        status = mark(status, sampled.votes.nonfinite > 0, Status.NONFINITE_LOGITS)
+        status = mark(initial_status(sampled.tied, sampled.votes.nonfinite > 0), vacuous, Status.VACUOUS)
         detail = nonfinite_detail(sampled.votes.nonfinite, sampled.draws)
         return finish(value, low, high, status, sampled.passes, detail)
 
 
 def check_statistic(statistic: str, known: tuple[str, ...]) -> None:
-    """Raise unless `statistic` is one of `known`.
-
-    Raises:
-        ParameterError: it is not.
-    """
+    """Raise unless `statistic` is one of `known`."""
     if statistic not in known:
         raise ParameterError(f"the statistic must be one of {', '.join(known)}; found {statistic!r}")
 
@@ -115,11 +94,6 @@ def change_interval(sampled: Sampled, statistic: str, confidence: float) -> tupl
     Each is the mean of independent numbers whose bounds are known (`bounded_mean`). With `d = 1 - p_c`, `E[dp]` is
     `d(x) - E[d(x + e)]`; `|dp|` is at most the larger of `d(x)` and `1 - d(x)`; and `Var[dp]` is half the mean of
     `(d(x + e) - d(x + e'))^2`, `e` and `e'` of two units, so that half as many numbers speak for it.
-
-    Args:
-        sampled: what the noisy copies showed, of at least two units.
-        statistic: one of `STATISTICS`.
-        confidence: of the interval.
     """
     change = sampled.change
     assert change is not None

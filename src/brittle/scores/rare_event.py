@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
+from scipy import special
 from torch import Tensor
 
 from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Evidence, Status
+from brittle.intervals import clopper_pearson
 from brittle.measure import Measurement, RareFlips, RareSampled
-from brittle.measure.rare.rare_flips import ENOUGH_FLIPS
+from brittle.measure.rare.rare_flips import ENOUGH_FLIPS, ByLevels
 from brittle.scores.base import NoiseScore, finish, initial_status, mark
-from brittle.scores.options import option
-from brittle.scores.rare_ways import Ways, counted
 from brittle.scores.sound import Serves
 
 COPIES = 200
 """Noisy copies in a level by default."""
+
+UNSEEN = 0.03
+"""By how much a level adds to the standard error of a product of levels beyond what its chains show, as a share."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,6 @@ class RareEvent(NoiseScore):
     with sequential directional importance sampling, Struct. Saf. 100 (2023), for stretched noise.
 
     Attributes:
-        sigma: standard deviation of the noise per coordinate, in pixel units.
         noise: the noise family, instead of `sigma`; normal.
         copies: plain noisy copies, and copies in each level of both ways, at least 20.
 
@@ -54,7 +56,7 @@ class RareEvent(NoiseScore):
             is out of range.
     """
 
-    copies: int = field(default=COPIES, metadata=option(flag=False))
+    copies: int = COPIES
 
     name: ClassVar[str] = "rare_event"
     title: ClassVar[str] = "Rare events"
@@ -70,7 +72,7 @@ class RareEvent(NoiseScore):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not (self.noise.is_normal and self.noise.has_draws):
+        if not (self.noise.normal and self.noise.has_draws):
             raise ParameterError(
                 f"{self.name} needs normal noise that says its covariance and has draws, and the family "
                 f"{self.noise.name} is not; use brittle.noise.Gaussian, or monte_carlo for this family",
@@ -79,35 +81,87 @@ class RareEvent(NoiseScore):
 
     @property
     def needs(self) -> tuple[Measurement, ...]:
-        """Plain copies, subset simulation and stretched noise."""
         return (RareFlips(self.noise, self.copies),)
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """The share of flips where it can be counted, else the number on which both ways agree, or a bound."""
         sampled: RareSampled = measured[self.needs[0]]
-        count, share = counted(sampled, confidence), sampled.flips.double() / sampled.drawn
-        enough, ways = sampled.flips >= ENOUGH_FLIPS, Ways.of(sampled, confidence)
-        some = (ways.largest > 0) | (share > 0)
-        upper = torch.maximum(count.high, torch.where(some, ways.highest, 0.0)).clamp_max(1.0)
-        value = torch.where(ways.agree, ways.value, torch.maximum(ways.largest, share).clamp_max(1.0))
-        value = torch.where(enough, share, value)
-        low = torch.where(enough, count.low, torch.where(ways.agree, ways.interval.low, 0.0))
-        high = torch.where(enough, count.high, torch.where(ways.agree, ways.interval.high, upper))
-        status = mark(initial_status(sampled.tied), sampled.nonfinite > 0, Status.NONFINITE_LOGITS)
+        subset, stretched = (_Way.of(product, confidence) for product in (sampled.subset, sampled.stretched))
+        counted = _counted(sampled, confidence)
+        # The number of both ways: the count may cut off either end of its interval, so each has half the error.
+        least, most = _counted(sampled, (1.0 + confidence) / 2.0)
+        highest = torch.maximum(subset.high, stretched.high)
+        own_low = torch.maximum(torch.minimum(subset.low, stretched.low), least)
+        own_high, own = torch.minimum(highest, most), _mean(subset, stretched)
+        shrunk = clopper_pearson(sampled.shrunk.cpu().numpy(), sampled.shrunk_drawn, confidence)[0]
+        unforeseen = torch.from_numpy(shrunk).to(highest) > highest
+        difference = (subset.log - stretched.log).nan_to_num(nan=torch.inf).abs()
+        close = difference <= _quantile(confidence) * (subset.variance + stretched.variance).sqrt()
+        agree = close & ~((own < own_low) | (own > own_high)) & ~unforeseen
+
+        share, enough = sampled.flips.double() / sampled.drawn, sampled.flips >= ENOUGH_FLIPS
+        raw = (product.log.exp().nan_to_num(nan=0.0) for product in (sampled.subset, sampled.stretched))
+        largest = torch.maximum(torch.maximum(*raw), share).clamp_max(1.0)
+        some = largest > 0
+        upper = torch.maximum(counted[1], torch.where(some, highest, 0.0)).clamp_max(1.0)
+        value = torch.where(enough, share, torch.where(agree, own, largest))
+        low = torch.where(enough, counted[0], torch.where(agree, own_low, 0.0))
+        high = torch.where(enough, counted[1], torch.where(agree, own_high, upper))
+
+        status = initial_status(sampled.tied, sampled.nonfinite > 0)
         status = mark(status, sampled.ties > 0, Status.NOISY_TIES)
         for where, member in (
             (~some, Status.NO_FLIP),
-            (ways.agree, Status.COARSE),
-            (ways.unforeseen, Status.UNFORESEEN),
+            (agree, Status.COARSE),
+            (unforeseen | (stretched.low > subset.high), Status.UNFORESEEN),
             (torch.ones_like(enough), Status.DISAGREE),
         ):
             status = mark(status, ~enough & where, member)
-        counting = torch.where(enough | ~some, int(Evidence.COUNTED), int(Evidence.SAMPLED))
-        detail = _detail(sampled, ways, status)
-        return finish(value, low, high, status, sampled.passes, detail, counting, (count.low, count.high))
+        evidence = torch.where(enough | ~some, int(Evidence.COUNTED), int(Evidence.SAMPLED))
+        detail = _detail(sampled, subset, stretched, status)
+        return finish(value, low, high, status, sampled.passes, detail, evidence, counted)
 
 
-def _detail(sampled: RareSampled, ways: Ways, status: Tensor) -> tuple[str | None, ...]:
+@dataclass(frozen=True)
+class _Way:
+    """A way to sample rare flips, `[B]` each.
+
+    The chains of a level depend on those of the level before, which adds `UNSEEN` a level to the error that they show.
+    The logarithm of an estimate that is right in the mean is low by half its variance, which is added.
+    """
+
+    log: Tensor
+    variance: Tensor
+    low: Tensor
+    high: Tensor
+
+    @classmethod
+    def of(cls, product: ByLevels, confidence: float) -> _Way:
+        """Its interval on the scale of the logarithm; 0 where the product of levels came to nothing."""
+        variance = (1.0 + UNSEEN * product.levels.double()).square() * product.variance.nan_to_num(nan=0.0)
+        log = product.log.nan_to_num(nan=-torch.inf) + variance / 2.0
+        width = _quantile(confidence) * variance.sqrt()
+        return cls(log, variance, torch.exp(log - width), torch.exp(log + width))
+
+
+def _quantile(confidence: float) -> float:
+    return float(special.ndtri((1.0 + confidence) / 2.0))
+
+
+def _mean(one: _Way, other: _Way) -> Tensor:
+    """The mean of both on the scale of the logarithm, by their precisions, `[B]`."""
+    weights = [1.0 / each.variance.clamp_min(1e-6) for each in (one, other)]
+    return ((weights[0] * one.log + weights[1] * other.log) / (weights[0] + weights[1])).exp().clamp_max(1.0)
+
+
+def _counted(sampled: RareSampled, confidence: float) -> tuple[Tensor, Tensor]:
+    """The exact interval by the plain copies; a tie is a flip at the upper end, and none at the lower one."""
+    flips, ties = sampled.flips.cpu().numpy(), sampled.ties.cpu().numpy()
+    low = clopper_pearson(flips - ties, sampled.drawn, confidence)[0]
+    high = clopper_pearson(flips, sampled.drawn, confidence)[1]
+    return torch.from_numpy(low).to(sampled.subset.log), torch.from_numpy(high).to(sampled.subset.log)
+
+
+def _detail(sampled: RareSampled, subset: _Way, stretched: _Way, status: Tensor) -> tuple[str | None, ...]:
     """The interval of each way where the number is sampled or a bound, and what broke, `[B]`."""
 
     def describe(code: int, point: int) -> str | None:
@@ -117,7 +171,7 @@ def _detail(sampled: RareSampled, ways: Ways, status: Tensor) -> tuple[str | Non
             return None
         text = ", ".join(
             f"{name} says [{float(way.low[point]):.2g}, {float(way.high[point]):.2g}]"
-            for name, way in (("subset simulation", ways.subset), ("stretched noise", ways.stretched))
+            for name, way in (("subset simulation", subset), ("stretched noise", stretched))
         )
         shrunk = int(sampled.shrunk[point])
         return f"{text}; {shrunk} of {sampled.shrunk_drawn} copies with shrunk noise flip" if shrunk else text

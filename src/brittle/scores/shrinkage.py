@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
@@ -12,10 +12,10 @@ from torch import Tensor
 
 from brittle.estimate import Estimate
 from brittle.measure import Measurement, Sample, Sampled, SampledInStages, Spread
-from brittle.scores.base import in_place
-from brittle.scores.evidence import counted
-from brittle.scores.moments import ModelledScore, concluded
-from brittle.scores.options import option
+from brittle.scores.evaluate import concatenate
+from brittle.scores.evidence import flips_of
+from brittle.scores.moments import concluded, flat, normal_model
+from brittle.scores.monte_carlo import SampledScore
 from brittle.scores.sound import Serves
 
 DRAWS = 200
@@ -35,15 +35,13 @@ STAGES = 2
 
 
 @dataclass(frozen=True)
-class Shrinkage(ModelledScore):
+class Shrinkage(SampledScore):
     """A smoothed share of the flips and the normal model of the margins, mixed at every point by what its copies show.
 
     `(p_model + r p_share) / (1 + r)`, from `n` copies. `p_model` is the value of `Moments`. The ratio `r = y + y^2`,
     `y = (F + T) / 5`, stands for the squared bias of the model over the variance of the share: `F` is the mean over
     the competitors of the Jarque-Bera statistic `n skewness^2 / 6 + n kurtosis^2 / 24` of their margins, and `T` the
-    binomial deviance `2 n KL(p_share || p_model)`; both less what normal margins give on average, and 0 below that. So
-    a model that its own copies show to be wrong loses its weight, the more the more copies there are, and one that
-    passes keeps the small error of a few numbers fitted to all copies.
+    binomial deviance `2 n KL(p_share || p_model)`; both less what normal margins give on average, and 0 below that.
 
     `p_share = (p_smooth + q p_count) / (1 + q)` in its turn. `p_count` is the share of the copies that flip, and
     `p_smooth = mean_j Phi(-g(x + e_j) / h)`, `g` the margin to the nearest competitor, `h = 0.5 s n^(-1/5)`, `s` the
@@ -56,36 +54,25 @@ class Shrinkage(ModelledScore):
     Validity: exact for linear models and normal noise, and consistent for every model, as the draws grow: where the
     normal model is off, `T` grows with them. The divisor 5 and the squares were found by trials
     (`docs/estimators.md`). The interval is that by counting (`brittle.scores.evidence.counted`), stretched to the
-    value, so that it holds for every model: no test on a few hundred copies can vouch for a normal model to within less
-    than what counting tells.
+    value, so that it holds for every model.
 
     `adaptive`, a point has a first stage of three tenths of the draws, independent ones, and all of them, in antithetic
-    pairs, only where its nearest margin then has a mean within 3 of its standard deviations from 0. The first stage and
-    the whole are two looks, of which each has half the error of an interval (Bonferroni), so that one of them misses no
-    more often than stated. At equal passes in the mean the value has 0.57 to 1.04 of the error, 0.8 in the median
-    (`docs/estimators.md`), and clear points have wider intervals. `brittle.scores.choose` turns it off beside
-    `MonteCarlo`, whose copies are there for every point.
+    pairs, only where its nearest margin then has a mean within 3 of its standard deviations from 0. These are two looks
+    with half the error of an interval each (Bonferroni). `brittle.scores.choose` turns it off beside `MonteCarlo`,
+    whose copies are there for every point.
 
     Source: this library; the smoothed share after A. Azzalini, A note on the estimation of a distribution function and
     quantiles by a kernel method, Biometrika 68 (1981); the statistic from C. Jarque, A. Bera, A test for normality of
     observations and regression residuals, Int. Stat. Rev. 55 (1987), with the errors of antithetic pairs.
 
     Attributes:
-        sigma: standard deviation of the noise per coordinate, in pixel units.
-        noise: the noise family, instead of `sigma`.
         draws: noisy copies per point, even, at least 4; at most, where it is adaptive.
         clip: clip noisy copies to the bounds.
         adaptive: give three tenths of the draws to points that clearly hold or break, and all of them to the others.
-
-    Raises:
-        ParameterError: `sigma` is not a positive finite number, or `draws` is out of range.
     """
 
     draws: int = DRAWS
-    adaptive: bool = field(
-        default=True,
-        metadata=option("no_adaptive", text="give every point all of the draws, also one that clearly holds or breaks"),
-    )
+    adaptive: bool = True
 
     name: ClassVar[str] = "shrinkage"
     title: ClassVar[str] = "Shrinkage"
@@ -98,32 +85,32 @@ class Shrinkage(ModelledScore):
     )
     colour: ClassVar[int | None] = 20
     preference: ClassVar[float | None] = 0.5
+    model: ClassVar[str | None] = "counting"
+    fewest: ClassVar[int] = 4
 
     @property
     def needs(self) -> tuple[Measurement]:
-        """Noisy forward passes, in one stage of antithetic pairs or in two."""
         return (Sample(self.noise, self.draws, self.clip, self.adaptive),)
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """The mixture of what was counted and what the normal model says."""
         found: Sampled | SampledInStages = measured[self.needs[0]]
         if isinstance(found, Sampled):
             return self._of(found, confidence)
         at_either = 1.0 - (1.0 - confidence) / STAGES
-        return in_place([(rows, self._of(sampled, at_either)) for rows, sampled in found.parts])
+        places = torch.cat([rows for rows, _ in found.parts])
+        return concatenate([self._of(sampled, at_either) for _, sampled in found.parts], places)
 
     def _of(self, sampled: Sampled, confidence: float) -> Estimate:
         """The mixture where all points have as many copies."""
-        model = self.normal_model(sampled)
+        model, share = normal_model(sampled), smoothed_share(sampled)
         assert sampled.margins is not None
-        share = smoothed_share(sampled)
-        spread = sampled.margins.spread
-        apart = (not_normal_by(spread) + differs_by(model.value, share, sampled.draws)) / DISBELIEF
+        deviance = differs_by(model.complement, share, sampled.draws)
+        apart = (not_normal_by(sampled.margins.spread) + deviance) / DISBELIEF
         ratio = apart + apart.square()
-        silent = model.flat | model.indefinite
-        value = torch.where(ratio.isfinite(), (model.value + ratio * share) / (1 + ratio), share)
-        value = torch.where(silent, counted(sampled.votes, confidence)[0], value)
-        return concluded(sampled, model, value, confidence, only_counted=silent)
+        value = torch.where(ratio.isfinite(), (model.complement + ratio * share) / (1 + ratio), share)
+        by_model = ~(flat(sampled) | model.complement.isnan())
+        value = torch.where(by_model, value, flips_of(sampled.votes).double() / sampled.draws)
+        return concluded(sampled, model, value, confidence, by_model)
 
 
 def smoothed_share(sampled: Sampled) -> Tensor:
@@ -131,17 +118,17 @@ def smoothed_share(sampled: Sampled) -> Tensor:
 
     It is the share of flips where copies tie or do not vary.
     """
-    votes = sampled.votes
-    share = (votes.flips * torch.arange(votes.members + 1, device=votes.flips.device)).sum(dim=1).double() / votes.draws
+    share = flips_of(sampled.votes).double() / sampled.draws
     if sampled.nearest is None:
         return share
-    low, high = (_quantile(sampled.nearest, level) for level in (0.25, 0.75))
+    ordered = sampled.nearest.sort(dim=1).values
+    low, high = (_quantile(ordered, level) for level in (0.25, 0.75))
     scale = torch.minimum(sampled.nearest.std(dim=1), (high - low) / NORMAL_QUARTERS)
     bandwidth = BANDWIDTH * scale * sampled.draws**-0.2
     smooth = torch.special.ndtr(-sampled.nearest / bandwidth[:, None])
     against = jumps((sampled.nearest <= 0).double() - smooth)
     mixed = torch.where(against.isfinite(), (smooth.mean(dim=1) + against * share) / (1.0 + against), share)
-    return torch.where((votes.ties > 0) | (bandwidth <= 0), share, mixed)
+    return torch.where((sampled.votes.ties > 0) | (bandwidth <= 0), share, mixed)
 
 
 def jumps(differences: Tensor) -> Tensor:
@@ -154,9 +141,9 @@ def jumps(differences: Tensor) -> Tensor:
     return (beyond / DISBELIEF).square()
 
 
-def _quantile(numbers: Tensor, level: float) -> Tensor:
-    """The quantile of each row, `[B]`, between the two numbers that are nearest to it."""
-    ordered, place = numbers.sort(dim=1).values, level * (numbers.shape[1] - 1)
+def _quantile(ordered: Tensor, level: float) -> Tensor:
+    """The quantile of each row of increasing numbers, `[B]`, between the two that are nearest to it."""
+    place = level * (ordered.shape[1] - 1)
     return torch.lerp(ordered[:, math.floor(place)], ordered[:, math.ceil(place)], place % 1.0)
 
 

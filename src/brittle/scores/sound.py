@@ -25,66 +25,41 @@ from brittle.scores.options import KEY
 TEXTS = ("title", "quantity", "cost", "reference", "explanation")
 """Class variables of a score that are text."""
 
-CLASS_VARIABLES = ("name", *TEXTS, "safer", "colour", "preference", "model")
-"""Class variables of a score; the last three may be properties."""
-
 Serves = Literal["all", "probability", "classes"]
 """All decisions, which have margins; those with a probability of their own; the predicted class alone."""
 
 
 class ScoreLike(Protocol):
-    """What is asked of a score."""
+    """A score, as far as a batch needs one; `brittle.scores.Score` says what each part is."""
 
     name: ClassVar[str]
     quantity: ClassVar[str]
     serves: ClassVar[Serves]
 
     @property
-    def of_label(self) -> OneLabel | None:
-        """The label that it is about; None for all that is decided."""
-        ...
+    def of_label(self) -> OneLabel | None: ...
 
     @property
-    def needs(self) -> tuple[Measurement, ...]:
-        """The measurements that the formula reads."""
-        ...
+    def needs(self) -> tuple[Measurement, ...]: ...
 
     @property
-    def parameters(self) -> Parameters:
-        """The parameters as the table writes them."""
-        ...
+    def parameters(self) -> Parameters: ...
 
-    @property
-    def label(self) -> str:
-        """The score with its parameters."""
-        ...
+    def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate: ...
 
-    def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """The score of every point of a batch."""
-        ...
-
-    def counterexamples(self, measured: Mapping[Measurement, Any]) -> NearestPoint | None:
-        """The inputs with another decision that it found."""
-        ...
+    def counterexamples(self, measured: Mapping[Measurement, Any]) -> NearestPoint | None: ...
 
 
 @cache
 def check_class(kind: Any, where: str) -> None:
-    """Raise unless a class of scores says all that tables and reports ask of it.
-
-    Args:
-        kind: a class of scores.
-        where: how it was named, for the message.
-
-    Raises:
-        ParameterError: it is no frozen dataclass, or leaves unsaid what tables and reports ask of it.
-    """
+    """Raise unless a class of scores, named by `where`, says all that tables and reports ask of it."""
     check_dataclass(kind, where)
     check_name(where, getattr(kind, "name", None), "name = 'my_score'")
     missing = [one for one in TEXTS if not isinstance(text := getattr(kind, one, None), str) or not text]
     if missing:
         raise refused(where, f"does not say its {', '.join(missing)}; expected a text for each")
-    given = [one.name for one in fields(kind) if one.name in CLASS_VARIABLES]
+    own = ("name", *TEXTS, "safer", "colour", "preference", "model")
+    given = [one.name for one in fields(kind) if one.name in own]
     if given:
         raise refused(where, f"has a field {given[0]}; expected a class variable: {given[0]}: ClassVar[...] = ...")
     for name, right in {
@@ -99,11 +74,7 @@ def check_class(kind: Any, where: str) -> None:
 
 
 def check_dataclass(kind: type, where: str) -> None:
-    """Raise unless `kind`, found at `where`, is a frozen dataclass that can be made.
-
-    Raises:
-        ParameterError: it is not.
-    """
+    """Raise unless `kind`, named by `where`, is a frozen dataclass that can be made."""
     if inspect.isabstract(kind):
         missing = ", ".join(sorted(getattr(kind, "__abstractmethods__", ())))
         raise refused(where, f"leaves out {missing}; write it")
@@ -113,12 +84,9 @@ def check_dataclass(kind: type, where: str) -> None:
 
 
 def check_score(score: ScoreLike) -> None:
-    """Raise unless a score can be used: its class is sound, its label tells it from all others, its needs are such.
-
-    Raises:
-        ParameterError: it is not.
-    """
-    kind, _ = type(score), score.label
+    """Raise unless a score can be used: its class is sound, its label tells it from all others, its needs are such."""
+    check_parameters(score)
+    kind = type(score)
     with failing(kind, "needs"):
         needs = score.needs
         hash(needs)
@@ -128,10 +96,9 @@ def check_score(score: ScoreLike) -> None:
 
 
 def check_parameters(score: ScoreLike) -> None:
-    """Raise unless the class of a score is sound, and its parameters tell it from all others.
+    """Raise unless the class of a score is sound, and every field that decides equality stands in a parameter.
 
-    Raises:
-        ParameterError: it is not; or a field that decides equality, and is not its default, stands in no parameter.
+    One that is its default may be left out.
     """
     kind: Any = type(score)
     check_class(kind, f"{kind.__module__}.{kind.__qualname__}")
@@ -166,11 +133,7 @@ def serves(score: ScoreLike | type[ScoreLike], decision: Decision) -> bool:
 
 
 def check_serves(score: ScoreLike, decision: Decision) -> None:
-    """Raise unless `score` is about such a decision; a single call answers for all labels together.
-
-    Raises:
-        ParameterError: it is not.
-    """
+    """Raise unless `score` is about such a decision; a single call answers for all labels together."""
     if isinstance(decision, MultiLabel) and decision.each:
         decision = replace(decision, each=False)
     if not serves(score, decision):
@@ -185,38 +148,26 @@ def fault_of(found: object, points: int, is_probability: bool) -> str | None:
     """The first thing that is wrong with an estimate of so many points; None where nothing is."""
     if not isinstance(found, Estimate):
         return f"{kind_of(found)}; expected an Estimate, as brittle.scores.base.finish makes it"
-    return _fault_of_form(found, points) or _fault_of_codes(found) or _fault_of_numbers(found, is_probability)
-
-
-def _fault_of_form(found: Estimate, points: int) -> str | None:
-    counted: Any = found.counted if found.counted is not None else ()
-    if not isinstance(counted, tuple) or len(counted) not in (0, 2):
-        return f"counted of {kind_of(counted)}; expected two tensors"
     numbers = {"value": found.value, "low": found.low, "high": found.high}
-    numbers |= {f"counted[{number}]": end for number, end in enumerate(counted)}
+    numbers |= {f"counted[{at}]": end for at, end in enumerate(found.counted or ())}
     whole = {"status": found.status, "passes": found.passes}
     whole |= {} if found.evidence is None else {"evidence": found.evidence}
     for name, one in (numbers | whole).items():
-        if not isinstance(one, Tensor):
-            return f"{name} of {kind_of(one)}; expected a tensor"
-        if one.shape != (points,):
-            return f"{name} of shape {list(one.shape)}; expected [{points}], one for each point"
-        if one.dtype is torch.bool or one.dtype.is_complex or one.dtype.is_floating_point == (name in whole):
-            return f"{name} of {one.dtype}; expected {'whole numbers' if name in whole else 'torch.float64'}"
-    detail = found.detail if found.detail is not None else (None,) * points
+        wanted = "int64" if name in whole else "float64"
+        right = isinstance(one, Tensor) and (one.dtype is torch.int64 if name in whole else one.is_floating_point())
+        if not right or one.shape != (points,):
+            seen = f"{list(one.shape)} of {one.dtype}" if isinstance(one, Tensor) else kind_of(one)
+            return f"{name} {seen}; expected [{points}] of torch.{wanted}, one for each point"
+    detail = (None,) * points if found.detail is None else found.detail
     if len(detail) != points or not all(isinstance(one, str | None) for one in detail):
         return f"{len(detail)} details; expected {points}, a text or None for each point"
-    return None
-
-
-def _fault_of_codes(found: Estimate) -> str | None:
     for name, codes, known in (("status", found.status, Status), ("evidence", found.evidence, Evidence)):
         strange = set() if codes is None else {*codes.tolist()} - {int(one) for one in known}
         if strange:
             return f"the {name} {min(strange)}; expected a member of brittle.estimate.{known.__name__}"
     if bool((found.passes < 0).any()):
         return f"{int(found.passes.min())} passes; expected 0 or more"
-    return None
+    return _fault_of_numbers(found, is_probability)
 
 
 def _fault_of_numbers(found: Estimate, is_probability: bool) -> str | None:

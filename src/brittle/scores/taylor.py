@@ -1,15 +1,19 @@
-"""Average-case robustness of the network linearised at the point."""
+"""The network linearised at the point: average-case robustness, and the distance to the decision boundary."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from brittle.estimate import Estimate
-from brittle.measure import Linearize, Measurement
-from brittle.scores.base import NoiseScore
-from brittle.scores.linear import orthant_flips, sigmoid_flips
+import torch
+
+from brittle.estimate import Direction, Estimate
+from brittle.measure import Linearization, Linearize, Measurement
+from brittle.norms import DISTANCES, DUAL_ORDER, check_norm
+from brittle.scores.base import NoiseScore, Score, finish
+from brittle.scores.linear import margins, orthant_flips, sigmoid_flips
+from brittle.scores.options import option
 from brittle.scores.sound import Serves
 
 
@@ -18,10 +22,11 @@ class _AtPoint(NoiseScore):
     classes: int | None = None
 
     cost: ClassVar[str] = "1 + C for all sigma together"
+    serves: ClassVar[Serves] = "all"
+    model: ClassVar[str | None] = "the linear model"
 
     @property
     def needs(self) -> tuple[Linearize]:
-        """One Jacobian at the point, shared by every sigma."""
         return (Linearize(self.noise.shape, classes=self.classes),)
 
 
@@ -38,28 +43,20 @@ class Taylor(_AtPoint):
     definition 2.
 
     Attributes:
-        sigma: standard deviation of the noise per coordinate, in pixel units.
-        noise: the noise family, instead of `sigma`.
         classes: competing classes to keep; by default all up to 100 classes, the 20 nearest by logit above.
-
-    Raises:
-        ParameterError: `sigma` is not a positive finite number.
     """
 
     name: ClassVar[str] = "taylor"
     title: ClassVar[str] = "Taylor"
     reference: ClassVar[str] = "Han et al. (UAI 2024), definition 2"
-    serves: ClassVar[Serves] = "all"
     explanation: ClassVar[str] = (
         "Replaces the model by its tangent at the point, for which the probability is known. Cheap; only as good as "
         "the tangent."
     )
     colour: ClassVar[int | None] = 5
     preference: ClassVar[float | None] = 5
-    model: ClassVar[str | None] = "the linear model"
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """The orthant probability of the linear model at the point."""
         return orthant_flips(measured[self.needs[0]], self.noise, confidence)
 
 
@@ -75,23 +72,65 @@ class TaylorMVS(_AtPoint):
     Source: Han, Srinivas, Lakkaraju (UAI 2024), section 3.2.3.
 
     Attributes:
-        sigma: standard deviation of the noise per coordinate, in pixel units.
-        noise: the noise family, instead of `sigma`.
         classes: competing classes to keep; by default all up to 100 classes, the 20 nearest by logit above.
-
-    Raises:
-        ParameterError: `sigma` is not a positive finite number.
     """
 
     name: ClassVar[str] = "taylor_mvs"
     title: ClassVar[str] = "Taylor, multivariate sigmoid"
     reference: ClassVar[str] = "Han et al. (UAI 2024), section 3.2.3"
-    serves: ClassVar[Serves] = "all"
     explanation: ClassVar[str] = "As taylor, with a logistic formula in place of the normal integral."
     colour: ClassVar[int | None] = 6
     preference: ClassVar[float | None] = 6
-    model: ClassVar[str | None] = "the linear model"
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """The multivariate sigmoid of the linear model at the point."""
         return sigmoid_flips(measured[self.needs[0]], self.noise, confidence)
+
+
+@dataclass(frozen=True)
+class FirstOrderMargin(Score):
+    """Distance to the nearest boundary of the first-order Taylor model, `min_i g_i / ||grad g_i||_q`.
+
+    `q` is the dual of the norm: 2 for L2, 1 for Linf, infinity for L1. In pixel units. A margin without a gradient
+    is no boundary, unless it is 0: then the distance is 0.
+
+    Validity: exact for linear models; elsewhere neither an upper nor a lower bound. The interval has no width, unless
+    competitors were left out: then its lower end gives them the largest kept gradient norm.
+
+    Source: Moosavi-Dezfooli, Fawzi, Frossard, DeepFool (CVPR 2016), one step.
+
+    Attributes:
+        norm: of the distance, `l2`, `linf` or `l1`.
+        classes: competing classes to keep; by default all up to 100 classes, the 20 nearest by logit above.
+    """
+
+    norm: str = field(default="l2", metadata=option(choices=DISTANCES, several=True))
+    classes: int | None = None
+
+    name: ClassVar[str] = "first_order_margin"
+    title: ClassVar[str] = "First-order margin"
+    quantity: ClassVar[str] = "distance"
+    cost: ClassVar[str] = "1 + C"
+    reference: ClassVar[str] = "Moosavi-Dezfooli et al. (CVPR 2016)"
+    serves: ClassVar[Serves] = "all"
+    explanation: ClassVar[str] = "The distance to the nearest decision boundary if the model were its tangent."
+    safer: ClassVar[Direction] = "higher"
+    colour: ClassVar[int | None] = 9
+
+    def __post_init__(self) -> None:
+        check_norm(self.norm)
+
+    @property
+    def needs(self) -> tuple[Linearize]:
+        return (Linearize(classes=self.classes, order=None if self.norm == "l2" else DUAL_ORDER[self.norm]),)
+
+    def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
+        linear: Linearization = measured[self.needs[0]]
+        found = margins(linear)
+        norms = found.covariance.diagonal(dim1=1, dim2=2).clamp_min(0.0).sqrt()
+        if linear.lengths is not None:
+            norms = torch.where(norms > 0, linear.lengths, 0.0)
+        flat = torch.where(found.mean > 0, torch.inf, 0.0)
+        distance = torch.where(norms > 0, found.mean / norms, flat).amin(dim=1)
+        farther = found.left_out.amin(dim=1) / norms.amax(dim=1)
+        low = torch.minimum(distance, farther)
+        return finish(distance, low, distance, found.status, linear.passes, found.detail)

@@ -8,8 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from brittle.measure.nearest.blocks import ranks
-from brittle.measure.nearest.exchange import chosen_features
+from brittle.measure.nearest.exchange import chosen_features, ranks
 from brittle.measure.nearest.norms import DISTANCES, ends_downhill, fewest
 from brittle.measure.nearest.search import Response
 

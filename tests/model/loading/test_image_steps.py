@@ -107,20 +107,6 @@ def test_pixels_are_those_of_pillow(method: str, photos: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "known",
-    [
-        {"input_size": [3, 8, 8], "crop_mode": "border"},
-        {"input_size": [3, 8, 9]},
-        {"input_size": [3, "8", 8]},
-        {"input_size": [3, 8, 8], "crop_pct": -1},
-        {"input_size": [3, 8, 8], "interpolation": "random"},
-    ],
-)
-def test_what_timm_does_otherwise_is_not_copied(known: dict[str, Any]) -> None:
-    assert isinstance(timm_steps(known), str)
-
-
-@pytest.mark.parametrize(
     ("name", "description"),
     [
         ("Perceiver", {}),

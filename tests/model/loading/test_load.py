@@ -7,7 +7,6 @@ import os
 import struct
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -34,8 +33,6 @@ def test_specs_of_another_form(spec: str, code: str, match: str) -> None:
 
 def test_a_factory_in_a_file(code: Path) -> None:
     loaded = load_model(f"{code}:make")
-    assert loaded.runs_code
-    assert loaded.fixed_batch is None
     assert loaded.module(torch.rand(2, 4)).shape == (2, 3)
     assert loaded.provenance["runs_code"] is True
     assert loaded.provenance["file"] == str(code)
@@ -58,28 +55,20 @@ def test_a_factory_in_an_installed_module(code: Path, monkeypatch: pytest.Monkey
     monkeypatch.syspath_prepend(code.parent)
     loaded = load_model("installed_net:make")
     assert loaded.provenance["file"] == str(code.with_name("installed_net.py"))
-    assert loaded.runs_code
 
 
 @pytest.mark.parametrize(
     ("name", "match"),
     [
-        ("wrong", r"net\.py:wrong returned an object of type builtins\.dict"),
-        ("number", r"expected a function .* is an object of type builtins\.int"),
-        ("needs", "cannot be called without arguments .*'width'"),
-        ("fails", r"net\.py:fails failed at line \d+: RuntimeError: no weights here; relative"),
+        ("wrong", r"net\.py:wrong gives an object of type builtins\.dict"),
+        ("number", r"net\.py:number gives an object of type builtins\.int"),
+        ("needs", "failed.*: TypeError: .*'width'"),
+        ("fails", r"net\.py:fails failed at line \d+: RuntimeError: no weights here"),
         ("absent", "absent does not exist; the file has .*make"),
     ],
 )
 def test_factories_that_make_no_network(code: Path, name: str, match: str) -> None:
     refused("user_code", match, load_model, f"{code}:{name}")
-
-
-def test_a_function_of_python_is_no_factory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is executed: `os.system` cannot be called without a command."""
-    monkeypatch.chdir(tmp_path)
-    refused("user_code", r"os:system \(\S*os\.py\)", load_model, "os:system")
-    refused("user_code", r"os:getcwd .*builtins\.str", load_model, "os:getcwd")
 
 
 @pytest.mark.parametrize(
@@ -139,11 +128,6 @@ def test_weights_must_fit(code: Path, changes: dict[str, torch.Tensor | None], m
     refused("weights", match, load_model, f"{code}:make", weights=weights_of(code, **changes))
 
 
-def test_a_new_network_is_put_into_evaluation_mode(code: Path) -> None:
-    for name in ("make", "network"):
-        assert not load_model(f"{code}:{name}").module.training
-
-
 @pytest.mark.parametrize("start", ["module.", "_orig_mod.", "module._orig_mod.", "_orig_mod.module."])
 def test_weights_of_a_wrapped_network_are_loaded(code: Path, start: str) -> None:
     path = weights_of(code, linear__bias=torch.tensor([1.0, 2.0, 3.0]))
@@ -177,45 +161,7 @@ def test_other_weights_are_refused(code: Path, suffix: str, tmp_path: Path) -> N
     assert not (tmp_path / "canary").exists()
 
 
-def test_the_conversion_that_the_message_gives_works(code: Path, tmp_path: Path) -> None:
-    torch.save(load_model(f"{code}:make").module.state_dict(), tmp_path / "w.pt")
-    error = refused("weights_format", "convert", load_model, f"{code}:make", weights=tmp_path / "w.pt")
-    command = str(error).partition('python -c "')[2].rpartition('"')[0]
-    exec(command, {})
-    assert load_model(f"{code}:make", weights=tmp_path / "w.safetensors")
-
-
-def entry(start: int, end: int) -> dict[str, Any]:
-    return {"dtype": "F32", "shape": [(end - start) // 4], "data_offsets": [start, end]}
-
-
-def safetensors_bytes(header: dict[str, Any], size: int) -> bytes:
-    return with_header(json.dumps(header).encode(), size)
-
-
-def with_header(header: bytes, size: int) -> bytes:
-    return struct.pack("<Q", len(header)) + header + bytes(size)
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        struct.pack("<Q", 2**63) + b"{}",
-        safetensors_bytes({"a": entry(0, 8), "b": entry(4, 12)}, 12),
-        safetensors_bytes({"a": entry(0, 4), "b": entry(8, 12)}, 12),
-        safetensors_bytes({"a": entry(0, 400)}, 4),
-        safetensors_bytes({"a": entry(0, 4)}, 8),
-        safetensors_bytes({"a": entry(4, 8)}, 8),
-        with_header(
-            b'{"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}, '
-            b'"a": {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}}',
-            8,
-        ),
-        b"",
-        b"text",
-    ],
-    ids=["length", "overlap", "hole", "short", "behind", "before", "twice", "empty", "text"],
-)
+@pytest.mark.parametrize("content", [struct.pack("<Q", 2**63) + b"{}", b"", b"text"])
 def test_unsound_safetensors_are_refused(code: Path, content: bytes, tmp_path: Path) -> None:
     (tmp_path / "w.safetensors").write_bytes(content)
     error = refused("file_refused", "not a sound", load_model, f"{code}:make", weights=tmp_path / "w.safetensors")

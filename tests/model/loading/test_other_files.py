@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from helpers.artefacts import refused
 
-from brittle.errors import ArtefactError, ModelError, UsageError
+from brittle.errors import ArtefactError, UsageError
 from brittle.model.loading.load import load_model
 
 TYPED = {
@@ -21,8 +21,6 @@ TYPED = {
     "net.py": (b"", "names no function", UsageError),
     "data.npz": (b"PK", "brittle score MODEL DATA", UsageError),
     "model.xyz": (b"", "FILE.pt2, FILE.onnx, FILE.skops", UsageError),
-    "page.pt2": (b"\n<!DOCTYPE html><html>", "web page", ModelError),
-    "page.pth": (b"<!doctype html>", "web page", ModelError),
 }
 """What is named, what is in it, what is said, and the error."""
 
@@ -38,8 +36,6 @@ def test_a_file_is_named_for_what_it_is(name: str, tmp_path: Path) -> None:
 
 def test_a_folder_is_named_for_what_it_is(tmp_path: Path) -> None:
     refused("usage", "without config.json", load_model, tmp_path)
-    (tmp_path / "saved_model.pb").touch()
-    refused("usage", "TensorFlow.*tf2onnx", load_model, tmp_path)
 
 
 @pytest.mark.parametrize("ending", ["pt2", "onnx", "skops"])

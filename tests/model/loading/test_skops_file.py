@@ -28,7 +28,7 @@ def test_a_pipeline_predicts_as_it_did(tmp_path: Path) -> None:
     loaded = load_model(tmp_path / "model.skops")
     logits = brittle.Classifier(loaded.module)(torch.from_numpy(X))
     np.testing.assert_allclose(logits.numpy(), model.decision_function(X))
-    assert not loaded.runs_code
+    assert loaded.provenance["runs_code"] is False
     assert loaded.provenance["state_sha256"] == loaded.provenance["sha256"]
 
 
@@ -42,7 +42,7 @@ def test_a_forest_is_not_trusted_but_a_function_may_trust_it(tmp_path: Path) -> 
     code.write_text(f"import skops.io\n\ndef make():\n    return {load}\n", encoding="utf-8")
     loaded = load_model(f"{code}:make")
     assert brittle.Classifier(loaded.module)(torch.from_numpy(X)).shape == (30, 3)
-    assert loaded.runs_code
+    assert loaded.provenance["runs_code"] is True
 
 
 def test_what_is_no_estimator_or_no_file_of_skops(tmp_path: Path) -> None:

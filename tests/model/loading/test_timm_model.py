@@ -53,7 +53,7 @@ def test_a_name_with_weights_has_the_classes_of_the_weights(tmp_path: Path) -> N
     assert loaded.declared is not None
     assert (loaded.declared.mean, loaded.declared.size) == ((0.5, 0.4, 0.3), (8, 6))
     assert loaded.provenance["weights_sha256"]
-    assert not loaded.runs_code
+    assert loaded.provenance["runs_code"] is False
 
 
 def test_a_folder_says_what_it_holds(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from filelock import FileLock
-from helpers.data_files import LABELS, LEVELS, class_columns, encode, idx_bytes, image_table, refused
+from helpers.data_files import LABELS, LEVELS, encode, idx_bytes, image_table
 
 from brittle.errors import UsageError
 from studies.train.__main__ import main
@@ -98,28 +98,6 @@ def test_images_in_parquet_are_read_with_their_classes(tmp_path: Path) -> None:
     x, y = read(tmp_path, DATASETS["mnist"], "train", 5)
     assert torch.equal(x, torch.from_numpy(LEVELS[:5]).float() / 255)
     assert y.tolist() == list(LABELS[:5])
-
-
-def test_images_in_one_file_of_arrays_are_read_in_the_unit_range(tmp_path: Path) -> None:
-    """As MedMNIST has them: a split in the names of the arrays, and labels in a column."""
-    arrays = {"test_images": LEVELS[:, 0], "test_labels": np.array(LABELS)[:, None]}
-    np.savez(tmp_path / "images.npz", **arrays)
-    x, y = read(tmp_path, DATASETS["pneumoniamnist"], "test", None)
-    assert torch.equal(x, torch.from_numpy(LEVELS[:, :1]).float() / 255)
-    assert y.tolist() == list(LABELS)
-
-
-def test_of_several_columns_of_classes_the_data_set_names_one(tmp_path: Path) -> None:
-    """CIFAR-100 has fine labels and coarse ones."""
-    coarse = tuple(label // 2 for label in LABELS)
-    table = class_columns([encode(one) for one in LEVELS], coarse_label=coarse, fine_label=LABELS)
-    pq.write_table(table, tmp_path / "train.parquet")
-    assert read(tmp_path, DATASETS["cifar100"], "train", None)[1].tolist() == list(LABELS)
-
-
-def test_images_without_labels_are_refused(tmp_path: Path) -> None:
-    pq.write_table(image_table([encode(one) for one in LEVELS]), tmp_path / "train.parquet")
-    refused("no_labels", "the train images in .* have no labels", read, tmp_path, DATASETS["mnist"], "train", None)
 
 
 def test_an_attack_finds_what_a_linear_network_gets_wrong_in_the_ball() -> None:

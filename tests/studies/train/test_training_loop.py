@@ -83,27 +83,11 @@ def test_a_kill_in_the_middle_changes_no_weight(recipe: Recipe, step: int, tmp_p
     assert trained(recipe, tmp_path / "killed") == whole
 
 
-def test_what_is_finished_is_not_trained_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    once = trained(RECIPES[0], tmp_path)
-    monkeypatch.setattr(Training, "epoch", lambda self: pytest.fail("it is trained"))
-    assert trained(RECIPES[0], tmp_path) == once
-
-
 def test_a_checkpoint_of_other_weights_is_not_used(tmp_path: Path) -> None:
     trained(RECIPES[0], tmp_path)
     assert not begin(RECIPES[0]).restore(tmp_path / "checkpoint.pt", "another test")
     assert not begin(RECIPES[0]).restore(tmp_path / "absent.pt", "the test")
     assert begin(RECIPES[0]).restore(tmp_path / "checkpoint.pt", "the test")
-
-
-def test_training_lowers_the_loss() -> None:
-    recipe = Recipe("mnist", "linear", 0, Plain(), Schedule(epochs=8, batch=8), None)
-    training = begin(recipe)
-    training.epoch()
-    first = training.loss
-    while training.epochs < 8:
-        training.epoch()
-    assert training.loss < first / 2
 
 
 def test_the_strength_grows_over_its_share_of_the_steps() -> None:

@@ -36,7 +36,7 @@ from brittle.measure.certified.operators import (
     check,
 )
 from brittle.model.classifier import Classifier
-from brittle.model.evaluation_mode import plain, traced
+from brittle.model.evaluation_mode import traced
 
 
 def build_network(classifier: Classifier, inputs: Tensor) -> Network:
@@ -165,13 +165,14 @@ def _exported(classifier: Classifier, inputs: Tensor, alone: bool) -> torch.expo
     """The model as a program of ATen operators."""
     model = classifier.model
     assert isinstance(model, nn.Module)
+    model = getattr(model, "_orig_mod", model)  # what torch.compile was given
     # Two rows, because a batch of one is taken for a constant.
     rows = 1 if alone else 2
     example = inputs[:1].to(classifier.dtype or inputs.dtype).expand(rows, *inputs.shape[1:]).clone()
     dynamic = None if alone else ({0: torch.export.Dim.AUTO},)
     try:
         with _quiet():
-            return torch.export.export(plain(model), (example,), dynamic_shapes=dynamic, strict=False)
+            return torch.export.export(model, (example,), dynamic_shapes=dynamic, strict=False)
     except Exception as error:
         reason = str(error).strip().partition("\n")[0]
         raise UnsupportedLayer(f"a model that torch.export cannot trace ({type(error).__name__}: {reason})") from error

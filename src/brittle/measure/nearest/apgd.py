@@ -10,8 +10,8 @@ from torch import Tensor
 
 from brittle.measure.nearest.effort import Decay, Effort, Rounds
 from brittle.measure.nearest.norms import TINY
+from brittle.measure.nearest.rays import coarse_signs
 from brittle.measure.nearest.search import ANY, FAR, Found, Search
-from brittle.measure.nearest.segments import coarse_signs
 
 
 @dataclass(frozen=True)

@@ -17,14 +17,12 @@ from brittle.errors import DataError, ParameterError
 from brittle.measure.base import Measurement, NetworkTraits, Passes
 from brittle.measure.forward import Clean, default_rows, look
 from brittle.measure.nearest.apgd import apgd
-from brittle.measure.nearest.blocks import blocks
 from brittle.measure.nearest.effort import EFFORTS, Effort, stages
-from brittle.measure.nearest.exchange import exchange
+from brittle.measure.nearest.exchange import blocks, exchange
 from brittle.measure.nearest.fall import UNEXPLAINED, unexplained
 from brittle.measure.nearest.norms import DISTANCES, NORMS, Norm
-from brittle.measure.nearest.rays import rays
+from brittle.measure.nearest.rays import rays, segments
 from brittle.measure.nearest.search import Found, Search
-from brittle.measure.nearest.segments import segments
 from brittle.measure.nearest.sparse_descent import sparse_descent
 from brittle.measure.nearest.straight_through import straight_through
 from brittle.model.aside import Aside

@@ -15,7 +15,6 @@ import re
 import struct
 import zipfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -64,27 +63,16 @@ _KEYS = re.compile(r"(?!.*__)[^\\]*")
 """Keys of a container: PyTorch imports what stands under `__enum__`."""
 
 
-@dataclass(frozen=True)
-class Exported:
-    """A network out of an archive.
-
-    Attributes:
-        module: the network.
-        fixed_batch: the only number of rows it takes, or None where that number is free.
-        torch_version: the version that wrote it, or None where the archive does not say.
-    """
-
-    module: nn.Module
-    fixed_batch: int | None
-    torch_version: str | None
-
-
-def load_archive(content: bytes, name: str) -> Exported:
-    """The network in an archive of `torch.export.save`.
+def load_archive(content: bytes, name: str) -> tuple[nn.Module, dict[str, Any]]:
+    """The network in an archive of `torch.export.save`, and what the record of a run says of it.
 
     Args:
         content: the whole file.
         name: what to call it in messages.
+
+    Returns:
+        the network; `fixed_batch`, the only number of rows it takes, or None where that number is free; and
+        `written_by_torch`, the version that wrote it, or None where the archive does not say.
 
     Raises:
         ArtefactError: the archive holds more than tensors and a graph of PyTorch operators.
@@ -92,7 +80,7 @@ def load_archive(content: bytes, name: str) -> Exported:
     """
     records = _read_records(content, name)
     try:
-        records, program = _checked(records, name)
+        program = _check_records(records, name)
         fixed_batch = _fixed_batch(program, name)
     except (LookupError, TypeError, AttributeError, RecursionError) as error:
         raise ArtefactError("file_refused", f"{name} is malformed ({error!r:.80}); export the network again") from error
@@ -112,7 +100,7 @@ def load_archive(content: bytes, name: str) -> Exported:
         ) from error
     finally:
         log.disabled = before
-    return Exported(module, fixed_batch, version if isinstance(version, str) else None)
+    return module, {"written_by_torch": version if isinstance(version, str) else None, "fixed_batch": fixed_batch}
 
 
 def _read_records(content: bytes, name: str) -> dict[str, bytes]:
@@ -137,21 +125,34 @@ def _read_records(content: bytes, name: str) -> dict[str, bytes]:
         ) from error
 
 
-def _checked(records: Mapping[str, bytes], name: str) -> tuple[dict[str, bytes], dict[str, Any]]:
-    """The records that PyTorch may read, and the program among them."""
-    kept, programs = dict(records), []
-    empty = {_local_name(record) for record, content in records.items() if not content}
-    for record, content in records.items():
-        where, local = f"{record!r} in {name}", _local_name(record)
-        if _PROGRAM.fullmatch(local):
-            programs.append(_program(content, where))
-            kept[record] = json.dumps(programs[-1]).encode()
-        elif _WEIGHT_LIST.fullmatch(local):
+def _check_records(records: dict[str, bytes], name: str) -> dict[str, Any]:
+    """The program of an archive, of which every record may be read; put back without what PyTorch would interpret."""
+    programs = []
+    # Newer archives have a folder first.
+    local = {one: one if re.match(r"extra_files/|\.data/|[^/]*$", one) else one.partition("/")[2] for one in records}
+    empty = {local[record] for record, content in records.items() if not content}
+    for record, own in local.items():
+        where, content = f"{record!r} in {name}", records[record]
+        if _PROGRAM.fullmatch(own):
+            programs.append(_emptied(_read_json(content, where)))
+            _check_texts(programs[-1], where)
+            records[record] = json.dumps(programs[-1]).encode()
+        elif _WEIGHT_LIST.fullmatch(own):
             for tensor, entry in _read_json(content, where)["config"].items():
-                _check_tensor(f"{tensor!r}, {where},", entry, empty)
-        elif _CHECKPOINT.fullmatch(local):
-            _check_checkpoint(content, where)
-        elif not _BYTES.fullmatch(local):
+                path, sizes = str(entry.get("path_name")), [size["as_int"] for size in entry["tensor_meta"]["sizes"]]
+                pickled = entry.get("use_pickle") or not re.fullmatch(r"(weight|tensor)_\d+", path)
+                # Of an empty record PyTorch makes zeros.
+                if pickled or (0 not in sizes and empty & {f"data/weights/{path}", f"data/constants/{path}"}):
+                    raise ArtefactError(
+                        "file_refused", f"{tensor!r}, {where}, is no plain tensor, or has no bytes; export it again"
+                    )
+        elif _CHECKPOINT.fullmatch(own) and content:
+            _read_records(content, where)
+            try:
+                torch.load(io.BytesIO(content), weights_only=True, map_location="cpu")
+            except (pickle.UnpicklingError, RuntimeError, ValueError, TypeError, KeyError, EOFError) as error:
+                raise ArtefactError("file_refused", f"{where} holds more than tensors, which could run code") from error
+        elif not _CHECKPOINT.fullmatch(own) and not _BYTES.fullmatch(own):
             raise ArtefactError(
                 "file_refused",
                 f"{name} holds {record!r}, which is neither a tensor nor a graph of operators (compiled code and "
@@ -161,13 +162,7 @@ def _checked(records: Mapping[str, bytes], name: str) -> tuple[dict[str, bytes],
         raise ModelError(
             "model_file", f"{name} holds {len(programs)} exported programs, not 1; write it with torch.export.save"
         )
-    return kept, programs[0]
-
-
-def _local_name(record: str) -> str:
-    """The name of a record without the folder that newer archives put first."""
-    first, _, rest = record.partition("/")
-    return rest if rest and first not in ("extra_files", ".data") else record
+    return programs[0]
 
 
 def _read_json(content: bytes, where: str) -> Any:
@@ -177,35 +172,14 @@ def _read_json(content: bytes, where: str) -> Any:
         raise ModelError("model_file", f"{where} is not valid JSON ({error}); export the network again") from error
 
 
-def _check_tensor(tensor: str, entry: Any, empty: set[str]) -> None:
-    """Raise where a tensor is pickled, or lies in an empty record, of which PyTorch makes zeros."""
-    record, sizes = str(entry.get("path_name")), [size["as_int"] for size in entry["tensor_meta"]["sizes"]]
-    if entry.get("use_pickle") or not re.fullmatch(r"(weight|tensor)_\d+", record):
-        raise ArtefactError("file_refused", f"{tensor} is not a plain tensor; export the network again")
-    if 0 not in sizes and empty & {f"data/weights/{record}", f"data/constants/{record}"}:
-        raise ArtefactError("file_refused", f"{tensor} has shape {sizes} and no bytes; export the network again")
-
-
-def _check_checkpoint(content: bytes, where: str) -> None:
-    """Raise unless a checkpoint, which PyTorch unpickles, loads as tensors alone."""
-    if content:
-        _read_records(content, where)
-        try:
-            torch.load(io.BytesIO(content), weights_only=True, map_location="cpu")
-        except (pickle.UnpicklingError, RuntimeError, ValueError, TypeError, KeyError, EOFError) as error:
-            raise ArtefactError("file_refused", f"{where} holds more than tensors, which could run code") from error
-
-
-def _program(content: bytes, where: str) -> dict[str, Any]:
-    """The graph of a program without what PyTorch would interpret; every text in it has the form of its key."""
-    program = _emptied(_read_json(content, where))
+def _check_texts(program: Any, where: str) -> None:
+    """Raise unless every text in a program has the form of its key."""
     for key, text in _texts(program):
         fits = _is_structure(text) if key in ("in_spec", "out_spec") else _FORMS.get(key, _PLAIN).fullmatch(text)
         if not fits:
             raise ArtefactError(
                 "file_refused", f"{text!r:.80} ({key or 'a name'}), {where}, could run code when loaded"
             )
-    return program
 
 
 def _emptied(value: Any) -> Any:

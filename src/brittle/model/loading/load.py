@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import inspect
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from torch import fx, nn
@@ -19,11 +17,41 @@ from brittle.model.arrays import is_estimator
 from brittle.model.loading.archive import load_archive
 from brittle.model.loading.declared import Declared
 from brittle.model.loading.hugging_face import is_hugging_face, load_hugging_face
+from brittle.model.loading.named_code import import_module, line_of, run_file
 from brittle.model.loading.onnx_network import open_onnx
-from brittle.model.loading.other_files import spec_error, web_page
 from brittle.model.loading.timm_model import PREFIX, build_timm, is_timm, load_timm
-from brittle.model.loading.user_code import import_module, line_of, run_file
-from brittle.model.loading.weights import check_weights, check_weights_name, load_weights, read_content, state_digest
+from brittle.model.loading.weights import (
+    PICKLED,
+    check_weights,
+    check_weights_name,
+    load_weights,
+    read_content,
+    state_digest,
+)
+
+EXPORT = (
+    "export the network with torch.export.save(torch.export.export(model, (inputs,), dynamic_shapes=...), "
+    "'model.pt2'), or name a factory: FILE.py:FUNCTION"
+)
+"""What to do with any network of PyTorch."""
+
+_PICKLE = (
+    "file, which holds a pickle that could run code and is not read; save a scikit-learn classifier with "
+    f"skops.io.dump(model, 'model.skops'); of PyTorch, {EXPORT}; what you trust, a factory may load (torch.jit.load)"
+)
+_KERAS = "is a Keras or HDF5 file; convert it to ONNX, model.export('model.onnx', format='onnx') in Keras 3"
+_DATA = "holds data and no model; MODEL comes first and DATA second: brittle score MODEL DATA"
+_ADVICE = {
+    **dict.fromkeys((".h5", ".keras"), _KERAS),
+    ".pb": "is a TensorFlow graph; convert it to ONNX, python -m tf2onnx.convert --saved-model FOLDER",
+    ".tflite": "is a TensorFlow Lite file; convert it to ONNX, python -m tf2onnx.convert --tflite FILE",
+    ".safetensors": f"holds weights without a network; give it with --weights; {EXPORT}",
+    ".py": f"names no function in the file; {EXPORT}",
+    **dict.fromkeys((".npz", ".npy", ".parquet", ".csv", ".png", ".jpg", ".jpeg"), _DATA),
+}
+"""What a file is by its ending where it is no model, and what to do."""
+
+_failure = partial(ModelError, "user_code")
 
 
 @dataclass(frozen=True)
@@ -32,16 +60,13 @@ class LoadedModel:
 
     Attributes:
         module: the network, or an estimator or a function of arrays.
-        provenance: spec, format, files and sha256 digests; JSON values only.
-        runs_code: whether loading it ran code of the user's.
-        fixed_batch: the only number of rows it takes, or None where that number is free.
+        provenance: spec, format, whether code of the user's ran, files and sha256 digests, and of an archive the only
+            number of rows that it takes; fields of `brittle.store.record.ModelRecord`.
         declared: what the model's own files say of its inputs and classes, or None where they say nothing.
     """
 
     module: Any
-    provenance: dict[str, Any]
-    runs_code: bool
-    fixed_batch: int | None = None
+    provenance: dict[str, Any] = field(default_factory=dict[str, Any])
     declared: Declared | None = None
 
 
@@ -75,21 +100,22 @@ def load_model(spec: str | os.PathLike[str], *, weights: str | os.PathLike[str] 
     _check_form(spec, path)
     if spec.startswith(PREFIX):
         module, declared = build_timm(spec, path)
-        loaded = LoadedModel(module, _provenance(spec, "timm"), runs_code=False, declared=declared)
+        loaded = LoadedModel(module, {"format": "timm"}, declared)
     elif is_hugging_face(Path(spec)):
         form, load = ("timm", load_timm) if is_timm(Path(spec)) else ("transformers", load_hugging_face)
         module, declared, digest = load(Path(spec))
-        loaded = LoadedModel(module, _provenance(spec, form, digest), runs_code=False, declared=declared)
+        loaded = LoadedModel(module, {"format": form, "file": spec, "sha256": digest}, declared)
     else:
-        loaded = _load_file(spec) if _factory_file(spec) is None else _load_code(spec)
+        loaded = _load_file(Path(spec)) if _factory_place(spec) is None else _load_code(spec)
+    module, provenance = loaded.module, {"spec": spec, "runs_code": False} | loaded.provenance
     if path is not None:
-        if not isinstance(loaded.module, nn.Module):
+        if not isinstance(module, nn.Module):
             raise UsageError(f"{spec} is no network of PyTorch and has its own weights; leave out --weights")
-        loaded = replace(loaded, provenance=loaded.provenance | load_weights(loaded.module, path))
-    if not isinstance(loaded.module, nn.Module):
-        return loaded
-    check_weights(loaded.module, spec)
-    return replace(loaded, provenance=loaded.provenance | {"state_sha256": state_digest(loaded.module)})
+        provenance |= load_weights(module, path)
+    if isinstance(module, nn.Module):
+        check_weights(module, spec)
+        provenance["state_sha256"] = state_digest(module)
+    return replace(loaded, provenance=provenance)
 
 
 def check_named(spec: str, weights: Path | None) -> None:
@@ -101,9 +127,10 @@ def check_named(spec: str, weights: Path | None) -> None:
         ArtefactError: a file is a pickle.
     """
     _check_form(spec, weights)
-    file = _factory_file(spec) or Path(spec)
-    known = spec.startswith(PREFIX) or is_hugging_face(Path(spec))
-    if not known and not file.is_file() and (file == Path(spec) or file.suffix == ".py"):
+    place = _factory_place(spec)
+    file = Path(spec if place is None else place)
+    named = spec.startswith(PREFIX) or is_hugging_face(Path(spec)) or (place is not None and file.suffix != ".py")
+    if not named and not file.is_file():
         read_content(file)  # raises, with what may have been meant
     if weights is not None:
         check_weights_name(weights)
@@ -111,41 +138,42 @@ def check_named(spec: str, weights: Path | None) -> None:
             read_content(weights)
 
 
-def _factory_file(spec: str) -> Path | None:
+def _factory_place(spec: str) -> str | None:
     """What stands before the name of a factory; None where `spec` names none."""
-    return Path(spec.rpartition(":")[0]) if ":" in spec and not Path(spec).is_file() else None
+    return spec.rpartition(":")[0] if ":" in spec and not Path(spec).is_file() else None
 
 
 def _check_form(spec: str, weights: Path | None) -> None:
-    if spec.startswith(PREFIX) or _factory_file(spec) is not None:
+    path, suffix = Path(spec), Path(spec).suffix.lower()
+    if spec.startswith(PREFIX) or _factory_place(spec) is not None:
         return
-    if not is_hugging_face(Path(spec)) and Path(spec).suffix not in (".pt2", ".onnx", ".skops"):
-        raise spec_error(spec)
-    if weights is not None:
-        raise UsageError(f"{spec} holds its own weights; leave out --weights")
+    if is_hugging_face(path) or path.suffix in (".pt2", ".onnx", ".skops"):
+        if weights is not None:
+            raise UsageError(f"{spec} holds its own weights; leave out --weights")
+        return
+    if suffix in (*PICKLED, ".joblib"):
+        raise ArtefactError("model_file", f"{spec} is a {suffix} {_PICKLE}")
+    if suffix in _ADVICE:
+        raise UsageError(f"{spec} {_ADVICE[suffix]}")
+    if path.is_dir():
+        raise UsageError(
+            f"{spec} is a folder without config.json; a model of Hugging Face has one, and DATA comes second; {EXPORT}"
+        )
+    raise UsageError(
+        f"{spec!r} is neither FILE.pt2, FILE.onnx, FILE.skops, FOLDER with config.json, FILE.py:FACTORY nor "
+        f"PACKAGE.MODULE:FACTORY{'' if path.exists() else ', and is no file'}; {EXPORT}"
+    )
 
 
-def _provenance(spec: str, form: str, digest: str | None = None) -> dict[str, Any]:
-    own = {} if digest is None else {"file": spec, "sha256": digest}
-    return {"spec": spec, "format": form, "runs_code": False, **own}
-
-
-def _load_file(spec: str) -> LoadedModel:
-    path = Path(spec)
+def _load_file(path: Path) -> LoadedModel:
     content = read_content(path)
-    if page := web_page(path):
-        raise ModelError("model_file", page)
     digest = hashlib.sha256(content).hexdigest()
-    if path.suffix != ".pt2":
-        model = open_onnx(content, spec) if path.suffix == ".onnx" else _load_skops(content, spec)
-        provenance = _provenance(spec, path.suffix.removeprefix("."), digest)  # the file stands for its weights
-        return LoadedModel(model, provenance | {"state_sha256": digest}, runs_code=False)
-    exported = load_archive(content, spec)
-    provenance = _provenance(spec, "torch.export", digest) | {
-        "written_by_torch": exported.torch_version,
-        "fixed_batch": exported.fixed_batch,
-    }
-    return LoadedModel(exported.module, provenance, runs_code=False, fixed_batch=exported.fixed_batch)
+    if path.suffix == ".pt2":
+        module, facts = load_archive(content, str(path))
+        return LoadedModel(module, {"format": "torch.export", "file": str(path), "sha256": digest} | facts)
+    model = open_onnx(content, str(path)) if path.suffix == ".onnx" else _load_skops(content, str(path))
+    facts = {"format": path.suffix.removeprefix("."), "file": str(path), "sha256": digest}
+    return LoadedModel(model, facts | {"state_sha256": digest})  # the file stands for its weights
 
 
 def _load_skops(content: bytes, name: str) -> Any:
@@ -179,69 +207,35 @@ def _load_skops(content: bytes, name: str) -> Any:
     return model
 
 
-_failure = partial(ModelError, "user_code")
-
-
 def _load_code(spec: str) -> LoadedModel:
+    """The network or estimator that a factory returns."""
     place, _, name = spec.rpartition(":")
     if place.endswith(".py"):
         source = read_content(Path(place))
         module = run_file(Path(place), source, _failure)
     else:
         module = import_module(place, name, _failure)
-        file = getattr(module, "__file__", None)
-        source = None if file is None else Path(file).read_bytes()
+        source = None
     file = getattr(module, "__file__", None)
-    network = _build(module, name, spec if place.endswith(".py") or file is None else f"{spec} ({file})")
-    provenance = {
-        "spec": spec,
-        "format": "python",
-        "runs_code": True,
-        "file": file,
-        "sha256": None if source is None else hashlib.sha256(source).hexdigest(),
-        "weights": None,
-        "weights_sha256": None,
-    }
-    return LoadedModel(network, provenance, runs_code=True)
-
-
-def _build(module: ModuleType, name: str, where: str) -> Any:
-    """The network or estimator that a factory returns; messages call it `where`."""
+    if source is None and file is not None:
+        source = Path(file).read_bytes()
+    where = spec if place.endswith(".py") or file is None else f"{spec} ({file})"
     if not hasattr(module, name):
         there = [own for own, value in vars(module).items() if callable(value) and not own.startswith("_")]
         raise _failure(f"{where} does not exist; the file has {', '.join(there[:10]) or 'nothing'}")
-    factory = getattr(module, name)
-    if is_estimator(factory):
-        return factory
-    if not isinstance(factory, nn.Module):
-        _check_callable(factory, where)
+    model = getattr(module, name)
     try:
-        network = factory if isinstance(factory, nn.Module) else factory()
-        if isinstance(network, nn.Module) and not isinstance(network, fx.GraphModule):
-            network.eval()  # a new network is in training mode, which is nothing to warn of
+        if callable(model) and not isinstance(model, nn.Module):
+            model = model()
+        if isinstance(model, nn.Module) and not isinstance(model, fx.GraphModule):
+            model.eval()  # a new network is in training mode, which is nothing to warn of
     except (Exception, SystemExit) as error:
         raise _failure(
-            f"{where} failed{line_of(error, module)}: {type(error).__name__}: {error}; relative paths start at "
-            f"{Path.cwd()}"
+            f"{where} failed{line_of(error, module)}: {type(error).__name__}: {error}; it is called without arguments, "
+            f"and relative paths start at {Path.cwd()}"
         ) from error
-    if not isinstance(network, nn.Module) and not is_estimator(network):
-        raise _failure(f"expected a torch.nn.Module, found that {where} returned {_kind(network)}")
-    return network
-
-
-def _check_callable(factory: Any, where: str) -> None:
-    expected = "expected a function without arguments that returns a torch.nn.Module, found that"
-    if not callable(factory):
-        raise _failure(f"{expected} {where} is {_kind(factory)}")
-    try:
-        signature = inspect.signature(factory)
-    except ValueError:
-        return  # a builtin without a signature: calling it shows
-    try:
-        signature.bind()
-    except TypeError as error:
-        raise _failure(f"{expected} {where} cannot be called without arguments ({error})") from error
-
-
-def _kind(value: Any) -> str:
-    return f"an object of type {type(value).__module__}.{type(value).__qualname__}"
+    if not isinstance(model, nn.Module) and not is_estimator(model):
+        kind = f"{type(model).__module__}.{type(model).__qualname__}"
+        raise _failure(f"expected a torch.nn.Module, found that {where} gives an object of type {kind}")
+    digest = None if source is None else hashlib.sha256(source).hexdigest()
+    return LoadedModel(model, {"format": "python", "runs_code": True, "file": file, "sha256": digest})

@@ -1,30 +1,105 @@
-"""What a name outside brittle's own lists stands for.
+"""Code of the user's: run because the command line names it, or a package that is installed offers it.
 
-It is an entry point of an installed package, or says where it stands: `FILE.py:NAME`, `PACKAGE.MODULE:NAME`. A file is
-run because it is so named, and at no other time; a package that is installed is imported when one of its names is asked
-for, or all are listed.
+A name outside brittle's own lists is an entry point of an installed package, or says where it stands: `FILE.py:NAME`,
+`PACKAGE.MODULE:NAME`. A file is run because it is so named, and at no other time; a package that is installed is
+imported when one of its names is asked for, or all are listed.
 """
 
 from __future__ import annotations
 
+import hashlib
+import importlib
+import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import cache
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
 from brittle.errors import BrittleError, ParameterError, UsageError
-from brittle.model.loading.user_code import import_module, line_of, offered, run_file
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 """What a thing from outside is called, so that it can stand in tables, in labels and in options."""
 
+DIGEST = "__sha256__"
+"""Where a module that `run_file` made says what was run."""
+
+Failure = Callable[[str], BrittleError]
+"""Makes the error to raise of a sentence."""
+
+_OWN = {"brittle", *sys.stdlib_module_names}
+
 T = TypeVar("T")
+
+
+def run_file(path: Path, source: bytes, failure: Failure) -> ModuleType:
+    """Run `source`, which is what lies in the file `path`, as a module.
+
+    What is run is what is digested, so no compiled copy is looked for. Where it fails, `failure` makes the error.
+    """
+    own = hashlib.sha256(os.fsencode(path.resolve()) + b"\0" + source).hexdigest()
+    module = ModuleType(f"brittle_user_{own[:16]}")
+    module.__file__ = os.fspath(path)
+    vars(module)[DIGEST] = hashlib.sha256(source).hexdigest()
+    sys.modules[module.__name__] = module
+    try:
+        exec(compile(source, os.fspath(path), "exec"), module.__dict__)
+    except (Exception, SystemExit) as error:
+        beside = isinstance(error, ModuleNotFoundError) and (path.parent / f"{error.name}.py").exists()
+        advice = f"; modules beside the file are found with PYTHONPATH={path.parent}" if beside else ""
+        raise failure(
+            f"running {path} failed{line_of(error, module)}: {type(error).__name__}: {error}{advice}"
+        ) from error
+    return module
+
+
+def import_module(place: str, name: str, failure: Failure) -> ModuleType:
+    """Import the module `place`, such as `package.module`, of which `name` is wanted; the current folder is not
+    searched. Where it is not there or fails, `failure` makes the error."""
+    try:
+        return importlib.import_module(place)
+    except (Exception, SystemExit) as error:
+        file = Path(*place.split(".")).with_suffix(".py")
+        advice = (
+            f"; the current folder is not searched: for the file in this folder write ./{file}:{name}"
+            if file.is_file()
+            else ""
+        )
+        raise failure(f"importing {place} failed: {type(error).__name__}: {error}{advice}") from error
+
+
+def line_of(error: BaseException, module: ModuleType) -> str:
+    """The last line of the module that was being executed, in words; empty when it was none."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == module.__file__]
+    return f" at line {frames[-1].lineno}" if frames else ""
+
+
+def digests(things: Iterable[object]) -> dict[str, str] | None:
+    """The sha256 of the files in which classes and functions stand, by the names of the files.
+
+    Those of brittle and of Python's own library are left out, as are those typed into a session; what a file imports is
+    not looked at. Files of one name have their digests one after the other. None where no file is left.
+    """
+    names = {str(getattr(thing, "__module__", None)) for thing in things}
+    outside = [sys.modules.get(name) for name in names if name.partition(".")[0] not in _OWN]
+    found: dict[str, set[str]] = {}
+    for module in outside:
+        path = getattr(module, "__file__", None)
+        if module is not None and path is not None and (DIGEST in vars(module) or Path(path).is_file()):
+            digest = vars(module).get(DIGEST) or hashlib.sha256(Path(path).read_bytes()).hexdigest()
+            found.setdefault(Path(path).name, set()).add(digest)
+    return {name: " ".join(sorted(found[name])) for name in sorted(found)} or None
+
+
+def offered(group: str) -> dict[str, EntryPoint]:
+    """Entry points of a group in installed packages, by name; nothing of them is loaded."""
+    return {point.name: point for point in entry_points(group=group)}
 
 
 def find_named(
@@ -61,66 +136,6 @@ def find_named(
     return getattr(module, attribute)
 
 
-def find_installed(group: str, find: Callable[[str], T]) -> tuple[dict[str, T], list[str]]:
-    """What installed packages offer in an entry point group, by name, and for each that cannot be used why."""
-    found: dict[str, T] = {}
-    faults: list[str] = []
-    for name in offered(group):
-        try:
-            found[name] = find(name)
-        except BrittleError as error:
-            faults.append(str(error.args[0]))
-    return found, faults
-
-
-def check_name(where: str, name: object, example: str) -> None:
-    """Raise unless something from outside, found at `where`, is called by a name such as `example`.
-
-    Raises:
-        ParameterError: it is not.
-    """
-    if not isinstance(name, str) or not NAME.fullmatch(name):
-        raise refused(where, f"has the name {name!r:.60}; expected one such as {example}")
-
-
-def refused(where: str, why: str) -> ParameterError:
-    """The error for something from outside, named by `where`, that cannot be used."""
-    return ParameterError(f"{where} {why}")
-
-
-@contextmanager
-def failing(kind: type, method: str) -> Iterator[None]:
-    """Name the class from outside whose `method` fails within; what fails in brittle's own is a defect, and goes on.
-
-    Raises:
-        ParameterError: the method of a class from outside failed.
-    """
-    try:
-        yield
-    except BrittleError:
-        raise
-    except Exception as error:
-        if kind.__module__.partition(".")[0] == "brittle":
-            raise
-        seen = f"{type(error).__name__}: {error}".removesuffix(": ")
-        module = sys.modules.get(kind.__module__)
-        line = "" if module is None or not hasattr(module, "__file__") else line_of(error, module)
-        raise refused(f"{kind.__qualname__}.{method}", f"failed{line}: {seen}") from error
-
-
-def kind_of(found: object) -> str:
-    """What something is, in words."""
-    return f"the class {found.__qualname__}" if isinstance(found, type) else f"an object of type {type(found).__name__}"
-
-
-def unknown(what: str, name: str, known: Sequence[str], hint: str = "") -> UsageError:
-    """The error for a name that is on no list."""
-    near = get_close_matches(name, known, 1)
-    advice = f"did you mean {near[0]}? " if near else "separate names with blanks; " if "," in name else ""
-    there = ", ".join(known) or f"no names; a {what} of your own is FILE.py:NAME"
-    return UsageError(f"no {what} is called {name!r}; {hint or advice}there are {there}")
-
-
 @cache
 def _run_once(path: Path, source: bytes) -> ModuleType:
     """The module of a file, run once for all that is named of it."""
@@ -138,3 +153,56 @@ def _loaded(point: EntryPoint) -> object:
     if getattr(found, "name", None) != point.name:
         raise refused(f"{point.value} of {package}", f"is offered as {point.name!r} and calls itself another name")
     return found
+
+
+def find_installed(group: str, find: Callable[[str], T]) -> tuple[dict[str, T], list[str]]:
+    """What installed packages offer in an entry point group, by name, and for each that cannot be used why."""
+    found: dict[str, T] = {}
+    faults: list[str] = []
+    for name in offered(group):
+        try:
+            found[name] = find(name)
+        except BrittleError as error:
+            faults.append(str(error.args[0]))
+    return found, faults
+
+
+def check_name(where: str, name: object, example: str) -> None:
+    """Raise a `ParameterError` unless something from outside, found at `where`, is called by a name like `example`."""
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise refused(where, f"has the name {name!r:.60}; expected one such as {example}")
+
+
+def refused(where: str, why: str) -> ParameterError:
+    """The error for something from outside, named by `where`, that cannot be used."""
+    return ParameterError(f"{where} {why}")
+
+
+@contextmanager
+def failing(kind: type, method: str) -> Iterator[None]:
+    """Name the class from outside whose `method` fails within, in a `ParameterError`; what fails in brittle's own is a
+    defect, and goes on."""
+    try:
+        yield
+    except BrittleError:
+        raise
+    except Exception as error:
+        if kind.__module__.partition(".")[0] == "brittle":
+            raise
+        module = sys.modules.get(kind.__module__)
+        line = "" if module is None or not hasattr(module, "__file__") else line_of(error, module)
+        seen = f"{type(error).__name__}: {error}".removesuffix(": ")
+        raise refused(f"{kind.__qualname__}.{method}", f"failed{line}: {seen}") from error
+
+
+def kind_of(found: object) -> str:
+    """What something is, in words."""
+    return f"the class {found.__qualname__}" if isinstance(found, type) else f"an object of type {type(found).__name__}"
+
+
+def unknown(what: str, name: str, known: Sequence[str], hint: str = "") -> UsageError:
+    """The error for a name that is on no list."""
+    near = get_close_matches(name, known, 1)
+    advice = f"did you mean {near[0]}? " if near else "separate names with blanks; " if "," in name else ""
+    there = ", ".join(known) or f"no names; a {what} of your own is FILE.py:NAME"
+    return UsageError(f"no {what} is called {name!r}; {hint or advice}there are {there}")

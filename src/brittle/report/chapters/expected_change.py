@@ -120,12 +120,13 @@ def _laplacian_number(contents: Contents) -> Number | None:
     if contents.laplacian is None:
         return None
     values = contents.laplacian.value.dropna()
+    count = plural(len(values), "point")
     if infinite := int(np.isinf(values).sum()):
         return Number("Mean |Laplacian|", "∞", f"{plural(infinite, 'point')} without a finite one.")
     mean = mean_absolute(contents, contents.laplacian)
     note = (
         f"{reach(mean.low, mean.high, 3)}, per squared pixel unit. It is negative for "
-        f"{small_percent(float((values < 0.0).mean()))} of {plural(mean.points, 'point')}."
+        f"{small_percent(float((values < 0.0).mean()))} of {count}."
     )
     return Number("Mean |Laplacian|", short(mean.mean, 3), note)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from brittle.analysis.extremes import extremes, ranked
+from brittle.analysis.point_list import extremes, ranked
 from brittle.estimate import Evidence
 from brittle.report.chapter import Chapter, Grid
 from brittle.report.contents import Contents, extreme_classes
@@ -50,12 +50,10 @@ def summarize(contents: Contents) -> dict[str, Any] | None:
     order = ranked(contents, column)
     if column is None or order.empty:
         return None
-    words = contents.points.select(["row", "target", "decided"]).to_pandas()
-    first = order.head(MOST_FRAGILE).merge(words, on="row", how="left").to_dict("records")
     images = dict(zip(contents.points["row"].to_pylist(), contents.points["image"].to_pylist(), strict=True))
     faces = [_face(contents, column, row, images) for row in order.head(FACES).to_dict("records")]
     faces = [face for face in faces if face["image"]]
-    rows = [_row(contents, column, row) for row in first]
+    rows = [_row(contents, column, row) for row in order.head(MOST_FRAGILE).to_dict("records")]
     return {
         "faces": faces,
         "grid": Grid(HEAD, rows, frozenset({1, 2, 3, 4, 8, 9})),

@@ -235,12 +235,9 @@ def _series(contents: Contents, others: Mapping[str, Contents], flips: Setting |
     return frames
 
 
-def _mean_laplacian(contents: Contents) -> tuple[float, float, float] | None:
+def _mean_laplacian(contents: Contents) -> MeanInterval | None:
     column = laplacian_column(contents.columns)
-    if column is None or np.isinf(column.value).any():
-        return None
-    mean = mean_absolute(contents, column)
-    return mean.mean, mean.low, mean.high
+    return None if column is None or np.isinf(column.value).any() else mean_absolute(contents, column)
 
 
 def _mean_robustness(contents: Contents, flips: Setting) -> MeanInterval | None:

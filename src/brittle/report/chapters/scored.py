@@ -9,9 +9,9 @@ from typing import Any
 
 import pandas as pd
 
-from brittle.analysis.outcomes import certificates_text, outcomes
-from brittle.analysis.overview_text import DecisionWords, words_of
-from brittle.analysis.worst_case import margin_columns
+from brittle.analysis.columns import margin_columns
+from brittle.analysis.outcomes import outcomes
+from brittle.analysis.overview_text import words_of
 from brittle.estimate import short_labels
 from brittle.intervals import clopper_pearson
 from brittle.report.chapter import Chapter, Entry, Grid
@@ -41,13 +41,12 @@ CHAPTER = Chapter("scored", "What was scored, and how to repeat it", summarize, 
 
 
 def _entries(contents: Contents) -> list[Entry]:
-    words = words_of(contents.record.model.decision)
     settings = _noise_settings(contents)
     return [
         Entry("Model", _model_text(contents)),
         Entry("Data", _data_text(contents)),
         Entry("Points", _points_text(contents)),
-        Entry("Accuracy" if words.accuracy else "Right", _accuracy_text(contents, words)),
+        Entry("Accuracy" if contents.record.model.decision is None else "Right", _accuracy_text(contents)),
         *([Entry("Noise", _noise_text(contents, settings))] if settings else []),
         *([Entry("Noise level", _sigma_text(contents, settings))] if settings else []),
         Entry("Cost", _cost_text(contents)),
@@ -58,7 +57,7 @@ def _entries(contents: Contents) -> list[Entry]:
 def _model_text(contents: Contents) -> str:
     model = contents.record.model
     known = (
-        (model.classes if words_of(model.decision).classes else None, "{} classes"),
+        (model.classes if (model.decision or "top").startswith("top") else None, "{} classes"),
         (model.parameters, "{} parameters"),
         (model.dtype, "{}"),
         (model.outputs, "output read as {}"),
@@ -90,17 +89,18 @@ def _points_text(contents: Contents) -> str:
     return f"{plural(count, 'point')}{chosen and f', {chosen}'}, of which {valued:,} got {counted[1]}."
 
 
-def _accuracy_text(contents: Contents, words: DecisionWords) -> str:
-    correct = contents.points["correct"].drop_null().to_pandas()
-    if correct.empty and not words.accuracy:
+def _accuracy_text(contents: Contents) -> str:
+    decision, correct = contents.record.model.decision, contents.points["correct"].drop_null().to_pandas()
+    words = words_of(decision)
+    if correct.empty and decision is not None:
         return show(words.unlabelled)
     if correct.empty:
         return "Unknown: no point carries a label. Robustness is that of the predicted class and needs none."
     ends = clopper_pearson(int(correct.sum()), len(correct), contents.confidence)
     share, reach = percent(correct.mean()), percent_interval(*map(float, ends))
-    if words.counted == "label" and words.right == DecisionWords.right:
+    if words[:3] == words_of(None)[:3]:
         return f"{share} of {plural(len(correct), 'labelled point')} predicted right ({reach})."
-    return f"{share} of {words.of(len(correct))} {words.verbs[1]} {show(words.right)} ({reach})."
+    return f"{share} of {plural(len(correct), words.counted)} {words.verbs[1]} {show(words.right)} ({reach})."
 
 
 def _noise_settings(contents: Contents) -> tuple[Setting, ...]:
@@ -144,10 +144,8 @@ def _cost_text(contents: Contents) -> str:
     total, seconds, count = contents.record.account.passes, contents.record.seconds, contents.points.num_rows
     each = f", {total / count:,.0f} per point" if count else ""
     time = f" in {duration(seconds)}" if seconds is not None else ""
-    certificates = certificates_text(contents.columns)
     return (
-        f"{show(total)} passes through the network{each}{time}"
-        f"{certificates and f'; {certificates}, the others on all else'}. Forward and backward passes count one each; "
+        f"{show(total)} passes through the network{each}{time}. Forward and backward passes count one each; "
         "scores that need the same passes share them."
     )
 

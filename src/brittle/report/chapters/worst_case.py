@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from brittle.analysis.columns import safer
 from brittle.analysis.detection import GOOD_AUROC, detection_curve
 from brittle.analysis.outcomes import refuted_text
 from brittle.analysis.robust_accuracy import (
@@ -18,7 +19,7 @@ from brittle.analysis.robust_accuracy import (
     direct_robust_accuracy,
     estimate_robust_accuracy,
 )
-from brittle.analysis.worst_case import safer, worst_case_table
+from brittle.analysis.worst_case import worst_case_table
 from brittle.estimate import Status, parameters_json
 from brittle.report.chapter import Chapter, Grid, Number
 from brittle.report.charts import ACCENT, INK, NARROW, dashed, few_ticks, legend, score_colour

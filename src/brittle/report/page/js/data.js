@@ -25,7 +25,6 @@ import { byId } from "./dom.js";
  * @property {boolean} probability whether the value is a flip probability
  * @property {boolean} judges whether points hold or break by it
  * @property {number | null} [decidedBy] the place of the column that was drawn for the limit of the run, where the states are of that
- * @property {Copies | null} copies
  * @property {"higher" | "lower" | null} safer
  * @property {string} explanation
  * @property {Numbers} value
@@ -38,11 +37,6 @@ import { byId } from "./dom.js";
 
 /** @typedef {{names: string[], of: Numbers}} Texts */
 
-/**
- * How many noisy copies points have, how small the flip probability can be shown to be by so many, and of each point the
- * place of its number; null where all points have as many.
- * @typedef {{numbers: number[], best: number[], of: Numbers | null}} Copies
- */
 /** @typedef {{point: number, score: string, predicted: number, own?: string, other?: string}} Nearest */
 
 const written = JSON.parse(byId("data").textContent ?? "{}");
@@ -87,7 +81,7 @@ export const identity = written.identity;
 /** @type {number} The place of the column that speaks for the run. */
 export const spokesman = written.by;
 
-/** @type {Record<string, [string, string]>} What intervals rest on that count no copies: of one of them, of several. */
+/** @type {Record<string, string>} What intervals rest on that count no copies. */
 export const rests = written.rests;
 
 /** @type {{ counted: string, verbs: [string, string], right: string, unlabelled: string }} How the page says how many are right. */
@@ -152,7 +146,6 @@ export const columns = written.columns.map((/** @type {any} */ column, /** @type
     high: ends(column.high),
     status: texts(column.status),
     evidence: texts(column.evidence),
-    copies: column.copies && { ...column.copies, of: column.copies.of && unpacked(column.copies.of) },
     details: texts(column.details),
   };
 });

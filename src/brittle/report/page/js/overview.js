@@ -62,7 +62,7 @@ function sentence() {
   return shown(`${chosen}${noise}${held} ${rest} ${accuracy}`);
 }
 
-/** What the intervals of the chosen score rest on, and whether the copies of points were too few for these to hold. */
+/** What the intervals of the chosen score rest on. */
 function evidenceText() {
   const { judges, evidence, value, run } = columns[state.by];
   if (!judges || !evidence) return "";
@@ -74,7 +74,7 @@ function evidenceText() {
     if (evidence.of[point] >= 0) tallies[evidence.of[point]]++;
   }
   const parts = evidence.names.flatMap((name, place) =>
-    rests[name] && tallies[place] ? [`${share0(tallies[place], rated)} ${verbOf(tallies[place], rated, ...rests[name])}.`] : [],
+    rests[name] && tallies[place] ? [`${share0(tallies[place], rated)} ${verbOf(tallies[place], rated, "rests", "rest")} on ${rests[name]}.`] : [],
   );
   if (!rated) return "";
   const every = byNumber(rated, "The interval counts noisy copies and holds for every network.", "All intervals count noisy copies and hold for every network.");
@@ -82,7 +82,7 @@ function evidenceText() {
   const missing = count - rated;
   const lost = missing ? ` ${share(missing, count, "point")} ${verbOf(missing, count, "has", "have")} no number.` : "";
   const { confidence } = runs[run];
-  return `A point is called only where its whole ${percentOf(confidence)} interval lies on one side. ${said}${tooFew()}${lost}`;
+  return `A point is called only where its whole ${percentOf(confidence)} interval lies on one side. ${said}${lost}`;
 }
 
 /**
@@ -92,29 +92,6 @@ function evidenceText() {
  */
 function share0(some, all) {
   return `${counted(some)} of ${counted(all)} ${byNumber(all, "interval", "intervals")}`;
-}
-
-/** That the noisy copies of undecided points cannot show that these hold, and what can; empty where no point is so. */
-function tooFew() {
-  const { copies } = columns[state.by];
-  if (!copies) return "";
-  const tallies = copies.numbers.map(() => [0, 0, 0, 0, 0, 0]);
-  let undecided = 0;
-  for (let point = 0; point < count; point++) {
-    if (states[point] === 1) undecided++;
-    const place = copies.of ? copies.of[point] : 0;
-    if (place >= 0) tallies[place][states[point]]++;
-  }
-  const short = copies.best.map((end, place) => end > 1 - state.limit && tallies[place][0] === 0 && tallies[place][1] > 0);
-  const last = short.lastIndexOf(true);
-  if (last < 0) return "";
-  const points = tallies.reduce((sum, tally, place) => sum + (short[place] ? tally[1] : 0), 0);
-  const most = copies.numbers[last];
-  const several = `${counted(most)} ${byNumber(most, "copy", "copies")}`;
-  const some = `${counted(points)} of ${counted(undecided)} undecided ${byNumber(undecided, "point", "points")} ${verbOf(points, undecided, "has", "have")} at most ${several}, which`;
-  const who = copies.numbers.length === 1 ? `${several} a point` : some;
-  const rule = `--until decided --limit ${state.limit}${moreDraws()}`;
-  return ` ${who} cannot show that a prediction holds at ${state.limit}, even where none of them flips. The command of the run with ${rule}, into another folder, draws as many as each point needs.`;
 }
 
 /** The option by which a point that no copy flips can be shown to hold at the chosen limit; empty where none is needed. */

@@ -1,4 +1,4 @@
-"""The margin in the features: the distance to the nearest other decision."""
+"""Scores of one pass: the margin in the features is the distance to the nearest other decision there."""
 
 from __future__ import annotations
 

@@ -1,0 +1,207 @@
+"""Decisions between classes and about numbers, and every decision by the words of the command line."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from brittle.decisions.base import Decision, alone, check_count, numbers
+from brittle.decisions.labels import EACH, MultiLabel
+from brittle.errors import ModelError, ParameterError
+
+
+@dataclass(frozen=True)
+class PredictedClass(Decision):
+    """The class with the largest score: margins `z_t - z_j`, `j != t`. The default; every score serves it."""
+
+    name: ClassVar[str] = "class"
+    explanation: ClassVar[str] = "the predicted class"
+    of_classes: ClassVar[bool] = True
+    has_classes: ClassVar[bool] = True
+
+    def decide(self, outputs: Tensor) -> Tensor:
+        """The predicted class, `[B, 1]`; the first of several with the largest score."""
+        return outputs.argmax(dim=1, keepdim=True)
+
+    def margins(self, outputs: Tensor, decided: Tensor) -> Tensor:
+        """`z_t - z_j` for every other class `j`, `[N, C - 1]`."""
+        others = torch.arange(outputs.shape[1] - 1, device=outputs.device)
+        others = others + (others >= decided)
+        return outputs.gather(1, decided) - outputs.gather(1, others)
+
+    def classes_of(self, logits: Tensor, decided: Tensor | None) -> int | None:
+        return logits.shape[1]
+
+    def right(self, decided: Tensor, labels: Tensor | None, targets: Tensor | None) -> list[bool | None]:
+        return [None] * len(decided) if labels is None else (decided[:, 0] == labels.to(decided)).tolist()
+
+    def described(self, decided: Tensor) -> list[str]:
+        return [str(own) for own in decided[:, 0].tolist()]
+
+
+@dataclass(frozen=True)
+class OneLogit(PredictedClass):
+    """The sign of one logit `z`: class 1 where it is positive, margin `z` or `-z`. Every score serves it.
+
+    The same as `outputs="binary-logit"`.
+    """
+
+    name: ClassVar[str] = "one-logit"
+    explanation: ClassVar[str] = "the sign of one logit"
+
+
+@dataclass(frozen=True)
+class SameTop(Decision):
+    """The same `count` classes score highest, in any order: `z_a - z_b`, `a` inside, `b` outside.
+
+    Attributes:
+        count: how many, at least 1.
+
+    Raises:
+        ParameterError: fewer than 1.
+    """
+
+    count: int = 5
+
+    name: ClassVar[str] = "top"
+    explanation: ClassVar[str] = "which few classes score highest"
+    has_classes: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if type(self.count) is not int or self.count < 1:
+            raise ParameterError(f"top:K needs a whole number K of at least 1; found {self.count!r:.40}")
+
+    @property
+    def label(self) -> str:
+        return f"top:{self.count}"
+
+    def decide(self, outputs: Tensor) -> Tensor:
+        """The classes in the order of their scores, the `count` highest first, `[B, C]`."""
+        return outputs.argsort(dim=1, descending=True, stable=True)
+
+    def margins(self, outputs: Tensor, decided: Tensor) -> Tensor:
+        """`z_a - z_b` for every `a` of the highest and every `b` of the others, `[N, count (C - count)]`."""
+        ordered = outputs.gather(1, decided)
+        inside, outside = ordered[:, : self.count, None], ordered[:, None, self.count :]
+        return (inside - outside).flatten(1)
+
+    def codes(self, decided: Tensor) -> list[int | None]:
+        return decided[:, 0].tolist()
+
+    def classes_of(self, logits: Tensor, decided: Tensor | None) -> int | None:
+        return None if decided is None else decided.shape[1]
+
+    def right(self, decided: Tensor, labels: Tensor | None, targets: Tensor | None) -> list[bool | None]:
+        if labels is None:
+            return [None] * len(decided)
+        return (decided[:, : self.count] == labels[:, None].to(decided)).any(dim=1).tolist()
+
+    def described(self, decided: Tensor) -> list[str]:
+        return [", ".join(map(str, row)) for row in decided[:, : self.count].tolist()]
+
+    def check(self, outputs: Tensor) -> None:
+        super().check(outputs)
+        if outputs.shape[1] <= self.count:
+            raise ModelError(
+                "output_shape",
+                f"the decision {self.label} needs more than {self.count} classes; the model has {outputs.shape[1]}",
+            )
+
+
+@dataclass(frozen=True)
+class Within(Decision):
+    """Every number that the model returns stays within a tolerance: `tol - (f - f(x))` and `tol + (f - f(x))`.
+
+    Attributes:
+        tolerance: positive, one for all outputs or one for each, in the units of the output.
+
+    Raises:
+        ParameterError: a tolerance is not a positive finite number.
+    """
+
+    tolerance: float | tuple[float, ...]
+
+    name: ClassVar[str] = "within"
+    explanation: ClassVar[str] = "a number within a tolerance"
+    one_number: ClassVar[bool] = True
+    level: ClassVar[bool] = True
+    targets: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        given = self.tolerance if isinstance(self.tolerance, tuple | list) else (self.tolerance,)
+        fine = all(isinstance(each, int | float) and math.isfinite(each) and each > 0 for each in given)
+        if not given or not fine:
+            raise ParameterError(
+                f"a tolerance must be a positive finite number, as in within:0.1; found {self.tolerance!r}"
+            )
+        object.__setattr__(self, "tolerance", alone(given))
+
+    @property
+    def label(self) -> str:
+        own = self.tolerance if isinstance(self.tolerance, tuple) else (self.tolerance,)
+        return f"{self.name}:{','.join(f'{each:g}' for each in own)}"
+
+    def decide(self, outputs: Tensor) -> Tensor:
+        """The numbers at the point, `[B, R]`."""
+        return outputs
+
+    def margins(self, outputs: Tensor, decided: Tensor) -> Tensor:
+        """How far each number is from either end of its tolerance, `[N, 2 R]`."""
+        moved, tolerance = outputs - decided, outputs.new_tensor(self.tolerance)
+        return torch.cat((tolerance - moved, tolerance + moved), dim=1)
+
+    def right(self, decided: Tensor, labels: Tensor | None, targets: Tensor | None) -> list[bool | None]:
+        if targets is None:
+            return [None] * len(decided)
+        check_count(targets, decided.shape[1])
+        off = (decided.double() - targets.to(decided.device)).abs()
+        return (off <= off.new_tensor(self.tolerance)).all(dim=1).tolist()
+
+    def described(self, decided: Tensor) -> list[str]:
+        return [numbers(row) for row in decided.tolist()]
+
+    def check(self, outputs: Tensor) -> None:
+        super().check(outputs)
+        if isinstance(self.tolerance, tuple) and len(self.tolerance) != outputs.shape[1]:
+            raise ModelError(
+                "output_shape",
+                f"{len(self.tolerance)} tolerances were given; the model returns {outputs.shape[1]} numbers",
+            )
+
+
+def as_decision(given: Decision | str | None) -> Decision:
+    """A decision from itself or from its word, such as `top:5`; None is the predicted class.
+
+    Raises:
+        ParameterError: it is neither.
+    """
+    if given is None or isinstance(given, Decision):
+        return given or PredictedClass()
+    name, _, value = str(given).partition(":")
+    try:
+        match name:
+            case "class" if not value:
+                return PredictedClass()
+            case "one-logit" if not value:
+                return OneLogit()
+            case "top":
+                return SameTop(int(value)) if value else SameTop()
+            case "within" if value:
+                return Within(tuple(float(each) for each in value.split(",")))
+            case "multilabel" if value in ("", EACH):
+                return MultiLabel(each=value == EACH)
+            case "multilabel":
+                return MultiLabel(only=int(value) if value.removeprefix("-").isdecimal() else value)
+    except ParameterError:
+        raise
+    except ValueError:
+        pass
+    raise ParameterError(
+        f"a decision is one of class, one-logit, multilabel, multilabel:J (one label, counted from 0, or its name), "
+        f"multilabel:each, top:K, within:T (such as within:0.1), or in Python one of brittle.decisions; found "
+        f"{given!r:.60}"
+    )
