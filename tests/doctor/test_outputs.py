@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -12,8 +13,9 @@ from torch import Tensor
 
 import brittle
 from brittle import doctor
+from brittle.decisions import SameTop
 from brittle.errors import ModelError
-from brittle.scores import Softmax, Taylor
+from brittle.scores import MonteCarlo, Softmax, Taylor
 
 MASKS = (-1e2, -1e9, -3e38)
 
@@ -123,3 +125,40 @@ def test_dropout_shows_in_16_bits(dtype: torch.dtype, offset: float) -> None:
         return (torch.nn.functional.dropout(z, 0.3, training=True) + offset).to(dtype)
 
     assert codes(subject_of(dropped))["repeatable"] == "nondeterministic_model"
+
+
+class Step(torch.nn.Module):
+    """Two levels, with the step where the sum of the inputs is `at`; below it every input gets the same."""
+
+    def __init__(self, at: float) -> None:
+        super().__init__()
+        self.at = at
+
+    def forward(self, x: Tensor) -> Tensor:
+        above = (x.flatten(1).sum(dim=1, keepdim=True) > self.at).float()
+        return torch.cat((3 * above, 2 - above), dim=1)
+
+
+@pytest.mark.parametrize("bounds", ["none", (0, 1)])
+@pytest.mark.parametrize(("at", "code"), [(4.0, None), (1e9, "constant_output")])
+def test_a_step_that_no_row_crosses_is_no_constant(bounds: Any, at: float, code: str | None) -> None:
+    """Rows of a file sorted by class lie in one leaf of a tree; what crosses it are noisy copies or inputs far away."""
+    x = torch.rand(20, 6, generator=torch.Generator().manual_seed(1)) / 10
+    classifier = brittle.Classifier(Step(at), bounds=bounds)
+    caught = None
+    try:
+        brittle.score(classifier, x, [MonteCarlo(1.0, draws=20)])
+    except ModelError as error:
+        caught = error.code
+    assert caught == code
+
+
+def test_the_largest_probabilities_are_no_logits() -> None:
+    decided = {"decision": SameTop(2)}
+    score = [MonteCarlo(0.1, draws=20)]
+    with pytest.raises(ModelError) as caught:
+        brittle.score(brittle.Classifier(Wrapped(lambda x, z: z.softmax(1)), **decided), inputs(COUNT), score)
+    assert caught.value.code == "outputs"
+    assert (
+        len(brittle.score(brittle.Classifier(Wrapped(lambda x, z: z), **decided), inputs(COUNT), score).points) == COUNT
+    )

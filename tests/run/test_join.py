@@ -196,6 +196,17 @@ def test_a_run_grows_by_a_later_one_over_its_open_points(tmp_path: Path) -> None
     assert caught.value.code == "usage"
 
 
+def test_a_shorter_count_takes_no_longer_ones_place(tmp_path: Path) -> None:
+    runs = {"first": (None, 200), "shorter": (["3", "4", "5"], 20), "longer": (["4", "5"], 400)}
+    for name, (ids, most) in runs.items():
+        scored(tmp_path / name, [MonteCarlo(0.9, draws=4)], ids, **RULE, most_draws=most)
+    orders = (["first", "longer"], ["first", "shorter", "longer"], ["first", "longer", "shorter"])
+    for number, order in enumerate(orders):
+        join(tmp_path / str(number), [tmp_path / name for name in order])
+    first, *others = (brittle.read_table(tmp_path / str(number)).scores for number in range(3))
+    assert all(other.equals(first) for other in others)
+
+
 def test_a_later_run_over_all_points_adds_scores(tmp_path: Path) -> None:
     both = scored(tmp_path / "both", [LogitMargin(), Moments(0.1, draws=4)])
     scored(tmp_path / "first", [LogitMargin()])

@@ -18,8 +18,8 @@ def join(out: Path, runs: tuple[Path, ...], /, *, quiet: Quiet = False) -> int:
     out
         Folder for the whole run; it must not hold one yet.
     runs
-        All parts of a run, made by --part, in any order; or a run and later ones over its points, whose numbers take
-        the place of earlier ones of the same point and score.
+        All parts of a run, made by --part, in any order; or a run and later ones over its points; of numbers of the
+        same point and score the one with most passes stays.
     """
     from brittle.run.join import join as join_runs
 

@@ -17,6 +17,9 @@ from brittle.errors import ModelError, listed
 PROBES = 2
 """Inputs that have nothing to do with the points and must not get the same logits."""
 
+FAR = (-3.0, 4.0)
+"""Shares of the range of the points within which far inputs lie, where no bounds are declared."""
+
 SURE, ROUNDED = 0.98, 1e-3
 """A trained model is that sure in some row; after a softmax over probabilities the logarithms still show it, and by how
 much such a probability may miss 0 and 1."""
@@ -46,14 +49,21 @@ def check_outputs(subject: Subject) -> Iterator[Finding | str]:
             f"{len(probes)} random inputs got the logits of the points whose other tensors stood beside them; the "
             f"model does not look at the input that varies, see perturb=",
         )
-    if bool((torch.cat((finite, probes)) == finite[0]).all()):
+    if bool((torch.cat((finite, probes)) == finite[0]).all()) and not _changes_elsewhere(subject, finite[0]):
         first = ", ".join(f"{value:.4g}" for value in finite[0, :5].tolist())
         raise ModelError(
             "constant_output",
-            f"the model returned the same logits ({first}…) for {len(finite)} rows and for {len(probes)} random "
-            f"inputs; it does not look at its input",
+            f"the model returned the same logits ({first}…) for {len(finite)} rows and for random "
+            f"inputs, near to these and far away; it does not look at its input",
         )
     yield f"finite in {len(finite)} of {len(logits)} rows; they differ between these and {len(probes)} random inputs"
+
+
+def _changes_elsewhere(subject: Subject, logits: Tensor) -> bool:
+    """Whether noisy copies or inputs far away get others than `logits`, `[C]`: steps have wide parts that are level."""
+    far = FAR if not subject.classifier.bounds.finite else (0.0, 1.0)
+    others = torch.cat((subject.noisy_logits, subject.logits_of(subject.random_inputs(LOOKED_AT, far))))
+    return bool((others != logits).any())
 
 
 def _looks_beside_alone(subject: Subject, probes: Tensor) -> bool:
@@ -127,7 +137,7 @@ def check_kind(subject: Subject) -> Iterator[Finding | str]:
                 f"each of {len(logits)} rows of {subject.classes} probabilities sums to 1: these are classes of which "
                 f"one holds; leave out --decision multilabel (decision='multilabel')",
             )
-    elif subject.decision.of_classes and declared == "logits":
+    elif subject.decision.has_classes and declared == "logits":
         _refuse_probabilities(subject, logits, exact)
     elif subject.decision.of_classes and declared == "probs":
         yield from _about_probabilities(logits.double(), exact)

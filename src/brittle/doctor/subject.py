@@ -298,7 +298,7 @@ class Subject:
             return bounds.sample(shape, self.inputs, values)
         shares = torch.rand(shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
         shares = shares.to(self.inputs.device) * (values[1] - values[0]) + values[0]
-        place = (shares * len(self.inputs)).long().clamp_max(len(self.inputs) - 1)
+        place = (shares * len(self.inputs)).long().clamp(0, len(self.inputs) - 1)
         return self.inputs.sort(dim=0).values.gather(0, place)
 
     @cached_property

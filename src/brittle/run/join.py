@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -54,8 +55,8 @@ def join(
     """Put runs together in the new run folder `out`; what dies leaves no run there, and is begun again.
 
     Parts of one run (`part=`, `--part`) give the run that one process computes, byte for byte but for its times. Later
-    runs over some or all points of a first one add their scores to it; their rows of the same point and score take the
-    place of its rows. Counts that stop and ask the same, with more draws at most, are the same score.
+    runs over some or all points of a first one add their scores to it; of rows of the same point and score the one with
+    most passes stays, of equals the last. Counts that stop and ask the same, with other draws at most, are one score.
 
     Args:
         out: the folder.
@@ -139,16 +140,17 @@ def _add(folder: RunFolder, *runs: JoinedRun) -> RunRecord:
     points = _joined_points(runs, [table.points for table in tables])
     ids = points["point"].to_pylist()
     keys = {_key(score): score.label for score in scores.values()}
-    rows, at = _numbered([_renamed(table.scores, scores) for table in tables])
+    rows = [_renamed(table.scores, scores) for table in tables]
+    at = _best(rows)
     for point in ids:
         for key, label in keys.items():
             if (point, *key) not in at:
                 raise UsageError(f"no run holds {label} of point {point}; a new score needs a run over all points")
-    found, examples_at = _numbered([_renamed(table.counterexamples, scores) for table in tables])
-    names = ((point, *key) for point in ids for key in keys)  # an example belongs to the row of its run
-    kept = [examples_at[one][1] for one in names if examples_at.get(one, (-1, 0))[0] == at[one][0]]
-    examples = found.take(pa.array(kept, pa.int64()))
-    values = rows.take(pa.array([at[point, *key][1] for point in ids for key in keys], pa.int64()))
+    found = [_renamed(table.counterexamples, scores) for table in tables]
+    kept = [place for name, run, place in _names(found) if at[name][0] == run]  # those of the rows that are kept
+    examples = pa.concat_tables(found).take(pa.array(kept, pa.int64()))
+    taken = pa.array([at[point, *key][1] for point in ids for key in keys], pa.int64())
+    values = pa.concat_tables(rows).take(taken)
     account, size = Account(), first.shard_points
     for number, start in enumerate(range(0, len(points), size)):
         some = points.slice(start, size)
@@ -194,14 +196,30 @@ def _joined_points(runs: Sequence[JoinedRun], tables: Sequence[pa.Table]) -> pa.
     return pa.Table.from_pylist([*points.values()], schema=POINTS)
 
 
-def _numbered(tables: Sequence[pa.Table]) -> tuple[pa.Table, dict[tuple[str, str, str], tuple[int, int]]]:
-    """All rows, and by point, score and parameters which run has the last one of them, and its place among all."""
-    at, place = {}, 0
-    for of, table in enumerate(tables):
-        for row in zip(*(table[name].to_pylist() for name in ("point", "score", "parameters")), strict=True):
-            at[row] = (of, place)
-            place += 1
-    return pa.concat_tables(tables), at
+RowName = tuple[str, str, str]
+"""A point, a score and its parameters."""
+
+
+def _best(tables: Sequence[pa.Table]) -> dict[RowName, tuple[int, int]]:
+    """For each row of scores which run has it and its place among all rows.
+
+    Of several it is the one with most passes, so that no count becomes a shorter one; of equals the last.
+    """
+    found: dict[RowName, tuple[int, int]] = {}
+    most: dict[RowName, int] = {}
+    passes = [spent for table in tables for spent in table["passes"].to_pylist()]
+    for name, run, place in _names(tables):
+        if passes[place] >= most.get(name, 0):
+            found[name], most[name] = (run, place), passes[place]
+    return found
+
+
+def _names(tables: Sequence[pa.Table]) -> Iterator[tuple[RowName, int, int]]:
+    """The name of every row, the place of its run, and its own among all rows."""
+    place = itertools.count()
+    for run, table in enumerate(tables):
+        for name in zip(*(table[column].to_pylist() for column in ("point", "score", "parameters")), strict=True):
+            yield name, run, next(place)
 
 
 def _renamed(table: pa.Table, scores: Mapping[ScoreKey, ScoreRecord]) -> pa.Table:
