@@ -107,6 +107,8 @@ def with_config(arguments: Sequence[str]) -> list[str]:
         given = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UsageError(f"--config {path} cannot be read as TOML: {error}") from error
+    if tables := [name for name, value in given.items() if isinstance(value, dict)]:
+        raise UsageError(f"--config {path} has the table [{tables[0]}]; options stand by their names, in no table")
     known = {word.partition("=")[0] for word in rest}
     for name, value in given.items():
         option = f"--{name.replace('_', '-')}"

@@ -109,10 +109,6 @@ class Measurement(ABC):
         """How many competing classes it keeps; None for the default."""
         return None
 
-    def memory(self, points: int, network: NetworkTraits) -> int:
-        """Bytes that it holds for a batch of `points` beside the network and its activations."""
-        return 0
-
     def splits(self, found: Any) -> bool:
         """Whether `of_margin` gives the result for each margin alone from `found`, that for all margins together."""
         return False

@@ -74,12 +74,6 @@ class Linearize(Measurement):
         kept = competitors_kept(network.classes, self.classes) + 1
         return Passes(0, kept) if self.draws is None else Passes(self.draws, self.draws * kept)
 
-    def memory(self, points: int, network: NetworkTraits) -> int:
-        """That of the Jacobians, in single precision: of the points, and over noise of single copies."""
-        held = points * network.classes * network.dimension
-        copies = 0 if self.draws is None else min(JACOBIAN_NUMBERS, self.draws * held)
-        return 4 * (min(JACOBIAN_NUMBERS, held) + copies)
-
     @property
     def uses_graph(self) -> bool:
         """At the point the Jacobian is that of the clean pass."""

@@ -111,7 +111,7 @@ def class_scores(scores: Tensor, rows: int, outputs: str) -> Tensor:
         )
     if outputs == "binary-logit":
         if scores.shape[1] != 1:
-            raise ModelError("output_shape", f"expected one column where outputs=binary-logit, found {scores.shape[1]}")
+            raise ModelError("output_shape", f"a model of one logit returns one column a row, found {scores.shape[1]}")
         scores = torch.cat((torch.zeros_like(scores), scores), dim=1)
     if scores.shape[1] < 2:
         raise ModelError(

@@ -110,10 +110,6 @@ class RareFlips(Measurement):
         """Passes at a flip probability of about 1e-6; counting takes `copies`, 1e-12 about twice as much."""
         return Passes(36 * self.copies)
 
-    def memory(self, points: int, network: NetworkTraits) -> int:
-        """The noise of the first stretched copies, plain and stretched."""
-        return points * network.dimension * 24 * self.copies
-
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[RareSampled]:
         """The result of `needs`, which are all alike."""
