@@ -1,9 +1,10 @@
-"""Figures of a tree: how large its rooms are, and how many concepts it has.
+"""Figures of a tree: how large its rooms are, how many concepts it has, how long its functions are and things take.
 
-    python tests/checks/figures.py [ROOT] [--call]
+    python tests/checks/figures.py [ROOT] [--call] [--seconds] [--all]
 
 Everything is read off the files of the tree, which may be an older one; nothing of it is imported. `--call` scores five
-points and counts the functions of the package that run.
+points and counts the functions of the package that run. `--seconds` times `import brittle` and `brittle --help`, the
+median of five. `--all` also runs the demo and the suite, once each.
 """
 
 from __future__ import annotations
@@ -12,12 +13,27 @@ import argparse
 import ast
 import os
 import re
+import statistics
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
+
+LONG = 30
+"""A function with more lines of code than this is long."""
+
+REPEATED = 6
+"""So many lines of code that stand in two places are a repetition."""
+
+TIMES = 5
+"""How often a short command is timed."""
+
+SMALL = 60
+"""A file with fewer lines than this is small."""
 
 BUDGET = {
     "the top": (700, 6), "model": (3000, 21), "decisions": (700, 6), "data": (2800, 16), "noise": (1300, 8),
@@ -46,6 +62,8 @@ print(len(named), "functions in", len({one.co_filename for one in named}), "file
 """
 """One call of `brittle.score` on five points, after another that has imported what it needs."""
 
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
 
 @dataclass(frozen=True)
 class Source:
@@ -67,9 +85,9 @@ class Source:
         return list(ast.walk(self.tree))
 
     @cached_property
-    def functions(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    def functions(self) -> list[Function]:
         """Every function and method, those within others included."""
-        return [node for node in self.nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+        return [node for node in self.nodes if isinstance(node, Function)]
 
 
 @cache
@@ -80,6 +98,67 @@ def sources(root: Path, folder: str) -> list[Source]:
         text = path.read_text(encoding="utf-8")
         found.append(Source(path.relative_to(root), text, ast.parse(text)))
     return found
+
+
+# How long.
+
+
+def length(function: Function, lines: list[str]) -> int:
+    """Lines of code of a function with its signature, without docstring, comments and empty lines."""
+    skipped: set[int] = set()
+    if ast.get_docstring(function) is not None:
+        skipped = set(range(function.body[0].lineno, (function.body[0].end_lineno or 0) + 1))
+    span = range(function.lineno, (function.end_lineno or function.lineno) + 1)
+    return sum(number not in skipped and _is_code(lines[number - 1]) for number in span)
+
+
+def _is_code(line: str) -> bool:
+    return bool(line.strip()) and not line.strip().startswith("#")
+
+
+def long_functions(files: list[Source]) -> list[str]:
+    """Name and length of every function over the limit, the longest first."""
+    found = []
+    for file in files:
+        lines = file.text.splitlines()
+        found += [(length(one, lines), one.name, file.path.name) for one in file.functions]
+    return [f"{name} in {file}: {count}" for count, name, file in sorted(found, reverse=True) if count > LONG]
+
+
+def parameters(function: Function) -> int:
+    """How many parameters a function has, `self` and `cls` apart."""
+    given = function.args
+    names = [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    return sum(name not in ("self", "cls") for name in names) + (given.vararg is not None) + (given.kwarg is not None)
+
+
+def most_parameters(files: list[Source]) -> str:
+    """The function with the most parameters, and how many these are."""
+    every = [(parameters(one), one.name, file.path.name) for file in files for one in file.functions]
+    count, name, file = max(every)
+    return f"{count} ({name} in {file})"
+
+
+# Annotations.
+
+
+def written_annotations(file: Source) -> Iterator[ast.expr]:
+    """Every annotation of a file, those in texts too."""
+    for node in file.nodes:
+        given = [node.annotation] if isinstance(node, ast.AnnAssign | ast.arg) else []
+        given += [node.returns] if isinstance(node, Function) else []
+        for one in given:
+            if isinstance(one, ast.Constant) and isinstance(one.value, str):
+                yield ast.parse(one.value, mode="eval").body
+            elif one is not None:
+                yield one
+
+
+def loose_dictionaries(files: list[Source]) -> int:
+    """How often an annotation says `dict[..., Any]`."""
+    nodes = (node for file in files for one in written_annotations(file) for node in ast.walk(one))
+    shapes = (ast.unparse(node) for node in nodes if isinstance(node, ast.Subscript))
+    return sum(re.fullmatch(r"dict\[[^\[\]]+, Any\]", shape) is not None for shape in shapes)
 
 
 # Imports.
@@ -144,6 +223,13 @@ def _room(module: str) -> str:
 # Tests.
 
 
+def without_test(package: list[Source], tests: list[Source]) -> list[str]:
+    """Modules `x.py` of the package for which no folder of tests holds a `test_x.py`."""
+    names = {file.path.name for file in tests}
+    modules = [file.path for file in package if not file.path.name.startswith("__")]
+    return [str(path) for path in modules if f"test_{path.name}" not in names]
+
+
 def importing_tests(tests: list[Source]) -> list[str]:
     """Files of tests, checks and helpers that import a file of tests."""
     names = {file.path.stem for file in tests if file.path.name.startswith("test_")}
@@ -169,6 +255,19 @@ def by_room(package: list[Source]) -> Iterator[tuple[str, object]]:
 
 def _home(path: Path) -> str:
     return path.parts[2] if len(path.parts) > 3 else "the top"
+
+
+def kinds_of_lines(package: list[Source]) -> str:
+    """How many lines are docstrings, empty, comments and code."""
+    docstrings = comments = empty = 0
+    for file in package:
+        holders = (node for node in file.nodes if isinstance(node, Function | ast.ClassDef | ast.Module))
+        first = (node.body[0] for node in holders if ast.get_docstring(node) is not None)
+        docstrings += sum((one.end_lineno or one.lineno) - one.lineno + 1 for one in first)
+        lines = [line.strip() for line in file.text.splitlines()]
+        empty += lines.count("")
+        comments += sum(line.startswith("#") for line in lines)
+    return f"{docstrings} docstring, {empty} empty, {comments} comment"
 
 
 def codes(package: list[Source]) -> set[str]:
@@ -197,6 +296,52 @@ def dataclasses(package: list[Source]) -> int:
     )
 
 
+def beyond_public(tests: list[Source]) -> list[str]:
+    """Files of tests that import more of the package than `brittle` and its rooms by name."""
+    found = []
+    for file in tests:
+        named = {node.module for node in file.nodes if isinstance(node, ast.ImportFrom) and node.module}
+        deep = any(name.startswith("brittle.") and name.count(".") > 1 for name in named)
+        if deep and file.path.name.startswith("test_"):
+            found.append(str(file.path))
+    return found
+
+
+# Repetition.
+
+
+def repeated_lines(files: list[Source]) -> int:
+    """Lines of code that are part of a run of lines which stands in two places; imports and brackets do not count."""
+    windows: dict[tuple[str, ...], list[set[tuple[Path, int]]]] = {}
+    for file in files:
+        lines = [(number, line.strip()) for number, line in enumerate(file.text.splitlines(), 1)]
+        lines = [(number, line) for number, line in lines if _tells(line)]
+        for start in range(len(lines) - REPEATED + 1):
+            window = lines[start : start + REPEATED]
+            places = {(file.path, number) for number, _ in window}
+            windows.setdefault(tuple(line for _, line in window), []).append(places)
+    return len(set().union(*(place for places in windows.values() if len(places) > 1 for place in places)))
+
+
+def _tells(line: str) -> bool:
+    return any(sign.isalnum() for sign in line) and not line.startswith(("#", "import ", "from "))
+
+
+# Seconds.
+
+
+def seconds(root: Path, command: list[str], times: int = 1) -> str:
+    """The median of the times that a command takes, run in the tree; a code that is not 0 is told."""
+    taken, codes = [], []
+    environment = os.environ | {"PYTHONPATH": str(root / "src"), "OMP_NUM_THREADS": "1"}
+    for _ in range(times):
+        start = time.perf_counter()
+        ended = subprocess.run(command, cwd=root, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        taken.append(time.perf_counter() - start)
+        codes.append(ended.returncode)
+    return f"{statistics.median(taken):.2f}" + (f" (exit {max(codes)})" if any(codes) else "")
+
+
 def call(root: Path) -> str:
     """Functions and files of the package that one call of `brittle.score` runs through."""
     environment = os.environ | {"PYTHONPATH": str(root / "src"), "OMP_NUM_THREADS": "1"}
@@ -204,23 +349,48 @@ def call(root: Path) -> str:
     return done.stdout.strip() or done.stderr[-200:]
 
 
+def timed(root: Path, everything: bool) -> Iterator[tuple[str, object]]:
+    """What takes how long, in seconds."""
+    yield "seconds of import brittle", seconds(root, [sys.executable, "-c", "import brittle"], TIMES)
+    yield "seconds of brittle --help", seconds(root, [sys.executable, "-m", "brittle", "--help"], TIMES)
+    if everything:
+        with tempfile.TemporaryDirectory() as folder:
+            demo = [sys.executable, "-m", "brittle", "demo", "--quiet", "--out", str(Path(folder) / "demo")]
+            yield "seconds of make demo", seconds(root, demo)
+        suite = [sys.executable, "-m", "pytest", "-n", "2", "--dist", "loadgroup", "-q"]
+        yield "seconds of the suite, two processes", seconds(root, suite)
+
+
 def figures(root: Path) -> Iterator[tuple[str, object]]:
     """Every figure that the files of the tree give."""
     package, tests = sources(root, "src"), sources(root, "tests")
     lines = [len(file.text.splitlines()) for file in package]
+    long = long_functions(package)
     edges = imports(package)
+    absent = without_test(package, tests)
     top = [path for path in (root / "src" / "brittle").iterdir() if path.name != "__pycache__"]
     yield "lines of src", sum(lines)
     yield "files of src", len(package)
     yield from by_room(package)
+    yield "lines that are no code", kinds_of_lines(package)
+    small = [file for file in package if len(file.text.splitlines()) < SMALL and file.path.name != "__init__.py"]
+    yield f"files under {SMALL} lines", len(small)
     yield "codes of errors and notes", len(codes(package))
     yield "dataclasses and structs", dataclasses(package)
     yield "lines of the longest file", max(lines)
     yield "entries at the top of src/brittle", len(top)
+    yield f"functions over {LONG} lines", len(long)
+    yield "longest function", long[0] if long else "-"
+    yield "most parameters", most_parameters(package)
+    yield "annotations dict[..., Any] in src", loose_dictionaries(package)
+    yield "annotations dict[..., Any] in tests", loose_dictionaries(tests)
     yield "circles of modules", len(circles(edges))
     yield "circles of rooms", len(circles(rooms(edges)))
+    yield f"lines in runs of {REPEATED} that stand twice, src", repeated_lines(package)
     yield "lines of tests", sum(len(file.text.splitlines()) for file in tests)
     yield "files of tests", sum(file.path.name.startswith("test_") for file in tests)
+    yield "modules without a test file of their name", len(absent)
+    yield "test files that import more than public names", len(beyond_public(tests))
     yield "test files that others import", len(importing_tests(tests))
 
 
@@ -229,12 +399,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).parents[2], help="the tree")
     parser.add_argument("--call", action="store_true", help="also count what a call of brittle.score runs")
+    parser.add_argument("--seconds", action="store_true", help="also time the import and the help")
+    parser.add_argument("--all", action="store_true", help="also time the demo and the suite")
+    parser.add_argument("--names", action="store_true", help="also name what was counted")
     given = parser.parse_args()
     root = given.root.resolve()
-    rows = [*figures(root), *([("one brittle.score of five points", call(root))] if given.call else [])]
+    rows = list(figures(root)) + list(timed(root, given.all) if given.seconds or given.all else ())
+    rows += [("one brittle.score of five points", call(root))] if given.call or given.all else []
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
         print(f"{name:<{width}}  {value}")
+    if given.names:
+        package, tests = sources(root, "src"), sources(root, "tests")
+        print("\nlong:", *long_functions(package), sep="\n  ")
+        print("\nwithout a test file:", *without_test(package, tests), sep="\n  ")
+        print("\nimport a test file:", *importing_tests(tests), sep="\n  ")
 
 
 if __name__ == "__main__":

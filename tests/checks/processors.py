@@ -26,7 +26,7 @@ CAPABILITIES = {"default": ("SSE41", "SSE4_2"), "avx2": ("AVX2", "AVX2"), "avx51
 
 THREADS = (1, 2)
 
-LIMIT = 1800.0
+LIMIT = 7200.0
 """Seconds of one run."""
 
 SAME_EVERYWHERE = frozenset({"analysis", "data", "report", "store", "workers"})
