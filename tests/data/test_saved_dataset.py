@@ -88,9 +88,7 @@ def test_what_is_not_there_or_is_more_is_told(tmp_path: Path) -> None:
     (saved / "cache-1.arrow").write_bytes(b"what datasets computed")
     assert len(open_points(saved)) == 7
     (saved / "data-00000-of-00002.arrow").unlink()
-    refused("corrupt", "1 files", open_points, saved)
-    (saved / "data-00001-of-00002.arrow").unlink()
-    refused("corrupt", "no data-", open_points, saved)
+    refused("corrupt", "data-00000-of-00002", open_points, saved)
 
 
 @pytest.mark.skipif(not hasattr(pa, "opaque"), reason="a PyArrow before 18 has no extension type to try")
@@ -150,3 +148,19 @@ def test_a_damaged_file_is_an_error_or_costs_rows_and_never_a_crash(seed: int, t
     with suppress(BrittleError):
         points = open_points(tmp_path / "saved")
         assert len(only(points)) == len(points)
+
+
+def test_what_could_harm_is_refused(tmp_path: Path) -> None:
+    """What unpacks to any size, lies elsewhere, or is a choice of rows that the files do not show."""
+    refused("file_refused", "compressed", open_points, save(tmp_path / "packed", table(), compression="zstd"))
+    texts = pa.table({"image": table()["image"], "kind": pa.array(["a"] * 7).dictionary_encode()})
+    refused("file_refused", "of another kind", open_points, save(tmp_path / "dictionary", texts))
+    saved = save(tmp_path / "saved", table())
+    state = json.loads((saved / "state.json").read_text())
+    for name, code in (("../packed/data-00000-of-00002.arrow", "file_refused"), ("/etc/passwd", "file_refused"),
+                       ("", "corrupt"), ("no.arrow", "corrupt")):  # fmt: skip
+        (saved / "state.json").write_text(json.dumps({"_data_files": [{"filename": name}]}))
+        refused(code, "elsewhere|names no files|no.arrow", open_points, saved)
+    for more in ("{", json.dumps(state | {"_indices_data_files": [{"filename": "indices.arrow"}]})):
+        (saved / "state.json").write_text(more)
+        refused("corrupt", "state.json|flatten_indices", open_points, saved)

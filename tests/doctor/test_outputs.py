@@ -66,6 +66,7 @@ def one(z: Tensor) -> Tensor:
 DECLARED: dict[str, tuple[str, Callable[[Tensor], Tensor], str | None]] = {
     "logits as logits": ("logits", lambda z: z, None),
     "probabilities as logits": ("logits", lambda z: z.softmax(1), "outputs"),
+    "per cent as logits": ("logits", lambda z: 100 * z.softmax(1), "outputs"),
     "[1 - p, p] as logits": (
         "logits",
         lambda z: torch.cat((1 - one(z).sigmoid(), one(z).sigmoid()), 1),
@@ -99,6 +100,10 @@ def test_a_probability_is_seen_with_few_points(count: int) -> None:
     assert codes(subject_of(lambda z: one(z).sigmoid(), "binary-logit", count=count))["class scores"] == "outputs"
 
 
+def test_a_number_added_to_all_logits_makes_no_probabilities() -> None:
+    assert codes(subject_of(lambda z: z + 1e6)) == {}
+
+
 NARROW = (torch.float16, torch.bfloat16)
 
 
@@ -111,8 +116,9 @@ def test_scores_in_16_bits_are_no_probabilities(dtype: torch.dtype, offset: floa
 
 
 @pytest.mark.parametrize("dtype", NARROW)
-def test_probabilities_in_16_bits_are_refused(dtype: torch.dtype) -> None:
-    refused = codes(subject_of(lambda z: (3 * z).softmax(1).to(dtype)))
+@pytest.mark.parametrize("whole", [1.0, 100.0])
+def test_probabilities_in_16_bits_are_refused(dtype: torch.dtype, whole: float) -> None:
+    refused = codes(subject_of(lambda z: (whole * (3 * z).softmax(1)).to(dtype)))
     assert refused["class scores"] == "outputs"
 
 

@@ -19,8 +19,9 @@ import pyarrow.compute as pc
 
 from brittle.data.files import choose_split, files_digest, path_text, refuse_split, split_files
 from brittle.data.reading import Reading
-from brittle.errors import DataError, ParameterError, listed
+from brittle.errors import ArtefactError, DataError, ParameterError, listed
 from brittle.store.plain_parquet import ERRORS, check_plain, opened, reason
+from brittle.store.strict_json import FormatProblem, Limits, parse_json, read_text
 
 SUFFIXES = (".csv", ".tsv")
 """What text files of tables end in."""
@@ -29,6 +30,7 @@ LABEL_NAMES = ("label", "labels", "target", "targets", "class", "y")
 """A column that is called so holds the labels, if it is the only one and no other is named; case does not matter."""
 
 STATE = "state.json"
+_LIMITS = Limits(size=1 << 22, characters=1 << 12, printable=False)
 """A file in the folder of each split of a saved data set."""
 
 IMAGES, ROWS = 1, 1 << 8
@@ -303,17 +305,34 @@ def _saved_roots(path: Path) -> list[Path]:
 
 
 def _saved_files(root: Path) -> list[Path]:
-    """The files of a saved data set, in order, without those in which `datasets` keeps what it computed."""
-    files = sorted(root.glob("data-*.arrow")) or list(root.glob("dataset.arrow"))
-    if not files:
-        raise DataError("corrupt", f"{path_text(root)} holds no data-*.arrow; save the data set again")
-    return _whole(root, files)
+    """The files of a saved data set, in the order that its state gives."""
+    try:
+        state = parse_json(read_text(root / STATE, _LIMITS), _LIMITS)
+    except (OSError, FormatProblem) as error:
+        raise DataError("corrupt", f"{path_text(root / STATE)} cannot be read: {error}; save the data again") from error
+    state = state if isinstance(state, dict) else {}
+    if state.get("_indices_files") or state.get("_indices_data_files"):
+        raise DataError(
+            "corrupt",
+            f"{path_text(root)} holds a choice of rows beside its data; save it again after dataset.flatten_indices()",
+        )
+    files = state.get("_data_files")
+    names = [one.get("filename") if isinstance(one, dict) else None for one in files] if isinstance(files, list) else []
+    if not names or not all(isinstance(name, str) and name for name in names):
+        raise DataError("corrupt", f"{path_text(root / STATE)} names no files of data; save the data set again")
+    found = [root / str(name) for name in names]
+    for file in found:
+        if file.parent != root or file.resolve().parent != root.resolve():
+            raise ArtefactError("file_refused", f"{path_text(root)} names {file.name!r:.80}, which lies elsewhere")
+    return found
 
 
 def _open_stream(path: Path) -> ArrowFile:
     """A file of Arrow batches, all of which is read once: of plain types, and with a mark of its end."""
     rows = 0
     with _readable(path), pa.OSFile(str(path)) as file:
+        _check_messages(file, path_text(path))
+        file.seek(0)
         stream = pa.ipc.open_stream(file)
         check_plain(stream.schema, path_text(path))
         for batch in stream:
@@ -323,6 +342,39 @@ def _open_stream(path: Path) -> ArrowFile:
         if file.read() != _END or rows > 8 * file.size():
             raise EOFError(f"it ends without a mark, or says that {file.size():,} bytes hold {rows:,} rows")
     return ArrowFile(path, stream.schema, rows, partial(_from_stream, path))
+
+
+def _check_messages(file: pa.NativeFile, name: str) -> None:
+    """Refuse what may unpack to any size: batches that are compressed, and all but plain ones."""
+    schema, *batches = pa.ipc.MessageReader.open_stream(file)
+    for message in (schema, *batches):
+        wanted = "schema" if message is schema else "record batch"
+        if message.type != wanted or (message is not schema and _is_compressed(message.metadata.to_pybytes())):
+            raise ArtefactError(
+                "file_refused",
+                f"{name} has a message that is compressed or of another kind; only plain batches are read, as "
+                f"save_to_disk of datasets writes them",
+            )
+
+
+def _is_compressed(metadata: bytes) -> bool:
+    """Whether the body of a batch is compressed, and may unpack to any size: its header has a fourth field.
+
+    The metadata of a message are a flatbuffer, of which PyArrow has verified the frame and tells nothing else. A table
+    begins with how far before it lies the list of its fields: bytes of the list, of the table, then where each lies.
+    """
+
+    def number(at: int, size: int) -> int:
+        return int.from_bytes(metadata[at : at + size], "little", signed=size == 4)
+
+    def field_place(table: int, place: int) -> int:
+        fields = table - number(table, 4)
+        inside = 4 + 2 * place < number(fields, 2)
+        own = number(fields + 4 + 2 * place, 2) if inside else 0
+        return table + own if own else 0
+
+    header = field_place(number(0, 4), 2)
+    return not header or bool(field_place(header + number(header, 4), 3))
 
 
 def _from_stream(path: Path, columns: Sequence[str] | None, start: int) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -17,6 +17,10 @@ from brittle.errors import ModelError, listed
 PROBES = 2
 """Inputs that have nothing to do with the points and must not get the same logits."""
 
+ENOUGH_ROWS, APART = 16, 0.01
+"""Rows that must have the same sum to be taken for probabilities of another total, such as 100; and by how much they
+must differ, as a share of it: a large number that is added to all logits makes equal sums, too."""
+
 FAR = (-3.0, 4.0)
 """Shares of the range of the points within which far inputs lie, where no bounds are declared."""
 
@@ -148,11 +152,13 @@ def check_kind(subject: Subject) -> Iterator[Finding | str]:
 def _refuse_probabilities(subject: Subject, logits: Tensor, exact: float) -> None:
     """Refuse probabilities and sigmoids that were declared as logits; log-probabilities serve as such."""
     sums = logits.double().sum(dim=1)
-    if bool((logits >= 0).all()) and bool(((sums - 1).abs() <= exact).all()):
+    total = _total_of(logits, sums, exact)
+    if total is not None:
+        divided = "" if total == 1 else f"divide them by {total:.4g} and "
         raise ModelError(
             "outputs",
-            "every row of the output is between 0 and 1 and sums to 1: these are probabilities; use --outputs probs "
-            "(outputs='probs'), which takes their logarithm",
+            f"every row of the output is between 0 and {total:.4g} and sums to {total:.4g}: these are probabilities; "
+            f"{divided}use --outputs probs (outputs='probs'), which takes their logarithm",
         )
     if logits.numel() < LOOKED_AT or not in_unit(logits):
         return
@@ -164,6 +170,19 @@ def _refuse_probabilities(subject: Subject, logits: Tensor, exact: float) -> Non
             f"these look like sigmoids of a multi-label model; for one use --decision multilabel --outputs probs "
             f"(decision='multilabel', outputs='probs'), otherwise return the class scores",
         )
+
+
+def _total_of(logits: Tensor, sums: Tensor, exact: float) -> float | None:
+    """The sum of every row where nothing is negative: 1 for probabilities, 100 for those in per cent; or None."""
+    total = 1.0 if bool(((sums - 1).abs() <= exact).all()) else float(sums.median())
+    if bool((logits < 0).any()) or total <= 0 or bool(((sums - total).abs() > exact * total).any()):
+        return None
+    if total == 1:
+        return total
+    apart = len(logits) >= ENOUGH_ROWS and float(logits.max() - logits.min()) > APART * total
+    # Standard deviation that the sums would have if the classes had nothing to do with each other.
+    deviation = float(logits.double().var(dim=0).sum().sqrt())
+    return total if apart and deviation > exact * total else None
 
 
 def _about_probabilities(logits: Tensor, exact: float) -> Iterator[Finding]:

@@ -147,7 +147,7 @@ def _add(folder: RunFolder, *runs: JoinedRun) -> RunRecord:
             if (point, *key) not in at:
                 raise UsageError(f"no run holds {label} of point {point}; a new score needs a run over all points")
     found = [_renamed(table.counterexamples, scores) for table in tables]
-    kept = [place for name, run, place in _names(found) if at[name][0] == run]  # those of the rows that are kept
+    kept = [place for name, run, place in _names(found) if at.get(name, (-1, 0))[0] == run]  # of the rows that stay
     examples = pa.concat_tables(found).take(pa.array(kept, pa.int64()))
     taken = pa.array([at[point, *key][1] for point in ids for key in keys], pa.int64())
     values = pa.concat_tables(rows).take(taken)
@@ -224,7 +224,9 @@ def _names(tables: Sequence[pa.Table]) -> Iterator[tuple[RowName, int, int]]:
 
 def _renamed(table: pa.Table, scores: Mapping[ScoreKey, ScoreRecord]) -> pa.Table:
     """Rows of scores under the names of the joined run."""
-    names = zip(table["score"].to_pylist(), table["parameters"].to_pylist(), strict=True)
+    names = list(zip(table["score"].to_pylist(), table["parameters"].to_pylist(), strict=True))
+    if foreign := sorted(set(names) - scores.keys()):
+        raise StorageError("run_damaged", f"a run holds rows of {foreign[0][0]!r:.60}, of which no record speaks")
     own = pa.array([parameters_json(scores[name].parameters) for name in names], table.schema.field("parameters").type)
     return table.set_column(table.schema.get_field_index("parameters"), table.schema.field("parameters"), own)
 
