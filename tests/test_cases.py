@@ -109,3 +109,12 @@ def test_a_closed_folder_is_unwritable(tmp_path: Path, monkeypatch: pytest.Monke
         run(tmp_path / "a" / "run")
     assert caught.value.code == "unwritable"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_process_left_is_not_read(tmp_path: Path) -> None:
+    whole = run(tmp_path)
+    for name in (".scores-00001.parquet.tmp", "scores-00007.parquet", "points-00007.parquet", ".manifest.json.tmp"):
+        (tmp_path / name).write_bytes(b"half")
+    found = brittle.read_table(tmp_path)
+    assert found.scores.equals(whole.scores)
+    assert found.points.equals(whole.points)

@@ -183,3 +183,11 @@ def test_the_trap_springs(browser: Browser, written: Callable[[str], Path], poli
         assert found.page.locator(STRANGE).count() >= 4
     assert heard.count("dialog: 1") == (0 if policy else 3)
     assert sum("evil.example" in one for one in heard) == (0 if policy else 3)
+
+
+def test_no_character_hides_on_the_page(browser: Browser, written: Callable[[str], Path], fields: str) -> None:
+    with opened(browser, written(fields)) as found:
+        found.open_point()
+        shown = found.page.locator("main").inner_text()
+    assert "\\u202e" in shown
+    assert {one for one in shown if not one.isprintable()} <= {"\n", "\t"}

@@ -166,3 +166,14 @@ def test_two_functions_of_one_name_are_refused() -> None:
     scores = [MonteCarlo(noise=Transform(_adding(number), name="light"), draws=4) for number in (1.0, 2.0)]
     with pytest.raises(ParameterError, match="two functions"):
         brittle.score(small_classifier(), inputs(6), scores)
+
+
+def test_a_run_is_not_resumed_with_another_class_of_the_same_name(tmp_path: Path) -> None:
+    def run(family: type[Transforming]) -> None:
+        score = MonteCarlo(noise=family(0.5), draws=4)
+        brittle.score(small_classifier(), inputs(6), [score], out=tmp_path / "run", resume=True)
+
+    run(typed())
+    run(typed())
+    with pytest.raises(ResumeError, match=r"code\.class Typed"):
+        run(typed(method=0.2))

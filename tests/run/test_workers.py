@@ -316,3 +316,9 @@ def test_what_no_other_process_can_import_is_refused(make: Callable[[], brittle.
 @pytest.mark.parametrize("number", [0, 1000, 2.0, True, "2"])
 def test_numbers_that_cannot_be_started_are_refused(number: Any) -> None:
     refused("parameter", "workers", brittle.score, small_classifier(), inputs(), SCORES, workers=number)
+
+
+def test_a_run_does_not_finish_without_all_its_shards(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Processes, "shards", lambda *arguments: (shard for shard in ()))
+    with pytest.raises(RuntimeError, match=r"0 of \d+ shards"):
+        run(project, "run", monkeypatch, "--workers", "2")

@@ -14,6 +14,7 @@ from helpers.laws import CONFIDENCE, MANY_ROWS, estimate
 from helpers.margins import Case, cases
 from helpers.problems import inputs, linear_network, small_classifier
 from scipy import integrate, special
+from torch import Tensor
 
 import brittle
 from brittle.errors import ParameterError, UsageError
@@ -166,3 +167,25 @@ def test_one_name_stands_for_every_statistic() -> None:
     ]
     with pytest.raises(UsageError, match="gradient-draws"):
         choose(["probability_change"], [0.1], options={"gradient_draws": 8})
+
+
+def test_one_broken_clean_point_costs_its_row_alone() -> None:
+    """A network that divides by the spread of its input has no logits for a constant one, but has for noisy copies."""
+
+    class Standardised(torch.nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            flat = x.flatten(1)
+            scaled = (flat - flat.mean(dim=1, keepdim=True)) / (flat - flat.mean(dim=1, keepdim=True)).norm(
+                dim=1, keepdim=True
+            )
+            return scaled[:, :3]
+
+    x = inputs(20)
+    x[7] = 0.5
+    found = brittle.score(
+        brittle.Classifier(Standardised()),
+        x,
+        [ProbabilityChange(0.1, draws=8), FirstOrderChange(0.1)],
+    ).long()
+    assert set(found.loc[found["point"] == "7", "status"]) == {"nonfinite_logits"}
+    assert set(found.loc[found["point"] != "7", "status"]) == {"ok"}
