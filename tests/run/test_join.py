@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -248,8 +249,11 @@ def test_parts_on_the_command_line(
     np.savez("data.npz", x=inputs(COUNT).numpy(), y=np.arange(COUNT) % 4)
     line = ["score", "./net.py:make", "data.npz", "--scores", "logit_margin", "--quiet"]
     for number in (1, 2):
-        assert main([*line, "--out", f"part-{number}", "--part", f"{number}/2"]) == 0
+        words = [*line, "--out", f"part-{number}", "--part", f"{number}/2"]
+        monkeypatch.setattr(sys, "argv", ["brittle", *words])
+        assert main(words) == 0
     assert main(["join", "run", "part-2", "part-1"]) == 0
+    assert brittle.read_table("run").record.command == ("brittle", *line, "--out", "run")
     assert main([*line, "--out", "run", "--resume"]) == 0
     assert len(brittle.read_table("run").points) == COUNT
     assert main(["join", "other", "part-1"]) == 2

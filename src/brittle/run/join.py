@@ -92,9 +92,11 @@ def _join_parts(folder: RunFolder, parts: Sequence[JoinedRun], most_failures: in
     _check_complete(parts)
     entries = {entry.number: (part.folder, entry) for part in parts for entry in part.manifest.shards}
     records = [part.record for part in parts]
+    first = min(records, key=lambda record: record.part or (0, 0))
     fixed = replace(
-        min(records, key=lambda record: record.part or (0, 0)),
+        first,
         part=None,
+        command=first.command and _of_the_whole(first.command, folder.path),
         created=min(record.created for record in records),
         finished=max(record.finished or "" for record in records),
         seconds=sum(record.seconds or 0.0 for record in records),
@@ -108,6 +110,18 @@ def _join_parts(folder: RunFolder, parts: Sequence[JoinedRun], most_failures: in
     running.note_outcome()
     folder.finish(running.now)
     return running.now
+
+
+def _of_the_whole(command: Sequence[str], out: Path) -> tuple[str, ...]:
+    """The command that computes in one process, into `out`, what that of a part began."""
+    words = [
+        part for word in command for part in (word.split("=", 1) if word.startswith(("--part=", "--out=")) else [word])
+    ]
+    for option, own in (("--part", []), ("--out", ["--out", str(out)])):
+        if option in words:
+            place = words.index(option)
+            words[place : place + 2] = own
+    return tuple(words)
 
 
 def _check_complete(parts: Sequence[JoinedRun]) -> None:
