@@ -160,11 +160,10 @@ def test_a_step_that_no_row_crosses_is_no_constant(bounds: Any, at: float, code:
 
 
 def test_the_largest_probabilities_are_no_logits() -> None:
-    decided = {"decision": SameTop(2)}
     score = [MonteCarlo(0.1, draws=20)]
     with pytest.raises(ModelError) as caught:
-        brittle.score(brittle.Classifier(Wrapped(lambda x, z: z.softmax(1)), **decided), inputs(COUNT), score)
+        likely = brittle.Classifier(Wrapped(lambda x, z: z.softmax(1)), decision=SameTop(2))
+        brittle.score(likely, inputs(COUNT), score)
     assert caught.value.code == "outputs"
-    assert (
-        len(brittle.score(brittle.Classifier(Wrapped(lambda x, z: z), **decided), inputs(COUNT), score).points) == COUNT
-    )
+    logits = brittle.Classifier(Wrapped(lambda x, z: z), decision=SameTop(2))
+    assert len(brittle.score(logits, inputs(COUNT), score).points) == COUNT
