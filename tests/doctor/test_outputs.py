@@ -161,8 +161,8 @@ def test_a_step_that_no_row_crosses_is_no_constant(bounds: Any, at: float, code:
 
 def test_the_largest_probabilities_are_no_logits() -> None:
     score = [MonteCarlo(0.1, draws=20)]
+    likely = brittle.Classifier(Wrapped(lambda x, z: z.softmax(1)), decision=SameTop(2))
     with pytest.raises(ModelError) as caught:
-        likely = brittle.Classifier(Wrapped(lambda x, z: z.softmax(1)), decision=SameTop(2))
         brittle.score(likely, inputs(COUNT), score)
     assert caught.value.code == "outputs"
     logits = brittle.Classifier(Wrapped(lambda x, z: z), decision=SameTop(2))
