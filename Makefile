@@ -66,7 +66,7 @@ test-coverage: $(READY)  ## counts how often the intervals of sampled scores mis
 	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m checks.coverage
 	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m checks.change_coverage
 
-test-groups: $(READY)  ## counts how often the intervals of means over groups miss the truth, and what they save
+test-groups: $(READY)  ## counts how often the intervals of means over groups miss the truth
 	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m checks.groups
 
 test-rare: $(READY)  ## counts how often rare flip probabilities and their intervals miss the truth, some hours

@@ -9,6 +9,7 @@ import pytest
 import torch
 from helpers.examined import COUNT, codes, examined
 from helpers.problems import Wrapped, inputs
+from sklearn.tree import DecisionTreeClassifier
 from torch import Tensor
 
 import brittle
@@ -148,7 +149,7 @@ class Step(torch.nn.Module):
 @pytest.mark.parametrize("bounds", ["none", (0, 1)])
 @pytest.mark.parametrize(("at", "code"), [(4.0, None), (1e9, "constant_output")])
 def test_a_step_that_no_row_crosses_is_no_constant(bounds: Any, at: float, code: str | None) -> None:
-    """Rows of a file sorted by class lie in one leaf of a tree; what crosses it are noisy copies or inputs far away."""
+    """Rows of a file sorted by class may lie on one side of a step that noisy copies cross."""
     x = torch.rand(20, 6, generator=torch.Generator().manual_seed(1)) / 10
     classifier = brittle.Classifier(Step(at), bounds=bounds)
     caught = None
@@ -167,3 +168,11 @@ def test_the_largest_probabilities_are_no_logits() -> None:
     assert caught.value.code == "outputs"
     logits = brittle.Classifier(Wrapped(lambda x, z: z), decision=SameTop(2))
     assert len(brittle.score(logits, inputs(COUNT), score).points) == COUNT
+
+
+def test_a_tree_whose_rows_lie_in_one_leaf_is_no_constant() -> None:
+    """No noisy copy leaves it either; inputs far away do."""
+    tree = DecisionTreeClassifier(max_depth=1).fit([[0.0], [100.0]], [0, 1])
+    x = torch.linspace(0, 40, COUNT)[:, None]
+    table = brittle.score(brittle.Classifier(tree, bounds="none"), x, [MonteCarlo(0.1, draws=20)])
+    assert table.scores["value"].to_pylist() == [0.0] * COUNT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import random
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from checks.faults import contents
 from helpers.killed import some_kills
@@ -260,3 +263,22 @@ def test_parts_on_the_command_line(
     assert main([*line, "--out", "empty", "--part", "9/9"]) == 0
     assert "part 9/9 has nothing to do" in capsys.readouterr().err
     assert main([*line, "--out", "none", "--part", "4/3"]) == 2
+
+
+def test_a_row_of_a_score_that_no_record_names_is_damage(tmp_path: Path) -> None:
+    """The shard is signed anew, so that its digest says nothing."""
+    scored(tmp_path / "first", [LogitMargin()])
+    scored(tmp_path / "later", [Moments(0.1, draws=4)])
+    shard = min((tmp_path / "later").glob("scores-*.parquet"))
+    table = pq.ParquetFile(shard).read()
+    names = pa.array(["foreign", *table["score"].to_pylist()[1:]], table.schema.field("score").type)
+    pq.write_table(table.set_column(table.schema.get_field_index("score"), table.schema.field("score"), names), shard)
+    manifest = tmp_path / "later" / "manifest.json"
+    content = json.loads(manifest.read_text())
+    signed = {"bytes": shard.stat().st_size, "sha256": hashlib.sha256(shard.read_bytes()).hexdigest()}
+    content["shards"][0]["scores"].update(signed)
+    manifest.write_text(json.dumps(content))
+    with pytest.raises(BrittleError) as caught:
+        join(tmp_path / "all", [tmp_path / "first", tmp_path / "later"])
+    assert caught.value.code == "run_damaged"
+    assert "foreign" in str(caught.value)

@@ -346,10 +346,9 @@ def _open_stream(path: Path) -> ArrowFile:
 
 def _check_messages(file: pa.NativeFile, name: str) -> None:
     """Refuse what may unpack to any size: batches that are compressed, and all but plain ones."""
-    schema, *batches = pa.ipc.MessageReader.open_stream(file)
-    for message in (schema, *batches):
-        wanted = "schema" if message is schema else "record batch"
-        if message.type != wanted or (message is not schema and _is_compressed(message.metadata.to_pybytes())):
+    for place, message in enumerate(pa.ipc.MessageReader.open_stream(file)):
+        wanted = "record batch" if place else "schema"
+        if message.type != wanted or (place and _is_compressed(message.metadata.to_pybytes())):
             raise ArtefactError(
                 "file_refused",
                 f"{name} has a message that is compressed or of another kind; only plain batches are read, as "
