@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 import brittle
-from brittle.errors import ParameterError
 from brittle.noise import Gaussian, Noise, Swap, identity
-from brittle.scores import FirstOrderChange, MonteCarlo, Taylor
+from brittle.scores import MonteCarlo
 
 POINTS, DRAWS = 30, 400
 
@@ -74,23 +73,3 @@ def test_what_does_more_than_swap_moves_more_than_the_columns() -> None:
     noise = SwapAndShake(0.2, x, torch.tensor([True, False]))
     found = brittle.score(second_decides(), x, [MonteCarlo(noise=noise, draws=DRAWS)])["monte_carlo"]
     assert ((found.low <= 0.3085) & (found.high >= 0.3085)).sum() >= POINTS - 5
-
-
-@dataclass(frozen=True)
-class Louder(Noise):
-    name: ClassVar[str] = "louder"
-    normal: ClassVar[bool] = True
-    covariance = identity
-
-    def draw(self, generator: torch.Generator, size: int) -> Tensor:
-        return torch.randn(size, generator=generator)
-
-    def scales(self, inputs: Tensor, varies: Tensor | None = None) -> Tensor:
-        return inputs.double().flatten(1).abs().amax(dim=1)
-
-
-@pytest.mark.parametrize("score", [Taylor, FirstOrderChange])
-def test_a_covariance_that_leaves_out_what_scales_the_draws_is_none(score: type) -> None:
-    with pytest.raises(ParameterError) as caught:
-        score(noise=Louder(1.0))
-    assert caught.value.code == "parameter"

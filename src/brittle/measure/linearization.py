@@ -12,7 +12,7 @@ from torch import Tensor
 from brittle.measure.chunks import add_in_turn
 from brittle.measure.forward import Clean
 from brittle.measure.noisy_margins import Votes
-from brittle.noise import Noise
+from brittle.noise.base import Action, Noise
 
 COLUMNS = 2**14
 """Input coordinates that are contracted at a time in double precision."""
@@ -104,10 +104,10 @@ def _joined(values: Sequence[Any]) -> Any:
     return Votes.concatenate(values) if isinstance(first, Votes) else first
 
 
-def contract(jacobian: Tensor, shape: Noise | None) -> Tensor:
-    """`J K J^T` in double precision, `[B, M, M]`, for `jacobian` `[B, M, n]` and a `shape` from `shape_at`."""
-    if shape is not None:
-        return jacobian.double() @ shape.covariance(jacobian.double()).mT
+def contract(jacobian: Tensor, action: Action | None) -> Tensor:
+    """`J K J^T` in double precision, `[B, M, M]`, for `jacobian` `[B, M, n]` and `v -> K v`; None is `K = I`."""
+    if action is not None:
+        return jacobian.double() @ action(jacobian.double()).mT
     gram = jacobian.new_zeros(*jacobian.shape[:2], jacobian.shape[1], dtype=torch.float64)
     for columns in jacobian.split(COLUMNS, dim=2):
         exact = columns.double()
@@ -115,9 +115,9 @@ def contract(jacobian: Tensor, shape: Noise | None) -> Tensor:
     return gram
 
 
-def shape_at(shape: Noise | None, clean: Clean) -> Noise | None:
-    """What decides `K` at the points, for `contract`; None for the identity."""
-    return None if shape is None else shape.at(clean.inputs, clean.varies)
+def action_at(shape: Noise | None, clean: Clean) -> Action | None:
+    """`v -> K v` at the points, for `contract`; None for the identity."""
+    return None if shape is None else shape.covariance_at(clean.inputs, clean.varies)
 
 
 def last(kept: Tensor, predicted: Tensor) -> Tensor:
@@ -147,20 +147,20 @@ class GradientGrams:
     part, their half-difference, 0 for a single copy.
 
     Attributes:
-        shape: what decides the covariance that gradients are contracted with; None for the identity.
+        action: `v -> K v`, with which gradients are contracted; None for the identity.
         even: of the even parts, `[B, M, M]`, float64.
         odd: of the odd parts, likewise.
     """
 
-    shape: Noise | None
+    action: Action | None
     even: Tensor
     odd: Tensor
 
     @classmethod
-    def start(cls, points: int, functions: int, shape: Noise | None, device: torch.device) -> GradientGrams:
+    def start(cls, points: int, functions: int, action: Action | None, device: torch.device) -> GradientGrams:
         """No units yet."""
         even = torch.zeros(points, functions, functions, dtype=torch.float64, device=device)
-        return cls(shape, even, even.clone())
+        return cls(action, even, even.clone())
 
     def add(self, gradients: Tensor) -> None:
         """Add the gradients `[B, units, members, M, n]` of some units."""
@@ -171,7 +171,7 @@ class GradientGrams:
 
     def _by_unit(self, parts: Tensor) -> Tensor:
         """The Gram matrix of each unit's `[B, units, M, n]`, one unit at a time for its memory: `[B, units, M, M]`."""
-        return torch.stack([contract(part, self.shape) for part in parts.unbind(1)], dim=1)
+        return torch.stack([contract(part, self.action) for part in parts.unbind(1)], dim=1)
 
     def read(self, of_means: Tensor, units: int) -> Tensor:
         """`(a + b) / 2` of the first `units` units, `[B, M, M]`.

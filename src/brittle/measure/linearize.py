@@ -13,10 +13,10 @@ from brittle.errors import ParameterError
 from brittle.measure.base import Measurement, NetworkTraits, Passes, check_classes, check_draws
 from brittle.measure.chunks import PAIRS, SINGLE, NoiseChunk, add_in_turn, noisy_chunks
 from brittle.measure.forward import Clean, competitors_kept, look
-from brittle.measure.linearization import COLUMNS, GradientGrams, Linearization, contract, last, shape_at
+from brittle.measure.linearization import COLUMNS, GradientGrams, Linearization, action_at, contract, last
 from brittle.measure.noisy_margins import Votes, VoteSums
 from brittle.model.classifier import Classifier
-from brittle.noise import Noise
+from brittle.noise.base import Action, Noise
 
 JACOBIAN_NUMBERS = 2**26
 """Numbers in the Jacobians of the points that are differentiated together (256 MiB in single precision), and as many in
@@ -167,7 +167,7 @@ def _at_point(needs: Sequence[Linearize], classifier: Classifier, clean: Clean, 
     orders = {need.order for need in needs if need.order is not None}
     lengths = {order: _lengths(jacobian, kept, clean.predicted, order) for order in orders}
     common = (kept, clean.predicted, clean.tied, passes, None, broken, clean.inputs[0].numel())
-    grams = [contract(jacobian, shape_at(need.shape, clean)) for need in needs]
+    grams = [contract(jacobian, action_at(need.shape, clean)) for need in needs]
     return [
         Linearization(exact, gram, *common, None if need.order is None else lengths[need.order])
         for need, gram in zip(needs, grams, strict=True)
@@ -221,7 +221,7 @@ class LinearSums:
         classifier: what is linearised.
         clean: the points.
         kept: the classes whose gradients are taken, `[B, M]`, in class order.
-        shape: what decides the covariance that the Jacobians are contracted with; None for the identity.
+        action: `v -> K v`, with which the Jacobians are contracted; None for the identity.
         members: draws in a unit, 2 or 1.
         logits: `[B, C]`, float64.
         jacobian: `[B, M, n]`.
@@ -232,7 +232,7 @@ class LinearSums:
     classifier: Classifier
     clean: Clean
     kept: Tensor
-    shape: Noise | None
+    action: Action | None
     members: int
     logits: Tensor
     jacobian: Tensor
@@ -243,16 +243,16 @@ class LinearSums:
     def start(cls, classifier: Classifier, clean: Clean, kept: Tensor, shape: Noise | None, members: int) -> LinearSums:
         """No units yet."""
         points, classes = kept.shape
-        shape = shape_at(shape, clean)
+        action = action_at(shape, clean)
         return cls(
             classifier,
             clean,
             kept,
-            shape,
+            action,
             members,
             logits=torch.zeros_like(clean.logits, dtype=torch.float64),
             jacobian=clean.inputs.new_zeros(points, classes, clean.inputs[0].numel()),
-            grams=GradientGrams.start(points, classes, shape, clean.inputs.device),
+            grams=GradientGrams.start(points, classes, action, clean.inputs.device),
             votes=VoteSums.start(clean, members),
         )
 
@@ -276,7 +276,7 @@ class LinearSums:
     def read(self, units: int) -> Linearization:
         """Means over all units so far."""
         clean, draws = self.clean, units * self.members
-        gram, votes = contract(self.jacobian / draws, self.shape), self.votes.read(units)
+        gram, votes = contract(self.jacobian / draws, self.action), self.votes.read(units)
         return Linearization(
             logits=self.logits / draws,
             gram=gram,

@@ -4,7 +4,6 @@ from brittle.noise.base import Noise, at_one, identity
 from brittle.noise.corruption import Corruption
 from brittle.noise.families import (
     FAMILIES,
-    OWN,
     Ball,
     DiagonalGaussian,
     FactorGaussian,
@@ -21,7 +20,6 @@ from brittle.noise.transform import Transform, Transforming
 
 __all__ = [
     "FAMILIES",
-    "OWN",
     "Ball",
     "Corruption",
     "Decibels",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
@@ -20,6 +21,9 @@ from torch import Tensor
 
 from brittle.errors import ParameterError
 from brittle.estimate import Parameters
+
+Action = Callable[[Tensor], Tensor]
+"""`v -> K v` for each row of vectors `[..., n]`."""
 
 _OWN: dict[str, Any] = {}
 """The families of brittle by their names, which no other family may take, because tables tell families by name."""
@@ -59,12 +63,11 @@ class Noise(ABC):
     def __init_subclass__(cls) -> None:
         """Nothing is believed of draws that nobody declared: what is said counts beside `draw`, or in a class below."""
         super().__init_subclass__()
-        drawn, unscaled = _where(cls, "draw"), cls.scales is Noise.scales or cls.at is not Noise.at
         for what in ("covariance", "normal", "symmetric", "fixed_length"):
             # No issubclass: a class that is being made has the cache of its base's, in ABCMeta, and would spoil it.
-            if drawn not in _where(cls, what).__mro__ or (what == "covariance" and not unscaled):
+            if _where(cls, "draw") not in _where(cls, what).__mro__:
                 setattr(cls, what, getattr(Noise, what))
-        if cls.__module__.startswith("brittle.noise.") and "name" in vars(cls):
+        if is_own(cls) and "name" in vars(cls):
             _OWN[cls.name] = cls
 
     def __post_init__(self) -> None:
@@ -72,12 +75,10 @@ class Noise(ABC):
             raise ParameterError(f"sigma must be a positive finite number in pixel units; found {self.sigma}")
         object.__setattr__(self, "sigma", float(self.sigma))
         family, name = type(self), getattr(self, "name", None)
-        if not isinstance(name, str) or not name:
-            raise ParameterError(f"the noise family {family.__name__} needs a name, such as name = 'speckle'")
-        if _OWN.get(name, family) is not family:
+        if not isinstance(name, str) or not name or _OWN.get(name, family) is not family:
             raise ParameterError(
-                f"the noise family {family.__name__} is called {name!r} like one of brittle's own, and tables could "
-                f"not tell them apart; give it another name",
+                f"the noise family {family.__name__} is called {name!r}; it needs a name that none of brittle's own "
+                f"has, such as name = 'speckle', because tables tell families by name",
             )
 
     @abstractmethod
@@ -92,30 +93,24 @@ class Noise(ABC):
         """
         raise _no_covariance(self, "a linear estimate")
 
-    def at(self, inputs: Tensor, varies: Tensor | None = None) -> Noise:
-        """This family at the points `[B, *shape]`, where its covariance depends on them; otherwise itself."""
-        return self
-
-    def scales(self, inputs: Tensor, varies: Tensor | None = None) -> Tensor | None:
-        """The factor of the draws at each of the points `[B, *shape]`, `[B]`; None where it depends on no point."""
-        return None
+    def covariance_at(self, inputs: Tensor, varies: Tensor | None = None) -> Action:
+        """The covariance action at the points `[B, *shape]`, whose vectors are `[B, ..., n]`."""
+        return self.covariance
 
     def moves(self, size: int, device: torch.device | str = "cpu") -> Tensor | None:
-        """Which coordinates of an input it may change, `[size]`; None for all, and where no covariance says it.
-
-        Args:
-            size: how many coordinates there are.
-            device: where it is to be drawn.
-        """
+        """Which coordinates of an input it may change, `[size]`; None for all, and where no covariance says it."""
         if not self.added or self.alike or not self.has_covariance:
             return None
-        probes = torch.randn(2, size, generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(device)
-        # Of a row of K that is not 0 the products with both probes are 0 with probability 0.
-        return (self.covariance(probes) != 0).any(dim=0).cpu()
+        generator = torch.Generator(device).manual_seed(0)
+        if is_own(_where(type(self), "draw")) and self.has_draws:
+            found = torch.stack([self.draw(generator, size) for _ in range(2)])
+        else:  # of a row of K that is not 0 the products with both vectors are 0 with probability 0
+            found = self.covariance(torch.randn(2, size, generator=generator, dtype=torch.float64, device=device))
+        return (found != 0).any(dim=0).cpu()
 
     @property
     def has_covariance(self) -> bool:
-        """Whether the family says its covariance; where `scales` makes it depend on the point, by `at`."""
+        """Whether the family says its covariance."""
         return type(self).covariance is not Noise.covariance
 
     @property
@@ -139,8 +134,7 @@ class Noise(ABC):
 
         Uncorrelated coordinates of one variance need not be: it is so of brittle's own draws alone.
         """
-        own = _where(type(self), "draw").__module__.startswith("brittle.noise.")
-        return own and type(self).covariance is identity
+        return is_own(_where(type(self), "draw")) and type(self).covariance is identity
 
     @property
     def has_draws(self) -> bool:
@@ -152,9 +146,6 @@ class Noise(ABC):
         """What decides `K`: None for `K = I`, otherwise this family at `sigma = 1`.
 
         Two families of equal shape share one linearisation at the point.
-
-        Raises:
-            ParameterError: the family does not say its covariance.
         """
         if not self.has_covariance:
             raise _no_covariance(self, "a linear estimate")
@@ -162,37 +153,23 @@ class Noise(ABC):
 
     @property
     def parameters(self) -> Parameters:
-        """The family as the table writes it: its name, `sigma`, and its other fields that decide equality."""
-        own = [one.name for one in fields(self) if one.compare and one.name != "sigma"]
-        return self._family | {name: getattr(self, name) for name in own}
+        """The family as the table writes it: its name, `sigma`, and its other fields that decide equality.
 
-    @property
-    def _family(self) -> Parameters:
-        level: Parameters = {"sigma": self.sigma}
-        if self.unit:
-            level["unit"] = self.unit
-        return level if self.name == "gaussian" else level | {"noise": self.name}
+        A field whose metadata has a name under `written` is called so.
+        """
+        unit = {"unit": self.unit} if self.unit else {}
+        named = {} if self.name == "gaussian" else {"noise": self.name}
+        own = {one.metadata.get("written", one.name): getattr(self, one.name) for one in fields(self) if one.compare}
+        return {"sigma": self.sigma} | unit | named | own
 
     def check_serves(self, score: str, linear: bool, pairs: bool = False) -> None:
-        """Raise unless a score can stand on this family.
-
-        Args:
-            score: its name, for the message.
-            linear: whether it uses the covariance.
-            pairs: whether it draws pairs `(e, -e)`.
-
-        Raises:
-            ParameterError: the family does not say its covariance, or that it is symmetric, and the score needs it; or
-                two families that differ would be taken for one.
-        """
+        """Raise unless a score that uses the covariance (`linear`), or draws `pairs`, can stand on this family."""
         if linear and not self.has_covariance:
             raise _no_covariance(self, score)
         if pairs and not self.is_symmetric:
             raise no_mirror(self, score)
-        beside = sorted(
-            name for name in vars(self) if name not in {one.name for one in fields(self)} and name[0] != "_"
-        )
-        if beside:
+        known = {one.name for one in fields(self)}
+        if beside := sorted(name for name in vars(self) if name not in known and name[0] != "_"):
             raise ParameterError(
                 f"the noise family {self.name} keeps {', '.join(beside)} beside its fields, so two that differ there "
                 f"would be taken for one; make it a frozen dataclass with a field for each",
@@ -211,6 +188,11 @@ def at_one(noise: Noise) -> Noise:
     return other
 
 
+def is_own(family: type) -> bool:
+    """Whether a class is one of brittle's, so that tests of brittle have looked at its draws."""
+    return family.__module__.startswith("brittle.noise.")
+
+
 def _where(family: type[Noise], method: str) -> type:
     """The class in which a method or an attribute of `family` is written."""
     return next(one for one in family.__mro__ if method in vars(one))
@@ -226,9 +208,8 @@ def no_mirror(noise: Noise, what: str) -> ParameterError:
 
 
 def _no_covariance(noise: Noise, what: str) -> ParameterError:
-    family = type(noise).__name__
     return ParameterError(
         f"{what} needs the covariance of the noise, and the family {noise.name} says none beside its draws; write "
-        f"{family}.covariance, which gives K v (covariance = brittle.noise.identity where K = I), or use shrinkage, "
-        f"monte_carlo or probability_change",
+        f"{type(noise).__name__}.covariance, which gives K v (covariance = brittle.noise.identity where K = I), or "
+        f"use shrinkage, monte_carlo or probability_change",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy
@@ -29,8 +29,7 @@ Image = NDArray[np.float64]
 Draw = np.random.Generator
 
 
-@dataclass(frozen=True)
-class RandomStrength:
+class RandomStrength(NamedTuple):
     """A way to corrupt an image by a random strength.
 
     Attributes:
@@ -38,14 +37,12 @@ class RandomStrength:
         explanation: what it does, for a report.
         change: an image `[H, W, C]` of levels from 0 to 255, the strength and a generator to an image, not yet clipped.
         most: the largest strength; a smallest one is above 0.
-        colour_only: whether it changes nothing but colours.
     """
 
     unit: str
     explanation: str
-    change: Callable[[Image, float, Draw], NDArray[Any]] = field(repr=False)
+    change: Callable[[Image, float, Draw], NDArray[Any]]
     most: float = np.inf
-    colour_only: bool = False
 
 
 def _rotation(image: Image, degrees: float, draw: Draw) -> Image:
@@ -70,67 +67,59 @@ def _contrast(image: Image, most: float, draw: Draw) -> Image:
     return mean + draw.uniform(1.0 - most, 1.0 + most) * (image - mean)
 
 
+def _corrupted(kind: str, image: NDArray[Any], strength: Any, draw: Draw) -> NDArray[Any]:
+    """The image as `brittle corrupt` makes it."""
+    return CORRUPTIONS[kind].apply(image, strength, draw)
+
+
 def _up_to(kind: str) -> Callable[[Image, float, Draw], NDArray[Any]]:
-    """The corruption of `brittle corrupt` at a strength between 0 and the one named."""
-    return lambda image, most, draw: CORRUPTIONS[kind].apply(image, draw.uniform(0.0, most), draw)  # type: ignore[arg-type]
+    return lambda image, most, draw: _corrupted(kind, image, draw.uniform(0.0, most), draw)
 
 
 def _shot_noise(image: Image, variance: float, draw: Draw) -> NDArray[Any]:
-    photons = 1.0 / draw.uniform(1e-9, variance)
-    return CORRUPTIONS["shot_noise"].apply(image, photons, draw)  # type: ignore[arg-type]
+    return _corrupted("shot_noise", image, 1.0 / draw.uniform(1e-9, variance), draw)
 
 
 def _saturate(image: Image, most: float, draw: Draw) -> NDArray[Any]:
-    factor = draw.uniform(max(0.0, 1.0 - most), 1.0 + most)
-    return CORRUPTIONS["saturate"].apply(image, (factor, 0.0), draw)  # type: ignore[arg-type]
+    return _corrupted("saturate", image, (draw.uniform(max(0.0, 1.0 - most), 1.0 + most), 0.0), draw)
+
+
+def _jpeg_compression(image: Image, lost: float, draw: Draw) -> NDArray[Any]:
+    quality = int(draw.integers(round(100 - lost), 100, endpoint=True))
+    return _corrupted("jpeg_compression", _levels(image), quality, draw)
+
+
+def _pixelate(image: Image, lost: float, draw: Draw) -> NDArray[Any]:
+    return _corrupted("pixelate", _levels(image), draw.uniform(1.0 - lost, 1.0), draw)
 
 
 def _levels(image: Image) -> NDArray[np.uint8]:
     return np.rint(image).clip(0, 255).astype(np.uint8)
 
 
-def _jpeg_compression(image: Image, lost: float, draw: Draw) -> NDArray[Any]:
-    quality = int(draw.integers(round(100 - lost), 100, endpoint=True))
-    return CORRUPTIONS["jpeg_compression"].apply(_levels(image), quality, draw)
-
-
-def _pixelate(image: Image, lost: float, draw: Draw) -> NDArray[Any]:
-    return CORRUPTIONS["pixelate"].apply(_levels(image), draw.uniform(1.0 - lost, 1.0), draw)
-
-
-KINDS: dict[str, RandomStrength] = {
+KINDS = {
     "rotation": RandomStrength(
-        "degrees", "Turned by a random angle, at most so many degrees either way", _rotation, 180.0
-    ),
+        "degrees", "Turned by a random angle, at most so many degrees either way", _rotation, 180.0),
     "shift": RandomStrength(
-        "pixels", "Moved along both sides by a random length, at most so many pixels either way", _shift
-    ),
+        "pixels", "Moved along both sides by a random length, at most so many pixels either way", _shift),
     "brightness": RandomStrength(
-        "of the range", "Lighter or darker by a random share of the value range", _brightness, 1.0
-    ),
+        "of the range", "Lighter or darker by a random share of the value range", _brightness, 1.0),
     "contrast": RandomStrength("of the contrast", "More or less contrast, by a random share of it", _contrast, 1.0),
     "gaussian_blur": RandomStrength(
-        "pixels", "Blurred, with a random standard deviation in pixels", _up_to("gaussian_blur")
-    ),
+        "pixels", "Blurred, with a random standard deviation in pixels", _up_to("gaussian_blur")),
     "gaussian_noise": RandomStrength(
-        "of the range", "Normal noise with a random standard deviation, clipped to the range", _up_to("gaussian_noise")
-    ),
-    "shot_noise": RandomStrength(
-        "per photon", "Poisson noise, of at least one photon over the level", _shot_noise, 1.0
-    ),
+        "of the range", "Normal noise with a random standard deviation, clipped to the range",
+        _up_to("gaussian_noise")),
+    "shot_noise": RandomStrength("per photon", "Poisson noise, of at least one photon over the level",
+                                 _shot_noise, 1.0),
     "impulse_noise": RandomStrength(
-        "of the pixels", "A random share of the numbers black or white", _up_to("impulse_noise"), 1.0
-    ),
-    "saturate": RandomStrength(
-        "of the saturation", "Colours stronger or weaker by a random share", _saturate, colour_only=True
-    ),
+        "of the pixels", "A random share of the numbers black or white", _up_to("impulse_noise"), 1.0),
+    "saturate": RandomStrength("of the saturation", "Colours stronger or weaker by a random share", _saturate),
     "jpeg_compression": RandomStrength(
-        "points of quality", "Compressed as JPEG, with a random quality", _jpeg_compression, 99.0
-    ),
+        "points of quality", "Compressed as JPEG, with a random quality", _jpeg_compression, 99.0),
     "pixelate": RandomStrength(
-        "of the side", "Fewer pixels by a random share of the side, made large again", _pixelate, 0.99
-    ),
-}
+        "of the side", "Fewer pixels by a random share of the side, made large again", _pixelate, 0.99),
+}  # fmt: skip
 """All kinds, by name."""
 
 
@@ -174,35 +163,22 @@ class Corruption(Transforming):
 
     @property
     def unit(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Of the strength."""
         return KINDS[self.kind].unit
 
     @property
     def explanation(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """What it does."""
         return KINDS[self.kind].explanation
 
     @property
     def parameters(self) -> Parameters:
-        """Its strength and kind, and the bounds where these are not 0 and 1."""
         own: Parameters = {"sigma": self.sigma, "unit": self.unit, "noise": self.kind}
         return own if self.bounds == (0.0, 1.0) else own | {"bounds": self.bounds}
 
     def apply(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        """The image with a random strength."""
-        low, high = self.bounds
-        self._check(x)
-        image = (x.permute(1, 2, 0).double().numpy() - low) * (WHITE / (high - low))
-        changed = KINDS[self.kind].change(image, self.sigma, np.random.default_rng(generator.initial_seed()))
-        levels = np.ascontiguousarray(changed, dtype=np.float64).clip(0.0, WHITE)
-        return torch.from_numpy(levels * ((high - low) / WHITE) + low).permute(2, 0, 1).to(x.dtype)
-
-    def _check(self, x: Tensor) -> None:
-        """Raise unless `x` is an image of these bounds."""
         low, high = self.bounds
         if x.dim() != 3 or x.shape[0] not in (1, 3):
             raise ParameterError(f"{self.kind} is for images [C, H, W] of 1 or 3 channels; found shape {list(x.shape)}")
-        if KINDS[self.kind].colour_only and x.shape[0] == 1:
+        if self.kind == "saturate" and x.shape[0] == 1:
             raise ParameterError(f"{self.kind} changes colours only, and the images are grey")
         least, most = float(x.min()), float(x.max())
         if least < low - SLACK * (high - low) or most > high + SLACK * (high - low):
@@ -210,3 +186,7 @@ class Corruption(Transforming):
                 f"{self.kind} has the bounds {low:g} and {high:g}, and an input goes from {least:g} to {most:g}; give "
                 f"it the bounds of the values",
             )
+        image = (x.permute(1, 2, 0).double().numpy() - low) * (WHITE / (high - low))
+        changed = KINDS[self.kind].change(image, self.sigma, np.random.default_rng(generator.initial_seed()))
+        levels = np.ascontiguousarray(changed, dtype=np.float64).clip(0.0, WHITE)
+        return torch.from_numpy(levels * ((high - low) / WHITE) + low).permute(2, 0, 1).to(x.dtype)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -13,7 +12,7 @@ from torch import Tensor
 
 from brittle.errors import ParameterError
 from brittle.estimate import Parameters
-from brittle.noise.base import Noise, identity
+from brittle.noise.base import Action, Noise, identity
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,6 @@ class Gaussian(Noise):
     covariance = identity
 
     def draw(self, generator: torch.Generator, size: int) -> Tensor:
-        """Standard normal coordinates."""
         return _normal(size, generator)
 
 
@@ -40,7 +38,6 @@ class Uniform(Noise):
     covariance = identity
 
     def draw(self, generator: torch.Generator, size: int) -> Tensor:
-        """Uniform coordinates of variance one."""
         uniform = torch.rand(size, generator=generator, dtype=torch.float32, device=generator.device)
         return (2.0 * uniform - 1.0) * math.sqrt(3.0)
 
@@ -84,7 +81,6 @@ class Sphere(Noise):
         return cls(radius / math.sqrt(dimension))
 
     def draw(self, generator: torch.Generator, size: int) -> Tensor:
-        """A normal vector brought to length sqrt(n)."""
         normal = _normal(size, generator)
         return normal * (math.sqrt(size) / normal.norm())
 
@@ -120,7 +116,7 @@ class DiagonalGaussian(Noise):
     """
 
     scale: Tensor = field(repr=False, compare=False)
-    digest: str = field(init=False, repr=False)
+    digest: str = field(init=False, repr=False, metadata={"written": "scale"})
 
     name: ClassVar[str] = "diagonal_gaussian"
     explanation: ClassVar[str] = "Normal, drawn for every input value independently, each with its own scale"
@@ -136,20 +132,13 @@ class DiagonalGaussian(Noise):
         object.__setattr__(self, "digest", digest_of(self.scale))
 
     def draw(self, generator: torch.Generator, size: int) -> Tensor:
-        """Normal coordinates, each times its scale."""
         _check_size(self.scale.numel(), size, "scale")
         normal = _normal(size, generator)
         return normal * self.scale.to(normal)
 
     def covariance(self, vectors: Tensor) -> Tensor:
-        """`scale^2 v`."""
         _check_size(self.scale.numel(), vectors.shape[-1], "scale")
         return vectors * self.scale.to(vectors).square()
-
-    @property
-    def parameters(self) -> Parameters:
-        """The family as the table writes it, the scales by their digest."""
-        return self._family | {"scale": self.digest}
 
 
 @dataclass(frozen=True)
@@ -162,7 +151,7 @@ class FactorGaussian(Noise):
     """
 
     factor: Tensor = field(repr=False, compare=False)
-    digest: str = field(init=False, repr=False)
+    digest: str = field(init=False, repr=False, metadata={"written": "factor"})
 
     name: ClassVar[str] = "factor_gaussian"
     explanation: ClassVar[str] = "Normal, with a covariance given by a factor"
@@ -176,21 +165,14 @@ class FactorGaussian(Noise):
         object.__setattr__(self, "digest", digest_of(self.factor))
 
     def draw(self, generator: torch.Generator, size: int) -> Tensor:
-        """`A u` with `u` standard normal."""
         _check_size(self.factor.shape[0], size, "factor")
         normal = _normal(self.factor.shape[1], generator)
         return self.factor.to(normal) @ normal
 
     def covariance(self, vectors: Tensor) -> Tensor:
-        """`A A^T v`."""
         _check_size(self.factor.shape[0], vectors.shape[-1], "factor")
         factor = self.factor.to(vectors)
         return (vectors @ factor) @ factor.T
-
-    @property
-    def parameters(self) -> Parameters:
-        """The family as the table writes it, the factor by its digest."""
-        return self._family | {"factor": self.digest}
 
 
 @dataclass(frozen=True)
@@ -203,8 +185,8 @@ class FunctionGaussian(Noise):
         root: `u -> A u` with `A A^T = K`, applied to a standard normal vector `[n]`. Only the sampled scores need it.
     """
 
-    action: Callable[[Tensor], Tensor]
-    root: Callable[[Tensor], Tensor] | None = None
+    action: Action
+    root: Action | None = None
 
     name: ClassVar[str] = "function_gaussian"
     explanation: ClassVar[str] = "Normal, with a covariance given by a function"
@@ -216,7 +198,6 @@ class FunctionGaussian(Noise):
         return self.root is not None
 
     def draw(self, generator: torch.Generator, size: int) -> Tensor:
-        """`root(u)` with `u` standard normal."""
         if self.root is None:
             raise ParameterError(
                 "sampled scores need `root`, a function u -> A u with A A^T = K; only `action` was given"
@@ -224,29 +205,17 @@ class FunctionGaussian(Noise):
         return self.root(_normal(size, generator))
 
     def covariance(self, vectors: Tensor) -> Tensor:
-        """`K v`."""
         return self.action(vectors)
-
-    def moves(self, size: int, device: torch.device | str = "cpu") -> Tensor | None:
-        """By two draws where there are any, as `action` need not serve sampled scores."""
-        if self.root is None:
-            return super().moves(size, device)
-        generator = torch.Generator(device).manual_seed(0)
-        draws = torch.stack([self.draw(generator, size) for _ in range(2)])
-        return (draws != 0).any(dim=0).cpu()
 
     @property
     def parameters(self) -> Parameters:
         """The family as the table writes it, the function by its name."""
         name = getattr(self.action, "__qualname__", type(self.action).__qualname__)
-        return self._family | {"action": name}
+        return {"sigma": self.sigma, "noise": self.name, "action": name}
 
 
 FAMILIES: dict[str, type[Noise]] = {family.name: family for family in (Gaussian, Uniform, Laplace, Sphere, Ball)}
 """The families that `sigma` alone describes, by the name that the command line takes."""
-
-OWN = (*FAMILIES.values(), DiagonalGaussian, FactorGaussian, FunctionGaussian)
-"""The families of this file, whose draws its tests check; those of others are checked when they are used."""
 
 
 def _normal(size: int, generator: torch.Generator) -> Tensor:

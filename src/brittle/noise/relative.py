@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from brittle.errors import ParameterError
-from brittle.noise.base import Noise, at_one
+from brittle.noise.base import Action, Noise, at_one, identity
 
 
 @dataclass(frozen=True)
@@ -28,19 +28,10 @@ class Relative(Noise):
     explanation: ClassVar[str] = "Normal, with a share of the root mean square of the point's own values"
     normal: ClassVar[bool] = True
     unit: ClassVar[str] = "of the rms"
+    covariance = identity  # of the draws, which are scaled at each point
 
     def draw(self, generator: torch.Generator, size: int) -> Tensor:
-        """Standard normal coordinates, which `scales` brings to the size of a point."""
         return torch.randn(size, generator=generator, dtype=torch.float32, device=generator.device)
-
-    @property
-    def alike(self) -> bool:
-        """They are."""
-        return True
-
-    def covariance(self, vectors: Tensor) -> Tensor:
-        """Raises: `at` knows it, of the points."""
-        raise AssertionError(f"the covariance of {self.name} noise depends on the point: ask noise.at(inputs)")
 
     def scales(self, inputs: Tensor, varies: Tensor | None = None) -> Tensor:
         """The root mean square of each of the points `[B, *shape]` over the coordinates that vary, `[B]`, float64."""
@@ -50,9 +41,10 @@ class Relative(Noise):
         own = varies.expand_as(squares).to(squares).flatten(1)
         return ((squares.flatten(1) * own).sum(dim=1) / own.sum(dim=1).clamp_min(1)).sqrt()
 
-    def at(self, inputs: Tensor, varies: Tensor | None = None) -> Noise:
-        """This family at the points `[B, *shape]`, where it has a covariance; the coordinates that vary count."""
-        return AtPoints(self.sigma, self.scales(inputs, varies))
+    def covariance_at(self, inputs: Tensor, varies: Tensor | None = None) -> Action:
+        """`rms(x_b)^2 v` for the vectors of each point; the coordinates that vary count."""
+        squares = self.scales(inputs, varies).square()
+        return lambda vectors: vectors * squares.to(vectors).view(-1, *[1] * (vectors.dim() - 1))
 
     @property
     def shape(self) -> Noise:
@@ -89,27 +81,3 @@ class Decibels(Relative):
     def level(self) -> float:
         """The signal-to-noise ratio in decibels."""
         return -20.0 * math.log10(self.sigma)
-
-
-@dataclass(frozen=True)
-class AtPoints(Noise):
-    """`Relative` noise at some points: the covariance `sigma^2 s_b^2 I` at point `b`.
-
-    Attributes:
-        own: the scale `s` of each point, `[B]`.
-    """
-
-    own: Tensor = field(repr=False, compare=False)
-
-    name: ClassVar[str] = "relative_at_points"
-    normal: ClassVar[bool] = True
-
-    def draw(self, generator: torch.Generator, size: int) -> Tensor:
-        """Raises: `brittle.noise.Stream` knows the points."""
-        raise AssertionError("noise at points is drawn from the family itself")
-
-    def covariance(self, vectors: Tensor) -> Tensor:
-        """`s_b^2 v` for the vectors of each point, `[B, ..., n]`; of a single point for any vectors `[..., n]`."""
-        if len(self.own) > 1 and len(vectors) != len(self.own):
-            raise AssertionError(f"vectors of {len(vectors)} points for the scales of {len(self.own)}")
-        return vectors * self.own.square().to(vectors).view(-1, *[1] * (vectors.dim() - 1))

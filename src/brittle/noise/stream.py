@@ -15,17 +15,9 @@ import torch
 from torch import Tensor
 
 from brittle.errors import ParameterError
-from brittle.noise.base import Noise, at_one, no_mirror
-from brittle.noise.families import FAMILIES, OWN
-from brittle.noise.relative import Decibels, Relative
-from brittle.noise.tables import PerFeature
+from brittle.noise.base import Noise, at_one, is_own, no_mirror
+from brittle.noise.relative import Relative
 from brittle.noise.transform import Transforming, check_keyed, transformed
-
-ANEW = tuple(FAMILIES.values())
-"""Families whose every draw is a tensor of its own, so that those of a point can be put side by side at once.
-
-The function of another family may write each draw over the one before.
-"""
 
 FEWEST, MOST, NUMBERS = 512, 1024, 2**24
 """Draws of a family from outside that are looked at, fewer of large inputs: all together about `NUMBERS` numbers."""
@@ -61,19 +53,17 @@ class Stream:
         family to which all coordinates are alike draws for these alone, as if there were no others.
 
         Raises:
-            ParameterError: the draws of a family that is not of this file are not what a family promises.
+            ParameterError: the draws of a family that is not of brittle are not what a family promises.
         """
-        self._noise = noise
-        self._like = like
-        self._varies = varies
+        self._noise, self._like, self._varies = noise, like, varies
         self._keys = [(seed, purpose, point) for point in ids]
         self._drawn = 0
+        self._generators: list[torch.Generator] = []
         if isinstance(noise, Transforming):
-            self._generators = []
             if len(like):
                 check_keyed(noise, like[0], lambda: self._single(0, 0))
             return
-        if type(noise) not in (*OWN, Relative, Decibels, PerFeature):
+        if not is_own(type(noise)):
             check_promise(at_one(noise), like[0].numel(), like.device)
         self._generators = [_generator(*key, like.device) for key in self._keys]
 
@@ -84,28 +74,20 @@ class Stream:
         what the noise makes of the point.
 
         Raises:
-            ParameterError: noise that is not symmetric is asked for mirror images; otherwise as `draw`, and
-                `brittle.noise.transform.transformed`.
+            ParameterError: noise that is not symmetric is asked for mirror images, or a draw or a copy is no noise.
         """
         if -1 in signs and not self._noise.is_symmetric:
             raise no_mirror(self._noise, "a measurement")
+        like = self._like[:, None, None]
         if not isinstance(self._noise, Transforming):
             half = self.draw(count)
-            signed = torch.stack([half if sign > 0 else -half for sign in signs], dim=2)
-            return self._like[:, None, None] + signed
-        numbers = range(self._drawn, self._drawn + count)
+            return like + torch.stack([half if sign > 0 else -half for sign in signs], dim=2)
+        copies = like.new_empty(len(like), count, 1, *like.shape[3:])
+        for row, point in enumerate(self._like):
+            numbers = range(self._drawn, self._drawn + count)
+            copies[row, :, 0] = transformed(self._noise, point, [self._single(row, number) for number in numbers])
         self._drawn += count
-        made = [
-            transformed(self._noise, point, [self._single(row, number) for number in numbers])
-            for row, point in enumerate(self._like)
-        ]
-        shape = (len(made), count, 1, *self._like.shape[1:])
-        if not made:
-            return self._like.new_empty(shape)
-        copies = torch.stack(made).view(shape)
-        if self._varies is None:
-            return copies
-        return torch.where(self._varies[:, None, None], copies, self._like[:, None, None])
+        return copies if self._varies is None else torch.where(self._varies[:, None, None], copies, like)
 
     def _single(self, row: int, number: int) -> torch.Generator:
         """The generator of one copy of one point under noise that is not added."""
@@ -118,47 +100,40 @@ class Stream:
         Raises:
             ParameterError: a draw has another size than the inputs, or holds NaN or infinite values.
         """
-        shape = self._like.shape[1:]
-        size = shape.numel()
-        if not self._noise.added:
-            self._noise.draw(torch.Generator(), size)  # says that there is none
-        draws = torch.zeros(len(self._generators), count, size, dtype=self._like.dtype, device=self._like.device)
+        noise, shape = self._noise, self._like.shape[1:]
+        if not noise.added:
+            noise.draw(torch.Generator(), shape.numel())  # says that there is none
+        draws = self._like.new_zeros(len(self._generators), count, shape.numel())
         for point, generator in enumerate(self._generators):
-            some = self._places(point)
-            own = size if some is None else len(some)
-            drawn = (check_draw(self._noise, self._noise.draw(generator, own), own) for _ in range(count))
-            if some is None and count and type(self._noise) in ANEW:
-                torch.stack(list(drawn), out=draws[point])
-                continue
-            for number, one in enumerate(drawn):
-                if some is None:
-                    draws[point, number] = one
-                else:
-                    draws[point, number, some] = one.to(draws)
-        check_finite(self._noise, draws)
-        scales = self._noise.scales(self._like, self._varies)
-        if scales is not None:
-            draws.mul_(scales.to(draws)[:, None, None])
-        draws = draws.mul_(self._noise.sigma).view(len(self._generators), count, *shape)
+            places, size = self._places(point)
+            # A family may write each draw over the one before.
+            drawn = [check_draw(noise, noise.draw(generator, size), size).clone() for _ in range(count)]
+            if drawn:
+                draws[point][:, places] = torch.stack(drawn).to(draws)
+        check_finite(noise, draws)
+        if isinstance(noise, Relative):
+            draws.mul_(noise.scales(self._like, self._varies).to(draws)[:, None, None])
+        draws = draws.mul_(noise.sigma).view(len(draws), count, *shape)
         return draws if self._varies is None else draws * self._varies[:, None]
 
     def skip(self, count: int) -> None:
         """Pass over the next `count` draws of each point, as if they had been drawn."""
         self._drawn += count
-        size = self._like.shape[1:].numel()
         for point, generator in enumerate(self._generators):
-            some = self._places(point)
+            size = self._places(point)[1]
             for _ in range(count):
-                self._noise.draw(generator, size if some is None else len(some))
+                self._noise.draw(generator, size)
 
-    def _places(self, point: int) -> Tensor | None:
-        """Places of the coordinates of a point that vary, where the family draws for these alone; None for all.
+    def _places(self, point: int) -> tuple[slice | Tensor, int]:
+        """Places of the coordinates of a point for which the family draws, and how many there are.
 
-        It does where all coordinates are alike to it, so that padding changes no draw.
+        Where all coordinates are alike to it these are the ones that vary, so that padding changes no draw.
         """
+        shape = self._like.shape[1:]
         if self._varies is None or not self._noise.alike:
-            return None
-        return self._varies[point].expand(self._like.shape[1:]).flatten().nonzero().flatten()
+            return slice(None), shape.numel()
+        some = self._varies[point].expand(shape).flatten().nonzero().flatten()
+        return some, len(some)
 
     def keep(self, rows: Sequence[int]) -> None:
         """Go on with the points at the positions `rows` alone; the next draws of each are what they would have been."""
@@ -184,7 +159,6 @@ def check_draw(noise: Noise, draw: Tensor, size: int) -> Tensor:
 
 
 def check_finite(noise: Noise, draws: Tensor) -> None:
-    """Raise where draws are NaN or infinite."""
     if not bool(draws.isfinite().all()):
         broken = int((~draws.isfinite()).sum())
         raise ParameterError(
@@ -196,18 +170,13 @@ def check_finite(noise: Noise, draws: Tensor) -> None:
 def check_promise(noise: Noise, size: int, device: torch.device) -> None:
     """Raise where `[size]` draws of a family from outside, at sigma 1, are not what it says of them.
 
-    A wrong size would be spread over the input without an error, and draws from another generator than the point's own
-    could not be repeated. A family that says it is symmetric and is not would be scored as its own mixture with its
-    mirror image, because scores then draw in pairs `(e, -e)`.
+    A wrong size would be spread over the input without an error, draws from another generator could not be repeated,
+    and a family that says it is symmetric and is not would be scored as its mixture with its mirror image.
 
     The same generator gives the same draws, and not one draw for ever. Those of a symmetric family are as their mirror
-    images (`_check_symmetric`), those of another that says its covariance have mean 0, and the covariance is right:
-    averages over the draws, along a few directions and over all coordinates, which are refused where they are more
-    than `LIMIT` standard errors from what they should be. A family that keeps its promise is refused less than once in
-    a million where its fourth moments are finite; small faults pass.
-
-    Raises:
-        ParameterError: a promise is broken; it is said which, with the numbers.
+    images, those of another that says its covariance have mean 0; and the covariance is right along a few directions
+    and over all coordinates. A family that keeps its promise is refused less than once in a million where its fourth
+    moments are finite; small faults pass.
     """
     chance = torch.Generator(device).manual_seed(1)
     along = torch.randint(0, 2, (DIRECTIONS, size), generator=chance, device=device).double() * 2 - 1
@@ -226,7 +195,7 @@ def check_promise(noise: Noise, size: int, device: torch.device) -> None:
         _check_symmetric(noise, torch.stack(odd))
     elif noise.has_covariance:
         _check_average(noise, "the mean", found, torch.zeros_like(found[0]))
-    if noise.has_covariance and type(noise).at is Noise.at:  # one that depends on the point is not known here
+    if noise.has_covariance:
         _check_average(noise, "the variance", found.square(), (noise.covariance(along) * along).sum(dim=1))
         if noise.shape is None:
             square = torch.stack(squares)
@@ -277,9 +246,8 @@ def _check_symmetric(noise: Noise, odd: Tensor) -> None:
 def _check_average(noise: Noise, what: str, found: Tensor, expected: Tensor) -> None:
     mean, error = found.mean(dim=0), found.std(dim=0) / len(found) ** 0.5
     events = found.abs().sum(dim=0).square() / found.square().sum(dim=0)
-    off = ((mean - expected).abs() > LIMIT * error + ROUNDING * expected.abs().clamp_min(1.0)) & (
-        events >= EVENTS * len(found)
-    )
+    off = (mean - expected).abs() > LIMIT * error + ROUNDING * expected.abs().clamp_min(1.0)
+    off &= events >= EVENTS * len(found)
     if bool(off.any()):
         worst = int(off.nonzero()[0])
         raise _broken(

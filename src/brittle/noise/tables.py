@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -75,7 +75,6 @@ class PerFeature(DiagonalGaussian):
 
     @property
     def explanation(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """How it is distributed, and what stays as it is."""
         stays = f"; {self.still} unchanged" if self.still else ""
         return f"Normal, drawn for every feature independently, with a share of its standard deviation{stays}"
 
@@ -99,7 +98,7 @@ class Swap(Transforming):
 
     rows: Tensor = field(init=False, repr=False, compare=False)
     columns: Tensor = field(init=False, repr=False, compare=False)
-    digest: str = field(init=False, repr=False)
+    digest: str = field(init=False, repr=False, metadata={"written": "rows"})
 
     name: ClassVar[str] = "swap"
     explanation: ClassVar[str] = "Values of a random share of the coordinates from other rows of the data"
@@ -107,7 +106,7 @@ class Swap(Transforming):
 
     def __init__(self, share: float, rows: Tensor, columns: Tensor | None = None) -> None:
         """Values of these rows with the probability `share`."""
-        _check_probability(share)
+        _check_share(share)
         rows = rows.detach().cpu().flatten(1).clone()
         if not len(rows) or not bool(rows.isfinite().all()):
             raise ParameterError(f"rows to swap with must be finite, [R, n]; found {list(rows.shape)}")
@@ -132,17 +131,11 @@ class Swap(Transforming):
         rows = _first_rows(points)
         return cls(share, rows, None if columns is None else _mask(columns, _names(points, rows.shape[1])))
 
-    @property
-    def parameters(self) -> Parameters:
-        """The share, and the digest of the rows."""
-        return {"sigma": self.sigma, "unit": self.unit, "noise": self.name, "rows": self.digest}
-
     def moves(self, size: int, device: torch.device | str = "cpu") -> Tensor | None:
-        """The columns, unless a family that is derived from it does more than swap."""
+        # A family that is derived from it may do more than swap.
         return self.columns if type(self).apply is Swap.apply else None
 
     def apply(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        """The point with some of its coordinates from random rows."""
         size = self.rows.shape[1]
         if x.numel() != size:
             raise ParameterError(f"the rows to swap with have {size} coordinates, the input {x.numel()}")
@@ -177,7 +170,7 @@ class TokenDropout(Transforming):
 
     def __init__(self, share: float, replacements: Tensor | None = None) -> None:
         """Replace a token with the probability `share`."""
-        _check_probability(share)
+        _check_share(share)
         rows = None if replacements is None else replacements.detach().cpu().clone()
         if rows is not None:
             rows = rows[None] if rows.dim() == 1 else rows
@@ -191,14 +184,13 @@ class TokenDropout(Transforming):
     @property
     def parameters(self) -> Parameters:
         """The share, and the digest of the embeddings where there are any."""
+        own: Parameters = {"sigma": self.sigma, "unit": self.unit, "noise": self.name}
         if self.replacements is None:
-            return {"sigma": self.sigma, "unit": self.unit, "noise": self.name}
+            return own
         by = "one vector" if len(self.replacements) == 1 else "others"
-        unit = f"{self.unit} replaced by {by}"
-        return {"sigma": self.sigma, "unit": unit, "noise": self.name, "rows": self.digest}
+        return own | {"unit": f"{self.unit} replaced by {by}", "rows": self.digest}
 
     def apply(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        """The point with some of its tokens replaced."""
         rows = self.replacements
         if x.dim() != 2 or (rows is not None and rows.shape[1] != x.shape[1]):
             width = "" if rows is None else f" with E = {rows.shape[1]}"
@@ -209,48 +201,43 @@ class TokenDropout(Transforming):
         return torch.where((chance < self.sigma)[:, None], taken[place], x)
 
 
-def _check_probability(share: object) -> None:
+def _check_share(share: object) -> None:
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 < share <= 1.0:
-        raise ParameterError(
-            f"the share of values or tokens that are changed is above 0 and at most 1; found {share!r:.40}"
-        )
+        raise ParameterError(f"the share of values or tokens to change is above 0 and at most 1; found {share!r:.40}")
 
 
 def _scales(points: Points) -> tuple[Tensor, Tensor]:
     """Standard deviation of each column, `[n]`, float64, and which hold whole numbers of which at most `FEW` differ."""
-    count, mean, squares = 0, torch.zeros(0), torch.zeros(0)
-    seen: list[set[float] | None] = []
+    count, mean, squares = 0, torch.zeros(1).double(), torch.zeros(1).double()
+    seen: dict[int, set[float] | None] = {}
     for rows in _rows(points):
-        if not count:
-            mean, squares = torch.zeros(rows.shape[1]).double(), torch.zeros(rows.shape[1]).double()
-            seen = [set() for _ in range(rows.shape[1])]
-        together = count + len(rows)
-        step = rows.mean(dim=0) - mean
-        squares += (rows - rows.mean(dim=0)).square().sum(dim=0) + step.square() * (count * len(rows) / together)
+        together, own = count + len(rows), rows.mean(dim=0)
+        step = own - mean
+        squares = squares + ((rows - own).square().sum(dim=0) + step.square() * (count * len(rows) / together))
         mean, count = mean + step * (len(rows) / together), together
-        seen = [None if few is None else _with(few, column) for few, column in zip(seen, rows.T, strict=True)]
-    return (squares / count).sqrt(), torch.tensor([few is not None for few in seen])
+        seen = {place: _few_values(seen.get(place, set()), column) for place, column in enumerate(rows.T)}
+    return (squares / count).sqrt(), torch.tensor([few is not None for few in seen.values()])
 
 
-def _with(seen: set[float], column: Tensor) -> set[float] | None:
+def _few_values(seen: set[float] | None, column: Tensor) -> set[float] | None:
     """The values seen so far with those of `column`; None where there are too many, or one is no whole number."""
     values = column.unique()
-    if bool((values != values.round()).any()):
+    if seen is None or bool((values != values.round()).any()):
         return None
     both = seen | set(values[: FEW + 1].tolist())
     return both if len(both) <= FEW else None
 
 
-def _rows(points: Points):
+def _rows(points: Points) -> Iterator[Tensor]:
     """The rows that can be read, `[b, n]` each, float64."""
-    some = False
+    empty = True
     for batch in points.batches(READ):
         inputs = batch.inputs.detach().cpu().double().flatten(1)
         good = torch.tensor([status.has_value for status in batch.status]) & inputs.isfinite().all(dim=1)
         if bool(good.any()):
-            some = True
+            empty = False
             yield inputs[good]
-    if not some:
+    if empty:
         raise DataError("shape", "none of the rows could be read, so noise cannot be learned from them")
 
 
@@ -267,7 +254,7 @@ def _first_rows(points: Points) -> Tensor:
 def _names(points: Points, size: int) -> Sequence[str]:
     """The names of the features; their places where they have none."""
     named = points.provenance.get("feature_names")
-    return named if named is not None and len(named) == size else [str(place) for place in range(size)]
+    return named if named is not None and len(named) == size else [*map(str, range(size))]
 
 
 def _mask(wanted: Collection[str | int], names: Sequence[str]) -> Tensor:

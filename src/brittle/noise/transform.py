@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import random
-import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,9 +18,6 @@ from brittle.decisions.function_code import code_digest
 from brittle.errors import ParameterError
 from brittle.estimate import Parameters
 from brittle.noise.base import Noise
-
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-"""What a transform is called, so that it can stand in labels."""
 
 
 @dataclass(frozen=True)
@@ -50,15 +46,12 @@ class Transforming(Noise):
 
     @property
     def added(self) -> bool:
-        """It is not."""
         return False
 
     def draw(self, generator: torch.Generator, size: int) -> Tensor:
-        """Raises, as there is none."""
         raise ParameterError(f"{self._text} is not added to an input, so there is no noise to draw")
 
     def check_serves(self, score: str, linear: bool, pairs: bool = False) -> None:
-        """Raise unless a score can stand on noise that is not added."""
         if linear or pairs:
             raise ParameterError(
                 f"{score} needs noise that is added to the input, its covariance or pairs (e, -e), and {self._text} is "
@@ -67,14 +60,12 @@ class Transforming(Noise):
         super().check_serves(score, linear)
 
     def _set(self, **values: object) -> None:
-        """Give a frozen family its fields."""
         for name, value in values.items():
             object.__setattr__(self, name, value)
         super().__post_init__()
 
     @property
     def _text(self) -> str:
-        """What messages call it."""
         return f"the noise {self.parameters['noise']}"
 
 
@@ -123,51 +114,36 @@ class Transform(Transforming):
         name: str | None = None,
         parameters: Mapping[str, int | float | str] | None = None,
     ) -> None:
-        """A random function as noise.
-
-        Args:
-            fn: see the class.
-            name: what tables and reports call it; by default the name of the function.
-            parameters: numbers and texts that tell it from others of that name, such as `{"degrees": 10}`.
-        """
+        """The function `fn` as noise, by its own name or `name`, with numbers and texts such as `{"degrees": 10}`."""
         if not callable(fn):
             raise ParameterError(f"expected a function (x, generator) -> x'; found {fn!r:.60}")
         called = getattr(fn, "__name__", type(fn).__name__) if name is None else name
-        if not isinstance(called, str) or not NAME.fullmatch(called):
+        if not isinstance(called, str) or not (called.isascii() and called.isidentifier()):
             raise ParameterError(f"a transform needs a name of one word, such as name='rotate'; found {called!r:.60}")
-        self._set(sigma=1.0, fn=fn, called=called, settings=_written(parameters), code=code_digest(fn))
+        self._set(sigma=1.0, fn=fn, called=called, settings=_written(parameters or {}), code=code_digest(fn))
 
     def apply(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        """What `fn` gives, as a tensor."""
         try:
             found = self.fn(x, generator)
         except Exception as error:
-            raise ParameterError(f"{self._text} failed at an input of shape {list(x.shape)}: {_seen(error)}") from error
+            seen = f"{type(error).__name__}: {error}".removesuffix(": ")
+            raise ParameterError(f"{self._text} failed at an input of shape {list(x.shape)}: {seen}") from error
         return torch.from_numpy(found) if isinstance(found, np.ndarray) else found
 
     @property
     def parameters(self) -> Parameters:
-        """Its name with its settings, and the digest of its code."""
         return {"sigma": self.sigma, "noise": f"{self.called}({self.settings})", "code": self.code}
 
 
 def transformed(noise: Transforming, x: Tensor, generators: list[torch.Generator]) -> Tensor:
-    """Noisy copies of one input `[*shape]`, one for each generator on the CPU, `[len(generators), *shape]`.
-
-    Raises:
-        ParameterError: a copy has another shape, or holds NaN or infinite numbers.
-    """
+    """Noisy copies of one input `[*shape]`, one for each generator on the CPU, `[len(generators), *shape]`."""
     own = x.detach().cpu()
     with shared_generators() as seed:
         return torch.stack([_copy(noise, own, one, seed) for one in generators]).to(x)
 
 
 def check_keyed(noise: Transforming, x: Tensor, generator: Callable[[], torch.Generator]) -> None:
-    """Raise unless two copies of `x` with the same randomness are alike.
-
-    Raises:
-        ParameterError: they differ, so the noise has randomness of its own, and no number could be repeated.
-    """
+    """Raise unless two copies of `x` with the same randomness are alike: else no number could be repeated."""
     one, other = (transformed(noise, x, [generator()]) for _ in range(2))
     if not torch.equal(one, other):
         raise ParameterError(
@@ -209,16 +185,9 @@ def shared_generators() -> Iterator[Callable[[int], None]]:
         random.setstate(before[2])
 
 
-def _written(parameters: Mapping[str, Any] | None) -> str:
+def _written(parameters: Mapping[str, Any]) -> str:
     """Parameters as one writes them, in the order of their names."""
-    own = dict(parameters or {})
-    for name, value in own.items():
+    for name, value in parameters.items():
         if not isinstance(value, int | float | str) or not isinstance(name, str):
-            raise ParameterError(
-                f"a parameter of a transform is a number or a text; found {name!r:.40}: {value!r:.40}",
-            )
-    return ", ".join(f"{name}={own[name]!r}" for name in sorted(own))
-
-
-def _seen(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".removesuffix(": ")
+            raise ParameterError(f"a parameter of a transform is a number or a text; found {name!r:.40}: {value!r:.40}")
+    return ", ".join(f"{name}={parameters[name]!r}" for name in sorted(parameters))
