@@ -1,19 +1,63 @@
-"""Noise families: draws have the covariance that is said, and depend on the point alone."""
+"""Noise families: draws have the covariance that is said, depend on the point alone, and keep what is promised."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
 import pytest
 import torch
-from helpers.noises import DRAWS, SIGMA, SIZE, draws, each
+from helpers import odd_noises
+from helpers.laws import estimate
+from helpers.problems import inputs, linear_network
+from torch import Tensor
 
+import brittle
 from brittle.errors import ParameterError
-from brittle.noise import FAMILIES, DiagonalGaussian, FunctionGaussian, Noise, Sphere, Stream
+from brittle.noise import (
+    FAMILIES,
+    DiagonalGaussian,
+    FactorGaussian,
+    FunctionGaussian,
+    Gaussian,
+    Laplace,
+    Noise,
+    Sphere,
+    Stream,
+    Swap,
+    identity,
+)
+from brittle.noise.stream import check_promise
+from brittle.scores import CATALOGUE, MonteCarlo, NoiseScore
+
+SIZE, DRAWS, SIGMA = 6, 20000, 0.3
+ROOT = torch.randn(SIZE, SIZE, generator=torch.Generator().manual_seed(5)) * 0.5
+KINDS: list[Noise] = [
+    *(family(SIGMA) for family in FAMILIES.values()),
+    DiagonalGaussian(SIGMA, torch.linspace(0.0, 2.0, SIZE)),
+    FactorGaussian(SIGMA, ROOT[:, :3]),
+    FunctionGaussian(SIGMA, lambda v: v @ (ROOT @ ROOT.T).to(v), lambda u: ROOT @ u),
+]
+each = pytest.mark.parametrize("noise", KINDS, ids=lambda noise: noise.name)
+noise_scores = pytest.mark.parametrize(
+    "kind", [kind for kind in CATALOGUE.values() if issubclass(kind, NoiseScore)], ids=lambda kind: kind.name
+)
+
+
+def stream(noise: Noise, *ids: str, size: int = SIZE, seed: int = 0) -> Stream:
+    return Stream(noise, torch.zeros(len(ids), size, dtype=torch.float32), ids, seed, "test")
+
+
+def draws(noise: Noise, count: int) -> Tensor:
+    return stream(noise, "a").draw(count)[0]
 
 
 @each
 def test_sampler_has_the_covariance_of_the_action(noise: Noise) -> None:
     """With 20,000 draws an entry is off by more than 6 standard errors once in 1e7 runs; the seed is fixed."""
-    found = draws(noise, DRAWS)[0].double()
+    found = draws(noise, DRAWS).double()
     expected = noise.sigma**2 * noise.covariance(torch.eye(SIZE, dtype=torch.float64))
     largest = float(expected.diagonal().max())
     assert torch.allclose(found.mean(0), torch.zeros(SIZE, dtype=torch.float64), atol=6 * (largest / DRAWS) ** 0.5)
@@ -21,49 +65,31 @@ def test_sampler_has_the_covariance_of_the_action(noise: Noise) -> None:
 
 
 @each
-def test_draws_depend_on_the_point_alone(noise: Noise) -> None:
-    together = draws(noise, 5, ("a", "b", "c"))
-    assert torch.equal(draws(noise, 5, ("b",))[0], together[1])
+def test_draws_depend_on_the_point_and_their_number_alone(noise: Noise) -> None:
+    """Not on the batch, on how many are asked for, on those passed over, or on the default dtype."""
+    size = 40 if noise.name in FAMILIES else SIZE  # fewer than 16 numbers at a time are drawn alike in both dtypes
+    together = stream(noise, "a", "b", size=size).draw(6)
     assert not torch.equal(together[0], together[1])
-    assert not torch.equal(draws(noise, 5, ("a",), seed=1)[0], together[0])
-
-
-@each
-def test_more_draws_begin_with_the_fewer(noise: Noise) -> None:
-    stream = Stream(noise, torch.zeros(1, SIZE), ("a",), 0, "test")
-    pieces = torch.cat([stream.draw(count) for count in (1, 3, 2)], dim=1)
-    assert torch.equal(pieces, draws(noise, 6))
-
-
-def test_sphere_has_its_radius() -> None:
-    assert torch.allclose(draws(Sphere(SIGMA), 9).norm(dim=-1), torch.tensor(SIGMA * SIZE**0.5))
-
-
-def test_ball_is_uniform_in_radius() -> None:
-    """The share inside half the radius is 2^-n; with 20,000 draws 6 standard errors are 0.0053."""
-    radius = draws(FAMILIES["ball"](SIGMA), DRAWS)[0].norm(dim=-1) / (SIGMA * (SIZE + 2) ** 0.5)
-    assert float(radius.max()) <= 1.0 + 1e-6
-    assert float((radius < 0.5).double().mean()) == pytest.approx(2.0**-SIZE, abs=0.0053)
-
-
-@each
-def test_a_stream_goes_on_behind_draws_that_were_passed_over(noise: Noise) -> None:
-    like = torch.zeros(2, 40 if noise.name in FAMILIES else SIZE)
-    whole, later = (Stream(noise, like, ("a", "b"), 0, "test") for _ in range(2))
-    later.skip(3)
-    assert torch.equal(later.draw(2), whole.draw(5)[:, 3:])
-
-
-@each
-def test_the_default_dtype_changes_no_draw(noise: Noise) -> None:
-    # Fewer than 16 numbers at a time are drawn alike in both.
-    like = torch.zeros(1, 40 if noise.name in FAMILIES else SIZE, dtype=torch.float32)
-    expected = Stream(noise, like, ("a",), 0, "test").draw(3)
+    assert not torch.equal(stream(noise, "a", size=size, seed=1).draw(6)[0], together[0])
     torch.set_default_dtype(torch.float64)
     try:
-        assert torch.equal(Stream(noise, like, ("a",), 0, "test").draw(3), expected)
+        alone = stream(noise, "b", size=size)
+        assert torch.equal(torch.cat([alone.draw(count) for count in (1, 3, 2)], dim=1)[0], together[1])
     finally:
         torch.set_default_dtype(torch.float32)
+    later = stream(noise, "a", "b", size=size)
+    later.skip(3)
+    assert torch.equal(later.draw(2), together[:, 3:5])
+    later.keep([1])
+    assert torch.equal(later.draw(1)[0], together[1, 5:])
+
+
+def test_sphere_and_ball_are_uniform_in_radius() -> None:
+    """The share inside half the radius is 2^-n; with 20,000 draws 6 standard errors are 0.0053."""
+    assert torch.allclose(draws(Sphere(SIGMA), 9).norm(dim=-1), torch.tensor(SIGMA * SIZE**0.5))
+    radius = draws(FAMILIES["ball"](SIGMA), DRAWS).norm(dim=-1) / (SIGMA * (SIZE + 2) ** 0.5)
+    assert float(radius.max()) <= 1.0 + 1e-6
+    assert float((radius < 0.5).double().mean()) == pytest.approx(2.0**-SIZE, abs=0.0053)
 
 
 def test_wrong_sizes_are_said() -> None:
@@ -73,11 +99,189 @@ def test_wrong_sizes_are_said() -> None:
         draws(FunctionGaussian(SIGMA, lambda v: v), 1)
 
 
-def test_a_function_may_write_each_draw_over_the_one_before() -> None:
-    place = torch.empty(SIZE)
-    over = FunctionGaussian(SIGMA, lambda v: v, lambda normal: place.copy_(normal))
-    anew = FunctionGaussian(SIGMA, lambda v: v, lambda normal: normal.clone())
-    like = torch.zeros(2, SIZE)
-    one, other = (Stream(noise, like, ("a", "b"), 0, "test").draw(4) for noise in (over, anew))
-    assert torch.equal(one, other)
-    assert len(one.flatten(0, 1).unique(dim=0)) == 8
+# Families of one's own: what they promise is looked at, and a broken promise is named.
+
+
+@dataclass(frozen=True)
+class Inherited(Gaussian):
+    """Other draws below the covariance of another family: `K` is half the identity, and the family does not say so."""
+
+    name: ClassVar[str] = "inherited"
+    symmetric: ClassVar[bool] = True
+
+    def draw(self, generator: torch.Generator, size: int) -> Tensor:
+        return torch.randn(size, generator=generator) * (torch.arange(size) % 2)
+
+
+@dataclass(frozen=True)
+class Said(Inherited):
+    """The same, with its covariance."""
+
+    name: ClassVar[str] = "said"
+
+    def covariance(self, vectors: Tensor) -> Tensor:
+        return vectors * (torch.arange(vectors.shape[-1]) % 2)
+
+
+def of_draws(draw, **said: object) -> Noise:
+    """A family of its own with these draws, and what it says of them."""
+    body = {"name": "mine", "draw": lambda self, generator, size: draw(generator, size)} | said
+    return dataclass(frozen=True)(type("Mine", (Noise,), body))(SIGMA)
+
+
+@noise_scores
+def test_a_score_needs_covariance_and_pairs_or_does_without(kind: type[NoiseScore]) -> None:
+    """Whoever uses `K` refuses a family that does not say it; all others have the same numbers as if it did."""
+    skew = of_draws(odd_noises.three_values, covariance=identity)
+    if kind.name in ("moments", "mmse", "mmse_mvs"):
+        with pytest.raises(ParameterError, match=f"{kind.name} draws pairs"):
+            kind(noise=skew)
+    else:
+        assert not kind.uses_pairs
+    if kind.uses_covariance:
+        with pytest.raises(ParameterError, match=f"{kind.name} needs the covariance .* inherited says"):
+            kind(noise=Inherited(SIGMA))
+        return
+    classifier = brittle.Classifier(linear_network(3, SIZE))
+    x = inputs(2, (SIZE,), dtype=torch.float64)
+    silent, said = (estimate(classifier, x, kind(noise=one(SIGMA))) for one in (Inherited, Said))
+    assert torch.equal(silent.value, said.value)
+
+
+def normal(generator: torch.Generator, size: int) -> Tensor:
+    return torch.randn(size, generator=generator)
+
+
+SYMMETRIC: dict[str, object] = {"symmetric": True}
+BROKEN = {
+    "one": (lambda g, n: normal(g, 1), {}, r"expected a draw \[6\] .*found a tensor of shape \[1\]"),
+    "list": (lambda g, n: normal(g, n).tolist(), {}, "found list"),
+    "NaN": (lambda g, n: normal(g, n) * torch.nan, {}, "6 of 6 numbers .* are NaN or infinite"),
+    "shifted": (lambda g, n: normal(g, n) + 0.5, {"covariance": identity}, "the mean of 1024 draws"),
+    "small": (lambda g, n: normal(g, n) * 0.7, {"covariance": identity}, "the variance of 1024 draws at .* is 0.[45]"),
+    "dependent": (lambda g, n: normal(g, 1).expand(n), {"covariance": lambda self, v: v}, "the variance of 1024 draws"),
+    "shifted, symmetric": (lambda g, n: normal(g, n) + 0.5, SYMMETRIC, "mirror images are"),
+    "shifted, normal": (lambda g, n: normal(g, n) + 0.5, {"normal": True}, "mirror images are"),
+    "three values": (odd_noises.three_values, SYMMETRIC, "mirror images are"),
+    "product of signs": (odd_noises.product_of_signs, SYMMETRIC, "mirror images are"),
+    "torch's generator": (odd_noises.of_torch, SYMMETRIC, "draw 0 differs in 6 of 6 numbers"),
+    "spare": (odd_noises.Spare(), {}, "draw 0 differs in 6 of 6 numbers"),
+    "one draw": (odd_noises.seeded_again, {}, "1024 draws from one generator are all the same"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_family_that_breaks_its_promise(name: str) -> None:
+    draw, said, seen = BROKEN[name]
+    with pytest.raises(ParameterError, match=seen) as caught:
+        draws(of_draws(draw, **said), 1)
+    assert caught.value.code == "parameter"
+
+
+@each
+@pytest.mark.parametrize("size", [SIZE, 600])
+def test_a_family_that_keeps_its_promise(noise: Noise, size: int) -> None:
+    """The draws are fixed, so this cannot fail by chance."""
+    if size == SIZE or noise.name in FAMILIES:
+        check_promise(noise, size, torch.device("cpu"))
+
+
+def test_a_family_is_symmetric_where_that_is_said_beside_its_draws() -> None:
+    class Other(Laplace):
+        name = "other"
+
+        def draw(self, generator: torch.Generator, size: int) -> Tensor:
+            return -torch.rand(size, generator=generator).log() - 1.0
+
+    class Renamed(Laplace):
+        name = "renamed"
+
+    assert [of_draws(normal, **said).is_symmetric for said in ({}, SYMMETRIC, {"normal": True})] == [False, True, True]
+    assert not Other(SIGMA).is_symmetric
+    assert Renamed(SIGMA).is_symmetric
+    assert not Inherited(SIGMA).normal
+    assert all(noise.is_symmetric for noise in KINDS)
+
+
+def test_families_that_could_not_be_told_apart() -> None:
+    class Nameless(Inherited):
+        name = ""
+
+    class Called(Inherited):
+        name = "gaussian"
+
+    class Beside(Said):
+        name = "beside"
+
+        def __init__(self, sigma: float, width: float) -> None:
+            super().__init__(sigma)
+            object.__setattr__(self, "width", width)
+
+    for family in (Nameless, Called):
+        with pytest.raises(ParameterError, match=family.__name__):
+            family(SIGMA)
+    with pytest.raises(ParameterError, match="keeps width beside its fields"):
+        MonteCarlo(noise=Beside(SIGMA, 2.0))
+
+
+# What derives from a family of brittle does not have what that one's draws have.
+
+POINTS, COPIES = 30, 100
+
+
+def held(noise: Noise, x: Any, truth: float) -> int:
+    """How many of 30 points hold the probability that the second number, 0.5 in all, changes its sign."""
+    network = torch.nn.Linear(2, 2).eval()
+    with torch.no_grad():
+        network.weight.copy_(torch.tensor([[0.0, 1.0], [0.0, -1.0]]))
+        network.bias.zero_()
+    classifier = brittle.Classifier(network, bounds="none")
+    found = brittle.score(classifier, x, [MonteCarlo(noise=noise, draws=COPIES)])["monte_carlo"]
+    return int(((found.low <= truth) & (found.high >= truth)).sum())
+
+
+@dataclass(frozen=True)
+class Mixed(Gaussian):
+    """Uncorrelated, each of variance 1: the first is 0 but for 10 or -10 in one of 100 draws, the others 1 or -1."""
+
+    name: ClassVar[str] = "mixed"
+    symmetric: ClassVar[bool] = True
+    covariance = identity
+
+    def draw(self, generator: torch.Generator, size: int) -> Tensor:
+        drawn = torch.randint(0, 2, (size,), generator=generator) * 2.0 - 1.0
+        drawn[0] *= 10.0 * (torch.rand(1, generator=generator) < 0.01).float().item()
+        return drawn
+
+
+def test_coordinates_that_are_not_alike_keep_their_places_where_some_stay() -> None:
+    """At 99% five of 30 points miss once in 2e5."""
+    points = brittle.data.array_points(torch.full((POINTS, 2), 0.5), mask=torch.tensor([[0, 1]]).expand(POINTS, 2))
+    assert held(Mixed(1.0), points, 0.5) >= POINTS - 5
+
+
+@dataclass(frozen=True, init=False)
+class SwapAndShake(Swap):
+    name: ClassVar[str] = "swap_and_shake"
+
+    def apply(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        return super().apply(x, generator) + torch.randn(x.shape, generator=generator)
+
+
+def test_what_does_more_than_swap_moves_more_than_the_columns() -> None:
+    x = torch.full((POINTS, 2), 0.5) + 1e-4 * torch.rand(POINTS, 2)
+    assert held(SwapAndShake(0.2, x, torch.tensor([True, False])), x, 0.3085) >= POINTS - 5
+
+
+def test_the_example_of_the_documentation() -> None:
+    page = Path(__file__).parents[2].joinpath("docs", "estimators.md").read_text(encoding="utf-8")
+    (example,) = (one for one in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL) if "class Stripes" in one)
+    found: dict = {}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        exec(compile(example, "docs/estimators.md", "exec", dont_inherit=True), found)
+    setting = "noise=stripes, period=4, sigma=0.1)"
+    taylor, moments = (
+        found["table"].wide()[f"{name}{setting}.p_robust"] for name in ("taylor(", "moments(draws=100, ")
+    )
+    assert float((taylor - moments).abs().max()) < 0.05

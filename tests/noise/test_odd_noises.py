@@ -27,4 +27,4 @@ def test_the_truth_of_another_noise_is_told_apart(monkeypatch: pytest.MonkeyPatc
     right = NOISES["noise of two generators: own less torch's"]
     less = replace(right, name="less", copies=lambda rng, x, sigma, count: right.copies(rng, x, sigma / 4, count))
     monkeypatch.setitem(NOISES, "less", less)
-    assert not hostile.examine(less, replace(PLAN, copies=500, draws=200, most_draws=200)).lawful
+    assert not hostile.examine(less, replace(PLAN, copies=300, draws=100, most_draws=100)).lawful

@@ -49,17 +49,6 @@ def test_scales_are_those_of_the_columns_and_0_of_categories() -> None:
     assert "kind, yes, flat unchanged" in found.explanation
 
 
-def test_draws_have_the_scales() -> None:
-    """Of 2,000 draws; a mean or a variance is off by more than 6 standard errors once in 1e7 runs."""
-    noise = PerFeature.of(data(), 0.3)
-    draws = Stream(noise, table(1), ["a"], 0, "test").draw(DRAWS)[0]
-    expected = 0.3 * noise.scale
-    assert not draws[:, 2:].any()
-    assert (draws.mean(dim=0).abs() <= 6 * expected / math.sqrt(DRAWS)).all()
-    assert torch.allclose(draws.square().mean(dim=0), expected.square(), rtol=6 * math.sqrt(2 / DRAWS))
-    assert abs(float((draws[:, 0] * draws[:, 1]).mean())) <= 6 * float(expected[0] * expected[1]) / math.sqrt(DRAWS)
-
-
 def truth(x: torch.Tensor) -> torch.Tensor:
     """`Phi(-|m| / s)`, `s^2 = sum_i (0.3 d_i w_i)^2` over the features that move, from the table itself."""
     weights, deviations = [0.5, 30.0], table().numpy().std(axis=0)
@@ -102,20 +91,6 @@ def test_only_the_columns_that_are_named_are_swapped() -> None:
     assert set(found[:, 2].tolist()) == {0.0, 1.0, 2.0, 3.0, 4.0, 5.0}
     assert noise != Swap.of(data(), 1.0)
     assert noise.parameters["rows"] != Swap.of(data(200), 1.0, ["kind"]).parameters["rows"]
-
-
-def test_the_flip_probability_of_swaps_is_exact_for_a_small_table() -> None:
-    """The margin is `2 - first - second`; swaps of probability 0.4 with rows (1, 2), (3, 0): of four pairs two flip."""
-    made = torch.nn.Linear(2, 2)
-    with torch.no_grad():
-        made.weight.copy_(torch.tensor([[-1.0, -1.0], [0.0, 0.0]]))
-        made.bias.copy_(torch.tensor([2.0, 0.0]))
-    noise = Swap(0.4, torch.tensor([[1.0, 2.5], [3.0, 0.0]]))
-    found = MonteCarlo(noise=noise, draws=2000)(
-        brittle.Classifier(made, bounds=(-9, 9)), torch.zeros(1, 2), confidence=1 - 1e-6
-    )
-    expected = 0.4 * 0.5 + 0.4 * 0.5 - 0.4 * 0.5 * 0.4 * 0.5  # a first of 3, or a second of 2.5
-    assert float(found.low) <= expected <= float(found.high)
 
 
 @pytest.mark.parametrize("share", [0.0, 1.5, math.nan, True])

@@ -17,7 +17,7 @@ from brittle.errors import ParameterError
 from brittle.intervals import clopper_pearson
 from brittle.measure import Sample
 from brittle.noise import Stream, Transform
-from brittle.scores import CATALOGUE, MMSE, Moments, MonteCarlo, NoiseScore, Shrinkage, Taylor
+from brittle.scores import CATALOGUE, MonteCarlo, NoiseScore, Shrinkage
 
 SURE = 1 - 1e-6
 """Confidence of the intervals that are compared with the truth."""
@@ -30,10 +30,6 @@ RATE = 4.0
 
 def exponential(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     return x + torch.empty_like(x).exponential_(RATE, generator=generator)
-
-
-def brighter(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    return x + torch.empty(1).exponential_(RATE, generator=generator)
 
 
 def falling() -> brittle.Classifier:
@@ -57,11 +53,6 @@ def flips_by_exponentials(margin: float) -> float:
     )
 
 
-def flips_by_one(margin: float) -> float:
-    """`P(sum(w) e > m)` for one exponential number."""
-    return math.exp(-margin * RATE / float(WEIGHTS.sum()))
-
-
 @pytest.mark.parametrize(
     "score",
     [
@@ -71,12 +62,11 @@ def flips_by_one(margin: float) -> float:
     ],
     ids=["monte_carlo", "precision", "all_draws"],
 )
-@pytest.mark.parametrize(("fn", "truth"), [(exponential, flips_by_exponentials), (brighter, flips_by_one)])
-def test_noise_that_is_not_symmetric_is_right_where_the_truth_is_known(score, fn, truth) -> None:
+def test_noise_that_is_not_symmetric_is_right_where_the_truth_is_known(score) -> None:
     """The intervals of 6 points at confidence 1 - 1e-6: a false fail in 16,000 runs of all cases; the seed is fixed."""
     x = points()
-    found = score(noise=Transform(fn))(falling(), x, confidence=SURE)
-    expected = torch.tensor([truth(2.0 - float(WEIGHTS @ row)) for row in x], dtype=torch.float64)
+    found = score(noise=Transform(exponential))(falling(), x, confidence=SURE)
+    expected = torch.tensor([flips_by_exponentials(2.0 - float(WEIGHTS @ row)) for row in x], dtype=torch.float64)
     assert ((found.low <= expected) & (expected <= found.high)).all()
     assert float((found.value - expected).abs().max()) < 0.15
 
@@ -115,22 +105,15 @@ def shared(x: torch.Tensor, generator: torch.Generator) -> np.ndarray:
     return x.numpy() + np.float32(np.random.rand() + random.random() + float(torch.rand(1)))  # noqa: NPY002
 
 
-def _shared_copies() -> torch.Tensor:
-    return Stream(Transform(shared), torch.zeros(1, 3), ("a",), 0, "test").copies(4)
-
-
-def _next_of_all() -> tuple[float, float, float]:
-    return float(torch.rand(1)), np.random.rand(), random.random()  # noqa: NPY002
-
-
 def test_generators_that_all_share_are_put_back() -> None:
     numbers = []
-    for copies in (_shared_copies, list):
+    for copies in (4, 0):
         torch.manual_seed(5)
         np.random.seed(5)  # noqa: NPY002
         random.seed(5)
-        copies()
-        numbers.append(_next_of_all())
+        if copies:
+            Stream(Transform(shared), torch.zeros(1, 3), ("a",), 0, "test").copies(copies)
+        numbers.append((float(torch.rand(1)), np.random.rand(), random.random()))  # noqa: NPY002
     assert numbers[0] == numbers[1]
 
 
@@ -160,7 +143,6 @@ def test_scores_that_need_a_covariance_or_pairs_refuse_it_by_name() -> None:
             continue
         with pytest.raises(ParameterError, match=r"noise exponential\(\) is not added"):
             kind(noise=Transform(exponential))
-    assert {MMSE, Moments, Taylor} <= {*CATALOGUE.values()}
 
 
 @pytest.mark.parametrize("wrong", [3, "two words"], ids=str)

@@ -101,17 +101,6 @@ def test_the_digest_of_what_holds_itself_ends() -> None:
     assert code_digest(one.added) == code_digest(one.added)
 
 
-def test_a_run_is_not_resumed_with_another_function(tmp_path: Path) -> None:
-    def run(number: float) -> None:
-        score = MonteCarlo(noise=Transform(_adding(number), name="light"), draws=4)
-        brittle.score(small_classifier(), inputs(6), [score], out=tmp_path / "run", resume=True)
-
-    run(1.0)
-    run(1.0)
-    with pytest.raises(ResumeError, match="code"):
-        run(2.0)
-
-
 TYPED = """
 from dataclasses import dataclass
 from typing import ClassVar
@@ -168,12 +157,20 @@ def test_two_functions_of_one_name_are_refused() -> None:
         brittle.score(small_classifier(), inputs(6), scores)
 
 
-def test_a_run_is_not_resumed_with_another_class_of_the_same_name(tmp_path: Path) -> None:
-    def run(family: type[Transforming]) -> None:
-        score = MonteCarlo(noise=family(0.5), draws=4)
+@pytest.mark.parametrize(
+    ("one", "other", "named"),
+    [
+        (lambda: Transform(_adding(1.0), name="light"), lambda: Transform(_adding(2.0), name="light"), "code"),
+        (lambda: typed()(0.5), lambda: typed(method=0.2)(0.5), r"code\.class Typed"),
+    ],
+    ids=["function", "class"],
+)
+def test_a_run_is_not_resumed_with_other_noise_of_the_same_name(one, other, named: str, tmp_path: Path) -> None:
+    def run(noise: Transforming) -> None:
+        score = MonteCarlo(noise=noise, draws=4)
         brittle.score(small_classifier(), inputs(6), [score], out=tmp_path / "run", resume=True)
 
-    run(typed())
-    run(typed())
-    with pytest.raises(ResumeError, match=r"code\.class Typed"):
-        run(typed(method=0.2))
+    run(one())
+    run(one())
+    with pytest.raises(ResumeError, match=named):
+        run(other())

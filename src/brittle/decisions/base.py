@@ -36,7 +36,6 @@ class Decision(ABC):
         one_number: whether a model may return one number a row, `[B]`.
         level: whether the nearest margin is the same at every point, so that it says nothing of one.
         targets: whether what is right for a point is no class, but several labels or numbers.
-        relative: whether its margins are about what was decided at the point.
         linear: whether its margins are linear functions of the outputs, but for a constant, so that bounds on these
             bound them (`linear_margins`).
     """
@@ -46,7 +45,6 @@ class Decision(ABC):
     of_classes: ClassVar[bool] = False
     has_classes: ClassVar[bool] = False
     one_number: ClassVar[bool] = False
-    relative: ClassVar[bool] = True
     linear: ClassVar[bool] = True
     level: ClassVar[bool] = False
     targets: ClassVar[bool] = False
@@ -99,10 +97,7 @@ class Decision(ABC):
     def right(self, decided: Tensor, labels: Tensor | None, targets: Tensor | None) -> list[bool | None]:
         """Whether what was decided is what the data say, for each row; None where they say nothing of it.
 
-        Args:
-            decided: what `decide` kept.
-            labels: class index of each row, `[B]`, or None.
-            targets: several labels or numbers of each, `[B, R]`, or None.
+        They say `labels`, a class index of each row `[B]`, or `targets`, several labels or numbers of each `[B, R]`.
         """
         return [None] * len(decided)
 
@@ -123,12 +118,7 @@ class Decision(ABC):
         return torch.cat((torch.zeros_like(margins[:, :1]), -margins), dim=1)
 
     def linear_margins(self, decided: Tensor, outputs: int) -> tuple[Tensor, Tensor]:
-        """Weights `W` `[N, K, L]` and constants `b` `[N, K]` of the margins, `W z + b`, where these are `linear`.
-
-        Args:
-            decided: what `decide` kept, a row each.
-            outputs: `L`, how many numbers the model returns.
-        """
+        """Weights `W` `[N, K, L]` and constants `b` `[N, K]` of the margins `W z + b` of `L` outputs, if `linear`."""
         known = decided.double() if decided.is_floating_point() else decided
         with torch.enable_grad():
             start = torch.zeros(len(decided), outputs, dtype=torch.float64, device=decided.device, requires_grad=True)
@@ -174,38 +164,3 @@ def as_numbers(outputs: Tensor) -> Tensor:
     """What a model returns, `[N, ...]`, as if it were class scores, `[N, C]`; one number stands beside a 0."""
     flat = outputs.flatten(1)
     return flat if flat.shape[1] > 1 else torch.cat((torch.zeros_like(flat), flat), dim=1)
-
-
-@dataclass(frozen=True)
-class Undecided(Decision):
-    """The numbers that a model returns, read as if they were class scores; one number stands beside a 0.
-
-    What looks at the model alone uses it: whether it repeats itself, mixes rows, has gradients. No score does.
-
-    Attributes:
-        instead_of: what is decided from the numbers elsewhere, which says how probabilities are read.
-    """
-
-    instead_of: Decision
-
-    name: ClassVar[str] = "undecided"
-    explanation: ClassVar[str] = "nothing"
-    one_number: ClassVar[bool] = True
-    relative: ClassVar[bool] = False
-    linear: ClassVar[bool] = False
-
-    def decide(self, outputs: Tensor) -> Tensor:
-        return outputs[:, :0]
-
-    def margins(self, outputs: Tensor, decided: Tensor) -> Tensor:
-        return outputs.new_zeros(len(outputs), 0)
-
-    def described(self, decided: Tensor) -> list[str]:
-        return [""] * len(decided)
-
-    def as_logits(self, outputs: Tensor, decided: Tensor) -> Tensor:
-        """The numbers, `[N, C]`."""
-        return as_numbers(outputs)
-
-    def check(self, outputs: Tensor) -> None:
-        """Any will do."""

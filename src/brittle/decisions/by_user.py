@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -31,7 +31,6 @@ class Custom(Decision):
         compare: from `[N, ...]` and `[N, ...]`, row by row, to `[N]` or `[N, K]`: all positive, or True, while it
             holds. An output compared with itself holds.
         name_of: what tables and reports call it; the function's name by default.
-        described_as: what was decided, in words, from one row of the output; a report shows nothing by default.
 
     Raises:
         ParameterError: `compare` is no function.
@@ -50,7 +49,6 @@ class Custom(Decision):
 
     compare: Compare
     name_of: str | None = None
-    described_as: Callable[[Tensor], str] | None = field(default=None, compare=False)
 
     name: ClassVar[str] = "custom"
     explanation: ClassVar[str] = "what a function of the user's compares"
@@ -102,7 +100,7 @@ class Custom(Decision):
             )
 
     def described(self, decided: Tensor) -> list[str]:
-        return ["" if self.described_as is None else self.described_as(row) for row in decided]
+        return [""] * len(decided)
 
     def check(self, outputs: Tensor) -> None:
         """Any tensor with a row for each input can be compared."""

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from brittle.decisions import Decision, OneLogit, as_decision
-from brittle.decisions.base import Undecided, as_numbers
+from brittle.decisions.base import as_numbers
 from brittle.errors import ModelError, ParameterError
 from brittle.model.arrays import ArrayModel, Estimator, as_model, check_one_logit
 from brittle.model.bounds import Bounds, BoundsLike
@@ -125,7 +125,7 @@ class Classifier:
         self.device, self.dtype = place(self.model, device)
         self._counts = _SentRows()
         self._memory: PassMemory | None = None
-        self._recalls = False
+        self._recalls = self._undecided = False
         self.output_dtype = self.dtype or torch.float32
         self.taken: str | None = None
         self.was_training = False
@@ -153,10 +153,8 @@ class Classifier:
             ParameterError: nobody says what was decided, where the decision is not the predicted class.
         """
         outputs = self.read(inputs, extra_inputs)
-        if self.decision.of_classes:
-            return outputs
-        if not self.decision.relative:
-            return self.decision.as_logits(outputs, outputs)
+        if self.decision.of_classes or self._undecided:
+            return as_numbers(outputs)
         if extra_inputs is None or extra_inputs.decided is None:
             raise ParameterError(
                 f"the margins of the decision {self.decision.label} need what was decided at the point; a measurement "
@@ -187,8 +185,8 @@ class Classifier:
     def decide(self, inputs: Tensor, extra_inputs: ExtraInputs | None = None) -> tuple[Tensor, ExtraInputs | None]:
         """Logits of `inputs` as a call gives them, with the decision that is taken there; counts `B` forward passes."""
         outputs = self.read(inputs, extra_inputs)
-        if self.decision.of_classes:
-            return outputs, extra_inputs
+        if self.decision.of_classes or self._undecided:
+            return as_numbers(outputs), extra_inputs
         decided = self.decision.decide(outputs.detach())
         logits = self.decision.as_logits(outputs, decided)
         self.decision.check_taken(-logits[:, 1:])
@@ -208,14 +206,13 @@ class Classifier:
         if self.decision.of_classes:
             return self
         other = copy(self)
-        other.decision = Undecided(self.decision)
-        other._counts = _SentRows()
+        other._undecided, other._counts = True, _SentRows()
         return other
 
     def deciding(self, decision: Decision) -> Classifier:
         """The same model with another decision of the same output; its passes are counted here."""
         other = copy(self)
-        other.decision, other._recalls = decision, True
+        other.decision, other._recalls, other._undecided = decision, True, False
         return other
 
     @contextmanager

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from brittle.decisions import Custom, Decision, MultiLabel, OneLogit, PredictedClass, SameTop, Within
-from brittle.decisions.base import Undecided
 from brittle.errors import ModelError, ParameterError
 
 OUTPUTS = ("logits", "probs", "binary-logit")
@@ -62,8 +61,7 @@ def numbers_of(scores: Tensor, rows: int, outputs: str, decision: Decision) -> T
         return numbers
     _check_probabilities(numbers)
     logarithms = log_probabilities(numbers)
-    meant = decision.instead_of if isinstance(decision, Undecided) else decision
-    return logarithms - log_probabilities(1 - numbers) if isinstance(meant, MultiLabel) else logarithms
+    return logarithms - log_probabilities(1 - numbers) if isinstance(decision, MultiLabel) else logarithms
 
 
 PROBLEMS: dict[str, tuple[tuple[type[Decision], ...], str]] = {
@@ -86,8 +84,8 @@ def check_decision(decision: Decision, outputs: str, model: Any = None) -> None:
         )
     only = {
         "logits": Decision,
-        "binary-logit": (OneLogit, PredictedClass, Undecided),
-        "probs": (PredictedClass, MultiLabel, SameTop, Undecided),
+        "binary-logit": (OneLogit, PredictedClass),
+        "probs": (PredictedClass, MultiLabel, SameTop),
     }
     if not isinstance(decision, only[outputs]) or (outputs == "probs" and isinstance(decision, OneLogit)):
         raise ParameterError(
