@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
-import re
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 from checks.figures import sources
+from helpers.processes import LIMIT
 
 import brittle
 
@@ -34,23 +37,14 @@ AT_THE_DOOR = {"brittle.estimate", "brittle.store.table"}
 LATE = {f"scipy.{name}" for name in ("interpolate", "ndimage", "optimize", "spatial", "stats")}
 """What is imported when it is called, as `scipy.stats` of `import scipy` is: a fifth of the time of a short command."""
 
-Graph = Mapping[str, frozenset[str]]
-
-
-def name_of(path: Path) -> str:
-    """The dotted name of a module, of a package that of its folder."""
-    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-MODULES = {name_of(path): path for path in sorted(SOURCE.rglob("*.py"))}
+Graph = Mapping[str, set[str]]
 
 
 @cache
 def trees() -> dict[str, ast.Module]:
-    """The syntax of every module by its name."""
-    root = SOURCE.parents[1]
-    return {name_of(root / file.path): file.tree for file in sources(root, "src")}
+    """The syntax of every module by its name, of a package by that of its folder."""
+    named = {".".join(file.path.with_suffix("").parts[1:]): file.tree for file in sources(SOURCE.parents[1], "src")}
+    return {name.removesuffix(".__init__"): tree for name, tree in named.items()}
 
 
 @cache
@@ -71,11 +65,10 @@ def _imported(tree: ast.Module) -> Iterator[tuple[str, str]]:
 @cache
 def graph() -> Graph:
     """The modules of the package that each module imports; `from package import module` imports the module."""
-    known = trees()
-    whole = {}
+    known, whole = trees(), {}
     for module, tree in known.items():
         targets = {f"{place}.{name}" if f"{place}.{name}" in known else place for place, name in imported(tree)}
-        whole[module] = frozenset((targets & known.keys()) - {module, "brittle"})
+        whole[module] = (targets & known.keys()) - {module, "brittle"}
     return whole
 
 
@@ -84,66 +77,35 @@ def room_of(module: str) -> str:
     return ".".join(module.split(".")[:2])
 
 
-def rooms() -> Graph:
-    """The rooms that each room imports."""
-    found: dict[str, set[str]] = {}
+def test_nothing_imports_one_another_in_a_circle() -> None:
+    """Modules, and rooms: a circle raises an error that names it."""
+    TopologicalSorter(graph()).prepare()
+    rooms: dict[str, set[str]] = {}
     for module, targets in graph().items():
-        found.setdefault(room_of(module), set()).update(map(room_of, targets))
-    return {room: frozenset(targets - {room}) for room, targets in found.items() if room != "brittle"}
-
-
-def circles(of: Graph) -> list[list[str]]:
-    """The strongly connected parts of more than one node, sorted: those that reach one another."""
-    reached = {start: reach(of, start) for start in of}
-    parts = {frozenset(other for other in reached[start] if start in reached[other]) for start in of}
-    return sorted(sorted(part) for part in parts if len(part) > 1)
-
-
-def reach(of: Graph, start: str) -> set[str]:
-    """The nodes that are reached from `start`."""
-    found: set[str] = set()
-    waiting = [start]
-    while waiting:
-        new = of.get(waiting.pop(), frozenset()) - found
-        found |= new
-        waiting += new
-    return found
-
-
-def test_a_circle_is_found() -> None:
-    assert circles({"a": frozenset("b"), "b": frozenset("c"), "c": frozenset("b"), "d": frozenset("a")}) == [["b", "c"]]
-
-
-def test_modules_do_not_import_one_another_in_a_circle() -> None:
-    assert circles(graph()) == []
-
-
-def test_rooms_do_not_import_one_another_in_a_circle() -> None:
-    assert circles(rooms()) == []
+        rooms.setdefault(room_of(module), set()).update({*map(room_of, targets)} - {room_of(module)})
+    del rooms["brittle"]
+    TopologicalSorter(rooms).prepare()
 
 
 @pytest.mark.parametrize("room", WITHOUT_TORCH)
 def test_readers_of_tables_import_neither_torch_nor_the_insides_of_the_storage(room: str) -> None:
     for module, tree in trees().items():
-        if room_of(module) != room:
-            continue
-        allowed = STORE | (PAGE if module in ("brittle.report.render", "brittle.report.notebook") else set())
-        assert [place for place, _ in imported(tree) if place.partition(".")[0] == "torch"] == [], module
-        assert {one for one in graph()[module] if one.startswith("brittle.store")} <= allowed, module
+        if room_of(module) == room:
+            page = PAGE if module in ("brittle.report.render", "brittle.report.notebook") else set()
+            assert "torch" not in {place.partition(".")[0] for place, _ in imported(tree)}, module
+            assert {one for one in graph()[module] if one.startswith("brittle.store")} <= STORE | page, module
 
 
-@pytest.mark.parametrize("module", sorted(MODULES))
-def test_what_takes_long_to_import_is_imported_when_it_is_called(module: str) -> None:
-    for place, name in imported(trees()[module]):
-        assert not {place, f"{place}.{name}"} & LATE, f"import scipy, and write scipy.{name}"
+def test_nothing_that_they_import_leads_to_torch() -> None:
+    own = ", ".join(module for module in trees() if room_of(module) in WITHOUT_TORCH)
+    command = [sys.executable, "-c", f"import sys, {own}; sys.exit('torch' in sys.modules)"]
+    assert subprocess.run(command, timeout=LIMIT).returncode == 0
 
 
-@pytest.mark.parametrize("room", WITHOUT_TORCH)
-def test_nothing_that_they_import_leads_to_torch(room: str) -> None:
-    """What runs when they are imported; a lazy import or one for typing, elsewhere, does not."""
-    own = {module for module in trees() if room_of(module) == room}
-    for module in own.union(*(reach(eager(), module) for module in own)):
-        assert "torch" not in {place.partition(".")[0] for place, _ in at_once(trees()[module])}, module
+def test_what_takes_long_to_import_is_imported_when_it_is_called() -> None:
+    for module, tree in trees().items():
+        places = {one for place, name in imported(tree) for one in (place, f"{place}.{name}")}
+        assert not places & LATE, f"{module}: import scipy, and write scipy.{places & LATE}"
 
 
 def test_only_what_is_shown_goes_through_the_door_of_the_package() -> None:
@@ -152,27 +114,11 @@ def test_only_what_is_shown_goes_through_the_door_of_the_package() -> None:
         asks = [node for node in ast.walk(tree) if isinstance(node, ast.Import) and node.names[0].name == "brittle"]
         assert not asks or module in AT_THE_DOOR, module
         assert not set(map(id, asks)) & set(map(id, tree.body)), module
-        names = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        asked = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
         if module in AT_THE_DOOR:
-            assert {name for name in names if re.fullmatch(r"brittle\.\w+", name)} == {"brittle.report"}, module
-
-
-@cache
-def eager() -> Graph:
-    """As `graph`, of the imports that are made when a module is imported."""
-    known = trees()
-    whole = {}
-    for module, tree in known.items():
-        targets = {f"{place}.{name}" if f"{place}.{name}" in known else place for place, name in at_once(tree)}
-        packages = {".".join(target.split(".")[:depth]) for target in targets for depth in range(2, 5)}
-        whole[module] = frozenset((targets | packages) & known.keys()) - {module, "brittle"}
-    return whole
-
-
-def at_once(tree: ast.Module) -> list[tuple[str, str]]:
-    """The imports at the top of a module, those for typing left out."""
-    top = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
-    return imported(ast.Module(body=list(top), type_ignores=[]))
+            assert {name for name in asked if name.startswith("brittle.") and name.count(".") == 1} == {
+                "brittle.report"
+            }
 
 
 def test_the_top_of_the_package_is_seen_at_a_glance() -> None:
@@ -180,10 +126,11 @@ def test_the_top_of_the_package_is_seen_at_a_glance() -> None:
     assert len(entries) <= MOST_ENTRIES, sorted(entries)
 
 
-@pytest.mark.parametrize("path", sorted(SOURCE.glob("*/**/__init__.py")), ids=lambda path: path.parent.name)
-def test_the_file_of_a_package_only_exports(path: Path) -> None:
+def test_the_file_of_a_package_only_exports() -> None:
     """A docstring, imports and `__all__`; the package itself, which imports lazily, has a table besides."""
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        exported = isinstance(node, ast.Assign) and [ast.unparse(one) for one in node.targets] == ["__all__"]
-        documented = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        assert exported or documented or isinstance(node, ast.Import | ast.ImportFrom), ast.unparse(node)[:80]
+    for path in SOURCE.glob("*/**/__init__.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            exported = isinstance(node, ast.Assign) and [ast.unparse(one) for one in node.targets] == ["__all__"]
+            documented = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+            imports = isinstance(node, ast.Import | ast.ImportFrom)
+            assert exported or documented or imports, f"{path}: {ast.unparse(node)[:80]}"

@@ -1,61 +1,20 @@
-"""Bad inputs that no room shows alone: pixels, logits, gradients, places that cannot be written, clocks."""
+"""Bad cases that no room shows alone: a point without a gradient, places that cannot be written."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 from helpers.problems import Wrapped, inputs, small_classifier
-from torch import Tensor, nn
+from torch import Tensor
 
 import brittle
 from brittle.cli import main
-from brittle.errors import BrittleError, DataError
-from brittle.scores import LogitMargin, Moments, MonteCarlo, Softmax, Taylor
-
-# Pixels unlike those that the model was trained on.
-
-
-class Colours(nn.Module):
-    """A network for colour images with pixels from 0 to 255, whose predictions hang on the scale and the channels."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
-            self.network = nn.Sequential(nn.Flatten(), nn.Linear(48, 32), nn.Tanh(), nn.Linear(32, 6))
-            for parameter in self.parameters():
-                nn.init.normal_(parameter)
-        self.eval()
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.network((x - 127.5) / 64)
-
-
-UNLIKE: dict[str, tuple[Callable[[Tensor], Tensor], tuple[float, float]]] = {
-    "255 times too dark": (lambda x: x / 255, (0, 1)),
-    "normalised twice": (lambda x: (x - 127.5) / 64, (-2, 2)),
-    "blue before red": (lambda x: x.flip(1), (0, 255)),
-}
-
-
-@pytest.mark.parametrize("kind", UNLIKE)
-def test_pixels_unlike_those_of_training_miss_the_accuracy(kind: str) -> None:
-    """Labels are what the network says of the pixels as they should be, of which all are then right."""
-    right = 255 * inputs(300, (3, 4, 4))
-    labels = Colours()(right).argmax(1)
-    change, bounds = UNLIKE[kind]
-    options = {"scores": [Softmax()], "expected_accuracy": 0.9}
-    sound = brittle.score(brittle.Classifier(Colours(), (0, 255)), (right, labels), **options)
-    assert all(sound.points["correct"].to_pylist())
-    with pytest.raises(DataError, match=r"300 labelled rows .* 0.9") as caught:
-        brittle.score(brittle.Classifier(Colours(), bounds), (change(right), labels), **options)
-    assert caught.value.code == "accuracy_guard"
-
+from brittle.errors import BrittleError
+from brittle.scores import LogitMargin, Moments, MonteCarlo, Taylor
 
 # Logits and gradients.
 
@@ -71,9 +30,6 @@ def test_a_point_without_a_gradient_keeps_its_sampled_score() -> None:
     table = brittle.score(brittle.Classifier(Wrapped(flat_in_a_corner)), (x, None), [Taylor(0.1), MonteCarlo(0.1)])
     lost = [(row["point"], row["score"], row["status"]) for row in table.scores.to_pylist() if row["value"] is None]
     assert lost == [("7", "taylor", "zero_gradient")]
-
-
-# Parameters.
 
 
 # Storage.

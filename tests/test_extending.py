@@ -49,17 +49,13 @@ def mine(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 
 @pytest.mark.parametrize("number", range(len(FILES)), ids=FILES)
 def test_every_part_is_short(number: int) -> None:
-    block = blocks(PAGE, "python")[number]
-    tree = ast.parse(block)
-    besides = {
-        line
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
-        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
-    }
-    lines = block.splitlines()
-    assert len([line for number, line in enumerate(lines, 1) if line.strip() and number not in besides]) < MOST_LINES
+    """Without imports, docstrings and empty lines."""
+    tree = ast.parse(blocks(PAGE, "python")[number])
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            kinds = (ast.Import, ast.ImportFrom, ast.Expr)
+            node.body = [one for one in node.body if not isinstance(one, kinds)] or [ast.Pass()]
+    assert len([line for line in ast.unparse(tree).splitlines() if line.strip()]) < MOST_LINES
 
 
 def test_the_page_is_executed(mine: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,15 +77,18 @@ def test_a_score_from_outside_obeys_the_laws(mine: ModuleType) -> None:
         check_identity(score)
 
 
-def test_all_are_found_in_table_command_line_report_and_comparison(
-    place: Path, capsys: pytest.CaptureFixture[str]
+def test_all_are_found_in_workers_table_command_line_report_and_comparison(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One of each from outside, in one run: what the page promises."""
     command = ["score", "./mynet.py:make", "mydata.csv", "--format", "./myformat.py:CSV", "--sigma", "0.2", "--quiet"]
     command += ["--scores", "./mine.py:Jeffreys", "monte_carlo", "--draws", "60", "--noise", "./mine.py:Salt"]
-    for seed in ("0", "1"):
-        assert main([*command, "--out", f"run{seed}", "--seed", seed]) == 0
+    assert main([*command, "--out", "run1", "--seed", "1"]) == 0
+    shared = [*command, "--out", "run0", "--workers", "1"]
+    monkeypatch.setattr(sys, "argv", ["brittle", *shared])  # what workers are started by
+    assert main([*command, "--out", "alone"]) == main(shared) == 0
     table = brittle.read_table("run0")
+    assert table.scores.equals(brittle.read_table("alone").scores)
     label = "jeffreys(draws=60, noise=salt, prior=0.5, sigma=0.2)"
     assert f"{label}.p_robust" in table.wide().columns
     assert table.record.data.format == "csv"
@@ -103,31 +102,17 @@ def test_all_are_found_in_table_command_line_report_and_comparison(
     assert label in capsys.readouterr().out
 
 
-def test_workers_find_it_too(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    command = ["score", "./mynet.py:make", "mydata.csv", "--sigma", "0.2", "--scores", "./mine.py:Jeffreys"]
-    command += ["--noise", "./mine.py:Salt", "--format", "./myformat.py:CSV"]
-    assert main([*command, "--out", "alone", "--quiet"]) == 0
-    shared = [*command, "--out", "shared", "--workers", "1", "--quiet"]
-    monkeypatch.setattr(sys, "argv", ["brittle", *shared])  # what workers are started by
-    assert main(shared) == 0
-    alone, shared = (brittle.read_table(run).scores for run in ("alone", "shared"))
-    assert alone.equals(shared)
-
-
 @pytest.mark.parametrize("file", ["mine.py", "myformat.py"])
 def test_a_changed_file_is_refused_on_resume_by_name(
     place: Path, capsys: pytest.CaptureFixture[str], file: str
 ) -> None:
     command = ["score", "./mynet.py:make", "mydata.csv", "--format", "./myformat.py:CSV", "--out", "run", "--quiet"]
     command += ["--sigma", "0.2", "--scores", "moments", "--noise", "./mine.py:Salt", "--resume"]
-    assert main(command) == 0
-    assert main(command) == 0
+    assert main(command) == main(command) == 0
     before = contents(Path("run"))
     Path(file).write_text(Path(file).read_text() + "\n# another\n")
-    capsys.readouterr()
     assert main(command) == 5
-    said = capsys.readouterr().err
-    assert f"other_run: run holds another run: {'data' if file == 'myformat.py' else 'scores'}.code.{file} " in said
+    assert f"{'data' if file == 'myformat.py' else 'scores'}.code.{file} " in capsys.readouterr().err
     assert contents(Path("run")) == before
 
 
@@ -204,15 +189,11 @@ def test_a_name_of_nothing_lists_what_is_offered(monkeypatch: pytest.MonkeyPatch
     [
         ("./absent.py:Score", 2, "absent.py cannot be read: No such file or directory"),
         ("./mine.py:Jefreys", 2, "./mine.py has no Jefreys; it has Salt, FlipCount, Jeffreys"),
+        ("./mine.py", 2, "./mine.py:CLASS"),
         ("./mine.py:Salt", 3, "./mine.py:Salt is the class Salt; expected a subclass of brittle.scores.Score"),
-        ("./mine.py:FlipCount", 3, "expected a subclass of brittle.scores.Score"),
         ("./broken.py:Score", 3, "broken.py failed at line 2: ZeroDivisionError"),
         ("absent.module:Score", 3, "importing absent.module failed"),
-        (
-            "mine:Jeffreys",
-            3,
-            "the current folder is not searched: for the file in this folder write ./mine.py:Jeffreys",
-        ),
+        ("mine:Jeffreys", 3, "./mine.py:Jeffreys"),
     ],
 )
 def test_what_is_named_and_is_not_there(
@@ -232,32 +213,29 @@ def test_no_file_is_run_that_is_not_named(place: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "sentence"),
+    ("setting", "fact"),
     [
-        ("prior=1", "--set takes NAME.FIELD=VALUE; found 'prior=1'"),
-        ("jeffreys.prior", "--set takes NAME.FIELD=VALUE"),
-        ("jeffreys.depth=1", "jeffreys has no field 'depth' that can be set; it has draws, prior"),
-        ("jeffreys.sigma=1", "jeffreys has no field 'sigma' that can be set"),
-        ("jeffreys.draws=1.5", "--set jeffreys.draws takes a whole number; found '1.5'"),
-        ("jeffreys.prior=much", "--set jeffreys.prior takes a number; found 'much'"),
+        ("prior=1", "NAME.FIELD=VALUE"),
+        ("jeffreys.depth=1", "'depth'"),
+        ("jeffreys.sigma=1", "'sigma'"),
+        ("jeffreys.draws=1.5", "whole number; found '1.5'"),
+        ("jeffreys.prior=much", "number; found 'much'"),
         ("mmse.draws=4", "changes nothing; chosen are jeffreys, gaussian"),
     ],
 )
-def test_settings_that_cannot_be_made(place: Path, setting: str, sentence: str) -> None:
-    with pytest.raises(UsageError, match=re.escape(sentence)):
+def test_settings_that_cannot_be_made(place: Path, setting: str, fact: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(fact)):
         choose(["./mine.py:Jeffreys"], [0.1], settings=[setting])
 
 
-def test_settings_reach_scores_of_brittle_and_the_noise(place: Path) -> None:
+def test_settings_reach_scores_of_brittle() -> None:
     found = choose(["mmse", "input_margin"], [0.1], settings=["mmse.antithetic=no", "input_margin.norm=linf"])
     assert [score.parameters for score in found] == [
         {"sigma": 0.1, "draws": 20, "antithetic": False},
         {"norm": "linf"},
     ]
-    with pytest.raises(UsageError, match="no norm is called 'l3'"):
+    with pytest.raises(UsageError, match="'l3'"):
         choose(["input_margin"], [0.1], settings=["input_margin.norm=l3"])
-    (only,) = choose(["probability_change"], [0.1], settings=["probability_change.statistic=absolute"])
-    assert only.parameters["statistic"] == "absolute"
 
 
 def test_fields_of_a_noise_family_can_be_set(place: Path) -> None:
@@ -296,19 +274,11 @@ def test_an_option_reaches_no_field_of_another_kind(place: Path) -> None:
         "@dataclass(frozen=True)\n"
         "class Other(OnePassScore):\n"
         "    effort: int = 2\n"
-        "    norm: float = 2.0\n"
         "    name = title = quantity = reference = explanation = 'other'\n"
         "    def value(self, found):\n"
         "        return found.top[0]\n"
     )
-    chosen = choose(["./other.py:Other", "input_margin"], [0.1], options={"effort": "fast", "norm": ("linf",)})
-    assert [score.parameters for score in chosen] == [{"effort": 2, "norm": 2.0}, {"norm": "linf", "effort": "fast"}]
-    (only,) = choose(["./other.py:Other"], [0.1], settings=["other.effort=3"])
-    assert only.parameters["effort"] == 3
+    chosen = choose(["./other.py:Other", "input_margin"], [0.1], options={"effort": "fast"})
+    assert [score.parameters for score in chosen] == [{"effort": 2}, {"norm": "l2", "effort": "fast"}]
     with pytest.raises(UsageError, match="--effort changes none of these scores; it is for input_margin"):
         choose(["./other.py:Other"], [0.1], options={"effort": "fast"})
-
-
-def test_a_file_without_a_class_says_how_to_name_one(place: Path) -> None:
-    with pytest.raises(UsageError, match=r"Jeffreys.*\./mine\.py:CLASS"):
-        find_score("./mine.py")

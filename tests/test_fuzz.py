@@ -82,17 +82,18 @@ def refused(error: type[BrittleError], code: str, function: Callable[..., object
     assert caught.value.code == code
 
 
-def test_a_level_histogram_that_ended_the_process() -> None:
-    """PyArrow aborted when it was asked for the metadata of single columns of this file."""
-    refused(DataError, "corrupt", lambda: list(open_points(FINDINGS / "level-histogram.parquet").batches(4)))
+FOUND: dict[str, tuple[type[BrittleError], str, Callable[[Path], object]]] = {
+    # PyArrow aborted when it was asked for the metadata of single columns of this file.
+    "level-histogram.parquet": (DataError, "corrupt", lambda path: list(open_points(path).batches(4))),
+    "fewer-rows.parquet": (DataError, "corrupt", open_points),
+    "endless-shape.safetensors": (ArtefactError, "file_refused", PseudoMargin.load),
+}
 
 
-def test_a_footer_that_says_more_rows_than_there_are() -> None:
-    refused(DataError, "corrupt", open_points, FINDINGS / "fewer-rows.parquet")
-
-
-def test_an_empty_tensor_of_an_endless_shape() -> None:
-    refused(ArtefactError, "file_refused", PseudoMargin.load, FINDINGS / "endless-shape.safetensors")
+@pytest.mark.parametrize("file", FOUND)
+def test_files_that_were_found(file: str) -> None:
+    error, code, read = FOUND[file]
+    refused(error, code, read, FINDINGS / file)
 
 
 def npz(path: Path, **records: bytes) -> Path:
@@ -109,7 +110,7 @@ def npy(array: np.ndarray) -> bytes:
 
 
 IMAGES = npy(np.zeros((2, 4), np.float32))
-LONG = npy(np.zeros((2, 4), np.float32)).replace(b"(2, 4)", b"(2**4", 1)
+HEADER = b"{'descr': '<U0', 'fortran_order': False, 'shape': (9999999999,), }\n"
 
 
 @pytest.mark.parametrize(
@@ -119,19 +120,13 @@ LONG = npy(np.zeros((2, 4), np.float32)).replace(b"(2, 4)", b"(2**4", 1)
         {"x": b"NOT" + IMAGES[3:]},  # bytes in place of an array
         {"x": IMAGES, "class_names": npy(np.array(["ab"])).replace(b"a\0\0\0", b"\xff\xff\xff\xff")},  # a SystemError
         {"x": IMAGES, "class_names": npy(np.array(["ab"])).replace(b"a\0\0\0", b"\x00\xd8\0\0")},  # half a character
-        {"x": IMAGES.replace(b"(2, 4)", b"(9223372036854775808,)"[:6], 1)},
-        {"x": LONG},
+        {"x": IMAGES.replace(b"(2, 4)", b"(2**4 ", 1)},
+        # Seconds, then memory without end, for a hundred bytes.
+        {"x": IMAGES, "class_names": b"\x93NUMPY\x01\x00" + len(HEADER).to_bytes(2, "little") + HEADER},
     ],
 )
 def test_arrays_that_gave_other_errors(records: dict[str, bytes], tmp_path: Path) -> None:
     refused(DataError, "corrupt", open_points, npz(tmp_path / "x.npz", **records))
-
-
-def test_names_without_end_that_have_no_bytes(tmp_path: Path) -> None:
-    """Seconds, then memory without end, for a hundred bytes."""
-    header = b"{'descr': '<U0', 'fortran_order': False, 'shape': (9999999999,), }\n"
-    endless = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
-    refused(DataError, "corrupt", open_points, npz(tmp_path / "x.npz", x=IMAGES, class_names=endless))
 
 
 def test_a_packed_record_that_shrinks_without_bounds(tmp_path: Path) -> None:
@@ -150,7 +145,7 @@ def test_number_types_that_pytorch_does_not_know(kind: str, tmp_path: Path) -> N
 
 
 def test_archives_that_gave_other_errors(capfd: pytest.CaptureFixture[str]) -> None:
-    """Names that are not UTF-8, a directory that lies before the file, a version that PyTorch cannot read."""
+    """Names that are not UTF-8, a directory before the file, an unreadable version, a program that is no object."""
     archive = export(dynamic=True)
     first = archive.index(b"PK\x01\x02")
     flagged = bytearray(archive)
@@ -164,24 +159,17 @@ def test_archives_that_gave_other_errors(capfd: pytest.CaptureFixture[str]) -> N
     def version(records: Records) -> None:
         records[".data/version"] = b"-Infinity"
 
-    refused(ModelError, "model_file", load_archive, edited(archive, version), "x.pt2")
+    def listed(records: Records) -> None:
+        records["models/model.json"] = json.dumps([1, {"graph_module": {}}]).encode()
+
+    for change in (version, listed):
+        with torch.random.fork_rng(devices=[]), pytest.raises(ModelError):
+            load_archive(edited(archive, change), "x.pt2")
     said = capfd.readouterr()
     assert "Traceback" not in said.out + said.err
 
 
-@pytest.mark.parametrize(
-    "tower",
-    [
-        "9**9**9",
-        "Pow(9, 9**9)",
-        "9**(s0**9)",
-        "1 << 9**9",
-        "((9**8)**8)**8**8",
-        "LShift(1, 99999999999)",
-        "(" * 10 + "9" + "**8)" * 10,
-        "+".join("9" * 2000),
-    ],
-)
+@pytest.mark.parametrize("tower", ["9**9**9", "Pow(9, 9**9)", "9**(s0**9)", "1 << 9**9", "+".join("9" * 2000)])
 def test_sizes_that_would_be_computed_for_ever(tower: str) -> None:
     def towering(records: Records) -> None:
         text = records["models/model.json"].decode()
@@ -189,11 +177,3 @@ def test_sizes_that_would_be_computed_for_ever(tower: str) -> None:
         records["models/model.json"] = text.replace(f'"{size}"', f'"{tower}"').encode()
 
     refused(ArtefactError, "file_refused", load_archive, edited(export(dynamic=True), towering), "x.pt2")
-
-
-def test_a_program_that_is_no_object() -> None:
-    def listed(records: Records) -> None:
-        records["models/model.json"] = json.dumps([1, {"graph_module": {}}]).encode()
-
-    with torch.random.fork_rng(devices=[]), pytest.raises(ModelError):
-        load_archive(edited(export(dynamic=False), listed), "x.pt2")

@@ -114,9 +114,6 @@ def test_jackknife_covers_the_mean() -> None:
     mean = groups.mean(1)
     half = jackknife(left_out, np.full(REPLICATES, 8), CONFIDENCE)
     assert misses(mean - half, mean + half, 2.0) <= MOST_MISSES
-
-
-def test_one_group_says_nothing() -> None:
     assert jackknife(np.zeros((2, 1)), np.array([1, 1]), CONFIDENCE).tolist() == [np.inf, np.inf]
 
 
@@ -152,6 +149,7 @@ def test_a_sequence_of_intervals_holds_at_every_look(proportion: float) -> None:
 
 def test_the_ends_of_a_sequence_are_where_the_evidence_is() -> None:
     """It grows beyond the share of successes, so that outside of the interval every proportion is excluded."""
+    assert sequence_interval(0, 0, CONFIDENCE) == (0.0, 1.0)
     level = np.log(2 / (1 - CONFIDENCE))
     for trials in (1, 2, 9, 100, 5000):
         for successes in sorted({0, 1, trials // 3, trials - 1, trials}):
@@ -172,7 +170,3 @@ def test_what_is_decided_lies_outside_the_interval() -> None:
         outside = (high <= 1.0 - limit) | (low >= 1.0 - limit)
         assert np.array_equal(decided(flips, flips, draws, limit, CONFIDENCE), outside)
         assert 0 < int(outside.sum()) < 3000
-
-
-def test_nothing_is_known_before_the_first_trial() -> None:
-    assert sequence_interval(0, 0, CONFIDENCE) == (0.0, 1.0)

@@ -17,7 +17,7 @@ from brittle.detector import Detector
 from brittle.errors import ParameterError
 from brittle.scores import Moments, MonteCarlo
 
-NONE = (0.0, 1.0, 1.5, -1.0, 90, float("nan"), float("inf"))
+NONE = (0.0, 1.0, 90, float("nan"))
 RUN = made([HOLD, BREAK])
 
 GIVEN: dict[str, Callable[[float], object]] = {

@@ -1,8 +1,9 @@
-"""The rivals of `benchmarks/nearest` where the nearest input is known, its judge, and what its tables say."""
+"""The rivals of `benchmarks/nearest` where the nearest input is known, its judge, and exact distances by programs."""
 
 from __future__ import annotations
 
 import importlib
+import itertools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +13,13 @@ import numpy as np
 import pytest
 import torch
 from helpers.documents import ROOT
+from scipy.optimize import linprog
+from torch import Tensor, nn
+
+import brittle
 
 FOLDER = ROOT / "benchmarks" / "nearest"
-PIECES = ("nearest_data", "nearest_rivals", "nearest_apgd", "nearest_foolbox", "nearest_rows", "nearest_table")
+PIECES = ("nearest_data", "nearest_rivals", "nearest_apgd", "nearest_foolbox", "nearest_rows", "nearest_exact")
 PASSES = 400
 DUAL = {"linf": 1, "l2": 2}
 
@@ -24,8 +29,8 @@ def pieces(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
     """The modules beside the script."""
     monkeypatch.syspath_prepend(str(FOLDER))
     yield {name: importlib.import_module(name) for name in PIECES}
-    for name in PIECES:
-        sys.modules.pop(name, None)
+    for name in [name for name in sys.modules if name.startswith("nearest_")]:
+        sys.modules.pop(name)
 
 
 def linear(classes: int) -> tuple[torch.nn.Linear, torch.Tensor, torch.Tensor]:
@@ -54,7 +59,9 @@ def exact(network: torch.nn.Linear, x: torch.Tensor, norm: str) -> np.ndarray:
 @pytest.mark.parametrize(
     ("name", "norm", "classes"),
     [
-        *((name, norm, 4) for name in ("fmn", "fmn_wide", "fmn_targets") for norm in DUAL),
+        ("fmn", "l2", 4),
+        ("fmn_wide", "linf", 4),
+        ("fmn_targets", "l2", 4),
         ("apgd", "linf", 2),  # with more classes the gradient of the cross-entropy points between them
         ("apgd", "l2", 2),
         ("ddn", "l2", 2),
@@ -88,3 +95,86 @@ def test_the_judge_trusts_nobody(pieces: dict[str, Any]) -> None:
     assert found[1] == 0.75
     assert found[2] == pytest.approx(0.65)
     assert 0.5 < found[3] < 0.5 * 1.0011
+
+
+# Exact distances of small networks of rectifiers, and the search against them.
+
+
+def rectifiers(*widths: int, seed: int) -> nn.Sequential:
+    """A perceptron of random weights, lively at every depth."""
+    generator = torch.Generator().manual_seed(seed)
+    linear = [nn.Linear(*pair) for pair in itertools.pairwise(widths)]
+    with torch.no_grad():
+        for layer in linear:
+            layer.weight.copy_(torch.randn(layer.weight.shape, generator=generator) * (2 / layer.in_features) ** 0.5)
+            layer.bias.copy_(0.3 * torch.randn(layer.bias.shape, generator=generator))
+    parts: list[nn.Module] = [part for layer in linear for part in (layer, nn.ReLU())]
+    return nn.Sequential(*parts[:-1]).requires_grad_(False)
+
+
+def inputs_of(network: nn.Sequential, count: int, seed: int) -> Tensor:
+    return torch.rand(count, network[0].in_features, generator=torch.Generator().manual_seed(seed))  # type: ignore[arg-type]
+
+
+def by_pattern(network: nn.Sequential, x: np.ndarray, own: int) -> float:
+    """The distance by a linear program for each pattern of the one hidden layer, and each other class."""
+    inner, outer = (
+        (part.weight.double().numpy(), part.bias.double().numpy()) for part in network if isinstance(part, nn.Linear)
+    )
+    size, nearest = len(x), np.inf
+    ball = np.block([[np.eye(size), -np.ones((size, 1))], [-np.eye(size), -np.ones((size, 1))]])
+    for pattern in itertools.product((0.0, 1.0), repeat=len(inner[1])):
+        active = np.array(pattern)
+        side = (1 - 2 * active)[:, None] * inner[0]
+        for other in set(range(len(outer[1]))) - {own}:
+            lead = outer[0][own] - outer[0][other]
+            rows = np.vstack([side, (lead * active) @ inner[0]])
+            limits = [*((2 * active - 1) * inner[1]), outer[1][other] - outer[1][own] - (lead * active) @ inner[1]]
+            matrix = np.vstack([ball, np.hstack([rows, np.zeros((len(rows), 1))])])
+            bounds = [*[(0, 1)] * size, (0, None)]
+            found = linprog(np.eye(size + 1)[size], matrix, [*x, *-x, *limits], bounds=bounds)
+            nearest = min(nearest, found.fun if found.success else np.inf)
+    return nearest
+
+
+def exact_distances(
+    pieces: dict[str, Any], network: nn.Sequential, x: Tensor, found: brittle.NearestPoint
+) -> np.ndarray:
+    """The exact distances of points at which something was found."""
+    exact = pieces["nearest_exact"]
+    rows = zip(x.double().numpy(), found.distance.tolist(), found.predicted.tolist(), strict=True)
+    truths = [exact.exact_distance(exact.layers_of(network), *row) for row in rows]
+    assert all(truth.proved for truth in truths)
+    return np.array([truth.distance for truth in truths])
+
+
+def test_the_mixed_integer_program_agrees_with_a_program_for_each_pattern(pieces: dict[str, Any]) -> None:
+    network = rectifiers(4, 5, 3, seed=0)
+    x = inputs_of(network, 4, seed=1)
+    own = network(x).argmax(dim=1).tolist()
+    truth = np.array([by_pattern(network, point, j) for point, j in zip(x.double().numpy(), own, strict=True)])
+    found = brittle.nearest(brittle.Classifier(network, bounds=(0, 1)), x, effort="fast")
+    assert np.isfinite(truth).sum() >= 2
+    known = np.isfinite(truth)
+    answer = exact_distances(pieces, network, x[known], _only(found, torch.from_numpy(known)))
+    # HiGHS lets constraints be missed by 1e-7, and which side it ends on is the processor's.
+    assert answer == pytest.approx(truth[known], rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize(("widths", "seed"), [((8, 8, 8, 8, 4), 3), ((12, 10, 10, 4), 5)])
+def test_the_search_ends_at_the_exact_distance(pieces: dict[str, Any], widths: tuple[int, ...], seed: int) -> None:
+    """On boundaries of many pieces, where one start, or steps without momentum, end a tenth farther away."""
+    network = rectifiers(*widths, seed=seed)
+    x = inputs_of(network, 6, seed)
+    found = brittle.nearest(brittle.Classifier(network, bounds=(0, 1)), x)
+    known = found.predicted >= 0
+    assert known.sum() >= 4
+    found = _only(found, known)
+    excess = found.distance.numpy() / exact_distances(pieces, network, x[known], found) - 1
+    assert excess.min() > -1e-5
+    assert excess.max() < 0.05
+
+
+def _only(found: brittle.NearestPoint, rows: Tensor) -> Any:
+    """The distances and classes of some points."""
+    return type("Found", (), {"distance": found.distance[rows], "predicted": found.predicted[rows]})

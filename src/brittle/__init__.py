@@ -29,54 +29,34 @@ if TYPE_CHECKING:
     from brittle.store.reading import read_table
     from brittle.store.table import Table
 
-# Where each public name lives; it is imported when first used, so that `import brittle` costs nothing.
-_HOMES = {
-    "BrittleWarning": "brittle.errors",
-    "Classifier": "brittle.model.classifier",
-    "Detector": "brittle.detector",
-    "PseudoMargin": "brittle.detector.pseudo_margin",
-    "Table": "brittle.store.table",
-    "linearize": "brittle.measure.linearize",
-    "nearest": "brittle.measure.nearest.nearest",
-    "orthant_probability": "brittle.orthant",
-    "read_table": "brittle.store.reading",
-    "score": "brittle.run",
-    "show": "brittle.report",
-    "write_report": "brittle.report",
-}
+__all__ = [
+    "BrittleWarning", "Classifier", "Detector", "PseudoMargin", "Table", "__version__", "linearize", "nearest",
+    "orthant_probability", "read_table", "score", "show", "write_report",
+]  # fmt: skip
 
 _ROOMS = ("analysis", "data", "decisions", "detector", "noise", "report", "scores")
 """Packages that are there after `import brittle`, imported when they are first used."""
 
-__all__ = [
-    "BrittleWarning",
-    "Classifier",
-    "Detector",
-    "PseudoMargin",
-    "Table",
-    "__version__",
-    "linearize",
-    "nearest",
-    "orthant_probability",
-    "read_table",
-    "score",
-    "show",
-    "write_report",
-]
+_HOMES = {
+    "BrittleWarning": "errors", "Classifier": "model.classifier", "Detector": "detector", "Table": "store.table",
+    "PseudoMargin": "detector.pseudo_margin", "linearize": "measure.linearize", "nearest": "measure.nearest.nearest",
+    "orthant_probability": "orthant", "read_table": "store.reading", "score": "run", "show": "report",
+    "write_report": "report",
+}  # fmt: skip
+"""Where each public name lives; it is imported when first used, so that `import brittle` costs nothing."""
 
 
 def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        from importlib.metadata import version
-
-        return version("brittle")
     from importlib import import_module
+    from importlib.metadata import version
 
+    if name == "__version__":
+        return version("brittle")
     if name in _ROOMS:
         return import_module(f"brittle.{name}")
-    if name not in _HOMES:
-        raise AttributeError(f"module 'brittle' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    if name in _HOMES:
+        return getattr(import_module(f"brittle.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'brittle' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

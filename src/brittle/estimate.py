@@ -234,11 +234,7 @@ LARGEST_WHOLE = 2.0**53
 
 
 def parameters_json(parameters: Mapping[str, Any]) -> str:
-    """The parameters of a score as the table writes them: JSON with sorted keys and no blanks, 1.0 as 1.
-
-    Raises:
-        ParameterError: a number among them is NaN or infinite, which JSON cannot hold.
-    """
+    """The parameters of a score as the table writes them: JSON with sorted keys and no blanks, 1.0 as 1."""
     for key, value in parameters.items():
         for one in value if isinstance(value, tuple | list) else (value,):
             if isinstance(one, float) and not math.isfinite(one):
@@ -255,12 +251,6 @@ def score_label(score: str, parameters: Mapping[str, Parameter]) -> str:
 
 def short_labels(labels: Iterable[str]) -> dict[str, str]:
     """Labels as people read them: without digests of code and of data, and without units, unless two were then alike.
-
-    Args:
-        labels: of scores, each once.
-
-    Returns:
-        the shorter text by the label.
 
     Example:
         >>> list(short_labels(["taylor(noise=swap, digest=21d5ac4bbda45697, sigma=0.1)"]).values())

@@ -26,21 +26,13 @@ BETS, SMALLEST_BET, SHRINK = (1.0, 0.9, 0.7), 0.3, 1 / 3
 
 
 def check_confidence(confidence: float) -> None:
-    """Raise unless `0 < confidence < 1`.
-
-    Raises:
-        ParameterError: it is not.
-    """
+    """Raise unless `0 < confidence < 1`."""
     if not isinstance(confidence, Real) or not 0.0 < confidence < 1.0:
         raise ParameterError(f"the confidence must lie between 0 and 1; found {confidence!r:.60}")
 
 
 def check_share(name: str, value: object) -> None:
-    """Raise unless `value` is None or a number strictly between 0 and 1, such as a limit of `p_robust`.
-
-    Raises:
-        ParameterError: it is something else.
-    """
+    """Raise unless `value` is None or a number strictly between 0 and 1, such as a limit of `p_robust`."""
     if value is not None and not (isinstance(value, Real) and 0.0 < float(value) < 1.0):
         raise ParameterError(f"{name} must be a number between 0 and 1; found {value!r:.40}")
 
@@ -55,13 +47,10 @@ def clopper_pearson(successes: ArrayLike, trials: ArrayLike, confidence: float) 
     Args:
         successes: numbers of successes `k`.
         trials: numbers of independent trials `n >= 1`, `0 <= k <= n`.
-        confidence: between 0 and 1.
+        confidence: between 0 and 1, as in all functions here.
 
     Returns:
         `(low, high)`, each of the broadcast shape, float64.
-
-    Raises:
-        ParameterError: the confidence is not between 0 and 1.
     """
     check_confidence(confidence)
     k, n = np.broadcast_arrays(np.asarray(successes, float), np.asarray(trials, float))
@@ -83,13 +72,6 @@ def paired_proportion(one: ArrayLike, both: ArrayLike, pairs: ArrayLike, confide
         one: numbers of pairs with exactly one success.
         both: numbers of pairs with two successes.
         pairs: numbers of independent pairs, at least 1.
-        confidence: between 0 and 1.
-
-    Returns:
-        `(low, high)`, each of the broadcast shape, float64.
-
-    Raises:
-        ParameterError: the confidence is not between 0 and 1.
     """
     check_confidence(confidence)
     each = 1.0 - (1.0 - confidence) / 2.0
@@ -134,13 +116,6 @@ def sequence_interval(successes: ArrayLike, trials: ArrayLike, confidence: float
     Args:
         successes: numbers of successes `k`.
         trials: numbers of independent trials `n >= 0`, `0 <= k <= n`.
-        confidence: between 0 and 1.
-
-    Returns:
-        `(low, high)`, each of the broadcast shape, float64.
-
-    Raises:
-        ParameterError: the confidence is not between 0 and 1.
     """
     check_confidence(confidence)
     k, n = np.broadcast_arrays(np.asarray(successes, float), np.asarray(trials, float))
@@ -153,12 +128,7 @@ def decided(
 ) -> NDArray:
     """Whether `sequence_interval` of the share of draws that do not flip leaves `limit`, on either side.
 
-    Args:
-        flips: draws that flip, ties among them.
-        flips_without_ties: draws that flip, ties not among them.
-        draws: how many there are.
-        limit: strictly between 0 and 1.
-        confidence: between 0 and 1.
+    Of the `draws` some flip, ties among them (`flips`) or not.
     """
     level = np.log(2.0 / (1.0 - confidence))
     holds = log_evidence_below(flips, draws, 1.0 - limit) >= level
@@ -190,10 +160,6 @@ def bounded_mean(values: Tensor, confidence: float) -> tuple[Tensor, Tensor]:
 
     Args:
         values: `[B, n]`, in [0, 1].
-        confidence: between 0 and 1.
-
-    Raises:
-        ParameterError: the confidence is not between 0 and 1.
     """
     check_confidence(confidence)
     level = float(np.log(2.0 / (1.0 - confidence)))
@@ -231,13 +197,9 @@ def jackknife(left_out: ArrayLike, groups: ArrayLike, confidence: float) -> NDAr
     Args:
         left_out: the estimates without one group, `[B, G_max]`; NaN for groups without data.
         groups: number of groups with data, `[B]`; infinite half-width below 2.
-        confidence: between 0 and 1.
 
     Returns:
         half-widths, `[B]`, float64.
-
-    Raises:
-        ParameterError: the confidence is not between 0 and 1.
     """
     check_confidence(confidence)
     count = np.asarray(groups, float)

@@ -49,18 +49,15 @@ def stopped(flips: NDArray[np.float64], limit: float, seed: int) -> tuple[NDArra
     return said, draws
 
 
-def fixed(flips: NDArray[np.float64], limit: float, draws: int, seed: int) -> float:
-    """The share of points that as many draws of each decide."""
-    low, high = clopper_pearson(np.random.default_rng(seed).binomial(draws, flips), draws, CONFIDENCE)
-    return float(np.mean((high <= 1.0 - limit) | (low >= 1.0 - limit)))
-
-
 def as_good(flips: NDArray[np.float64], limit: float, share: float) -> int:
     """The smallest number of draws, the same for every point, that decides this share of the points."""
     low, high = 1, 2 * MOST_DRAWS
     while high - low > max(1, low // 100):
         middle = (low + high) // 2
-        low, high = (low, middle) if fixed(flips, limit, middle, 1) >= share else (middle, high)
+        counts = np.random.default_rng(1).binomial(middle, flips)
+        least, most = clopper_pearson(counts, middle, CONFIDENCE)
+        enough = np.mean((most <= 1.0 - limit) | (least >= 1.0 - limit)) >= share
+        low, high = (low, middle) if enough else (middle, high)
     return high
 
 
@@ -125,19 +122,15 @@ def shown() -> float:
             for copies in (10, 25, 60, 200):
                 most = max(missed(limit, confidence, copies, flip) for flip in flips[flips < 1.0])
                 worst = max(worst, most / (1.0 - confidence))
-                print(
-                    f"limit {limit:g}, at {confidence:.0%}, {copies} copies of every point: at most {most:.2%} missed"
-                )
+                print(f"limit {limit:g}, at {confidence:.0%}, {copies} copies of every point: at most {most:.2%} miss")
     return worst
 
 
 def main(runs: list[str]) -> int:
-    """All of it."""
     worst = known()
     rng = np.random.default_rng(0)
-    population(
-        "one point in five in between", np.where(rng.random(2000) < 0.2, rng.random(2000), rng.beta(0.1, 2, 2000))
-    )
+    mixed = np.where(rng.random(2000) < 0.2, rng.random(2000), rng.beta(0.1, 2, 2000))
+    population("one point in five in between", mixed)
     for run in runs:
         columns = [one for one in brittle.read_table(run).columns if one.score == "monte_carlo"]
         flips = max(columns, key=lambda one: one.draws or 0).value.dropna().to_numpy()

@@ -26,14 +26,8 @@ from pathlib import Path
 LONG = 30
 """A function with more lines of code than this is long."""
 
-REPEATED = 6
-"""So many lines of code that stand in two places are a repetition."""
-
 TIMES = 5
 """How often a short command is timed."""
-
-SMALL = 60
-"""A file with fewer lines than this is small."""
 
 BUDGET = {
     "the top": (700, 6), "model": (3000, 21), "decisions": (700, 6), "data": (2800, 16), "noise": (1300, 8),
@@ -125,109 +119,7 @@ def long_functions(files: list[Source]) -> list[str]:
     return [f"{name} in {file}: {count}" for count, name, file in sorted(found, reverse=True) if count > LONG]
 
 
-def parameters(function: Function) -> int:
-    """How many parameters a function has, `self` and `cls` apart."""
-    given = function.args
-    names = [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
-    return sum(name not in ("self", "cls") for name in names) + (given.vararg is not None) + (given.kwarg is not None)
-
-
-def most_parameters(files: list[Source]) -> str:
-    """The function with the most parameters, and how many these are."""
-    every = [(parameters(one), one.name, file.path.name) for file in files for one in file.functions]
-    count, name, file = max(every)
-    return f"{count} ({name} in {file})"
-
-
-# Annotations.
-
-
-def written_annotations(file: Source) -> Iterator[ast.expr]:
-    """Every annotation of a file, those in texts too."""
-    for node in file.nodes:
-        given = [node.annotation] if isinstance(node, ast.AnnAssign | ast.arg) else []
-        given += [node.returns] if isinstance(node, Function) else []
-        for one in given:
-            if isinstance(one, ast.Constant) and isinstance(one.value, str):
-                yield ast.parse(one.value, mode="eval").body
-            elif one is not None:
-                yield one
-
-
-def loose_dictionaries(files: list[Source]) -> int:
-    """How often an annotation says `dict[..., Any]`."""
-    nodes = (node for file in files for one in written_annotations(file) for node in ast.walk(one))
-    shapes = (ast.unparse(node) for node in nodes if isinstance(node, ast.Subscript))
-    return sum(re.fullmatch(r"dict\[[^\[\]]+, Any\]", shape) is not None for shape in shapes)
-
-
-# Imports.
-
-
-def imports(files: list[Source]) -> dict[str, set[str]]:
-    """Which module of the package names which others, within functions and for types alone included."""
-    modules = {_module(file.path): file for file in files}
-    edges: dict[str, set[str]] = {name: set() for name in modules}
-    for name, file in modules.items():
-        for node in file.nodes:
-            edges[name] |= {one for one in _named(node, set(modules)) if one != name}
-    return edges
-
-
-def _module(path: Path) -> str:
-    parts = path.with_suffix("").parts[1:]
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def _named(node: ast.AST, modules: set[str]) -> set[str]:
-    named: set[str] = set()
-    if isinstance(node, ast.Import):
-        named = {alias.name for alias in node.names}
-    elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-        full = {f"{node.module}.{alias.name}" for alias in node.names}
-        named = {name if name in modules else node.module for name in full}
-    return named & modules
-
-
-def circles(edges: dict[str, set[str]]) -> list[list[str]]:
-    """Modules that can reach each other, circle by circle."""
-    reached = {start: _reached(start, edges) for start in edges}
-    found = {tuple(sorted(b for b in reached[a] if a in reached[b])) for a in edges if a in reached[a]}
-    return [list(circle) for circle in sorted(found)]
-
-
-def _reached(start: str, edges: dict[str, set[str]]) -> set[str]:
-    seen: set[str] = set()
-    waiting = [*edges[start]]
-    while waiting:
-        here = waiting.pop()
-        if here not in seen:
-            seen.add(here)
-            waiting += edges[here]
-    return seen
-
-
-def rooms(edges: dict[str, set[str]]) -> dict[str, set[str]]:
-    """The same graph, with a room of the package for each of its modules."""
-    drawn: dict[str, set[str]] = {}
-    for start, ends in edges.items():
-        room = _room(start)
-        drawn.setdefault(room, set()).update(_room(end) for end in ends if _room(end) != room)
-    return drawn
-
-
-def _room(module: str) -> str:
-    return ".".join(module.split(".")[:2])
-
-
 # Tests.
-
-
-def without_test(package: list[Source], tests: list[Source]) -> list[str]:
-    """Modules `x.py` of the package for which no folder of tests holds a `test_x.py`."""
-    names = {file.path.name for file in tests}
-    modules = [file.path for file in package if not file.path.name.startswith("__")]
-    return [str(path) for path in modules if f"test_{path.name}" not in names]
 
 
 def importing_tests(tests: list[Source]) -> list[str]:
@@ -255,19 +147,6 @@ def by_room(package: list[Source]) -> Iterator[tuple[str, object]]:
 
 def _home(path: Path) -> str:
     return path.parts[2] if len(path.parts) > 3 else "the top"
-
-
-def kinds_of_lines(package: list[Source]) -> str:
-    """How many lines are docstrings, empty, comments and code."""
-    docstrings = comments = empty = 0
-    for file in package:
-        holders = (node for node in file.nodes if isinstance(node, Function | ast.ClassDef | ast.Module))
-        first = (node.body[0] for node in holders if ast.get_docstring(node) is not None)
-        docstrings += sum((one.end_lineno or one.lineno) - one.lineno + 1 for one in first)
-        lines = [line.strip() for line in file.text.splitlines()]
-        empty += lines.count("")
-        comments += sum(line.startswith("#") for line in lines)
-    return f"{docstrings} docstring, {empty} empty, {comments} comment"
 
 
 def codes(package: list[Source]) -> set[str]:
@@ -305,26 +184,6 @@ def beyond_public(tests: list[Source]) -> list[str]:
         if deep and file.path.name.startswith("test_"):
             found.append(str(file.path))
     return found
-
-
-# Repetition.
-
-
-def repeated_lines(files: list[Source]) -> int:
-    """Lines of code that are part of a run of lines which stands in two places; imports and brackets do not count."""
-    windows: dict[tuple[str, ...], list[set[tuple[Path, int]]]] = {}
-    for file in files:
-        lines = [(number, line.strip()) for number, line in enumerate(file.text.splitlines(), 1)]
-        lines = [(number, line) for number, line in lines if _tells(line)]
-        for start in range(len(lines) - REPEATED + 1):
-            window = lines[start : start + REPEATED]
-            places = {(file.path, number) for number, _ in window}
-            windows.setdefault(tuple(line for _, line in window), []).append(places)
-    return len(set().union(*(place for places in windows.values() if len(places) > 1 for place in places)))
-
-
-def _tells(line: str) -> bool:
-    return any(sign.isalnum() for sign in line) and not line.startswith(("#", "import ", "from "))
 
 
 # Seconds.
@@ -366,30 +225,20 @@ def figures(root: Path) -> Iterator[tuple[str, object]]:
     package, tests = sources(root, "src"), sources(root, "tests")
     lines = [len(file.text.splitlines()) for file in package]
     long = long_functions(package)
-    edges = imports(package)
-    absent = without_test(package, tests)
-    top = [path for path in (root / "src" / "brittle").iterdir() if path.name != "__pycache__"]
     yield "lines of src", sum(lines)
     yield "files of src", len(package)
     yield from by_room(package)
-    yield "lines that are no code", kinds_of_lines(package)
-    small = [file for file in package if len(file.text.splitlines()) < SMALL and file.path.name != "__init__.py"]
-    yield f"files under {SMALL} lines", len(small)
     yield "codes of errors and notes", len(codes(package))
     yield "dataclasses and structs", dataclasses(package)
     yield "lines of the longest file", max(lines)
-    yield "entries at the top of src/brittle", len(top)
+    yield (
+        "entries at the top of src/brittle",
+        len([path for path in (root / "src" / "brittle").iterdir() if path.name != "__pycache__"]),
+    )
     yield f"functions over {LONG} lines", len(long)
     yield "longest function", long[0] if long else "-"
-    yield "most parameters", most_parameters(package)
-    yield "annotations dict[..., Any] in src", loose_dictionaries(package)
-    yield "annotations dict[..., Any] in tests", loose_dictionaries(tests)
-    yield "circles of modules", len(circles(edges))
-    yield "circles of rooms", len(circles(rooms(edges)))
-    yield f"lines in runs of {REPEATED} that stand twice, src", repeated_lines(package)
     yield "lines of tests", sum(len(file.text.splitlines()) for file in tests)
     yield "files of tests", sum(file.path.name.startswith("test_") for file in tests)
-    yield "modules without a test file of their name", len(absent)
     yield "test files that import more than public names", len(beyond_public(tests))
     yield "test files that others import", len(importing_tests(tests))
 
@@ -401,7 +250,6 @@ def main() -> None:
     parser.add_argument("--call", action="store_true", help="also count what a call of brittle.score runs")
     parser.add_argument("--seconds", action="store_true", help="also time the import and the help")
     parser.add_argument("--all", action="store_true", help="also time the demo and the suite")
-    parser.add_argument("--names", action="store_true", help="also name what was counted")
     given = parser.parse_args()
     root = given.root.resolve()
     rows = list(figures(root)) + list(timed(root, given.all) if given.seconds or given.all else ())
@@ -409,11 +257,6 @@ def main() -> None:
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
         print(f"{name:<{width}}  {value}")
-    if given.names:
-        package, tests = sources(root, "src"), sources(root, "tests")
-        print("\nlong:", *long_functions(package), sep="\n  ")
-        print("\nwithout a test file:", *without_test(package, tests), sep="\n  ")
-        print("\nimport a test file:", *importing_tests(tests), sep="\n  ")
 
 
 if __name__ == "__main__":

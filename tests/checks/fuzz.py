@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
+import itertools
 import json
 import os
 import random
@@ -22,8 +23,6 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -47,35 +46,12 @@ SHARES = {
 """How the time is shared among the targets."""
 
 
-@dataclass(frozen=True)
-class Finding:
-    """An input that did not end as it should.
-
-    Attributes:
-        target: the reader.
-        number: of the input.
-        seen: what happened.
-    """
-
-    target: str
-    number: int
-    seen: str
-
-
-def inputs(name: str, target: Target, seed: int) -> Iterator[tuple[int, Files]]:
-    """The inputs of a target, without end."""
-    number = 0
-    while True:
-        yield number, one_input(name, target, seed, number)
-        number += 1
-
-
 def one_input(name: str, target: Target, seed: int, number: int) -> Files:
     rng = random.Random(f"{seed}/{name}/{number}")
     return target.mutate(rng, rng.choice(target.valid))
 
 
-def written(folder: Path, files: Files) -> None:
+def write(folder: Path, files: Files) -> None:
     for path in folder.iterdir():
         path.unlink()
     for name, content in files.items():
@@ -105,11 +81,10 @@ def peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def work(seed: int, budgets: dict[str, int] | None, seconds: float, skip: set[tuple[str, int]], state: Path) -> None:
+def work(seed: int, budgets: dict[str, int] | None, seconds: float, state: Path) -> None:
     """Read the inputs; every line of `state` is a JSON object, the last one what was being done."""
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as place, state.open("a") as log:
-        folder = Path(place)
 
         def tell(**what: Any) -> None:
             log.write(json.dumps(what) + "\n")
@@ -118,65 +93,50 @@ def work(seed: int, budgets: dict[str, int] | None, seconds: float, skip: set[tu
         for name in SHARES:
             target = TARGETS[name]()
             stop = time.monotonic() + seconds * SHARES[name] / sum(SHARES.values())
-            done = 0
-            for number, files in inputs(name, target, seed):
+            for number in itertools.count():
                 if number >= budgets[name] if budgets is not None else time.monotonic() >= stop:
+                    tell(target=name, inputs=number)
                     break
-                if (name, number) in skip:
-                    continue
-                written(folder, files)
+                write(Path(place), one_input(name, target, seed, number))
                 tell(target=name, number=number)
                 faulthandler.dump_traceback_later(2 * SLOWEST, exit=True)
-                seen = outcome(target, folder)
+                seen = outcome(target, Path(place))
                 faulthandler.cancel_dump_traceback_later()
-                done += 1
                 if seen is not None:
                     tell(target=name, number=number, seen=seen)
-            tell(target=name, inputs=done)
         tell(finished=True)
 
 
-def hunt(
-    seed: int, budgets: dict[str, int] | None = None, seconds: float = 0.0
-) -> tuple[dict[str, int], list[Finding]]:
-    """Inputs read by target, and what was found; by numbers of inputs, or for a time."""
-    skip: set[tuple[str, int]] = set()
-    while True:
-        with tempfile.TemporaryDirectory() as place:
-            state = Path(place) / "state"
-            given = {"seed": seed, "budgets": budgets, "seconds": seconds, "skip": sorted(skip), "state": str(state)}
-            child = [sys.executable, "-m", "checks.fuzz", "--work", json.dumps(given)]
-            done = subprocess.run(child, capture_output=True, text=True, check=False, env=ENVIRONMENT)
-            lines = [json.loads(line) for line in state.read_text().splitlines()] if state.exists() else []
-        counts = {line["target"]: line["inputs"] for line in lines if "inputs" in line}
-        findings = [Finding(line["target"], line["number"], line["seen"]) for line in lines if "seen" in line]
-        if lines and lines[-1].get("finished"):
-            return counts, findings
-        last = lines[-1] if lines else {}
-        how = f"died with {done.returncode}: {done.stderr[-2000:]}"
-        return counts, [*findings, Finding(last.get("target", "none"), last.get("number", -1), how)]
+def hunt(seed: int, budgets: dict[str, int] | None = None, seconds: float = 0.0) -> tuple[dict[str, int], list[str]]:
+    """Inputs read by target, and what did not end as it should; by numbers of inputs, or for a time."""
+    with tempfile.TemporaryDirectory() as place:
+        state = Path(place) / "state"
+        given = {"seed": seed, "budgets": budgets, "seconds": seconds}
+        child = [sys.executable, "-m", "checks.fuzz", "--work", json.dumps(given), "--state", str(state)]
+        done = subprocess.run(child, capture_output=True, text=True, check=False, env=ENVIRONMENT)
+        lines = [json.loads(line) for line in state.read_text().splitlines()] if state.exists() else []
+    counts = {line["target"]: line["inputs"] for line in lines if "inputs" in line}
+    findings = [f"{line['target']} {line['number']}: {line['seen']}" for line in lines if "seen" in line]
+    if not (lines and lines[-1].get("finished")):
+        findings.append(f"{lines[-1:]}: died with {done.returncode}: {done.stderr[-2000:]}")
+    return counts, findings
 
 
 def main() -> int:
     options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     options.add_argument("--minutes", type=float, default=5.0)
     options.add_argument("--seed", type=int, default=0)
-    options.add_argument("--keep", type=Path, help="folder for the inputs that were findings")
-    options.add_argument("--work", help=argparse.SUPPRESS)
+    options.add_argument("--work", type=json.loads, help=argparse.SUPPRESS)
+    options.add_argument("--state", type=Path, help=argparse.SUPPRESS)
     given = options.parse_args()
     if given.work:
-        task = json.loads(given.work)
-        work(task["seed"], task["budgets"], task["seconds"], {tuple(one) for one in task["skip"]}, Path(task["state"]))
+        work(**given.work, state=given.state)
         return 0
     counts, findings = hunt(given.seed, seconds=60.0 * given.minutes)
     for name, count in counts.items():
         print(f"{name:>14}: {count} inputs")
     for finding in findings:
-        print(f"FOUND {finding.target} {finding.number} (seed {given.seed}): {finding.seen}")
-        if given.keep and finding.target in TARGETS:
-            place = given.keep / f"{finding.target}-{given.seed}-{finding.number}"
-            place.mkdir(parents=True, exist_ok=True)
-            written(place, one_input(finding.target, TARGETS[finding.target](), given.seed, finding.number))
+        print(f"FOUND (seed {given.seed}) {finding}")
     print(f"{sum(counts.values())} inputs, {len(findings)} findings")
     return 1 if findings else 0
 

@@ -15,25 +15,11 @@ from typing import Any
 
 Files = dict[str, bytes]
 
-NUMBERS = (
-    0,
-    1,
-    2,
-    7,
-    127,
-    128,
-    255,
-    256,
-    2**15,
-    2**16 - 1,
-    2**31 - 1,
-    2**31,
-    2**32 - 1,
-    2**62,
-    2**63 - 1,
-    2**63,
-    2**64 - 1,
-)
+NUMBERS = (0, 1, 2, 7, *(2**bits + more for bits in (7, 8, 15, 16, 31, 32, 62, 63, 64) for more in (-1, 0)))
+
+VALUES = (
+    None, True, 0, -1, 0.5, 1e308, 2**70, "", "x", "\x00<b>", [], {}, [1, "a"], {"a": {"b": 1}}, ["x"] * 3, "8/255",
+)  # fmt: skip
 
 TOKENS = (
     b"null", b"NaN", b"-Infinity", b"1e999", b"-1", b"9" * 400, b"9" * 5000, b'"', b"{", b"}", b"[", b"]", b"[" * 2000,
@@ -131,24 +117,6 @@ def mutated_json(rng: random.Random, content: bytes) -> bytes:
                 walk(value[key])
 
     walk(whole)
-    others = (
-        None,
-        True,
-        0,
-        -1,
-        0.5,
-        1e308,
-        2**70,
-        "",
-        "x",
-        "\x00<b>",
-        [],
-        {},
-        [1, "a"],
-        {"a": {"b": 1}},
-        ["x"] * 3,
-        "8/255",
-    )
     for _ in range(rng.choice((1, 1, 2))):
         holder, key = rng.choice(places)
         kind = rng.randrange(6)
@@ -160,7 +128,7 @@ def mutated_json(rng: random.Random, content: bytes) -> bytes:
                 holder[key] = json.loads(json.dumps(other[own]))
         else:
             with contextlib.suppress(LookupError):
-                holder[key] = rng.choice(others)
+                holder[key] = rng.choice(VALUES)
     return json.dumps(whole).encode()
 
 

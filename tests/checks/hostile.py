@@ -89,15 +89,8 @@ class Plan:
 
 @dataclass
 class Verdict:
-    """What became of one network.
-
-    Attributes:
-        network: which.
-        refused: the refusals, by what was asked for.
-        problems: refusals by a name that does not fit, and other errors.
-        compared: the intervals of the first run.
-        wrong: those that missed in every run.
-    """
+    """What became of one network: refusals by what was asked for, those that do not fit and other errors (`problems`),
+    the intervals of the first run, and those that missed in every run."""
 
     network: OddNetwork
     refused: dict[str, str] = field(default_factory=dict)
@@ -107,12 +100,10 @@ class Verdict:
 
     @property
     def lawful(self) -> bool:
-        """Whether it obeys the law."""
         return not self.problems and not self.wrong
 
     @property
     def name(self) -> str:
-        """The verdict in a word."""
         if self.lawful:
             return "scored" if self.compared else "refused"
         return "WRONG" if self.wrong else "UNFIT"

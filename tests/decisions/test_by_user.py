@@ -30,21 +30,15 @@ def near(output: Tensor, at_point: Tensor) -> Tensor:
     return NEAR - (output - at_point).abs().sum(1)
 
 
-def near_in_place(output: Tensor, at_point: Tensor) -> Tensor:
-    output -= at_point
-    return NEAR - output.abs_().sum(1)
+def test_a_function_that_works_in_place_decides_as_one_that_does_not() -> None:
+    def in_place(output: Tensor, at_point: Tensor) -> Tensor:
+        output -= at_point
+        at_point *= 0
+        return NEAR - output.abs_().sum(1)
 
-
-def near_in_the_other_place(output: Tensor, at_point: Tensor) -> Tensor:
-    at_point -= output
-    return NEAR - at_point.abs_().sum(1)
-
-
-@pytest.mark.parametrize("in_place", [near_in_place, near_in_the_other_place])
-def test_a_function_that_works_in_place_decides_as_one_that_does_not(in_place: Callable[..., Tensor]) -> None:
     scores = [MonteCarlo(sigma=0.5, draws=100), InputMargin(norm="l2", effort="fast")]
     tables = [
-        brittle.score(brittle.Classifier(network(), bounds=None, decision=Custom(one)), points(), scores)
+        brittle.score(brittle.Classifier(network(), bounds=None, decision=Custom(one)), points()[:8], scores)
         for one in (near, in_place)
     ]
     for score in scores:

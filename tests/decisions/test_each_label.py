@@ -80,21 +80,6 @@ def test_all_labels_together_are_as_in_their_own_run() -> None:
     assert of_each().record.data.decided_names == together.record.data.decided_names
 
 
-def test_a_share_of_flips_is_that_of_single_copies_by_hand() -> None:
-    """Each noisy copy alone through the network; of each label its own sign."""
-    table = scored("multilabel:each", [MonteCarlo(sigma=0.4, draws=40)])
-    stream = brittle.noise.Stream(brittle.noise.Gaussian(0.4), X, [str(row) for row in range(9)], 0, "sample")
-    half = stream.draw(20)
-    with torch.no_grad():
-        for row, own in enumerate(half):
-            copies = [X[row] + sign * e for e in own for sign in (1, -1)]
-            signs = torch.stack([network()(copy) > 0 for copy in copies])
-            flips = (signs != (network()(X[row]) > 0)).double()
-            shares = [float(table["monte_carlo", name].value.iloc[row]) for name in NAMES]
-            assert shares == pytest.approx(flips.mean(dim=0).tolist(), abs=1e-12)
-            assert float(table["monte_carlo"].value.iloc[row]) == pytest.approx(float(flips.amax(dim=1).mean()))
-
-
 def test_passes_of_linear_scores_are_those_of_one_run() -> None:
     """The gradients of all labels are those of each: one Jacobian at the point, and one at every noisy copy."""
     scores = [CATALOGUE[name](sigma=0.3) for name in ("taylor", "taylor_mvs")]  # pyright: ignore[reportCallIssue]

@@ -57,12 +57,8 @@ def test_other_words_are_refused(word: str) -> None:
         lambda: brittle.Classifier(torch.nn.Linear(2, 2), outputs="probs", decision=Within(0.1)),
         lambda: brittle.Classifier(torch.nn.Linear(2, 2), outputs="binary-logit", decision="multilabel"),
         lambda: brittle.Classifier(torch.nn.Linear(2, 2), outputs="probs", decision="one-logit"),
-        *(
-            lambda threshold=threshold: brittle.Classifier(
-                torch.nn.Linear(2, 2), outputs="probs", decision=MultiLabel(threshold=threshold)
-            )
-            for threshold in (0.0, 1.0, -0.2, 30, (0.3, 1.5))
-        ),
+        lambda: brittle.Classifier(torch.nn.Linear(2, 2), outputs="probs", decision=MultiLabel(threshold=1.0)),
+        lambda: brittle.Classifier(torch.nn.Linear(2, 2), outputs="probs", decision=MultiLabel(threshold=(0.3, 0.0))),
     ],
 )
 def test_what_is_no_decision_is_refused(make) -> None:

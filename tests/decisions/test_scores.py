@@ -79,11 +79,10 @@ def flip_probability(margins: np.ndarray, covariance: np.ndarray) -> float:
     return 1 - float((norm.cdf(h) + norm.cdf(k)) / 2 - beside - (0.5 if h * k < 0 else 0))
 
 
-@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(("count", "apart"), [(1, True), (4, True), (2, False), (3, False)])
-def test_labels_of_a_linear_model_have_their_orthant_probability(count: int, apart: bool, seed: int) -> None:
+def test_labels_of_a_linear_model_have_their_orthant_probability(count: int, apart: bool) -> None:
     """To 1e-12 for labels that noise moves apart, and for two that it moves together; to 1e-4 for three."""
-    torch.manual_seed(seed)
+    torch.manual_seed(0)
     network = nn.Linear(6, count).double()
     if apart:
         nn.init.orthogonal_(network.weight)
@@ -100,7 +99,7 @@ def test_labels_of_a_linear_model_have_their_orthant_probability(count: int, apa
     assert found.value.tolist() == pytest.approx(exact, abs=1e-4 if count == 3 else 1e-12)
 
 
-@pytest.mark.parametrize("tolerance", [0.05, 0.3, 2.0])
+@pytest.mark.parametrize("tolerance", [0.05, 2.0])
 def test_a_linear_regression_leaves_its_interval_with_a_known_probability(tolerance: float) -> None:
     """`taylor` to 1e-12, sampled scores within their intervals at 99.9% (15 of them: fails falsely 1 in 60 times at
     most, on a fixed seed never)."""
@@ -117,7 +116,7 @@ def test_a_linear_regression_leaves_its_interval_with_a_known_probability(tolera
     assert nearest.tolist() == pytest.approx([tolerance / slope] * 5)
 
 
-@pytest.mark.parametrize("score", ["monte_carlo", "moments", "shrinkage", "taylor", "mmse", "input_margin"])
+@pytest.mark.parametrize("score", ["monte_carlo", "shrinkage", "taylor", "mmse", "input_margin"])
 def test_the_predicted_class_said_as_a_function_gets_the_same_numbers(score: str) -> None:
     """Margins as pseudo-logits against class scores: the way of every other decision against that of the default."""
 
@@ -240,14 +239,12 @@ def test_a_function_that_says_true_or_false_is_counted_as_its_margin() -> None:
 
 def test_a_function_by_which_a_point_differs_from_itself_is_refused() -> None:
     """Its copies would agree that it does, and no flip would be seen. A tie and NaN have a status instead."""
-    compared = {"overlap": lambda new, old: (new > 0).sum(1) * 0.0 - 0.5, "two": lambda new, old: (new - old) - 1.0}
-    for name, function in compared.items():
-        classifier = brittle.Classifier(bent_network(), decision=Custom(function, name_of=name))
-        with pytest.raises(ModelError, match="compared with itself"):
-            MonteCarlo(sigma=SIGMA, draws=4)(classifier, POINTS)
-        with pytest.raises(ModelError, match="compared with itself"):
-            brittle.score(classifier, POINTS, [MonteCarlo(sigma=SIGMA, draws=4)])
+    apart = brittle.Classifier(bent_network(), decision=Custom(lambda new, old: (new - old) - 1.0))
+    with pytest.raises(ModelError, match="compared with itself"):
+        MonteCarlo(sigma=SIGMA, draws=4)(apart, POINTS)
+    with pytest.raises(ModelError, match="compared with itself"):
+        brittle.score(apart, POINTS, [MonteCarlo(sigma=SIGMA, draws=4)])
     for number, slug in ((0.0, "tie"), (math.nan, "nonfinite_logits")):
-        level = Custom(lambda new, old, number=number: new[:, 0] * 0 + number, name_of="level")
+        level = Custom(lambda new, old, number=number: new[:, 0] * 0 + number)
         found = MonteCarlo(sigma=SIGMA, draws=4)(brittle.Classifier(bent_network(), decision=level), POINTS[:1])
         assert brittle.estimate.Status(int(found.status[0])).slug == slug

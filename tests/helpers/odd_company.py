@@ -60,11 +60,6 @@ def series(name: str, make: Callable[[], nn.Module], gain: float = 2.5, **more: 
     return company(name, lambda: seeded(make, gain=gain), shape=SERIES, **more)
 
 
-def with_attention(m: Custom, x: Tensor) -> Tensor:
-    """Attention of every row to all rows, by their distance."""
-    return torch.softmax(-4 * torch.cdist(x, x), dim=1) @ m.base(x)
-
-
 def with_capacity(m: Custom, x: Tensor) -> Tensor:
     """Two experts that take half the batch at most; rows beyond get the other one."""
     expert = (x[:, 0] > 0).long()
@@ -80,11 +75,6 @@ def balanced(m: Custom, x: Tensor) -> Tensor:
         scores = scores - scores.logsumexp(0, keepdim=True)
         scores = scores - scores.logsumexp(1, keepdim=True)
     return logits + 2 * scores
-
-
-def in_ghosts(m: Custom, x: Tensor) -> Tensor:
-    """Centred in groups of eight rows."""
-    return torch.cat([part - 0.7 * part.mean(0) for part in m.base(x).split(8)])
 
 
 def beside_nearest(m: Custom, x: Tensor) -> Tensor:
@@ -107,19 +97,15 @@ def standardised(x: Tensor) -> Tensor:
     return (x - x.mean(0)) / (x.std(0, unbiased=False) + 0.3)
 
 
-def normed() -> nn.Module:
-    """Batch norm without running statistics, over a series, so that one row alone has statistics of its own."""
-    return nn.Sequential(nn.BatchNorm1d(STEPS, track_running_stats=False), nn.Flatten(), small(3, 15))
-
-
 FAMILY_COMPANY = [
     series("LSTM along the batch", lambda: Recurrent(nn.LSTM)),
     series("LSTM along the batch, both ways", lambda: Recurrent(nn.LSTM, bidirectional=True)),
     series("GRU along the batch", lambda: Recurrent(nn.GRU)),
     series("RNN along the batch", lambda: Recurrent(nn.RNN), gain=1.5),
     series("transformer along the batch", lambda: Attentive()),
-    series("batch norm without running statistics", normed, gain=1.0),
-    company("attention across rows", custom(with_attention)),
+    series("batch norm without running statistics", lambda: nn.Sequential(
+        nn.BatchNorm1d(STEPS, track_running_stats=False), nn.Flatten(), small(3, 15)), gain=1.0),
+    company("attention across rows", custom(lambda m, x: torch.softmax(-4 * torch.cdist(x, x), dim=1) @ m.base(x))),
     company("experts with a capacity", custom(with_capacity)),
     company("relative to the previous row", on_logits(lambda z: z - 0.7 * z.roll(1, 0))),
     company("relative to the next row", on_logits(lambda z: z - 0.7 * z.roll(-1, 0))),
@@ -159,7 +145,8 @@ FAMILY_COMPANY = [
     company("distances to the batch", custom(lambda m, x: m.base(x) + 3 * torch.cdist(x, x).mean(1, keepdim=True)
                                              * torch.tensor([1.0, 0.0, -1.0]))),
     company("averaged with the nearest row", custom(beside_nearest)),
-    company("centred in groups of eight", custom(in_ghosts)),
+    company("centred in groups of eight", on_logits(
+        lambda z: torch.cat([part - 0.7 * part.mean(0) for part in z.split(8)]))),
 ]  # fmt: skip
 
 

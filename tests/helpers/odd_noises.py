@@ -73,10 +73,6 @@ def _of_uniform(u: Tensor) -> Tensor:
     return torch.special.ndtri(u.double().clamp(1e-12, 1 - 1e-12)).float()
 
 
-def _numpy_uniform(x: Tensor) -> Tensor:
-    return _of_uniform(torch.from_numpy(np.random.random_sample(x.shape)))  # noqa: NPY002
-
-
 def _own(x: Tensor, g: torch.Generator) -> Tensor:
     return torch.randn(x.shape, generator=g)
 
@@ -88,7 +84,8 @@ STREAMS = [
     _by_both("own less Python's", lambda x, g: _own(x, g) - _python(x)),
     _by_both("torch's less NumPy's", lambda x, g: torch.randn(x.shape) - _numpy(x)),
     _by_both("torch's less NumPy's, uniform",
-             lambda x, g: _of_uniform(torch.rand(x.shape, dtype=torch.float64)) - _numpy_uniform(x)),
+             lambda x, g: _of_uniform(torch.rand(x.shape, dtype=torch.float64))
+             - _of_uniform(torch.from_numpy(np.random.random_sample(x.shape)))),  # noqa: NPY002
     _by_both("NumPy's less Python's", lambda x, g: _numpy(x) - _python(x)),
 ]  # fmt: skip
 
@@ -219,11 +216,6 @@ def embedding(column: Tensor, table: Tensor) -> Tensor:
     return functional.embedding(column.long(), table)
 
 
-def one_hot(column: Tensor, table: Tensor) -> Tensor:
-    """By `one_hot`."""
-    return functional.one_hot(column.long(), KINDS).to(table) @ table
-
-
 def whole(column: Tensor, table: Tensor) -> Tensor:
     """By `Embedding`, and nothing but whole numbers."""
     if bool((column != column.round()).any()):
@@ -272,7 +264,11 @@ def _another_kind(rng: np.random.Generator, x: Tensor, sigma: float, count: int)
 
 TABLES: dict[str, tuple[Callable[[Tensor, Tensor], Tensor], Callable[[float, Tensor], Noise], Copies]] = {
     "embedded categories": (embedding, lambda s, x: PerFeature(s, NUMBERS), _numbers),
-    "categories in one_hot": (one_hot, lambda s, x: PerFeature(s, NUMBERS), _numbers),
+    "categories in one_hot": (
+        lambda column, table: functional.one_hot(column.long(), KINDS).to(table) @ table,
+        lambda s, x: PerFeature(s, NUMBERS),
+        _numbers,
+    ),
     "categories that are whole": (whole, lambda s, x: PerFeature(s, NUMBERS), _numbers),
     "categories beside scales": (whole, lambda s, x: DiagonalGaussian(s, NUMBERS), _numbers),
     "categories beside a factor": (whole, lambda s, x: FactorGaussian(s, torch.diag(NUMBERS)[:, :2]), _numbers),

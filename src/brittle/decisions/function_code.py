@@ -7,7 +7,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from types import CellType, CodeType
+from types import CellType
 from typing import Any
 
 import numpy as np
@@ -15,21 +15,18 @@ import torch
 
 
 def code_digest(function: Callable[..., Any]) -> str:
-    """The first 16 hexadecimal digits of the sha256 of what a function is.
+    """A digest of what a function is, 16 hexadecimal digits.
 
     That is its bytecode, its defaults, what it holds of the function around it, and what it names of its module:
     values, objects, networks, functions of that module; of an object its class and what it holds. Modules, classes and
     functions of other modules that it names are not looked at: the record of a run has the digest of the file in which
     it stands.
-
-    Args:
-        function: anything that can be called.
     """
     return _digest(_parts(function, set()))
 
 
 def class_digest(kind: type) -> str:
-    """The first 16 hexadecimal digits of the sha256 of what a class is.
+    """A digest of what a class is, 16 hexadecimal digits.
 
     That is its methods as `code_digest` has functions, its properties and the values that it holds; and those of the
     classes of its module that it is derived from.
@@ -81,12 +78,10 @@ def _inside(value: Any, seen: set[int]) -> Iterable[Any] | None:
         return (f"{len(value)} values", *value)
     own = type(value)
     told = own.__repr__ is not object.__repr__ and not callable(value) and not hasattr(own, "__dataclass_fields__")
-    slots = [vars(one).get("__slots__", ()) for one in own.__mro__]
-    names = [name for one in slots for name in ([one] if isinstance(one, str) else one)]
-    if told or inspect.ismodule(value) or not (hasattr(value, "__dict__") or names):
+    held = object.__getstate__(value)
+    if told or inspect.ismodule(value) or (held is None and not hasattr(value, "__dict__")):
         return None
-    held = dict(getattr(value, "__dict__", {}))
-    return (own.__qualname__, *_of_class(own, seen), held, *(getattr(value, name, None) for name in names))
+    return (own.__qualname__, *_of_class(own, seen), held)
 
 
 def _of_class(kind: type, seen: set[int]) -> Iterator[str]:
@@ -103,9 +98,10 @@ def _of_class(kind: type, seen: set[int]) -> Iterator[str]:
 
 
 def _of_function(function: Any) -> Iterator[Any]:
-    codes = [*_codes(function.__code__)]
+    codes = [function.__code__]
     yield function.__qualname__
     for code in codes:
+        codes += [one for one in code.co_consts if inspect.iscode(one)]
         plain = (one for one in code.co_consts if not inspect.iscode(one))
         constants = [sorted(map(repr, one)) if isinstance(one, frozenset) else one for one in plain]
         yield f"{code.co_code.hex()} {code.co_names} {constants!r}"
@@ -119,16 +115,7 @@ def _of_function(function: Any) -> Iterator[Any]:
             yield from (name, value)
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    """A code and those within it."""
-    yield code
-    for one in code.co_consts:
-        if inspect.iscode(one):
-            yield from _codes(one)
-
-
 def _numbers(value: torch.Tensor | np.ndarray) -> str:
-    """Type, shape and digest of the numbers of an array; the text of one that holds none."""
     if isinstance(value, np.ndarray) and value.dtype.kind not in "biufc":
         return f"{value.dtype} {value.tolist()!r}"
     content = torch.as_tensor(value).detach().cpu()

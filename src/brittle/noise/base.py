@@ -46,6 +46,7 @@ class Noise(ABC):
         fixed_length: whether every draw has the length `sigma sqrt(n)`; said beside `draw`.
         explanation: how it is distributed, in a few words that a report shows; where empty, the report shows its name.
         unit: of `sigma`, where that is not in pixel units.
+        added: whether it is added to the input; see `brittle.noise.Transform`.
 
     Raises:
         ParameterError: `sigma` is not a positive finite number, or the family has no name of its own.
@@ -59,6 +60,7 @@ class Noise(ABC):
     fixed_length: ClassVar[bool] = False
     explanation: ClassVar[str] = ""
     unit: ClassVar[str] = ""
+    added: ClassVar[bool] = True
 
     def __init_subclass__(cls) -> None:
         """Nothing is believed of draws that nobody declared: what is said counts beside `draw`, or in a class below."""
@@ -86,11 +88,7 @@ class Noise(ABC):
         """One draw of the family at `sigma = 1`, `[size]`, float32, all of it from the generator, on its device."""
 
     def covariance(self, vectors: Tensor) -> Tensor:
-        """`K v` for each row of `vectors`, `[..., n]`. Families with `K = I` write `covariance = identity`.
-
-        Raises:
-            ParameterError: the family does not say its covariance.
-        """
+        """`K v` for each row of `vectors`, `[..., n]`. Families with `K = I` write `covariance = identity`."""
         raise _no_covariance(self, "a linear estimate")
 
     def covariance_at(self, inputs: Tensor, varies: Tensor | None = None) -> Action:
@@ -117,11 +115,6 @@ class Noise(ABC):
     def is_symmetric(self) -> bool:
         """Whether a draw has a mirror image that is as likely."""
         return self.added and (self.normal or self.symmetric)
-
-    @property
-    def added(self) -> bool:
-        """Whether it is added to the input; see `brittle.noise.Transform`."""
-        return True
 
     @property
     def in_pixels(self) -> bool:

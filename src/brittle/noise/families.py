@@ -52,7 +52,7 @@ class Laplace(Noise):
     covariance = identity
 
     def draw(self, generator: torch.Generator, size: int) -> Tensor:
-        """The difference of two exponential variables of rate sqrt(2) has variance one."""
+        # The difference of two exponential variables of rate sqrt(2) has variance one.
         both = torch.empty(2, size, dtype=torch.float32, device=generator.device)
         one, other = both.exponential_(math.sqrt(2.0), generator=generator)
         return one - other
@@ -73,11 +73,7 @@ class Sphere(Noise):
 
     @classmethod
     def of_radius(cls, radius: float, dimension: int) -> Sphere:
-        """The sphere of radius `radius`, in pixel units, for inputs of `dimension` coordinates.
-
-        Raises:
-            ParameterError: the radius is not a positive finite number.
-        """
+        """The sphere of radius `radius`, in pixel units, for inputs of `dimension` coordinates."""
         return cls(radius / math.sqrt(dimension))
 
     def draw(self, generator: torch.Generator, size: int) -> Tensor:
@@ -194,7 +190,6 @@ class FunctionGaussian(Noise):
 
     @property
     def has_draws(self) -> bool:
-        """Whether `root` was given."""
         return self.root is not None
 
     def draw(self, generator: torch.Generator, size: int) -> Tensor:

@@ -55,17 +55,13 @@ class PerFeature(DiagonalGaussian):
 
     @classmethod
     def of(cls, points: Points, sigma: float, categories: Collection[str | int] | None = None) -> PerFeature:
-        """Scales as data have them: the standard deviation of each feature, 0 of categories.
+        """Scales as data have them, which are read once: the standard deviation of each feature, 0 of categories.
 
         Args:
-            points: the data, which are read once.
+            points: the data.
             sigma: in standard deviations of each feature.
             categories: features that stay as they are, by name or place; by default columns of whole numbers of which
                 at most `FEW` differ.
-
-        Raises:
-            UsageError: a category names no feature.
-            DataError: no row could be read.
         """
         deviations, few = _scales(points)
         names = _names(points, len(deviations))
@@ -123,10 +119,6 @@ class Swap(Transforming):
             points: the data.
             share: probability with which a coordinate is replaced.
             columns: features that may be replaced, by name or place; all by default.
-
-        Raises:
-            UsageError: a column names no feature.
-            DataError: no row could be read.
         """
         rows = _first_rows(points)
         return cls(share, rows, None if columns is None else _mask(columns, _names(points, rows.shape[1])))
@@ -178,8 +170,7 @@ class TokenDropout(Transforming):
                 raise ParameterError(
                     f"embeddings to replace tokens with must be finite, [R, E]; found {list(rows.shape)}"
                 )
-        digest = digest_of() if rows is None else digest_of(rows)
-        self._set(sigma=share, replacements=rows, digest=digest)
+        self._set(sigma=share, replacements=rows, digest=digest_of(*([] if rows is None else [rows])))
 
     @property
     def parameters(self) -> Parameters:
@@ -245,10 +236,9 @@ def _first_rows(points: Points) -> Tensor:
     parts: list[Tensor] = []
     for rows in _rows(points):
         parts.append(rows.float())
-        most = min(ROWS, max(2, NUMBERS // rows.shape[1]))
-        if sum(map(len, parts)) >= most:
-            return torch.cat(parts)[:most]
-    return torch.cat(parts)
+        if sum(map(len, parts)) >= ROWS or sum(part.numel() for part in parts) >= NUMBERS:
+            break
+    return torch.cat(parts)[: min(ROWS, max(2, NUMBERS // parts[0].shape[1]))]
 
 
 def _names(points: Points, size: int) -> Sequence[str]:

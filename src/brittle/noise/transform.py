@@ -34,6 +34,7 @@ class Transforming(Noise):
     sigma: float = 1.0
 
     unit: ClassVar[str] = "own units"
+    added: ClassVar[bool] = False
 
     @abstractmethod
     def apply(self, x: Tensor, generator: torch.Generator) -> Tensor:
@@ -43,10 +44,6 @@ class Transforming(Noise):
             x: the input in the declared units, `[*shape]`, on the CPU.
             generator: where all randomness comes from; no other copy of any point has one of this seed.
         """
-
-    @property
-    def added(self) -> bool:
-        return False
 
     def draw(self, generator: torch.Generator, size: int) -> Tensor:
         raise ParameterError(f"{self._text} is not added to an input, so there is no noise to draw")
