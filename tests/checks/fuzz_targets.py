@@ -127,7 +127,7 @@ def image_target() -> Target:
     import numpy as np
     from PIL import Image
 
-    from brittle.data.images import FORMATS, UnreadableImage, decode, look_at
+    from brittle.data.images import FORMATS, UnreadableImage, decode
 
     rng = np.random.default_rng(0)
     files: list[Files] = []
@@ -156,9 +156,6 @@ def image_target() -> Target:
         for mode in (None, "L", "RGB"):
             with contextlib.suppress(UnreadableImage):
                 decode(io.BytesIO(path.read_bytes()), mode, turn=mode is not None)
-        for turn in (False, True):
-            with contextlib.suppress(UnreadableImage):
-                look_at(io.BytesIO(path.read_bytes()), turn=turn)
 
     return Target(files, mutate, read)
 

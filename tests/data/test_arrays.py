@@ -1,16 +1,23 @@
-"""Arrays, in memory and in .npz files: what they may be, and what they are refused for."""
+"""Arrays, in memory, in .npz and in .npy files: what they may be, what they are refused for; nothing is unpickled."""
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from helpers.data_files import LABELS, LEVELS, Reader, inputs, only, refused
+from helpers.data_files import LABELS, LEVELS, Reader, damaged, encode, inputs, only, refused
+from helpers.problems import small_classifier
 
+import brittle
 from brittle.data import Points, array_points, open_points
+from brittle.scores import LogitMargin
+
+FLOATS = np.linspace(0, 1, 24, dtype=np.float32).reshape(4, 6)
+Y = np.array([0, 1, 2, 1])
 
 
 def npz_points(path: Path, x: Any, y: Any = None, ids: Any = None, feature_names: Any = None, **options: Any) -> Points:
@@ -24,22 +31,25 @@ def memory_points(path: Path, x: Any, y: Any = None, ids: Any = None, **options:
     return array_points(x, y, ids, **options)
 
 
-FLOATS = np.linspace(0, 1, 24, dtype=np.float32).reshape(4, 6)
+def npy_points(path: Path, x: Any, y: Any = None, **options: Any) -> Points:
+    np.save(path / "x.npy", x)
+    if y is not None:
+        np.save(path / "y.npy", y)
+        options = {"labels": path / "y.npy"} | options
+    return open_points(path / "x.npy", **options)
+
+
 arrays = pytest.mark.parametrize("reader", [npz_points, memory_points], ids=lambda reader: reader.__name__)
+every = pytest.mark.parametrize("reader", [npz_points, memory_points, npy_points], ids=lambda reader: reader.__name__)
 
 
-@arrays
+@every
 @pytest.mark.parametrize(
     ("labels", "code", "match"),
     [
-        (
-            np.array([0.0, 3.0, 0.5, 2.0]),
-            "labels",
-            "holds 0.5 in row 2",
-        ),
-        (np.array([0.0, np.nan, 1.0, 2.0]), "labels", "holds nan in row 1"),
+        (np.array([0.0, 3.0, 0.5, 2.0]), "labels", "holds 0.5 in row 2"),
         (np.array([0.0, 1e300, np.inf, 2.0]), "labels", r"holds 1e\+300 in row 1"),
-        (np.array([1j, 0, 1, 2]), "labels", r"complex128"),
+        (np.array([0.0, np.nan, 1.0, 2.0]), "labels", "holds nan in row 1"),
         (np.array(["a", "b", "a", "b"]), "labels", "class indices are whole numbers"),
         (np.eye(4, dtype=np.int64), "labels", r"\(4, 4\), which looks one-hot; .*argmax\(1\)"),
         (np.arange(3), "shape", r"\(3,\) for 4 points"),
@@ -49,16 +59,14 @@ def test_labels_of_another_form(reader: Reader, labels: np.ndarray, code: str, m
     refused(code, match, reader, tmp_path, FLOATS, labels)
 
 
-@arrays
+@every
 @pytest.mark.parametrize(
     ("x", "options", "code", "match"),
     [
         (np.zeros((4, 6), np.uint8), {}, "dtype", "uint8; use --scale-uint8"),
-        (np.zeros((4, 6), np.int64), {}, "dtype", "int64; expected floating point"),
         (np.zeros((4, 6), np.complex64), {}, "dtype", "complex64"),
         (FLOATS, {"scale_uint8": True}, "dtype", "float32; not uint8; leave"),
         (np.zeros((4, 32, 32, 3), np.float32), {}, "layout", r"\(4, 32, 32, 3\), which looks channels-last"),
-        (np.zeros((4, 5, 5, 1), np.float32), {}, "layout", "channels-last"),
         (FLOATS, {"layout": "nhwc"}, "layout", "needs 4 axes"),
         (FLOATS, {"layout": "chwn"}, "parameter", "one of nchw, nhwc; found 'chwn'"),
         (FLOATS[0], {}, "shape", r"\(6,\); expected \(points, ...\)"),
@@ -72,12 +80,11 @@ def test_inputs_of_another_form(
     refused(code, match, reader, tmp_path, x, **options)
 
 
-@arrays
+@every
 def test_channels_last_is_transposed_when_told(reader: Reader, tmp_path: Path) -> None:
     images = np.random.default_rng(0).random((4, 8, 6, 3))
-    assert torch.equal(
-        inputs(reader(tmp_path, images, layout="nhwc")), torch.from_numpy(images.transpose(0, 3, 1, 2).copy())
-    )
+    found = inputs(reader(tmp_path, images, layout="nhwc"))
+    assert torch.equal(found, torch.from_numpy(images.transpose(0, 3, 1, 2).copy()))
     assert inputs(reader(tmp_path, images, layout="nchw")).shape == (4, 8, 6, 3)
     assert inputs(reader(tmp_path, images[:, :3, :3])).shape == (4, 3, 3, 3)
 
@@ -88,10 +95,10 @@ def test_ids_that_do_not_fit(reader: Reader, tmp_path: Path) -> None:
     refused("shape", "3 entries for 4 points", reader, tmp_path, FLOATS, ids=np.arange(3))
 
 
-@arrays
-@pytest.mark.parametrize("kind", [np.float64, np.float32, np.float16, ">f4"])
+@every
+@pytest.mark.parametrize("kind", [np.float64, np.float16, ">f4"])
 def test_precision_is_kept_or_raised(reader: Reader, kind: Any, tmp_path: Path) -> None:
-    found = inputs(reader(tmp_path, FLOATS.astype(kind)))
+    found = inputs(reader(tmp_path, np.asfortranarray(FLOATS.astype(kind)), Y))
     assert found.dtype == (torch.float64 if kind is np.float64 else torch.float32)
     assert torch.equal(found.float(), torch.from_numpy(FLOATS.astype(kind).astype(np.float32)))
 
@@ -117,22 +124,23 @@ def test_memory_digest_knows_type_labels_and_ids() -> None:
     assert array_points(torch.from_numpy(FLOATS)).provenance == twins[0].provenance
 
 
-SPLIT_FILES = {
-    "medmnist": {"train_images": LEVELS[:1, 0], "test_images": LEVELS[:, 0], "test_labels": np.array(LABELS)[:, None]},
-    "keras": {"x_train": LEVELS[:1], "x_test": LEVELS, "y_test": np.array(LABELS)},
-}
-
-
-@pytest.mark.parametrize("form", SPLIT_FILES)
-def test_splits_in_npz(form: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"train_images": LEVELS[:1, 0], "test_images": LEVELS[:, 0], "test_labels": np.array(LABELS)[:, None]},
+        {"x_train": LEVELS[:1], "x_test": LEVELS, "y_test": np.array(LABELS)},
+    ],
+    ids=["MedMNIST", "Keras"],
+)
+def test_splits_in_npz(arrays: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "data.npz"
-    np.savez(path, **SPLIT_FILES[form])
+    np.savez(path, **arrays)
     points = open_points(path, split="test", scale_uint8=True)
     assert points.labels == LABELS
     assert torch.equal(inputs(points), torch.from_numpy(LEVELS).float() / 255)
-    assert set(points.provenance["keys"]) <= set(SPLIT_FILES[form])
-    refused("split", "holds the splits test, train", open_points, path)
-    refused("split", "test, train", open_points, path, split="val")
+    assert set(points.provenance["keys"]) <= set(arrays)
+    refused("columns", "has no x or images; it has .*test", open_points, path)
+    refused("split", "of the split 'val'; it has .*test", open_points, path, split="val")
 
 
 @pytest.mark.parametrize(("one", "other"), [("x", "images"), ("y", "labels"), ("ids", "id")])
@@ -146,7 +154,6 @@ def test_npz_with_two_arrays_for_one_thing_is_refused_by_both_names(one: str, ot
     ("given", "code", "match"),
     [
         ({"y": {0, 1, 2, 3}}, "labels", "type object"),
-        ({"y": (one for one in range(4))}, "labels", "type object"),
         ({"y": [[1], [1, 2], [], [3]]}, "dtype", "y is no array"),
         ({"y": torch.arange(4).to_sparse()}, "dtype", "y is no array"),
         ({"y": np.ma.masked_equal(range(4), 2)}, "dtype", "hides 1 of 4"),
@@ -156,7 +163,6 @@ def test_npz_with_two_arrays_for_one_thing_is_refused_by_both_names(one: str, ot
         ({"x": np.ma.masked_less(FLOATS, 0.5)}, "dtype", "hides 12 of 24"),
         ({"extra_inputs": {"o": np.array(list("abcd"))}}, "dtype", r"o \(extra_inputs=\)"),
         ({"extra_inputs": {"o": np.zeros(4, np.longdouble)}}, "dtype", r"o \(extra_inputs=\)"),
-        ({"extra_inputs": {"o": np.ma.masked_less(FLOATS, 0.5)}}, "dtype", r"o \(extra_inputs=\) .* hides 12 of 24"),
         ({"mask": np.where(FLOATS < 0.5, np.nan, 1)}, "mask", "12 NaN"),
     ],
 )
@@ -165,22 +171,20 @@ def test_what_holds_no_numbers_is_refused(given: dict[str, Any], code: str, matc
 
 
 @arrays
-@pytest.mark.parametrize("shape", [(4, 6), (4, 2, 3)])
-def test_features_may_have_names(reader: Reader, shape: tuple[int, ...], tmp_path: Path) -> None:
+def test_features_may_have_names(reader: Reader, tmp_path: Path) -> None:
     names = np.array([f"f{number}" for number in range(6)])
-    points = reader(tmp_path, FLOATS.reshape(shape), feature_names=names.reshape(shape[1:]))
+    points = reader(tmp_path, FLOATS.reshape(4, 2, 3), feature_names=names.reshape(2, 3))
     assert points.provenance["feature_names"] == names.tolist()
-    assert "feature_names" not in reader(tmp_path, FLOATS.reshape(shape)).provenance
+    assert "feature_names" not in reader(tmp_path, FLOATS).provenance
 
 
-@pytest.mark.parametrize("kind", ["float64", "float32", "float16", "bool", "int64", "uint8"])
-@pytest.mark.parametrize("as_tensor", [False, True])
-def test_labels_that_are_whole_numbers_of_any_type_are_the_same_classes(kind: str, as_tensor: bool) -> None:
+@pytest.mark.parametrize("kind", ["float64", "float16", "bool", "int64", "uint8"])
+def test_labels_that_are_whole_numbers_of_any_type_are_the_same_classes(kind: str) -> None:
     labels = np.array([0, 1, 1, 0]).astype(kind)
-    y = torch.from_numpy(labels) if as_tensor else labels
-    points = array_points(torch.rand(4, 2), y)
-    assert points.labels == (0, 1, 1, 0)
-    assert {type(label) for label in points.labels or ()} == {int}
+    for y in (labels, torch.from_numpy(labels)):
+        points = array_points(torch.rand(4, 2), y)
+        assert points.labels == (0, 1, 1, 0)
+        assert {type(label) for label in points.labels or ()} == {int}
 
 
 @pytest.mark.parametrize("layout", [None, "nchw", "nhwc"])
@@ -201,10 +205,68 @@ class Canary:
         return Path.touch, (self.path,)
 
 
-@pytest.mark.parametrize("key", ["x", "y"])
-def test_nothing_is_unpickled(key: str, tmp_path: Path) -> None:
-    hostile = np.array([Canary(tmp_path / "canary")] * 4, dtype=object)
-    arrays: dict[str, Any] = {"x": FLOATS} | {key: hostile}
-    np.savez(tmp_path / "data.npz", **arrays)
-    refused("dtype", f"{key} in .*data.npz holds Python objects", open_points, tmp_path / "data.npz")
+@pytest.mark.parametrize("reader", [npz_points, npy_points])
+@pytest.mark.parametrize("hostile", ["x", "y"])
+def test_nothing_is_unpickled(reader: Reader, hostile: str, tmp_path: Path) -> None:
+    given = {"x": FLOATS, "y": Y} | {hostile: np.array([Canary(tmp_path / "canary")] * 4, dtype=object)}
+    refused("dtype", "np[yz] holds Python objects", reader, tmp_path, given["x"], given["y"])
     assert not (tmp_path / "canary").exists()
+
+
+def header(shape: tuple[int, ...], kind: str = "<f4") -> bytes:
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(file, {"descr": kind, "fortran_order": False, "shape": shape})
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *damaged(header((50, 20)) + bytes(4000))[::2],
+        b"",
+        header((10**9, 10**9)) + bytes(16),
+        header((4, 3)) + bytes(47),
+        header((4, 3)) + bytes(49),
+        header((10**12, 3), "|V0"),
+        b"\x93NUMPY\x03\x00" + bytes(100),
+        b"\x93NUMPY\x01\x00v\x00" + b"(" * 118,
+        b"\x80\x04K\x01.",
+        b"PK\x03\x04" + bytes(50),
+    ],
+    ids=range(11),
+)  # fmt: skip
+def test_a_damaged_npy_file_is_named_and_no_header_is_believed(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "x.npy").write_bytes(content)
+    refused("corrupt", "x.npy is not a readable .npy file", open_points, tmp_path / "x.npy")
+
+
+def test_options_that_are_not_for_this(tmp_path: Path) -> None:
+    none = tmp_path / "none.npy"
+    refused("no_such_path", "none.npy .--labels, labels=. does not exist", npy_points, tmp_path, FLOATS, labels=none)
+    refused("parameter", "--labels", npz_points, tmp_path, FLOATS, labels=none)
+    refused("split", "leave out --split", npy_points, tmp_path, FLOATS, split="test")
+
+
+def test_a_folder_without_classes_is_its_images(tmp_path: Path) -> None:
+    folder = tmp_path / "images"
+    folder.mkdir()
+    for row, levels in enumerate(LEVELS):
+        (folder / f"{row:03}.png").write_bytes(encode(levels))
+    (folder / "notes.txt").write_text("x", encoding="utf-8")
+    np.save(tmp_path / "y.npy", np.array(LABELS))
+    points, few = open_points(folder, labels=tmp_path / "y.npy"), open_points(folder, limit=3)
+    assert torch.equal(inputs(points), torch.from_numpy(LEVELS).float() / 255)
+    assert (points.labels, few.labels) == (LABELS, None)
+    assert only(points).ids == tuple(f"{row:03}.png" for row in range(len(LEVELS)))
+    assert (few.provenance["format"], few.provenance["other_files"], len(few)) == ("images", 1, 3)
+    refused("split", "leave out --split", open_points, folder, split="test")
+
+
+def test_a_run_knows_its_labels(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).random((8, 1, 6, 6), dtype=np.float32)
+    options: dict[str, Any] = {"out": tmp_path / "run", "resume": True}
+    first = brittle.score(small_classifier(), npy_points(tmp_path, x, np.arange(8) % 4), [LogitMargin()], **options)
+    expected = brittle.score(small_classifier(), (x, np.arange(8) % 4), [LogitMargin()])
+    assert first.scores.equals(expected.scores)
+    other = npy_points(tmp_path, x, np.arange(8) % 3)
+    refused("other_run", "data.labels_sha256", brittle.score, small_classifier(), other, [LogitMargin()], **options)

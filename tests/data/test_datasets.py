@@ -11,11 +11,12 @@ import pytest
 import torch
 from helpers.data_files import only, refused
 from helpers.problems import inputs, small_classifier
+from PIL import Image
 from torch.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler, Subset, TensorDataset
 
 import brittle
-from brittle.data import array_points, dataset_points
-from brittle.scores import Moments
+from brittle.data import array_points, dataset_points, open_points
+from brittle.scores import LogitMargin, Moments
 
 COUNT = 10
 X, Y = inputs(COUNT), torch.arange(COUNT) % 4
@@ -106,23 +107,17 @@ def test_names_of_classes_are_those_that_torchvision_keeps() -> None:
 
 
 @pytest.mark.parametrize(
-    "loader",
+    "options",
     [
-        DataLoader(TensorDataset(X, Y), 3, shuffle=True),
-        DataLoader(TensorDataset(X, Y), 3, sampler=RandomSampler(TensorDataset(X))),
-        DataLoader(TensorDataset(X, Y), 3, sampler=torch.utils.data.SubsetRandomSampler([0, 1])),
-        DataLoader(TensorDataset(X, Y), 3, sampler=torch.utils.data.WeightedRandomSampler([1.0] * COUNT, 4)),
-        DataLoader(
-            TensorDataset(X, Y),
-            3,
-            sampler=torch.utils.data.DistributedSampler(TensorDataset(X), num_replicas=2, rank=0),
-        ),
-        DataLoader(TensorDataset(X, Y), batch_size=None, shuffle=True),
-        DataLoader(TensorDataset(X, Y), 2, sampler=[7, 2, 9]),
-        DataLoader(TensorDataset(X, Y), batch_sampler=[[7, 2], [9, 7]]),
+        {"shuffle": True},
+        {"sampler": RandomSampler(TensorDataset(X))},
+        {"sampler": [7, 2, 9]},
+        {"batch_sampler": [[7, 2], [9, 7]]},
+        {"batch_size": None, "shuffle": True},
     ],
 )
-def test_a_loader_that_shuffles_is_told(loader: Any) -> None:
+def test_a_loader_that_shuffles_is_told(options: dict[str, Any]) -> None:
+    loader = DataLoader(TensorDataset(X, Y), **options)
     refused("shuffled", "TensorDataset.*shuffle=False", dataset_points, loader)
     refused("shuffled", "shuffles", brittle.score, small_classifier(), loader, [Moments(sigma=0.1)])
 
@@ -134,26 +129,28 @@ UNLIKE = [SMALL, SMALL, SMALL, WIDE, torch.zeros(2)]
 @pytest.mark.parametrize(
     ("data", "code", "match"),
     [
-        (Items(UNLIKE), "shape", r"item 0 has shape \(3, 4\) of float32 and item 3 has shape \(3, 5\) of"),
+        (Items(UNLIKE), "shape", r"item 0 has shape \(3, 4\) of float32 .*item 3 has shape \(3, 5\) of"),
         (Stream(UNLIKE), "shape", r"item 0 has shape \(3, 4\) .* item 3 has shape \(3, 5\)"),
         (DataLoader(Items(UNLIKE), 2), "shape", "batch 1"),
-        (DataLoader(Items(UNLIKE), 3), "shape", "batch 1"),
         (DataLoader(Items(UNLIKE[:4]), 3), "shape", r"item 0 has shape \(3, 4\) .* item 3 has shape \(3, 5\)"),
-        (Items([SMALL, SMALL.double()]), "shape", "item 0 .* of float32 and item 1 .* of float64"),
+        (Items([SMALL, SMALL.double()]), "shape", "item 0 .* of float32 .*item 1 .* of float64"),
         (Items([]), "empty_dataset", "the data set Items holds no items"),
         (Items([(SMALL, 1), RuntimeError("no such\nfile")]), "dataset", "item 1 of .* RuntimeError: file"),
-        (Items([(SMALL, 1), SMALL]), "labels", "item 0 has a label .* and item 1 has no label"),
+        (Items([*PAIRS[:2], StopIteration()]), "dataset", "item 2"),
+        (Items([(SMALL, 1), SMALL]), "shape", "item 0 has .* a label .* and item 1 has .* no label"),
+        (Items([(SMALL, 1), (SMALL, [1, 2])]), "shape", r"label of shape \(\), and item 1 .* \(2,\)"),
         (Items([{"pixels": SMALL, "y": 1}]), "dataset", "item 0 of .* has the keys pixels, y; call its input x"),
+        (Items([dict.fromkeys(("x", "image", "y"), SMALL)]), "dataset", "item 0 .*x, image, y"),
+        (Items([dict.fromkeys(("x", "y", "label"), SMALL)]), "dataset", "item 0 .*y, label"),
         (Items([()]), "dataset", "item 0 .* is empty"),
         (Items([("path.png", 1)]), "dataset", "item 0 .* holds a str as its input; expected a tensor"),
-        (Items([(np.array(["a"]), 1)]), "dataset", "holds an array of <U1 as its input"),
+        (Items([(np.array(["a"]), 1)]), "dtype", "item 0 .* has type <U1"),
+        (Items([SMALL.to_sparse()]), "dtype", "item 0 .* sparse"),
+        (Items([np.ma.masked_equal(SMALL.numpy(), 0)]), "dtype", "hides 12 of 12"),
         (Items([(SMALL, "ant")]), "labels", r"item 0 .* label of type str \('ant'\); expected a class index"),
         (Items([(SMALL, {"boxes": 1})]), "labels", "label of type dict"),
         (Items([(SMALL, 0.5)]), "labels", "y holds 0.5 in row 0; class indices are whole numbers"),
-        (Items([(SMALL, torch.eye(3)[0])]), "labels", "looks one-hot"),
-        (Items([(SMALL, 1), (SMALL, [1, 2])]), "labels", r"label of shape \(\) and item 1 .* \(2,\)"),
         (Items([torch.tensor(1.0)]), "shape", "expected .points, ...."),
-        (Stream([torch.tensor(1.0), torch.tensor(2.0)]), "shape", r"\(2,\)"),
         (DataLoader(Items(PAIRS), 4, collate_fn=lambda pairs: (X, Y[:2])), "dataset", "batch 0 .* one label for"),
     ],
 )  # fmt: skip
@@ -194,28 +191,8 @@ def test_a_stream_that_can_be_read_once_is_read_once(limit: int | None) -> None:
     assert len(list(data)) == COUNT - (limit or COUNT)
 
 
-@pytest.mark.parametrize("limit", [None, 8])
-def test_a_stream_of_several_workers_is_refused(limit: int | None) -> None:
-    refused("ids", "2 workers.*num_workers=0", dataset_points, DataLoader(Stream(PAIRS), 2, num_workers=2), limit=limit)
-
-
-@pytest.mark.parametrize(("keys", "said"), [(("x", "image", "y"), "x, image, y"), (("x", "y", "label"), "y, label")])
-def test_an_item_with_two_inputs_or_labels_is_refused_by_both_names(keys: tuple[str, ...], said: str) -> None:
-    refused("dataset", f"item 0 .*{said}", dataset_points, Items([dict.fromkeys(keys, SMALL)]))
-
-
-@pytest.mark.parametrize(
-    ("data", "code", "match"),
-    [
-        (Items([*PAIRS[:2], StopIteration()]), "dataset", "item 2"),
-        (Items([SMALL.to_sparse()]), "dtype", "item 0 .* sparse"),
-        (Items([SMALL.to("meta")]), "dtype", "item 0 .* meta"),
-        (Items([SMALL.numpy().astype(np.longdouble)]), "dataset", "float128|longdouble"),
-        (Items([np.ma.masked_equal(SMALL.numpy(), 0)]), "dtype", "hides 12 of 12"),
-    ],
-)
-def test_what_holds_no_numbers_is_told_by_its_item(data: Any, code: str, match: str) -> None:
-    refused(code, match, dataset_points, data, limit=5)
+def test_a_stream_of_several_workers_is_refused() -> None:
+    refused("ids", "2 workers.*num_workers=0", dataset_points, DataLoader(Stream(PAIRS), 2, num_workers=2))
 
 
 class Endless(IterableDataset[Any]):
@@ -229,3 +206,50 @@ def test_a_limit_ends_a_data_set_without_end() -> None:
     data = Items(PAIRS)
     dataset_points(data, limit=3)
     assert data.read == [0, 1, 2]
+
+
+COLOURS = np.random.default_rng(3).integers(0, 256, (5, 9, 12, 3), dtype="uint8")
+PICTURES = [Image.fromarray(one) for one in COLOURS]
+
+
+class Untransformed(Dataset[tuple[Image.Image, int]]):
+    """As torchvision gives images where no transform was named."""
+
+    classes = ("ant", "bee")
+
+    def __len__(self) -> int:
+        return len(PICTURES)
+
+    def __getitem__(self, place: int) -> tuple[Image.Image, int]:
+        return PICTURES[place], place % 2
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"mode": "L"}, {"resize": (6, 8)}, {"resize": (6,), "center_crop": (4, 5)}, {"bounds": (-1.0, 3.0)}],
+    ids=str,
+)
+def test_they_are_the_points_of_the_same_files(tmp_path: Path, options: dict[str, Any]) -> None:
+    for number, picture in enumerate(PICTURES):
+        picture.save(tmp_path / f"{number}.png")
+    of_files = only(open_points(tmp_path, **options)).inputs
+    for data in (PICTURES, Untransformed()):
+        assert torch.equal(only(dataset_points(data, **options)).inputs, of_files)
+
+
+def test_a_data_set_without_a_transform_is_scored_with_its_labels_and_names() -> None:
+    classifier = brittle.Classifier(torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(324, 2)), bounds=(0, 1))
+    table = brittle.score(classifier, Untransformed(), [LogitMargin()])
+    assert table.points["label"].to_pylist() == [0, 1, 0, 1, 0]
+    assert list(table.record.data.class_names or ()) == ["ant", "bee"]
+    alone = brittle.score(classifier, PICTURES, [LogitMargin()])
+    assert alone.scores["value"].equals(table.scores["value"])
+
+
+def test_images_that_cannot_be_used() -> None:
+    refused("dataset", "item 1 .* colour mode CMYK", dataset_points, [PICTURES[0], Image.new("CMYK", (9, 9))])
+    refused("dataset", "item 0 .* 12 x 9 pixels", dataset_points, PICTURES, center_crop=(20, 20))
+    refused("shape", "item 1 has shape", dataset_points, [PICTURES[0], Image.new("RGB", (3, 3))])
+    shut = Image.new("RGB", (9, 9))
+    shut.close()
+    refused("dataset", "item 0 .* ValueError", dataset_points, [shut])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -49,13 +48,12 @@ def test_a_file_of_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "match"),
     [
-        (b"cow\n\nant\n", "line 2 of .*names.txt .--class-names. has no name"),
-        (b"cow\nant\ncow\n", "line 3 of .* has the name 'cow' of line 1 again"),
-        (b"", "is empty; give one name a line"),
+        (b"cow\n\nant\n", "names.txt .--class-names. has '' in line 2"),
+        (b"cow\nant\ncow\n", "has 'cow' in line 3; give each class once"),
+        (b"", "is empty; give each class once"),
         (b"\xff\xfe\n", "cannot be read as text in UTF-8"),
-        (b"a" * (1 << 22) + b"\n", "has more than 4,194,304 bytes"),
     ],
-    ids=range(5),
+    ids=range(4),
 )
 def test_a_file_of_another_form(content: bytes, match: str, tmp_path: Path) -> None:
     (tmp_path / "names.txt").write_bytes(content)
@@ -63,19 +61,17 @@ def test_a_file_of_another_form(content: bytes, match: str, tmp_path: Path) -> N
     refused("parameter", "cannot be read", read_class_names, tmp_path / "none.txt")
 
 
-@pytest.mark.parametrize("order", list(permutations(range(3))))
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 0, 1)])
 def test_names_spelled_otherwise_are_refused_unless_they_stand_at_the_same_places(
     order: tuple[int, ...], tmp_path: Path
 ) -> None:
     points = from_folder(tmp_path, LEVELS, LABELS)
     spelled = [CLASSES[at].title() for at in order]
-    if order == (0, 1, 2):
-        assert in_classes(points, spelled) is points
-        assert in_classes(points, [*spelled, "Dog"]) is points
-    else:
-        refused("parameter", "but for spelling", in_classes, points, spelled)
-        refused("parameter", "but for spelling", in_classes, points, [*spelled, "Dog"])
-        refused("parameter", "are not among the 3 names", in_classes, points, [*spelled[:2], "Dog"])
+    for names in (spelled, [*spelled, "Dog"]):
+        if order == (0, 1, 2):
+            assert in_classes(points, names) is points
+        else:
+            refused("parameter", "but for spelling", in_classes, points, names)
     named = open_points(tmp_path / "images", class_names=[CLASSES[at] for at in order])
     assert in_classes(named, spelled) is named, "that says it"
     assert in_classes(points, ["x", "y", "z"]) is points, "other words"

@@ -59,20 +59,18 @@ def test_batches_begin_anew_and_do_not_depend_on_their_size(reader: Reader, tmp_
 
 
 @each
-@pytest.mark.parametrize(("size", "start", "stop"), [(2, 0, 3), (3, 2, None), (1, 4, 6), (9, 1, 99), (2, 5, 5)])
-def test_a_part_is_that_part_of_the_whole(
-    reader: Reader, size: int, start: int, stop: int | None, tmp_path: Path
-) -> None:
+def test_a_part_is_that_part_of_the_whole(reader: Reader, tmp_path: Path) -> None:
     points = reader(tmp_path, LEVELS, LABELS)
     whole = only(points)
-    parts = list(points.batches(size, start, stop))
-    part = slice(start, stop)
-    assert [row for batch in parts for row in batch.rows] == list(range(COUNT))[part]
-    assert [point for batch in parts for point in batch.ids] == list(whole.ids)[part]
-    assert [label for batch in parts for label in batch.labels or ()] == list(whole.labels or ())[part]
-    if parts:
-        assert torch.equal(torch.cat([batch.inputs for batch in parts]), whole.inputs[part])
-        assert max(len(batch) for batch in parts) <= size
+    for size, start, stop in ((2, 0, 3), (3, 2, None), (1, 4, 6), (9, 1, 99), (2, 5, 5)):
+        parts, part = list(points.batches(size, start, stop)), slice(start, stop)
+        assert [row for batch in parts for row in batch.rows] == list(range(COUNT))[part]
+        assert [point for batch in parts for point in batch.ids] == list(whole.ids)[part]
+        assert [label for batch in parts for label in batch.labels or ()] == list(whole.labels or ())[part]
+        if parts:
+            assert torch.equal(torch.cat([batch.inputs for batch in parts]), whole.inputs[part])
+            assert max(len(batch) for batch in parts) <= size
+    refused("parameter", "at least 1; found 0", lambda: list(points.batches(0)))
 
 
 @each

@@ -2,54 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
-from torch import Tensor, nn
+from helpers.data_files import only, refused
+from helpers.text_models import LABELS, TEXTS, WIDTH, WORDS, Model, Tokenizer
+from torch import nn
 
 import brittle
+from brittle.data import open_points
 from brittle.errors import DataError, ParameterError
+from brittle.model.texts import TextForm
 from brittle.noise import Relative, TokenDropout
 from brittle.scores import InputMargin, MonteCarlo, Shrinkage, Taylor
-
-TEXTS = ["a fine film", "bad", "fine fine fine bad", "a bad film that is not fine"]
-WORDS = ["[pad]", "[start]", "[end]", *sorted({word for text in TEXTS for word in text.split()})]
-WIDTH = 16
-
-
-def tokenizer(texts: list[str], *, padding: bool, truncation: bool, return_special_tokens_mask: bool, **options: Any):
-    """Words between a mark of the beginning and one of the end, all texts as long as the longest."""
-    most = options.get("max_length", 99)
-    rows = [[1, *[WORDS.index(word) for word in text.split()][: most - 2], 2] for text in texts]
-    longest = max(map(len, rows))
-    tokens = [row + [0] * (longest - len(row)) for row in rows]
-    return {
-        "input_ids": tokens,
-        "attention_mask": [[int(token > 0) for token in row] for row in tokens],
-        "special_tokens_mask": [[int(token < 3) for token in row] for row in tokens],
-    }
-
-
-class Model(nn.Module):
-    """Adds up what its words say; nothing that the mask leaves out has a part."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        torch.manual_seed(0)
-        self.words, self.out = nn.Embedding(len(WORDS), WIDTH), nn.Linear(WIDTH, 2)
-        self.eval()
-
-    def get_input_embeddings(self) -> nn.Embedding:
-        return self.words
-
-    def forward(self, *, inputs_embeds: Tensor, attention_mask: Tensor) -> dict[str, Tensor]:
-        return {"logits": self.out((inputs_embeds * attention_mask[:, :, None]).sum(dim=1))}
 
 
 def scored(score: Any, **options: Any) -> brittle.Table:
     model = Model()
-    points = brittle.data.text_points(TEXTS, [1, 0, 1, 0], tokenizer=tokenizer, model=model, **options)
+    points = brittle.data.text_points(TEXTS, [1, 0, 1, 0], tokenizer=Tokenizer(), model=model, **options)
     classifier = brittle.Classifier(model, bounds=points.bounds, perturb="inputs_embeds")
     return brittle.score(classifier, points, [score])
 
@@ -70,12 +44,12 @@ def test_the_words_vary_and_their_marks_do_not() -> None:
         assert value == pytest.approx(float(exact), rel=1e-4)
 
 
-@pytest.mark.parametrize("replacement", ["zeros", "mask", "any"])
+@pytest.mark.parametrize("replacement", ["zeros", "any"])
 def test_dropped_tokens_flip_as_often_as_all_ways_to_drop_them(replacement: str) -> None:
     """Every subset of the words with its probability, against the interval at 1 - 1e-6 (4 points: fails falsely 1 in
     250,000 times). Where any word may come, only that the interval holds what 4,000 drawings of plain PyTorch show."""
     model = Model()
-    taken = {"zeros": None, "mask": model.words.weight[2], "any": model.words.weight}[replacement]
+    taken = {"zeros": None, "any": model.words.weight}[replacement]
     noise = TokenDropout(0.3, taken)
     found = scored(MonteCarlo(noise=noise, draws=800), ids=list("abcd"))["monte_carlo"]
     strict = brittle.intervals.clopper_pearson
@@ -103,10 +77,10 @@ def test_padding_changes_nothing() -> None:
     scores = [MonteCarlo(noise=TokenDropout(0.4), draws=40), Shrinkage(noise=Relative(0.5)), InputMargin(effort="fast")]
     for score in scores:
         whole = scored(score)[score].value.tolist()
-        for row, text in enumerate(TEXTS):
+        for row, text in enumerate(TEXTS[:2]):
             model = Model()
-            alone = brittle.data.text_points([text], tokenizer=tokenizer, model=model, ids=[str(row)])
-            bounds = brittle.data.text_points(TEXTS, tokenizer=tokenizer, model=model).bounds
+            alone = brittle.data.text_points([text], tokenizer=Tokenizer(), model=model, ids=[str(row)])
+            bounds = brittle.data.text_points(TEXTS, tokenizer=Tokenizer(), model=model).bounds
             classifier = brittle.Classifier(model, bounds=bounds, perturb="inputs_embeds")
             (value,) = brittle.score(classifier, alone, [score], skip_doctor=True)[score].value
             rounding = 1e-3 if isinstance(score, InputMargin) else 1e-5
@@ -125,4 +99,102 @@ def test_padding_changes_nothing() -> None:
 )
 def test_what_is_no_text_is_refused(texts: Any, change: dict[str, Any], error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
-        brittle.data.text_points(texts, **{"tokenizer": tokenizer, "model": Model()} | change)
+        brittle.data.text_points(texts, **{"tokenizer": Tokenizer(), "model": Model()} | change)
+
+
+FORM = TextForm(Model(), Tokenizer(), facts={"tokenizer": "Tokenizer"})
+ROWS = "\n".join(f"{text},{label}" for text, label in zip(TEXTS, LABELS, strict=True))
+
+
+def written(path: Path, content: str) -> Path:
+    path.write_text(content + "\n", encoding="utf-8")
+    return path
+
+
+def opened(path: Path, **options: Any) -> Any:
+    return open_points(path, texts=FORM, **options)
+
+
+def parquet(path: Path, **columns: Any) -> Path:
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def test_every_form_gives_the_points_that_python_makes(tmp_path: Path) -> None:
+    """As `text_points` embeds them at once; in batches of any size."""
+    half = range(len(TEXTS))
+    numbered = [f"{label}\t{row}\t{text}" for row, text, label in zip(half, TEXTS, LABELS, strict=True)]
+    tabs, kinds = ROWS.replace(",", "\t"), {"text_column": "words", "label_column": "kind"}
+    every_form: list[tuple[Path, dict[str, Any]]] = [
+        (written(tmp_path / "a.csv", f"text,label\n{ROWS}"), {}),
+        (written(tmp_path / "b.tsv", "label\tn\treview\n" + "\n".join(numbered)), {}),
+        (written(tmp_path / "d.tsv", f"words\tkind\n{tabs}"), kinds),
+        (parquet(tmp_path / "f.parquet", text=TEXTS, other=TEXTS, label=LABELS), {"text_column": "0"}),
+    ]
+    labels = [LABELS.index(label) ^ 1 for label in LABELS]
+    whole = only(brittle.data.text_points(TEXTS, labels, tokenizer=Tokenizer(), model=Model()))
+    assert whole.extra_inputs is not None
+    for path, options in every_form:
+        points = opened(path, **options)
+        assert (points.labels, points.class_names) == ((1, 0, 1, 0), ("bad", "good"))
+        for size in (1, 3):
+            found = list(points.batches(size))
+            assert [name for batch in found for name in batch.names or ()] == list(TEXTS)
+            assert torch.equal(torch.cat([batch.inputs for batch in found]), whole.inputs)
+            for batch in found:
+                there, expected = batch.extra_inputs, whole.extra_inputs.only(torch.tensor(batch.rows))
+                assert there is not None
+                assert set(there.tensors) == {"attention_mask"}
+                assert torch.equal(there.kept(batch.inputs * 2), expected.kept(batch.inputs * 2))
+
+
+def test_what_was_read_is_in_the_provenance(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.csv", f"text,label,id\n{TEXTS[0]},good,x\n{' '.join(['bad'] * 20)},bad,y")
+    known = opened(path).provenance
+    assert known["format"] == "texts"
+    assert (known["text_column"], known["label_column"], known["columns"]) == ("text", "label", ["text", "label", "id"])
+    assert (known["cut_texts"], known["tokenizer"], known["points"]) == (1, "Tokenizer", 2)
+    before = known["sha256"]
+    written(path, f"text,label,id\n{TEXTS[1]},good,x")
+    assert opened(path).provenance["sha256"] != before
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "code", "match"),
+    [
+        ("text,about,label\na,b,c", {}, "parameter", r"2 columns of text \('text', 'about'\).*--text-column"),
+        ("text,kind\na,b", {}, "parameter", "the one with the labels"),
+        ("n,label\n1,bad", {}, "parameter", r"0 columns of text \('n'\)"),
+        ("text,label\na,b", {"text_column": "review"}, "parameter", "no column 'review'"),
+        ("text,label\na,b", {"text_column": "label"}, "parameter", "no text in 'label'"),
+        ("text,label\n,bad\nfine,good", {}, "columns", "row 0, column 'text'"),
+        ("text,label\nfine,good\n  ,bad", {}, "columns", "row 1, column"),
+        ("text,label\nfine,", {}, "labels", "row 0"),
+        ("text,label\nfine,good,more", {}, "corrupt", "Expected 2 columns, got 3"),
+        ("text,label", {}, "empty_dataset", "no rows"),
+        ("text,label\na,b", {"split": "test"}, "split", "has no splits"),
+    ],
+)
+def test_what_is_refused(content: str, options: dict[str, Any], code: str, match: str, tmp_path: Path) -> None:
+    refused(code, match, opened, written(tmp_path / "a.csv", content), **options)
+
+
+def test_what_is_refused_of_parquet(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "a.parquet", text=["a", None], n=[1, 2])
+    refused("columns", "row 1, column 'text'", opened, path)
+    refused("parameter", "no text in 'n'", opened, path, text_column="n")
+
+
+def test_texts_and_other_data_are_not_mistaken_for_each_other(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.csv", f"text,label\n{ROWS}")
+    refused("parameter", "become points by a tokenizer; name a folder", open_points, path, format="texts")
+    refused("parameter", "--text-column .* a model that reads texts", open_points, path, text_column="text")
+    refused(
+        "texts",
+        "the model reads texts; expected a table .*is a table of features|found",
+        opened,
+        path,
+        format="table",
+    )
+    (tmp_path / "x.npz").write_bytes(b"")
+    refused("texts", r"expected a table with a column of texts.*x\.npz", opened, tmp_path / "x.npz")

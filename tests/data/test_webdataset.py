@@ -82,15 +82,14 @@ HOSTILE: dict[str, tuple[str, str, Callable[[], list[tuple[tarfile.TarInfo, byte
     "a device": ("file_refused", "a device", lambda: [member("a.png", kind=tarfile.CHRTYPE)]),
     "a way up": ("file_refused", "leads out of", lambda: [member("../a.png", FILES[0])]),
     "an absolute name": ("file_refused", "leads out of", lambda: [member("/tmp/a.png", FILES[0])]),
-    "two images": ("corrupt", "'a' .* 'a.jpg'",
+    "two images": ("corrupt", "'x/a': 'a.jpg'",
                    lambda: [member("a.png", FILES[0]), member("a.jpg", FILES[0])]),
-    "two classes": ("corrupt", "'a' .* 'a.CLS'",
+    "two classes": ("corrupt", "'x/a': 'a.CLS'",
                     lambda: [member("a.png", FILES[0]), member("a.cls", b"1"), member("a.CLS", b"2")]),
-    "a class in words": ("labels", "holds b'ant'", lambda: [member("a.png", FILES[0]), member("a.cls", b"ant")]),
-    "a class of a thousand digits": ("labels", "whole number", lambda: [member("a.cls", b"1" * 1000)]),
-    "a class of ten digits": ("labels", "9999999999.*2,147,483,648",
-                              lambda: [member("a.png", FILES[0]), member("a.cls", b"9999999999")]),
-    "some classes": ("labels", "'b.png' .* has no file of its class",
+    "a class in words": ("labels", "the class b'ant'", lambda: [member("a.png", FILES[0]), member("a.cls", b"ant")]),
+    "a class of a thousand digits": ("labels", "whole number",
+                                     lambda: [member("a.png", FILES[0]), member("a.cls", b"1" * 1000)]),
+    "some classes": ("labels", "'x/b' .* give all a whole number",
                      lambda: [*samples(), member("b.png", FILES[0])]),
     "no images": ("empty_dataset", "no images", lambda: [member("a.txt", b"x"), member("b.cls", b"1")]),
 }  # fmt: skip
@@ -133,7 +132,7 @@ def test_an_archive_that_changes_is_noticed(tmp_path: Path) -> None:
     refused("dataset", "shorter than it was", only, points)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_damaged_archive_is_an_error_or_costs_rows_and_never_a_crash(seed: int, tmp_path: Path) -> None:
     """Bytes of headers and of images are changed, and archives are cut."""
     random = np.random.default_rng(seed)

@@ -165,7 +165,6 @@ BAD_IMAGES = {
     "tiff": (frames("TIFF", 5), Status.FORMAT_NOT_ALLOWED, "TIFF"),
     "eps": (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 5\n", Status.FORMAT_NOT_ALLOWED, "PostScript"),
     "svg": (b'\n<svg xmlns="http://www.w3.org/2000/svg"/>', Status.FORMAT_NOT_ALLOWED, "SVG"),
-    "avif": (b"\0\0\0\x20ftypavif" + bytes(20), Status.FORMAT_NOT_ALLOWED, "AVIF"),
     "cmyk": (save(Image.new("CMYK", (WIDTH, HEIGHT)), "JPEG"), Status.IMAGE_MODE, "mode CMYK"),
     "16_bit": (save(Image.fromarray(np.zeros((HEIGHT, WIDTH), np.uint16)), "PNG"), Status.IMAGE_MODE, "mode I;16"),
 }

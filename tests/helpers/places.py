@@ -1,9 +1,7 @@
 """Links, pipes, devices and the like in every place that is written, and what is said of them.
 
-    python tests/helpers/places.py
-
-prints the table. Nothing may be written through a link or into a device, no pipe waited for, and what is refused is
-refused before anything is computed.
+Nothing may be written through a link or into a device, no pipe waited for, and what is refused is refused before
+anything is computed.
 """
 
 from __future__ import annotations
@@ -11,12 +9,9 @@ from __future__ import annotations
 import functools
 import io
 import os
-import re
 import signal
 import socket
 import stat
-import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -40,6 +35,9 @@ SECONDS = 20
 """After so long a writer waits for something."""
 
 VICTIM = b"somebody's file"
+
+
+FEW = ("link", "pipe", "folder")
 
 
 @dataclass(frozen=True)
@@ -129,41 +127,23 @@ PLACES = (
     Place("the manifest of a run", "run/manifest.json", run_in),
     Place("a shard of a run", "run/scores-00000.parquet", run_in, removed=True),
     Place("a file of a run while it is written", "run/.run.json.0.tmp", run_in, removed=True),
-    Place("the lock, by brittle score", "run/.lock", command(*SCORE)),
-    Place("the record, by brittle score", "run/run.json", command(*SCORE)),
-    Place("the manifest, by brittle score", "run/manifest.json", command(*SCORE)),
-    Place("the report", "report.html", report_in),
-    Place("the report, by brittle report", "report.html", command("report", "RUN", "--out", "FOLDER/report.html")),
-    Place("a detector", "detector.json", detector_in),
+    Place("the lock, by brittle score", "run/.lock", command(*SCORE), things=FEW),
+    Place("the record, by brittle score", "run/run.json", command(*SCORE), things=FEW),
+    Place("the report", "report.html", report_in, things=FEW),
+    Place("a detector", "detector.json", detector_in, things=FEW),
     Place(
         "a detector, by brittle detector fit", "detector.json",
         command("detector", "fit", "absent", "--epsilon", "1", "--out", "FOLDER/detector.json", "--overwrite"),
     ),
-    Place("flags in Parquet", "flags.parquet", flags_in(".parquet")),
-    Place("flags in CSV", "flags.csv", flags_in(".csv")),
-    Place("a pseudo-margin", "pseudo-margin.safetensors", pseudo_margin_in),
+    Place("flags in Parquet", "flags.parquet", flags_in(".parquet"), things=FEW),
+    Place("flags in CSV", "flags.csv", flags_in(".csv"), things=FEW),
+    Place("a pseudo-margin", "pseudo-margin.safetensors", pseudo_margin_in, things=FEW),
     Place("a corrupted copy", "brightness-1.npz", copies_in),
-    Place("a comparison", "c.csv", command("compare", "RUN", "RUN", "--out", "FOLDER/c.csv")),
-    Place("the network of the demo", "digits.pt2", prepare),
-    Place("the data of the demo", "digits.npz", prepare),
-    Place("the run of the demo", "run", command("demo", "--out", "FOLDER"), things=("link", "dangling link", "pipe")),
+    Place("a comparison", "c.csv", command("compare", "RUN", "RUN", "--out", "FOLDER/c.csv"), things=FEW),
+    Place("the network of the demo", "digits.pt2", prepare, things=FEW),
+    Place("the data of the demo", "digits.npz", prepare, things=FEW),
+    Place("the run of the demo", "run", command("demo", "--out", "FOLDER"), things=("link", "pipe")),
 )  # fmt: skip
-
-
-def link(path: Path, victim: Path) -> None:
-    path.symlink_to(victim)
-
-
-def dangling(path: Path, victim: Path) -> None:
-    path.symlink_to(victim.with_name("nothing"))
-
-
-def pipe(path: Path, victim: Path) -> None:
-    os.mkfifo(path)
-
-
-def device(path: Path, victim: Path) -> None:
-    os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, 3))  # what /dev/null is
 
 
 def a_socket(path: Path, victim: Path) -> None:
@@ -176,17 +156,13 @@ def a_socket(path: Path, victim: Path) -> None:
         os.chdir(here)
 
 
-def folder(path: Path, victim: Path) -> None:
-    path.mkdir()
-
-
 THINGS: dict[str, Callable[[Path, Path], None]] = {
-    "link": link,
-    "dangling link": dangling,
-    "pipe": pipe,
-    "device": device,
+    "link": lambda path, victim: path.symlink_to(victim),
+    "dangling link": lambda path, victim: path.symlink_to(victim.with_name("nothing")),
+    "pipe": lambda path, victim: os.mkfifo(path),
+    "device": lambda path, victim: os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, 3)),  # what /dev/null is
     "socket": a_socket,
-    "folder": folder,
+    "folder": lambda path, victim: path.mkdir(),
 }
 
 
@@ -251,24 +227,3 @@ def at_most(seconds: int) -> Iterator[None]:
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
-
-
-def main_table() -> int:
-    """Print the table; the exit code is 1 where something did harm."""
-    harm = 0
-    for place in PLACES:
-        print(f"\n{place.name}: {place.file}")
-        for name in place.things:
-            with tempfile.TemporaryDirectory() as root:
-                try:
-                    seen = look(place, THINGS[name], Path(root))
-                except PermissionError:
-                    seen = Seen(None, "cannot be made without the rights of root", "")
-            harm += bool(seen.harm)
-            said = seen.sentence if seen.code is None else f"{seen.code}: {re.sub(r'; .*', '', seen.sentence)}"
-            print(f"  {name:<14}{'HARM: ' + seen.harm + '; ' if seen.harm else ''}{said}")
-    return int(bool(harm))
-
-
-if __name__ == "__main__":
-    sys.exit(main_table())

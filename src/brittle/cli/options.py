@@ -156,8 +156,8 @@ class DataOptions:
         mode: Convert encoded images to RGB or to L (grey); by default to the mode of the first.
         class_names: File with the names of the model's classes, one a line in the order of its outputs; labels of data
             that name their classes are mapped into them.
-        format: What DATA are: npz, array (.npy), table, image-table (Parquet, save_to_disk), webdataset (.tar), idx,
-            folder, images, texts, or FILE.py:NAME; found out by default.
+        format: What DATA are: npz, array (.npy), table, webdataset (.tar), idx, folder, images, texts, or
+            FILE.py:NAME; found out by default.
         label_column: Column of a table that holds the labels, by its name or place (-1 is the last), several with
             commas; by default label, target, class or y, else the one declared as classes.
         text_column: Column of a table that holds the texts, by its name or its place, for a model that reads texts; by

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from brittle.data.images import from_levels
 from brittle.data.labels import answers_of, plain_array
-from brittle.data.points import InputChunk, ListedPoints, RowIds
+from brittle.data.points import InputRows, ListedPoints, row_ids
 from brittle.data.reading import Reading
 from brittle.errors import DataError, ParameterError
 from brittle.model.bounds import BoundsLike
@@ -72,49 +72,53 @@ def array_points(
     """
     reading = Reading(bounds=bounds, layout=layout, scale_uint8=scale_uint8, targets=targets)
     inputs = check_inputs(x, "x", reading).clone(memory_format=torch.contiguous_format)
-    points = memory_points(inputs, y, ids, class_names, reading, feature_names)
     extra = extra_inputs_of(inputs, extra_inputs or {}, mask)
-    if extra is None:
-        return points
-    parts = dict(sorted(extra.tensors.items())) | ({} if extra.varies is None else {"varies": extra.varies})
-    digest = hashlib.sha256(str(points.source["sha256"]).encode())
-    for name, tensor in parts.items():
-        digest.update(repr((name, str(tensor.dtype), tuple(tensor.shape))).encode() + _bytes_of(tensor))
-    known = {"sha256": digest.hexdigest(), "beside": sorted(extra.tensors), "masked": extra.varies is not None}
-    return replace(points, extra_inputs=extra, source=points.source | known)
+    return memory_points(inputs, y, ids, class_names, reading, feature_names, extra)
 
 
 def memory_points(
-    inputs: Tensor, y: Any, ids: Any, class_names: Sequence[str] | None, reading: Reading, feature_names: Any
+    inputs: Tensor,
+    y: Any,
+    ids: Any,
+    class_names: Sequence[str] | None,
+    reading: Reading,
+    feature_names: Any,
+    extra: ExtraInputs | None = None,
 ) -> ListedPoints:
     """The points of inputs that were checked and that nobody else writes to; arguments as for `array_points`."""
     answers = answers_of(y, "y", len(inputs), reading.targets)
     own = text_ids(ids, "ids", len(inputs))
-    said = (str(inputs.dtype), tuple(inputs.shape), answers.get("labels"), tuple(own))
+    said = (str(inputs.dtype), tuple(inputs.shape), answers.get("labels"), own)
     digest = hashlib.sha256(repr(said).encode())
     if "targets" in answers:
         digest.update(answers["targets"].numpy().tobytes())
     for rows in inputs.split(_CHUNK):
         digest.update(_bytes_of(rows))
-    named = feature_record(feature_names, "feature_names", inputs)
-    record = replace(reading, layout=None, scale_uint8=False).record(None, digest.hexdigest(), format="memory", **named)
-    read = partial(array_chunks, inputs, bounds=reading.bounds)
+    known: dict[str, Any] = feature_record(feature_names, "feature_names", inputs)
+    if extra is not None:
+        parts = dict(sorted(extra.tensors.items())) | ({} if extra.varies is None else {"varies": extra.varies})
+        digest = hashlib.sha256(digest.hexdigest().encode())
+        for name, tensor in parts.items():
+            digest.update(repr((name, str(tensor.dtype), tuple(tensor.shape))).encode() + _bytes_of(tensor))
+        known |= {"extra_inputs": sorted(extra.tensors), "masked": extra.varies is not None}
+    record = replace(reading, layout=None, scale_uint8=False).record(None, digest.hexdigest(), format="memory", **known)
+    read = partial(read_arrays, inputs, reading.bounds, extra)
     return reading.points(record, own, read, class_names=class_names, **answers)
 
 
-def array_chunks(inputs: Tensor, size: int, start: int, bounds: BoundsLike) -> Iterator[InputChunk]:
-    """The rows of `inputs` from `start`, `size` at a time; uint8 is mapped to the bounds, half precision to single."""
-    for rows in inputs[start:].split(size):
-        if rows.dtype == torch.uint8:
-            yield InputChunk(from_levels(rows, bounds))
-        else:
-            yield InputChunk(rows.float() if rows.element_size() < 4 else rows)
+def read_arrays(inputs: Tensor, bounds: BoundsLike, extra: ExtraInputs | None, start: int, stop: int) -> InputRows:
+    """Some rows of `inputs`, with what else they have; uint8 is mapped to the bounds, half precision to single."""
+    rows = inputs[start:stop]
+    if rows.dtype == torch.uint8:
+        rows = from_levels(rows, bounds)
+    elif rows.element_size() < 4:
+        rows = rows.float()
+    return InputRows(rows, extra_inputs=extra and extra.only(torch.arange(start, stop)))
 
 
 def check_inputs(x: Any, where: str, reading: Reading) -> Tensor:
     """Inputs `[N, *shape]` as a tensor of floating point numbers, or of uint8 that is to be mapped."""
-    inputs = x.detach() if isinstance(x, Tensor) else _tensor(x, where)
-    check_dense(inputs, where)
+    inputs = as_tensor(x, where)
     _check_dtype(inputs, where, reading.scale_uint8)
     shape = tuple(inputs.shape)
     if len(shape) < 2 or 0 in shape[1:]:
@@ -132,28 +136,26 @@ def check_inputs(x: Any, where: str, reading: Reading) -> Tensor:
     return inputs
 
 
-def check_dense(inputs: Tensor, where: str) -> None:
-    """Raise where a tensor is sparse, nested, or on the device meta."""
-    if inputs.layout != torch.strided or inputs.is_nested or inputs.is_meta:
-        kind = "meta" if inputs.is_meta else "nested" if inputs.is_nested else "sparse"
-        raise DataError("dtype", f"{where} is a {kind} tensor; give a dense one, all of one shape (x.to_dense())")
-
-
-def copied_tensor(x: Tensor | np.ndarray, where: str) -> Tensor:
-    """A dense tensor of these numbers that nobody else writes to."""
+def as_tensor(x: Any, where: str) -> Tensor:
+    """A tensor or an array of numbers as a dense tensor, which may share its memory."""
     if isinstance(x, Tensor):
-        check_dense(x, where)
-        return x.detach().clone()
+        if x.layout != torch.strided or x.is_nested or x.is_meta:
+            kind = "meta" if x.is_meta else "nested" if x.is_nested else "sparse"
+            raise DataError("dtype", f"{where} is a {kind} tensor; give a dense one, all of one shape (x.to_dense())")
+        return x.detach()
+    if not isinstance(x, np.ndarray):
+        raise DataError("dtype", f"expected a tensor or a NumPy array, found that {where} is {_what_to_give(x)}")
     array = plain_array(x, where)
     if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
-        raise DataError("dtype", f"{where} has type {array.dtype}; expected a tensor or an array of numbers")
-    return torch.from_numpy(np.array(array, array.dtype.newbyteorder("="), order="C"))
+        raise DataError("dtype", f"{where} has type {array.dtype}; expected numbers, such as float32")
+    native = np.asarray(array, array.dtype.newbyteorder("="), order="C")
+    return torch.from_numpy(native if native.flags.writeable else native.copy())
 
 
-def text_ids(ids: Any, where: str, count: int) -> Sequence[str]:
+def text_ids(ids: Any, where: str, count: int) -> tuple[str, ...]:
     """Ids as text; the row numbers where there are none."""
     if ids is None:
-        return RowIds(count)
+        return row_ids(count)
     own = plain_array(ids, where).reshape(-1).tolist()
     if len(own) != count:
         raise DataError("shape", f"{where} has {len(own)} entries for {count} points; expected one id each")
@@ -178,7 +180,7 @@ def extra_inputs_of(
     inputs: Tensor, extra_inputs: Mapping[str, Tensor | np.ndarray], mask: str | Tensor | np.ndarray | None
 ) -> ExtraInputs | None:
     """The other tensors of some points and which coordinates vary; None where there is neither."""
-    tensors = {name: copied_tensor(one, f"{name} (extra_inputs=)") for name, one in extra_inputs.items()}
+    tensors = {name: as_tensor(one, f"{name} (extra_inputs=)").clone() for name, one in extra_inputs.items()}
     for name, one in tensors.items():
         if not one.dim() or len(one) != len(inputs):
             raise DataError(
@@ -192,7 +194,7 @@ def extra_inputs_of(
         mask = tensors[mask]
     if mask is None:
         return ExtraInputs(tensors=tensors) if tensors else None
-    mask = copied_tensor(mask, "the mask")
+    mask = as_tensor(mask, "the mask")
     if bool(mask.isnan().any()):
         raise DataError("mask", f"the mask holds {int(mask.isnan().sum())} NaN; give 1 or 0 for each number")
     varies = mask != 0
@@ -211,16 +213,6 @@ def extra_inputs_of(
 
 def _bytes_of(tensor: Tensor) -> bytes:
     return tensor.contiguous().cpu().reshape(-1).view(torch.uint8).numpy().tobytes()
-
-
-def _tensor(x: Any, where: str) -> Tensor:
-    if not isinstance(x, np.ndarray):
-        raise DataError("dtype", f"expected a tensor or a NumPy array, found that {where} is {_what_to_give(x)}")
-    if x.dtype.kind not in "fiub" or x.dtype.itemsize > 8:
-        raise DataError("dtype", f"{where} has type {x.dtype}; expected floating point numbers, such as float32")
-    x = plain_array(x, where)
-    native = np.ascontiguousarray(x, dtype=x.dtype.newbyteorder("="))
-    return torch.from_numpy(native if native.flags.writeable else native.copy())
 
 
 def _check_dtype(inputs: Tensor, where: str, scale_uint8: bool) -> None:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import csv
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from io import BytesIO
+from itertools import accumulate
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.csv as pc
 
-from brittle.data.files import choose_split, files_digest, path_text, refuse_split, split_files
+from brittle.data.files import changed_error, choose_split, files_digest, path_text, refuse_split, split_files
 from brittle.data.reading import Reading
 from brittle.errors import ArtefactError, DataError, ParameterError, listed
 from brittle.store.plain_parquet import ERRORS, check_plain, opened, reason
@@ -33,10 +35,9 @@ STATE = "state.json"
 _LIMITS = Limits(size=1 << 22, characters=1 << 12, printable=False)
 """A file in the folder of each split of a saved data set."""
 
-IMAGES, ROWS = 1, 1 << 8
-"""Encoded images, and rows of other columns, that are unpacked at a time."""
+ROWS = 1 << 8
+"""Rows of Parquet that are unpacked at a time."""
 
-_CHUNK = 1 << 12
 _NAME = re.compile(r"(?P<split>.*?)(?:(?:^|-)(?P<shard>\d{4,})(?:-of-(?P<shards>\d+))?)?\.(?:parquet|arrow)")
 _END = b"\xff\xff\xff\xff\0\0\0\0"
 _ERRORS = (*ERRORS, EOFError, ValueError, LookupError)
@@ -47,29 +48,20 @@ class ArrowFile(NamedTuple):
     """One file of columns.
 
     Attributes:
-        path: where it lies.
-        schema: its columns.
-        rows: how many rows it has.
-        read: called with the columns that are needed (None for all) and a row, gives batches that hold these columns,
-            each with its first row, from one that holds the row or comes before it.
+        parts: the rows of each group or batch of it, which is read in one go.
+        read: called with columns, and perhaps with the place of one part, gives their rows; `image.bytes` is a column,
+            too, where `image` is one of structs.
     """
 
     path: Path
     schema: pa.Schema
-    rows: int
-    read: Callable[[Sequence[str] | None, int], Iterator[tuple[int, pa.RecordBatch]]]
+    parts: tuple[int, ...]
+    read: Callable[..., pa.Table]
 
 
 @dataclass(frozen=True)
 class Table:
-    """The rows of files that agree in their columns.
-
-    Attributes:
-        files: in their order.
-        where: what messages call it.
-        record: where it comes from.
-        header: whether its columns have names; otherwise they are called by their places.
-    """
+    """The rows of files that agree in their columns, which are called by their places where there is no header."""
 
     files: tuple[ArrowFile, ...]
     where: str
@@ -84,7 +76,7 @@ class Table:
     @property
     def rows(self) -> int:
         """How many rows it has."""
-        return sum(file.rows for file in self.files)
+        return sum(sum(file.parts) for file in self.files)
 
     @property
     def class_names(self) -> dict[str, tuple[str, ...]]:
@@ -101,23 +93,36 @@ class Table:
                 "corrupt", f"the metadata 'huggingface' of {self.where} are not as datasets writes them: {error!r}"
             ) from error
 
-    def batches(self, columns: Sequence[str] | None = None, start: int = 0) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Batches that hold these columns from row `start` or before it, each with its first row."""
-        before = 0
-        for file in self.files:
-            if before + file.rows > start:
-                with _readable(file.path):
-                    for first, batch in file.read(columns, max(start - before, 0)):
-                        yield before + first, batch
-            before += file.rows
-
     def read(self, columns: Sequence[str]) -> pa.Table:
-        """These columns of all rows."""
-        kinds = pa.schema([self.schema.field(name) for name in columns])
-        needed = None if len(columns) > len(self.schema) // 2 else columns
-        # Taken, because the columns of a saved data set would hold its images, with which they lie, in memory.
-        parts = [pc.take(one.select(columns), pa.array(np.arange(len(one)))) for _, one in self.batches(needed)]
-        return pa.Table.from_batches(parts, kinds)
+        """These columns of all rows, of which there is at least one."""
+        if not self.rows:
+            raise DataError("empty_dataset", f"{self.where} holds no rows; expected at least 1")
+        return pa.concat_tables(file.read(columns) for file in self.files if sum(file.parts))
+
+
+class EncodedColumn:
+    """The encoded images of a column by their rows; one part of one file is held in memory at a time."""
+
+    def __init__(self, table: Table, name: str) -> None:
+        self.table, self.name = table, name
+        self.parts = [(file, part) for file in table.files for part, rows in enumerate(file.parts) if rows]
+        self.ends = list(accumulate(file.parts[part] for file, part in self.parts))
+        self.held: tuple[int, pa.ChunkedArray | None] = (-1, None)
+
+    def __call__(self, row: int) -> BinaryIO:
+        """The image of a row, an empty file where there are no bytes."""
+        place = bisect_right(self.ends, row)
+        held, images = self.held
+        if held != place or images is None:
+            file, part = self.parts[place]
+            images = file.read([f"{self.name}.bytes"], part).column(0)
+            if len(images) != file.parts[part]:
+                raise changed_error(self.table.where, f"part {part} of {path_text(file.path)} has {len(images)} rows")
+            self.held = place, images
+        return BytesIO(images[row - self.ends[place]].as_py() or b"")
+
+    def __reduce__(self) -> Any:
+        return EncodedColumn, (self.table, self.name)
 
 
 def is_csv(path: Path) -> bool:
@@ -127,12 +132,7 @@ def is_csv(path: Path) -> bool:
 
 def is_table(path: Path) -> bool:
     """Whether `path` is a text file of a table, Parquet, or a folder of Parquet or of a saved data set."""
-    return is_csv(path) or is_saved(path) or bool(_parquet(path))
-
-
-def is_saved(path: Path) -> bool:
-    """Whether `path` is a folder that `save_to_disk` wrote, of one data set or of one for each split."""
-    return path.is_dir() and bool(_saved_roots(path))
+    return is_csv(path) or bool(_saved_roots(path)) or bool(_parquet(path))
 
 
 def is_image(kind: pa.DataType) -> bool:
@@ -141,33 +141,25 @@ def is_image(kind: pa.DataType) -> bool:
     return "bytes" in kinds and (pa.types.is_binary(kinds["bytes"]) or pa.types.is_large_binary(kinds["bytes"]))
 
 
-def first_schema(path: Path) -> pa.Schema:
-    """The columns of the first file of a table of Arrow."""
-    if is_saved(path):
-        file = _saved_files(_saved_roots(path)[0])[0]
-        with _readable(file), pa.OSFile(str(file)) as stream:
-            return pa.ipc.open_stream(stream).schema
-    file = min(_parquet(path))
-    with _readable(file), opened(file, path_text(file)) as parquet:
-        return parquet.schema
-
-
 def open_table(path: Path, reading: Reading) -> Table:
     """The table in a text file, or in the files of one split."""
     if is_csv(path):
         refuse_split(path, reading.split)
         file, header = _open_csv(path, reading)
         return Table((file,), path_text(path), reading.record(path, files_digest(path, [path])), header)
-    root, (first, *others) = path, _saved_roots(path) or [path]
-    if is_saved(path):
-        if first == path:
-            refuse_split(path, reading.split)
-        split = None if first == path else choose_split(path, [one.name for one in (first, *others)], reading.split)
-        root = path if split is None else path / split
-        files = tuple(map(_open_stream, _saved_files(root)))
+    root, split, roots = path, None, _saved_roots(path)
+    if roots == [path]:
+        refuse_split(path, reading.split)
+        paths = _saved_files(path)
+    elif roots:
+        split = choose_split(path, [one.name for one in roots], reading.split)
+        root = path / split
+        paths = _saved_files(root)
     else:
         paths, split = split_files(path, _NAME, reading.split)
-        files = tuple(map(_open_parquet, paths if path.is_file() else _whole(path, paths)))
+        if path.is_dir():
+            _check_shards(path, paths)
+    files = tuple(map(_open_stream if roots else _open_parquet, paths))
     for file in files:
         if not file.schema.equals(files[0].schema):
             raise DataError(
@@ -175,56 +167,39 @@ def open_table(path: Path, reading: Reading) -> Table:
                 f"{path_text(file.path)} has the columns {file.schema.names}, {path_text(files[0].path)} has "
                 f"{files[0].schema.names}; the files of a split must agree in names and types",
             )
-    paths = [file.path for file in files]
-    named = [path_text(file.name) for file in paths]
-    record = reading.record(path, files_digest(root, paths), split=split, files=named)
-    return Table(files, path_text(path), record)
+    named = [path_text(one.name) for one in paths]
+    return Table(files, path_text(path), reading.record(path, files_digest(root, paths), split=split, files=named))
 
 
 def _open_csv(path: Path, reading: Reading) -> tuple[ArrowFile, bool]:
     """The cells of a text file in UTF-8, all as text, and whether its first row names the columns.
 
-    They are separated by commas, by semicolons where the first line has no comma, and in a `.tsv` file by tabs. Empty
-    lines are left out.
+    They are separated by commas, by semicolons where the first line has no comma, and in a `.tsv` file by tabs.
     """
     where = path_text(path)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             start = file.readline()
+            comma = "\t" if path.suffix.lower() == ".tsv" else ";" if ";" in start and "," not in start else ","
             file.seek(0)
-            comma = ";" if ";" in start and "," not in start else ","
-            lines = csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else comma, strict=True)
-            rows = filter(None, lines)
-            first = next(rows, None)
-            if first is None:
-                raise DataError("empty_dataset", f"{where} holds no rows; expected at least 1")
-            header = _is_header(first, reading, where)
-            names = [cell.strip() for cell in first] if header else list(map(str, range(len(first))))
-            parts, some = [], [] if header else [first]
-            while some := [*some, *islice(rows, _CHUNK)]:
-                odd = next((row for row in some if len(row) != len(first)), None)
-                if odd is not None:
-                    raise DataError(
-                        "columns",
-                        f"{where} has a row of {len(odd)} cells at or before line {lines.line_num} ({odd!r:.60}), and "
-                        f"the first row has {len(first)}; mend it",
-                    )
-                cells = [pa.array(column, pa.string()) for column in zip(*some, strict=True)]
-                parts.append(pa.RecordBatch.from_arrays(cells, names))
-                some = []
-    except (csv.Error, UnicodeError, OSError) as error:
-        raise DataError("corrupt", f"{where} is not a readable table in UTF-8: {error}") from error
-    schema = pa.schema([(name, pa.string()) for name in names])
-    return ArrowFile(path, schema, sum(map(len, parts)), partial(_from_memory, parts)), header
-
-
-def _from_memory(
-    parts: Sequence[pa.RecordBatch], columns: Sequence[str] | None, start: int
-) -> Iterator[tuple[int, pa.RecordBatch]]:
-    first = 0
-    for part in parts:
-        yield first, part
-        first += len(part)
+            first = next(filter(None, csv.reader(file, delimiter=comma, strict=True)), None)
+        if first is None:
+            raise DataError("empty_dataset", f"{where} holds no rows; expected at least 1")
+        names = list(map(str, range(len(first))))
+        cells = pc.read_csv(
+            path,
+            pc.ReadOptions(column_names=names, use_threads=False),
+            pc.ParseOptions(delimiter=comma, newlines_in_values=True),
+            pc.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False),
+        )
+        if cells.column(-1)[-1].as_py().endswith("\n"):
+            raise ValueError("it ends between quotes")
+    except (csv.Error, UnicodeError, OSError, ValueError) as error:
+        raise DataError("corrupt", f"{where} is not a readable table in UTF-8: {reason(error)}") from error
+    header = _is_header(first, reading, where)
+    if header:
+        cells = cells[1:].rename_columns([cell.strip() for cell in first])
+    return ArrowFile(path, cells.schema, (len(cells),), cells.select), header
 
 
 def _is_header(row: Sequence[str], reading: Reading, where: str) -> bool:
@@ -232,14 +207,11 @@ def _is_header(row: Sequence[str], reading: Reading, where: str) -> bool:
     all but that of the labels count from 0 as pandas does."""
     names = [cell.strip() for cell in row]
     asked = {one for one in (reading.label_column, reading.text_column) if one is not None and not is_number(one)}
-    numbers = [float(name) for name in names if is_number(name)]
-    if asked.intersection(names) or not numbers:
+    numbers = [name for name in names if is_number(name)]
+    labelled, count = any(name.lower() in LABEL_NAMES for name in names), len(numbers)
+    if asked.intersection(names) or not numbers or (labelled and numbers == list(map(str, range(count)))):
         return True
-    labelled = any(name.lower() in LABEL_NAMES for name in names)
-    places = list(map(str, range(len(numbers))))
-    if labelled and [name for name in names if is_number(name)] == places:
-        return True
-    counted = len(numbers) > 1 and numbers in ([*range(len(numbers))], [*range(1, len(numbers) + 1)])
+    counted = count > 1 and [*map(float, numbers)] in ([*range(count)], [*range(1, count + 1)])
     if labelled or counted:
         raise ParameterError(
             f"the first row of {where} may be names of columns or values: {', '.join(names[:3])}; write a name that is "
@@ -264,63 +236,52 @@ def _parquet(path: Path) -> list[Path]:
     return [file for file in path.glob("*.parquet") if file.is_file()]
 
 
-def _whole(path: Path, files: list[Path]) -> list[Path]:
-    """These files, which are all shards of a split: as many as their names say, numbered from 0 or 1 on."""
+def _check_shards(path: Path, files: Sequence[Path]) -> None:
+    """Raise where files are not all shards of a split: as many as their names say, numbered from 0 or 1 on."""
     names = [match for file in files if (match := _NAME.fullmatch(file.name))]
     declared = {int(one["shards"]) for one in names if one["shards"]}
     numbers, count = sorted(int(one["shard"] or -1) for one in names), len(files)
     numbered = count == 1 or numbers in ([*range(count)], [*range(1, count + 1)])
-    if (declared and declared != {count}) or not numbered:
+    if declared not in (set(), {count}) or not numbered:
         raise DataError(
             "corrupt",
             f"{path_text(path)} holds {count} files of a split, which are not all of its shards, or not numbered 0, 1, "
             f"2, ...: {listed([path_text(file.name) for file in files], 3)}; get the others, or give one file",
         )
-    return files
 
 
 def _open_parquet(path: Path) -> ArrowFile:
     """A Parquet file of plain columns, whose page checksums, where it has them, are verified."""
     with _readable(path), opened(path, path_text(path)) as parquet:
-        return ArrowFile(path, parquet.schema, parquet.metadata.num_rows, partial(_from_parquet, path))
+        metadata = parquet.metadata
+        parts = tuple(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
+        return ArrowFile(path, parquet.schema, parts, partial(_read_parquet, path))
 
 
-def _from_parquet(path: Path, columns: Sequence[str] | None, start: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Batches from the group of rows that holds row `start`."""
-    with opened(path, path_text(path)) as parquet:
-        first, group = 0, 0
-        while group < parquet.metadata.num_row_groups and first + parquet.metadata.row_group(group).num_rows <= start:
-            first += parquet.metadata.row_group(group).num_rows
-            group += 1
-        size = IMAGES if columns is not None and any(name.endswith(".bytes") for name in columns) else ROWS
-        groups = range(group, parquet.metadata.num_row_groups)
-        for batch in parquet.batches(size, columns, list(groups)) if groups else ():
-            yield first, batch
-            first += len(batch)
+def _read_parquet(path: Path, columns: Sequence[str], part: int | None = None) -> pa.Table:
+    with _readable(path), opened(path, path_text(path)) as parquet:
+        found = pa.Table.from_batches(list(parquet.batches(ROWS, columns, None if part is None else [part])))
+        return _selected(found, columns)
 
 
 def _saved_roots(path: Path) -> list[Path]:
-    """The folder of a saved data set itself, or those of its splits."""
+    """The folder itself where `save_to_disk` wrote one data set, or those in it of its splits."""
     return [path] if (path / STATE).is_file() else sorted(file.parent for file in path.glob(f"*/{STATE}"))
 
 
 def _saved_files(root: Path) -> list[Path]:
     """The files of a saved data set, in the order that its state gives."""
+    where = path_text(root / STATE)
     try:
-        state = parse_json(read_text(root / STATE, _LIMITS), _LIMITS)
-    except (OSError, FormatProblem) as error:
-        raise DataError("corrupt", f"{path_text(root / STATE)} cannot be read: {error}; save the data again") from error
-    state = state if isinstance(state, dict) else {}
-    if state.get("_indices_files") or state.get("_indices_data_files"):
+        state: Any = parse_json(read_text(root / STATE, _LIMITS), _LIMITS)
+        chosen = state.get("_indices_files") or state.get("_indices_data_files")
+        found = [root / one["filename"] for one in state["_data_files"]]
+    except (OSError, FormatProblem, LookupError, AttributeError, TypeError) as error:
+        raise DataError("corrupt", f"{where} names no files of data ({error!r}); save the data set again") from error
+    if chosen or not found:
         raise DataError(
-            "corrupt",
-            f"{path_text(root)} holds a choice of rows beside its data; save it again after dataset.flatten_indices()",
+            "corrupt", f"{where} names no files, or a choice of their rows; save it after dataset.flatten_indices()"
         )
-    files = state.get("_data_files")
-    names = [one.get("filename") if isinstance(one, dict) else None for one in files] if isinstance(files, list) else []
-    if not names or not all(isinstance(name, str) and name for name in names):
-        raise DataError("corrupt", f"{path_text(root / STATE)} names no files of data; save the data set again")
-    found = [root / str(name) for name in names]
     for file in found:
         if file.parent != root or file.resolve().parent != root.resolve():
             raise ArtefactError("file_refused", f"{path_text(root)} names {file.name!r:.80}, which lies elsewhere")
@@ -328,39 +289,48 @@ def _saved_files(root: Path) -> list[Path]:
 
 
 def _open_stream(path: Path) -> ArrowFile:
-    """A file of Arrow batches, all of which is read once: of plain types, and with a mark of its end."""
-    rows = 0
+    """A file of Arrow batches, all of which is read once: of plain types, not compressed, up to its mark."""
     with _readable(path), pa.OSFile(str(path)) as file:
-        _check_messages(file, path_text(path))
-        file.seek(0)
-        stream = pa.ipc.open_stream(file)
-        check_plain(stream.schema, path_text(path))
-        for batch in stream:
+        messages = iter(pa.ipc.MessageReader.open_stream(file))
+        schema, parts = pa.ipc.read_schema(next(messages)), list[int]()
+        check_plain(schema, path_text(path))
+        for message in messages:
+            if message.type != "record batch" or _is_compressed(message.metadata.to_pybytes()):
+                raise ArtefactError(
+                    "file_refused",
+                    f"{path_text(path)} has a message that is compressed, which may unpack to any size, or of another "
+                    "kind; only plain batches are read, as save_to_disk of datasets writes them",
+                )
+            batch = pa.ipc.read_record_batch(message, schema)
             batch.validate(full=True)
-            rows += len(batch)
+            parts.append(len(batch))
         file.seek(max(0, file.size() - len(_END)))
-        if file.read() != _END or rows > 8 * file.size():
-            raise EOFError(f"it ends without a mark, or says that {file.size():,} bytes hold {rows:,} rows")
-    return ArrowFile(path, stream.schema, rows, partial(_from_stream, path))
+        if file.read() != _END or sum(parts) > 8 * file.size():
+            raise EOFError(f"it ends without a mark, or says that {file.size():,} bytes hold {sum(parts):,} rows")
+    return ArrowFile(path, schema, tuple(parts), partial(_read_stream, path))
 
 
-def _check_messages(file: pa.NativeFile, name: str) -> None:
-    """Refuse what may unpack to any size: batches that are compressed, and all but plain ones."""
-    for place, message in enumerate(pa.ipc.MessageReader.open_stream(file)):
-        wanted = "record batch" if place else "schema"
-        if message.type != wanted or (place and _is_compressed(message.metadata.to_pybytes())):
-            raise ArtefactError(
-                "file_refused",
-                f"{name} has a message that is compressed or of another kind; only plain batches are read, as "
-                f"save_to_disk of datasets writes them",
-            )
+def _read_stream(path: Path, columns: Sequence[str], part: int | None = None) -> pa.Table:
+    """Columns of all batches, or of one, copied out of a map of the file."""
+    with _readable(path), pa.memory_map(str(path)) as file:
+        copied = list[pa.Table]()
+        for place, batch in enumerate(pa.ipc.open_stream(file)):
+            if part in (None, place):
+                batch.validate(full=True)
+                some = _selected(pa.Table.from_batches([batch]), columns)
+                copied.append(some.take(pa.array(np.arange(len(some)))))
+        return pa.concat_tables(copied)
+
+
+def _selected(table: pa.Table, columns: Sequence[str]) -> pa.Table:
+    return (table if set(columns).issubset(table.column_names) else table.flatten()).select(columns)
 
 
 def _is_compressed(metadata: bytes) -> bool:
-    """Whether the body of a batch is compressed, and may unpack to any size: its header has a fourth field.
+    """Whether the header of a batch, which is a flatbuffer, has a fourth field: how its body is compressed.
 
-    The metadata of a message are a flatbuffer, of which PyArrow has verified the frame and tells nothing else. A table
-    begins with how far before it lies the list of its fields: bytes of the list, of the table, then where each lies.
+    A table of a flatbuffer begins with how far before it lies the list of its fields: bytes of the list, of the table,
+    then where each field lies. PyArrow has verified the frame, and tells nothing of it.
     """
 
     def number(at: int, size: int) -> int:
@@ -368,23 +338,11 @@ def _is_compressed(metadata: bytes) -> bool:
 
     def field_place(table: int, place: int) -> int:
         fields = table - number(table, 4)
-        inside = 4 + 2 * place < number(fields, 2)
-        own = number(fields + 4 + 2 * place, 2) if inside else 0
+        own = number(fields + 4 + 2 * place, 2) if 4 + 2 * place < number(fields, 2) else 0
         return table + own if own else 0
 
     header = field_place(number(0, 4), 2)
     return not header or bool(field_place(header + number(header, 4), 3))
-
-
-def _from_stream(path: Path, columns: Sequence[str] | None, start: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Batches of all columns from the one that holds row `start`; those before it are passed over in the map."""
-    first = 0
-    with pa.memory_map(str(path)) as file:
-        for batch in pa.ipc.open_stream(file):
-            if first + len(batch) > start:
-                batch.validate(full=True)
-                yield first, batch
-            first += len(batch)
 
 
 @contextmanager

@@ -19,12 +19,11 @@ import hashlib
 import json
 import math
 import os
-import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from io import BytesIO
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
@@ -54,12 +53,8 @@ Draw = np.random.Generator
 
 
 class Severities(NamedTuple):
-    """A way to corrupt an image.
-
-    Attributes:
-        apply: levels `[H, W, C]`, a strength and a generator to levels `[H, W, C]`, not yet rounded or clipped.
-        strengths: one for each of `SEVERITIES`.
-    """
+    """A way to corrupt an image: levels `[H, W, C]`, a strength and a generator to levels that are not yet rounded or
+    clipped; and a strength for each of `SEVERITIES`."""
 
     apply: Callable[[Levels, Any, Draw], NDArray[Any]]
     strengths: tuple[Any, ...]
@@ -235,10 +230,11 @@ def write_copies(
     so runs on both can be compared point by point. `corruption` says in JSON how the file was made.
 
     Inputs are rounded to the 256 levels between the bounds before they are corrupted. The copy of a point depends on
-    the point, its id, the kind, the severity and the seed, not on the other points or their order.
+    the point, its id, the kind, the severity and the seed, not on the other points or their order. The levels of all
+    points and one copy of them are held in memory.
 
     Args:
-        points: images `[1, H, W]` or `[3, H, W]`; read twice.
+        points: images `[1, H, W]` or `[3, H, W]`.
         folder: made if absent.
         kinds: some of `CORRUPTIONS`.
         severities: some of 1 to 5.
@@ -263,77 +259,40 @@ def write_copies(
         check_target(path)
         if path.exists():
             raise StorageError("exists", f"{path} is there already; choose another folder or remove it")
-    shape, entries, failed = _survey(points, bounds)
-    for kind, severity in strengths:  # refuses what cannot be corrupted so, before anything is written
-        corrupt(np.zeros((8, 8, shape[1]), np.uint8), kind, severity, generator_for(seed, kind, severity, ""))
-    make_folder(Path(folder))
-    with ExitStack() as stack:  # files get their names when all went well, and are removed otherwise
-        copies = []
-        for ((kind, severity), strength), path in zip(strengths.items(), paths, strict=True):
-            made = {"kind": kind, "severity": int(severity), "strength": strength, "seed": seed, "bounds": bounds}
-            own = entries | {"corruption": np.array(json.dumps(made | {"data": points.provenance}))}
-            file = stack.enter_context(replacing(path, "make room or choose another folder"))
-            copies.append(stack.enter_context(_npz(file, own, shape)))
-        for batch in points.batches(ROWS):
-            levels, lost = _levels(batch, bounds), (~readable(batch)).cpu().numpy()
-            for (kind, severity), copy in zip(strengths, copies, strict=True):
-                images = [
-                    corrupt(image, kind, severity, generator_for(seed, kind, severity, point))
-                    for image, point in zip(levels, batch.ids, strict=True)
-                ]
-                copy.write(_values(np.stack(images), lost, bounds).tobytes())
-    return WrittenCopies(tuple(paths), shape[0], failed)
-
-
-def _survey(points: Points, bounds: tuple[float, float]) -> tuple[tuple[int, ...], dict[str, NDArray[Any]], int]:
-    """The shape of all images, `[N, C, H, W]`, the other arrays of a file, and how many points could not be read.
-
-    Points that cannot be corrupted are refused before anything is written.
-    """
-    shape, ids, names, failed = (), list[str](), list[str](), 0
+    parts, ids, names = list[tuple[Levels, NDArray[Any]]](), list[str](), list[str]()
     for batch in points.batches(ROWS):
-        shape = tuple(batch.inputs.shape[1:])
-        if len(shape) != 3 or shape[0] not in CHANNEL_COUNTS:
-            raise DataError(
-                "shape", f"the inputs have shape {shape}, which is no image; bring them to (1, H, W) or (3, H, W)"
-            )
-        check_values(batch, bounds)
+        parts.append(_levels(batch, bounds))
         ids += batch.ids
         names += batch.names or ()
-        failed += int((~readable(batch)).sum())
-    entries = {"ids": np.array(ids)}
-    if points.labels is not None:
-        entries["y"] = np.array(tuple(points.labels), dtype=np.int64)
-    if names:
-        entries["names"] = np.array(names)
-    if points.class_names is not None:
-        entries["class_names"] = np.array(tuple(points.class_names), dtype=np.str_)
-    return (len(ids), *shape), entries, failed
+    levels, lost = (np.concatenate(each) for each in zip(*parts, strict=True))
+    held = {"ids": ids, "y": points.labels, "names": names or None, "class_names": points.class_names}
+    entries: dict[str, Any] = {key: np.array(tuple(one)) for key, one in held.items() if one is not None}
+    for kind, severity in strengths:  # refuses what cannot be corrupted so, before anything is written
+        corrupt(levels[0], kind, severity, generator_for(seed, kind, severity, ""))
+    make_folder(Path(folder))
+    with ExitStack() as stack:  # files get their names when all went well, and are removed otherwise
+        for ((kind, severity), strength), path in zip(strengths.items(), paths, strict=True):
+            made = {"kind": kind, "severity": int(severity), "strength": strength, "seed": seed, "bounds": bounds}
+            copies = np.stack(
+                [
+                    corrupt(image, kind, severity, generator_for(seed, kind, severity, own))
+                    for image, own in zip(levels, ids, strict=True)
+                ]
+            )
+            x = from_levels(torch.from_numpy(copies.transpose(0, 3, 1, 2).copy()), bounds).numpy()
+            x[lost] = np.nan
+            said = np.array(json.dumps(made | {"data": points.provenance}))
+            file = stack.enter_context(replacing(path, "make room or choose another folder"))
+            np.savez_compressed(file, x=x, corruption=said, **entries)
+    return WrittenCopies(tuple(paths), len(levels), int(lost.sum()))
 
 
-def _levels(batch: Batch, bounds: tuple[float, float]) -> NDArray[np.uint8]:
-    """The nearest of the 256 levels between the bounds, `[B, H, W, C]`; 0 where there is no finite number."""
-    low, high = bounds
+def _levels(batch: Batch, bounds: tuple[float, float]) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+    """The nearest of the 256 levels between the bounds, `[B, H, W, C]`, and where there is no finite input."""
+    shape, (low, high) = tuple(batch.inputs.shape[1:]), bounds
+    if len(shape) != 3 or shape[0] not in CHANNEL_COUNTS:
+        raise DataError("shape", f"the inputs have shape {shape}, which is no image; bring them to (1 or 3, H, W)")
+    check_values(batch, bounds)
     values = batch.inputs.double().cpu().numpy().transpose(0, 2, 3, 1)
     share = (np.where(np.isfinite(values), values, low) - low) / (high - low)
-    return np.rint(255 * share).clip(0, 255).astype(np.uint8)
-
-
-def _values(levels: NDArray[np.uint8], lost: NDArray[np.bool_], bounds: tuple[float, float]) -> NDArray[np.float32]:
-    """Levels `[B, H, W, C]` as inputs `[B, C, H, W]`, NaN where the point was lost."""
-    values = from_levels(torch.from_numpy(levels.transpose(0, 3, 1, 2).copy()), bounds).numpy().astype("<f4")
-    values[lost] = np.nan
-    return values
-
-
-@contextmanager
-def _npz(file: IO[bytes], entries: Mapping[str, NDArray[Any]], shape: tuple[int, ...]) -> Iterator[IO[bytes]]:
-    """A `.npz` file with these arrays, and the place where the bytes of `x`, `shape` in float32, go batch by batch."""
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        for name, array in entries.items():
-            with archive.open(f"{name}.npy", "w") as entry:
-                np.lib.format.write_array(entry, array, allow_pickle=False)
-        with archive.open("x.npy", "w", force_zip64=True) as entry:
-            header = {"descr": "<f4", "fortran_order": False, "shape": shape}
-            np.lib.format.write_array_header_1_0(entry, header)
-            yield entry
+    return np.rint(255 * share).clip(0, 255).astype(np.uint8), (~readable(batch)).cpu().numpy()

@@ -12,12 +12,12 @@ from PIL import Image
 from torch import Tensor
 from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, SequentialSampler
 
-from brittle.data.arrays import check_inputs, copied_tensor, memory_points
-from brittle.data.images import DECLARED, DECODER_ERRORS, UnreadableImage, from_levels, pixels_of
+from brittle.data.arrays import as_tensor, check_inputs, memory_points
+from brittle.data.images import DECLARED, UnreadableImage, check_image, decoding, from_levels, pixels_of
 from brittle.data.labels import plain_array
 from brittle.data.points import ListedPoints
 from brittle.data.reading import FITTED, Reading
-from brittle.errors import BrittleError, DataError, ParameterError
+from brittle.errors import DataError, ParameterError
 
 INPUT_KEYS = ("x", "image", "images", "img", "pixel_values", "input", "inputs", "features", "data")
 LABEL_KEYS = ("y", "label", "labels", "target", "targets")
@@ -30,8 +30,7 @@ _OPTIONS = FITTED | {"bounds", "limit", "layout", "scale_uint8", "targets"}
 
 
 class _Part(NamedTuple):
-    """Inputs `[B, *shape]` and labels, `[B]` or `[B, C]` or None, of the items from `start`; nobody else writes to
-    them."""
+    """Inputs `[B, *shape]` and labels, `[B]` or `[B, C]` or None, of the items from `start`."""
 
     start: int
     inputs: Tensor
@@ -39,9 +38,11 @@ class _Part(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Shape, type and device of an input, in words."""
+        """Shape, type and device of an input, and the shape of a label, in words."""
         device = "" if self.inputs.device.type == "cpu" else f" on {self.inputs.device}"
-        return f"shape {tuple(self.inputs.shape[1:])} of {str(self.inputs.dtype).removeprefix('torch.')}{device}"
+        label = "no label" if self.labels is None else f"a label of shape {self.labels.shape[1:]}"
+        kind = f"{str(self.inputs.dtype).removeprefix('torch.')}{device}"
+        return f"shape {tuple(self.inputs.shape[1:])} of {kind} and {label}"
 
 
 def dataset_points(
@@ -74,11 +75,10 @@ def dataset_points(
     """
     if odd := sorted(options.keys() - _OPTIONS):
         raise ParameterError(f"{odd[0]} is no option of a data set in memory; these are {', '.join(sorted(_OPTIONS))}")
-    reading = Reading(**options)
-    source = data.dataset if isinstance(data, DataLoader) else data
+    reading, source = Reading(**options), data.dataset if isinstance(data, DataLoader) else data
     if isinstance(data, DataLoader):
         _check_order(data)
-    parts = list(_alike(_parts(data, reading), reading.limit))
+    parts = list(_parts(data, reading))
     if not parts:
         raise DataError("empty_dataset", f"{_name(source)} holds no items; expected at least 1")
     _check_again(data, parts, reading)
@@ -129,8 +129,14 @@ def _check_again(data: Any, parts: Sequence[_Part], reading: Reading) -> None:
     if not (stream or own_way) or (stream and iter(source) is iter(source)):  # which can be read once
         return
     first = parts[: 1 if isinstance(data, DataLoader) else LOOKED_AT]
-    again = list(islice(_alike(_parts(data, reading), reading.limit), len(first)))
-    if len(again) != len(first) or not all(map(_equal, first, again)):
+    again = list(islice(_parts(data, reading), len(first)))
+    same = (
+        one.kind == other.kind
+        and torch.equal(one.inputs.nan_to_num(), other.inputs.nan_to_num())
+        and np.array_equal(np.asarray(one.labels), np.asarray(other.labels))
+        for one, other in zip(first, again, strict=False)
+    )
+    if len(again) != len(first) or not all(same):
         raise DataError(
             "shuffled",
             f"{_name(source)} gives other items when it is read again, and ids, which are positions, would name other "
@@ -138,40 +144,25 @@ def _check_again(data: Any, parts: Sequence[_Part], reading: Reading) -> None:
         )
 
 
-def _equal(one: _Part, other: _Part) -> bool:
-    same = one.inputs.shape == other.inputs.shape and np.array_equal(one.inputs.cpu(), other.inputs.cpu(), True)
-    return same and (one.labels is None or np.array_equal(one.labels, np.asarray(other.labels)))
-
-
 def _parts(data: Any, reading: Reading) -> Iterator[_Part]:
-    """What a loader gives at a time, or each item of a data set by itself."""
-    if isinstance(data, DataLoader):
-        return _batches(data)
-    if not isinstance(data, IterableDataset) and not hasattr(data, "__len__"):
-        raise DataError("dataset", f"{_name(data)} has no length; give it __len__, or derive it from IterableDataset")
-    return _items(data, reading)
+    """The first `reading.limit` items, or what a loader gives at a time: all alike, and no more is read.
 
-
-def _items(data: Any, reading: Reading) -> Iterator[_Part]:
-    """Every item as a part of one; images are all brought to the mode of the first."""
-    mode = reading.mode
-    for position, item in enumerate(_guarded(data, data, "item")):
-        where = f"item {position} of {_name(data)}"
-        x, y = _split(item, where)
+    Nobody else writes to them. Images are all brought to the mode of the first.
+    """
+    batched, mode = isinstance(data, DataLoader) and data.batch_sampler is not None, reading.mode
+    first, start = None, 0
+    for where, element in _elements(data):
+        x, y = _split(element, where)
         if isinstance(x, Image.Image):
-            mode = mode or DECLARED.get(x.mode)
-            x = _image_input(x, mode, reading, where)
-        yield _Part(position, _tensor(x, where)[None], None if y is None else _labels(y, where)[None])
-
-
-def _batches(loader: DataLoader[Any]) -> Iterator[_Part]:
-    """Every batch of a loader; what it gives is an item where it makes no batches."""
-    start = 0
-    for number, batch in enumerate(_guarded(loader.dataset, loader, "batch")):
-        where = f"batch {number} of the DataLoader over {_name(loader.dataset)}"
-        x, y = _split(batch, where)
+            mode = mode or DECLARED.get(x.mode, "RGB")
+            try:
+                check_image(x)
+                with decoding():
+                    x = from_levels(pixels_of(x, mode, reading.fitting), reading.bounds)
+            except UnreadableImage as error:
+                raise DataError("dataset", f"{where} is an image that is not read: {error.reason}") from error
         inputs, labels = _tensor(x, where), None if y is None else _labels(y, where)
-        if loader.batch_sampler is None:
+        if not batched:
             inputs, labels = inputs[None], None if labels is None else labels[None]
         if inputs.dim() < 1 or (labels is not None and labels.shape[:1] != inputs.shape[:1]):
             raise DataError(
@@ -179,57 +170,39 @@ def _batches(loader: DataLoader[Any]) -> Iterator[_Part]:
                 f"{where} holds inputs of shape {tuple(inputs.shape)} and labels of shape "
                 f"{None if labels is None else labels.shape}; expected one label for each input",
             )
-        yield _Part(start, inputs, labels)
-        start += len(inputs)
-
-
-def _guarded(source: object, data: Any, word: str) -> Iterator[Any]:
-    """What `data` gives; what fails in the code of the data set is told with its position."""
-    position, sized = 0, not isinstance(data, IterableDataset | DataLoader)
-    try:
-        items = iter(range(len(data)) if sized else data)
-        while True:
-            try:
-                item = next(items)
-            except StopIteration:
-                return
-            yield data[item] if sized else item
-            position += 1
-    except (BrittleError, GeneratorExit):
-        raise
-    except Exception as error:
-        text = str(error).strip()
-        found = f"{type(error).__name__}: {text.splitlines()[-1] if text else 'no message'}"
-        unequal = "equal size" in text  # said by default_collate
-        raise DataError(
-            "shape" if unequal else "dataset",
-            f"{word} {position} of {_name(source)} cannot be read, its code failed: {found}",
-        ) from error
-
-
-def _alike(parts: Iterator[_Part], limit: int | None) -> Iterator[_Part]:
-    """The parts of the first `limit` items, which are alike; no more is read."""
-    first: _Part | None = None
-    for part in parts:
+        left = None if reading.limit is None else reading.limit - start
+        part = _Part(start, inputs[:left], None if labels is None else labels[:left])
         first = first or part
         if part.kind != first.kind:
             raise DataError(
-                "shape",
-                f"item {first.start} has {first.kind} and item {part.start} has {part.kind}; bring all items to one "
-                "shape and type first",
+                "shape", f"item 0 has {first.kind}, and item {start} has {part.kind}; bring all items to one form first"
             )
-        mine, its = (None if one.labels is None else one.labels.shape[1:] for one in (first, part))
-        if mine != its:
-            said = ("no label" if one is None else f"a label of shape {one}" for one in (mine, its))
-            raise DataError(
-                "labels",
-                f"item {first.start} has {next(said)} and item {part.start} has {next(said)}; give all items a class "
-                "index, or none",
-            )
-        left = None if limit is None else limit - part.start
-        yield _Part(part.start, part.inputs[:left], None if part.labels is None else part.labels[:left])
-        if left is not None and left <= len(part.inputs):
+        yield part
+        start += len(part.inputs)
+        if start == reading.limit:
             return
+
+
+def _elements(data: Any) -> Iterator[tuple[str, Any]]:
+    """Items, or batches of a loader, and what they are called; what fails in the code of the data set is told."""
+    loader = isinstance(data, DataLoader)
+    name = f"the DataLoader over {_name(data.dataset)}" if loader else _name(data)
+    where, place = "batch {} of {}" if loader else "item {} of {}", 0
+    try:
+        if isinstance(data, IterableDataset | DataLoader):
+            for element in data:
+                yield where.format(place, name), element
+                place += 1
+        else:
+            for place in range(len(data)):
+                yield where.format(place, name), data[place]
+    except Exception as error:
+        text = str(error).strip()
+        found = f"{type(error).__name__}: {text.splitlines()[-1] if text else 'no message'}"
+        raise DataError(
+            "shape" if "equal size" in text else "dataset",  # said by default_collate
+            f"{where.format(place, name)} cannot be read, its code failed: {found}",
+        ) from error
 
 
 def _split(item: Any, where: str) -> tuple[Any, Any]:
@@ -249,30 +222,14 @@ def _split(item: Any, where: str) -> tuple[Any, Any]:
     return item, None
 
 
-def _image_input(image: Image.Image, mode: str | None, reading: Reading, where: str) -> Tensor:
-    """An image of Pillow as an input `[channels, height, width]`, float32, its levels mapped to the bounds."""
-    frames = getattr(image, "n_frames", 1)
-    if image.mode not in DECLARED or mode is None or frames > 1:
-        found = f"{frames} frames" if frames > 1 else f"mode {image.mode}"
-        raise DataError("dataset", f"{where} is an image of {found}; one frame in {', '.join(DECLARED)} is read")
-    try:
-        return from_levels(pixels_of(image, mode, reading.fitting), reading.bounds)
-    except UnreadableImage as error:
-        raise DataError("shape", f"{where} has {error.failure.reason}; use another resize= or center_crop=") from error
-    except DECODER_ERRORS as error:
-        found = f"{type(error).__name__}: {error}"
-        raise DataError("dataset", f"{where} is an image that cannot be decoded: {found}") from error
-
-
 def _tensor(x: Any, where: str) -> Tensor:
-    if isinstance(x, Tensor) or (isinstance(x, np.ndarray) and x.dtype.kind in "fiub" and x.dtype.itemsize <= 8):
-        return copied_tensor(x, where)
-    found = f"an array of {x.dtype}" if isinstance(x, np.ndarray) else f"a {type(x).__name__}"
-    raise DataError(
-        "dataset",
-        f"{where} holds {found} as its input; expected a tensor or a NumPy array of numbers: give the data set a "
-        "transform that makes one, such as torchvision's ToTensor",
-    )
+    if not isinstance(x, Tensor | np.ndarray):
+        raise DataError(
+            "dataset",
+            f"{where} holds a {type(x).__name__} as its input; expected a tensor or a NumPy array of numbers: give the "
+            "data set a transform that makes one, such as torchvision's ToTensor",
+        )
+    return as_tensor(x, where).clone()
 
 
 def _labels(y: Any, where: str) -> np.ndarray:

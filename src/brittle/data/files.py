@@ -61,21 +61,12 @@ def refuse_split(path: Path, asked: str | None) -> None:
 
 
 def split_files(path: Path, name: re.Pattern[str], asked: str | None) -> tuple[list[Path], str | None]:
-    """The files to read, in order, and the split that they are: `path` itself, or those in it whose names match.
-
-    Args:
-        path: a file, or a folder of files.
-        name: what the files are called; its group `split` is the split.
-        asked: the split that is asked for.
-    """
+    """The files to read, in order, and the split that they are: `path` itself, or those in it whose names match `name`,
+    of which the group `split` is the one that is `asked` for."""
     if path.is_file():
+        refuse_split(path, asked)
         match = name.fullmatch(path.name)
-        own = (match and match["split"]) or None
-        if asked not in (None, own):
-            raise DataError(
-                "split", f"{path_text(path)} is the split {own!r}, not {asked!r}; leave out --split (split=)"
-            )
-        return [path], own
+        return [path], (match and match["split"]) or None
     splits: dict[str, list[Path]] = {}
     for file in sorted(path.iterdir()):
         if file.is_file() and (match := name.fullmatch(file.name)):

@@ -16,50 +16,39 @@ from brittle.data.arrays import array_points
 from brittle.data.arrow import is_table
 from brittle.data.datasets import dataset_points, is_list_of_images
 from brittle.data.files import file_digest, path_text
-from brittle.data.folder import (
-    is_flat_folder,
-    is_folder_of_classes,
-    is_webdataset,
-    read_flat_folder,
-    read_folder,
-    read_webdataset,
-)
+from brittle.data.folder import is_flat_folder, is_folder_of_classes, read_flat_folder, read_folder
 from brittle.data.ids import choose_points
 from brittle.data.labels import name_classes
-from brittle.data.numpy_files import is_idx_folder, is_npy, is_npz, read_idx, read_npy, read_npz
-from brittle.data.points import Batch, ChangedPoints, Points
+from brittle.data.numpy_files import is_idx_folder, read_idx, read_npy, read_npz
+from brittle.data.points import Points, SomePoints
 from brittle.data.reading import ARRAY_OPTIONS, FITTED, IMAGE_OPTIONS, Format, Reading
-from brittle.data.tables import is_feature_table, is_image_table, read_features, read_images
+from brittle.data.tables import read_table
 from brittle.data.texts import read_texts
+from brittle.data.webdataset import is_webdataset, read_webdataset
 from brittle.errors import BrittleError, DataError, ParameterError
 from brittle.model.bounds import BoundsLike
-from brittle.model.loading.named_code import (
-    check_name,
-    digests,
-    find_named,
-    kind_of,
-    line_of,
-    offered,
-    refused,
-    unknown,
-)
+from brittle.model.loading import named_code
+from brittle.model.loading.named_code import kind_of, refused
 from brittle.store.record import DataRecord, record_of
 from brittle.store.writing import nearby
 
 GROUP = "brittle.formats"
 """Entry point group in which an installed package offers formats."""
 
-LABELS = frozenset({"label_column"})
-IMAGES = IMAGE_OPTIONS | LABELS
 
-TEXTS = Format("texts", "a table with a column of texts", is_table, read_texts, LABELS | {"text_column"})
+def _ending(suffix: str) -> Callable[[Path], bool]:
+    return lambda path: path.is_file() and path.suffix == suffix
+
+
+TABLES, TEXT_OPTIONS = IMAGE_OPTIONS | {"label_column"}, frozenset({"label_column", "text_column"})
+
+TEXTS = Format("texts", "a table with a column of texts", is_table, read_texts, TEXT_OPTIONS)
 """The format of what a model of texts reads."""
 
 FORMATS = (
-    Format("npz", "a .npz file with x and y, or images and labels", is_npz, read_npz, ARRAY_OPTIONS),
-    Format("array", "a .npy file with one array", is_npy, read_npy, ARRAY_OPTIONS | {"labels"}),
-    Format("table", "a table of features, .csv, .tsv, .parquet or saved", is_feature_table, read_features, LABELS),
-    Format("image-table", "a .parquet file, or a saved data set, with images", is_image_table, read_images, IMAGES),
+    Format("npz", "a .npz file with x and y, or images and labels", _ending(".npz"), read_npz, ARRAY_OPTIONS),
+    Format("array", "a .npy file with one array", _ending(".npy"), read_npy, ARRAY_OPTIONS | {"labels"}),
+    Format("table", "a table of features or images, .csv, .tsv, .parquet or saved", is_table, read_table, TABLES),
     Format("webdataset", "WebDataset shards, .tar, or a folder of them", is_webdataset, read_webdataset, IMAGE_OPTIONS),
     Format("idx", "a folder with PREFIX-images-idx3-ubyte[.gz]", is_idx_folder, read_idx),
     Format("folder", "a folder of images by class, CLASS/NAME.png", is_folder_of_classes, read_folder, IMAGE_OPTIONS),
@@ -141,9 +130,9 @@ def find_format(name: str) -> Format:
     own = {known.name: known for known in FORMATS}
     if name in own:
         return own[name]
-    value = find_named(name, GROUP, lambda one: isinstance(one, Format))
+    value = named_code.find_named(name, GROUP, lambda one: isinstance(one, Format))
     if value is None:
-        raise unknown("format", name, [*own, *offered(GROUP)])
+        raise named_code.unknown("format", name, [*own, *named_code.offered(GROUP)])
     return _checked_format(value, name)
 
 
@@ -159,14 +148,12 @@ def reads_images(path: str | os.PathLike[str], format: str | None = None) -> boo
 def _format_of(path: Path, reading: Reading) -> Format:
     """The format of a path, or the one that was asked for; that of texts where the model reads texts, there alone."""
     asked = reading.format
-    if asked is not None:
-        known = find_format(asked) if isinstance(asked, str) else _checked_format(asked, "format")
-        if known not in FORMATS and known.name in (one.name for one in FORMATS):
-            raise ParameterError(f"expected a format of another name than brittle's own, found {known.name!r}")
-        if not (known.recognise(path) if known in FORMATS else _guarded(known, path, known.recognise, path)):
-            raise DataError("unknown_format", f"expected {known.form} (format {known.name}), found {path_text(path)}")
-    else:
+    if asked is None:
         known = TEXTS if reading.texts is not None and TEXTS.recognise(path) else _recognised(path)
+    else:
+        known = find_format(asked) if isinstance(asked, str) else _checked_format(asked, "format")
+        if not _guarded(known, path, known.recognise, path):
+            raise DataError("unknown_format", f"expected {known.form} (format {known.name}), found {path_text(path)}")
     if reading.texts is not None and known is not TEXTS:
         raise DataError("texts", f"the model reads texts; expected {TEXTS.form}, found {path_text(path)}, {known.form}")
     return known
@@ -183,17 +170,17 @@ def _recognised(path: Path) -> Format:
 
 def _checked_format(value: object, where: str) -> Format:
     """A format from outside, whose parts are of the kinds that they must be of."""
-    if not isinstance(value, Format):
-        raise refused(where, f"is {kind_of(value)}; expected a brittle.data.Format")
-    check_name(where, value.name, "'csv'")
-    if not isinstance(value.form, str) or not value.form:
-        raise refused(where, f"has the form {value.form!r:.60}; expected what it looks like, in words")
-    if not (callable(value.recognise) and callable(value.read)):
-        raise refused(where, "expected functions for recognise and read")
+    if not isinstance(value, Format) or not (callable(value.recognise) and callable(value.read)):
+        raise refused(
+            where, f"is {kind_of(value)}; expected a brittle.data.Format, whose recognise and read are called"
+        )
+    named_code.check_name(where, value.name, "'csv'")
+    if value not in FORMATS and value.name in (one.name for one in FORMATS):
+        raise ParameterError(f"expected a format of another name than brittle's own, found {value.name!r}")
     return value
 
 
-def _read_outside(known: Format, path: Path, reading: Reading) -> ChangedPoints:
+def _read_outside(known: Format, path: Path, reading: Reading) -> SomePoints:
     """The points that a format from outside reads, at most as many as are asked for."""
     points, where = _guarded(known, path, known.read, path, reading), f"the format {known.name}"
     if not isinstance(points, Points):
@@ -202,27 +189,22 @@ def _read_outside(known: Format, path: Path, reading: Reading) -> ChangedPoints:
     digest = points.provenance.get("sha256") or (file_digest(path) if path.is_file() else None)
     if digest is None:
         raise refused(where, "gives no sha256 of what it read from a folder; add one to the provenance of its points")
-    code = digests((known.recognise, known.read))
+    code = named_code.digests((known.recognise, known.read))
     exif = {"exif": reading.exif} if "exif" in known.options else {}
     record = {**points.provenance, **reading.record(path, digest, format=known.name, points=count, code=code, **exif)}
     record_of(DataRecord, record, f"the provenance of {where}")
-    labels = None if points.labels is None else points.labels[:count]
-    return ChangedPoints.of(points, _as_it_is, labels=labels, provenance=record, count=count)
-
-
-def _as_it_is(batch: Batch) -> Batch:
-    return batch
+    return SomePoints.of(points, range(count), provenance=record)
 
 
 def _guarded(known: Format, path: Path, function: Callable[..., T], *arguments: object) -> T:
-    """What a function of a format from outside gives; what it raises is told with the line."""
+    """What a function of a format gives; what that of one from outside raises is told with the line."""
     try:
         return function(*arguments)
     except BrittleError:
         raise
     except Exception as error:
         module = sys.modules.get(getattr(function, "__module__", ""))
-        line = "" if module is None else line_of(error, module)
+        line = "" if module is None else named_code.line_of(error, module)
         raise DataError(
             "user_code",
             f"{path_text(path)} cannot be read by the format {known.name}, which failed{line}: "

@@ -12,7 +12,6 @@ import warnings
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from io import BytesIO
 from typing import BinaryIO, NamedTuple
 
@@ -77,43 +76,28 @@ DECODER_ERRORS = (
 )
 """What Pillow raises on broken files."""
 
-_OTHER_FORMATS = (
-    ("GIF", (b"GIF87a", b"GIF89a")),
-    ("TIFF", (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")),
-    ("EPS or PostScript", (b"%!", b"\xc5\xd0\xd3\xc6")),
-    ("PDF", (b"%PDF",)),
-    ("PSD", (b"8BPS",)),
-    ("JPEG 2000", (b"\xff\x4f\xff\x51", b"\0\0\0\x0cjP  ")),
-    ("ICO", (b"\0\0\1\0",)),
-    ("SVG or XML", (b"<svg", b"<?xml")),
-    ("AVIF or HEIC", tuple(b"\0\0\0" + bytes([size]) + b"ftyp" for size in range(8, 64))),
-)
+_OTHER_FORMATS = {
+    b"GIF8": "GIF",
+    b"II*\0": "TIFF",
+    b"MM\0*": "TIFF",
+    b"%!": "EPS or PostScript",
+    b"\xc5\xd0\xd3\xc6": "EPS or PostScript",
+    b"%PDF": "PDF",
+    b"<svg": "SVG or XML",
+    b"<?xml": "SVG or XML",
+}
 """Beginnings of files in formats that are known and not read."""
 
 Size = tuple[int, int]
 """Width and height in pixels, as Pillow has them."""
 
 
-class Failure(NamedTuple):
-    """Why one point could not be read: what happened, and what was found."""
-
-    status: Status
-    reason: str
-
-
 class UnreadableImage(Exception):
-    """An image that is not decoded; holds the `Failure`."""
+    """An image that is not decoded: how reading it ended, and what was found."""
 
     def __init__(self, status: Status, reason: str) -> None:
         super().__init__(reason)
-        self.failure = Failure(status, reason)
-
-
-class Look(NamedTuple):
-    """The mode of an image, `L` or `RGB`, and its width and height in pixels."""
-
-    mode: str
-    size: Size
+        self.status, self.reason = status, reason
 
 
 class Picture(NamedTuple):
@@ -123,8 +107,7 @@ class Picture(NamedTuple):
     turned: bool
 
 
-@dataclass(frozen=True)
-class Fitting:
+class Fitting(NamedTuple):
     """How an image is brought to the size that the model takes: first resized, then cut.
 
     The numbers are those of `torchvision.transforms.Resize` and `CenterCrop` on images of Pillow, bilinear with
@@ -143,81 +126,49 @@ class Fitting:
     interpolation: str | None = None
     rounding: str | None = None
 
-    def resized(self, size: Size) -> Size:
-        """The size of an image of `size` after it was resized."""
+    def apply(self, image: Image.Image) -> Image.Image:
+        """An image after all; `UnreadableImage` where it would become too large, or is too small to be cut."""
+        width, height = self._resized(image.size)
+        found = f"{width} x {height} pixels{'' if self.resize is None else ' once resized'}"
+        if width * height > MAX_PIXELS:
+            raise UnreadableImage(Status.IMAGE_TOO_LARGE, f"{found}; at most {MAX_PIXELS} are made")
+        if (width, height) != image.size:
+            image = image.resize((width, height), Image.Resampling[(self.interpolation or "bilinear").upper()])
+        if self.crop is None:
+            return image
+        high, wide = self.crop
+        if high > height or wide > width:
+            raise UnreadableImage(Status.DECODE_ERROR, f"{found}, from which the middle {wide} x {high} cannot be cut")
+        first = math.floor if self.rounding == "down" else round
+        left, top = first((width - wide) / 2.0), first((height - high) / 2.0)
+        return image.crop((left, top, left + wide, top + high))
+
+    def _resized(self, size: Size) -> Size:
         if self.resize is None:
             return size
         if len(self.resize) == 2:
             return self.resize[1], self.resize[0]
-        (side,) = self.resize
-        width, height = size
+        (side,), (width, height) = self.resize, size
         return (side, int(side * height / width)) if width <= height else (int(side * width / height), side)
 
-    def size(self, size: Size) -> Size:
-        """The size of an image of `size` after all."""
-        return self.resized(size) if self.crop is None else (self.crop[1], self.crop[0])
 
-    def check(self, size: Size) -> None:
-        """Raise `UnreadableImage` where an image of `size` would become too large, or is too small to be cut."""
-        width, height = self.resized(size)
-        found = f"{width} x {height} pixels{'' if self.resize is None else ' once resized'}"
-        if width * height > MAX_PIXELS:
-            raise UnreadableImage(Status.IMAGE_TOO_LARGE, f"{found}; at most {MAX_PIXELS} are made")
-        if self.crop is not None and (self.crop[0] > height or self.crop[1] > width):
-            crop = f"{self.crop[1]} x {self.crop[0]}"
-            raise UnreadableImage(Status.DECODE_ERROR, f"{found}, from which the middle {crop} cannot be cut")
-
-    def apply(self, image: Image.Image) -> Image.Image:
-        """An image that can be fitted, after all."""
-        if self.resized(image.size) != image.size:
-            image = image.resize(self.resized(image.size), Image.Resampling[(self.interpolation or "bilinear").upper()])
-        if self.crop is None:
-            return image
-        height, width = self.crop
-        first = math.floor if self.rounding == "down" else round
-        left, top = first((image.width - width) / 2.0), first((image.height - height) / 2.0)
-        return image.crop((left, top, left + width, top + height))
+UNCHANGED = Fitting()
 
 
-def look_at(stream: BinaryIO, *, turn: bool = False) -> Look:
-    """The mode to which an image would be converted and its size, from its header.
+def decode(stream: BinaryIO, mode: str | None = None, *, turn: bool = False, fitting: Fitting = UNCHANGED) -> Picture:
+    """The pixels of an image in a file, converted to the mode `L` or `RGB`, by default its own, without transparency.
 
-    Nothing is decoded but PNG files that are to be turned and not square: their EXIF data may follow their pixels.
-
+    With `turn` it is turned as its EXIF data say, before anything else is done with it.
     """
-    with _opened(stream) as image:
-        mode, (width, height) = DECLARED[image.mode], image.size
-        if turn and width != height:
-            if image.format == "PNG":
-                with _decoding():
-                    image.load()
-            if _orientation(image) >= 5:
-                return Look(mode, (height, width))
-        return Look(mode, (width, height))
-
-
-def decode(stream: BinaryIO, mode: str | None = None, *, turn: bool = False, fitting: Fitting = Fitting()) -> Picture:
-    """The pixels of an image.
-
-    Args:
-        stream: the file, at its beginning.
-        mode: `L` or `RGB`; the image's own by default. Transparency is dropped.
-        turn: whether the image is to be turned as its EXIF data say, before anything else is done with it.
-        fitting: how it is brought to another size, after it was converted to the mode.
-    """
-    with _opened(stream) as image:
-        mode = mode or DECLARED[image.mode]
-        with _decoding():
-            image.load()
-            lies = _orientation(image)
-            if turn and lies != UPRIGHT:
-                image = image.transpose(TURNS[lies])
-            return Picture(pixels_of(image, mode, fitting), lies != UPRIGHT)
+    with _opened(stream) as image, decoding():
+        image.load()
+        lies = _orientation(image)
+        upright = image.transpose(TURNS[lies]) if turn and lies != UPRIGHT else image
+        return Picture(pixels_of(upright, mode or DECLARED[image.mode], fitting), lies != UPRIGHT)
 
 
 def pixels_of(image: Image.Image, mode: str, fitting: Fitting) -> Tensor:
     """An image converted to a mode and brought to its size, `[channels, height, width]`, uint8."""
-    fitting.check(image.size)
     # Pillow wants palettes with transparency to pass through RGBA.
     image = image.convert("RGBA") if image.mode == "P" else image
     levels = torch.from_numpy(np.array(fitting.apply(image.convert(mode))))
@@ -271,25 +222,28 @@ def _opened(stream: BinaryIO) -> Iterator[Image.Image]:
         stream.seek(0)
         if not start:
             raise UnreadableImage(Status.DECODE_ERROR, "the file is empty (0 bytes)")
-        other = next((name for name, starts in _OTHER_FORMATS if start.lstrip().startswith(starts)), None)
+        other = next((name for begin, name in _OTHER_FORMATS.items() if start.lstrip().startswith(begin)), None)
         if other is not None:
             raise UnreadableImage(Status.FORMAT_NOT_ALLOWED, f"{other}; only {', '.join(FORMATS)} are read")
-        with _decoding():
+        with decoding():
             image = Image.open(stream, formats=FORMATS)
-        (width, height), frames = image.size, getattr(image, "n_frames", 1)
-        if width * height > MAX_PIXELS:
-            reason = f"{width} x {height} pixels; at most {MAX_PIXELS} are decoded"
-            raise UnreadableImage(Status.IMAGE_TOO_LARGE, reason)
-        if frames > 1:
-            raise UnreadableImage(Status.MULTI_FRAME, f"{frames} frames; one image is needed")
-        if image.mode not in DECLARED:
-            reason = f"colour mode {image.mode}; {', '.join(DECLARED)} are converted"
-            raise UnreadableImage(Status.IMAGE_MODE, reason)
+        check_image(image)
         yield image
 
 
+def check_image(image: Image.Image) -> None:
+    """Raise `UnreadableImage` where an image is too large, has several frames, or another mode than those converted."""
+    (width, height), frames = image.size, getattr(image, "n_frames", 1)
+    if width * height > MAX_PIXELS:
+        raise UnreadableImage(Status.IMAGE_TOO_LARGE, f"{width} x {height} pixels; at most {MAX_PIXELS} are decoded")
+    if frames > 1:
+        raise UnreadableImage(Status.MULTI_FRAME, f"{frames} frames; one image is needed")
+    if image.mode not in DECLARED:
+        raise UnreadableImage(Status.IMAGE_MODE, f"colour mode {image.mode}; {', '.join(DECLARED)} are converted")
+
+
 @contextmanager
-def _decoding() -> Iterator[None]:
+def decoding() -> Iterator[None]:
     """Where what Pillow raises on broken files says that an image is not decoded."""
     try:
         yield

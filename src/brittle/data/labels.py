@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +12,11 @@ import numpy as np
 import torch
 
 from brittle.data.files import path_text
-from brittle.data.points import Batch, ChangedPoints, Points
+from brittle.data.points import Points, SomePoints
 from brittle.errors import DataError, ParameterError, listed
 
 LARGEST_LABEL = 2.0**31
 """Beyond it a number is no class index."""
-
-MOST_BYTES = 1 << 22
-"""A longer file holds no names of classes."""
 
 SHOWN = 3
 """Names that a message shows."""
@@ -33,11 +28,7 @@ WRONG = 0.01
 def answers_of(y: Any, where: str, count: int, targets: bool) -> dict[str, Any]:
     """What is right for each point, as a keyword of `ListedPoints`: `labels`, or `targets` `[N, R]`; empty for None.
 
-    Args:
-        y: class indices `[N]` or `[N, 1]`; with `targets` numbers `[N]` or `[N, R]`.
-        where: what they are called.
-        count: how many points there are.
-        targets: whether they are no classes.
+    `y` holds class indices `[N]` or `[N, 1]`, with `targets` numbers `[N]` or `[N, R]`.
     """
     if y is None:
         return {}
@@ -61,21 +52,19 @@ def check_labels(labels: np.ndarray, where: str, count: int) -> tuple[int, ...]:
     """Class indices as a tuple, `[N]`, from whole numbers `[N]` or `[N, 1]`, also such as 1.0 and True."""
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
-    name = where.split()[0] if where else "labels"
     if labels.ndim == 2:
         raise DataError(
             "labels",
-            f"{where} has shape {labels.shape}, which looks one-hot; give class indices: {name}.argmax(1). If several "
-            "labels may hold at once, use --decision multilabel (decision='multilabel')",
-        )
-    if labels.dtype.kind in "US" or (labels.dtype.kind == "O" and any(isinstance(one, str) for one in labels.flat)):
-        raise DataError(
-            "labels",
-            f"{where} holds text such as {str(labels[0])!r:.40}; class indices are whole numbers: with names the names "
-            f"of the model's outputs in their order, give [names.index(one) for one in {name}]",
+            f"{where} has shape {labels.shape}, which looks one-hot; give class indices, such as labels.argmax(1). If "
+            "several labels may hold at once, use --decision multilabel (decision='multilabel')",
         )
     if labels.dtype.kind not in "iufb":
-        raise DataError("labels", f"{where} has type {labels.dtype}; class indices are whole numbers: use int64")
+        found = f"{str(next(labels.flat, None))!r:.40}"
+        raise DataError(
+            "labels",
+            f"{where} has type {labels.dtype} and holds {found}; class indices are whole numbers: with names the names "
+            "of the model's outputs in their order, give [names.index(one) for one in labels]",
+        )
     odd = np.argwhere((labels != np.floor(labels)) | (np.abs(labels.astype(np.float64)) > LARGEST_LABEL))
     if len(odd):
         raise DataError(
@@ -107,20 +96,17 @@ def plain_array(x: Any, where: str) -> np.ndarray:
         raise DataError("dtype", f"{where} is no array of numbers or texts ({reason}); give a NumPy array") from error
 
 
-def name_classes(points: Points, names: Sequence[str]) -> ChangedPoints:
+def name_classes(points: Points, names: Sequence[str]) -> SomePoints:
     """`points` under the names of the model's classes, in the order of its outputs.
 
     Labels of data that name their classes, as folders do, become the places of these names among `names`; other labels
-    are class indices already, and stay.
-
-    Raises:
-        ParameterError: a name of the data is not among `names`, or two of these are equal.
+    are class indices already, and stay. A name of the data that is not among `names` is refused.
     """
     own, known = points.class_names, tuple(names)
     if not known or not all(isinstance(name, str) and name for name in known) or len(set(known)) < len(known):
         raise ParameterError(f"expected names of classes, each once; found {known!r:.80}")
     if own is None or points.labels is None:
-        return _relabelled(points, known, None)
+        return SomePoints.of(points, class_names=known, named=True)
     missing = [name for name in own if name not in known]
     if missing:
         spelled = {_plain(name): name for name in known}
@@ -134,45 +120,26 @@ def name_classes(points: Points, names: Sequence[str]) -> ChangedPoints:
     return _relabelled(points, known, {at: known.index(name) for at, name in enumerate(own)})
 
 
-def _relabelled(points: Points, names: tuple[str, ...], places: Mapping[int, int] | None) -> ChangedPoints:
-    """Points whose labels became these places among `names`, -1 where there is none; None lets them stay."""
-    labels = _mapped(places, points.labels)
-    return ChangedPoints.of(points, partial(_renamed, places), labels=labels, class_names=names, named=True)
-
-
-def _renamed(places: Mapping[int, int] | None, batch: Batch) -> Batch:
-    return replace(batch, labels=_mapped(places, batch.labels))
-
-
-def _mapped(places: Mapping[int, int] | None, labels: Sequence[int] | None) -> tuple[int, ...] | None:
-    return None if labels is None else tuple(labels if places is None else (places.get(one, -1) for one in labels))
+def _relabelled(points: Points, names: tuple[str, ...], places: Mapping[int, int]) -> SomePoints:
+    """Points whose labels became these places among `names`, -1 where there is none."""
+    labels = None if points.labels is None else tuple(places.get(one, -1) for one in points.labels)
+    return SomePoints.of(points, labels=labels, class_names=names, named=True)
 
 
 def in_classes(points: Points, names: Sequence[str] | None, values: Sequence[int] | None = None) -> Points:
     """`points` with labels that are places among the classes of a model that knows them itself.
 
-    Labels of data that name their classes are mapped by name where a name of the data is one of the model's. Where none
-    is, not even in another spelling, the two have other words for them, and labels stay; so they do where the names
-    are spelled otherwise and stand at the same places. Labels of data without names are mapped by value where the
-    model's classes are whole numbers, such as 1, 2, 3 or -1 and 1. Points whose classes the user has named stay.
-
-    Args:
-        points: what is scored.
-        names: of the model's classes, in the order of its outputs, or None where it knows none.
-        values: the classes themselves where they are whole numbers.
-
-    Raises:
-        ParameterError: some names of the data are among those of the model and others are not, or are spelled otherwise
-            and stand in another order.
-        DataError: more than 1% of the labels (and more than one) are none of `values`.
+    Labels of data that name their classes are mapped by name. Where no name is one of the model's, not even in another
+    spelling, or all are and stand at the same places, labels stay. Labels without names are mapped by value where the
+    model's classes are whole numbers, such as -1 and 1. Points whose classes the user has named stay.
     """
     if names is None or points.labels is None or getattr(points, "named", False):
         return points
     if points.class_names is not None:
         own, known = tuple(points.class_names), tuple(names)
         ours, theirs = [_plain(name) for name in own], [_plain(name) for name in known]
-        other_order = not set(ours).isdisjoint(theirs) and ours != theirs[: len(ours)]
-        stay = own == known or (set(own).isdisjoint(known) and not other_order)
+        in_order = set(ours).isdisjoint(theirs) or ours == theirs[: len(ours)]
+        stay = own == known or (set(own).isdisjoint(known) and in_order)
         return points if stay else name_classes(points, known)
     if values is None or tuple(values) == tuple(range(len(values))):
         return points
@@ -205,26 +172,16 @@ def label_places(labels: Any, names: Sequence[str] | None) -> Any:
 
 
 def read_class_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """The names in a text file, one a line, in the order of the model's outputs.
-
-    Raises:
-        ParameterError: the file cannot be read, is no text in UTF-8, or has an empty line or a name twice.
-    """
+    """The names in a text file, one a line, in the order of the model's outputs."""
     where = f"{path_text(path)} (--class-names)"
     try:
-        if Path(path).stat().st_size > MOST_BYTES:
-            raise ParameterError(f"{where} has more than {MOST_BYTES:,} bytes; give one name a line")
         names = [line.strip() for line in Path(path).read_text(encoding="utf-8-sig").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
         raise ParameterError(f"{where} cannot be read as text in UTF-8: {error}") from error
-    seen: dict[str, int] = {}
-    for line, name in enumerate(names, start=1):
-        if not name or name in seen:
-            found = f"the name {name!r:.40} of line {seen[name]} again" if name else "no name"
-            raise ParameterError(f"line {line} of {where} has {found}; give each class once, one a line")
-        seen[name] = line
-    if not names:
-        raise ParameterError(f"{where} is empty; give one name a line")
+    odd = next((line for line, name in enumerate(names) if not name or name in names[:line]), None)
+    if odd is not None or not names:
+        found = "is empty" if odd is None else f"has {names[odd]!r:.40} in line {odd + 1}"
+        raise ParameterError(f"{where} {found}; give each class once, one a line")
     return tuple(names)
 
 

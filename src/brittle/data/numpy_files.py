@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import math
-import re
 import struct
 import tokenize
 import zipfile
@@ -16,18 +15,21 @@ from typing import Any
 
 import numpy as np
 
-from brittle.data.arrays import array_chunks, check_inputs, feature_record, text_ids
+from brittle.data.arrays import check_inputs, feature_record, read_arrays, text_ids
 from brittle.data.files import choose_split, file_digest, files_digest, path_text, refuse_split
 from brittle.data.labels import answers_of
-from brittle.data.points import ListedPoints, RowIds
+from brittle.data.points import ListedPoints, row_ids
 from brittle.data.reading import Reading
 from brittle.errors import DataError
 
-INPUT_KEYS, LABEL_KEYS, ID_KEYS = ("x", "images"), ("y", "labels"), ("ids", "id")
-"""What the arrays of a `.npz` file are called."""
-
-SPLIT_KEYS = ("{split}_{key}", "{key}_{split}")
-"""How the name of a split is joined to such a key, as in `test_images` or `x_test`."""
+KEYS = {
+    "inputs": ("x", "images"),
+    "labels": ("y", "labels"),
+    "ids": ("ids", "id"),
+    "class_names": ("class_names",),
+    "feature_names": ("feature_names",),
+}
+"""What the arrays of a `.npz` file are called; of a split as in `test_images` or `x_test`."""
 
 IMAGES, LABELS = "-images-idx3-ubyte", "-labels-idx1-ubyte"
 """What follows the prefix in the names of IDX files; `.gz` may follow."""
@@ -45,16 +47,6 @@ _ERRORS = (
 """What zip files and NumPy raise on broken files."""
 
 
-def is_npy(path: Path) -> bool:
-    """Whether `path` is a `.npy` file."""
-    return path.is_file() and path.suffix == ".npy"
-
-
-def is_npz(path: Path) -> bool:
-    """Whether `path` is a `.npz` file."""
-    return path.is_file() and path.suffix == ".npz"
-
-
 def is_idx_folder(path: Path) -> bool:
     """Whether `path` is a folder with an IDX image file."""
     return path.is_dir() and bool(_prefixes(path))
@@ -64,9 +56,8 @@ def read_npy(path: Path, reading: Reading) -> ListedPoints:
     """Points in a `.npy` file, `[N, *shape]`, with the class index of each in `reading.labels`, `[N]`."""
     refuse_split(path, reading.split)
     inputs = check_inputs(read_array(path), path_text(path), reading)
-    answers = read_answers(reading, len(inputs))
-    read = partial(array_chunks, inputs, bounds=reading.bounds)
-    return reading.points(reading.record(path, file_digest(path)), RowIds(len(inputs)), read, **answers)
+    read, answers = partial(read_arrays, inputs, reading.bounds, None), read_answers(reading, len(inputs))
+    return reading.points(reading.record(path, file_digest(path)), row_ids(len(inputs)), read, **answers)
 
 
 def read_answers(reading: Reading, count: int) -> dict[str, Any]:
@@ -84,18 +75,14 @@ def read_array(path: Path) -> np.ndarray:
     where = path_text(path)
     try:
         with path.open("rb") as file:
-            version = np.lib.format.read_magic(file)
-            header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
-            shape, fortran, kind = header(file)
-            if kind.hasobject:
-                raise _objects(where, "x")
-            expected, there = math.prod(shape) * kind.itemsize, path.stat().st_size - file.tell()
-            if expected != there or not kind.itemsize:
-                raise ValueError(f"its header declares {expected:,} bytes, and {there:,} follow")
-            numbers = np.frombuffer(file.read(expected), kind)
+            np.lib.format.read_magic(file)  # without it NumPy would look for an archive or a pickle
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        declared, there = array.nbytes, path.stat().st_size - array.offset
+        if declared != there or not array.dtype.itemsize:
+            raise ValueError(f"its header declares {declared:,} bytes, and {there:,} follow")
+        return np.array(array)
     except _ERRORS as error:
-        raise _corrupt(where, ".npy", error) from error
-    return numbers.reshape(shape, order="F" if fortran else "C")
+        raise _unreadable(where, ".npy", error) from error
 
 
 def read_npz(path: Path, reading: Reading) -> ListedPoints:
@@ -107,7 +94,7 @@ def read_npz(path: Path, reading: Reading) -> ListedPoints:
     keys, arrays = _read_arrays(path, reading.split)
     where = {role: f"{key} in {path_text(path)}" for role, key in keys.items()}
     x = arrays["inputs"]
-    if x.ndim == 3 and keys["inputs"] in _called("images", reading.split):
+    if x.ndim == 3 and "images" in keys["inputs"]:
         x = x[..., None] if reading.layout == "nhwc" else x[:, None]
     inputs = check_inputs(x, where["inputs"], reading)
     answers = answers_of(arrays.get("labels"), where.get("labels", ""), len(inputs), reading.targets)
@@ -116,7 +103,7 @@ def read_npz(path: Path, reading: Reading) -> ListedPoints:
     return reading.points(
         reading.record(path, file_digest(path), keys=sorted(keys.values()), **named),
         text_ids(arrays.get("ids"), where.get("ids", ""), len(inputs)),
-        partial(array_chunks, inputs, bounds=reading.bounds),
+        partial(read_arrays, inputs, reading.bounds, None),
         class_names=None if names is None else [str(name) for name in names.reshape(-1)],
         **answers,
     )
@@ -127,12 +114,9 @@ def read_idx(path: Path, reading: Reading) -> ListedPoints:
 
     The split is the prefix, the end of one after a hyphen, or `test` for `t10k`; by default `t10k` or the only prefix.
     """
-    prefixes, split = _prefixes(path), reading.split
-    if split is None:
-        prefix = TEST if TEST in prefixes else choose_split(path, prefixes, None)
-    else:
-        meant = [one for one in prefixes if one == split or one.endswith(f"-{split}") or (split, one) == ("test", TEST)]
-        prefix = meant[0] if len(meant) == 1 else choose_split(path, prefixes, split)
+    prefixes, split = _prefixes(path), reading.split or TEST
+    meant = [one for one in prefixes if one == split or one.endswith(f"-{split}") or (split, one) == ("test", TEST)]
+    prefix = meant[0] if len(meant) == 1 else choose_split(path, prefixes, reading.split)
     both = [[path / f"{prefix}{ending}{packed}" for packed in ("", ".gz")] for ending in (IMAGES, LABELS)]
     files = [one for pair in both for one in [one for one in pair if one.is_file()][:1]]
     images = _read_idx(files[0], 3)
@@ -140,8 +124,8 @@ def read_idx(path: Path, reading: Reading) -> ListedPoints:
     inputs = check_inputs(images[:, None], path_text(files[0]), Reading(scale_uint8=True))
     return reading.points(
         reading.record(path, files_digest(path, files), split=prefix, files=[path_text(one.name) for one in files]),
-        RowIds(len(images)),
-        partial(array_chunks, inputs, bounds=reading.bounds),
+        row_ids(len(images)),
+        partial(read_arrays, inputs, reading.bounds, None),
         **answers,
     )
 
@@ -164,7 +148,7 @@ def _read_idx(path: Path, axes: int) -> np.ndarray:
         if len(content) != math.prod(shape) or 0 in shape[1:]:
             raise ValueError(f"it declares {' x '.join(map(str, shape))} bytes and holds others; get it again")
     except _ERRORS as error:
-        raise _corrupt(path_text(path), "IDX", error) from error
+        raise _unreadable(path_text(path), "IDX", error) from error
     return np.frombuffer(bytearray(content), np.uint8).reshape(shape)
 
 
@@ -179,67 +163,46 @@ def _read_arrays(path: Path, split: str | None) -> tuple[dict[str, str], dict[st
                 if record.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or record.flag_bits & 1:
                     raise zipfile.BadZipFile(f"{record.filename!r:.80} is encrypted, or compressed as NumPy never does")
             keys = _keys(path, archive.files, split)
-            return keys, {role: _array(archive, path, key) for role, key in keys.items()}
+            arrays = {role: archive[key] for role, key in keys.items()}
+        for role, array in arrays.items():
+            if not isinstance(array, np.ndarray) or (array.size and not array.dtype.itemsize):
+                raise zipfile.BadZipFile(f"{keys[role]} is no array, or has entries of no bytes")
+            if array.dtype.kind == "U":
+                "".join(array.reshape(-1).tolist()).encode()  # fails where they are no characters
+        return keys, arrays
     except _ERRORS as error:
-        raise _corrupt(path_text(path), ".npz", error) from error
+        raise _unreadable(path_text(path), ".npz", error) from error
 
 
 def _keys(path: Path, keys: Sequence[str], split: str | None) -> dict[str, str]:
-    """Which key of a `.npz` file plays which role: `inputs`, `labels`, `ids`, `class_names`, `feature_names`."""
-    chosen = {}
-    for role, names in {"inputs": INPUT_KEYS, "labels": LABEL_KEYS, "ids": ID_KEYS}.items():
-        there = [own for key in names for own in _called(key, split) if own in keys]
+    """Which key of a `.npz` file plays which role of `KEYS`."""
+    named = {key: key for key in keys}
+    if split is not None:
+        short = {key: key.removeprefix(f"{split}_").removesuffix(f"_{split}") for key in keys}
+        named = {own: key for key, own in short.items() if own != key or key in ("class_names", "feature_names")}
+    chosen = dict[str, str]()
+    for role, names in KEYS.items():
+        there = [named[key] for key in names if key in named]
         if len(there) > 1:
-            raise DataError(
-                "columns",
-                f"{path_text(path)} has {' and '.join(there)}, and each may be its {role}; save it with one of them",
-            )
-        chosen |= {role: there[0]} if there else {}
-    if "inputs" in chosen:
-        return chosen | {key: key for key in ("class_names", "feature_names") if key in keys}
-    patterns = [re.compile(form.format(split="(.+)", key=key)) for key in INPUT_KEYS for form in SPLIT_KEYS]
-    splits = sorted({match[1] for key in keys for pattern in patterns if (match := pattern.fullmatch(key))})
-    if splits or (split is not None and set(keys) & set(INPUT_KEYS)):
-        there = f"the splits {', '.join(splits)}" if splits else f"no splits (its keys: {', '.join(keys)})"
+            raise DataError("columns", f"{path_text(path)} has {' and '.join(there)}, and each may be its {role}")
+        chosen |= dict.fromkeys([role], there[0]) if there else {}
+    if "inputs" not in chosen:
         raise DataError(
-            "split", f"{path_text(path)} holds {there}; {'name one' if splits else 'leave out'} --split (split=)"
+            "columns" if split is None else "split",
+            f"{path_text(path)} has no x or images{'' if split is None else f' of the split {split!r:.40}'}; it has "
+            f"{', '.join(keys) or 'no keys at all'}: call the inputs x and the labels y, or name with --split "
+            "(split=) a split that stands in these keys",
         )
-    raise DataError(
-        "columns",
-        f"{path_text(path)} has none of the keys {', '.join(INPUT_KEYS)}; it has "
-        f"{', '.join(keys) or 'no keys at all'}; call the inputs x, and the labels y",
-    )
+    return chosen
 
 
-def _called(key: str, split: str | None) -> tuple[str, ...]:
-    """What an array is called in a file, by itself or as one of a split."""
-    return tuple(form.format(split=split, key=key) for form in SPLIT_KEYS) if split else (key,)
-
-
-def _array(archive: Any, path: Path, key: str) -> np.ndarray:
-    try:
-        array = archive[key]
-    except ValueError as error:
-        if "allow_pickle" not in str(error):
-            raise
-        raise _objects(f"{key} in {path_text(path)}", key) from error
-    if not isinstance(array, np.ndarray) or (array.size and not array.dtype.itemsize):
-        raise zipfile.BadZipFile(f"{key} is no array, or has entries of no bytes")
-    if array.dtype.kind == "U" and array.size:
-        points = np.ascontiguousarray(array, array.dtype.newbyteorder("=")).reshape(-1).view(np.uint32)
-        if not ((points < 0xD800) | ((points > 0xDFFF) & (points <= 0x10FFFF))).all():
-            raise zipfile.BadZipFile(f"{key} holds code points that are no characters")
-    return array
-
-
-def _corrupt(where: str, kind: str, error: BaseException) -> DataError:
+def _unreadable(where: str, kind: str, error: BaseException) -> DataError:
+    """The error for a file that is broken, or whose arrays would have to be unpickled."""
     reason = str(error).partition("\n")[0] or type(error).__name__
+    if "Object arrays" in reason or "Python objects" in reason:
+        return DataError(
+            "dtype",
+            f"{where} holds Python objects, which would have to be unpickled and could run code; save plain arrays, "
+            "np.stack(list(x))",
+        )
     return DataError("corrupt", f"{where} is not a readable {kind} file: {reason}")
-
-
-def _objects(where: str, key: str) -> DataError:
-    return DataError(
-        "dtype",
-        f"{where} holds Python objects, which would have to be unpickled and could run code; save a plain array, "
-        f"np.stack(list({key}))",
-    )

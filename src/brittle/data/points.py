@@ -4,25 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, partial
-from types import MappingProxyType
+from functools import cached_property, reduce
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from brittle.data.files import changed_error
-from brittle.data.images import Failure, thumbnails
+from brittle.data.images import UnreadableImage, thumbnails
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import Status
 from brittle.model.bounds import Bounds, BoundsLike
 from brittle.model.inputs import ExtraInputs
-
-_TABLE_ADVICE = (
-    "take --bounds none (bounds='none') where features have no range of their own, or declare one that holds all "
-    "features of all rows with --bounds LO HI (bounds=(LO, HI)); noise is of one size in all features: bring them to "
-    "one scale first, or take --noise per-feature --sigma 0.1 (brittle.noise.PerFeature)"
-)
 
 
 @dataclass(frozen=True)
@@ -70,34 +63,21 @@ class Batch:
         drawn = thumbnails(self.inputs, self.bounds)
         return drawn and tuple(png if one is Status.OK else None for png, one in zip(drawn, self.status, strict=True))
 
-    def take(self, positions: Sequence[int]) -> Batch:
-        """The points at these positions."""
-        places = torch.tensor(tuple(positions), dtype=torch.long)
+    @staticmethod
+    def joined(batches: Sequence[Batch]) -> Batch:
+        """The points of several batches of the same data."""
 
-        def taken(value: Any) -> Any:
-            if isinstance(value, Tensor):
-                return value[places.to(value.device)]
-            if isinstance(value, ExtraInputs):
-                return value.only(places)
-            return None if value is None else tuple(value[position] for position in positions)
+        def together(values: list[Any]) -> Any:
+            if any(value is None for value in values):
+                return None
+            if isinstance(values[0], Tensor):
+                return torch.cat(values)
+            return reduce(ExtraInputs.joined, values) if isinstance(values[0], ExtraInputs) else sum(values, ())
 
-        return replace(self, **{name: taken(getattr(self, name)) for name in _OF_POINTS})
-
-    def joined(self, other: Batch) -> Batch:
-        """These points and those of another batch of the same data."""
-
-        def both(one: Any, two: Any) -> Any:
-            if isinstance(one, Tensor):
-                return torch.cat((one, two))
-            if isinstance(one, ExtraInputs):
-                return ExtraInputs.joined(one, two)
-            return None if one is None or two is None else (*one, *two)
-
-        return replace(self, **{name: both(getattr(self, name), getattr(other, name)) for name in _OF_POINTS})
-
-
-_OF_POINTS = tuple(one.name for one in fields(Batch) if one.name != "bounds")
-"""What a batch holds of each of its points."""
+        if len(batches) == 1:
+            return batches[0]
+        names = [one.name for one in fields(Batch) if one.name != "bounds"]
+        return replace(batches[0], **{name: together([getattr(one, name) for one in batches]) for name in names})
 
 
 @runtime_checkable
@@ -126,72 +106,54 @@ class Points(Protocol):
         ...
 
 
-class InputChunk(NamedTuple):
-    """Some inputs, as they are read.
-
-    Attributes:
-        inputs: `[B, *shape]`.
-        failures: why those at some positions could not be read.
-        turned: positions of the images whose EXIF data say that they are turned or mirrored; None where they are not
-            looked at.
-        extra_inputs: those that are made with the inputs; None leaves them to the points.
-    """
+class InputRows(NamedTuple):
+    """The inputs of some consecutive points, `[B, *shape]`; why those at some positions could not be read; whether each
+    is an image that its EXIF data call turned, `[B]`, where that was looked at; and the extra inputs, a row each."""
 
     inputs: Tensor
-    failures: Mapping[int, Failure] = MappingProxyType({})
-    turned: frozenset[int] | None = None
+    failures: Mapping[int, UnreadableImage] = {}
+    turned: tuple[bool, ...] | None = None
     extra_inputs: ExtraInputs | None = None
 
 
-@dataclass(frozen=True)
-class RowIds(Sequence[str]):
-    """The ids of points that have none of their own: their positions, made when they are asked for.
-
-    Attributes:
-        points: how many points there are.
-    """
-
-    points: int
-
-    def __len__(self) -> int:
-        return self.points
-
-    def __getitem__(self, place: Any) -> Any:
-        rows = range(self.points)[place]
-        return tuple(map(str, rows)) if isinstance(rows, range) else str(rows)
+Read = Callable[[int, int], InputRows]
+"""Called with two rows, gives the inputs from the first up to the second."""
 
 
 @dataclass(frozen=True)
 class ListedPoints:
-    """Points that are all known by id, and whose inputs are read in chunks.
+    """Points that are all known by id, and whose inputs are read when they are asked for.
 
     Attributes:
-        ids: id of each point, `[N]`.
-        read: called with a number and a row, gives the inputs from that row on, so many at a time.
+        ids: id of each point, `[N]`; `labels`, `names` and `targets`, `[N, R]`, as in `Batch`.
+        read: gives the inputs of some rows.
         bounds: smallest and largest value of an input, for the thumbnails.
         source: where the points come from.
-        labels: class index of each point, `[N]`, or None.
-        names: what the source calls each point, `[N]`, or None.
-        class_names: names of the classes, or None.
-        targets: the numbers that are right for each point, `[N, R]`, or None.
-        extra_inputs: other tensors of the points, and which coordinates of the inputs vary, a row each; or None.
     """
 
-    ids: Sequence[str]
-    read: Callable[[int, int], Iterator[InputChunk]] = field(repr=False)
+    ids: tuple[str, ...]
+    read: Read = field(repr=False)
     bounds: BoundsLike
     source: dict[str, Any]
     labels: tuple[int, ...] | None = None
     names: tuple[str, ...] | None = None
     class_names: tuple[str, ...] | None = None
     targets: Tensor | None = None
-    extra_inputs: ExtraInputs | None = None
 
     def __post_init__(self) -> None:
-        if not len(self.ids):
-            raise DataError("empty_dataset", f"{self._path} holds no points; expected at least 1")
-        if not isinstance(self.ids, RowIds):
-            self._check_ids()
+        where = self.source.get("path") or "the data"
+        if not self.ids:
+            raise DataError("empty_dataset", f"{where} holds no points; expected at least 1")
+        rows: dict[str, int] = {}
+        for row, own in enumerate(self.ids):
+            if rows.setdefault(own, row) != row:
+                raise DataError(
+                    "ids",
+                    f"rows {rows[own]} and {row} of {where} share the id {own!r}; an id keys the noise of its point: "
+                    "make the ids unique, or leave them out",
+                )
+            if not own.isascii() and any("\ud800" <= character <= "\udfff" for character in own):
+                raise DataError("ids", f"the id of row {row} of {where} is {own!r:.80}, which is no text; escape it")
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -204,121 +166,110 @@ class ListedPoints:
 
     def batches(self, size: int, start: int = 0, stop: int | None = None) -> Iterator[Batch]:
         """The points of the rows `start` up to `stop` (all others) in their order, `size` at a time."""
-        if size < 1:
-            raise ParameterError(f"the batch size must be at least 1; found {size}")
-        end = len(self) if stop is None else min(stop, len(self))
-        if start >= end:
-            return
-        for chunk in self.read(size, start):
-            kept = min(len(chunk.inputs), end - start)
-            yield self._batch(range(start, start + kept), chunk)
-            start += kept
-            if start == end:
-                return
-        raise changed_error(self._path, f"{start} points were read, {len(self)} were there before")
+        for rows in parts_of(range(len(self))[start:stop], size):
+            yield self._batch(rows)
 
-    @property
-    def _path(self) -> str:
-        return self.source.get("path") or "the data"
-
-    def _batch(self, rows: range, chunk: InputChunk) -> Batch:
-        """The first points of a chunk, as many as there are rows."""
-        part, count = slice(rows.start, rows.stop), len(rows)
-        failures = [chunk.failures.get(position) for position in range(count)]
-        if chunk.extra_inputs is not None:
-            extra = chunk.extra_inputs.only(torch.arange(count))
-        else:
-            extra = self.extra_inputs and self.extra_inputs.only(torch.arange(rows.start, rows.stop))
+    def _batch(self, rows: range) -> Batch:
+        part, read = slice(rows.start, rows.stop), self.read(rows.start, rows.stop)
+        names = None if self.names is None else self.names[part]
+        status, detail = [Status.OK] * len(rows), list[str | None]([None] * len(rows))
+        for place, failure in read.failures.items():
+            called = "" if names is None else f" ({names[place]})"
+            status[place], detail[place] = failure.status, f"row {rows[place]}{called}: {failure.reason}"
         return Batch(
             rows=tuple(rows),
-            ids=tuple(self.ids[part]),
-            names=None if self.names is None else self.names[part],
+            ids=self.ids[part],
+            names=names,
             labels=None if self.labels is None else self.labels[part],
-            inputs=chunk.inputs[:count],
-            status=tuple(Status.OK if one is None else one.status for one in failures),
-            detail=tuple(
-                None if one is None else f"row {row}{self._name_in_brackets(row)}: {one.reason}"
-                for row, one in zip(rows, failures, strict=True)
-            ),
+            inputs=read.inputs,
+            status=tuple(status),
+            detail=tuple(detail),
             bounds=self.bounds,
-            turned=None if chunk.turned is None else tuple(position in chunk.turned for position in range(count)),
+            turned=read.turned,
             targets=None if self.targets is None else self.targets[part],
-            extra_inputs=extra,
+            extra_inputs=read.extra_inputs,
         )
 
-    def _name_in_brackets(self, row: int) -> str:
-        return "" if self.names is None else f" ({self.names[row]})"
 
-    def _check_ids(self) -> None:
-        rows: dict[str, int] = {}
-        for row, own in enumerate(self.ids):
-            if not own.isascii() and any("\ud800" <= character <= "\udfff" for character in own):
-                raise DataError(
-                    "ids",
-                    f"the id of row {row} of {self._path} is {own!r:.80}, which UTF-8 cannot hold; escape it, or leave "
-                    "the ids out",
-                )
-            if rows.setdefault(own, row) != row:
-                raise DataError(
-                    "ids",
-                    f"rows {rows[own]} and {row} of {self._path} share the id {own!r}; an id keys the noise of its "
-                    "point, so make the ids unique or leave them out",
-                )
+def parts_of(rows: Any, size: int) -> Iterator[Any]:
+    """Some rows, `size` at a time."""
+    if size < 1:
+        raise ParameterError(f"the batch size must be at least 1; found {size}")
+    return (rows[first : first + size] for first in range(0, len(rows), size))
+
+
+def row_ids(count: int) -> tuple[str, ...]:
+    """The ids of points that have none of their own: their positions."""
+    return tuple(map(str, range(count)))
 
 
 @dataclass(frozen=True)
-class ChangedPoints:
-    """The first points of others, each batch of which is changed as it is read.
+class SomePoints:
+    """Some of other points in their order, `rows` of them, of which something may be said anew.
 
     Attributes:
-        points: the points.
-        change: gives the batch in the place of a batch of `points`.
-        labels: class index of each, `[N]`, or None.
-        class_names: names of the classes, or None.
-        provenance: where they come from.
+        ids: of each, `[N]`, where they were chosen by them.
         named: whether the user named the classes.
+        moves: which coordinates vary in a run, `[n]`; None for those that vary in `points`.
     """
 
     points: Points
-    change: Callable[[Batch], Batch]
+    rows: Sequence[int]
     labels: Sequence[int] | None
     class_names: Sequence[str] | None
     provenance: dict[str, Any]
-    count: int
+    ids: tuple[str, ...] | None = None
     named: bool = False
+    moves: Tensor | None = None
 
     @classmethod
-    def of(cls, points: Points, change: Callable[[Batch], Batch], **others: Any) -> ChangedPoints:
-        """`points` with another batch for each of theirs; `others` are attributes that differ from theirs."""
-        same = {name: getattr(points, name) for name in ("labels", "class_names", "provenance")}
-        named = getattr(points, "named", False)
-        return cls(points, change, **{**same, "count": len(points), "named": named, **others})
+    def of(cls, points: Points, rows: Sequence[int] | None = None, **others: Any) -> SomePoints:
+        """`points`, or these rows of them, with other attributes in the place of theirs."""
+        rows = range(len(points)) if rows is None else rows
+        labels = None if points.labels is None else tuple(points.labels[row] for row in rows)
+        same = {"class_names": points.class_names, "provenance": points.provenance, "labels": labels}
+        return cls(points, rows, **{**same, "named": getattr(points, "named", False), **others})
 
     def __len__(self) -> int:
-        return self.count
+        return len(self.rows)
 
     def batches(self, size: int, start: int = 0, stop: int | None = None) -> Iterator[Batch]:
-        """The points of the rows `start` up to `stop` (all others) in their order, `size` at a time."""
-        end = len(self) if stop is None else min(stop, len(self))
-        return map(self.change, self.points.batches(size, start, end))
+        """The points `start` up to `stop` (all others) in their order, `size` at a time.
+
+        The two count these points; the `rows` of a batch are those of the data.
+        """
+        for places in parts_of(range(len(self))[start:stop], size):
+            part = slice(places.start, places.stop)
+            runs = [self.points.batches(len(run), run.start, run.stop) for run in _runs(self.rows[part])]
+            batch = self._checked([batch for run in runs for batch in run], part)
+            labels = None if self.labels is None else tuple(self.labels[part])
+            yield replace(batch, labels=labels, extra_inputs=self._still(batch))
+
+    def _checked(self, found: list[Batch], part: slice) -> Batch:
+        """One batch of what was found, which must be all of a part and the points that were chosen."""
+        there = [own for batch in found for own in batch.ids]
+        wanted = there if self.ids is None else self.ids[part]
+        for place, row in enumerate(self.rows[part]):
+            if place >= len(there) or there[place] != wanted[place]:
+                where = self.provenance.get("path") or "the data"
+                raise changed_error(where, f"row {row} is gone, or has another id than before")
+        return Batch.joined(found)
+
+    def _still(self, batch: Batch) -> ExtraInputs | None:
+        if self.moves is None:
+            return batch.extra_inputs
+        extra, shape = batch.extra_inputs or ExtraInputs(), batch.inputs.shape
+        varies = self.moves.view(shape[1:]).expand(shape)
+        return replace(extra, varies=varies if extra.varies is None else varies & extra.varies, inputs=batch.inputs)
 
 
-@dataclass(frozen=True)
-class StillPoints(ChangedPoints):
-    """Points of which only those coordinates vary in a run that `moves`, `[n]`, marks."""
-
-    moves: Tensor = field(kw_only=True)
-
-
-def still_points(points: Points, moves: Tensor) -> ChangedPoints:
-    """`points` of which only these coordinates vary."""
-    return StillPoints.of(points, partial(_still, moves), moves=moves)
-
-
-def _still(moves: Tensor, batch: Batch) -> Batch:
-    varies, extra = moves.view(batch.inputs.shape[1:]).expand(batch.inputs.shape), batch.extra_inputs or ExtraInputs()
-    varies = varies if extra.varies is None else varies & extra.varies
-    return replace(batch, extra_inputs=replace(extra, varies=varies, inputs=batch.inputs))
+def _runs(rows: Sequence[int]) -> Iterator[range]:
+    """Rows in stretches of consecutive ones."""
+    first = 0
+    for place, row in enumerate(rows):
+        if place + 1 == len(rows) or rows[place + 1] != row + 1:
+            yield range(rows[first], row + 1)
+            first = place + 1
 
 
 def readable(batch: Batch) -> Tensor:
@@ -345,21 +296,22 @@ def check_values(batch: Batch, bounds: BoundsLike) -> None:
     row = int(torch.tensor(batch.rows)[readable(batch).cpu()][place])
     found = f"in {int(outside.sum())} of {len(inputs)} rows, the first of them row {row}"
     if bounds.pair is None:
-        one = inputs[place]
-        least, most = (torch.as_tensor(end).to(inputs).expand(one.shape) for end in bounds.allowed(inputs))
-        feature = int(((one < least) | (one > most)).flatten().nonzero()[0])
-        ends = (bounds.lower, bounds.upper)
-        low, high = (float(torch.as_tensor(end).expand(one.shape).flatten()[feature]) for end in ends)
+        one = inputs[place].double().cpu().flatten()
+        lower, upper = (end.expand(inputs.shape[1:]).flatten() for end in (bounds.lower, bounds.upper))
+        feature = int(torch.maximum(lower - one, one - upper).argmax())
         raise DataError(
             "value_range",
-            f"values outside the bounds of their feature {found}, which holds {float(one.flatten()[feature]):.4g} at "
-            f"the feature in place {feature}, outside [{low:g}, {high:g}]; give bounds that hold all rows, or none "
-            "(--bounds none, bounds='none')",
+            f"values outside the bounds of their feature {found}, which holds {float(one[feature]):.4g} at the feature "
+            f"in place {feature}, outside [{float(lower[feature]):g}, {float(upper[feature]):g}]; give bounds that "
+            "hold all rows, or none (--bounds none, bounds='none')",
         )
     low, high = bounds.pair
     smallest, largest = float(inputs.min()), float(inputs.max())
     if batch.inputs.dim() == 2 and not bool((inputs == inputs.round()).all()):
-        advice = _TABLE_ADVICE
+        advice = (
+            "take --bounds none (bounds='none') where features have no range of their own, or --bounds LO HI that hold "
+            "all; noise is of one size in all features, and with --noise per-feature --sigma 0.1 of the size of each"
+        )
     elif smallest >= 0 and 16 < largest <= 255 and (low, high) == (0.0, 1.0):
         advice = "use --bounds 0 255 (bounds=(0, 255)) or divide by 255"
     elif smallest < low and high - low <= 2:

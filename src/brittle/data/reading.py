@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from brittle.data.files import file_digest, path_text
 from brittle.data.images import EXIF, INTERPOLATIONS, ROUNDINGS, Fitting
-from brittle.data.points import InputChunk, ListedPoints, Points, RowIds
+from brittle.data.points import ListedPoints, Points, Read
 from brittle.errors import ParameterError
 from brittle.model.bounds import Bounds, BoundsLike
 from brittle.model.texts import TextForm
@@ -20,8 +20,14 @@ from brittle.model.texts import TextForm
 MOST_PIXELS = 1 << 13
 """Longest side to which an image is brought."""
 
-LAYOUTS = ("nchw", "nhwc")
-"""Axis orders of image arrays: channels first, which models see, and channels last."""
+WORDS = {
+    "exif": EXIF,
+    "layout": ("nchw", "nhwc"),
+    "mode": ("RGB", "L"),
+    "interpolation": INTERPOLATIONS,
+    "crop_rounding": ROUNDINGS,
+}
+"""What options that are words may be, beside their default."""
 
 FITTED = frozenset({"resize", "center_crop", "interpolation", "crop_rounding", "mode"})
 """Options of encoded images that bring them to one form; a model's folder may declare some of them."""
@@ -100,17 +106,9 @@ class Reading:
     crop_rounding: str | None = None
 
     def __post_init__(self) -> None:
-        words = {
-            "exif": EXIF,
-            "layout": (None, *LAYOUTS),
-            "mode": (None, "RGB", "L"),
-            "interpolation": (None, *INTERPOLATIONS),
-            "crop_rounding": (None, *ROUNDINGS),
-        }
-        for name, known in words.items():
-            if (word := getattr(self, name)) not in known:
-                there = ", ".join(one for one in known if one)
-                raise ParameterError(f"{name} must be one of {there}; found {word!r:.80}")
+        for name, known in WORDS.items():
+            if (word := getattr(self, name)) not in (*known, getattr(Reading, name)):
+                raise ParameterError(f"{name} must be one of {', '.join(known)}; found {word!r:.80}")
         if self.limit is not None and self.limit < 1:
             raise ParameterError(f"at least 1 point must be taken; found {self.limit}")
         if self.limit is not None and self.ids is not None:
@@ -154,8 +152,8 @@ class Reading:
     def points(
         self,
         record: dict[str, Any],
-        ids: Sequence[str] | RowIds,
-        read: Callable[[int, int], Iterator[InputChunk]],
+        ids: Sequence[str],
+        read: Read,
         *,
         labels: Sequence[int] | None = None,
         targets: Tensor | None = None,
@@ -165,7 +163,7 @@ class Reading:
         """The first `limit` points of those with these ids; the other arguments as the fields of `ListedPoints`."""
         kept = slice(self.limit)
         return ListedPoints(
-            ids=RowIds(len(range(len(ids))[kept])) if isinstance(ids, RowIds) else tuple(ids[kept]),
+            ids=tuple(ids[kept]),
             read=read,
             bounds=self.bounds,
             source=record,

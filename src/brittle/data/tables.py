@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
-from io import BytesIO
-from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import torch
 
-from brittle.data.arrays import array_chunks, feature_record
-from brittle.data.arrow import LABEL_NAMES, Table, first_schema, is_csv, is_image, is_number, is_table, open_table
+from brittle.data.arrays import feature_record, read_arrays
+from brittle.data.arrow import LABEL_NAMES, EncodedColumn, Table, is_image, is_number, open_table
 from brittle.data.folder import encoded_points
 from brittle.data.labels import check_labels
-from brittle.data.points import ListedPoints, RowIds
-from brittle.data.reading import Reading
-from brittle.errors import BrittleError, DataError, ParameterError, listed
+from brittle.data.points import ListedPoints, row_ids
+from brittle.data.reading import IMAGE_OPTIONS, Reading
+from brittle.errors import DataError, ParameterError, listed
 
 IMAGE_COLUMNS = ("image", "img")
 """Preferred where several columns hold images."""
@@ -38,114 +34,74 @@ SHOWN = 8
 """Columns that a message names, and images that are looked at to see whether there are bytes."""
 
 
-@dataclass(frozen=True)
-class Roles:
-    """What the columns of a table are.
-
-    Attributes:
-        answers: that of the labels, or those of what is right for a row, where it is no class; perhaps none.
-        id: that of the ids, or None.
-        others: all others, in their order.
-    """
+class Roles(NamedTuple):
+    """The columns of a table: of labels, or of what is right for a row where it is no class; of ids; all others."""
 
     answers: tuple[str, ...]
-    id: str | None
+    id: tuple[str, ...]
     others: tuple[str, ...]
+
+    @property
+    def columns(self) -> list[str]:
+        """Those of labels and ids."""
+        return [*self.answers, *self.id]
 
     @property
     def record(self) -> dict[str, Any]:
         """What a run records of them."""
-        columns = [*self.answers, *([] if self.id is None else [self.id])]
-        return {"label_column": ",".join(self.answers) or None, "columns": columns}
+        return {"label_column": ",".join(self.answers) or None, "columns": self.columns}
 
 
-def is_feature_table(path: Path) -> bool:
-    """Whether `path` is a table without a column of images."""
-    return is_csv(path) or (is_table(path) and not _has_images(path))
-
-
-def is_image_table(path: Path) -> bool:
-    """Whether `path` is a table with a column of images."""
-    return is_table(path) and not is_feature_table(path)
-
-
-def _has_images(path: Path) -> bool:
-    try:
-        return any(is_image(one.type) for one in first_schema(path))
-    except BrittleError:
-        return False  # the reader says what is wrong
-
-
-def read_features(path: Path, reading: Reading) -> ListedPoints:
-    """The rows of a table of numbers, booleans among them; labels are whole numbers or text."""
+def read_table(path: Path, reading: Reading) -> ListedPoints:
+    """The rows of a table: images where it has a column of them, else numbers; labels are whole numbers or text."""
     table = open_table(path, reading)
+    images = [one.name for one in table.schema if is_image(one.type)]
+    return _images(table, images, reading) if images else _features(table, reading)
+
+
+def _features(table: Table, reading: Reading) -> ListedPoints:
+    """The rows of a table of numbers, booleans among them."""
+    if wrong := sorted(reading.given & IMAGE_OPTIONS):
+        raise ParameterError(f"{wrong[0]} is for encoded images, and {table.where} has no column of them")
     roles = find_roles(table, reading)
-    for name in roles.others:
-        if INDEX_NAME.fullmatch(name):
-            raise DataError(
-                "columns",
-                f"a column of {table.where} is called {name!r}, as the index of pandas; write the table without it "
-                "(index=False), or give it a name",
-            )
-    if not roles.others:
-        raise DataError(
-            "columns", f"{table.where} has no column of features besides labels and ids; expected at least 1"
-        )
-    cells = read_columns(table, table.schema.names)
+    odd = next((name for name in roles.others if INDEX_NAME.fullmatch(name)), None)
+    if odd is not None or not roles.others:
+        found = "no column of features" if odd is None else f"a column called {odd!r}, as the index of pandas"
+        raise DataError("columns", f"{table.where} has {found}; write it with names of features and index=False")
+    cells = table.read(table.schema.names)
     inputs = torch.from_numpy(np.stack([_numbers(cells, name, table.where) for name in roles.others], axis=1))
     names = np.array(roles.others) if table.header else None
     record = table.record | roles.record | feature_record(names, f"the header of {table.where}", inputs)
-    read = partial(array_chunks, inputs, bounds=reading.bounds)
+    read = partial(read_arrays, inputs, reading.bounds, None)
     return reading.points(record, ids_in(cells, roles, table), read, **answers_in(cells, roles, table, reading))
 
 
-def read_images(path: Path, reading: Reading) -> ListedPoints:
+def _images(table: Table, images: list[str], reading: Reading) -> ListedPoints:
     """The rows of a table of images: a column of type struct with `bytes`, and perhaps `path`."""
-    table = open_table(path, reading)
-    where, images = table.where, [one.name for one in table.schema if is_image(one.type)]
     image = next((name for name in IMAGE_COLUMNS if name in images), images[0] if len(images) == 1 else None)
     if image is None:
-        raise DataError(
-            "columns",
-            f"{where} has {len(images)} columns of type struct<bytes: binary, ...>, the form of images; give it one, "
-            f"or call one of them {' or '.join(IMAGE_COLUMNS)}. Its columns: {listed(table.schema.names, SHOWN)}",
-        )
+        raise DataError("columns", f"{table.where} has {len(images)} columns of images; call one of them image or img")
     roles = find_roles(table, reading)
-    needed = [*roles.answers, *([] if roles.id is None else [roles.id])]
-    cells = read_columns(table, needed) if needed else pa.table({})
+    cells = table.read(roles.columns) if roles.columns else pa.table({})
     paths = [None] * table.rows
     if any(field.name == "path" for field in table.schema.field(image).type):
-        batches = (batch.column(image) for _, batch in table.batches([f"{image}.path"]))
-        paths = [path for column in batches for path in column.field("path").to_pylist()]
-    files = partial(_encoded, table, image)
-    if any(paths[:SHOWN]):
-        with closing(files(0)) as streams:
-            if not any(stream.read(1) for stream in islice(streams, SHOWN)):
-                named = next(name for name in paths if name)
-                raise DataError(
-                    "corrupt",
-                    f"{where} holds the paths of images, such as {named!r:.80}, and not their bytes; give the folder "
-                    "that these images are in, or write the data with the bytes in them, as save_to_disk of datasets "
-                    "does",
-                )
-    record = table.record | roles.record
-    record["columns"] = [image, *record["columns"]]
+        paths = table.read([f"{image}.path"]).column(0).to_pylist()
+    encoded, named = EncodedColumn(table, image), next((name for name in paths if name), None)
+    if named is not None and not any(encoded(row).read(1) for row in range(min(SHOWN, table.rows))):
+        raise DataError(
+            "corrupt",
+            f"{table.where} holds the paths of images, such as {named!r:.80}, and not their bytes; give the "
+            "folder that these images are in, or write the data with their bytes, as save_to_disk of datasets does",
+        )
     return encoded_points(
-        files,
+        encoded,
         [name or f"row {row}" for row, name in enumerate(paths)],
         ids_in(cells, roles, table),
         reading,
-        record,
-        named=any(paths),
+        table.record | roles.record | {"columns": [image, *roles.columns]},
+        named=named is not None,
         **answers_in(cells, roles, table, reading),
     )
-
-
-def _encoded(table: Table, image: str, start: int) -> Generator[BinaryIO, None, None]:
-    """The encoded images from row `start`; an empty file where there are no bytes."""
-    for first, batch in table.batches([f"{image}.bytes"], start):
-        for one in batch.column(image)[max(0, start - first) :]:
-            yield BytesIO(one["bytes"].as_py() or b"" if one.is_valid else b"")
 
 
 def find_roles(table: Table, reading: Reading) -> Roles:
@@ -165,47 +121,35 @@ def find_roles(table: Table, reading: Reading) -> Roles:
                 f"{where} has the columns {' and '.join(map(repr, answers))}; name the one with the labels "
                 "(--label-column, label_column=)"
             )
-    ids = [name for name in names if name.lower() == ID_NAME and name not in answers]
-    others = tuple(name for name in names if name not in (*answers, *ids[:1]))
-    return Roles(tuple(dict.fromkeys(answers)), ids[0] if ids else None, others)
+    ids = [name for name in names if name.lower() == ID_NAME and name not in answers][:1]
+    others = [name for name in names if name not in (*answers, *ids)]
+    return Roles(tuple(dict.fromkeys(answers)), tuple(ids), tuple(others))
 
 
 def find_column(table: Table, asked: str, option: str = "--label-column (label_column=)") -> str:
     """The column that is called so, or that stands at this place, the last one being -1; `option` asked for it."""
     names = table.schema.names
-    width = len(names)
-    counted = re.fullmatch(r"-?\d{1,6}", asked) is not None and -width <= int(asked) < width
-    if asked in names and counted and names[int(asked)] != asked:
-        raise ParameterError(
-            f"{asked!r} is what column {names.index(asked)} of {table.where} is called, and the place of "
-            f"{names[int(asked)]!r:.60}; count places from the other end"
-        )
-    if asked in names or counted:
-        return asked if asked in names else names[int(asked)]
-    there = f"it has {listed(names, SHOWN)}" if table.header else f"it has {width} without a header"
+    if asked in names:
+        return asked
+    if re.fullmatch(r"-?\d{1,6}", asked) and -len(names) <= int(asked) < len(names):
+        return names[int(asked)]
+    there = listed(names, SHOWN) if table.header else f"{len(names)} without a header"
     raise ParameterError(
-        f"{table.where} has no column {asked!r:.60}; {there}: name one with {option}, or give its place; several, with "
-        "commas between them, are for --decision multilabel or within:T (decision=)"
+        f"{table.where} has no column {asked!r:.60}; it has {there}: name one with {option}, or give its place; "
+        "several, with commas between them, are for --decision multilabel or within:T (decision=)"
     )
 
 
-def read_columns(table: Table, columns: Sequence[str]) -> pa.Table:
-    """Columns of a table that has rows."""
-    if not table.rows:
-        raise DataError("empty_dataset", f"{table.where} holds no rows; expected at least 1")
-    return table.read(columns)
-
-
-def ids_in(cells: pa.Table, roles: Roles, table: Table) -> Sequence[str] | RowIds:
+def ids_in(cells: pa.Table, roles: Roles, table: Table) -> tuple[str, ...]:
     """The ids of the rows: those of their column, or their numbers."""
-    if roles.id is None:
-        return RowIds(table.rows)
-    ids = cells[roles.id].to_pylist()
+    if not roles.id:
+        return row_ids(table.rows)
+    ids = cells[roles.id[0]].to_pylist()
     if None in ids:
         raise DataError(
-            "ids", f"{roles.id} in {table.where} is empty in row {ids.index(None)}; give all rows an id or none"
+            "ids", f"{roles.id[0]} in {table.where} is empty in row {ids.index(None)}; give all rows an id or none"
         )
-    return [str(own).strip() for own in ids]
+    return tuple(str(own).strip() for own in ids)
 
 
 def answers_in(cells: pa.Table, roles: Roles, table: Table, reading: Reading) -> dict[str, Any]:
@@ -235,21 +179,17 @@ def _classes(cells: Sequence[Any], where: str) -> tuple[tuple[int, ...], tuple[s
         number = next(cell for cell in cells if not isinstance(cell, str) or is_number(cell))
         raise DataError("labels", f"{where} holds text and numbers: {texts[0]!r:.60} and {number}; write all as one")
     names = sorted(set(texts))
-    index = {label: number for number, label in enumerate(names)}
-    return tuple(index[label] for label in texts), tuple(names)
+    return tuple(map({name: at for at, name in enumerate(names)}.__getitem__, texts)), tuple(names)
 
 
 def _numbers(cells: pa.Table, name: str, where: str) -> np.ndarray:
     """A column as numbers, `[N]`, float64."""
     column = cells[name]
-    try:
-        numbers = _as_numbers(column)
-    except pa.ArrowException:
-        row = next(row for row in range(len(column)) if not _is_numeric(column[row : row + 1]))
-    else:
-        if not np.isnan(numbers).any():
-            return numbers
-        row = int(np.isnan(numbers).argmax())
+    numbers = _cast(column)
+    if numbers is not None and not np.isnan(numbers).any():
+        return numbers
+    odd = (row for row in range(len(column)) if (one := _cast(column[row : row + 1])) is None or np.isnan(one[0]))
+    row = next(odd)
     cell, place = column[row].as_py(), f"row {row}, column {name!r:.60} of {where}"
     if cell is None or cell != cell or (isinstance(cell, str) and (not cell.strip() or is_number(cell))):
         raise DataError("columns", f"{place} holds no value; fill it, or leave the row or the column out")
@@ -261,18 +201,13 @@ def _numbers(cells: pa.Table, name: str, where: str) -> np.ndarray:
     )
 
 
-def _as_numbers(column: pa.ChunkedArray) -> np.ndarray:
+def _cast(column: pa.ChunkedArray) -> np.ndarray | None:
+    """Cells as numbers, `[N]`, NaN where there is none; None where one is something else."""
     cells = pc.call_function("utf8_trim_whitespace", [column]) if is_text(column.type) else column
-    return cells.cast(pa.float64(), safe=False).to_numpy()
-
-
-def _is_numeric(column: pa.ChunkedArray) -> bool:
-    """Whether all cells are numbers, or there are none."""
     try:
-        _as_numbers(column)
+        return cells.cast(pa.float64(), safe=False).to_numpy()
     except pa.ArrowException:
-        return False
-    return True
+        return None
 
 
 def is_text(kind: pa.DataType) -> bool:

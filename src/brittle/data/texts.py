@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,9 +14,9 @@ from torch import nn
 from brittle.data.arrays import array_points
 from brittle.data.arrow import Table, is_number, open_table
 from brittle.data.files import path_text
-from brittle.data.points import InputChunk, ListedPoints
+from brittle.data.points import InputRows, ListedPoints
 from brittle.data.reading import Reading
-from brittle.data.tables import SHOWN, Roles, answers_in, find_column, find_roles, ids_in, is_text, read_columns
+from brittle.data.tables import SHOWN, Roles, answers_in, find_column, find_roles, ids_in, is_text
 from brittle.errors import DataError, ParameterError, listed
 from brittle.model.texts import TextForm, Tokenizer, Tokens
 
@@ -63,14 +63,12 @@ def text_points(
         raise DataError("texts", f"expected a list of texts; found {found}")
     form = TextForm(model, tokenizer, length)
     tokens = form.tokens(texts)
-    embedded = form.embed(tokens.ids)
-    largest = max(float(form.layer.weight.detach().abs().max()), float(embedded.abs().max()))
     return array_points(
-        embedded,
+        form.embed(tokens.ids),
         y,
         ids=ids,
         class_names=class_names,
-        bounds=(-largest, largest),
+        bounds=form.bounds,
         targets=targets,
         extra_inputs=tokens.extra_inputs,
         mask=tokens.varies,
@@ -81,8 +79,8 @@ def read_texts(path: Path, reading: Reading) -> ListedPoints:
     """The rows of a table of texts as points: a text becomes the embeddings of its tokens, `[T, E]`.
 
     The texts stand in the column `reading.text_column`, or in the only one of text that holds neither labels nor ids;
-    other columns are left out. Embeddings are computed when they are read, a batch at a time. A point is called by the
-    beginning of its text.
+    other columns are left out. Embeddings are computed when they are read. A point is called by the beginning of its
+    text.
     """
     form = reading.texts
     if form is None:
@@ -92,61 +90,49 @@ def read_texts(path: Path, reading: Reading) -> ListedPoints:
         )
     table = open_table(path, reading)
     roles = find_roles(table, reading)
-    cells = read_columns(table, table.schema.names)
+    cells = table.read(table.schema.names)
     column = _text_column(table, cells, roles, reading.text_column)
     texts = cells[column].to_pylist()[: reading.limit]
-    for row, text in enumerate(texts):
-        if text is None or not text.strip():
-            raise DataError(
-                "columns", f"row {row}, column {column!r:.60} of {table.where} holds no text; leave the row out"
-            )
+    odd = next((row for row, text in enumerate(texts) if text is None or not text.strip()), None)
+    if odd is not None:
+        raise DataError("columns", f"row {odd}, column {column!r:.60} of {table.where} holds no text; leave it out")
     tokens = form.tokens(texts)
     form.check(tokens)
     known = {
         "text_column": column,
-        "columns": [column, *roles.record["columns"]],
-        "beside": sorted(tokens.extra_inputs),
+        "columns": [column, *roles.columns],
+        "extra_inputs": sorted(tokens.extra_inputs),
         "masked": True,
         "cut_texts": sum(length > tokens.ids.shape[1] for length in form.lengths(texts)),
     }
     return replace(reading, bounds=form.bounds).points(
         table.record | roles.record | known | dict(form.facts),
         ids_in(cells, roles, table),
-        partial(_chunks, form, tokens),
-        names=list(map(_name, texts)),
+        partial(_read, form, tokens),
+        names=[" ".join(text.split())[:LONGEST_NAME] for text in texts],
         **answers_in(cells, roles, table, reading),
     )
 
 
-def _chunks(form: TextForm, tokens: Tokens, size: int, start: int) -> Iterator[InputChunk]:
-    """The embeddings of the texts from `start`, `size` at a time, with what the model takes beside them."""
-    for first in range(start, len(tokens.ids), size):
-        rows = tokens.rows(first, first + size)
-        inputs = form.embed(rows.ids)
-        yield InputChunk(inputs, extra_inputs=form.extra_inputs(rows, inputs))
-
-
-def _name(text: str) -> str:
-    """The beginning of a text on one line."""
-    line = " ".join(text.split())
-    return line if len(line) <= LONGEST_NAME else line[: LONGEST_NAME - 1] + "…"
+def _read(form: TextForm, tokens: Tokens, start: int, stop: int) -> InputRows:
+    """The embeddings of some texts, with what the model takes beside them."""
+    rows = tokens.rows(start, stop)
+    inputs = form.embed(rows.ids)
+    return InputRows(inputs, extra_inputs=form.extra_inputs(rows, inputs))
 
 
 def _text_column(table: Table, cells: pa.Table, roles: Roles, asked: str | None) -> str:
     """The column with the texts: the one that was named, or the only one of text."""
-    text = [name for name in roles.others if _holds_text(cells[name])]
-    there, option = listed(list(map(repr, text or roles.others)), SHOWN), "--text-column (text_column=)"
-    if asked is None and len(text) != 1:
-        what = "several columns of text" if text else "no column of text beside labels and ids"
+    text, option = [name for name in roles.others if _holds_text(cells[name])], "--text-column (text_column=)"
+    column = None if asked is None else find_column(table, asked, option)
+    if column not in text and (asked is not None or len(text) != 1):
+        there = listed(list(map(repr, text or roles.others)), SHOWN)
         labels = "" if roles.answers or not text else ", and the one with the labels with --label-column"
-        raise ParameterError(f"{table.where} has {what} ({there}); name the one to score with {option}{labels}")
-    column = text[0] if asked is None else find_column(table, asked, option)
-    if column not in text:
-        raise ParameterError(
-            f"the column {column!r:.60} of {table.where} holds numbers, the labels or the ids; name one of {there} "
-            f"with {option}"
+        found = (
+            f"{len(text)} columns of text ({there})" if column is None else f"no text in {column!r:.60} ({there} do)"
         )
-    return column
+        raise ParameterError(f"{table.where} has {found}; name the one to score with {option}{labels}")
+    return column or text[0]
 
 
 def _holds_text(column: pa.ChunkedArray) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import fx
 
-from brittle.data.points import Batch, Points, StillPoints, readable, still_points
+from brittle.data.points import Batch, Points, SomePoints, readable
 from brittle.doctor.subject import Finding, Subject, untouched_copy
 from brittle.errors import BrittleError, ModelError, ParameterError
 from brittle.measure import Certified
@@ -63,10 +63,11 @@ def check_noise(subject: Subject) -> Iterator[Finding | str]:
         yield from _about_scales(subject, even)
     others = [score for score in subject.scores if not isinstance(score, NoiseScore)]
     names = dict.fromkeys(score.name for score in others if any(need.differentiates for need in score.needs))
-    if names and isinstance(subject.points, StillPoints):
+    moves = getattr(subject.points, "moves", None)
+    if names and moves is not None:
         yield Finding(
             "still_coordinates",
-            f"{int((~subject.points.moves).sum())} of {subject.dimension} coordinates of an input stay as they are in "
+            f"{int((~moves).sum())} of {subject.dimension} coordinates of an input stay as they are in "
             f"{', '.join(names)}, too, as the noise of the other scores moves none of them; without these all vary",
         )
     levels = [f"sigma {noise.sigma:g}" if noise.in_pixels else str(setting_of(noise.parameters)) for noise in noises]
@@ -168,7 +169,7 @@ def varying(points: Points, first: Batch, scores: Sequence[Score], device: torch
     if not parts or len(parts) < len(moves):
         return points
     together = torch.stack(parts).any(dim=0)
-    return points if bool(together.all()) else still_points(points, together)
+    return points if bool(together.all()) else SomePoints.of(points, moves=together)
 
 
 def leave_out(

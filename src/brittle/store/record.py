@@ -201,7 +201,7 @@ class DataRecord:
         decided_names: names of what stands for a decision that is no class, such as sets of labels; or None.
         feature_names: of the numbers of an input, in the order of its axes (C order), or None.
         labelled: whether the points have labels, or targets.
-        beside: names of the other tensors of a point, or None.
+        extra_inputs: names of the other tensors of a point, or None.
         masked: whether some coordinates of the inputs do not vary.
         targets: how many numbers are right for a point, several labels among them, where it has no class; or None.
         labels_sha256: digest of the file of labels, where these lie in one of their own.
@@ -241,7 +241,7 @@ class DataRecord:
     feature_names: tuple[str, ...] | None = None
     labelled: bool = False
     targets: Count | None = None
-    beside: tuple[str, ...] | None = None
+    extra_inputs: tuple[str, ...] | None = None
     masked: bool = False
     labels_sha256: str | None = None
     labels: str | None = None
