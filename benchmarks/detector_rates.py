@@ -5,13 +5,12 @@
 
 Every network scores the points once, drawing noisy copies until it is decided whether `p_robust` reaches the limit;
 with --draws a fixed number, which leaves more points undecided. Printed for each network: how well each score of one
-forward pass tells the points that break from those that hold (AUROC with its interval), and for a named and a chosen
-score what comes of random splits of the points in halves. A detector is fitted on one half. The rates of its flags on
-the other half have a sampling error of their own, so they are compared with the held-out counts that the detector
-states by Fisher's exact test of two samples: a split is *outside* where the two rates differ with p <= 1 - confidence
-however the undecided points of both are counted. The test is exact, so that at most the nominal share of the splits is
-outside in the mean. `in interval` counts without the sampling error of the other half, for comparison. Splits share
-their points.
+forward pass tells the points that break from those that hold (AUROC with its interval), and for two scores what comes
+of random splits of the points in halves. A detector is fitted on one half. The rates of its flags on the other half
+have a sampling error of their own, so they are compared with the held-out counts that the detector states by Fisher's
+exact test of two samples: a split is *outside* where the two rates differ with p <= 1 - confidence however the
+undecided points of both are counted. The test is exact, so that at most the nominal share of the splits is outside in
+the mean. `in interval` counts without the sampling error of the other half, for comparison. Splits share their points.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from timing import print_table, set_threads
 import brittle
 from brittle.analysis import auroc, decide
 from brittle.data import open_points
-from brittle.detector import READINGS, Detector, Rate
+from brittle.detector import READINGS, Detector, Rate, oriented
 from brittle.model.loading.load import load_model
 from brittle.scores import Entropy, FeatureMargin, LogitMargin, MaxProbability, MonteCarlo, ProbabilityMargin, Softmax
 from brittle.store.table import Table
@@ -61,7 +60,7 @@ def part(table: Table, kept: NDArray[np.bool_]) -> Table:
 
 def safety(table: Table, score: str) -> NDArray[np.float64]:
     """A score of the points, larger where safer, `[N]`."""
-    return np.asarray(READINGS[score].oriented(table[score].value.to_numpy()))
+    return np.asarray(oriented(READINGS[score], table[score].value.to_numpy()))
 
 
 def aurocs(table: Table, limit: float) -> list[list[object]]:
@@ -103,29 +102,29 @@ def inside(stated: Rate, found: Rate) -> bool:
     return low <= stated.high and high >= stated.low
 
 
-def splits(table: Table, score: str | None, given: argparse.Namespace) -> list[object]:
+def splits(table: Table, score: str, given: argparse.Namespace) -> list[object]:
     """A row: what the detectors of random halves state, and what their flags do on the other halves."""
     states = decide(table, given.limit)["state"].to_numpy(object)
-    outside, within, rates, chosen = Counter[str](), Counter[str](), [], Counter[str]()
+    outside, within, rates = Counter[str](), Counter[str](), []
     for seed in range(given.splits):
         half = np.random.default_rng(seed).permutation(len(states)) < len(states) // 2
         found = Detector.fit(
             part(table, half), limit=given.limit, tpr=given.tpr, score=score, confidence=given.confidence, seed=seed
         )
-        chosen[found.score] += 1
         flags, other = found.flag(safety(table, found.score)), ~half
         undecided = flags[other & (states == "undecided")]
         for name, stated, kind in (
             ("tpr", found.true_positives, "breaks"),
             ("fpr", found.false_positives, "holds"),
         ):
-            seen = Rate.of(flags[other & (states == kind)], given.confidence, undecided)
+            own = flags[other & (states == kind)]
+            seen = Rate(int(own.sum()), own.size, given.confidence, undecided.size, int(undecided.sum()))
             outside[name] += differs(stated, seen, given.confidence)
             within[name] += inside(stated, seen)
             rates.append((name, seen.value or 0.0))
     means = [f"{np.mean([value for one, value in rates if one == name]):.3f}" for name in ("tpr", "fpr")]
     counts = [f"{counter[name]} of {given.splits}" for counter in (outside, within) for name in ("tpr", "fpr")]
-    return [score or "chosen: " + ", ".join(f"{name} {count}" for name, count in chosen.most_common()), *means, *counts]
+    return [score, *means, *counts]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -149,7 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"\n{Path(model).parent.name}, sigma {sigma}, limit {given.limit:g}: {dict(states)}")
         print_table(["score", "AUROC", "99%"], aurocs(table, given.limit))
         header = ["detectors of halves", "mean tpr", "mean fpr", "tpr outside", "fpr outside"]
-        rows = [splits(table, score, given) for score in ("logit_margin", None)]
+        rows = [splits(table, score, given) for score in ("logit_margin", "feature_margin")]
         print_table([*header, "tpr in interval", "fpr in interval"], rows)
     allowed = given.splits * (1.0 - given.confidence)
     print(f"\noutside by the exact test: at most {allowed:.1f} of {given.splits} in the mean is nominal")

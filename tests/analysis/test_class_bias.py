@@ -8,12 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-import torch
 from helpers.tables import make_table, with_value
 from numpy.typing import NDArray
 from scipy.stats import kruskal
 
-import brittle
 from brittle.analysis import class_bias, mean_differences
 from brittle.analysis.mean_interval import mean_interval
 from brittle.store.schemas import POINTS
@@ -56,18 +54,6 @@ def test_class_bias_without_labels_goes_by_prediction() -> None:
     assert found is not None
     assert found.by == "predicted"
     assert set(found.classes["class"]) == set(table.points["predicted"].to_pylist())
-
-
-@pytest.mark.parametrize(("names", "shown"), [(("0", "1"), "class 1"), (None, "class 1"), (("ant", "bee"), "bee")])
-def test_a_class_is_called_alike_whether_or_not_its_name_is_a_number(names: tuple[str, ...] | None, shown: str) -> None:
-    x, y = torch.rand(8, 2, generator=torch.Generator().manual_seed(0)), torch.arange(8) % 2
-    classifier = brittle.Classifier(torch.nn.Linear(2, 2).eval(), bounds=(0, 1))
-    points = brittle.data.array_points(x, y, class_names=names)
-    table = brittle.score(classifier, points, [brittle.scores.Shrinkage(sigma=0.1, draws=20)])
-    found = class_bias(table)
-    assert found is not None
-    assert dict(zip(found.classes["class"], found.classes["name"], strict=True))[1] == shown
-    assert set(brittle.analysis.point_list(table, of_class=shown)["point"]) == {"1", "3", "5", "7"}
 
 
 Draw = Callable[[np.random.Generator, int], NDArray[np.float64]]

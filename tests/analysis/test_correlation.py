@@ -27,20 +27,19 @@ def test_the_interval_is_the_jackknife_over_points(ties: bool) -> None:
         assert math.atanh(found.value) - math.atanh(found.low) == pytest.approx(half, rel=1e-4)
 
 
-@pytest.mark.parametrize(("correlation", "points"), [(0.5, 400), (0.9, 60)])
-def test_a_correlation_of_ranks_is_covered(correlation: float, points: int) -> None:
-    """99% intervals of normal pairs, whose rank correlation is `6 / pi asin(r / 2)`: 200 samples, 9 misses at most.
+def test_a_correlation_of_ranks_is_covered() -> None:
+    """99% intervals of normal pairs, whose rank correlation is `6 / pi asin(r / 2)`: 120 samples, 7 misses at most.
 
-    A right interval misses so often in fewer than 1 of 10,000 runs; one of half the width does every time.
+    A right interval misses more often in fewer than 1 of 10,000 runs; one of half the width does every time.
     """
-    generator = np.random.default_rng(7)
+    correlation, points, generator = 0.9, 60, np.random.default_rng(7)
     truth, missed, halved = 6.0 / math.pi * math.asin(correlation / 2.0), 0, 0
-    for _ in range(200):
+    for _ in range(120):
         x, other = generator.normal(size=(2, points))
         found = spearman(x, correlation * x + math.sqrt(1.0 - correlation**2) * other, 0.99)
         missed += not found.low <= truth <= found.high
         halved += not (found.low + found.value) / 2.0 <= truth <= (found.high + found.value) / 2.0
-    assert missed <= 9 < halved
+    assert missed <= 7 < halved
 
 
 def test_the_ends_of_a_correlation() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from helpers.tables import make_table
+from helpers.tables import make_table, with_model
 from torch import nn
 
 import brittle
@@ -32,7 +32,7 @@ SAID = {
 
 
 def with_decision(decision: str | None) -> Overview:
-    return replace(overview(make_table(points=12)), decision=decision, right=4, labelled=12)
+    return replace(overview(with_model(make_table(points=12), decision=decision)), right=4, labelled=12)
 
 
 @pytest.mark.parametrize("decision", SAID)

@@ -64,8 +64,7 @@ def test_a_consistent_score_is_perfect_at_every_epsilon() -> None:
     assert (frame["auroc_low"] < 1.0).all()
 
 
-@pytest.mark.parametrize("size", [8, 40, 1000])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("size", "seed"), [(8, 0), (40, 1), (1000, 2)])
 def test_ties_count_as_in_scikit_learn(size: int, seed: int) -> None:
     margin, score = tied(size, seed)
     fragile = margin <= 0.3
@@ -104,8 +103,8 @@ def test_misuse(score: list[float], epsilon: float, confidence: float) -> None:
 # Intervals
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("size", [3, 6, 30])
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("size", [3, 30])
 def test_intervals_hold_their_value_and_stay_in_the_range(size: int, seed: int) -> None:
     margin, score = tied(size, seed)
     found = detection(margin, score, 0.4)
@@ -113,8 +112,8 @@ def test_intervals_hold_their_value_and_stay_in_the_range(size: int, seed: int) 
         assert all(0.0 <= low <= value <= high <= 1.0 for low, value, high in measures(found))
 
 
-@pytest.mark.parametrize(("size", "share", "gap"), [(100, 0.3, 1.0), (400, 0.1, 1.5)])
-def test_intervals_cover(size: int, share: float, gap: float) -> None:
+def test_intervals_cover() -> None:
+    size, share, gap = 100, 0.3, 1.0
     found = [detection(*binormal(size, share, gap, seed), 0.5, CONFIDENCE) for seed in range(REPLICATES)]
     intervals = np.array([measures(one) for one in found])
     truth = np.array(binormal_truth(share, gap))

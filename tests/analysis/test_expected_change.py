@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 from helpers.change_tables import LAPLACIAN, change, curved_run, flipping_run, with_score
 from helpers.tables import make_table, without_score
-from scipy.stats import mannwhitneyu, ttest_ind
+from scipy.stats import mannwhitneyu
 
 from brittle.analysis import (
     expected_change_points,
@@ -23,15 +22,13 @@ from brittle.errors import ParameterError
 
 
 def test_an_exact_prediction_is_found_exact() -> None:
-    table, curvature = curved_run()
-    frame = expected_change_table(table)
+    frame = expected_change_table(curved_run()[0])
     assert frame["sigma"].tolist() == [0.1, 0.5]
     for name in ("slope", "ratio", "spearman", "agreement"):
         assert frame[name].to_numpy() == pytest.approx(1.0, abs=1e-12), name
         assert (frame[f"{name}_low"] <= frame[name]).all()
         assert (frame[f"{name}_high"] >= frame[name]).all()
     assert frame["decided"].tolist() == frame["points"].tolist() == [60, 60]
-    assert frame["median_sampled"].to_numpy() == pytest.approx(np.array([0.005, 0.125]) * np.median(curvature))
     assert (frame["spearman_low"] > 0.0).all()
     assert frame["agreement_low"][0] == pytest.approx(0.005 ** (1 / 60))  # Clopper-Pearson without a fault
 
@@ -58,9 +55,7 @@ def test_signs_are_counted_only_where_sampling_decides_them() -> None:
     table, curvature = curved_run(sigmas=())
     half = float(np.median(np.abs(0.02 * curvature)))
     table = with_score(table, "probability_change", -0.02 * curvature, change(0.2), half=half)
-    points = expected_change_points(table)
     decided = np.abs(0.02 * curvature) > half
-    assert points["sign_disagrees"].tolist() == decided.tolist()
     row = expected_change_table(table).iloc[0]
     assert (row["decided"], row["agreement"]) == (decided.sum(), 0.0)
     assert row["spearman"] == pytest.approx(-1.0)
@@ -138,23 +133,13 @@ def test_the_groups_are_those_of_the_paper() -> None:
     assert row["highest"] == pytest.approx(highest.mean())
     assert row["p_flips"] == pytest.approx(mannwhitneyu(lowest, highest, alternative="greater").pvalue)
     assert row["p_flips"] < 1e-6
-    ever = known["flips"] > 0
-    assert (row["flipped"], row["never_flipped"]) == (ever.sum(), (~ever).sum())
-    assert row["laplacian_flipped"] == pytest.approx(known["laplacian"][ever].mean())
-    assert row["laplacian_never"] == pytest.approx(known["laplacian"][~ever].mean())
-    welch: Any = ttest_ind(known["laplacian"][ever], known["laplacian"][~ever], equal_var=False)
-    assert row["p_laplacian"] == pytest.approx(
-        welch.pvalue,
-        rel=1e-6,
-    )
     assert row["reason"] is None
 
 
 def test_without_confidences_there_are_no_groups_and_a_reason() -> None:
-    table, known = flipping_run()
+    table = flipping_run()[0]
     row = label_flips(without_score(table, "max_probability")).iloc[1]
     assert (row["reason"], row["points"], row["group"], row["dropped"]) == (NO_MAX_PROBABILITY, 0, 0, 200)
-    assert row["flipped"] == (known["flips"] > 0).sum()
 
 
 def test_mean_absolute_is_the_mean_of_the_absolute_values() -> None:

@@ -31,20 +31,11 @@ def test_the_interval_holds_the_mean_and_stays_in_the_range(values: list[float])
     assert (1.0 - mirrored.high, 1.0 - mirrored.low) == pytest.approx((found.low, found.high), abs=1e-9)
 
 
-def test_the_interval_approaches_the_normal_one() -> None:
-    values = np.random.default_rng(0).beta(2.0, 3.0, 50_000)
-    half = 2.5758 * values.std() / np.sqrt(values.size)
-    found = mean_interval(values, 0.99)
-    assert found.high - found.low == pytest.approx(2.0 * half, rel=0.02)
-
-
 def test_the_interval_without_points_says_nothing() -> None:
     assert mean_interval([float("nan")], 0.99)[1:] == (0.0, 1.0)
 
 
-@pytest.mark.every_other
-@pytest.mark.parametrize("size", [3, 25])
-@pytest.mark.parametrize(("a", "b"), [(8.0, 0.5), (0.3, 0.3), (50.0, 2.0)])
+@pytest.mark.parametrize(("size", "a", "b"), [(3, 8.0, 0.5), (25, 0.3, 0.3)])
 def test_the_interval_covers(size: int, a: float, b: float) -> None:
     """500 replicates at 99%; more than 13 misses would have probability below 1e-3 if coverage were 99%."""
     rng = np.random.default_rng(size)
@@ -88,7 +79,7 @@ def test_a_mean_without_skewness_is_students() -> None:
     assert skewed_mean([2.0], 0.99) == (2.0, -math.inf, math.inf)
 
 
-@pytest.mark.parametrize(("tail", "least"), [(0.5, 0.98), (1.0, 0.97), (1.5, 0.955)])
+@pytest.mark.parametrize(("tail", "least"), [(0.5, 0.98), (1.5, 0.955)])
 def test_a_mean_of_a_heavy_tail_is_covered(tail: float, least: float) -> None:
     """99% intervals of the mean of 60 log-normal points; Student's hold it in 98.4%, 95.5% and 89.3% of 20,000 samples.
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import pyarrow as pa
-from helpers.tables import make_table
+from helpers.tables import make_table, with_rows
 
 from brittle.analysis import outcomes
-from brittle.store.schemas import SCORES
 
 
 def test_outcomes_count_points_once_and_name_the_first() -> None:
@@ -25,7 +21,7 @@ def test_outcomes_of_single_scores_and_unknown_statuses() -> None:
     table = make_table(points=4, scores=("taylor",), sigmas=(0.1,))
     rows = table.long()
     rows["status"] = ["ok", "zero_gradient", "from_the_future", "tie"]
-    found = outcomes(replace(table, scores=pa.Table.from_pandas(rows, schema=SCORES, preserve_index=False)))
+    found = outcomes(with_rows(table, rows))
     assert found.set_index("status")["has_value"].to_dict() == {
         "zero_gradient": False,
         "from_the_future": True,
@@ -39,7 +35,7 @@ def test_scores_with_one_status_for_the_same_points_share_a_row() -> None:
     table = make_table(points=4, scores=("taylor", "taylor_mvs"), sigmas=(0.1, 0.2))
     rows = table.long()
     rows.loc[rows["point"].str.endswith("2"), "status"] = "zero_gradient"
-    found = outcomes(replace(table, scores=pa.Table.from_pandas(rows, schema=SCORES, preserve_index=False)))
+    found = outcomes(with_rows(table, rows))
     assert found["points"].tolist() == [1]
     assert found["labels"][0] == tuple(c.label for c in table.columns)
 
@@ -49,6 +45,6 @@ def test_a_status_with_and_without_a_number_has_a_row_for_either() -> None:
     rows = table.long()
     rows["status"] = ["ok", "ill_conditioned", "ill_conditioned", "ok"]
     rows.loc[1, "value"] = None
-    found = outcomes(replace(table, scores=pa.Table.from_pandas(rows, schema=SCORES, preserve_index=False)))
+    found = outcomes(with_rows(table, rows))
     assert found[["has_value", "points"]].to_numpy().tolist() == [[False, 1], [True, 1]]
     assert [first[0][0] for first in found["first"]] == [1, 2]

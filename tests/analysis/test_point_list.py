@@ -6,9 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from helpers.tables import make_table, with_value
+from helpers.tables import make_table, with_rows, with_value
 from hypothesis import given
 from hypothesis import settings as settings_of_hypothesis
 from hypothesis import strategies as st
@@ -18,7 +17,6 @@ from brittle.analysis import extremes, ranked, sample_points
 from brittle.analysis.columns import safety
 from brittle.analysis.point_list import format_point_list, point_list
 from brittle.errors import DataError, ParameterError
-from brittle.store.schemas import SCORES
 
 TABLE = make_table(
     points=60, scores=("monte_carlo", "softmax", "logit_margin", "input_margin"), broken=4, sigmas=(0.1,)
@@ -100,7 +98,7 @@ def test_ties_are_broken_by_the_next_estimator_then_by_place() -> None:
     assert ranked(table)["row"].tolist() == [2, 1, 3, 0, 4, 5]
 
 
-@settings_of_hypothesis(max_examples=30, deadline=None)
+@settings_of_hypothesis(max_examples=12, deadline=None)
 @given(st.integers(1, 40), st.integers(1, 6), st.integers(1, 4))
 def test_extremes_are_the_ends_of_each_class(points: int, count: int, classes: int) -> None:
     table = make_table(points=points, classes=classes, scores=("taylor",), sigmas=(0.1,), images=False)
@@ -129,7 +127,7 @@ def test_the_most_robust_are_surely_so() -> None:
     rows = table.long()
     rows["value"] = [0.5, 0.4, 0.3, 0.2, 0.01, 0.02, 0.03, 1e-20]
     rows["high"] = [0.6, 0.5, 0.4, 0.3, 0.011, 0.05, 0.04, 0.999999]
-    found = extremes(replace(table, scores=pa.Table.from_pandas(rows, schema=SCORES, preserve_index=False)), 4)
+    found = extremes(with_rows(table, rows), 4)
     assert found.loc[found["side"] == "least", "row"].tolist() == [0, 1, 2, 3]
     assert found.loc[found["side"] == "most", "row"].tolist() == [4, 6, 5, 7]
 

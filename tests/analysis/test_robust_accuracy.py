@@ -72,7 +72,7 @@ def test_several_sizes_at_once_are_each_counted_and_a_margin_of_epsilon_is_not_l
 # Algorithm 1
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_consistent_model_is_recovered_exactly(seed: int) -> None:
     """With a gap around epsilon wider than between points, any subset finds a threshold inside it."""
     margin, _, correct = sample(2000, 0.0, seed)
@@ -111,9 +111,7 @@ def test_an_empty_subset_is_a_reason() -> None:
     assert (found.low, found.high, found.subset_points, found.credible) == (0.0, 1.0, 0, False)
 
 
-@pytest.mark.every_other
-@pytest.mark.parametrize(("noise", "widest"), [(0.0, 0.13), (0.5, 0.25), (2.0, 0.32)])
-@pytest.mark.parametrize("epsilon", [0.3, 1.5])
+@pytest.mark.parametrize(("noise", "widest", "epsilon"), [(0.0, 0.13, 0.3), (0.5, 0.25, 1.5)])
 def test_the_interval_covers(noise: float, widest: float, epsilon: float) -> None:
     truth = robust_accuracy(epsilon)
     found = [
@@ -135,6 +133,3 @@ def test_a_poor_score_biases_the_estimate_and_the_interval_says_so() -> None:
 def test_misuse_of_the_subset(subset: Any) -> None:
     with pytest.raises(ParameterError, match="positions"):
         estimated(np.ones(5), np.ones(5), np.ones(5), subset)
-
-
-# The study

@@ -90,7 +90,7 @@ def test_too_few_points_and_wrong_sizes(capsys: pytest.CaptureFixture[str]) -> N
     assert main([*fit, "1e-9"]) == 3
     assert "too_few_points" in capsys.readouterr().err
     assert main([*fit, "8"]) == 3
-    assert "every margin is at most 8" in capsys.readouterr().err
+    assert "0 robust" in capsys.readouterr().err
     assert main([*fit, "8/0"]) == 3
     assert "epsilon must be a positive number or a fraction as 8/255" in capsys.readouterr().err
 

@@ -7,84 +7,129 @@ import math
 import random
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers.calibrated import refused
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from brittle.detector import Detector, MarginCriterion
-from brittle.errors import DetectorFormatError, ModelError
-
-CRITERION = MarginCriterion(8 / 255, "linf", {"norm": "linf"})
+from brittle.detector import Detector
+from brittle.errors import DetectorFormatError, StorageError
 
 
-@pytest.mark.parametrize("threshold", [0.1 + 0.2, 1e-310, 1 / 3, math.nextafter(1.0, 2.0), math.ulp(0.0)])
+@pytest.mark.parametrize("threshold", [0.1 + 0.2, 1e-310, math.nextafter(1.0, 2.0)])
 def test_file_round_trip_is_bit_exact(tmp_path: Path, detector: Detector, threshold: float) -> None:
-    ours = replace(detector, threshold=threshold, criterion=CRITERION)
+    ours = replace(detector, threshold=threshold)
     read = Detector.load(ours.save(tmp_path / "detector.json"))
     assert read == ours
     assert read.threshold.hex() == threshold.hex()
     assert read.save(tmp_path / "again.json").read_bytes() == (tmp_path / "detector.json").read_bytes()
 
 
-def test_strictness(tmp_path: Path, detector: Detector) -> None:
-    text = detector.save(tmp_path / "detector.json").read_text()
-    good = json.loads(text)
+def changed(path: Path, where: str, value: object) -> str:
+    """The text of a detector's file with another value at a place, such as `counts.brittle`."""
+    content: Any = json.loads(path.read_text())
+    holder = content
+    *parts, last = where.split(".")
+    for part in parts:
+        holder = holder[part]
+    holder[last] = value
+    return json.dumps(content)
 
-    def changed(**changes: object) -> str:
-        return json.dumps(good | changes)
 
-    assert "unknown key 'more'" in refused(tmp_path, changed(more=1))
-    assert "threshold" in refused(tmp_path, json.dumps({k: v for k, v in good.items() if k != "threshold"}))
-    assert "NaN is not a number" in refused(tmp_path, changed(threshold=math.nan))
-    assert "Infinity is not a number" in refused(tmp_path, changed(threshold=math.inf))
-    assert "1e999" in refused(tmp_path, text.replace(repr(detector.threshold), "1e999"))
-    assert "stands twice" in refused(tmp_path, text.replace('"threshold"', '"tpr": 0.1, "threshold"'))
-    assert "bytes" in refused(tmp_path, " " * 1_000_001)
-    assert "not valid JSON" in refused(tmp_path, "[" * 10_000 + "]" * 10_000)
-    assert "parameters" in refused(tmp_path, changed(parameters=[[[[[[[[[[]]]]]]]]]]))
-    assert "UTF-8" in refused(tmp_path, b"\xff" + text.encode())
-    assert "printable" in refused(tmp_path, changed(brittle="\x1b[31m"))
-    assert "threshold" in refused(tmp_path, changed(threshold="1"))
-    assert "threshold" in refused(tmp_path, changed(threshold=True))
-    assert "seed" in refused(tmp_path, changed(seed=1.0))
-    assert "not valid JSON" in refused(tmp_path, text.replace('"seed": 1', '"seed": ' + "9" * 5000))
-    assert "3" in refused(tmp_path, changed(format=3))
-    assert "a detector reads" in refused(tmp_path, changed(score="moments"))
-    assert "norm" in refused(tmp_path, changed(criterion=good["criterion"] | {"norm": "l7"}))
-    assert "state_sha256" in refused(tmp_path, changed(model=good["model"] | {"state_sha256": "0"}))
-    assert "bounds" in refused(tmp_path, changed(model=good["model"] | {"bounds": [0, 1, 2]}))
-    assert "epsilon" in refused(tmp_path, changed(criterion=good["criterion"] | {"epsilon": -1}))
-    assert "1000000 of" in refused(tmp_path, changed(counts=good["counts"] | {"flagged_brittle": 10**6}))
-    assert "of 0" in refused(tmp_path, changed(counts=good["counts"] | {"brittle": 1}))
-    for other in ("", "null", "[]", "1", "{}", '"detector"', "{", text + "x"):
-        refused(tmp_path, other)
-    with pytest.raises(ModelError, match="cannot be read"):
+WRONG: list[tuple[str, object, str]] = [
+    ("more", 1, "unknown key 'more'"),
+    ("threshold", math.nan, "NaN is not a number"),
+    ("threshold", math.inf, "Infinity is not a number"),
+    ("threshold", "1", "threshold"),
+    ("threshold", True, "threshold"),
+    ("threshold", -1, "threshold -1"),
+    ("brittle", "\x1b[31m", "printable"),
+    ("seed", 1.0, "seed"),
+    ("seed", -1, "seed"),
+    ("format", 3, "format 1, found 3"),
+    ("score", "moments", "a detector reads"),
+    ("score", "/tmp/mine.py:Peak", "a detector reads"),
+    ("parameters", {"sigma": -1}, "logit_margin has no such parameters"),
+    ("parameters", [[[[[]]]]], "parameters"),
+    ("tpr", 0.999, "tpr 0.999 needs 999"),
+    ("confidence", 0, "confidence"),
+    ("model.state_sha256", "0", "state_sha256"),
+    ("model.bounds", [0, 1, 2], "bounds"),
+    ("model.bounds", [1, 0], "bounds"),
+    ("model.std", [0.0], "std"),
+    ("model.mean", [1e300], "mean"),
+    ("model.outputs", "words", "outputs"),
+    ("criterion.epsilon", -1, "epsilon"),
+    ("criterion.epsilon", 1e300, "epsilon"),
+    ("criterion.limit", 0.9, "no flip probability"),
+    ("criterion.parameters", {"norm": "l7"}, "l7"),
+    ("criterion.parameters", {"norm": "linf", "bounded": 0}, "input_margin"),
+    ("criterion.parameters", {"norm": "linf", "more": 1}, "input_margin has no such parameters"),
+    ("counts.flagged_brittle", 10**6, "1000000 of"),
+    ("counts.flagged_undecided_held_out", 1, "flagged_undecided_held_out"),
+    ("counts.without_score", 401, "without_score"),
+    ("counts.brittle", 1, "of 0"),
+    ("counts.brittle", 0.5, "brittle"),
+    ("verdict.auroc_low", 0.999, "auroc"),
+    ("verdict.tau", 2, "tau"),
+]
+
+
+def test_what_a_detector_cannot_hold_is_refused_by_name(tmp_path: Path, detector: Detector) -> None:
+    good = detector.save(tmp_path / "detector.json")
+    for where, value, named in WRONG:
+        assert named in refused(tmp_path, changed(good, where, value)), (where, value)
+    with pytest.raises(StorageError, match="cannot be read") as caught:
         Detector.load(tmp_path / "absent.json")
+    assert caught.value.code == "unreadable"
 
 
-def test_hostile_strings_cost_linear_time(tmp_path: Path) -> None:
-    """Half a million escaped quotes, and as many keys of which one stands twice, are refused at once."""
-    refused(tmp_path, '"' + '\\"' * 499_000)
+@pytest.mark.parametrize(
+    ("where", "value", "named"),
+    [
+        ("column", "softmax", "softmax gives no flip probability under noise"),
+        ("parameters", {"draws": 20}, "sigma must be a positive finite number"),
+        ("parameters", {"draws": 20, "sigma": "0.1"}, "sigma must be a positive finite number"),
+        ("parameters", {"draws": 20, "sigma": 0.0}, "sigma must be a positive finite number"),
+        ("parameters", {"draws": 20, "sigma": 0.1, "precision": 2.0}, "precision must"),
+        ("parameters", {"draws": 1, "sigma": 0.1}, "draws"),
+        ("parameters", {"draws": "many", "sigma": 0.1}, "draws"),
+        ("parameters", {"sigma": 0.1}, "monte_carlo has the parameters"),
+        ("limit", 1.0, "limit"),
+        ("limit", None, "epsilon must be positive"),
+    ],
+)
+def test_noise_that_no_column_has_is_refused(
+    where: str, value: object, named: str, noise_detector: Detector, tmp_path: Path
+) -> None:
+    good = noise_detector.save(tmp_path / "detector.json")
+    assert Detector.load(good) == noise_detector
+    assert named in refused(tmp_path, changed(good, f"criterion.{where}", value))
+
+
+def test_what_is_no_json_of_a_detector_is_refused_at_once(tmp_path: Path, detector: Detector) -> None:
+    """Half a million escaped quotes, and as many keys of which one stands twice, take no time either."""
+    text = detector.save(tmp_path / "detector.json").read_text()
     keys = ",".join(f'"{number}":1' for number in range(90_000))
-    assert "stands twice" in refused(tmp_path, "{" + keys + ',"0":1}')
-
-
-@settings(max_examples=150, deadline=None)
-@given(st.binary(max_size=300))
-def test_any_bytes_give_the_named_error(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
-    refused(tmp_path_factory.getbasetemp(), content)
+    for content, named in (
+        (text.replace(repr(detector.threshold), "1e999"), "1e999"),
+        (text.replace('"threshold"', '"tpr": 0.1, "threshold"'), "stands twice"),
+        (text.replace('"seed": 1', '"seed": ' + "9" * 5000), "not valid JSON"),
+        (" " * 1_000_001, "bytes"),
+        ("[" * 10_000 + "]" * 10_000, "not valid JSON"),
+        ('"' + '\\"' * 499_000, ""),
+        ("{" + keys + ',"0":1}', "stands twice"),
+        (b"\xff" + text.encode(), "UTF-8"),
+        *((other, "") for other in ("", "null", "[]", "1", "{}", '"detector"', "{", text + "x")),
+    ):
+        assert named in refused(tmp_path, content)
 
 
 def test_mutated_files_are_refused_or_are_detectors(tmp_path: Path, detector: Detector) -> None:
     text = detector.save(tmp_path / "detector.json").read_bytes()
-    rng, pieces = (
-        random.Random(0),
-        [b"{", b"}", b"[", b"]", b'"', b"null", b"1e999", b"-", b",", b"\\u0000", b"\xf0", b"9" * 400],
-    )
-    survivors = 0
-    for _ in range(400):
+    rng, survivors = random.Random(0), 0
+    pieces = [b"{", b"}", b"[", b"]", b'"', b"null", b"1e999", b"-", b",", b"\\u0000", b"\xf0", b"9" * 400]
+    for _ in range(300):
         start = rng.randrange(len(text))
         mutant = text[:start] + rng.choice(pieces) + text[start + rng.randrange(4) :]
         (tmp_path / "mutant.json").write_bytes(mutant)
@@ -92,4 +137,4 @@ def test_mutated_files_are_refused_or_are_detectors(tmp_path: Path, detector: De
             survivors += isinstance(Detector.load(tmp_path / "mutant.json"), Detector)
         except DetectorFormatError:
             continue
-    assert survivors < 200
+    assert survivors < 150

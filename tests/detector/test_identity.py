@@ -10,7 +10,7 @@ from helpers.problems import linear_network
 import brittle
 from brittle.detector import Detector, Source
 from brittle.detector.identity import Identity
-from brittle.errors import DataError, ModelError, ParameterError
+from brittle.errors import ModelError, ParameterError
 
 
 def test_sources() -> None:
@@ -24,7 +24,7 @@ def test_sources() -> None:
     assert Source.of({"sha256": "a", "split": "test", "path": "a\nb"}) == Source("a", "test", None)
 
 
-def test_another_model_or_preprocessing_is_refused(detector: Detector) -> None:
+def test_another_model_or_preprocessing_is_refused_unless_it_is_forced(detector: Detector) -> None:
     weights = linear_network(3, 6, 0, torch.float32)
     others = {
         "state_sha256": classifier(seed=5),
@@ -43,20 +43,20 @@ def test_another_model_or_preprocessing_is_refused(detector: Detector) -> None:
     with pytest.raises(ModelError, match=r"torch\.nn\.Module"):
         detector.apply(brittle.Classifier(lambda x: x), points(8))
     assert detector.wrap(weights).forced is False
+    assert detector.wrap(classifier(seed=5), force=True).forced
+    for subject, forced in ((classifier(), False), (classifier(seed=5), True)):
+        assert detector.apply(subject, points(8), force=True)["forced"].tolist() == [forced] * 8
 
 
-@pytest.mark.parametrize("decision", ["multilabel", "multilabel:1", "top:2", "within:0.1"])
+@pytest.mark.parametrize("decision", ["multilabel:1", "top:2"])
 def test_another_decision_has_no_detector(detector: Detector, decision: str) -> None:
     """Neither fitted on such a run, nor applied to such a classifier; one logit is a class."""
     other = brittle.Classifier(linear_network(3, 6, 0, torch.float32), mean=0.4, std=0.3, decision=decision)
-    with pytest.raises(ModelError, match=f"found the decision {decision}") as applied:
-        detector.apply(other, points(8))
-    x = torch.rand(30, 6, generator=torch.Generator().manual_seed(0))
-    scores = [brittle.scores.InputMargin(effort="fast"), brittle.scores.LogitMargin()]
-    run = brittle.score(other, x, scores, skip_doctor=True)
-    with pytest.raises(DataError, match=f"found the decision {decision}") as fitted:
-        Detector.fit(run, epsilon=0.1)
-    assert applied.value.code == fitted.value.code == "other_model"
+    run = brittle.score(other, points(30), [brittle.scores.InputMargin(effort="fast")], skip_doctor=True)
+    for use in (lambda: detector.apply(other, points(8)), lambda: Detector.fit(run, epsilon=0.1)):
+        with pytest.raises(ModelError, match=f"found the decision {decision}") as caught:
+            use()
+        assert caught.value.code == "other_model"
 
 
 def test_bounds_of_a_detector_are_one_pair_or_none() -> None:

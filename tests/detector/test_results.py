@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 
-import numpy as np
 import pytest
 from scipy.stats import beta
 
@@ -19,10 +18,10 @@ def exact(flagged: int, points: int, confidence: float) -> tuple[float, float]:
     return low, high
 
 
-@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.99])
+@pytest.mark.parametrize("confidence", [0.5, 0.99])
 def test_the_interval_is_that_of_every_way_to_count_the_undecided(confidence: float) -> None:
     """By trying all ways: every undecided point, flagged or not, belongs or does not."""
-    for points, undecided in itertools.product(range(6), range(5)):
+    for points, undecided in itertools.product(range(5), range(4)):
         for flagged, more in itertools.product(range(points + 1), range(undecided + 1)):
             found = Rate(flagged, points, confidence, undecided, more)
             ways = [
@@ -30,9 +29,8 @@ def test_the_interval_is_that_of_every_way_to_count_the_undecided(confidence: fl
                 for hits in range(more + 1)
                 for misses in range(undecided - more + 1)
             ]
-            intervals = [exact(*way, confidence) for way in ways]
-            assert found.low == pytest.approx(min(low for low, _ in intervals), abs=1e-9)
-            assert found.high == pytest.approx(max(high for _, high in intervals), abs=1e-9)
+            lows, highs = zip(*(exact(*way, confidence) for way in ways), strict=True)
+            assert (found.low, found.high) == pytest.approx((min(lows), max(highs)), abs=1e-9)
             shares = [hits / total for hits, total in ways if total]
             assert (found.lowest is None) == (points + undecided == more)
             if points:
@@ -41,8 +39,7 @@ def test_the_interval_is_that_of_every_way_to_count_the_undecided(confidence: fl
 
 
 def test_a_rate_without_undecided_points_is_the_one_of_these_alone() -> None:
-    flags = np.arange(40) < 33
-    plain, open_ = Rate.of(flags, 0.99), Rate.of(flags, 0.99, np.arange(9) < 4)
+    plain, open_ = Rate(33, 40, 0.99), Rate(33, 40, 0.99, 9, 4)
     assert open_.without_undecided == plain
     assert open_.low < plain.low < plain.high < open_.high
     assert str(plain) == "82.5% [62.4%, 94.6%], 33 of 40 points"

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from helpers.calibrated import classifier, points, refused, with_margins
+from helpers.calibrated import classifier, points, with_margins
 
 import brittle
-from brittle.detector import READINGS, Detector, reading_of
+from brittle.detector import READINGS, Detector, kind_of
 from brittle.errors import UnknownNameError
 from brittle.scores import LogitMargin
 
@@ -76,13 +76,6 @@ def test_a_score_of_an_installed_package_decides_as_one_of_brittle_would(tmp_pat
 @pytest.mark.usefixtures("offered")
 def test_a_score_that_ranks_nothing_and_one_that_is_not_there_are_refused() -> None:
     with pytest.raises(UnknownNameError, match="found 'unranked'"):
-        reading_of("unranked")
+        kind_of("unranked")
     with pytest.raises(UnknownNameError, match=r"peak, unranked; found 'paek'; did you mean peak\?"):
-        reading_of("paek")
-
-
-def test_a_detector_names_no_file_to_run(tmp_path: Path, table: brittle.Table) -> None:
-    found = Detector.fit(table, epsilon=0.15, tpr=0.9).save(tmp_path / "detector.json").read_text()
-    (tmp_path / "mine.py").write_text("raise SystemExit(9)")
-    spec = f"{tmp_path}/mine.py:Peak"
-    assert "a detector reads" in refused(tmp_path, found.replace('"logit_margin"', f'"{spec}"'))
+        kind_of("paek")

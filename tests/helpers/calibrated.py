@@ -12,19 +12,15 @@ import pyarrow as pa
 import pytest
 import torch
 from helpers.problems import inputs, linear_network
-from helpers.tables import score_record
+from helpers.tables import with_score
 from torch import Tensor, nn
 
 import brittle
 from brittle.detector import READINGS, Detector
 from brittle.errors import DetectorFormatError
-from brittle.estimate import parameters_json, score_label
 from brittle.scores import Entropy, FeatureMargin, LogitMargin, MaxProbability, ProbabilityMargin, Softmax
-from brittle.store.record import ScoreRecord
-from brittle.store.schemas import SCORES as SCHEMA
 from brittle.store.table import Table
 
-ENDS = ("value", "low", "high")
 SIMPLE = [name for name in READINGS if name != "pseudo_margin"]
 FORWARD = [LogitMargin(), MaxProbability(), ProbabilityMargin(), Entropy(), Softmax(), FeatureMargin("linf")]
 
@@ -36,43 +32,15 @@ COUNTED = {"draws": 10_000, "limit": 0.9, "sigma": 0.1}
 def with_margins(table: Table, margins, status=None, norm: str = "linf", parameters=None) -> Table:
     """`table` with input margins, as a run with attacks would have recorded them."""
     status = status or ["not_found" if math.isinf(margin) else "ok" for margin in margins]
-    parameters = parameters or {"norm": norm}
-    entry = score_record("input_margin", {}, parameters=parameters, label=f"input_margin(norm={norm})")
-    return with_rows(table, entry, margins, [0.0] * len(margins), margins, status)
+    label, parameters = f"input_margin(norm={norm})", parameters or {"norm": norm}
+    return with_score(table, "input_margin", margins, parameters, ends=(0.0, margins), status=status, label=label)
 
 
-def with_kept(table: Table, low, high=None, parameters=None, score: str = "monte_carlo") -> Table:
-    """`table` with a flip probability: intervals of `p_robust` from `low` to `high`, NaN where there is none."""
+def with_kept(table: Table, low, high=None, parameters=None) -> Table:
+    """`table` with counted flips: intervals of `p_robust` from `low` to `high`, NaN where there is none."""
     low, high = np.asarray(low, dtype=float), np.asarray(low if high is None else high, dtype=float)
-    parameters = parameters or COUNTED
-    status = ["nonfinite_logits" if math.isnan(one) else "ok" for one in low]
-    entry = score_record(score, parameters, label=score_label(score, parameters))
-    return with_rows(table, entry, 1.0 - (low + high) / 2.0, 1.0 - high, 1.0 - low, status)
-
-
-def with_rows(table: Table, entry: ScoreRecord, value, low, high, status) -> Table:
-    """`table` with one more score."""
-    count = len(value)
-    numbers = {
-        name: pa.array(each, pa.float64(), from_pandas=True)
-        for name, each in zip(ENDS, (value, low, high), strict=True)
-    }
-    rows = {
-        "point": table.points["point"],
-        "score": [entry.score] * count,
-        "parameters": [parameters_json(entry.parameters)] * count,
-        **numbers,
-        "status": status,
-        "detail": [None] * count,
-        "passes": [100] * count,
-        **dict.fromkeys(("evidence", "counted_low", "counted_high"), [None] * count),
-    }
-    record = replace(table.record, scores=(*table.record.scores, entry))
-    return replace(
-        table,
-        scores=pa.concat_tables([table.scores, pa.table(rows, schema=SCHEMA)]),
-        record=record,
-    )
+    ends = (1.0 - high, 1.0 - low)
+    return with_score(table, "monte_carlo", 1.0 - (low + high) / 2.0, parameters or COUNTED, ends=ends)
 
 
 def classifier(seed: int = 0) -> brittle.Classifier:

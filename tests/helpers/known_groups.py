@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
-from helpers.tables import make_table
+from helpers.tables import make_table, with_rows, with_scores
 from scipy.stats import beta
 
 from brittle.estimate import Parameter, parameters_json
-from brittle.store.schemas import POINTS, SCORES
+from brittle.store.schemas import POINTS
 from brittle.store.table import Table
 
 HOLD, BREAK, OPEN = (0.0, 0.05), (0.2, 0.4), (0.05, 0.2)
@@ -40,11 +40,7 @@ def made(
         key if one in (None, True) else (key + 1) % 10 for one, key in zip(known, labels, strict=True)
     ]
     points["correct"] = known
-    return replace(
-        run,
-        points=pa.Table.from_pandas(points, schema=POINTS, preserve_index=False),
-        scores=pa.Table.from_pandas(scores, schema=SCORES, preserve_index=False),
-    )
+    return replace(with_rows(run, scores), points=pa.Table.from_pandas(points, schema=POINTS, preserve_index=False))
 
 
 def counted(copies: Sequence[int], flips: Sequence[int]) -> Table:
@@ -58,8 +54,4 @@ def counted(copies: Sequence[int], flips: Sequence[int]) -> Table:
     parameters = alike if len(set(copies)) == 1 else {"adaptive": True, **alike}
     changed = {"counted_low": low, "counted_high": high, "passes": [n + 1 for n in copies]}
     frame = run.long().assign(parameters=parameters_json(parameters), **changed)
-    return replace(
-        run,
-        scores=pa.Table.from_pandas(frame, schema=SCORES, preserve_index=False),
-        record=replace(run.record, scores=(replace(score, parameters=parameters),)),
-    )
+    return with_scores(with_rows(run, frame), [replace(score, parameters=parameters)])

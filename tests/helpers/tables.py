@@ -145,13 +145,49 @@ def make_table(**recipe: Any) -> Table:
 _MADE: dict[str, Table] = {}
 
 
+def with_score(
+    table: Table,
+    score: str,
+    value: Any,
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    ends: tuple[Any, Any] | None = None,
+    status: Sequence[str] | None = None,
+    **changes: Any,
+) -> Table:
+    """`table` with one more score, and `changes` of its record; NaN is a row without a number."""
+    given, numbers = dict(parameters or {}), np.array(value, dtype=np.float64)
+    missing, count = Status.NONFINITE_LOGITS.slug, len(numbers)
+    rows = {
+        "point": table.points["point"],
+        "score": [score] * count,
+        "parameters": [parameters_json(given)] * count,
+        "value": pa.array(numbers, from_pandas=True),
+        **{
+            name: pa.array(np.array(np.broadcast_to(end, count), dtype=np.float64), from_pandas=True)
+            for name, end in zip(("low", "high"), ends or (numbers, numbers), strict=True)
+        },
+        "status": list(status or [missing if np.isnan(one) else Status.OK.slug for one in numbers]),
+        "detail": [None] * count,
+        "passes": [1] * count,
+        **dict.fromkeys(("evidence", "counted_low", "counted_high"), [None] * count),
+    }
+    record = replace(table.record, scores=(*table.record.scores, score_record(score, given, **changes)))
+    return replace(table, scores=pa.concat_tables([table.scores, pa.table(rows, schema=SCORES)]), record=record)
+
+
+def with_rows(table: Table, rows: Any) -> Table:
+    """`table` with the rows of scores that a frame holds."""
+    return replace(table, scores=pa.Table.from_pandas(rows, schema=SCORES, preserve_index=False))
+
+
 def with_value(table: Table, label: str, values: Sequence[float | None]) -> Table:
     """`table` with the values of the score `label` replaced."""
     entry = next(entry for entry in table.record.scores if entry.label == label)
     frame = table.long()
     rows = (frame["score"] == entry.score) & (frame["parameters"] == parameters_json(entry.parameters))
     frame.loc[rows, "value"] = np.array(values, dtype=np.float64)
-    return replace(table, scores=pa.Table.from_pandas(frame, schema=SCORES, preserve_index=False))
+    return with_rows(table, frame)
 
 
 def _make(recipe: Recipe) -> Table:

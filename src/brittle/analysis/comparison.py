@@ -14,7 +14,6 @@ from brittle.analysis.columns import LAPLACIAN, key_of, margin_columns, most_dra
 from brittle.analysis.mean_interval import mean_interval, median_interval, ranged_interval
 from brittle.errors import DataError, listed
 from brittle.estimate import short_labels
-from brittle.intervals import clopper_pearson
 from brittle.store.columns import Column, Row, Scored
 from brittle.text import aligned, named_interval, number, with_interval
 
@@ -49,8 +48,7 @@ NO_POINTS = "No point has a value in both runs."
 FIELDS = (
     "score", "title", "quantity", "pairing", "noise", "statistic", "points", "dropped", "only_first", "only_second",
     "first", "first_low", "first_high", "first_infinite", "second", "second_low", "second_high", "second_infinite",
-    "difference", "difference_low", "difference_high", "p", "first_larger", "differing", "differing_low",
-    "differing_high", "speaks", "confidence", "reason",
+    "difference", "difference_low", "difference_high", "p", "first_larger", "speaks", "confidence", "reason",
 )  # fmt: skip
 """The columns of a comparison."""
 
@@ -83,11 +81,11 @@ def compare(first: Scored, second: Scored) -> pd.DataFrame:
     differences, and fewer draws tell the models apart.
 
     Intervals, at the larger confidence of the two runs, hold for any law of the points: of a mean of numbers between 0
-    and 1, and of the mean of their differences between -1 and 1, `mean_interval`; of a median, order statistics; of the
-    share of points whose values differ, Clopper and Pearson's. The p-value of no difference is the interval turned
-    round, the smallest `1 - confidence` at which the interval of the difference leaves 0 out: it is below
-    `1 - confidence` where that interval does, and nowhere else. Each stands alone: none is corrected for the number of
-    scores. Both cover the sampling of points, drawn independently; they say nothing of other trainings of the models.
+    and 1, and of the mean of their differences between -1 and 1, `mean_interval`; of a median, order statistics. The
+    p-value of no difference is the interval turned round, the smallest `1 - confidence` at which the interval of the
+    difference leaves 0 out: it is below `1 - confidence` where that interval does, and nowhere else. Each stands alone:
+    none is corrected for the number of scores. Both cover the sampling of points, drawn independently; they say nothing
+    of other trainings of the models.
 
     Validity: points are paired by name only; where both are labelled, their labels must agree.
 
@@ -105,9 +103,9 @@ def compare(first: Scored, second: Scored) -> pd.DataFrame:
         (`mean` or `median`); `points` compared, `dropped` (paired, but without a value in one run or both),
         `only_first` and `only_second` (points without a partner); `first` and `second` (mean or median), each with its
         interval and its number of infinite values; `difference` with its interval and `p` (at least `SMALLEST`);
-        `first_larger` (share of points, ties half); `differing` (share of points whose values differ) with its
-        interval; `speaks`, true of the one row that says which run is more robust, by a flip probability under noise
-        or, without any, by a distance; `confidence`; `reason` where there is nothing to tell apart.
+        `first_larger` (share of points, ties half); `speaks`, true of the one row that says which run is more robust,
+        by a flip probability under noise or, without any, by a distance; `confidence`; `reason` where there is nothing
+        to tell apart.
 
     Raises:
         DataError: the points cannot be paired, paired points have different labels, or inputs have different bounds.
@@ -203,7 +201,6 @@ def _compared(one: pd.Series, other: pd.Series, quantity: str, pairing: Pairing,
     centre, apart = (mean_interval, _mean_difference) if bounded else (median_interval, median_interval)
     difference = apart(differences, confidence)
     differs, size = differences != 0.0, x.size
-    ends = clopper_pearson(differs.sum(), size, confidence) if size else (0.0, 1.0)
     return {
         "pairing": pairing.by,
         "dropped": int((~known).sum()),
@@ -218,7 +215,6 @@ def _compared(one: pd.Series, other: pd.Series, quantity: str, pairing: Pairing,
         **named_interval("difference", *difference),
         "p": _p_value(apart, differences, confidence, _leaves_out(difference)) if size else math.nan,
         "first_larger": float(((differences > 0.0) + 0.5 * ~differs).mean()) if size else math.nan,
-        **named_interval("differing", float(differs.mean()) if size else math.nan, *map(float, ends)),
         "confidence": confidence,
         "reason": NO_POINTS if not size else None if differs.any() else ALIKE,
     }
@@ -321,7 +317,6 @@ def _remarks(rows: list[Row]) -> list[str]:
     dropped = max(row["dropped"] for row in rows)
     noises = [row["noise"] for row in rows]
     own, alike = noises.count(OWN), [row for row in rows if row["reason"] == ALIKE]
-    differ = 100.0 * max((row["differing_high"] for row in alike), default=0.0)
     remarks = {
         "of flip probabilities p_robust is compared: larger is safer": any(one["quantity"] == P_ROBUST for one in rows),
         "p: of no difference; below 1 minus the confidence where the interval of the difference leaves 0 out": True,
@@ -333,7 +328,6 @@ def _remarks(rows: list[Row]) -> list[str]:
         f"both runs drew the same noise at every point for {noises.count(SHARED)} of {len(rows)} rows": SHARED
         in noises,
         f"{own} of {len(rows)} rows read noise of each run's own; one seed makes it the same": own,
-        f"{len(alike)} of {len(rows)} rows hold the same value in both runs at every point: of all points like these "
-        f"at most {differ:.3g}% differ, at {100.0 * rows[0]['confidence']:.4g}%": alike,
+        f"{len(alike)} of {len(rows)} rows hold the same value in both runs at every point": alike,
     }
     return [text for text, holds in remarks.items() if holds]

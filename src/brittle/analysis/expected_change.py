@@ -28,14 +28,13 @@ NOT_ISOTROPIC = "This noise is not alike in all directions, so its expected chan
 NO_POINTS = "No point has both a Laplacian and a sampled change."
 
 _POINTS = (
-    "point", "row", "sigma", "noise", "laplacian", "laplacian_low", "laplacian_high", "predicted_change",
-    "sampled_change", "sampled_low", "sampled_high", "sign_disagrees", "kink",
+    "point", "row", "sigma", "noise", "laplacian", "predicted_change", "sampled_change", "sampled_low",
+    "sampled_high", "kink",
 )  # fmt: skip
 _FIELDS = (
     "sigma", "noise", "laplacian", "draws", "clipped", "points", "dropped", "kinks",
     "decided", "agreement", "agreement_low", "agreement_high", "spearman", "spearman_low", "spearman_high",
-    "slope", "slope_low", "slope_high", "ratio", "ratio_low", "ratio_high",
-    "median_predicted", "median_sampled", "reason",
+    "slope", "slope_low", "slope_high", "ratio", "ratio_low", "ratio_high", "reason",
 )  # fmt: skip
 
 
@@ -59,10 +58,9 @@ def expected_change_points(table: Scored, setting: Setting | None = None) -> pd.
         setting: the noise; by default the one with the smallest sigma, where the prediction holds best.
 
     Returns:
-        One row per point, in the order of the data: `point`, `row`, `sigma`, `noise`; `laplacian`, `laplacian_low`,
-        `laplacian_high`; `predicted_change`; `sampled_change`, `sampled_low`, `sampled_high`; `sign_disagrees` (the
-        sampled interval lies wholly on the other side of 0 than the Laplacian); `kink` (the status of the Laplacian
-        says so). NaN where there is no number. Empty without a Laplacian or a sampled change.
+        One row per point, in the order of the data: `point`, `row`, `sigma`, `noise`; `laplacian`; `predicted_change`;
+        `sampled_change`, `sampled_low`, `sampled_high`; `kink` (the status of the Laplacian says so). NaN where there
+        is no number. Empty without a Laplacian or a sampled change.
 
     Raises:
         ParameterError: nothing was sampled at `setting`.
@@ -100,7 +98,7 @@ def expected_change_table(table: Scored) -> pd.DataFrame:
         One row per noise setting, by sigma: `sigma`, `noise`; `laplacian` (its label), `draws` and `clipped` (of the
         sampled change); `points` with both numbers, `dropped`, `kinks` (of the points); `decided` (points whose sampled
         interval excludes 0), `agreement` (share of these whose Laplacian has the same sign; one of 0 has not);
-        `spearman`, `slope`, `ratio`, each with its interval; `median_predicted` and `median_sampled` change; `reason`
+        `spearman`, `slope`, `ratio`, each with its interval; `reason`
         why there is nothing to compare. Empty without a Laplacian or a sampled change.
     """
     found = table.columns
@@ -118,12 +116,9 @@ def _points(table: Scored, laplacian: Column, change: Column) -> pd.DataFrame:
     sigma, noise = change.setting
     frame = table.points.select(["point", "row"]).to_pandas().set_index("point", drop=False)
     frame = frame.assign(sigma=sigma, noise=noise, laplacian=laplacian.value)
-    frame = frame.join(laplacian.rows[["low", "high"]].add_prefix("laplacian_"))
     factor = 0.5 * (sigma or 0.0) ** 2 if _is_isotropic(change) else math.nan
     frame["predicted_change"], frame["sampled_change"] = factor * laplacian.value, change.value
     frame = frame.join(change.rows[["low", "high"]].add_prefix("sampled_"))
-    falls, rises = frame["sampled_high"] < 0.0, frame["sampled_low"] > 0.0
-    frame["sign_disagrees"] = ((frame["laplacian"] > 0.0) & falls) | ((frame["laplacian"] < 0.0) & rises)
     frame["kink"] = laplacian.status == Status.KINK.slug
     return frame.reset_index(drop=True)[[*_POINTS]]
 
@@ -153,8 +148,6 @@ def _row(points: pd.DataFrame, laplacian: Column, change: Column, confidence: fl
         **named_interval("spearman", *spearman(predicted, sampled, confidence)[1:4]),
         **named_interval("slope", *_slope(predicted, sampled, confidence)),
         **named_interval("ratio", *ratio),
-        "median_predicted": median_interval(predicted, confidence)[0],
-        "median_sampled": median_interval(sampled, confidence)[0],
         "reason": None if predicted.size else NO_POINTS if _is_isotropic(change) else NOT_ISOTROPIC,
     }
 

@@ -23,9 +23,7 @@ TOO_FEW_CONFIDENT = "Fewer than two points are that confident, so there are no t
 
 _FLIPS = (
     "sigma", "noise", "laplacian", "draws", "confident", "points", "dropped", "group",
-    "lowest", "lowest_low", "lowest_high", "highest", "highest_low", "highest_high", "p_flips",
-    "flipped", "never_flipped", "laplacian_flipped", "laplacian_flipped_low", "laplacian_flipped_high",
-    "laplacian_never", "laplacian_never_low", "laplacian_never_high", "p_laplacian", "reason",
+    "lowest", "lowest_low", "lowest_high", "highest", "highest_low", "highest_high", "p_flips", "reason",
 )  # fmt: skip
 
 
@@ -35,17 +33,14 @@ def label_flips(table: Scored, confident: float = 0.8, group: int = 50) -> pd.Da
     Of the points with a predicted probability of at least `confident`, the `group` with the lowest and the `group` with
     the highest Laplacian (at most half of the points each; equal Laplacians in the order of the points' ids) are
     compared by the share of their noisy copies that lose the predicted class, from Monte Carlo with the most draws.
-    The other way round, of all points with a Laplacian, those that flipped at least once are compared with those that
-    never did, by their mean Laplacian; who ever flips depends on the number of draws.
 
-    Tests: `p_flips`, the one-sided test of Mann and Whitney, with its correction for ties, that the lowest group does
-    not flip more; `p_laplacian`, Welch's two-sided t-test of equal means. Intervals: `mean_interval` for the shares,
-    `skewed_mean` for the Laplacians. Each p-value stands alone: none is corrected for the number of noise settings.
+    `p_flips` is the one-sided test of Mann and Whitney, with its correction for ties, that the lowest group does not
+    flip more; the intervals of the shares are those of `mean_interval`. Each p-value stands alone: none is corrected
+    for the number of noise settings.
 
     References:
         The analysis of the expected change in the classification probability of the predicted label, Ruo Yang, Ping
-        Liu and Mustafa Bilgic, 2023, Transactions on Machine Learning Research, section 4.2,
-        table 1, figure 4.
+        Liu and Mustafa Bilgic, 2023, Transactions on Machine Learning Research, section 4.2, table 1.
 
     Args:
         table: a run with `laplacian`, `monte_carlo` and `max_probability`.
@@ -56,9 +51,7 @@ def label_flips(table: Scored, confident: float = 0.8, group: int = 50) -> pd.Da
         One row per noise setting, by sigma: `sigma`, `noise`; `laplacian` (its label), `draws`; `confident` (the
         threshold), `points` above it with a Laplacian and flips, `dropped` (points of the run that lack any of the
         three numbers), `group` (points in either); `lowest` and `highest` (mean share of flips of these groups), each
-        with its interval, `p_flips`; `flipped` and `never_flipped` (numbers of points), `laplacian_flipped` and
-        `laplacian_never` (means), each with its interval, `p_laplacian`; `reason` why there are no groups. Empty
-        without a Laplacian or Monte Carlo.
+        with its interval, `p_flips`; `reason` why there are no groups. Empty without a Laplacian or Monte Carlo.
 
     Raises:
         ParameterError: the probability is not between 0 and 1, or the group not at least 1.
@@ -89,8 +82,6 @@ def _flip_row(
     size = min(group, len(chosen) // 2)
     ordered = chosen.sort_index().sort_values("laplacian", kind="stable")["flips"].to_numpy()
     lowest, highest = ordered[:size], ordered[len(ordered) - size :]
-    values, ever = known["laplacian"].to_numpy(), (known["flips"] > 0.0).to_numpy()
-    flipped, never = values[ever], values[~ever]
     return {
         "sigma": flips.setting.sigma,
         "noise": flips.setting.noise,
@@ -103,11 +94,6 @@ def _flip_row(
         **named_interval("lowest", *mean_interval(lowest, confidence)),
         **named_interval("highest", *mean_interval(highest, confidence)),
         "p_flips": _mann_whitney(lowest, highest),
-        "flipped": flipped.size,
-        "never_flipped": never.size,
-        **named_interval("laplacian_flipped", *skewed_mean(flipped, confidence)),
-        **named_interval("laplacian_never", *skewed_mean(never, confidence)),
-        "p_laplacian": _welch(flipped, never),
         "reason": NO_MAX_PROBABILITY if sure is None else None if size else TOO_FEW_CONFIDENT,
     }
 
@@ -119,15 +105,6 @@ def _mann_whitney(larger: NDArray[np.float64], smaller: NDArray[np.float64]) -> 
     if np.unique(np.concatenate([larger, smaller])).size < 2:
         return 1.0
     return float(scipy.stats.mannwhitneyu(larger, smaller, alternative="greater").pvalue)
-
-
-def _welch(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    """Two-sided p-value; NaN where either has fewer than two points or neither varies."""
-    if min(first.size, second.size) < 2 or (np.unique(first).size < 2 and np.unique(second).size < 2):
-        return math.nan
-    scale = max(float(np.abs(first).max()), float(np.abs(second).max()))
-    one, other = ((float(side.mean()), float(side.std(ddof=1)), side.size) for side in (first / scale, second / scale))
-    return float(scipy.stats.ttest_ind_from_stats(*one, *other, equal_var=False).pvalue)
 
 
 def mean_absolute(table: Scored, column: Column | None = None) -> MeanInterval:

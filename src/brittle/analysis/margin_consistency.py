@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from brittle.analysis.correlation import Correlation, kendall, kendall_tau, paired
+from brittle.analysis.correlation import Correlation, kendall, paired
 from brittle.errors import ParameterError
 from brittle.estimate import CONFIDENCE
 from brittle.intervals import check_confidence
@@ -46,9 +46,7 @@ class Isometry:
     Attributes:
         points: pairs of distances compared.
         dropped: pairs left out because either is missing or infinite.
-        pearson: linear correlation.
         spearman: correlation of the ranks.
-        kendall: Kendall's tau-b.
         kappa: median of `feature distance / input distance` over the points whose inputs differ.
         kappa_low: lower quartile of the ratios; an isometry has the same three.
         kappa_high: upper quartile.
@@ -56,9 +54,7 @@ class Isometry:
 
     points: int
     dropped: int
-    pearson: float
     spearman: float
-    kendall: float
     kappa: float
     kappa_low: float
     kappa_high: float
@@ -171,9 +167,7 @@ def isometry(input_distance: ArrayLike, feature_distance: ArrayLike) -> Isometry
     return Isometry(
         points=inputs.size,
         dropped=missing + int((~finite).sum()),
-        pearson=float(scipy.stats.pearsonr(inputs, features).statistic) if varied else math.nan,
         spearman=float(scipy.stats.spearmanr(inputs, features).statistic) if varied else math.nan,
-        kendall=kendall_tau(inputs, features),
         kappa=kappa,
         kappa_low=kappa_low,
         kappa_high=kappa_high,

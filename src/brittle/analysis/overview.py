@@ -16,6 +16,7 @@ from brittle.estimate import short_labels
 from brittle.intervals import check_share
 from brittle.norms import COUNT
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column, Row, Scored
+from brittle.store.record import RunRecord
 from brittle.text import by_number, number, share_of
 
 LIMIT = 0.9
@@ -47,7 +48,6 @@ class Overview:
         numbers: the flip probability whose values and intervals stand beside the states (`numbers_beside`).
         limit: a prediction holds where `p_robust` is at least this.
         points: points of the run.
-        chosen_from: points of the data, where those of the run were chosen by their ids; else None.
         labelled: those of them with a label and a prediction.
         right: those of the labelled ones that are predicted right.
         groups: how many points are of each kind: one row for `right`, `wrong` and `no label`, one column for `holds`,
@@ -57,10 +57,8 @@ class Overview:
             `undecided`, `breaks`.
         bias: whether classes differ; None without classes, and where the column judges no point.
         evidence: how many of the states rest on `counted`, `modelled` and `extrapolated` intervals (`Column.rests_on`).
-        confidence: of the intervals.
         order: label of the first score that orders the points, for runs without a flip probability; empty for none.
-        command: what made the run, word by word; None where it was run from Python.
-        decision: what is decided, as the record of the run holds it; None for the predicted class.
+        record: what the run recorded: the command that made it, the decision, the confidence of the intervals.
         margins: how near the nearest other predictions are, in a sentence for each input margin (`margin_sentences`).
     """
 
@@ -68,7 +66,6 @@ class Overview:
     numbers: Column | None
     limit: float
     points: int
-    chosen_from: int | None
     labelled: int
     right: int
     groups: pd.DataFrame
@@ -76,10 +73,8 @@ class Overview:
     classes: pd.DataFrame
     bias: ClassBias | None
     evidence: Mapping[str, int]
-    confidence: float
     order: str
-    command: tuple[str, ...] | None
-    decision: str | None = None
+    record: RunRecord
     margins: tuple[str, ...] = ()
 
     def count(self, state: str, kind: str | None = None) -> int:
@@ -140,7 +135,6 @@ def overview(
         numbers=numbers,
         limit=limit,
         points=len(frame),
-        chosen_from=table.record.data.chosen_from,
         labelled=sum(kind != UNLABELLED for kind in frame["kind"]),
         right=frame["kind"].tolist().count(RIGHT),
         groups=groups,
@@ -148,10 +142,8 @@ def overview(
         classes=_classes(table, frame),
         bias=class_bias(table, means) if column is not None and column.judges else None,
         evidence=frame.loc[frame["state"].notna(), "evidence"].value_counts().to_dict(),
-        confidence=table.record.confidence,
         order=next((one.label for one in table.columns if safety(one) is not None), ""),
-        command=table.record.command,
-        decision=table.record.model.decision,
+        record=table.record,
         margins=margin_sentences(table),
     )
 

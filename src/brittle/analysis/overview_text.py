@@ -18,9 +18,9 @@ from brittle.text import aligned, by_number, chosen_text, number, share_of, span
 SHOWN = 10
 """Classes in the table of a terminal."""
 
-FEWEST_FOR_DETECTOR = 47
+FEWEST_FOR_DETECTOR = 38
 """Points that hold, and that break, before a detector is worth fitting: with fewer that break a true positive rate of
-0.95 cannot be calibrated once a fifth of them has chosen the score."""
+0.95 cannot be calibrated."""
 
 DETECTED = (None, "one-logit")
 """Decisions that a detector knows."""
@@ -115,8 +115,8 @@ class NextStep:
 
 def how_brittle(found: Overview) -> str:
     """How many predictions hold and break, and how many are right; of which points, where these were chosen."""
-    words, column = words_of(found.decision), found.column
-    chosen, right = chosen_sentence(found.points, found.chosen_from), words.unlabelled
+    words, column = words_of(found.record.model.decision), found.column
+    chosen, right = chosen_sentence(found.points, found.record.data.chosen_from), words.unlabelled
     if found.labelled:
         share = share_of(found.right, found.labelled, words.counted)
         right = f"{share} {verb_of(found.right, found.labelled, *words.verbs)} {words.right}."
@@ -166,7 +166,7 @@ def how_sure(found: Overview) -> str:
     rated, lost = found.rated, found.without_number
     if not rated or not found.judges:
         return ""
-    said = [f"A point is called only where its whole {100 * found.confidence:.4g}% interval lies on one side."]
+    said = [f"A point is called only where its whole {100 * found.record.confidence:.4g}% interval lies on one side."]
     if found.column is not None and found.numbers is not None and found.numbers is not found.column:
         said += [f"That interval is of {found.column.shown}; the numbers of points are those of {found.numbers.shown}."]
     rests = [
@@ -186,7 +186,7 @@ def next_steps(found: Overview, run: str | None = None) -> tuple[NextStep, ...]:
 
     The folder of the run is by default the one that its command named, else `RUN`.
     """
-    run = _taken_apart(found.command)[0] if run is None else run
+    run = _taken_apart(found.record.command)[0] if run is None else run
     show = f"brittle show {shlex.quote(run)}"
     if found.column is None:
         words = "point: look at it", "points: list them, the least safe first"
@@ -196,7 +196,7 @@ def next_steps(found: Overview, run: str | None = None) -> tuple[NextStep, ...]:
         return (NextStep(found.points, (words, words), f"{show} --by {shlex.quote(found.column.shown)}"),)
     limit = f"--limit {_limit(found)}"
     held, broken, held_wrong = found.count(HOLDS), found.count(BREAKS), found.count(HOLDS, WRONG)
-    calibrates = found.decision in DETECTED and min(broken, held) >= FEWEST_FOR_DETECTOR
+    calibrates = found.record.model.decision in DETECTED and min(broken, held) >= FEWEST_FOR_DETECTOR
     detector = "calibrate a detector that flags such predictions in one pass"
     check, hint = "check what the data say is right for", "so noise hints at no mistake in the data yet: look at"
     steps = (
@@ -247,14 +247,20 @@ def next_steps(found: Overview, run: str | None = None) -> tuple[NextStep, ...]:
 
 def where_to_run(found: Overview) -> str:
     """From which folder the commands of `next_steps` run as they are, or what their folder `RUN` stands for."""
-    if _taken_apart(found.command)[0] == "RUN":
+    if _taken_apart(found.record.command)[0] == "RUN":
         return "RUN is the folder of this run."
     return "The commands run in the folder where this run was started."
 
 
 def format_overview(found: Overview, run: str | None = None) -> str:
     """The overview as plain text for a terminal; `run` is its folder, as of `next_steps`."""
-    said = (how_brittle(found), decision_text(found.decision), where(found), how_sure(found), *found.margins)
+    said = (
+        how_brittle(found),
+        decision_text(found.record.model.decision),
+        where(found),
+        how_sure(found),
+        *found.margins,
+    )
     lines = [text for text in said if text]
     kinds = [{"name": kind, **row} for kind, row in found.groups.to_dict("index").items() if any(row.values())]
     lines += ["", *_counts("predictions", kinds)] if kinds else []
@@ -282,7 +288,7 @@ def _draw_more(found: Overview, run: str) -> str:
     drew = column.parameters.get("draws") if column is not None and column.limit == found.limit else None
     most = max(enough_draws(found.limit), MORE_DRAWS * drew if isinstance(drew, int) else 0)
     more = f" --most-draws {most}" if most > MOST_DRAWS or drew is not None else ""
-    command = _taken_apart(found.command)[1]
+    command = _taken_apart(found.record.command)[1]
     return f"{command} --out {shlex.quote(f'{run}-decided')} --until decided --limit {_limit(found)}{more}"
 
 

@@ -23,13 +23,9 @@ class ProbabilisticAccuracy:
         column: the column that says how probably a prediction is kept.
         rho: the probability that is asked for.
         points: points with a label and a prediction.
-        dropped: the other points.
         right: those of the points that are predicted right.
         holding: right ones that surely hold: their interval lies at or above `rho`.
-        breaking: right ones that surely do not: their interval lies below `rho`.
         undecided: right ones whose interval holds `rho` inside, or that have none.
-        without_number: those of the undecided ones without an interval.
-        accuracy: share of the points that are right; NaN without points.
         lower: share that are right and surely hold; NaN without points.
         upper: the same with the undecided ones.
         low: lower end of the interval of the population's share.
@@ -40,13 +36,9 @@ class ProbabilisticAccuracy:
     column: Column
     rho: float
     points: int
-    dropped: int
     right: int
     holding: int
-    breaking: int
     undecided: int
-    without_number: int
-    accuracy: float
     lower: float
     upper: float
     low: float
@@ -100,18 +92,14 @@ def probabilistic_accuracy(table: Scored, rho: float, column: Column | None = No
     right, holding, breaking = len(ends), int(np.sum(known["high"] <= flip)), int(np.sum(known["low"] > flip))
     possible = right - breaking
     low, high = _interval(holding, possible, points, confidence) if points else (0.0, 1.0)
-    accuracy, lower, upper = (count / points if points else math.nan for count in (right, holding, possible))
+    lower, upper = (count / points if points else math.nan for count in (holding, possible))
     return ProbabilisticAccuracy(
         column=column,
         rho=float(rho),
         points=points,
-        dropped=len(correct) - points,
         right=right,
         holding=holding,
-        breaking=breaking,
         undecided=possible - holding,
-        without_number=right - len(known),
-        accuracy=accuracy,
         lower=lower,
         upper=upper,
         low=low,

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from brittle.analysis.columns import largest_budgets, margin_columns, safer
 from brittle.analysis.detection import check_epsilon, detection
 from brittle.analysis.margin_consistency import margin_consistency
-from brittle.analysis.robust_accuracy import direct_robust_accuracy
-from brittle.estimate import Status
 from brittle.norms import DISTANCES, check_norm
 from brittle.store.columns import Column, Row, Scored
 from brittle.text import named_interval
 
 _FIELDS = (
-    "norm", "epsilon", "score", "title", "points", "dropped", "not_found", "masked", "positives",
-    "tau", "tau_low", "tau_high", "auroc", "auroc_low", "auroc_high", "aupr", "aupr_low", "aupr_high",
-    "fpr95", "fpr95_low", "fpr95_high", "accuracy", "robust_accuracy", "robust_low", "robust_high", "reason",
+    "norm", "score", "points", "positives", "tau", "tau_low", "tau_high", "auroc", "auroc_low", "auroc_high",
+    "aupr", "aupr_low", "aupr_high", "fpr95", "fpr95_low", "fpr95_high", "reason",
 )  # fmt: skip
 
 
@@ -38,11 +33,9 @@ def worst_case_table(table: Scored, epsilon: float, norm: str | None = None) -> 
         norm: of the input margin, `l2`, `linf`, `l1` or `l0`; by default that of the run's first.
 
     Returns:
-        One row per score, the most consistent first: `norm` and `epsilon`; `score` (its label), `title`; `points`,
-        `dropped` (without the score or a margin), `not_found` and `masked` (points whose margin has that status),
-        `positives` (points within epsilon); `tau`, `auroc`, `aupr`, `fpr95`, each with its interval; `accuracy` and
-        `robust_accuracy` of the points with a label, with its interval; `reason` why nothing is detected. Empty without
-        input margins in that norm.
+        One row per score, the most consistent first: `norm`; `score` (its label); `points` with that score and a
+        margin, `positives` (those within epsilon); `tau`, `auroc`, `aupr`, `fpr95`, each with its interval; `reason`
+        why nothing is detected. Empty without input margins in that norm.
 
     Raises:
         ParameterError: an unknown norm, or a negative epsilon.
@@ -53,10 +46,9 @@ def worst_case_table(table: Scored, epsilon: float, norm: str | None = None) -> 
     margin = next((one for one in margin_columns(table) if norm in (None, one.parameters.get("norm"))), None)
     if margin is None:
         return pd.DataFrame(columns=_FIELDS)
-    correct = np.asarray(table.points["correct"].to_pylist(), dtype=np.float64)
     most = largest_budgets(table.columns)
     rows = [
-        _row(margin, column, values, correct, epsilon, table.record.confidence)
+        _row(margin, column, values, epsilon, table.record.confidence)
         for column in table.columns
         if not column.is_probability or column in most
         if (values := safer(column)) is not None and values.notna().any()
@@ -65,32 +57,18 @@ def worst_case_table(table: Scored, epsilon: float, norm: str | None = None) -> 
     return frame.sort_values("tau", ascending=False, kind="stable", ignore_index=True)
 
 
-def _row(
-    margin: Column, column: Column, values: pd.Series, correct: NDArray[np.float64], epsilon: float, confidence: float
-) -> Row:
+def _row(margin: Column, column: Column, values: pd.Series, epsilon: float, confidence: float) -> Row:
     margins, scores = margin.value.to_numpy(), values.to_numpy()
     order = margin_consistency(margins, scores, confidence)
     found = detection(margins, scores, epsilon, confidence)
-    known = ~np.isnan(margins) & ~np.isnan(scores)
-    robust = direct_robust_accuracy(margins[known], correct[known], epsilon, confidence)
-    statuses = margin.status[known].tolist()
     return {
         "norm": margin.parameters.get("norm"),
-        "epsilon": float(epsilon),
         "score": column.label,
-        "title": column.title,
         "points": found.points,
-        "dropped": found.dropped,
-        "not_found": statuses.count(Status.NOT_FOUND.slug),
-        "masked": statuses.count(Status.MASKED.slug),
         "positives": found.positives,
         **named_interval("tau", order.value, order.low, order.high),
         **named_interval("auroc", found.auroc, found.auroc_low, found.auroc_high),
         **named_interval("aupr", found.aupr, found.aupr_low, found.aupr_high),
         **named_interval("fpr95", found.fpr_at_95_tpr, found.fpr_low, found.fpr_high),
-        "accuracy": robust.accuracy,
-        "robust_accuracy": robust.robust_accuracy,
-        "robust_low": robust.low,
-        "robust_high": robust.high,
         "reason": found.reason,
     }

@@ -33,10 +33,9 @@ def fit(
     limit: float | None = None,
     norm: str | None = None,
     tpr: float = 0.95,
-    score: str | None = None,
+    score: str = "logit_margin",
     confidence: float = CONFIDENCE,
     seed: int = 0,
-    margin: str | None = None,
     column: str | None = None,
     pseudo_margin: Path | None = None,
     scores: Path | None = None,
@@ -60,16 +59,14 @@ def fit(
         Share of the brittle predictions that must be flagged, on average over calibrations.
     score
         What decides: logit_margin, feature_margin, max_probability, probability_margin, entropy, softmax or
-        pseudo_margin; or one of one forward pass that an installed package offers. By default logit_margin with
-        --epsilon, and with --limit the one in RUN that tells best, by a fifth of the points.
+        pseudo_margin; or one of one forward pass that an installed package offers.
     confidence
         Confidence of all intervals.
     seed
         Seed of the split into calibration and held-out points.
-    margin
-        Label of the margins, where RUN holds several in this norm.
     column
-        Label of the flip probability; by default the one drawn for --limit, else the one that speaks for RUN.
+        Label of the margins, where RUN holds several in this norm; with --limit of the flip probability, by default the
+        one drawn for --limit, else the one that speaks for RUN.
     pseudo_margin
         The file of the pseudo-margin that gave the score, where that decides.
     scores
@@ -90,7 +87,6 @@ def fit(
         confidence,
         seed,
         limit=limit,
-        margin=margin,
         column=column,
         scores=None if scores is None else read_table(scores),
         pseudo_margin=_pseudo_margin(pseudo_margin),
@@ -141,14 +137,14 @@ def apply(
     allow_row_errors
         Exit with 0 even where some points got no score; they are flagged all the same.
     """
-    from brittle.detector import Detector, check_out, reading_of, write_flags
+    from brittle.detector import Detector, check_out, kind_of, write_flags
     from brittle.run.progress import progress
 
     check_out(out)
     check_new(out, overwrite)
     _check_no_texts(model)
     rule = Detector.load(file)
-    if head is not None and not reading_of(rule.score).uses_features:
+    if head is not None and not kind_of(rule.score).uses_features:
         raise UsageError(f"the detector reads {rule.score}, which needs no features; leave out --head")
     known, rows = rule.model, whole_rows(batch_size)
     points = reading.open(data, known.bounds, model=model)

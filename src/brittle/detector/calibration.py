@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from brittle.analysis.correlation import kendall
 from brittle.analysis.detection import auroc
 from brittle.detector.criterion import KnownPoints
-from brittle.detector.results import Counts, Rate, Verdict, choice_of, halves_of
+from brittle.detector.results import Counts, Rate, Verdict
 from brittle.errors import DataError
 
 STEADY = 13
@@ -79,56 +78,47 @@ def flagged(scores: NDArray[np.float64], threshold: float) -> NDArray[np.bool_]:
     return ~(np.isfinite(scores) & (scores >= threshold))
 
 
-class Calibration(NamedTuple):
-    """The score that decides, its threshold, how many points were flagged, and a verdict on the score."""
-
-    score: str
-    threshold: float
-    counts: Counts
-    verdict: Verdict
-
-
 def calibrate(
-    points: KnownPoints, scores: Mapping[str, NDArray[np.float64]], tpr: float, confidence: float, seed: int
-) -> Calibration:
-    """Choose the threshold on half of the brittle points, and check it on the other half and on all robust points.
+    points: KnownPoints, scores: NDArray[np.float64], tpr: float, confidence: float, seed: int
+) -> tuple[float, Counts, Verdict]:
+    """The threshold of half of the brittle points, what it does on the other half and all robust ones, and a verdict.
 
-    Of several scores the one with the largest AUROC on a fifth of the points of each kind is chosen, and these points
-    serve for nothing else. Undecided points choose nothing: the rates count them either way, that of the true positives
-    the half that lies on the side of the check.
+    Undecided points choose nothing: the rates count them either way, that of the true positives the half that lies on
+    the side of the check.
 
     Args:
         points: with what is known of them.
-        scores: each `[n]`, larger where safer; what is not finite counts as minus infinity.
+        scores: `[n]`, larger where safer; what is not finite counts as minus infinity.
         tpr: true positive rate to hold.
         confidence: of every interval.
         seed: of the split into points to calibrate on and points to check on.
     """
-    scores = {name: np.where(np.isfinite(values), values, -np.inf) for name, values in scores.items()}
-    rng, choosing = np.random.default_rng(seed), len(scores) > 1
-    brittle, undecided, robust = (
-        _split(kind, choosing, rng) for kind in (points.brittle, points.undecided, points.robust)
+    values, rng = np.where(np.isfinite(scores), scores, -np.inf), np.random.default_rng(seed)
+    (ours, held_out), (_, undecided) = (
+        np.array_split(rng.permutation(np.flatnonzero(kind)), 2) for kind in (points.brittle, points.undecided)
     )
-    _check_enough(brittle, points, tpr)
-    chosen = max(scores, key=lambda name: _told_apart(scores[name], brittle[0], robust[0]))
-    values = scores[chosen]
-    threshold = threshold_of(values[brittle[1]], tpr)
+    needed, left = 2 * points_needed(tpr), ours.size + held_out.size
+    if left < needed:
+        raise DataError(
+            "too_few_points",
+            f"a true positive rate of {tpr} needs {needed} brittle points, half of them to calibrate on and half to "
+            f"check; found {left}{left_out_text(points.left_out)}; score more points, or choose a larger epsilon, a "
+            f"higher limit or a smaller rate",
+        )
+    threshold = threshold_of(values[ours], tpr)
     flags = flagged(values, threshold)
-    unseen = np.sort(np.concatenate([part for kind in (brittle, undecided, robust) for part in kind[1:]]))
     counts = Counts(
         **points.left_out,
-        brittle=int(points.brittle.sum()),
+        brittle=left,
         robust=int(points.robust.sum()),
         undecided=int(points.undecided.sum()),
         without_score=int(np.isinf(values).sum()),
-        score_chosen=choosing,
-        flagged_brittle=int(flags[brittle[2]].sum()),
-        flagged_robust=int(flags[np.concatenate(robust[1:])].sum()),
-        flagged_undecided=int(flags[np.concatenate(undecided[1:])].sum()),
-        flagged_undecided_held_out=int(flags[undecided[2]].sum()),
+        flagged_brittle=int(flags[held_out].sum()),
+        flagged_robust=int(flags[points.robust].sum()),
+        flagged_undecided=int(flags[points.undecided].sum()),
+        flagged_undecided_held_out=int(flags[undecided].sum()),
     )
-    kinds = (points.brittle[unseen], points.robust[unseen])
-    return Calibration(chosen, threshold, counts, judge(points.truth[unseen], values[unseen], *kinds, confidence))
+    return threshold, counts, judge(points.truth, values, points.brittle, points.robust, confidence)
 
 
 def judge(
@@ -161,32 +151,6 @@ def threshold_verdict(rate: Rate, points: int, tpr: float) -> str:
         )
     varies = f"; with {points} brittle points the rate of one varies, {enough}" if points < steady else ""
     return f"agrees with the rate of {tpr} asked for, which is an average over calibrations{varies}"
-
-
-def _split(members: NDArray[np.bool_], choosing: bool, rng: np.random.Generator) -> list[NDArray[np.int64]]:
-    """Members by chance in three: those that choose the score, none where it was named, and halves of the rest."""
-    shuffled = rng.permutation(np.flatnonzero(members))
-    cut = choice_of(shuffled.size) if choosing else 0
-    return np.split(shuffled, [cut, cut + halves_of(shuffled.size - cut)[0]])
-
-
-def _told_apart(scores: NDArray[np.float64], brittle: NDArray[np.int64], robust: NDArray[np.int64]) -> float:
-    """AUROC of a score on some points; one half where a kind has none."""
-    value = auroc(scores[brittle], scores[robust])[0]
-    return 0.5 if math.isnan(value) else value
-
-
-def _check_enough(brittle: list[NDArray[np.int64]], points: KnownPoints, tpr: float) -> None:
-    """Raise where the brittle points are too few for the rate."""
-    needed, left = 2 * points_needed(tpr), brittle[1].size + brittle[2].size
-    if left < needed:
-        beside = f" beside {brittle[0].size} that choose the score" if brittle[0].size else ""
-        raise DataError(
-            "too_few_points",
-            f"a true positive rate of {tpr} needs {needed} brittle points, half of them to calibrate on and half to "
-            f"check; found {left}{beside}{left_out_text(points.left_out)}; score more points, or choose a larger "
-            f"epsilon, a higher limit or a smaller rate",
-        )
 
 
 def left_out_text(counts: Mapping[str, int]) -> str:

@@ -18,14 +18,14 @@ from torch import Tensor, nn
 
 from brittle.data import Points
 from brittle.detector.calibration import calibrate, flagged, left_out_text, points_needed, threshold_verdict
-from brittle.detector.criterion import MarginCriterion, NoiseCriterion, by_margin, by_noise, check_table, margin_column
+from brittle.detector.criterion import LEFT_OUT, Criterion, check_table, known_points
 from brittle.detector.flags import flag_frame
-from brittle.detector.identity import SMALLEST, Identity, Source, check_same_run
+from brittle.detector.identity import Identity, Source
 from brittle.detector.network import DetectorNetwork
 from brittle.detector.pseudo_margin import PseudoMargin
 from brittle.detector.results import Counts, Rate, Verdict
-from brittle.detector.scoring import PSEUDO_MARGIN, READINGS, check_pseudo_margin, reading_of, score_of
-from brittle.errors import DataError, DetectorFormatError, ModelError, ParameterError
+from brittle.detector.scoring import PSEUDO_MARGIN, kind_of, oriented, score_of
+from brittle.errors import DataError, DetectorFormatError, ModelError, ParameterError, StorageError
 from brittle.estimate import CONFIDENCE, Parameter, Status
 from brittle.intervals import check_confidence, check_share
 from brittle.model.classifier import Classifier
@@ -34,15 +34,13 @@ from brittle.norms import check_norm, parse_epsilon
 from brittle.scores import LogitMargin
 from brittle.scores.one_pass import OnePassScore
 from brittle.store.columns import Column
+from brittle.store.record import RunRecord
 from brittle.store.strict_json import MOST_WHOLE, Count, FormatProblem, Share, dump, parse, read_text
 from brittle.store.table import Table
 from brittle.store.writing import write
 
 FORMAT = 1
 """Version of the detector file."""
-
-FARTHEST = {"linf": 1.0, "l2": 2.0**20, "l1": 2.0**40}
-"""No two inputs of fewer than 2^40 numbers are farther apart than so many times the width of their bounds."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +86,7 @@ class Detector:
     format: int
     brittle: str
     model: Identity
-    criterion: MarginCriterion | NoiseCriterion
+    criterion: Criterion
     score: str
     parameters: dict[str, Parameter]
     head: str | None
@@ -102,11 +100,11 @@ class Detector:
     def __post_init__(self) -> None:
         if self.format != FORMAT:
             raise ParameterError(f"expected format {FORMAT}, found {self.format}; fit the detector again")
-        reading = reading_of(self.score)
-        least, most = reading.span
+        kind = kind_of(self.score)
+        least, most = sorted(oriented(kind, end) for end in (kind.least, kind.most))
         if not least < self.threshold <= math.nextafter(most, math.inf):
             raise ParameterError(
-                f"{reading.name} lies in [{least:.6g}, {most:g}]; found the threshold {self.threshold!r}"
+                f"{self._score} lies in [{least:.6g}, {most:g}]; found the threshold {self.threshold!r}"
             )
         if self.score == PSEUDO_MARGIN:
             known = isinstance(self.parameters.get("sha256"), str)
@@ -118,13 +116,6 @@ class Detector:
             raise ParameterError(
                 f"tpr {self.tpr!r} needs {needed} brittle points to calibrate on; counts have {self.counts.calibration}"
             )
-        asked, bounds = self.criterion, self.model.bounds
-        if isinstance(asked, MarginCriterion) and bounds is not None and asked.margin.get("bounded", True):
-            most = (bounds[1] - bounds[0]) * FARTHEST[asked.norm]
-            if not SMALLEST <= asked.epsilon <= most:
-                raise ParameterError(
-                    f"margins within the bounds lie in [{SMALLEST:g}, {most:g}]; found epsilon {asked.epsilon!r}"
-                )
 
     @classmethod
     def fit(
@@ -133,12 +124,11 @@ class Detector:
         epsilon: float | str | None = None,
         norm: str | None = None,
         tpr: float = 0.95,
-        score: str | None = None,
+        score: str = LogitMargin.name,
         confidence: float = CONFIDENCE,
         seed: int = 0,
         *,
         limit: float | None = None,
-        margin: str | None = None,
         column: str | None = None,
         scores: Table | None = None,
         pseudo_margin: PseudoMargin | None = None,
@@ -157,15 +147,13 @@ class Detector:
             norm: of the margins, `l2`, `linf` or `l1`; by default the one that the run holds them in. With `limit`,
                 of the score where it has one.
             tpr: true positive rate to hold, between 0 and 1.
-            score: name of the score, one of `READINGS`, or of a score that an installed package offers. By default
-                `logit_margin` with `epsilon`; with `limit` the one with the largest AUROC among those of the run that
-                the network alone gives, chosen on a fifth of the points, which then serve for nothing else.
+            score: name of the score, one of `READINGS`, or of a score that an installed package offers.
             confidence: of every interval.
             seed: of the split.
             limit: probability with which a prediction has to be kept, between 0 and 1.
-            margin: label of the margins, where the run holds several in this norm.
-            column: label of the flip probability; by default the one that was drawn for `limit`, and where there is
-                none the one that speaks for the run.
+            column: label of the margins, where the run holds several in this norm; with `limit` of the flip
+                probability, by default the one that was drawn for `limit`, and where there is none the one that speaks
+                for the run.
             scores: another run of the same model and data that holds the score of every point that is used.
             pseudo_margin: the one that computed the score `pseudo_margin`; the points it was trained on are left out,
                 as far as `table` is of the data that it was trained on (`brittle.detector.Source.may_share`).
@@ -178,40 +166,30 @@ class Detector:
                 parameter is outside its range, or a pseudo-margin is given that the score does not read.
         """
         tpr, confidence, seed = _goal(tpr, confidence, seed)
-        _check_question(epsilon, limit, margin, column)
-        for run in (table,) if scores is None else (table, scores):
-            check_table(run)
-        check_pseudo_margin(pseudo_margin)
-        if score is None and epsilon is not None:
-            score = LogitMargin.name
-        if score is not None or pseudo_margin is not None:
-            score_of(score or "any", None, pseudo_margin)
-        identity = Identity.of_run(table.record)
+        for one in (table,) if scores is None else (table, scores):
+            check_table(one)
+        score_of(score, None, pseudo_margin)
+        if norm is not None:
+            check_norm(norm)
+        identity, source = Identity.of_run(table.record.model), Source.of(vars(table.record.data))
         if scores is not None:
-            check_same_run(table.record, scores.record)
-        learned_from = () if pseudo_margin is None else pseudo_margin.learned_from(Source.of_run(table.record))
-        if epsilon is not None:
-            margins = margin_column(table, norm, margin)
-            norm = str(margins.parameters["norm"])
-            criterion = MarginCriterion(parse_epsilon(epsilon), norm, dict(margins.parameters))
-            points = by_margin(margins, criterion.epsilon, learned_from)
-        else:
-            norm = None if norm is None else check_norm(norm)
-            criterion, points = by_noise(table, float(limit or 0.0), column, learned_from)
-        if pseudo_margin is not None:
-            pseudo_margin.check_model(identity.state_sha256, norm)
-        readable = _readable(scores or table, score, norm, pseudo_margin)
-        values = {one.label: reading_of(one.score).oriented(points.values(one)) for one in readable}
-        chosen, threshold, counts, verdict = calibrate(points, values, tpr, confidence, seed)
-        decisive = next(one for one in readable if one.label == chosen)
+            _check_same(identity, source, scores.record)
+        learned_from = () if pseudo_margin is None else pseudo_margin.learned_from(source)
+        size = None if epsilon is None else parse_epsilon(epsilon)
+        criterion, points = known_points(table, size, limit, norm, column, learned_from)
+        norm = criterion.norm or norm
+        run = scores or table
+        decisive = _column(run, score, norm, pseudo_margin)
+        values = oriented(kind_of(score), points.values(decisive))
+        threshold, counts, verdict = calibrate(points, values, tpr, confidence, seed)
         return cls(
             format=FORMAT,
             brittle=version("brittle"),
             model=identity,
             criterion=criterion,
-            score=decisive.score,
+            score=score,
             parameters=dict(decisive.parameters),
-            head=(scores or table).record.model.head if reading_of(decisive.score).uses_features else None,
+            head=run.record.model.head if kind_of(score).uses_features else None,
             threshold=threshold,
             tpr=tpr,
             confidence=confidence,
@@ -221,29 +199,17 @@ class Detector:
         )
 
     @property
-    def epsilon(self) -> float | None:
-        """Margins up to this are brittle; None in the average case."""
-        return self.criterion.epsilon if isinstance(self.criterion, MarginCriterion) else None
-
-    @property
-    def norm(self) -> str | None:
-        """The norm of the margins; None in the average case."""
-        return self.criterion.norm if isinstance(self.criterion, MarginCriterion) else None
-
-    @property
-    def limit(self) -> float | None:
-        """Probability with which a prediction has to be kept; None in the worst case."""
-        return self.criterion.limit if isinstance(self.criterion, NoiseCriterion) else None
-
-    @property
     def true_positives(self) -> Rate:
         """Share of held-out brittle points that are flagged."""
-        return self.counts.true_positives(self.confidence)
+        counts, undecided = self.counts, (self.counts.undecided // 2, self.counts.flagged_undecided_held_out)
+        return Rate(counts.flagged_brittle, counts.held_out, self.confidence, *undecided)
 
     @property
     def false_positives(self) -> Rate:
         """Share of robust points that are flagged."""
-        return self.counts.false_positives(self.confidence)
+        counts = self.counts
+        undecided = counts.undecided, counts.flagged_undecided
+        return Rate(counts.flagged_robust, counts.robust, self.confidence, *undecided)
 
     @property
     def holds(self) -> bool:
@@ -266,7 +232,7 @@ class Detector:
 
         Raises:
             DetectorFormatError: the file holds anything else.
-            ModelError: it cannot be read.
+            StorageError: it cannot be read.
         """
         path = Path(path)
         try:
@@ -274,7 +240,7 @@ class Detector:
         except FormatProblem as error:
             raise DetectorFormatError("detector_format", f"{path} is not a detector: {error}; fit it again") from error
         except OSError as error:
-            raise ModelError("other_model", f"{path} cannot be read: {error.strerror or error}") from error
+            raise StorageError("unreadable", f"{path} cannot be read: {error.strerror or error}") from error
 
     def flag(self, scores: ArrayLike | Tensor) -> NDArray[np.bool_]:
         """Which of `scores` `[B]` are brittle, `[B]`: all but finite numbers that reach the threshold.
@@ -364,30 +330,26 @@ class Detector:
             progress=progress,
             most_failures=None,
         )
-        values = reading_of(self.score).oriented(run.scores["value"].to_pandas().to_numpy(np.float64))
+        values = oriented(kind_of(self.score), run.scores["value"].to_pandas().to_numpy(np.float64))
         tied = [status == Status.TIE.slug for status in run.scores["status"].to_pylist()]
         return flag_frame(run, values, self.flag(values) | np.array(tied, dtype=bool), forced)
 
     def __str__(self) -> str:
         counts, criterion = self.counts, self.criterion
         undecided = f", {counts.undecided} undecided" if counts.undecided else ""
-        left_out = {name: getattr(counts, name) for name in ("masked", "without_number", "learned_from")}
+        left_out = {name: getattr(counts, name) for name in LEFT_OUT}
         lines = [
-            f"flagged as brittle when {reading_of(self.score).name} < {self.threshold!r}, or it is not finite, or the "
+            f"flagged as brittle when {self._score} < {self.threshold!r}, or it is not finite, or the "
             f"two largest logits tie",
             f"brittle points are {criterion}",
             f"calibrated for a true positive rate of {self.tpr} on {counts.calibration} of {counts.brittle} "
             f"brittle points; {counts.robust} robust{undecided}{left_out_text(left_out)}",
-        ]
-        if counts.score_chosen:
-            lines.append(f"the score was chosen on {counts.choice} points that serve for nothing else")
-        lines += [
             f"flags of held-out brittle points: {self.true_positives}",
             f"flags of robust points: {self.false_positives}",
         ]
-        if counts.undecided and isinstance(criterion, NoiseCriterion):
+        if counts.undecided:
             lines.append(f"{counts.undecided} of {counts.used} points are undecided; {criterion.remedy}")
-        agrees = threshold_verdict(self.true_positives.without_undecided, counts.left(counts.brittle), self.tpr)
+        agrees = threshold_verdict(self.true_positives.without_undecided, counts.brittle, self.tpr)
         lines += [
             f"verdict on the score: {self.verdict}",
             f"verdict on the threshold: {'without the undecided points it ' if counts.undecided else ''}{agrees}",
@@ -395,15 +357,31 @@ class Detector:
         ]
         return "\n".join(lines)
 
+    @property
+    def _score(self) -> str:
+        """The score as it is compared with the threshold, such as `-entropy`."""
+        return f"-{self.score}" if kind_of(self.score).safer == "lower" else self.score
+
     def _prepare(
         self, classifier: Classifier, force: bool, pseudo_margin: PseudoMargin | None
     ) -> tuple[Classifier, OnePassScore, bool]:
         """The classifier with the last linear layer of the fit, the score, and whether it is forced onto the model."""
-        check_pseudo_margin(pseudo_margin, self.parameters.get("sha256"))
         score = score_of(self.score, self.parameters.get("norm"), pseudo_margin)
-        forced = self.model.check(Identity.of_classifier(classifier), force=force)
+        if score.parameters != self.parameters:
+            raise ModelError(
+                "other_model",
+                f"the detector reads the pseudo-margin {self.parameters}; found {score.parameters}; give the file that "
+                f"it was fitted with: --pseudo-margin FILE (pseudo_margin=)",
+            )
+        differing = self.model.differences(Identity.of_classifier(classifier))
+        if differing and not force:
+            raise ModelError(
+                "other_model",
+                f"the detector was fitted for another model or preprocessing: {differing}; fit one for this model, or "
+                f"use --force (force=True), which is written into every row",
+            )
         if not score.uses_features:
-            return classifier, score, forced
+            return classifier, score, bool(differing)
         wanted, named = find_head(classifier.model, self.head).name, classifier.head_name
         if named not in (None, wanted):
             raise ModelError(
@@ -411,11 +389,10 @@ class Detector:
                 f"the detector reads the features of the layer {wanted!r}; the classifier names {named!r}; leave the "
                 f"name out (--head, head=)",
             )
-        return classifier if named == self.head else classifier.with_head(self.head), score, forced
+        return classifier if named == self.head else classifier.with_head(self.head), score, bool(differing)
 
 
 def _goal(tpr: float, confidence: float, seed: int) -> tuple[float, float, int]:
-    """The rate, the confidence and the seed, as the file holds them."""
     check_confidence(confidence)
     if tpr is None:
         raise ParameterError("tpr must be a number between 0 and 1; found None")
@@ -425,38 +402,37 @@ def _goal(tpr: float, confidence: float, seed: int) -> tuple[float, float, int]:
     return float(tpr), float(confidence), int(seed)
 
 
-def _check_question(epsilon: float | str | None, limit: float | None, margin: str | None, column: str | None) -> None:
-    """Raise unless one case is asked for, with nothing that belongs to the other."""
-    if (epsilon is None) == (limit is None):
-        raise ParameterError(
-            f"a detector is of the worst case, with epsilon, or of the average case, with limit; found epsilon "
-            f"{epsilon!r:.60} and limit {limit!r:.60}; give one of them",
+def _check_same(identity: Identity, source: Source, scores: RunRecord) -> None:
+    """Raise unless the run of the scores is of this model and these data."""
+    differing, theirs = identity.differences(Identity.of_run(scores.model)), Source.of(vars(scores.data))
+    if differing:
+        raise ModelError(
+            "other_model",
+            f"the run of the scores is of another model or preprocessing than that of the margins: {differing}; score "
+            f"the points by the same",
         )
-    check_share("limit", limit)
-    for name, label, other in (("margin", margin, limit), ("column", column, epsilon)):
-        if not isinstance(label, str | None) or (label is not None and other is not None):
-            raise ParameterError(
-                f"margin is the label of margins, for epsilon, and column that of a flip probability, for limit; found "
-                f"{name} {label!r:.60}"
-            )
+    if not source.same(theirs):
+        raise DataError(
+            "runs_differ",
+            f"the run of the scores is of other data ({theirs}) than that of the margins ({source}), so that an id may "
+            f"be another point; score the same data",
+        )
 
 
-def _readable(table: Table, score: str | None, norm: str | None, pseudo_margin: PseudoMargin | None) -> list[Column]:
-    """The column of that score in a run; without one all that a detector reads from the network alone."""
-    names = [name for name in READINGS if name != PSEUDO_MARGIN] if score is None else [score]
+def _column(table: Table, score: str, norm: str | None, pseudo_margin: PseudoMargin | None) -> Column:
+    """The column of the score in a run that the detector can read."""
     found = [
         column
-        for name in names
         for column in table.columns
-        if column.score == name
+        if column.score == score
         and (norm is None or column.parameters.get("norm", norm) == norm)
-        and dict(column.parameters) == score_of(name, column.parameters.get("norm"), pseudo_margin).parameters
+        and dict(column.parameters) == score_of(score, column.parameters.get("norm"), pseudo_margin).parameters
     ]
-    if not found or (score is not None and len(found) > 1):
+    if len(found) != 1:
         there = ", ".join(column.label for column in table.columns) or "none"
         raise DataError(
             "no_such_score",
-            f"the run holds {len(found)} columns of {score or LogitMargin.name} that the detector can read, and one is "
-            f"needed{'' if norm is None else f', in {norm}'}; its scores: {there}; score by it, or say its norm",
+            f"the run holds {len(found)} columns of {score} that the detector can read, and one is needed"
+            f"{'' if norm is None else f', in {norm}'}; its scores: {there}; score by it, or say its norm",
         )
-    return found
+    return found[0]

@@ -36,14 +36,7 @@ it was not fitted for."""
 
 
 def flag_frame(run: Table, values: NDArray[np.float64], brittle: NDArray[np.bool_], forced: bool) -> pd.DataFrame:
-    """The flags of the points of a run, with the columns of `FLAGS`.
-
-    Args:
-        run: with the score of the detector alone.
-        values: of the score, larger where safer, `[N]`; NaN where there is none.
-        brittle: the flags, `[N]`.
-        forced: whether the detector was fitted for another model.
-    """
+    """The flags of the points of a run that holds the score of the detector alone, with the columns of `FLAGS`."""
     columns = {
         **{name: run.points[name] for name in ("point", "row", "name", "label", "predicted")},
         "score": pa.array(values, from_pandas=True),
@@ -82,19 +75,13 @@ def write_flags(flags: pd.DataFrame, path: str | os.PathLike[str]) -> Path:
         StorageError: it cannot be written, or is a link, a pipe, a device or a folder.
     """
     path = check_out(path)
+    if path.suffix == ".csv":
+        texts = flags[["point", "name", "status"]].map(cell, na_action="ignore").astype(object)
+        flags = flags.assign(**texts)
     table = pa.Table.from_pandas(flags, FLAGS, preserve_index=False).replace_schema_metadata()
     with replacing(path) as file:
-        if path.suffix == ".parquet":
-            pq.write_table(table, file, compression="zstd", write_page_checksum=True)
+        if path.suffix == ".csv":
+            csv.write_csv(table, file)
         else:
-            csv.write_csv(_escaped(table), file)
+            pq.write_table(table, file, compression="zstd", write_page_checksum=True)
     return path
-
-
-def _escaped(flags: pa.Table) -> pa.Table:
-    """The flags with every text as a cell of a CSV file."""
-    for position, field in enumerate(flags.schema):
-        if pa.types.is_string(field.type):
-            texts = [None if text is None else cell(text) for text in flags.column(position).to_pylist()]
-            flags = flags.set_column(position, field, pa.array(texts, field.type))
-    return flags

@@ -15,27 +15,20 @@ from brittle.model.classifier import Classifier
 from brittle.model.loading.weights import state_digest
 from brittle.model.outputs import OUTPUTS
 from brittle.scores.one_pass import LARGEST
-from brittle.store.record import RunRecord
+from brittle.store.record import ModelRecord
 from brittle.store.strict_json import STRICT, Digest
 
-SMALLEST = 2.0**-149
-"""The smallest positive number of single precision."""
-
 Number = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
-Positive = Annotated[float, Meta(ge=SMALLEST, le=LARGEST)]
+"""A number of single precision."""
+
+Positive = Annotated[float, Meta(ge=2.0**-149, le=LARGEST)]
+"""A positive number of single precision."""
 
 PER_FEATURE = (
     "detectors know one range for all features, or none, and these bounds are per feature; score the run with bounds "
     "that hold all features (--bounds LOW HIGH, bounds=(LOW, HIGH)) or with none (--bounds none, bounds='none')"
 )
 """Why a model gets no detector."""
-
-
-def _about(decision: str) -> str:
-    return (
-        f"a detector and a pseudo-margin know the predicted class alone (or one logit); found the decision {decision}; "
-        f"for one label wrap the model in one that returns its logit, with --decision one-logit (decision='one-logit')"
-    )
 
 
 @dataclass(frozen=True)
@@ -65,17 +58,11 @@ class Identity:
             raise ParameterError(f"outputs must be one of {', '.join(OUTPUTS)}; found {self.outputs!r:.80}")
 
     @classmethod
-    def of_run(cls, record: RunRecord) -> Identity:
-        """The model of the run that `record` is of."""
-        model = record.model
-        if model.decision is not None:
-            raise DataError("other_model", _about(model.decision))
+    def of_run(cls, model: ModelRecord) -> Identity:
+        """The model that the record of a run describes."""
+        _check_decision(model.decision)
         if model.state_sha256 is None:
-            raise DataError(
-                "other_model",
-                f"the run of {model.spec} holds no digest of the model's weights, to which a detector is tied; "
-                f"score a torch.nn.Module",
-            )
+            raise _without_weights(model.spec)
         if model.bounds_shape is not None:
             raise DataError("bounds", PER_FEATURE)
         return cls(model.state_sha256, model.bounds, model.mean, model.std, model.outputs)
@@ -88,26 +75,13 @@ class Identity:
                 f"expected a brittle.Classifier, found {type(classifier).__name__}; wrap the model with what was "
                 f"declared for the run: brittle.Classifier(model, bounds, mean, std)",
             )
-        if not classifier.decision.of_classes:
-            raise ModelError("other_model", _about(classifier.decision.label))
+        _check_decision(None if classifier.decision.of_classes else classifier.decision.label)
         bounds, model = classifier.bounds, classifier.model
         if bounds.pair is None and not bounds.none:
             raise ParameterError(PER_FEATURE)
         if not isinstance(model, nn.Module):
-            kind = type(model).__name__
-            raise ModelError("other_model", f"a detector is tied to the weights of a torch.nn.Module; found a {kind}")
+            raise _without_weights(type(model).__name__)
         return cls(state_digest(model), bounds.pair, classifier.mean, classifier.std, classifier.outputs)
-
-    def check(self, found: Identity, *, force: bool) -> bool:
-        """Whether `found` is another model, which only `force` allows."""
-        differing = self.differences(found)
-        if differing and not force:
-            raise ModelError(
-                "other_model",
-                f"the detector was fitted for another model or preprocessing: {differing}; fit one for this model, or "
-                f"use --force (force=True), which is written into every row",
-            )
-        return bool(differing)
 
     def differences(self, found: Identity) -> str:
         """What of `found` is another, with both values, such as `mean (0.4,) here (0.5,)`; empty for the same model."""
@@ -115,6 +89,23 @@ class Identity:
         return "; ".join(
             f"{name} {ours[name]!s:.60} here {theirs[name]!s:.60}" for name in ours if ours[name] != theirs[name]
         )
+
+
+def _check_decision(decision: str | None) -> None:
+    if decision is not None:
+        raise ModelError(
+            "other_model",
+            f"a detector and a pseudo-margin know the predicted class alone (or one logit); found the decision "
+            f"{decision}; for one label wrap the model in one that returns its logit, with --decision one-logit "
+            f"(decision='one-logit')",
+        )
+
+
+def _without_weights(model: str) -> ModelError:
+    return ModelError(
+        "other_model",
+        f"a detector is tied to the digest of a model's weights; {model} has none: score a torch.nn.Module",
+    )
 
 
 @dataclass(frozen=True)
@@ -137,12 +128,6 @@ class Source:
         texts = (provenance.get(name) for name in ("sha256", "split", "path"))
         return cls(*(one if one and one.isprintable() and len(one) <= STRICT.characters else None for one in texts))
 
-    @classmethod
-    def of_run(cls, record: RunRecord) -> Source:
-        """The source of the points of the run that `record` is of."""
-        data = record.data
-        return cls.of({"sha256": data.sha256, "split": data.split, "path": data.path})
-
     def same(self, other: Source) -> bool:
         """Whether an id in one is the same point in the other, by the digest."""
         return self.sha256 is not None and (self.sha256, self.split) == (other.sha256, other.split)
@@ -157,21 +142,3 @@ class Source:
     def __str__(self) -> str:
         named = [self.path or "data in memory", self.split, self.sha256 and f"sha256 {self.sha256}"]
         return ", ".join(part for part in named if part)
-
-
-def check_same_run(margins: RunRecord, scores: RunRecord) -> None:
-    """Raise unless two runs, of which the records are given, are of the same model and the same data."""
-    differing = Identity.of_run(margins).differences(Identity.of_run(scores))
-    if differing:
-        raise ModelError(
-            "other_model",
-            f"the run of the scores is of another model or preprocessing than that of the margins: {differing}; score "
-            f"the points by the same",
-        )
-    ours, theirs = (Source.of_run(run) for run in (margins, scores))
-    if not ours.same(theirs):
-        raise DataError(
-            "runs_differ",
-            f"the run of the scores is of other data ({theirs}) than that of the margins ({ours}), so that an id may "
-            f"be another point; score the same data",
-        )

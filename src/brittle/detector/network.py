@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
-from brittle.detector.scoring import ScoreReading
-from brittle.errors import BrittleError, ModelError, ParameterError
+from brittle.detector.scoring import oriented
+from brittle.errors import ModelError, ParameterError
 from brittle.model.bounds import allowed_range, check_bounds
 from brittle.model.classifier import Classifier
 from brittle.model.head import Head, check_head, find_head
@@ -49,7 +49,7 @@ class DetectorNetwork(nn.Module):
         if head is not None and not exported and head.name not in inside:
             self._head = ""  # the network itself
         self._weight, self._bias = (head.weight, head.bias) if head is not None and exported else (None, None)
-        self._score, self._reading, self._threshold = score, ScoreReading(type(score)), threshold
+        self._score, self._threshold = score, threshold
         bounds = classifier.bounds
         self._least, self._most = (-LARGEST, LARGEST) if bounds.none else allowed_range(check_bounds(bounds))
         self._dtype, self._outputs = classifier.dtype, classifier.outputs
@@ -82,7 +82,7 @@ class DetectorNetwork(nn.Module):
         """Logits, score and flag of each of `inputs`, `[B, *shape]`.
 
         Raises:
-            ModelError: the network cannot be run on inputs of that shape, or its result is not one row of logits each.
+            ModelError: its result is not one row of logits each.
             ParameterError: `inputs` is no tensor, or has no batch axis.
         """
         if not isinstance(inputs, Tensor) or inputs.dim() < 2 or self._channels not in (1, inputs.shape[1]):
@@ -92,23 +92,12 @@ class DetectorNetwork(nn.Module):
         flat = inputs.flatten(1)  # before the network, which may work in place; NaN lies in no bounds
         inside = (flat.amin(dim=1) >= self._least) & (flat.amax(dim=1) <= self._most)
         values = inputs if inputs.dtype == self._dtype else inputs.to(self._dtype or inputs.dtype)
-        try:
-            output, features, head = self._observe(normalise(values, self.mean, self.std) if self._scaled else values)
-        except (RuntimeError, ValueError, TypeError, AssertionError, IndexError) as error:
-            # Exporting and compiling say for themselves what they lack, and so does a machine out of memory.
-            if isinstance(error, BrittleError | torch.OutOfMemoryError) or torch.compiler.is_compiling():
-                raise
-            reason = str(error).strip().partition("\n")[0]
-            raise ModelError(
-                "model_failed",
-                f"the network cannot be run on inputs of shape {list(inputs.shape)}: {type(error).__name__}: {reason}; "
-                f"[B, *shape] is needed, one input alone as inputs[None]",
-            ) from error
+        output, features, head = self._observe(normalise(values, self.mean, self.std) if self._scaled else values)
         logits = self._logits(output, inputs.shape[0])
         if head is not None and features is not None and not self._head_agrees:
             self._check_head(head, features, logits)
         one = OnePass(logits, features, None if head is None else head.weight)
-        score = self._reading.oriented(self._score.value(one))
+        score = oriented(type(self._score), self._score.value(one))
         first, second = one.top
         # NaN where a logit or the score is NaN or infinite, and nothing reaches NaN: few kernels, which small networks
         # notice. The sum of single precision logits does not overflow in double precision.

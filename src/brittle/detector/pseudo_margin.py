@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from brittle.data import Points, as_points
 from brittle.detector.criterion import check_table, margin_column
 from brittle.detector.identity import Identity, Source
-from brittle.detector.regressor import Recipe, Regressor, scale_of, train
-from brittle.errors import ArtefactError, DataError, ModelError, ParameterError
+from brittle.detector.regressor import FEWEST, Recipe, Regressor, train
+from brittle.errors import ArtefactError, DataError, ModelError, ParameterError, StorageError
 from brittle.estimate import Parameters, Status
 from brittle.model.classifier import Classifier
 from brittle.model.head import Head
@@ -39,8 +39,8 @@ __all__ = ["PseudoMargin", "PseudoMarginScore", "Recipe", "Regressor"]
 LAYERS, WIDTH = 5, 512
 """Hidden layers and their width, as in the paper."""
 
-EPOCHS, BATCH, RATE = 200, 128, 1e-3
-"""Most passes over the points, points in a step, and Adam's step size."""
+EPOCHS = 200
+"""Most passes over the points."""
 
 MOST_BYTES = 2**28
 """Size of the largest file that is read."""
@@ -93,15 +93,10 @@ class PseudoMargin:
         seed: int = 0,
         *,
         head: Head | None = None,
-        points: Sequence[str] = (),
+        norm: str | None = None,
         layers: int = LAYERS,
         width: int = WIDTH,
         epochs: int = EPOCHS,
-        batch: int = BATCH,
-        rate: float = RATE,
-        norm: str | None = None,
-        model: str | None = None,
-        data: Mapping[str, Any] | None = None,
     ) -> PseudoMargin:
         """Learn `margins` from `features`; the same arguments give the same weights, for every number of threads.
 
@@ -111,15 +106,10 @@ class PseudoMargin:
             seed: of the split, the first weights and the order of the points.
             head: the last linear layer of the network: its margins to every class are read as well, in the dual of
                 `norm` (L2 where that is not said).
-            points: ids of the points, `[n]`, so that a detector is not calibrated on them; `data` must be given too.
+            norm: of the margins.
             layers: hidden layers.
             width: of each.
             epochs: most passes over the points.
-            batch: points in a step.
-            rate: Adam's step size.
-            norm: of the margins.
-            model: sha256 of the classifier's weights, for the record.
-            data: provenance of the data that the ids are of (`brittle.data.Points.provenance`).
 
         Raises:
             DataError: fewer than `regressor.FEWEST` points can be used, or no margin is finite and positive.
@@ -129,42 +119,23 @@ class PseudoMargin:
             np.asarray(part.detach().cpu().double() if isinstance(part, Tensor) else part, dtype=np.float64)
             for part in (features, margins)
         )
-        if rows.ndim != 2 or distances.shape != rows.shape[:1] or len(points) not in (0, len(rows)):
+        if rows.ndim != 2 or distances.shape != rows.shape[:1]:
+            found = f"{list(rows.shape)} and {list(distances.shape)}"
+            raise ParameterError(f"expected features [n, d] and margins [n]; found {found}")
+        if head is not None and head.weight.shape[1] != rows.shape[1]:
             raise ParameterError(
-                f"expected features [n, d], margins [n] and n points; found {list(rows.shape)}, "
-                f"{list(distances.shape)} and {len(points)} points",
+                f"the head must take features of size {rows.shape[1]}; it takes {head.weight.shape[1]}"
             )
-        if len(points) and data is None:
-            raise ParameterError("ids of points say nothing without their data; give their provenance too")
         used = np.isfinite(rows).all(axis=1) & ~np.isnan(distances)
-        kept = distances[used]
-        scale = scale_of(kept)
-        settings = {
-            "features": rows.shape[1],
-            "classes": 0 if head is None else len(head.weight),
-            "layers": layers,
-            "width": width,
-            "scale": scale,
-            "seed": seed,
-            "epochs": epochs,
-            "batch": batch,
-            "rate": rate,
-            "best_epoch": 1,
-            "validation_loss": 0.0,
-            "points": int(used.sum()),
-            "dropped": int((~used).sum()),
-            "clipped": int((kept > scale).sum()),
-            "norm": norm,
-            "model": model,
-            "data": plain(Source.of(data)) if len(points) and data is not None else None,
-        }
+        if used.sum() < FEWEST:
+            raise DataError("too_few_points", f"a pseudo-margin needs {FEWEST} points; found {used.sum()}")
+        classes = 0 if head is None else len(head.weight)
+        recipe = Recipe(rows.shape[1], classes, layers, width, seed, 0.0, int(used.sum()), norm)
         try:
-            recipe = convert(Recipe, settings)
-        except FormatProblem as error:
+            convert(Recipe, plain(recipe))
+        except (TypeError, ValueError) as error:
             raise ParameterError(f"a pseudo-margin has no such settings: {error}") from error
-        shares = torch.from_numpy(np.clip(kept / scale, 0.0, 1.0))
-        recipe, regressor = train(recipe, head, torch.from_numpy(rows[used]), shares)
-        return cls(recipe, regressor, tuple(np.asarray(points, dtype=object)[used].tolist()) if len(points) else ())
+        return cls(*train(recipe, head, torch.from_numpy(rows[used]), distances[used], epochs))
 
     @classmethod
     def fit_run(
@@ -194,24 +165,20 @@ class PseudoMargin:
             ParameterError: `table` is no table or `classifier` no classifier.
         """
         check_table(table)
-        model, column = Identity.of_run(table.record), margin_column(table, norm)
+        model, column = Identity.of_run(table.record.model), margin_column(table, norm)
         differing = model.differences(Identity.of_classifier(classifier))
         if differing:
             raise ModelError("other_model", f"the run is of another model or preprocessing: {differing}")
         points = as_points(points, classifier.bounds)
-        ours, theirs = Source.of_run(table.record), Source.of(points.provenance)
+        ours, theirs = Source.of(vars(table.record.data)), Source.of(points.provenance)
         if not ours.same(theirs):
             raise DataError("runs_differ", f"the run is of the data {ours}; found {theirs}; give those of the run")
         rows = column.rows[column.value.notna() & (column.status != Status.MASKED.slug)]
         known = dict(zip(rows.index, rows["value"], strict=True))
         ids, features = _observe(classifier, points, known)
-        facts = {
-            "norm": column.parameters["norm"],
-            "model": model.state_sha256,
-            "data": points.provenance,
-            "head": classifier.head,
-        }
-        return cls.fit(features, [known[point] for point in ids], seed, points=ids, **(facts | settings))
+        own = {"norm": column.parameters["norm"], "head": classifier.head}
+        found = cls.fit(features, [known[point] for point in ids], seed, **(own | settings))
+        return replace(found, points=tuple(ids), recipe=replace(found.recipe, data=theirs))
 
     @property
     def score(self) -> PseudoMarginScore:
@@ -236,15 +203,6 @@ class PseudoMargin:
         own = self.recipe.data
         return self.points if own is not None and own.may_share(source) else ()
 
-    def check_model(self, model: str | None, norm: str | None = None) -> None:
-        """Raise where it is known to be learned from another model, or from margins in another norm."""
-        for name, own, wanted in (("the model", self.recipe.model, model), ("margins in", self.recipe.norm, norm)):
-            if None not in (own, wanted) and own != wanted:
-                raise ModelError(
-                    "other_model",
-                    f"the pseudo-margin was learned from {name} {own}, the detector is for {wanted}; learn another",
-                )
-
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write weights, recipe and points to the `.safetensors` file `path`, and give that path.
 
@@ -256,9 +214,8 @@ class PseudoMargin:
         if path.suffix != SUFFIX:
             raise ParameterError(f"the file must end in {SUFFIX}; found {path.name!r}")
         weights = {name: tensor.contiguous() for name, tensor in self.regressor.state_dict().items()}
-        ids = json.dumps(self.points).encode()
-        weights["points"] = torch.from_numpy(np.frombuffer(ids, np.uint8).copy())
-        write(path, safetensors.torch.save(weights, {"recipe": dump(self.recipe)}))
+        said = {"recipe": dump(self.recipe), "points": json.dumps(self.points)}
+        write(path, safetensors.torch.save(weights, said))
         return path
 
     @classmethod
@@ -267,59 +224,51 @@ class PseudoMargin:
 
         Raises:
             ArtefactError: the file holds anything else.
-            ModelError: it cannot be read.
+            StorageError: it cannot be read.
         """
         path = Path(path)
         try:
             with path.open("rb") as file:
                 content = file.read(MOST_BYTES + 1)
         except OSError as error:
-            raise ModelError("other_model", f"{path} cannot be read: {error.strerror or error}") from error
+            raise StorageError("unreadable", f"{path} cannot be read: {error.strerror or error}") from error
         try:
-            return cls(*_decode(content))
-        except (FormatProblem, safetensors.SafetensorError, msgspec.MsgspecError) as error:
-            raise ArtefactError("file_refused", f"{path} is not a pseudo-margin: {error}; train it again") from error
+            return _decode(content)
+        except REFUSED as error:
+            reason = str(error).partition(chr(10))[0]
+            raise ArtefactError(
+                "file_refused", f"{path} is not a pseudo-margin: {reason:.400}; train it again"
+            ) from error
 
 
-def _decode(content: bytes) -> tuple[Recipe, Regressor, tuple[str, ...]]:
-    """Recipe, regressor and points in the bytes of a file."""
+REFUSED = (
+    safetensors.SafetensorError, msgspec.MsgspecError, LookupError, TypeError, ValueError, RuntimeError, OverflowError
+)  # fmt: skip
+"""What reading a file that is no pseudo-margin ends in; the last five of types or shapes that PyTorch does not know."""
+
+
+def _decode(content: bytes) -> PseudoMargin:
     if len(content) > MOST_BYTES:
         raise FormatProblem(f"it has more than {MOST_BYTES:,} bytes")
-    try:
-        weights = safetensors.torch.load(content)
-    except (LookupError, TypeError, ValueError, RuntimeError, OverflowError) as error:
-        reason = str(error).partition("\n")[0]
-        raise FormatProblem(f"it holds types or shapes that PyTorch does not know ({reason})") from error
+    weights = safetensors.torch.load(content)
     header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])  # which safetensors found sound
-    recipe = parse(Recipe, (header.get("__metadata__") or {}).get("recipe", ""))
+    said = header.get("__metadata__") or {}
+    recipe = parse(Recipe, said.get("recipe", ""))
+    points = msgspec.convert(json.loads(said.get("points", "[]")), tuple[str, ...])
+    if (len(points) == 0) != (recipe.data is None):
+        raise FormatProblem(f"it names {len(points)} points of the data {recipe.data}")
     regressor = Regressor.blank(recipe)
-    named = weights.pop("points", torch.zeros(0))
-    if named.dtype != torch.uint8 or named.dim() != 1:
-        raise FormatProblem("it does not say which points it was trained on")
-    try:
-        points = msgspec.convert(json.loads(named.numpy().tobytes()), tuple[str, ...])
-    except (ValueError, RecursionError) as error:
-        raise FormatProblem("the points that it names are not JSON") from error
-    if len(points) not in (0, recipe.points) or (points and recipe.data is None):
-        raise FormatProblem(f"it names {len(points)} of {recipe.points} points, of the data {recipe.data}")
     expected, found = (
         {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in one.items()}
         for one in (regressor.state_dict(), weights)
     )
-    if found != expected:
-        differing = sorted(name for name in found | expected if found.get(name) != expected.get(name))
+    if differing := sorted({name for name, _ in found.items() ^ expected.items()}):
         raise FormatProblem(f"its weights are not those of its recipe: {', '.join(differing[:5])!r:.200}")
-    lengths = weights["lengths"]
-    for name, sound in (
-        *((name, tensor.isfinite().all()) for name, tensor in weights.items()),
-        ("std", (weights["std"] > 0).all()),
-        ("scale", weights["scale"] == recipe.scale),
-        ("lengths", (lengths >= 0).all() and not lengths.diagonal().any() and torch.allclose(lengths, lengths.mT)),
-    ):
-        if not bool(sound):
+    for name, tensor in weights.items():
+        if not bool(tensor.isfinite().all() and (name not in ("std", "scale") or (tensor > 0).all())):
             raise FormatProblem(f"{name} holds numbers that it cannot have")
     regressor.load_state_dict(weights, assign=True)
-    return recipe, regressor.requires_grad_(False).eval(), points
+    return PseudoMargin(recipe, regressor.requires_grad_(False).eval(), points)
 
 
 def _observe(

@@ -16,15 +16,18 @@ import torch
 from msgspec import Meta
 from torch import Tensor, nn
 
-from brittle.detector.identity import Positive, Source
+from brittle.detector.identity import Source
 from brittle.errors import DataError, ParameterError
 from brittle.model.evaluation_mode import standard_modes
 from brittle.model.head import Head
 from brittle.norms import DUAL_ORDER, check_norm
-from brittle.store.strict_json import Count, Digest
+from brittle.store.strict_json import Count
 
 FEWEST = 20
 """Points that it takes."""
+
+BATCH, RATE = 128, 1e-3
+"""Points in a step, and Adam's step size."""
 
 SCALE_QUANTILE = 0.99
 """The margin scale is this quantile of the finite margins, so that one far point does not flatten the others."""
@@ -43,25 +46,17 @@ _one_training = threading.Lock()
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a pseudo-margin came about.
+    """What a pseudo-margin reads, and how it came about.
 
     Attributes:
         features: size `d` of a feature vector.
         classes: classes of the head whose margins are read too, `C`; 0 where the features alone are.
         layers: hidden layers.
         width: of each.
-        scale: margin at which the output saturates, in the units of the margins.
         seed: of the split, the first weights and the order of the points.
-        epochs: most passes over the points.
-        batch: points in a step.
-        rate: Adam's step size.
-        best_epoch: the pass whose weights were kept.
-        validation_loss: mean of `((prediction - margin) / scale)^2` over the held-out points at that pass.
+        validation_loss: mean of `((prediction - margin) / scale)^2` over the held-out points.
         points: points learned from, the held-out ones included.
-        dropped: points left out because their margin or a feature is not a number.
-        clipped: points whose margin is infinite or beyond the scale, and counts as the scale.
         norm: of the margins, or None where it was not said.
-        model: sha256 of the weights of the network whose features they are, or None where it was not said.
         data: where the points come from, or None where their ids are not known.
     """
 
@@ -69,24 +64,13 @@ class Recipe:
     classes: Annotated[int, Meta(ge=0, le=2**24)]
     layers: Annotated[int, Meta(ge=1, le=1000)]
     width: Annotated[int, Meta(ge=1, le=2**16)]
-    scale: Positive
     seed: Count
-    epochs: Annotated[int, Meta(ge=1, le=10**6)]
-    batch: Annotated[int, Meta(ge=1, le=2**31)]
-    rate: Annotated[float, Meta(ge=TINY, le=1)]
-    best_epoch: Annotated[int, Meta(ge=1)]
     validation_loss: Annotated[float, Meta(ge=0, le=1)]
     points: Annotated[int, Meta(ge=FEWEST, le=2**40)]
-    dropped: Annotated[int, Meta(ge=0, le=2**40)]
-    clipped: Count
     norm: str | None
-    model: Digest | None
-    data: Source | None
+    data: Source | None = None
 
     def __post_init__(self) -> None:
-        for part, whole in (("best_epoch", "epochs"), ("clipped", "points")):
-            if getattr(self, part) > getattr(self, whole):
-                raise ParameterError(f"{part} is more than {whole}: {getattr(self, part)} of {getattr(self, whole)}")
         if self.classes == 1:
             raise ParameterError("classes must be 0, or at least 2; found 1")
         if self.norm is not None:
@@ -96,15 +80,14 @@ class Recipe:
 class Regressor(nn.Module):
     """Features `[B, d]` to margins `[B]`, double precision; NaN for features that are not finite.
 
-    `scale * sigmoid(W_6 relu(W_5 ... relu(W_1 (u - mean) / std)))`, biases left out of the formula. `u` are the
-    features `h` and, where the head of the network was given, beside them its margins in feature space in increasing
-    order, `(z_t - z_j) / ||w_t - w_j||_q` for every class `j != t`: functions of `h` that few points do not suffice to
-    learn.
+    `scale * sigmoid(W_6 relu(W_5 ... relu(W_1 (u - mean) / std)))`, biases left out of the formula; `scale` is the
+    margin at which the output saturates. `u` are the features `h` and, where the head of the network was given, beside
+    them its margins in feature space in increasing order, `(z_t - z_j) / ||w_t - w_j||_q` for every class `j != t`:
+    functions of `h` that few points do not suffice to learn.
     """
 
     head_weight: Tensor
     head_bias: Tensor
-    lengths: Tensor
     mean: Tensor
     std: Tensor
     scale: Tensor
@@ -116,9 +99,9 @@ class Regressor(nn.Module):
         sizes = [read] + [width] * recipe.layers
         hidden = [part for pair in pairwise(sizes) for part in (nn.Linear(*pair, dtype=torch.float32), nn.ReLU())]
         self.body = nn.Sequential(*hidden, nn.Linear(width, 1, dtype=torch.float32))
+        self._order = float(DUAL_ORDER[recipe.norm or "l2"])
         self.register_buffer("head_weight", torch.zeros(classes, features, dtype=torch.float64))
         self.register_buffer("head_bias", torch.zeros(classes, dtype=torch.float64))
-        self.register_buffer("lengths", torch.ones(classes, classes, dtype=torch.float64))
         self.register_buffer("scale", torch.ones((), dtype=torch.float64))
         self.register_buffer("mean", torch.zeros(read, dtype=torch.float32))
         self.register_buffer("std", torch.ones(read, dtype=torch.float32))
@@ -131,12 +114,14 @@ class Regressor(nn.Module):
 
     def read(self, features: Tensor) -> Tensor:
         """What the perceptron reads, `[B, d]` or `[B, d + C - 1]`, single precision."""
-        if not len(self.head_bias):
+        weight = self.head_weight
+        if not len(weight):
             return features.float()
-        logits = features.double() @ self.head_weight.mT + self.head_bias
+        logits = features.double() @ weight.mT + self.head_bias
         own = logits.argmax(dim=1, keepdim=True)
         gaps = logits.gather(1, own) - logits
-        margins = gaps / self.lengths[own[:, 0]].clamp_min(TINY)
+        lengths = torch.cdist(weight, weight, p=self._order, compute_mode="donot_use_mm_for_euclid_dist")
+        margins = gaps / lengths[own[:, 0]].clamp_min(TINY)
         ordered = margins.scatter(1, own, torch.inf).sort(dim=1).values[:, :-1]
         return torch.cat((features.float(), ordered.float()), dim=1)
 
@@ -151,13 +136,7 @@ class Regressor(nn.Module):
 
 
 def scale_of(margins: np.ndarray) -> float:
-    """The margin at which the output saturates, for `margins` `[n]` without NaN.
-
-    Raises:
-        DataError: there are too few, or none is finite and positive.
-    """
-    if margins.size < FEWEST:
-        raise DataError("too_few_points", f"a pseudo-margin needs {FEWEST} points; found {margins.size}")
+    """The margin at which the output saturates, for `margins` `[n]` without NaN."""
     finite = margins[np.isfinite(margins)]
     scale = float(np.quantile(finite, SCALE_QUANTILE)) if finite.size else 0.0
     if scale <= 0.0:
@@ -165,29 +144,35 @@ def scale_of(margins: np.ndarray) -> float:
     return scale
 
 
-def train(recipe: Recipe, head: Head | None, features: Tensor, shares: Tensor) -> tuple[Recipe, Regressor]:
-    """The regressor with the smallest held-out error, in evaluation mode, and its recipe.
+def train(
+    recipe: Recipe, head: Head | None, features: Tensor, margins: np.ndarray, epochs: int
+) -> tuple[Recipe, Regressor]:
+    """The regressor with the smallest held-out error, in evaluation mode, and its recipe with that error.
 
     The number of threads makes no difference: one is used.
 
     Args:
-        recipe: the settings; `best_epoch` and `validation_loss` are filled in.
+        recipe: the settings.
         head: the last linear layer of the network, where its margins are read too.
         features: `[n, d]`, double precision, finite.
-        shares: their margins as shares of the scale, `[n]`, from 0 to 1.
+        margins: `[n]`; those beyond the scale count as the scale.
+        epochs: most passes over the points.
     """
+    scale = scale_of(margins)
     with standard_modes(torch.device("cpu")), _one_thread():
         generator = torch.Generator().manual_seed(recipe.seed)
         regressor = Regressor.blank(recipe).to_empty(device="cpu")
-        _attach(regressor, head, recipe.norm)
-        x, y = regressor.read(features), shares.float()
+        if head is not None:
+            regressor.head_weight.copy_(head.weight.detach())
+            regressor.head_bias.copy_(torch.zeros(len(head.weight)) if head.bias is None else head.bias.detach())
+        x, y = regressor.read(features), torch.from_numpy(np.clip(margins / scale, 0.0, 1.0)).float()
         order = torch.randperm(len(x), generator=generator)
         held_out, training = order.tensor_split([max(1, round(HELD_OUT * len(x)))])
-        _initialise(regressor, x[training], recipe.scale, generator)
+        _initialise(regressor, x[training], scale, generator)
         best, best_loss, kept = 0, math.inf, copy.deepcopy(regressor.state_dict())
-        optimiser = torch.optim.Adam(regressor.parameters(), lr=recipe.rate)
-        for epoch in range(1, recipe.epochs + 1):
-            for rows in training[torch.randperm(len(training), generator=generator)].split(recipe.batch):
+        optimiser = torch.optim.Adam(regressor.parameters(), lr=RATE)
+        for epoch in range(1, epochs + 1):
+            for rows in training[torch.randperm(len(training), generator=generator)].split(BATCH):
                 optimiser.zero_grad()
                 (regressor.share(x[rows]) - y[rows]).square().mean().backward()
                 optimiser.step()
@@ -198,24 +183,9 @@ def train(recipe: Recipe, head: Head | None, features: Tensor, shares: Tensor) -
             if epoch - best >= PATIENCE:
                 break
     if not math.isfinite(best_loss):
-        raise DataError("too_few_points", f"the error is not finite after {recipe.epochs} passes; use a smaller rate")
+        raise DataError("too_few_points", f"the error is not finite after {epochs} passes; rescale the features")
     regressor.load_state_dict(kept)
-    done = replace(recipe, best_epoch=best, validation_loss=best_loss)
-    return done, regressor.requires_grad_(False).eval()
-
-
-def _attach(regressor: Regressor, head: Head | None, norm: str | None) -> None:
-    """Write the head and the distances between its rows into `regressor`."""
-    if head is None:
-        return
-    weight = head.weight.detach().cpu().double()
-    if weight.shape != regressor.head_weight.shape:
-        found = f"{list(weight.shape)}, features of size {regressor.head_weight.shape[1]}"
-        raise ParameterError(f"the head must take the features; found weights of shape {found}")
-    order = float(DUAL_ORDER[norm or "l2"])
-    regressor.head_weight.copy_(weight)
-    regressor.head_bias.copy_(torch.zeros(len(weight)) if head.bias is None else head.bias.detach().cpu())
-    regressor.lengths.copy_(torch.cdist(weight, weight, p=order, compute_mode="donot_use_mm_for_euclid_dist"))
+    return replace(recipe, validation_loss=best_loss), regressor.requires_grad_(False).eval()
 
 
 def _initialise(regressor: Regressor, features: Tensor, scale: float, generator: torch.Generator) -> None:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from brittle.analysis.detection import GOOD_AUROC
 from brittle.errors import ParameterError
 from brittle.intervals import clopper_pearson
@@ -39,12 +36,6 @@ class Rate:
     undecided: int = 0
     undecided_flagged: int = 0
 
-    @classmethod
-    def of(cls, flagged: NDArray[np.bool_], confidence: float, undecided: NDArray[np.bool_] | None = None) -> Rate:
-        """The share of True in `flagged`, `[n]`, beside the flags of undecided points, `[m]`."""
-        others = np.zeros(0, dtype=bool) if undecided is None else undecided
-        return cls(int(flagged.sum()), flagged.size, confidence, others.size, int(others.sum()))
-
     @property
     def value(self) -> float | None:
         """The share of the decided points, or None where there are none."""
@@ -53,38 +44,45 @@ class Rate:
     @property
     def lowest(self) -> float | None:
         """The share where of the undecided points those belong that are not flagged."""
-        return _ratio(self.flagged, self.points + self.undecided - self.undecided_flagged)
+        return _ratio(*self._fewest)
 
     @property
     def highest(self) -> float | None:
         """The share where of the undecided points those belong that are flagged."""
-        return _ratio(self.flagged + self.undecided_flagged, self.points + self.undecided_flagged)
+        return _ratio(*self._most)
 
     @property
     def low(self) -> float:
         """Lower end of the interval."""
-        most = self.points + self.undecided - self.undecided_flagged
-        return float(clopper_pearson(self.flagged, most, self.confidence)[0]) if most else 0.0
+        return float(clopper_pearson(*self._fewest, self.confidence)[0]) if self._fewest[1] else 0.0
 
     @property
     def high(self) -> float:
         """Upper end of the interval."""
-        flagged, most = self.flagged + self.undecided_flagged, self.points + self.undecided_flagged
-        return float(clopper_pearson(flagged, most, self.confidence)[1]) if most else 1.0
+        return float(clopper_pearson(*self._most, self.confidence)[1]) if self._most[1] else 1.0
 
     @property
     def without_undecided(self) -> Rate:
         """The rate of the decided points alone."""
         return replace(self, undecided=0, undecided_flagged=0)
 
+    @property
+    def _fewest(self) -> tuple[int, int]:
+        return self.flagged, self.points + self.undecided - self.undecided_flagged
+
+    @property
+    def _most(self) -> tuple[int, int]:
+        return self.flagged + self.undecided_flagged, self.points + self.undecided_flagged
+
     def __str__(self) -> str:
-        shown = f"{_percent(self.value)} [{self.low:.1%}, {self.high:.1%}], {self.flagged} of {self.points} points"
+        value, lowest, highest = (
+            "unknown" if share is None else f"{share:.1%}" for share in (self.value, self.lowest, self.highest)
+        )
+        shown = f"{value} [{self.low:.1%}, {self.high:.1%}], {self.flagged} of {self.points} points"
         if not self.undecided:
             return shown
-        return (
-            f"{shown}; between {_percent(self.lowest)} and {_percent(self.highest)} with {self.undecided} undecided "
-            f"ones, {self.undecided_flagged} of them flagged, counted either way"
-        )
+        flagged = f"{self.undecided} undecided ones, {self.undecided_flagged} of them flagged"
+        return f"{shown}; between {lowest} and {highest} with {flagged}, counted either way"
 
 
 @dataclass(frozen=True)
@@ -99,10 +97,9 @@ class Counts:
         without_number: left out, because they have no margin, or no flip probability.
         learned_from: left out, because a pseudo-margin was trained on them.
         without_score: among those used, the ones without a number in the score; they are always flagged.
-        score_chosen: whether the score was chosen, on a fifth of the points of each kind that serve for nothing else.
         flagged_brittle: flagged of the brittle points that are held out.
-        flagged_robust: flagged of the robust points that the score was not chosen on.
-        flagged_undecided: flagged of the undecided points that the score was not chosen on.
+        flagged_robust: flagged of the robust points.
+        flagged_undecided: flagged of the undecided points.
         flagged_undecided_held_out: flagged of that half of these on which the true positives are counted.
     """
 
@@ -113,7 +110,6 @@ class Counts:
     without_number: Count
     learned_from: Count
     without_score: Count
-    score_chosen: bool
     flagged_brittle: Count
     flagged_robust: Count
     flagged_undecided: Count
@@ -123,9 +119,9 @@ class Counts:
         for part, whole in (
             ("without_score", self.used),
             ("flagged_brittle", self.held_out),
-            ("flagged_robust", self.left(self.robust)),
-            ("flagged_undecided", self.left(self.undecided)),
-            ("flagged_undecided_held_out", min(self.flagged_undecided, halves_of(self.left(self.undecided))[1])),
+            ("flagged_robust", self.robust),
+            ("flagged_undecided", self.undecided),
+            ("flagged_undecided_held_out", min(self.flagged_undecided, self.undecided // 2)),
         ):
             if getattr(self, part) > whole:
                 raise ParameterError(f"{part} is more than there are: {getattr(self, part)} of {whole}")
@@ -136,48 +132,14 @@ class Counts:
         return self.brittle + self.robust + self.undecided
 
     @property
-    def points(self) -> int:
-        """All points of the run."""
-        return self.used + self.masked + self.without_number + self.learned_from
-
-    @property
-    def choice(self) -> int:
-        """Points that the score was chosen on; 0 where it was named."""
-        return self.used - sum(map(self.left, (self.brittle, self.robust, self.undecided)))
-
-    @property
     def calibration(self) -> int:
         """Brittle points that the threshold was chosen on."""
-        return halves_of(self.left(self.brittle))[0]
+        return self.brittle - self.held_out
 
     @property
     def held_out(self) -> int:
         """Brittle points that it was checked on."""
-        return halves_of(self.left(self.brittle))[1]
-
-    def left(self, kind: int) -> int:
-        """How many of so many points of one kind the score was not chosen on."""
-        return kind - choice_of(kind) if self.score_chosen else kind
-
-    def true_positives(self, confidence: float) -> Rate:
-        """Share of held-out brittle points that are flagged."""
-        undecided = halves_of(self.left(self.undecided))[1]
-        return Rate(self.flagged_brittle, self.held_out, confidence, undecided, self.flagged_undecided_held_out)
-
-    def false_positives(self, confidence: float) -> Rate:
-        """Share of robust points that are flagged."""
-        robust, undecided = self.left(self.robust), self.left(self.undecided)
-        return Rate(self.flagged_robust, robust, confidence, undecided, self.flagged_undecided)
-
-
-def choice_of(kind: int) -> int:
-    """On how many of so many points of one kind a score is chosen, where it is."""
-    return kind // 5
-
-
-def halves_of(kind: int) -> tuple[int, int]:
-    """How many of so many points of one kind are on the side of the calibration, and how many are held out."""
-    return kind - kind // 2, kind // 2
+        return self.brittle // 2
 
 
 @dataclass(frozen=True)
@@ -221,20 +183,17 @@ class Verdict:
         )
         if self.trusted:
             return f"trusted: {measured}"
+        better = "learn a pseudo-margin (brittle.detector.pseudo_margin) or calibrate on more points"
         if self.auroc is None or self.auroc_low <= CHANCE:
             return (
                 f"useless: {measured}; an AUROC of {CHANCE} tells nothing, so do not deploy this flag: choose another "
-                f"score, learn a pseudo-margin (brittle.detector.pseudo_margin) or calibrate on more points"
+                f"score, {better}"
             )
         return (
-            f"weak: {measured}; the AUROC may be below {GOOD_AUROC}, so this score flags many robust points: learn a "
-            f"pseudo-margin (brittle.detector.pseudo_margin) or calibrate on more points"
+            f"weak: {measured}; the AUROC may be below {GOOD_AUROC}, so look at how many robust points are flagged; "
+            f"where these are too many, {better}"
         )
 
 
 def _ratio(flagged: int, points: int) -> float | None:
     return flagged / points if points else None
-
-
-def _percent(share: float | None) -> str:
-    return "unknown" if share is None else f"{share:.1%}"
