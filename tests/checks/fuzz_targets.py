@@ -48,7 +48,7 @@ def detector_target() -> Target:
     def read(folder: Path) -> None:
         found = Detector.load(folder / "f.json")
         asked = found.criterion
-        sound = 0 < asked.limit < 1 if asked.epsilon is None else 0 < asked.epsilon < float("inf")
+        sound = 0 < (asked.limit or 0.0) < 1 if asked.epsilon is None else 0 < asked.epsilon < float("inf")
         rates = (found.tpr, found.confidence, found.true_positives.value, found.false_positives.value)
         if not (sound and all(0 <= one <= 1 for one in rates if one is not None)):
             raise AssertionError(f"a detector with {found.criterion} and the rates {rates} was read")

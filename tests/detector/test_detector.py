@@ -61,13 +61,28 @@ class Listed(nn.Module):
 @pytest.mark.parametrize("score", [name for name in SIMPLE if name != "feature_margin"])
 def test_broken_logits_and_ties_are_brittle(detector: Detector, score: str) -> None:
     rows = [[1, 1, 0], [math.nan, 1, 0], [math.inf, 1, 0], [0, 1, -math.inf], [math.inf, math.inf, 0], [3, 1, 0]]
-    network, x = Listed(rows), torch.arange(6.0)[:, None] / 8
-    found = lenient(detector, score, network)
-    logits, _, brittle_points = found.wrap(network)(x)
+    network = Listed(rows)
+    logits, _, brittle_points = lenient(detector, score, network).wrap(network)(torch.arange(6.0)[:, None] / 8)
     assert brittle_points.tolist() == [True] * 5 + [False]
     assert logits.shape == (6, 3)
-    flags = found.apply(brittle.Classifier(network, bounds=(-2, 2)), x)
-    assert flags["brittle"].tolist() == [True] * 5 + [False]
+
+
+class Scaled(nn.Module):
+    """Gives its inputs as logits, scaled by a weight of 1."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.scale
+
+
+def test_a_tie_is_brittle_when_applied(detector: Detector) -> None:
+    network = Scaled()
+    x = torch.tensor([[1.0, 1.0, 0.0], [2.0, 1.0, 0.0], [0.0, 1.5, 0.2], [0.1, 0.0, 1.5]])
+    flags = lenient(detector, "max_probability", network).apply(brittle.Classifier(network, bounds=(-2, 2)), x)
+    assert flags["brittle"].tolist() == [True, False, False, False]
     assert flags["status"][0] == Status.TIE.slug
 
 

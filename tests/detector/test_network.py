@@ -82,8 +82,9 @@ class TwoHeads(nn.Module):
 
 def test_features_are_those_of_the_layer_of_the_fit() -> None:
     """Which may be parametrised."""
-    subject = brittle.Classifier(TwoHeads(), head="head")
-    nn.utils.parametrizations.weight_norm(subject.model.head)  # pyright: ignore[reportArgumentType, reportAttributeAccessIssue] a layer of a known kind
+    network = TwoHeads()
+    nn.utils.parametrizations.weight_norm(network.head)
+    subject = brittle.Classifier(network, head="head")
     run = brittle.score(subject, points(400), [FeatureMargin("linf")])
     values = run.scores["value"].to_numpy()
     run = with_margins(run, values.tolist())

@@ -49,11 +49,12 @@ class Criterion:
     parameters: dict[str, Parameter]
 
     def __post_init__(self) -> None:
-        kind, given = CATALOGUE.get(self.column), dict[str, Any](self.parameters)
+        kind = CATALOGUE.get(self.column)
+        given: dict[str, Any] = {**self.parameters}
         if self.limit is None:
             if kind is not InputMargin or self.epsilon is None or not self.epsilon > 0.0:
                 raise ParameterError(f"epsilon must be positive, of {INPUT_MARGIN}; found {self.epsilon!r}")
-            check_norm(self.norm)
+            check_norm(str(self.norm))
         else:
             check_share("limit", self.limit)
             if self.epsilon is not None or (kind is not None and not issubclass(kind, NoiseScore)):
@@ -61,7 +62,8 @@ class Criterion:
             level = Gaussian(given.get("sigma"))  # type: ignore[arg-type]
             if kind is None:
                 return
-            given = {name: value for name, value in given.items() if name in options_of(kind)} | {"noise": level}
+            given = {name: value for name, value in given.items() if name in options_of(kind)}
+            given["noise"] = level
         try:
             made = kind(**given).parameters
         except (TypeError, ValueError) as error:

@@ -161,7 +161,7 @@ class Detector:
         Raises:
             DataError: a score or the norm is missing or ambiguous, there are too few brittle points or no robust one,
                 too many of the brittle points have no score, the run has no digest, or `scores` is a run of other data.
-            ModelError: `scores` is a run of another model, or the pseudo-margin is of another model or norm.
+            ModelError: `scores` is a run of another model, or the pseudo-margin is of another model.
             ParameterError: `table` or `scores` is no table, both or neither of `epsilon` and `limit` are given, a
                 parameter is outside its range, or a pseudo-margin is given that the score does not read.
         """
@@ -169,11 +169,14 @@ class Detector:
         for one in (table,) if scores is None else (table, scores):
             check_table(one)
         score_of(score, None, pseudo_margin)
+        check_share("limit", limit)
         if norm is not None:
             check_norm(norm)
         identity, source = Identity.of_run(table.record.model), Source.of(vars(table.record.data))
         if scores is not None:
             _check_same(identity, source, scores.record)
+        if pseudo_margin is not None:
+            pseudo_margin.check_model(identity.state_sha256)
         learned_from = () if pseudo_margin is None else pseudo_margin.learned_from(source)
         size = None if epsilon is None else parse_epsilon(epsilon)
         criterion, points = known_points(table, size, limit, norm, column, learned_from)

@@ -10,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-import msgspec
 import numpy as np
 import safetensors
 import safetensors.torch
@@ -30,7 +29,7 @@ from brittle.model.loading.weights import state_digest
 from brittle.scores.base import mark
 from brittle.scores.one_pass import OnePass, OnePassScore
 from brittle.scores.options import NO_OPTION
-from brittle.store.strict_json import FormatProblem, convert, dump, parse, plain
+from brittle.store.strict_json import FormatProblem, Limits, convert, dump, parse, plain
 from brittle.store.table import Table
 from brittle.store.writing import write
 
@@ -178,7 +177,7 @@ class PseudoMargin:
         ids, features = _observe(classifier, points, known)
         own = {"norm": column.parameters["norm"], "head": classifier.head}
         found = cls.fit(features, [known[point] for point in ids], seed, **(own | settings))
-        return replace(found, points=tuple(ids), recipe=replace(found.recipe, data=theirs))
+        return replace(found, points=tuple(ids), recipe=replace(found.recipe, model=model.state_sha256, data=theirs))
 
     @property
     def score(self) -> PseudoMarginScore:
@@ -203,6 +202,15 @@ class PseudoMargin:
         own = self.recipe.data
         return self.points if own is not None and own.may_share(source) else ()
 
+    def check_model(self, model: str | None) -> None:
+        """Raise where it is known to be learned from the features of another model than that of these weights."""
+        own = self.recipe.model
+        if None not in (own, model) and own != model:
+            raise ModelError(
+                "other_model",
+                f"the pseudo-margin was learned from the model {own}; found {model}; learn another one for this model",
+            )
+
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write weights, recipe and points to the `.safetensors` file `path`, and give that path.
 
@@ -214,8 +222,7 @@ class PseudoMargin:
         if path.suffix != SUFFIX:
             raise ParameterError(f"the file must end in {SUFFIX}; found {path.name!r}")
         weights = {name: tensor.contiguous() for name, tensor in self.regressor.state_dict().items()}
-        said = {"recipe": dump(self.recipe), "points": json.dumps(self.points)}
-        write(path, safetensors.torch.save(weights, said))
+        write(path, safetensors.torch.save(weights, {"learned": dump(_Learned(self.recipe, self.points))}))
         return path
 
     @classmethod
@@ -241,8 +248,19 @@ class PseudoMargin:
             ) from error
 
 
+@dataclass(frozen=True)
+class _Learned:
+    """What a file says beside the weights."""
+
+    recipe: Recipe
+    points: tuple[str, ...]
+
+
+NAMES = Limits(size=MOST_BYTES, characters=1 << 20, printable=False)
+"""What a file may say: ids are what people called their points."""
+
 REFUSED = (
-    safetensors.SafetensorError, msgspec.MsgspecError, LookupError, TypeError, ValueError, RuntimeError, OverflowError
+    safetensors.SafetensorError, LookupError, TypeError, ValueError, RuntimeError, OverflowError
 )  # fmt: skip
 """What reading a file that is no pseudo-margin ends in; the last five of types or shapes that PyTorch does not know."""
 
@@ -252,9 +270,8 @@ def _decode(content: bytes) -> PseudoMargin:
         raise FormatProblem(f"it has more than {MOST_BYTES:,} bytes")
     weights = safetensors.torch.load(content)
     header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])  # which safetensors found sound
-    said = header.get("__metadata__") or {}
-    recipe = parse(Recipe, said.get("recipe", ""))
-    points = msgspec.convert(json.loads(said.get("points", "[]")), tuple[str, ...])
+    learned = parse(_Learned, (header.get("__metadata__") or {}).get("learned", ""), NAMES)
+    recipe, points = learned.recipe, learned.points
     if (len(points) == 0) != (recipe.data is None):
         raise FormatProblem(f"it names {len(points)} points of the data {recipe.data}")
     regressor = Regressor.blank(recipe)

@@ -21,7 +21,7 @@ from brittle.errors import DataError, ParameterError
 from brittle.model.evaluation_mode import standard_modes
 from brittle.model.head import Head
 from brittle.norms import DUAL_ORDER, check_norm
-from brittle.store.strict_json import Count
+from brittle.store.strict_json import Count, Digest
 
 FEWEST = 20
 """Points that it takes."""
@@ -57,6 +57,7 @@ class Recipe:
         validation_loss: mean of `((prediction - margin) / scale)^2` over the held-out points.
         points: points learned from, the held-out ones included.
         norm: of the margins, or None where it was not said.
+        model: sha256 of the weights of the network whose features they are, or None where it was not said.
         data: where the points come from, or None where their ids are not known.
     """
 
@@ -68,6 +69,7 @@ class Recipe:
     validation_loss: Annotated[float, Meta(ge=0, le=1)]
     points: Annotated[int, Meta(ge=FEWEST, le=2**40)]
     norm: str | None
+    model: Digest | None = None
     data: Source | None = None
 
     def __post_init__(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -130,6 +131,9 @@ def test_detector_with_a_pseudo_margin(classifier: brittle.Classifier, learned: 
     ):
         with pytest.raises(ParameterError, match="reads no pseudo-margin"):
             use()
+    stranger = replace(learned, recipe=replace(learned.recipe, model="0" * 64))
+    with pytest.raises(ModelError, match="was learned from the model 0000"):
+        Detector.fit(run, 0.1, score="pseudo_margin", pseudo_margin=stranger)
     # Other data have the same row numbers, which say nothing; those left out are named where too few remain.
     fit = {"epsilon": 0.1, "score": "pseudo_margin", "pseudo_margin": learned}
     elsewhere = points(500, seed=7)
