@@ -167,8 +167,10 @@ def _read_arrays(path: Path, split: str | None) -> tuple[dict[str, str], dict[st
         for role, array in arrays.items():
             if not isinstance(array, np.ndarray) or (array.size and not array.dtype.itemsize):
                 raise zipfile.BadZipFile(f"{keys[role]} is no array, or has entries of no bytes")
-            if array.dtype.kind == "U":
-                "".join(array.reshape(-1).tolist()).encode()  # fails where they are no characters
+            if array.dtype.kind == "U" and array.size:
+                points = np.ascontiguousarray(array, array.dtype.newbyteorder("=")).reshape(-1).view(np.uint32)
+                if not ((points < 0xD800) | ((points > 0xDFFF) & (points <= 0x10FFFF))).all():
+                    raise zipfile.BadZipFile(f"{keys[role]} holds code points that are no characters")
         return keys, arrays
     except _ERRORS as error:
         raise _unreadable(path_text(path), ".npz", error) from error
