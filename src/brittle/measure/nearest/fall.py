@@ -12,11 +12,14 @@ from brittle.measure.nearest.search import Search
 PARTS = 8
 """Parts of the way at first, all of one length."""
 
-UNEXPLAINED = 0.25
+UNEXPLAINED = 0.1
 """Gradients that leave a larger share of the fall unexplained mislead."""
 
-EXPLAINED = 0.1
-"""Where parts were cut, the share that has to be left for a point to be cut no more."""
+ROUNDING = 1
+"""Units in the last place of the largest class score by which the fall of a part may be missed."""
+
+EXPLAINED = 0.02
+"""A point with at most this share left is cut no more."""
 
 CUTS, AT_ONCE = 96, 4
 """How often the parts of a point are cut at most, and how many of them between two looks at what is left."""
@@ -29,14 +32,14 @@ jump."""
 def unexplained(search: Search, rows: Tensor) -> Tensor:
     """Share of the fall of the margin that its gradients do not explain, `[R]`, float64; 0 where nothing was found.
 
-    `|m(x) - m(x') + int_0^1 grad m(x + u (x' - x)) . (x' - x) du| / |m(x) - m(x')|`, `m = z_t - z_j` with `j` the class
-    at the input `x'` that was found; the integral by the midpoint rule. It is 0 for the gradients of a function that
-    has them almost everywhere and does not jump, whatever its shape; 1 where gradients vanish on the way. Steps, such
-    as rounding, and gradients that were detached or made up leave the rest.
+    `sum_i |m(x_i) - m(x_i+1) + int grad m . dx| / |m(x) - m(x')|` over parts `x_i` to `x_i+1` of the straight way from
+    the point `x` to the input `x'` that was found, `m = z_t - z_j` with `j` the class there; the integral over a part
+    by the midpoint rule. As parts get shorter it comes to 0 for the gradients of a function that has them almost
+    everywhere and does not jump, whatever its shape; to 1 where gradients vanish on the way; and to as much as 2 where
+    the function goes by steps, even if its gradients are right in the mean, as where rounding has a made-up gradient.
 
-    Where the first parts leave more than `UNEXPLAINED`, the margin may fall in a narrow place between their middles: it
-    is known at both ends of each part, so the parts whose own fall is explained worst are cut in two, again and again,
-    which comes to a kink or a ridge in a few cuts and never gets rid of a jump.
+    The parts whose own fall is explained worst are cut in two, again and again, while more than `EXPLAINED` is left:
+    that comes to a kink or a ridge in a few cuts, and never gets rid of a jump.
 
     Source: Sundararajan, Taly and Yan, Axiomatic attribution for deep networks (ICML 2017), section 3 (the integral of
     the gradients is the difference of the values).
@@ -48,26 +51,16 @@ def unexplained(search: Search, rows: Tensor) -> Tensor:
     share = torch.zeros(len(rows), dtype=torch.float64, device=rows.device)
     left = search.best.distance[rows].isfinite().nonzero()[:, 0]
     ways = _Ways(search, rows[left], search.best.points[rows[left]], search.best.predicted[rows[left]])
-    middles = (torch.arange(PARTS, dtype=torch.float64, device=rows.device) + 0.5) / PARTS
-    margin, slope = ways.at(torch.cat([middles.new_tensor([0, 1]), middles]).expand(len(left), -1))
-    fall = margin[:, 0] - margin[:, 1]
-    share[left] = _share(fall, fall + slope[:, 2:].mean(dim=1))
-    doubtful = share[left] > UNEXPLAINED
-    left, ways = left[doubtful], ways.of(doubtful)
     parts = ways.whole()
     for _ in range(CUTS // AT_ONCE):
-        if not len(left):
-            break
-        parts = ways.cut(parts)
-        _, length, high, low, _, slope = parts
-        share[left] = _share((high - low).sum(dim=1), (high - low + slope * length).sum(dim=1))
+        share[left] = ways.share(parts)
         doubtful = share[left] > EXPLAINED
         left, ways, parts = left[doubtful], ways.of(doubtful), parts[:, doubtful]
+        if not len(left):
+            return share
+        parts = ways.cut(parts)
+    share[left] = ways.share(parts)
     return share
-
-
-def _share(fall: Tensor, missed: Tensor) -> Tensor:
-    return (missed.abs() / fall.abs().clamp_min(torch.finfo(fall.dtype).tiny)).nan_to_num()
 
 
 @dataclass(frozen=True)
@@ -93,6 +86,20 @@ class _Ways:
         slope = (response.gradient * way).sum(dim=1, dtype=torch.float64)
         return response.margin.view_as(shares), slope.view_as(shares)
 
+    def share(self, parts: Tensor) -> Tensor:
+        """Share of the fall that the parts leave unexplained, one by one or in sum, `[R]`."""
+        _, length, high, low, _, slope = parts
+        fall = (high - low).sum(dim=1)
+        in_sum = self._missed(fall[:, None], (slope * length).sum(dim=1, keepdim=True))[:, 0]
+        one_by_one = self._missed(high - low, slope * length).sum(dim=1)
+        missed = torch.maximum(in_sum, one_by_one)
+        return (missed / fall.abs().clamp_min(torch.finfo(fall.dtype).tiny)).nan_to_num()
+
+    def _missed(self, fall: Tensor, rise: Tensor) -> Tensor:
+        """How much of falls, `[R, P]`, gradients miss, beyond what rounding does to them."""
+        rounding = ROUNDING * self.search.rounding[self.rows, None]
+        return ((fall + rise).abs() - rounding).clamp_min(0).nan_to_num()
+
     def whole(self) -> Tensor:
         """The first parts of each way, `[6, R, PARTS]`."""
         edges = torch.linspace(0, 1, PARTS + 1, dtype=torch.float64, device=self.rows.device)
@@ -109,7 +116,7 @@ class _Ways:
     def cut(self, parts: Tensor) -> Tensor:
         """`parts` with those `AT_ONCE` of each way cut in two whose fall is explained worst, `[6, R, P + AT_ONCE]`."""
         _, length, high, low, _, slope = parts
-        missed = (high - low + slope * length).abs().nan_to_num() * (length > SHORTEST)
+        missed = self._missed(high - low, slope * length) * (length > SHORTEST)
         order = missed.argsort(dim=1, descending=True, stable=True).expand(len(parts), -1, -1)
         kept, worst = parts.gather(2, order[..., AT_ONCE:]), parts.gather(2, order[..., :AT_ONCE])
         start, length, high, low, middle, _ = worst

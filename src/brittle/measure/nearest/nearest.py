@@ -74,7 +74,7 @@ class NearestPoint:
         by_attack: the distance that each attack reached, `[B]`; attacks after the first may start from what earlier
             ones found.
         masked: whether gradients mislead at the point, `[B]`: no competitor's margin has one there; or they leave more
-            than a quarter of the fall of the margin on the way to the input found unexplained; or all attacks with
+            than a tenth of the fall of the margin on the way to the input found unexplained; or all attacks with
             gradients end more than `MISLED` times farther away than those without.
         feature_distance: norm of the difference of the features at the input found and at the point, `[B]`, where
             that was asked for; NaN where none was found, or None.

@@ -216,6 +216,13 @@ class Search:
         return classes.gather(1, order), distance.gather(1, order)
 
     @property
+    def rounding(self) -> Tensor:
+        """Unit in the last place of the largest class score of each point, in the precision of the network, `[B]`."""
+        kinds = {self._classifier.dtype or torch.float32, self._classifier.output_dtype}
+        unit = max(torch.finfo(kind).eps for kind in kinds)
+        return self._clean.logits.abs().amax(dim=1).double() * unit
+
+    @property
     def vanishing(self) -> Tensor:
         """Whether no competitor's margin has a gradient at the point, `[B]`."""
         vanishing = torch.zeros_like(self.own, dtype=torch.bool)
