@@ -147,13 +147,3 @@ def interval_bounds(network: Network, inputs: Enclosure) -> Enclosure:
 
 def _stacked(parts: list[Enclosure]) -> Enclosure:
     return Enclosure(torch.cat([part.lower for part in parts]), torch.cat([part.upper for part in parts]))
-
-
-def sizes(displacements: Tensor, norm: str) -> Tensor:
-    return torch.linalg.vector_norm(displacements.flatten(1), ord=torch.inf if norm == "linf" else 2, dim=1)
-
-
-def on_sphere(directions: Tensor, radii: Tensor, norm: str) -> Tensor:
-    """Displacements of length `radii`: corners of the cube for `linf`."""
-    directions = directions.sign() if norm == "linf" else directions
-    return directions * (radii / sizes(directions, norm).clamp_min(1e-30)).view(-1, 1, 1, 1)

@@ -52,20 +52,14 @@ def network(body: Callable[[], list[nn.Module]]) -> nn.Module:
 
 PIECEWISE_LINEAR: dict[str, Callable[[], list[nn.Module]]] = {
     "relu": lambda: [nn.Conv2d(2, 4, 3), nn.ReLU()],
-    "leaky relu": lambda: [nn.Conv2d(2, 4, 3), nn.LeakyReLU(0.1)],
-    "prelu": lambda: [nn.Conv2d(2, 4, 3), nn.PReLU()],
     "max pooling": lambda: [nn.Conv2d(2, 4, 3), nn.MaxPool2d(2)],
-    "average pooling": lambda: [nn.Conv2d(2, 4, 3), nn.ReLU(), nn.AvgPool2d(2)],
     "batch norm": lambda: [nn.Conv2d(2, 4, 3), nn.BatchNorm2d(4), nn.ReLU()],
     "residual": lambda: [Residual(nn.Sequential(nn.Conv2d(2, 2, 3, padding=1), nn.ReLU()))],
     "linear": lambda: [],
 }
 SMOOTH: dict[str, Callable[[], list[nn.Module]]] = {
-    "sigmoid": lambda: [nn.Conv2d(2, 4, 3), nn.Sigmoid()],
     "tanh": lambda: [nn.Conv2d(2, 4, 3), nn.Tanh()],
     "gelu": lambda: [nn.Conv2d(2, 4, 3), nn.GELU()],
-    "silu": lambda: [nn.Conv2d(2, 4, 3), nn.SiLU()],
-    "softplus": lambda: [nn.Conv2d(2, 4, 3), nn.Softplus()],
     "attention": lambda: [Attention()],
     "layer norm": lambda: [nn.LayerNorm([6, 6])],
 }

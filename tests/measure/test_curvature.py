@@ -70,22 +70,19 @@ def test_no_second_derivative_is_one_sentence() -> None:
     assert bool(estimate(brittle.Classifier(Net()), inputs(2, (3,)), Laplacian("gram")).value.isfinite().all())
 
 
-class Ridge(nn.Module):
-    """A logit `a (x_0 + x_1)^2`: its Hessian has rank one, and signs that differ see nothing of it."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        ridge = 3.0 * (x.flatten(1)[:, 0] + x.flatten(1)[:, 1]).square()
-        return torch.stack((ridge, torch.zeros_like(ridge)), dim=1)
-
-
 @pytest.mark.parametrize("size", [2, 200])
 def test_a_ridge_is_not_flat(size: int) -> None:
-    x = inputs(400, (size,), dtype=torch.float64)
-    found = estimate(brittle.Classifier(Ridge()), x, Laplacian())
+    """Its Hessian has rank one, and signs that differ see nothing of it."""
+
+    def ridge(x: Tensor) -> Tensor:
+        logit = 3.0 * (x.flatten(1)[:, 0] + x.flatten(1)[:, 1]).square()
+        return torch.stack((logit, torch.zeros_like(logit)), dim=1)
+
+    found = estimate(brittle.Classifier(ridge), inputs(200, (size,), dtype=torch.float64), Laplacian())
     assert not any(detail is not None and "piecewise linear" in detail for detail in found.detail or ())
 
 
-@pytest.mark.parametrize("at", [0.1, 0.3, 0.7, 0.9])
+@pytest.mark.parametrize("at", [0.1, 0.7])
 def test_a_stationary_point_of_a_smooth_network_is_no_kink(at: float) -> None:
     class Bowl(nn.Module):
         def forward(self, x: Tensor) -> Tensor:

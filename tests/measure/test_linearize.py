@@ -14,7 +14,7 @@ from brittle.measure import Linearization, Linearize, take
 from brittle.measure.forward import ALL_CLASSES_UP_TO, KEPT_CLASSES
 from brittle.noise import FactorGaussian, Gaussian, Noise
 from brittle.run import plan
-from brittle.scores import Taylor, TaylorMVS
+from brittle.scores import Taylor
 
 
 def test_gram_is_that_of_the_jacobian() -> None:
@@ -38,14 +38,6 @@ def test_smoothed_linearisation_is_the_mean_over_noisy_copies() -> None:
         assert torch.allclose(linear.logits[number], network(copies[number]).mean(0), atol=1e-12)
 
 
-def test_jacobians_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = brittle.linearize(small_classifier(), inputs(COUNT))
-    monkeypatch.setattr("brittle.measure.linearize.JACOBIAN_NUMBERS", 2 * 4 * 36)
-    blocks = brittle.linearize(small_classifier(), inputs(COUNT))
-    assert torch.allclose(whole.gram, blocks.gram, rtol=1e-5, atol=1e-5)
-    assert torch.equal(whole.classes, blocks.classes)
-
-
 def test_above_100_classes_the_nearest_are_kept() -> None:
     assert ALL_CLASSES_UP_TO == 100
     classifier = brittle.Classifier(linear_network(101, 8))
@@ -59,12 +51,11 @@ def test_above_100_classes_the_nearest_are_kept() -> None:
     assert everything.gram.shape == (COUNT, 101, 101)
 
 
-@pytest.mark.parametrize("kind", [Taylor, TaylorMVS])
-def test_what_is_left_out_only_lowers_the_number_and_is_said(kind) -> None:
+def test_what_is_left_out_only_lowers_the_number_and_is_said() -> None:
     classifier = brittle.Classifier(linear_network(120, 40))
     x = inputs(COUNT, (40,), dtype=torch.float64)
     clean = clean_of(classifier, x)
-    some, all_of_them = kind(0.05), kind(0.05, classes=119)
+    some, all_of_them = Taylor(0.05), Taylor(0.05, classes=119)
     measured = take(plan([some, all_of_them]), classifier, clean)
     few, full = some.estimate(measured, 0.99), all_of_them.estimate(measured, 0.99)
     assert {"classes_kept"} == {brittle.estimate.Status(code).slug for code in few.status.tolist()}
@@ -109,7 +100,7 @@ FACTOR = torch.randn(SIZE, SIZE, generator=torch.Generator().manual_seed(1), dty
 
 
 @pytest.mark.parametrize("noise", [Gaussian(0.5), FactorGaussian(0.3, FACTOR)], ids=lambda noise: noise.name)
-@pytest.mark.parametrize(("draws", "antithetic"), [(2, True), (4, True), (10, True), (2, False), (3, False)])
+@pytest.mark.parametrize(("draws", "antithetic"), [(2, True), (10, True), (3, False)])
 def test_quadratic_logits_have_their_covariance_in_the_mean(noise: Noise, draws: int, antithetic: bool) -> None:
     """The mean over 2,000 replicates lies within 5 standard errors of the truth; a right one fails once in 1e5."""
     network, point = Quadratic(), inputs(1, (SIZE,), dtype=torch.float64)[0]
@@ -133,7 +124,7 @@ def by_definition(copies: Tensor, units: list[list[int]], jacobians: Tensor) -> 
     return (between + torch.stack(own).mean(0)) / 2
 
 
-@pytest.mark.parametrize("draws", [2, 4, 6, 22])
+@pytest.mark.parametrize("draws", [2, 6])
 def test_it_is_the_mean_of_two_grams(draws: int) -> None:
     network = small_network(dtype=torch.float64)
     x = inputs(2, dtype=torch.float64)
@@ -146,7 +137,7 @@ def test_it_is_the_mean_of_two_grams(draws: int) -> None:
         assert torch.allclose(found.quadratic_gram[number], expected, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize(("draws", "antithetic"), [(2, True), (4, True), (6, True), (2, False), (3, False), (4, False)])
+@pytest.mark.parametrize(("draws", "antithetic"), [(2, True), (4, True), (3, False)])
 @pytest.mark.parametrize("sigma", [0.2, 5.0])
 def test_it_is_positive_semidefinite(draws: int, antithetic: bool, sigma: float) -> None:
     """Far from the point the gradients of different draws often point apart, and their products alone are negative."""
@@ -161,11 +152,11 @@ def test_it_is_positive_semidefinite(draws: int, antithetic: bool, sigma: float)
 def test_copies_in_small_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the Jacobians of all copies do not fit, fewer are taken together; the numbers are the same."""
     classifier, x = small_classifier(), inputs(COUNT)
-    needs = [Linearize(noise=Gaussian(SIGMA), draws=draws) for draws in (20, 4)]
+    needs = [Linearize(noise=Gaussian(SIGMA), draws=draws) for draws in (20, 4)] + [Linearize()]
     whole = take(needs, classifier, clean_of(classifier, x))
     monkeypatch.setattr("brittle.measure.linearize.JACOBIAN_NUMBERS", 3 * 4 * 36)
     parts = take(needs, classifier, clean_of(classifier, x))
     for need in needs:
-        for name in ("gram", "quadratic_gram", "logits"):
+        for name in ("gram", "quadratic_gram", "logits") if need.draws else ("gram", "logits"):
             one, other = getattr(whole[need], name), getattr(parts[need], name)
             assert torch.allclose(one, other, rtol=1e-5, atol=1e-5)

@@ -123,20 +123,6 @@ class Silent(Measurement):
 
 
 @dataclass(frozen=True)
-class Uneven(Measurement):
-    """One more pass of the first point alone, of which the result does not speak."""
-
-    def cost(self, network: NetworkTraits) -> Passes:
-        return Passes(1)
-
-    @classmethod
-    def measure(cls, needs: Sequence[Uneven], classifier: brittle.Classifier, clean: Clean) -> list[Tensor]:
-        with torch.no_grad():
-            classifier(clean.inputs[:1])
-        return [clean.logits for _ in needs]
-
-
-@dataclass(frozen=True)
 class Outside(Score):
     """The clean margin, beside a measurement of its own."""
 
@@ -166,21 +152,7 @@ class Outside(Score):
         return finish(margin, margin, margin, clean_status(clean), self.stated)
 
 
-@pytest.mark.parametrize("extra", [Silent(), Uneven()], ids=str)
-def test_passes_that_no_result_speaks_of_are_counted(extra: Measurement) -> None:
-    stated = 3 if isinstance(extra, Silent) else 1
-    table = brittle.score(small_classifier(), inputs(5), [Outside(extra, stated)], skip_doctor=True)
-    total = table.points["passes"].to_pylist()
-    assert sum(total) == (15 if isinstance(extra, Silent) else 6)
-    if isinstance(extra, Silent):
-        check_passes_of_points(small_classifier(), inputs(5), [Outside(extra, stated)])
-
-
-def test_a_measurement_that_does_not_say_its_cost_cannot_be_made() -> None:
-    class Mute(Measurement):
-        @classmethod
-        def measure(cls, needs: Sequence[Any], classifier: brittle.Classifier, clean: Clean) -> list[Any]:
-            return []
-
-    with pytest.raises(TypeError, match="cost"):
-        Mute()  # type: ignore[abstract]
+def test_passes_that_no_result_speaks_of_are_counted() -> None:
+    table = brittle.score(small_classifier(), inputs(5), [Outside(Silent(), 3)], skip_doctor=True)
+    assert sum(table.points["passes"].to_pylist()) == 15
+    check_passes_of_points(small_classifier(), inputs(5), [Outside(Silent(), 3)])

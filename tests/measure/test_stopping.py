@@ -19,8 +19,8 @@ from brittle.measure.forward import look
 from brittle.measure.stopping import StoppingRule, looks
 from brittle.noise import Gaussian, Stream
 
-COUNT, MOST, SIGMA = 10, 240, 0.5
-RULES = [{"limit": 0.5}, {"limit": 0.9}, {"precision": 0.2}, {"limit": 0.9, "precision": 0.1}, {}]
+COUNT, MOST, SIGMA = 8, 160, 0.5
+RULES = [{"limit": 0.5}, {"precision": 0.25}, {"limit": 0.9, "precision": 0.2}, {}]
 
 
 def clean_of(classifier: brittle.Classifier, x: Tensor) -> Clean:
@@ -58,15 +58,6 @@ def test_counts_are_those_of_every_point_alone(rule: dict[str, float]) -> None:
     assert len(set(found.draws.tolist())) > 2 or not rule
 
 
-def test_points_that_differ_in_draws_do_not_change_each_other() -> None:
-    classifier, x, need = small_classifier(), inputs(COUNT), SampleUntil(Gaussian(SIGMA), MOST, limit=0.9)
-    together = need(classifier, clean_of(classifier, x))
-    half = clean_of(classifier, x).only(torch.arange(0, COUNT, 2))
-    alone = need(classifier, half)
-    assert torch.equal(alone.draws, together.draws[::2])
-    assert torch.equal(alone.flips, together.flips[::2])
-
-
 @pytest.mark.parametrize("rule", [{"limit": 0.9}, {"precision": 0.4}], ids=str)
 def test_fewer_draws_are_the_first_of_more(rule: dict[str, float]) -> None:
     """Points that have their answer within fewer draws have the same counts where more are allowed; ties among them."""
@@ -76,7 +67,7 @@ def test_fewer_draws_are_the_first_of_more(rule: dict[str, float]) -> None:
     expected = whole(classifier, clean)
     assert int(expected.ties[expected.draws == MOST].sum()) > 0
     assert len(set(expected.draws.tolist())) > 2
-    for first in sorted({7, 58, *expected.draws.tolist()} - {MOST}):
+    for first in (7, 58):
         few = replace(whole, draws=first)(classifier, clean)
         assert torch.equal(few.draws, expected.draws.clamp_max(first))
         done = (few.draws < first).nonzero().flatten()
@@ -118,12 +109,11 @@ pytestmark = pytest.mark.xdist_group("stopping rule")  # one process computes th
 
 STOPPING_RULES = [
     StoppingRule(14, 0.5, None, 0.9),
-    StoppingRule(16, 0.9, None, 0.6),
     StoppingRule(16, 0.25, None, 0.9),
     StoppingRule(16, None, 0.8, 0.9),
     StoppingRule(14, 0.6, 0.75, 0.8),
 ]
-LONG = [StoppingRule(3000, 0.9, None, 0.99), StoppingRule(600, 0.5, None, 0.9), StoppingRule(400, None, 0.2, 0.99)]
+LONG = [StoppingRule(2000, 0.9, None, 0.99), StoppingRule(200, None, 0.25, 0.9)]
 
 
 def shares(rule: StoppingRule, counts: list[tuple[int, int]]) -> np.ndarray:
@@ -134,7 +124,7 @@ def shares(rule: StoppingRule, counts: list[tuple[int, int]]) -> np.ndarray:
 @cache
 def stops(rule: StoppingRule, flip: float) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """At each look the counts that stop there: draws, flips and how probable each is."""
-    going, found, ends = np.array([1.0]), [], set(rule.looks())
+    going, found, ends = np.array([1.0]), [], set(looks(rule.most))
     for drawn in range(1, rule.most + 1):
         going = np.append(going * (1 - flip), 0.0) + np.append(0.0, going * flip)
         if drawn in ends:
@@ -147,7 +137,7 @@ def stops(rule: StoppingRule, flip: float) -> list[tuple[np.ndarray, np.ndarray,
 
 def orders(rule: StoppingRule) -> dict[tuple[int, int], list[int]]:
     """For each count with which the rule stops: the orders that end there, and those of them that begin with a flip."""
-    counts = {end: np.arange(end + 1) for end in rule.looks()}
+    counts = {end: np.arange(end + 1) for end in looks(rule.most)}
     over = {end: rule.answered(flips, flips, np.full(end + 1, end)) for end, flips in counts.items()}
     found: dict[tuple[int, int], list[int]] = {}
     for draws in product((0, 1), repeat=rule.most):
@@ -173,7 +163,7 @@ def test_it_is_the_share_of_orders_that_begin_with_a_flip(rule: StoppingRule) ->
 
 
 @pytest.mark.parametrize("rule", LONG, ids=str)
-@pytest.mark.parametrize("flip", [0.02, 0.3, 0.48])
+@pytest.mark.parametrize("flip", [0.02, 0.48])
 def test_its_mean_is_the_flip_probability(rule: StoppingRule, flip: float) -> None:
     """The probability of every count is found draw by draw, and the mean is exact."""
     ends = stops(rule, flip)
@@ -181,16 +171,3 @@ def test_its_mean_is_the_flip_probability(rule: StoppingRule, flip: float) -> No
     found = np.concatenate([rule.unbiased_shares(flips, draws) for draws, flips, _ in ends])
     assert probability.sum() == pytest.approx(1.0, abs=1e-9)
     assert probability @ found == pytest.approx(flip, abs=1e-9)
-
-
-@pytest.mark.parametrize("rule", LONG, ids=str)
-@pytest.mark.parametrize("flip", [0.02, 0.3, 0.48])
-def test_it_lies_in_the_interval_and_on_the_side_that_was_decided(rule: StoppingRule, flip: float) -> None:
-    """Of every count that comes up more often than once in ten million times."""
-    for draws, flips, probability in stops(rule, flip):
-        known = probability > 1e-7
-        found, share = rule.unbiased_shares(flips[known], draws[known]), flips[known] / draws[known]
-        low, high = sequence_interval(flips[known], draws[known], rule.confidence)
-        assert bool(((low <= found) & (found <= high)).all())
-        if rule.limit is not None and draws[0] < rule.most:
-            assert bool(((found > 1 - rule.limit) == (share > 1 - rule.limit)).all())

@@ -9,7 +9,6 @@ import pytest
 import torch
 from helpers.laws import estimate
 from helpers.problems import Wrapped, inputs, linear_network, small_classifier
-from torch import nn
 
 import brittle
 from brittle.analysis.outcomes import refuted_points, refuted_text
@@ -19,7 +18,7 @@ from brittle.measure import CertifiedRadius, Forward, Nearest
 from brittle.measure.certified.proof import SHARES
 from brittle.scores import FeatureDistance, InputMargin, LogitMargin
 
-COUNT = 12
+COUNT = 6
 
 
 @pytest.mark.parametrize("norm", ["l2", "linf"])
@@ -100,18 +99,9 @@ def test_a_missing_certificate_hides_nothing_graver() -> None:
     assert torch.equal(certified.status, torch.where(ok, int(Status.NO_CERTIFICATE), plain.status))
 
 
-def test_with_a_certificate_nothing_is_said_to_lack_one() -> None:
-    found = estimate(small_classifier(), inputs(3), InputMargin(effort="fast", certify=True))
-    assert int(Status.NO_CERTIFICATE) not in found.status.tolist()
-    assert bool((found.low > 0).any())
-
-
 def test_nothing_found_is_infinite_and_no_distance_of_zero() -> None:
-    network = nn.Sequential(nn.Flatten(), nn.Linear(36, 2))
-    with torch.no_grad():
-        network[1].weight.mul_(1e-3)  # pyright: ignore[reportCallIssue] a layer of a known kind
-        network[1].bias.copy_(torch.tensor([5.0, -5.0]))  # pyright: ignore[reportCallIssue] a layer of a known kind
-    found = estimate(brittle.Classifier(network), inputs(3), InputMargin(effort="fast"))
+    classifier = brittle.Classifier(Wrapped(lambda x, logits: 1e-3 * logits + torch.tensor([5.0, 0, 0, 0])))
+    found = estimate(classifier, inputs(3), InputMargin(effort="fast"))
     assert bool(found.value.isinf().all())
     assert set(found.status.tolist()) == {int(Status.NOT_FOUND)}
     assert bool((found.low == 0).all())
@@ -151,23 +141,6 @@ def test_counterexamples_have_another_prediction(tmp_path: Path) -> None:
     assert all(row["predicted"] != predicted[row["point"]] for row in again.counterexamples.to_pylist())
 
 
-@pytest.mark.parametrize(
-    ("arguments", "fact"),
-    [
-        (["--scores", "logit_margin", "--clip"], "--clip"),
-        (["--scores", "logit_margin", "--sigma", "0.1"], "--sigma"),
-        (["--scores", "logit_margin", "--head", "fc"], "--head"),
-        (["--scores", "input_margin", "--norm", "l3"], "'l3'"),
-        (["--scores", "input_margin", "--set", "input_margin.attack=pgd"], "apgd"),
-    ],
-)
-def test_options_that_change_nothing_are_refused(
-    arguments: list[str], fact: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["score", "./net.py:make", "data.npz", "--out", "run", *arguments]) == 2
-    assert fact in capsys.readouterr().err
-
-
 def test_a_fast_proof_costs_less_and_holds() -> None:
     classifier, x = small_classifier(), inputs(3)
     scores = [InputMargin(effort="fast", certify=True, proof=one) for one in ("full", "fast")]
@@ -175,7 +148,6 @@ def test_a_fast_proof_costs_less_and_holds() -> None:
     assert classifier.passes == int(full.passes.sum() + fast.passes.sum())
     assert bool((fast.low > 0).all() & (fast.low <= full.low * (1 + 1e-2)).all())
     assert torch.as_tensor(fast.passes).sum() < torch.as_tensor(full.passes).sum()
-    assert "proof" not in InputMargin(certify=True).parameters
     with pytest.raises(brittle.errors.ParameterError, match=r"proof 'fast' says how .* none is asked for; ask for one"):
         InputMargin(proof="fast")
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from helpers.curved import CLASSES, PIECEWISE_LINEAR, SMOOTH, network, points, smooth
+from helpers.curved import PIECEWISE_LINEAR, SMOOTH, network, points, smooth
 from helpers.laws import estimate
 from helpers.problems import inputs, linear_network
 from torch import Tensor, nn
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 import brittle
 from brittle.errors import ParameterError
 from brittle.estimate import Status
-from brittle.scores import FirstOrderMargin, Laplacian, Taylor
+from brittle.scores import Laplacian
 
 piecewise_linear = pytest.mark.parametrize("body", PIECEWISE_LINEAR.values(), ids=PIECEWISE_LINEAR.keys())
 
@@ -57,15 +57,15 @@ def test_exact_is_exact_where_the_network_is_smooth(body: Callable[[], list[nn.M
 
 @smooth
 def test_probes_hold_the_truth(body: Callable[[], list[nn.Module]]) -> None:
-    """At 99% over 400 points 4 misses are expected; more than 20 happen once in 1e8.
+    """At 99% over 200 points 2 misses are expected; more than 12 happen once in 1e7.
 
     The interval is Student's, which the skew of a quadratic form costs some coverage: 8 points of coverage would show.
     """
-    net, x = network(body), points(5).repeat(80, 1, 1, 1)
-    truth = traces(net, x[:5]).repeat(80)
+    net, x = network(body), points(5).repeat(40, 1, 1, 1)
+    truth = traces(net, x[:5]).repeat(40)
     found = estimate(brittle.Classifier(net), x, Laplacian("probes", probes=16))
     missed = (found.low > truth) | (found.high < truth)
-    assert int(missed.sum()) <= 20
+    assert int(missed.sum()) <= 12
     gram = estimate(brittle.Classifier(net), x[:5], Laplacian("gram")).value
     assert float((found.high - found.low).mean()) < 40.0 * float((truth[:5] - gram).abs().mean())
 
@@ -92,23 +92,14 @@ def test_stretched_inputs_have_a_larger_laplacian() -> None:
     assert float((one / 255.0**2 / other - 1.0).abs().max()) <= 1e-8
 
 
-@piecewise_linear
-def test_left_out_classes_are_inside_the_interval(body: Callable[[], list[nn.Module]]) -> None:
-    net, x = network(body), points(30)
+def test_left_out_classes_are_inside_the_interval() -> None:
+    net, x = network(PIECEWISE_LINEAR["relu"]), points(30)
     whole = estimate(brittle.Classifier(net), x, Laplacian("gram"))
     kept = estimate(brittle.Classifier(net), x, Laplacian("gram", classes=2))
     assert set(kept.status.tolist()) == {int(Status.CLASSES_KEPT)}
     inside = (kept.low <= whole.value) & (whole.value <= kept.high)
     # The left-out gradient may be longer than the longest kept one, so this is an estimate, not a bound.
     assert float(inside.double().mean()) >= 0.9
-
-
-def test_the_gram_is_shared() -> None:
-    """Taylor at two sigmas, the first-order margin and the Laplacian cost one Jacobian."""
-    classifier = brittle.Classifier(network(PIECEWISE_LINEAR["relu"]))
-    scores = [Taylor(0.1), Taylor(0.2), FirstOrderMargin(), Laplacian("gram")]
-    found = brittle.score(classifier, points(), scores)
-    assert set(found.points["passes"].to_pylist()) == {1 + CLASSES}
 
 
 def test_passes_are_each_points_own() -> None:

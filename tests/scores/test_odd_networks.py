@@ -6,13 +6,11 @@ happens to a sound one by chance at 1.5e-8, and all of some 1,700 comparisons at
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
 from checks import hostile
 from helpers import truth
-from helpers.beside_truth import NUMBER, VOTES, compare_row
+from helpers.beside_truth import NUMBER, VOTES
 from helpers.odd_networks import ZOO
 from helpers.odd_parts import OddNetwork, custom, small
 from scipy.special import ndtr
@@ -69,47 +67,6 @@ def test_truth_of_a_half_space() -> None:
     assert low < float(ndtr(-1.0)) < high
     assert high - low < 0.05
     assert (found.predicted, found.tied, found.lost) == (0, False, 0)
-
-
-# What is held against a row.
-
-
-TRUE = truth.Truth(predicted=1, tied=False, copies=1000, flips=300, lost=0)
-
-ROW: dict[str, Any] = {
-    "score": "moments", "parameters": '{"draws":100,"sigma":0.1}', "value": 0.31, "low": 0.25, "high": 0.38,
-    "status": "ok", "evidence": "modelled", "counted_low": 0.2, "counted_high": 0.4,
-}  # fmt: skip
-
-ENDS = ("low", "high", "counted_low", "counted_high")
-
-
-@pytest.mark.parametrize(
-    ("change", "wrong"),
-    [
-        ({}, []),
-        ({"low": 0.0, "high": 0.03}, [NUMBER]),
-        ({"low": 0.4, "high": 0.5}, [NUMBER]),
-        ({"low": 0.0, "high": 0.03, "evidence": "extrapolated"}, [NUMBER]),
-        ({"low": 0.0, "high": 0.03, "evidence": "sampled"}, []),
-        ({"low": 0.0, "high": 0.03, "status": "contradicted"}, []),
-        ({"counted_low": 0.5, "counted_high": 0.6, "status": "contradicted"}, [VOTES]),
-        ({"value": None, "low": None, "high": None, "status": "nonfinite_logits"}, []),
-        ({"score": "taylor", "evidence": "extrapolated"} | dict.fromkeys(ENDS), []),
-    ],
-    ids=repr,
-)
-def test_what_is_held_against_a_row(change: dict[str, Any], wrong: list[str]) -> None:
-    found = compare_row(ROW | change, {"row": 0, "predicted": 1}, TRUE)
-    assert [each.kind for each in found if each.stood_behind and not each.holds] == wrong
-
-
-def test_a_refusal_by_another_name_breaks_the_law() -> None:
-    constant = custom(lambda m, x: 0 * m.base(x))
-    for refused, lawful in ((("constant_output",), True), (("batch_dependent",), False), ((), False)):
-        verdict = hostile.examine(OddNetwork("constant", "outputs", constant, refused=refused), PLAN)
-        assert verdict.lawful is lawful
-        assert not verdict.compared
 
 
 def test_a_wrong_number_breaks_the_law(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,14 +36,12 @@ class Deep(LogitMargin):
     Attributes:
         depth: how deep it looks,
             in layers.
-        wide: look around.
         near: look at the nearest only.
         way: how it looks.
         share: of the units.
     """
 
     depth: int = 2
-    wide: bool = False
     near: bool = field(default=True, metadata=option("far", text="look at all"))
     way: Literal["up", "down"] = "up"
     share: float | None = None
@@ -53,8 +51,8 @@ class Deep(LogitMargin):
 
 def test_a_new_field_is_an_option_with_nothing_to_add_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(CATALOGUE, "deep", Deep)
-    given = {"depth": 3, "wide": True, "far": True, "way": "down", "share": 0.5}
-    assert choose(["deep"], [], options=given) == [Deep(3, True, False, "down", 0.5)]
+    given = {"depth": 3, "far": True, "way": "down", "share": 0.5}
+    assert choose(["deep"], [], options=given) == [Deep(3, False, "down", 0.5)]
     assert choose(["deep"], []) == [Deep()]
     with pytest.raises(UsageError, match="'left'; there are up, down"):
         choose(["deep"], [], options={"way": "left"})

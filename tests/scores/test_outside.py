@@ -48,13 +48,10 @@ def refuse(score: Score, fact: str) -> None:
     [
         ({"name": "moments"}, "'moments'"),
         ({"name": "My score"}, "'My score'"),
-        ({"name": None}, "None"),
         ({"name": "mine", "__annotations__": {"name": str}}, "has a field name"),
         ({"title": "", "cost": 3}, "title, cost"),
         ({"safer": "up"}, "safer = 'up'"),
         ({"colour": "red"}, "colour = 'red'"),
-        ({"preference": "first"}, "preference = 'first'"),
-        ({"model": 1}, "model = 1"),
     ],
 )
 def test_what_a_score_leaves_unsaid_is_named(changes: dict[str, object], fact: str) -> None:
@@ -127,12 +124,9 @@ HALF, WHOLE = numbers(0.5, 0.5), torch.tensor([0, 0])
         (HALF, "returned an object of type Tensor; expected an Estimate"),
         (Estimate(HALF[:1], HALF, HALF, WHOLE, WHOLE), "returned value [1] of torch.float64; expected [2]"),
         (Estimate(HALF, HALF, HALF, WHOLE + 77, WHOLE), "returned the status 77; expected a member of"),
-        (Estimate(HALF, HALF, HALF, WHOLE, HALF), "returned passes [2] of torch.float64; expected [2] of torch.int64"),
         (Estimate(HALF, HALF, HALF, WHOLE, WHOLE - 1), "returned -1 passes; expected 0 or more"),
         (Estimate(numbers(0.5, torch.nan), HALF, HALF, WHOLE, WHOLE), "returned nan with the interval [0.5, 0.5]"),
-        (Estimate(HALF, HALF + 0.1, HALF, WHOLE, WHOLE), "expected low <= value <= high"),
         (Estimate(HALF + 1, HALF, HALF + 1, WHOLE, WHOLE), "expected a flip probability within [0, 1]"),
-        (Estimate(HALF, HALF, HALF, WHOLE, WHOLE, evidence=WHOLE + 9), "returned the evidence 9"),
     ],
 )
 def test_an_estimate_that_is_none_is_refused(returned: object, sentence: str) -> None:
@@ -152,7 +146,7 @@ class Wrong(Measurement):
     def measure(cls, needs: Any, classifier: object, clean: Any) -> list[Any]:
         if needs[0].how == "raises":
             raise KeyError("lost")
-        return {"few": [], "none": None, "dear": [SimpleNamespace(passes=clean.passes + 5)]}[needs[0].how]
+        return {"few": [], "dear": [SimpleNamespace(passes=clean.passes + 5)]}[needs[0].how]
 
 
 @pytest.mark.parametrize(
@@ -160,11 +154,9 @@ class Wrong(Measurement):
     [
         ({"estimate": lambda self, measured, confidence: 1 / 0}, "Mine.estimate failed: ZeroDivisionError"),
         ({"needs": property(lambda self: 1 / 0)}, "Mine.needs failed: ZeroDivisionError"),
-        ({"needs": lambda self: ()}, "Mine.needs is an object of type method; expected a property with a tuple"),
         ({"needs": [Forward()]}, "Mine.needs"),
         ({"needs": (Wrong("raises"),)}, "Wrong.measure failed at line"),
         ({"needs": (Wrong("few"),)}, "Wrong.measure returned 0 results; expected a list of 1"),
-        ({"needs": (Wrong("none"),)}, "Wrong.measure returned an object of type NoneType"),
     ],
 )
 def test_a_failure_outside_is_named(changes: dict[str, object], sentence: str) -> None:

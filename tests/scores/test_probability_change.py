@@ -58,15 +58,15 @@ def moments_of_the_change(margin: float, slope: float, noise: Noise) -> dict[str
 @pytest.mark.parametrize("noise", [Gaussian(0.3), Sphere(0.3)], ids=lambda noise: noise.name)
 @pytest.mark.parametrize("statistic", STATISTICS)
 def test_two_class_linear_networks_have_one_integral(noise: Noise, statistic: str) -> None:
-    """20 points at 99%: 0.2 misses expected, more than 3 happen once in 2e4; the seeds are fixed."""
-    net, x = linear_network(2, SIZE), inputs(20, (SIZE,), dtype=torch.float64)
+    """10 points at 99%: 0.1 misses expected, more than 2 happen once in 8e3; the seeds are fixed."""
+    net, x = linear_network(2, SIZE), inputs(10, (SIZE,), dtype=torch.float64)
     slope = float((net.weight[0] - net.weight[1]).detach().norm())
     margins = (net(x)[:, 0] - net(x)[:, 1]).abs().tolist()
     truth = torch.tensor([moments_of_the_change(margin, slope, noise)[statistic] for margin in margins])
-    score = ProbabilityChange(noise=noise, statistic=statistic, draws=4000)
+    score = ProbabilityChange(noise=noise, statistic=statistic, draws=3000)
     found = estimate(brittle.Classifier(net), x, score, rows=MANY_ROWS)
-    assert int(((found.low > truth) | (found.high < truth)).sum()) <= 3
-    assert float(((found.high - found.low) / truth.abs()).median()) < 0.5
+    assert int(((found.low > truth) | (found.high < truth)).sum()) <= 2
+    assert float(((found.high - found.low) / truth.abs()).median()) < 0.6
 
 
 def test_the_change_of_a_sure_prediction_keeps_its_digits() -> None:
@@ -83,45 +83,25 @@ def test_the_change_of_a_sure_prediction_keeps_its_digits() -> None:
     assert float((found / first - 1.0)[sure].abs().max()) < 0.1  # 5 standard errors of 4,000 draws
 
 
-REPLICATES, MOST_MISSES = 2000, 52
-
-
 @cache
 def measured(need: Measurement, replicates: int) -> dict[Measurement, Any]:
     """One measurement of replicates of a point, which several scores read."""
     names = ["long run"] if replicates == 1 else [str(number) for number in range(replicates)]
     x = inputs(1, seed=3).expand(replicates, -1, -1, -1)
-    clean = look(small_classifier(), x, names, seed=0, rows=MANY_ROWS)
-    return take([need], small_classifier(), clean)
-
-
-@cache
-def long_run(score: ProbabilityChange) -> float:
-    """The score of one point with 100,000 draws: a tenth of the standard error of 1,000."""
-    long = type(score)(**({**vars(score), "draws": 100_000}))
-    return float(long.estimate(measured(long.needs[0], 1), CONFIDENCE).value[0])
+    return take([need], small_classifier(), look(small_classifier(), x, names, seed=0, rows=MANY_ROWS))
 
 
 @pytest.mark.every_other
-@pytest.mark.parametrize(
-    ("score", "limit"),
-    [
-        (ProbabilityChange(0.2, statistic=statistic, draws=draws), ProbabilityChange(0.2, statistic=statistic))
-        for statistic in STATISTICS
-        for draws in (100, 1000)
-    ],
-    ids=lambda value: value.label if isinstance(value, Score) else None,
-)
-def test_covers(score: ProbabilityChange, limit: ProbabilityChange) -> None:
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_covers(statistic: str) -> None:
     """1,000 replicates of one point at 99%: 10 misses expected, more than 26 happen once in 1e5; the seeds are fixed.
 
-    At 1,000 draws 500 replicates: 5 misses expected, more than 13 happen once in 2e3; the seeds are fixed.
+    The truth is that of 100,000 draws, whose standard error is a thirtieth of that of 100.
     """
-    truth = long_run(limit)
-    replicates = REPLICATES // (2 if score.draws <= 100 else 4)
-    found = score.estimate(measured(score.needs[0], replicates), CONFIDENCE)
-    missed = int(((found.low > truth) | (found.high < truth)).sum())
-    assert missed <= MOST_MISSES * replicates / REPLICATES
+    score, long = (ProbabilityChange(0.2, statistic=statistic, draws=draws) for draws in (100, 100_000))
+    truth = float(long.estimate(measured(long.needs[0], 1), CONFIDENCE).value[0])
+    found = score.estimate(measured(score.needs[0], 1000), CONFIDENCE)
+    assert int(((found.low > truth) | (found.high < truth)).sum()) <= 26
 
 
 HARD = [seldom(0.18), seldom(0.14, slope=0.05), *(case for case in cases() if case.family == "step")][::2]
@@ -144,8 +124,6 @@ def test_intervals_hold_where_seldom_noise_decides(case: Case) -> None:
     [
         lambda: ProbabilityChange(0.1, statistic="median"),
         lambda: ProbabilityChange(0.1, draws=2),
-        lambda: ProbabilityChange(0.1, draws=5),
-        lambda: ProbabilityChange(),
         lambda: FirstOrderChange(0.1, statistic="mean"),
     ],
 )
@@ -174,11 +152,8 @@ def test_one_broken_clean_point_costs_its_row_alone() -> None:
 
     class Standardised(torch.nn.Module):
         def forward(self, x: Tensor) -> Tensor:
-            flat = x.flatten(1)
-            scaled = (flat - flat.mean(dim=1, keepdim=True)) / (flat - flat.mean(dim=1, keepdim=True)).norm(
-                dim=1, keepdim=True
-            )
-            return scaled[:, :3]
+            centred = x.flatten(1) - x.flatten(1).mean(dim=1, keepdim=True)
+            return (centred / centred.norm(dim=1, keepdim=True))[:, :3]
 
     x = inputs(20)
     x[7] = 0.5

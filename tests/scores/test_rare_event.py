@@ -22,7 +22,7 @@ from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Evidence, Status
 from brittle.measure import RareSampled
 from brittle.measure.rare.rare_flips import ByLevels
-from brittle.noise import DiagonalGaussian, FactorGaussian, FunctionGaussian, Uniform
+from brittle.noise import FactorGaussian, FunctionGaussian, Uniform
 from brittle.scores import RareEvent
 
 SEEDS, MOST_MISSES = 6, 2
@@ -46,7 +46,6 @@ def missed(found: Estimate, one: Problem) -> Tensor:
     [
         ("several classes", 10, 1e-6, 4),
         ("two opposite half-spaces", 2, 1e-9, 4),
-        ("outside a ball", 100, 1e-3, 4),
         ("bent away", 10, 1e-4, 3),
     ],
 )
@@ -66,7 +65,6 @@ def test_numbers_and_bounds_hold(name: str, size: int, probability: float, numbe
     ("name", "size", "probability"),
     [
         ("a cliff beside a slope", 2, 2.3e-4),
-        ("a corner as a cliff", 20, 1e-3),
         ("outside a ball as a cliff", 100, 1e-3),
         ("short noise as a cliff", 100, 1e-3),
     ],
@@ -105,14 +103,6 @@ def test_no_flip_at_all_is_a_bound() -> None:
     assert torch.allclose(found.high, torch.full_like(found.high, 1 - 0.005 ** (1 / 200)))
 
 
-def test_no_gradients_are_needed() -> None:
-    found = estimate(OfMargins(lambda u: (4.0 - u[:, :1]).detach()), 3, RareEvent(1.0))
-    truth = float(torch.special.ndtr(torch.tensor(-4.0, dtype=torch.float64)))
-    assert int(numbered(found).sum()) >= 4
-    assert int(((found.low > truth) | (found.high < truth)).sum()) <= MOST_MISSES
-    assert all("stretched noise says" in (text or "") for text in found.detail or ())
-
-
 def test_normal_noise_of_any_covariance() -> None:
     """A linear margin under a covariance: `P = Phi(-b / sqrt(g K g))`."""
     factor = torch.tensor([[1.0, 0.0], [0.5, 0.2], [0.0, 0.0]])
@@ -120,7 +110,6 @@ def test_normal_noise_of_any_covariance() -> None:
     direction = torch.tensor([1.0, 1.0, 1.0])
     for noise, variance in (
         (FactorGaussian(1.0, factor), float((factor.T @ direction).square().sum())),
-        (DiagonalGaussian(1.0, scale), 1.25),
         (FunctionGaussian(1.0, lambda v: v * scale.to(v) ** 2, lambda u: u * scale.to(u)), 1.25),
     ):
         b = 5.0 * variance**0.5
@@ -182,11 +171,11 @@ def test_both_ways_agree() -> None:
         ({"shrunk": torch.tensor([4])}, Status.UNFORESEEN),
         ({"stretched": levels(math.log(1000 * VALUE))}, Status.UNFORESEEN),
         ({"stretched": levels(math.log(VALUE / 1000))}, Status.DISAGREE),
-        ({"stretched": levels(-math.inf, 0.0)}, Status.DISAGREE),
         ({"stretched": levels(math.nan, math.nan)}, Status.DISAGREE),
-        ({"subset": levels(math.log(1000 * VALUE))}, Status.DISAGREE),
         ({"subset": levels(-math.inf, 0.0)}, Status.UNFORESEEN),
         ({"flips": torch.tensor([4])}, Status.DISAGREE),
+        # None of 200 plain copies flips: not more than 0.03, whatever both ways agree on.
+        (dict.fromkeys(("subset", "stretched"), levels(math.log(0.1))), Status.DISAGREE),
     ],
 )
 def test_one_thing_forbids_a_number(change: dict[str, object], status: Status) -> None:
@@ -195,9 +184,3 @@ def test_one_thing_forbids_a_number(change: dict[str, object], status: Status) -
     assert found is status
     assert float(estimate.low) == 0.0
     assert float(estimate.high) >= float(stats.beta.ppf(0.995, int(changed.flips) + 1, 200 - int(changed.flips))) - 1e-9
-
-
-def test_a_number_never_leaves_the_interval_by_counting() -> None:
-    """None of 200 flips: not more than 0.03 at 99.5%, whatever both ways agree on."""
-    many = levels(math.log(0.1))
-    assert judged(replace(AGREED, subset=many, stretched=many))[1] is Status.DISAGREE

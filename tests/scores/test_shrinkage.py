@@ -15,13 +15,11 @@ from scipy import stats
 from torch import Tensor
 
 import brittle
-from brittle.estimate import Estimate, Evidence
-from brittle.measure import Sample, Sampled, SampledInStages
+from brittle.estimate import Evidence
+from brittle.measure import Sample, Sampled
 from brittle.measure.chunks import noisy_chunks
 from brittle.measure.forward import Clean, look
-from brittle.measure.rows import pick
 from brittle.measure.sample_sums import KEPT_DRAWS, SampleSums
-from brittle.measure.sampling import needs_more
 from brittle.noise import Gaussian
 from brittle.scores import Moments, MonteCarlo, Shrinkage
 from brittle.scores.evidence import counted
@@ -55,14 +53,10 @@ def _sampled(logits: Tensor) -> tuple[Clean, Sampled]:
 
 KNOWN = [
     Known("linear", lambda x: x[..., 0] + 1.0, (0.0,), _below(-1)),
-    Known("linear, rare", lambda x: x[..., 0] + 2.0, (0.0,), _below(-2)),
     Known("shell", lambda x: 4.0 - x[..., 0].square(), (0.5,), _below(-1.5) + _below(-2.5)),
     Known("exclusive or", lambda x: x[..., 0] * x[..., 1], (1.5, 1.5), 2 * _below(1.5) * _below(-1.5)),
-    Known("exclusive or, uneven", lambda x: x[..., 0] * x[..., 1], (2.0, 0.5),
-          _below(2) * _below(-0.5) + _below(-2) * _below(0.5)),
     Known("absolute value", lambda x: 1.2 - x[..., 0].abs(), (0.1,), _below(-1.1) + _below(-1.3)),
     Known("a step", lambda x: torch.where(x[..., 0] > 1.2, -3.0, 1.0) + 0.05 * x[..., 0], (0.0,), _below(-1.2)),
-    Known("two leaves", lambda x: 0.1 - 0.4 * (x[..., 0] > 2.0), (0.0,), _below(-2.0)),
 ]  # fmt: skip
 
 
@@ -165,11 +159,11 @@ def test_flips_that_a_normal_model_passes_over_are_held(
 ) -> None:
     """A normal model passes its tests and says too little; `checks.unannounced_flips` prints what `moments` misses.
 
-    Of 200 replicates at most 2 may miss in the mean; 12 do less than once in 1e5.
+    Of 100 replicates at most 1 may miss in the mean; 8 do less than once in 1e5.
     """
     network = Shallow(margin, flips, depth, 0.1)
-    found = estimate(brittle.Classifier(network), step_points(200), Shrinkage(0.1, adaptive=adaptive))
-    assert int(((found.low > network.flip) | (found.high < network.flip)).sum()) < 12
+    found = estimate(brittle.Classifier(network), step_points(100), Shrinkage(0.1, adaptive=adaptive))
+    assert int(((found.low > network.flip) | (found.high < network.flip)).sum()) < 8
 
 
 def test_in_two_stages_every_look_has_half_of_the_error() -> None:
@@ -197,66 +191,11 @@ def test_in_two_stages_every_look_has_half_of_the_error() -> None:
         assert [one[row] for row in part.nonzero().flatten()] == [other[row] for row in part.nonzero().flatten()]
 
 
-LEVELS = (0.5, 1.5, 2.5, 3.5, 5.0, 6.0, 7.0, 8.0)
-"""Means of linear margins in their standard deviations: points between holding and breaking, and points that hold."""
-
-
-def _staged(draws: int, replicates: int) -> tuple[Sampled, Sampled, SampledInStages]:
-    """Copies of every level: all of them, the first members of three tenths, and what two stages take of them."""
-    generator = torch.Generator().manual_seed(3)
-    half = torch.randn(len(LEVELS) * replicates, draws // 2, 1, generator=generator, dtype=torch.float64)
-    levels = torch.tensor(LEVELS, dtype=torch.float64).repeat_interleave(replicates)
-    margin = levels[:, None, None] + torch.cat((half, -half), dim=2)
-    logits = torch.stack((margin, torch.zeros_like(margin)), dim=3)
-    alone = Sample(Gaussian(1.0), draws, adaptive=True).first_stage
-    first, whole = (_sampled(each)[1] for each in (logits[:, :alone, :1], logits))
-    more = needs_more(first)
-    parts = [(rows.nonzero().flatten(), part) for rows, part in ((~more, first), (more, whole))]
-    passes = torch.where(more, whole.passes, first.passes)
-    return whole, first, SampledInStages(tuple((rows, pick(part, rows)) for rows, part in parts), passes)
-
-
-def _of_levels(found: Sampled | SampledInStages, draws: int, replicates: int) -> tuple[Estimate, Tensor]:
-    """The estimate, and the flip probabilities that it is of."""
-    score = Shrinkage(1.0, draws=draws, adaptive=isinstance(found, SampledInStages))
-    truth = torch.tensor([_below(-level) for level in LEVELS], dtype=torch.float64)
-    return score.estimate({score.needs[0]: found}, 0.99), truth.repeat_interleave(replicates)
-
-
-@pytest.mark.parametrize(("draws", "part"), [(48, 15), (200, 30)])
-def test_two_stages_have_less_error_at_the_same_mean_number_of_draws(draws: int, part: int) -> None:
-    """Over points of all kinds; the error falls as the square root of the draws.
-
-    What stopping adds to the mean error is at most the `part`-th part of the error of a point. The seed is fixed; of 40
-    others none fails: the ratio of the errors is 0.75 +- 0.013 with 48 draws and 0.732 +- 0.003 with 200, and what is
-    added 0.40 +- 0.08 and 0.25 +- 0.07 of what may be.
-    """
-    whole, _, staged = _staged(draws, 300)
-    values, truth = _of_levels(staged, draws, 300)
-    mean = float(staged.passes.double().mean()) - 1
-    errors = {"staged": values.value - truth, "whole": _of_levels(whole, draws, 300)[0].value - truth}
-    spread = {name: float(error.square().mean().sqrt()) for name, error in errors.items()}
-    assert draws * 0.25 < mean < draws * 0.7
-    assert spread["staged"] < 0.85 * spread["whole"] * math.sqrt(draws / mean)
-    added = float(errors["staged"].mean() - errors["whole"].mean())
-    assert abs(added) < spread["staged"] / part
-
-
-def test_intervals_of_two_stages_cover() -> None:
-    """Of 1,000 replicates of each level; 25 misses on one side, of a nominal 5, happen once in 1e9."""
-    values, truth = _of_levels(_staged(200, 1000)[2], 200, 1000)
-    for missed in (values.low > truth, values.high < truth):
-        assert int(missed.view(len(LEVELS), -1).sum(dim=1).max()) < 25
-
-
 ODD: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "constant": lambda x, z: z * 0 + torch.arange(z.shape[1]),
     "steps": lambda x, z: (z > 0.2).double(),
     "rare steps": lambda x, z: (
         (x.flatten(1)[:, :1] > 1.6).double() * torch.eye(z.shape[1])[1] + torch.eye(z.shape[1])[0] / 2
     ),
-    "whole numbers": lambda x, z: z.round(),
-    "saturated": lambda x, z: torch.tanh(1e4 * z),
     "huge": lambda x, z: z.double() * 1e300,
 }
 """Networks of which many noisy copies of a point have the same logits."""
@@ -271,6 +210,6 @@ def test_there_is_a_number_wherever_counting_gives_one(name: str) -> None:
     assert torch.equal(found.value.isnan(), by_counting.value.isnan())
     assert found.evidence is not None
     only_counted = (found.evidence == int(Evidence.COUNTED)) & ~found.value.isnan()
-    assert bool(only_counted.any()) or name in ("steps", "whole numbers", "saturated")
+    assert bool(only_counted.any()) or name == "steps"
     for one in ("value", "low", "high"):
         assert torch.equal(getattr(found, one)[only_counted], getattr(by_counting, one)[only_counted])

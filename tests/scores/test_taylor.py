@@ -1,4 +1,4 @@
-"""Taylor: exact on linear networks of two classes, within its error with more."""
+"""Scores of the tangent: exact on linear networks of two classes, within their error with more."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from scipy import stats
 
 import brittle
 from brittle.estimate import Status
-from brittle.noise import DiagonalGaussian, FactorGaussian, FunctionGaussian, Noise
-from brittle.scores import MMSE, MonteCarlo, Taylor
+from brittle.noise import DiagonalGaussian, FactorGaussian, FunctionGaussian, Gaussian, Noise
+from brittle.scores import MMSE, FirstOrderMargin, MonteCarlo, Softmax, Taylor, TaylorMVS
 
 
 def exact_two_class_flip(network: torch.nn.Linear, x: torch.Tensor, sigma: float) -> float:
@@ -22,9 +22,9 @@ def exact_two_class_flip(network: torch.nn.Linear, x: torch.Tensor, sigma: float
     return float(stats.norm.sf(float(margin[0]) / (sigma * float(gradient[0].norm()))))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(5))
 def test_two_classes_taylor_is_exact(seed: int) -> None:
-    """200 random cases, error at most 1e-12, also relative to the flip probability."""
+    """50 random cases, error at most 1e-12, also relative to the flip probability."""
     network = linear_network(2, SIZE, seed)
     x = inputs(10, (SIZE,), seed, torch.float64)
     found = estimate(brittle.Classifier(network), x, Taylor(SIGMA)).value
@@ -33,10 +33,10 @@ def test_two_classes_taylor_is_exact(seed: int) -> None:
     assert float(((found - exact) / exact).abs().max()) <= 1e-10
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_ten_classes_taylor_within_its_error(seed: int) -> None:
     network = linear_network(10, SIZE, seed)
-    x = inputs(8, (SIZE,), seed, torch.float64)
+    x = inputs(4, (SIZE,), seed, torch.float64)
     found = estimate(brittle.Classifier(network), x, Taylor(SIGMA))
     for number, point in enumerate(x):
         margin, gradient = margin_problem(network, point)
@@ -87,3 +87,37 @@ def test_margins_that_are_almost_dependent_are_flagged_and_still_right() -> None
         margin, gradient = margin_problem(network, point)
         exact = stats.norm.sf(float(margin.min()) / (SIGMA * float(gradient[0].norm())))
         assert float(found.value[number]) == pytest.approx(exact, abs=1e-6)
+
+
+def test_softmax_equals_taylor_mvs_under_the_condition_of_the_lemma() -> None:
+    """Rows of the weights at the corners of a simplex: all margins have one gradient norm, and T = sigma times it."""
+    network = linear_network(5, 5)
+    with torch.no_grad():
+        network.weight.copy_(2.0 * torch.eye(5, dtype=torch.float64))
+    x = inputs(10, (5,), dtype=torch.float64)
+    temperature = SIGMA * 2.0 * 2.0**0.5
+    classifier = brittle.Classifier(network)
+    one, other = (estimate(classifier, x, score).value for score in (Softmax(temperature), TaylorMVS(SIGMA)))
+    assert float((one - other).abs().max()) <= 1e-12
+
+
+@pytest.mark.parametrize(("norm", "dual"), [("l2", 2), ("linf", 1), ("l1", float("inf"))])
+def test_first_order_margin_is_the_distance(norm: str, dual: int) -> None:
+    network = linear_network(4, SIZE)
+    x = inputs(6, (SIZE,), dtype=torch.float64)
+    found = estimate(brittle.Classifier(network), x, FirstOrderMargin(norm)).value
+    for number, point in enumerate(x):
+        margin, gradient = margin_problem(network, point)
+        assert float(found[number]) == pytest.approx(float((margin / gradient.norm(dual, dim=1)).min()), rel=1e-12)
+
+
+def test_units_do_not_matter() -> None:
+    """The same network declared for [0, 1], [-1, 1] and [0, 255] with sigma in its units: the same flips."""
+    network = linear_network(4, SIZE)
+    x = inputs(5, (SIZE,), dtype=torch.float64)
+    values = []
+    for low, high in [(0.0, 1.0), (-1.0, 1.0), (0.0, 255.0)]:
+        scale = high - low
+        classifier = brittle.Classifier(network, (low, high), mean=low, std=scale)
+        values.append(estimate(classifier, x * scale + low, Taylor(noise=Gaussian(SIGMA * scale))).value)
+    assert all(float((value - values[0]).abs().max()) <= 1e-6 for value in values)

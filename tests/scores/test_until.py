@@ -18,7 +18,7 @@ from brittle.noise import Uniform
 from brittle.scores import LogitMargin, Moments, MonteCarlo, ProbabilityChange, Shrinkage, Softmax, Taylor
 from brittle.scores.choose import drawn_until
 
-POINTS = 50
+POINTS = 25
 
 
 def margin(x: Tensor) -> Tensor:
@@ -26,29 +26,29 @@ def margin(x: Tensor) -> Tensor:
     return torch.stack((x[:, 0], torch.zeros_like(x[:, 0])), dim=1)
 
 
-@pytest.mark.parametrize(("limit", "beyond"), [(0.5, 0.15), (0.9, 0.06), (0.99, 0.008)])
+@pytest.mark.parametrize(("limit", "beyond"), [(0.5, 0.15), (0.9, 0.07)])
 def test_few_points_are_called_wrong(limit: float, beyond: float) -> None:
     """Points near the limit on either side: each is called wrong with at most 0.5%, in spite of many looks.
 
-    More than 5 of 100 are a chance of 2e-5 at most.
+    More than 4 of 50 are a chance of 7e-6 at most.
     """
     truths = np.repeat([limit - beyond, limit + beyond], POINTS)
     x = torch.from_numpy(stats.norm.ppf(truths))[:, None]
     x = torch.where(x > 0, x, 1e-9)  # the first class is predicted everywhere
     truths = stats.norm.cdf(x[:, 0].numpy())
-    found = MonteCarlo(1.0, draws=2000, limit=limit)(brittle.Classifier(margin, (-9, 9)), x, seed=1)
+    found = MonteCarlo(1.0, draws=1000, limit=limit)(brittle.Classifier(margin, (-9, 9)), x, seed=1)
     holds, breaks = (found.high <= 1 - limit).numpy(), (found.low >= 1 - limit).numpy()
-    assert int((holds & (truths < limit)).sum() + (breaks & (truths > limit)).sum()) <= 5
+    assert int((holds & (truths < limit)).sum() + (breaks & (truths > limit)).sum()) <= 4
     assert int((holds & (truths > limit)).sum()) > POINTS // 2
-    assert float(found.passes.double().mean()) < 2001
+    assert float(found.passes.double().mean()) < 1001
 
 
 def test_the_mean_over_points_is_right_though_each_stopped() -> None:
     """Uniform flip probabilities; 4.5 standard errors, so a false failure has a chance of 7e-6.
 
-    The mean of the shares is 0.045 too high: seven standard errors.
+    The mean of the shares is 0.045 too high: five and a half standard errors.
     """
-    truths = torch.linspace(0.0005, 0.4995, 1200, dtype=torch.float64)
+    truths = torch.linspace(0.0005, 0.4995, 800, dtype=torch.float64)
     x = -torch.special.ndtri(truths)[:, None]
     found = MonteCarlo(1.0, draws=100, limit=0.9)(brittle.Classifier(margin, (-9, 9)), x, seed=1)
     wrong = found.value - truths
@@ -56,9 +56,9 @@ def test_the_mean_over_points_is_right_though_each_stopped() -> None:
 
 
 def test_an_interval_is_as_narrow_as_was_asked() -> None:
-    found = MonteCarlo(0.5, draws=20_000, precision=0.1)(small_classifier(), inputs(6))
-    assert bool((found.high - found.low <= 0.1).all())
-    assert int(found.passes.max()) < 20_000
+    found = MonteCarlo(0.5, draws=6000, precision=0.2)(small_classifier(), inputs(3))
+    assert bool((found.high - found.low <= 0.2).all())
+    assert int(found.passes.max()) < 6000
 
 
 def test_the_rule_takes_the_place_of_monte_carlo_at_its_noise() -> None:
@@ -83,25 +83,13 @@ def test_copies_are_clipped_where_those_of_the_scores_are() -> None:
     assert both == tuple(MonteCarlo(0.1, draws=MOST_DRAWS, clip=clip, precision=0.1) for clip in (False, True))
 
 
-def test_a_clipped_copy_cannot_leave_the_bounds() -> None:
-    """The class of what lies above 1: no clipped copy is of it, and half of the others are."""
-    classifier = brittle.Classifier(lambda x: torch.stack((1 - x[:, 0], x[:, 0] - 1), 1) + torch.tensor([1e-3, 0]))
-    table = brittle.score(
-        classifier, torch.ones(4, 1), [Shrinkage(0.1, clip=True)], until="decided", limit=0.9, skip_doctor=True,
-        most_failures=None,
-    )  # fmt: skip
-    assert set(table["monte_carlo"].value) == {0.0}
-
-
 @pytest.mark.parametrize(
     ("options", "fact"),
     [
         ({"until": "decided"}, "0.9"),
         ({"limit": 0.9}, "decided"),
         ({"until": "settled", "limit": 0.9}, "settled"),
-        ({"until": "decided", "limit": 1.0}, "1.0"),
         ({"until": "decided", "limit": float("nan")}, "nan"),
-        ({"precision": "fine"}, "fine"),
         ({"until": "decided", "limit": 0.9, "most_draws": 3}, "3"),
     ],
 )

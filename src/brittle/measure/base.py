@@ -23,12 +23,7 @@ MOST_DRAWS = 10_000_000
 
 @dataclass(frozen=True)
 class Passes:
-    """Passes through the network of one point.
-
-    Attributes:
-        forward: forward.
-        backward: backward.
-    """
+    """Passes through the network of one point, forward and backward."""
 
     forward: float
     backward: float = 0
@@ -43,22 +38,15 @@ class Passes:
 
 
 class NetworkTraits(Protocol):
-    """What the cost of a measurement depends on."""
+    """What the cost of a measurement depends on: classes, coordinates of an input, and whether the network bends,
+    which is having second derivatives other than 0."""
 
     @property
-    def classes(self) -> int:
-        """Number of classes."""
-        ...
-
+    def classes(self) -> int: ...
     @property
-    def dimension(self) -> int:
-        """Number of coordinates of an input."""
-        ...
-
+    def dimension(self) -> int: ...
     @property
-    def bends(self) -> bool:
-        """Whether the network has second derivatives other than 0."""
-        ...
+    def bends(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -71,14 +59,18 @@ class Measurement(ABC):
     Class attributes:
         differentiates: whether it sends anything backward through the model.
         needs_gradients: whether it fails where the model has no gradients, rather than go on without them.
-        reads_layers: whether it looks inside the network, so that a wrapped function has no such measurement.
         cost_varies: whether points cost what they turn out to need; `cost` is then an average, measured before.
+        uses_graph: whether it differentiates the clean pass itself, where that pass kept its graph.
+        uses_features: whether it reads what the last linear layer sees in the clean pass.
+        kept_competitors: how many competing classes it keeps; None for the default.
     """
 
     differentiates: ClassVar[bool] = True
     needs_gradients: ClassVar[bool] = True
-    reads_layers: ClassVar[bool] = False
     cost_varies: ClassVar[bool] = False
+    uses_graph: ClassVar[bool] = False
+    uses_features: ClassVar[bool] = False
+    kept_competitors: ClassVar[int | None] = None
 
     @abstractmethod
     def cost(self, network: NetworkTraits) -> Passes:
@@ -94,33 +86,13 @@ class Measurement(ABC):
         """What keys the noise that it draws; of equal sources the fewer draws are the first of the more."""
         return (type(self), self.stream)
 
-    @property
-    def uses_graph(self) -> bool:
-        """Whether it differentiates the clean pass itself, where that pass kept its graph."""
-        return False
-
-    @property
-    def uses_features(self) -> bool:
-        """Whether it reads what the last linear layer sees in the clean pass."""
-        return False
-
-    @property
-    def kept_competitors(self) -> int | None:
-        """How many competing classes it keeps; None for the default."""
-        return None
-
     def splits(self, found: Any) -> bool:
         """Whether `of_margin` gives the result for each margin alone from `found`, that for all margins together."""
         return False
 
     def of_margin(self, found: Any, number: int, classifier: Classifier, clean: Clean) -> Any:
         """The result for one margin of a decision, from that for all; the same, but for rounding, as measured alone.
-
-        Args:
-            found: for all margins.
-            number: of the margin.
-            classifier: that decides by this margin alone, and remembers the passes of all.
-            clean: the points, decided by this margin alone.
+        The classifier decides by this margin alone, and remembers the passes of all; so were the points decided.
         """
         raise NotImplementedError
 
@@ -148,21 +120,16 @@ def take(needs: Iterable[Measurement], classifier: Classifier, clean: Clean) -> 
     taken: dict[Measurement, Any] = {}
     with classifier.evaluating():
         for members in by_stream(needs):
-            taken |= zip(members, _results(members, classifier, clean), strict=True)
+            kind = type(members[0])
+            with failing(kind, "measure"):
+                found = kind.measure(members, classifier, clean)
+            if not isinstance(found, list | tuple) or len(found) != len(members):
+                seen = kind_of(found) if not isinstance(found, list | tuple) else f"{len(found)} results"
+                raise refused(f"{kind.__qualname__}.measure", f"returned {seen}; expected a list of {len(members)}")
+            taken |= zip(members, found, strict=True)
             if members[0].uses_graph:
                 clean = replace(clean, graph=None)
     return taken
-
-
-def _results(members: list[Measurement], classifier: Classifier, clean: Clean) -> list[Any]:
-    """The results of measurements of one stream, one for each."""
-    kind = type(members[0])
-    with failing(kind, "measure"):
-        found = kind.measure(members, classifier, clean)
-    if not isinstance(found, list | tuple) or len(found) != len(members):
-        seen = kind_of(found) if not isinstance(found, list | tuple) else f"{len(found)} results"
-        raise refused(f"{kind.__qualname__}.measure", f"returned {seen}; expected a list of {len(members)}")
-    return list(found)
 
 
 def look_for(
@@ -209,12 +176,7 @@ def check_draws(draws: int, antithetic: bool = True) -> None:
 
 
 def check_enough(name: str, count: int) -> None:
-    """Raise unless `count` directions are enough for an error of their mean.
-
-    Args:
-        name: of the parameter, for the message.
-        count: how many are drawn.
-    """
+    """Raise unless `count` directions, the parameter `name`, are enough for an error of their mean."""
     if count < 2:
         raise ParameterError(f"at least 2 {name} are needed for an error; found {count}")
 

@@ -36,11 +36,6 @@ class NoiseChunk:
         return self.first + self.units
 
     @property
-    def drawn(self) -> int:
-        """How many draws these are."""
-        return self.end * self.members
-
-    @property
     def rows(self) -> Tensor:
         """The position of the point that each copy is one of, `[copies]`."""
         copies = self.units * self.members

@@ -65,7 +65,8 @@ class Curved:
     @property
     def deviation(self) -> Tensor:
         """Standard error of `value`, `[B]`; 0 where it is exact."""
-        return standard_error(self.samples)
+        count = self.samples.shape[1]
+        return self.samples.std(dim=1) / count**0.5 if count > 1 else torch.zeros_like(self.samples[:, 0])
 
 
 @dataclass(frozen=True)
@@ -145,12 +146,6 @@ def curved(need: Curvature, classifier: Classifier, clean: Clean, weights: Tenso
             probes[bent] = need.probes
         spent[bent] += 2 + (size if exact else need.probes)
     return Curved(samples, probes, flat, kink, spent)
-
-
-def standard_error(samples: Tensor) -> Tensor:
-    """Standard error of the mean over the columns of `samples`, `[B, P]`: `[B]`; 0 for a single one."""
-    count = samples.shape[1]
-    return samples.std(dim=1) / count**0.5 if count > 1 else torch.zeros_like(samples[:, 0])
 
 
 def _weighted(classifier: Classifier, clean: Clean, weights: Tensor) -> Function:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,7 +18,7 @@ from brittle.model.classifier import Classifier
 class Forward(Measurement):
     """The clean forward pass; it is there before any other measurement is taken."""
 
-    differentiates: ClassVar[bool] = False
+    differentiates = False
 
     def cost(self, network: NetworkTraits) -> Passes:
         """Nothing beyond it."""
@@ -51,12 +51,8 @@ class HeadInputs:
 class Features(Measurement):
     """The features of the clean pass; they cost nothing beside it, where it kept them."""
 
-    differentiates: ClassVar[bool] = False
-
-    @property
-    def uses_features(self) -> bool:
-        """The clean pass keeps them."""
-        return True
+    differentiates = False
+    uses_features = True
 
     def cost(self, network: NetworkTraits) -> Passes:
         """Nothing beyond it."""

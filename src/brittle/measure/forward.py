@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
+from brittle.data.arrays import array_points
+from brittle.data.points import Points
+from brittle.errors import ParameterError
 from brittle.estimate import CONFIDENCE
+from brittle.model.bounds import BoundsLike
 from brittle.model.classifier import Classifier
 from brittle.model.inputs import ExtraInputs
 from brittle.noise import Noise, Stream
@@ -67,13 +72,13 @@ class Clean:
     wanted: Tensor | None = None
     extra_inputs: ExtraInputs | None = None
 
-    def logits_of(self, classifier: Classifier, inputs: Tensor, rows: Tensor | None = None) -> Tensor:
-        """Logits `[N, C]` of copies of the points, by what was decided at the points; counts `N` forward passes.
+    passes: ClassVar[int] = 1
+    """Through the network per point: one forward."""
 
-        Args:
-            classifier: what the copies go through.
-            inputs: `[N, *shape]`.
-            rows: the position of the point that each of them is a copy of, `[N]`; None for one copy of every point.
+    def logits_of(self, classifier: Classifier, inputs: Tensor, rows: Tensor | None = None) -> Tensor:
+        """Logits `[N, C]` of copies `[N, *shape]` of the points, by what was decided at the points: `N` forward passes.
+
+        `rows` is the position of the point that each of them is a copy of, `[N]`; None is one copy of every point.
         """
         if self.extra_inputs is None or rows is None:
             return classifier(inputs, self.extra_inputs)
@@ -87,11 +92,6 @@ class Clean:
     def varies(self) -> Tensor | None:
         """Which coordinates of the inputs vary, `[B, *shape]` or with axes of size 1 at the end; None for all."""
         return None if self.extra_inputs is None else self.extra_inputs.varies
-
-    @property
-    def passes(self) -> int:
-        """Passes through the network per point: one forward."""
-        return 1
 
     @cached_property
     def predicted(self) -> Tensor:
@@ -125,6 +125,16 @@ class Clean:
         others = self.logits.nan_to_num(nan=-torch.inf).scatter(1, self.predicted[:, None], -torch.inf)
         nearest = others.topk(competitors_kept(self.logits.shape[1], count), dim=1).indices
         return nearest.sort(dim=1).values
+
+
+def as_points(x: Tensor | Points, bounds: BoundsLike, **given: Any) -> Points:
+    """Points in memory of a tensor, with what is `given` as for `array_points`; points as they are, with their own."""
+    if not isinstance(x, Points):
+        return array_points(x, bounds=bounds, **given)
+    twice = next((name for name, one in given.items() if one is not None), None)
+    if twice is not None:
+        raise ParameterError(f"the points have their own; leave {twice} out, or give the inputs as a tensor")
+    return x
 
 
 def look(

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from brittle.measure.chunks import add_in_turn
 from brittle.measure.forward import Clean
 from brittle.measure.noisy_margins import Votes
 from brittle.noise.base import Action, Noise
@@ -38,7 +35,7 @@ class Linearization:
         lengths: norm of the gradient of each competitor's margin, `[B, M - 1]`, in class order, where that was
             asked for; or None.
         quadratic_gram: `[B, M, M]`, float64, with which `s^2 quadratic_gram` is the covariance of logits that are
-            quadratic in the noise (`GradientGrams`); None at the point.
+            quadratic in the noise (`quadratic_gram`); None at the point.
         votes: how the noisy copies voted; None at the point.
     """
 
@@ -55,18 +52,9 @@ class Linearization:
     quadratic_gram: Tensor | None = None
     votes: Votes | None = None
 
-    @classmethod
-    def concatenate(cls, parts: Sequence[Linearization]) -> Linearization:
-        """The linearisations of the points of several batches, by the same measurement."""
-        return cls(**{field.name: _joined([getattr(part, field.name) for part in parts]) for field in fields(cls)})
-
     def of_margin(self, number: int, clean: Clean, votes: Votes | None) -> Linearization:
         """The same of one margin alone, from logits `[0, -m_1, .., -m_K]`: those of a decision that is no class.
-
-        Args:
-            number: of the margin, from 0.
-            clean: the points, decided by this margin alone.
-            votes: how the noisy copies voted by this margin alone; None at the point.
+        The points and the votes of noisy copies, None at the point, are decided by this margin alone.
         """
         pair, one = [0, 1 + number], slice(number, number + 1)
         logits = self.logits[:, pair]
@@ -96,14 +84,6 @@ def _block(gram: Tensor, rows: list[int]) -> Tensor:
     return gram[:, rows][:, :, rows]
 
 
-def _joined(values: Sequence[Any]) -> Any:
-    """One field of several linearisations: tensors are put after one another, what is no tensor is theirs all."""
-    first = values[0]
-    if isinstance(first, Tensor):
-        return torch.cat(list(values))
-    return Votes.concatenate(values) if isinstance(first, Votes) else first
-
-
 def contract(jacobian: Tensor, action: Action | None) -> Tensor:
     """`J K J^T` in double precision, `[B, M, M]`, for `jacobian` `[B, M, n]` and `v -> K v`; None is `K = I`."""
     if action is not None:
@@ -125,9 +105,13 @@ def last(kept: Tensor, predicted: Tensor) -> Tensor:
     return (kept == predicted[:, None]).int().argsort(dim=1, stable=True)
 
 
-@dataclass
-class GradientGrams:
-    """Running sums of the Gram matrices of the gradients of `M` functions at noisy copies, for their covariance.
+def grams_of_units(parts: Tensor, action: Action | None) -> Tensor:
+    """The Gram matrix of each unit's `[B, units, M, n]`, one unit at a time for its memory: `[B, units, M, M]`."""
+    return torch.stack([contract(part, action) for part in parts.unbind(1)], dim=1)
+
+
+def quadratic_gram(of_means: Tensor, even: Tensor, odd: Tensor, units: int) -> Tensor:
+    """`(a + b) / 2`, from gradients at noisy copies, with which functions quadratic in the noise have their covariance.
 
     With `a` the Gram matrix of the expected gradients and `b` the expected Gram matrix of single ones, both in the
     metric `K`, functions `g` of normal noise of covariance `s^2 K` have the covariance `s^2 (a + b) / 2`, as far as
@@ -140,54 +124,17 @@ class GradientGrams:
     the two is exact for linear functions under any noise, and for quadratic ones under normal noise; under other noise
     it approximates. Of higher orders it counts too much: of cubic terms one and a half times.
 
+    A unit of noise is an antithetic pair or a single copy. Its gradients have an even part, their half-sum, and an odd
+    part, their half-difference, 0 for a single copy. `a` is free of the bias `Cov / units` that the Gram matrix of a
+    mean has: over the products of different units alone it is `(units of_means - even) / (units - 1)`, with `even` and
+    `odd` the means over the units. It may have a negative diagonal, but with `b = even + odd` the result is a sum of
+    positive semidefinite matrices, `units / (2 (units - 1)) of_means + (units - 2) / (2 (units - 1)) even + odd / 2`. A
+    single unit has no other to be multiplied with, and `a` is `of_means`, which in an antithetic pair has no bias where
+    functions are quadratic.
+
     Source: this library; the two bounds are the first of C. Houdre, A. Kagan, Variance inequalities for functions of
     Gaussian variables, J. Theor. Probab. 8 (1995).
-
-    A unit of noise is an antithetic pair or a single copy. Its gradients have an even part, their half-sum, and an odd
-    part, their half-difference, 0 for a single copy.
-
-    Attributes:
-        action: `v -> K v`, with which gradients are contracted; None for the identity.
-        even: of the even parts, `[B, M, M]`, float64.
-        odd: of the odd parts, likewise.
     """
-
-    action: Action | None
-    even: Tensor
-    odd: Tensor
-
-    @classmethod
-    def start(cls, points: int, functions: int, action: Action | None, device: torch.device) -> GradientGrams:
-        """No units yet."""
-        even = torch.zeros(points, functions, functions, dtype=torch.float64, device=device)
-        return cls(action, even, even.clone())
-
-    def add(self, gradients: Tensor) -> None:
-        """Add the gradients `[B, units, members, M, n]` of some units."""
-        even = gradients.mean(2)
-        add_in_turn(self.even, self._by_unit(even))
-        if gradients.shape[2] == 2:
-            add_in_turn(self.odd, self._by_unit(gradients[:, :, 0] - even))
-
-    def _by_unit(self, parts: Tensor) -> Tensor:
-        """The Gram matrix of each unit's `[B, units, M, n]`, one unit at a time for its memory: `[B, units, M, M]`."""
-        return torch.stack([contract(part, self.action) for part in parts.unbind(1)], dim=1)
-
-    def read(self, of_means: Tensor, units: int) -> Tensor:
-        """`(a + b) / 2` of the first `units` units, `[B, M, M]`.
-
-        `a` is free of the bias `Cov / units` that the Gram matrix of a mean has: over the products of different units
-        alone it is `(units of_means - even) / (units - 1)`, with `even` and `odd` the means over the units. It may have
-        a negative diagonal, but with `b = even + odd` the result is a sum of positive semidefinite matrices,
-        `units / (2 (units - 1)) of_means + (units - 2) / (2 (units - 1)) even + odd / 2`. A single unit has no other to
-        be multiplied with, and `a` is `of_means`, which in an antithetic pair has no bias where functions are
-        quadratic.
-
-        Args:
-            of_means: Gram matrices of the mean gradients, `[B, M, M]`.
-            units: units of noise so far.
-        """
-        even, odd = self.even / units, self.odd / units
-        if units == 1:
-            return of_means + odd / 2
-        return (units * of_means + (units - 2) * even) / (2 * (units - 1)) + odd / 2
+    if units == 1:
+        return of_means + odd / 2
+    return (units * of_means + (units - 2) * even) / (2 * (units - 1)) + odd / 2

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from typing import Any
 
 import torch
@@ -13,8 +15,17 @@ from brittle.errors import ParameterError
 from brittle.measure.base import Measurement, NetworkTraits, Passes, check_classes, check_draws
 from brittle.measure.chunks import PAIRS, SINGLE, NoiseChunk, add_in_turn, noisy_chunks
 from brittle.measure.forward import Clean, competitors_kept, look
-from brittle.measure.linearization import COLUMNS, GradientGrams, Linearization, action_at, contract, last
-from brittle.measure.noisy_margins import Votes, VoteSums
+from brittle.measure.linearization import (
+    COLUMNS,
+    Linearization,
+    action_at,
+    contract,
+    grams_of_units,
+    last,
+    quadratic_gram,
+)
+from brittle.measure.noisy_margins import Votes
+from brittle.measure.rows import join
 from brittle.model.classifier import Classifier
 from brittle.noise.base import Action, Noise
 
@@ -31,7 +42,7 @@ class Linearize(Measurement):
     `z = mean_j z(x + e_j)` and `J = mean_j J(x + e_j)`. Antithetic pairs `(e, -e)` remove the noise of the mean
     exactly for a linear model. `mean(J) K mean(J)^T` overestimates the Gram of the expected Jacobian by
     `Cov(J) / draws`, and leaves out what the variance of `J` adds to that of the logits; `quadratic_gram` does neither
-    (`brittle.measure.linearization.GradientGrams`).
+    (`brittle.measure.linearization.quadratic_gram`).
 
     Source: Han, Srinivas, Lakkaraju, Characterizing data point vulnerability via average-case robustness (UAI 2024),
     definitions 2 and 3.
@@ -65,7 +76,7 @@ class Linearize(Measurement):
         return replace(self, shape=None, order=None) if self.draws is None else replace(self, draws=2)
 
     @property
-    def kept_competitors(self) -> int | None:
+    def kept_competitors(self) -> int | None:  # pyright: ignore[reportIncompatibleVariableOverride]
         """How many were asked for."""
         return self.classes
 
@@ -75,7 +86,7 @@ class Linearize(Measurement):
         return Passes(0, kept) if self.draws is None else Passes(self.draws, self.draws * kept)
 
     @property
-    def uses_graph(self) -> bool:
+    def uses_graph(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         """At the point the Jacobian is that of the clean pass."""
         return self.draws is None
 
@@ -91,12 +102,12 @@ class Linearize(Measurement):
         """How the noisy copies vote."""
         assert self.noise is not None
         assert self.draws is not None
-        signs = PAIRS if self.antithetic else SINGLE
-        sums = VoteSums.start(clean, len(signs))
-        for chunk in noisy_chunks(clean, self.noise, "linearize", [self.draws], signs):
+        votes = []
+        for chunk in noisy_chunks(clean, self.noise, "linearize", [self.draws], PAIRS if self.antithetic else SINGLE):
             with torch.no_grad():
-                sums.add(chunk.unfold(clean.logits_of(classifier, chunk.inputs, chunk.rows).double()))
-        return sums.read(self.draws // len(signs))
+                logits = chunk.unfold(clean.logits_of(classifier, chunk.inputs, chunk.rows).double())
+            votes.append(Votes.of(logits, clean.predicted))
+        return reduce(add, votes)
 
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Linearization]:
@@ -111,7 +122,7 @@ class Linearize(Measurement):
             measured(needs, classifier, clean.only(rows), kept[rows])
             for rows in torch.arange(len(kept), device=kept.device).split(block)
         ]
-        return [Linearization.concatenate(pieces) for pieces in zip(*parts, strict=True)]
+        return [join(pieces) for pieces in zip(*parts, strict=True)]
 
 
 def linearize(
@@ -195,14 +206,14 @@ def _smoothed(needs: Sequence[Linearize], classifier: Classifier, clean: Clean, 
     assert first.noise is not None
     rows = max(1, JACOBIAN_NUMBERS // (kept.shape[1] * clean.inputs[0].numel()))
     clean = replace(clean, rows=min(clean.rows, rows))
+    signs = PAIRS if first.antithetic else SINGLE
     budgets = [need.draws or 0 for need in needs]
-    chunks = noisy_chunks(clean, first.noise, "linearize", budgets, PAIRS if first.antithetic else SINGLE)
-    sums = LinearSums.start(classifier, clean, kept, first.shape, 2 if first.antithetic else 1)
+    sums = LinearSums.start(classifier, clean, kept, first.shape, len(signs))
     found: dict[int, Linearization] = {}
-    for chunk in chunks:
+    for chunk in noisy_chunks(clean, first.noise, "linearize", budgets, signs):
         sums.add(chunk)
-        if chunk.drawn in budgets:
-            found[chunk.drawn] = sums.read(chunk.end)
+        if chunk.end * len(signs) in budgets:
+            found[chunk.end * len(signs)] = sums.read(chunk.end)
     return [found[budget] for budget in budgets]
 
 
@@ -222,10 +233,9 @@ class LinearSums:
         clean: the points.
         kept: the classes whose gradients are taken, `[B, M]`, in class order.
         action: `v -> K v`, with which the Jacobians are contracted; None for the identity.
-        members: draws in a unit, 2 or 1.
         logits: `[B, C]`, float64.
         jacobian: `[B, M, n]`.
-        grams: of the Jacobians at single copies.
+        even: Gram matrices of the even parts of the gradients of each unit, `[B, M, M]`, float64; `odd` of the odd.
         votes: how the copies vote.
     """
 
@@ -233,28 +243,21 @@ class LinearSums:
     clean: Clean
     kept: Tensor
     action: Action | None
-    members: int
     logits: Tensor
     jacobian: Tensor
-    grams: GradientGrams
-    votes: VoteSums
+    even: Tensor
+    odd: Tensor
+    votes: Votes
 
     @classmethod
     def start(cls, classifier: Classifier, clean: Clean, kept: Tensor, shape: Noise | None, members: int) -> LinearSums:
         """No units yet."""
         points, classes = kept.shape
-        action = action_at(shape, clean)
-        return cls(
-            classifier,
-            clean,
-            kept,
-            action,
-            members,
-            logits=torch.zeros_like(clean.logits, dtype=torch.float64),
-            jacobian=clean.inputs.new_zeros(points, classes, clean.inputs[0].numel()),
-            grams=GradientGrams.start(points, classes, action, clean.inputs.device),
-            votes=VoteSums.start(clean, members),
-        )
+        logits = torch.zeros_like(clean.logits, dtype=torch.float64)
+        jacobian = clean.inputs.new_zeros(points, classes, clean.inputs[0].numel())
+        gram = logits.new_zeros(points, classes, classes)
+        votes = Votes.of(logits[:, None, None].expand(-1, -1, members, -1)[:, :0], clean.predicted)
+        return cls(classifier, clean, kept, action_at(shape, clean), logits, jacobian, gram, gram.clone(), votes)
 
     def add(self, chunk: NoiseChunk) -> None:
         """Differentiate at the copies of some units."""
@@ -262,7 +265,7 @@ class LinearSums:
         values = clean.logits_of(self.classifier, inputs, chunk.rows)
         exact = chunk.unfold(values.detach().double())
         add_in_turn(self.logits, exact.sum(2))
-        self.votes.add(exact)
+        self.votes += Votes.of(exact, clean.predicted)
         count = kept.shape[1]
         copies = kept.repeat_interleave(chunk.units * chunk.members, dim=0)
         gradients = inputs.new_empty(len(inputs), count, inputs[0].numel())
@@ -271,12 +274,15 @@ class LinearSums:
             gradients[:, number] = self.classifier.gradient(chosen, inputs, keep=number + 1 < count).flatten(1)
         by_unit = chunk.unfold(gradients)
         add_in_turn(self.jacobian, by_unit.sum(2))
-        self.grams.add(by_unit)
+        even = by_unit.mean(2)
+        add_in_turn(self.even, grams_of_units(even, self.action))
+        if chunk.members == 2:
+            add_in_turn(self.odd, grams_of_units(by_unit[:, :, 0] - even, self.action))
 
     def read(self, units: int) -> Linearization:
         """Means over all units so far."""
-        clean, draws = self.clean, units * self.members
-        gram, votes = contract(self.jacobian / draws, self.action), self.votes.read(units)
+        clean, draws = self.clean, self.votes.draws
+        gram = contract(self.jacobian / draws, self.action)
         return Linearization(
             logits=self.logits / draws,
             gram=gram,
@@ -285,8 +291,8 @@ class LinearSums:
             tied=clean.tied,
             passes=clean.passes + draws * (1 + self.kept.shape[1]),
             draws=draws,
-            nonfinite=votes.nonfinite,
+            nonfinite=self.votes.nonfinite,
             dimension=clean.inputs[0].numel(),
-            quadratic_gram=self.grams.read(gram, units),
-            votes=votes,
+            quadratic_gram=quadratic_gram(gram, self.even / units, self.odd / units, units),
+            votes=self.votes,
         )

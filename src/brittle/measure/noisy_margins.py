@@ -7,14 +7,11 @@ independent, and the two parts of one unit are uncorrelated.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
-
-from brittle.measure.forward import Clean
-from brittle.orthant import without_rounding
+from torch.nn.functional import one_hot
 
 
 @dataclass(frozen=True)
@@ -50,10 +47,15 @@ class Votes:
         return self.draws // self.members
 
     @classmethod
-    def concatenate(cls, parts: Sequence[Votes]) -> Votes:
-        """The votes of the points of several batches with the same number of draws."""
-        names = ("flips", "flips_without_ties", "ties", "nonfinite")
-        return cls(parts[0].draws, *(torch.cat([getattr(part, name) for part in parts]) for name in names))
+    def of(cls, logits: Tensor, predicted: Tensor) -> Votes:
+        """The votes of noisy copies with the logits `[B, units, members, C]`."""
+        units, members = logits.shape[1:3]
+        flipped, tied, finite = votes_of(logits, predicted[:, None, None])
+        flips, without_ties = (one_hot(some.sum(2), members + 1).sum(1) for some in (flipped, flipped & ~tied))
+        return cls(units * members, flips, without_ties, tied.sum((1, 2)), (~finite).sum((1, 2)))
+
+    def __add__(self, more: Votes) -> Votes:
+        return Votes(*(getattr(self, one.name) + getattr(more, one.name) for one in fields(self)))
 
 
 @dataclass(frozen=True)
@@ -90,148 +92,48 @@ class NoisyMargins:
     covariance: Tensor
 
 
-@dataclass
-class VoteSums:
-    """Running counts of votes."""
-
-    predicted: Tensor
-    flips: Tensor
-    flips_without_ties: Tensor
-    ties: Tensor
-    nonfinite: Tensor
-
-    @classmethod
-    def start(cls, clean: Clean, members: int) -> VoteSums:
-        """No copies yet."""
-        counts = torch.zeros(len(clean.predicted), members + 1, dtype=torch.int64, device=clean.logits.device)
-        none = counts[:, 0].clone()
-        return cls(clean.predicted, counts, counts.clone(), none, none.clone())
-
-    def add(self, logits: Tensor) -> None:
-        """Add the logits `[B, units, members, C]` of noisy copies."""
-        flipped, tied, finite = votes_of(logits, self.predicted[:, None, None])
-        members = logits.shape[2]
-        self.flips += torch.nn.functional.one_hot(flipped.sum(2), members + 1).sum(1)
-        self.flips_without_ties += torch.nn.functional.one_hot((flipped & ~tied).sum(2), members + 1).sum(1)
-        self.ties += tied.sum((1, 2))
-        self.nonfinite += (~finite).sum((1, 2))
-
-    def read(self, units: int) -> Votes:
-        """The votes so far."""
-        draws = units * (self.flips.shape[1] - 1)
-        counts = (self.flips, self.flips_without_ties, self.ties, self.nonfinite)
-        return Votes(draws, *(each.clone() for each in counts))
-
-
 def votes_of(logits: Tensor, predicted: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Which copies flip, ties among them, which tie, and which have finite logits `[..., C]` at all; `[...]` each."""
     nearest, finite = nearest_margins(logits, predicted), logits.isfinite().all(dim=-1)
     return ~(nearest > 0) | ~finite, (nearest == 0) & finite, finite
 
 
-@dataclass
-class SpreadSums:
-    """Running sums of powers of the even and odd parts of some numbers, `[8, B, M]`.
+def powers_of(even: Tensor, odd: Tensor) -> Tensor:
+    """Sums over units of powers of the even and odd parts `[B, units, M]` of some numbers, `[B, 8, M]`."""
+    squares, odd_squares = even.square(), odd.square()
+    powers = (
+        even, squares, even * squares, squares.square(),
+        odd_squares, even * odd_squares, squares * odd_squares, odd_squares.square(),
+    )  # fmt: skip
+    return torch.stack([power.sum(dim=1) for power in powers], dim=1)
 
-    The numbers are taken relative to an origin near their mean, so that differences of the sums stay exact.
+
+def spread_of(powers: Tensor, units: int, origin: Tensor) -> Spread:
+    """What the `powers` of so many units show; the numbers are `origin` `[B, M]` larger than what was summed.
+
+    The origin is near their mean, so that differences of the sums stay exact.
     """
-
-    sums: Tensor
-
-    @classmethod
-    def start(cls, points: int, numbers: int, device: torch.device) -> SpreadSums:
-        """No units yet."""
-        return cls(torch.zeros(8, points, numbers, dtype=torch.float64, device=device))
-
-    def only(self, rows: Tensor) -> SpreadSums:
-        """The sums of the points at the positions `rows`."""
-        return SpreadSums(self.sums[:, rows])
-
-    def add(self, even: Tensor, odd: Tensor) -> None:
-        """Add the parts `[B, units, M]` of some units."""
-        squares, odd_squares = even.square(), odd.square()
-        powers = (
-            even, squares, even * squares, squares.square(),
-            odd_squares, even * odd_squares, squares * odd_squares, odd_squares.square(),
-        )  # fmt: skip
-        self.sums += torch.stack([power.sum(dim=1) for power in powers])
-
-    def read(self, units: int, origin: Tensor) -> Spread:
-        """What the units so far show; the numbers are `origin` `[B, M]` larger than what was added."""
-        e, ee, eee, eeee, oo, eoo, eeoo, oooo = self.sums / units
-        # Central moments of the even part, and its products with the odd part, about the mean `e` of the even part.
-        even2 = (ee - e.square()).clamp_min(0.0)
-        even3 = eee - 3 * e * ee + 2 * e**3
-        even4 = eeee - 4 * e * eee + 6 * e.square() * ee - 3 * e**4
-        mixed3, mixed4 = eoo - e * oo, eeoo - 2 * e * eoo + e.square() * oo
-        even = even2 * (units / (units - 1))
-        precision = torch.finfo(torch.float64).eps
-        rounding = 64 * precision * (ee + oo + precision * origin.square())
-        even, oo = (torch.where(part <= rounding, 0.0, part) for part in (even, oo))
-        variance = even + oo
-        safe = torch.where(variance > 0, variance, 1.0)
-        share = even / safe
-        # Variances of the averaged third and fourth Hermite polynomials of two normal numbers with this correlation,
-        # whose covariances are `6 r^3` and `24 r^4`.
-        alike = 2.0 * share - 1.0
-        skew_error, tail_error = 3.0 * (1.0 + alike**3), 12.0 * (1.0 + alike**4)
-        skewness = (even3 + 3 * mixed3) / safe**1.5 / (skew_error / units).sqrt().clamp_min(1e-6)
-        kurtosis = ((even4 + 6 * mixed4 + oooo) / safe.square() - 3.0) / (tail_error / units).sqrt()
-        flat = variance <= 0
-        return Spread(
-            mean=e + origin,
-            variance=variance,
-            even_variance=even,
-            skewness=skewness.masked_fill(flat, 0.0),
-            kurtosis=kurtosis.masked_fill(flat, 0.0),
-        )
-
-
-@dataclass
-class MarginSums:
-    """Running sums over units of the margins of the kept competitors, relative to the clean ones."""
-
-    predicted: Tensor
-    competitors: Tensor
-    origin: Tensor
-    votes: VoteSums
-    powers: SpreadSums
-    even_even: Tensor
-    odd_odd: Tensor
-
-    @classmethod
-    def start(cls, clean: Clean, competitors: Tensor, members: int) -> MarginSums:
-        """No units yet."""
-        points, kept = competitors.shape
-        device = clean.logits.device
-        origin = margins_of(clean.logits.double(), clean.predicted).nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
-        square = torch.zeros(points, kept, kept, dtype=torch.float64, device=device)
-        powers = SpreadSums.start(points, kept, device)
-        votes = VoteSums.start(clean, members)
-        return cls(clean.predicted, competitors, origin, votes, powers, square, square.clone())
-
-    def add(self, logits: Tensor) -> None:
-        """Add the logits `[B, units, members, C]` of some units."""
-        self.votes.add(logits)
-        shifted = margins_of(logits, self.predicted[:, None, None]) - self.origin[:, None, None]
-        kept = shifted.gather(3, self.competitors[:, None, None].expand(*shifted.shape[:3], -1))
-        even, odd = parts(kept)
-        self.even_even += even.mT @ even
-        self.odd_odd += odd.mT @ odd
-        self.powers.add(even, odd)
-
-    def read(self, units: int) -> NoisyMargins | None:
-        """What the units so far show of the margins; None below two of them."""
-        if units < 2:
-            return None
-        even = self.powers.sums[0] / units
-        spread = self.even_even - units * even[:, :, None] * even[:, None, :]
-        covariance = self.odd_odd / units + spread / (units - 1)
-        origin = self.origin.gather(1, self.competitors)
-        left = origin.square() * torch.finfo(torch.float64).eps  # what rounding leaves of the clean margins
-        sizes = (self.even_even + self.odd_odd).diagonal(dim1=1, dim2=2) / units + left
-        covariance = without_rounding((covariance + covariance.mT) / 2, sizes)
-        return NoisyMargins(units, self.powers.read(units, origin), covariance)
+    e, ee, eee, eeee, oo, eoo, eeoo, oooo = (powers / units).movedim(1, 0).contiguous()
+    # Central moments of the even part, and its products with the odd part, about the mean `e` of the even part.
+    even2 = (ee - e.square()).clamp_min(0.0)
+    even3 = eee - 3 * e * ee + 2 * e**3
+    even4 = eeee - 4 * e * eee + 6 * e.square() * ee - 3 * e**4
+    mixed3, mixed4 = eoo - e * oo, eeoo - 2 * e * eoo + e.square() * oo
+    even = even2 * (units / (units - 1))
+    precision = torch.finfo(torch.float64).eps
+    rounding = 64 * precision * (ee + oo + precision * origin.square())
+    even, oo = (torch.where(part <= rounding, 0.0, part) for part in (even, oo))
+    variance = even + oo
+    safe = torch.where(variance > 0, variance, 1.0)
+    share = even / safe
+    # Variances of the averaged third and fourth Hermite polynomials of two normal numbers with this correlation,
+    # whose covariances are `6 r^3` and `24 r^4`.
+    alike = 2.0 * share - 1.0
+    skew_error, tail_error = 3.0 * (1.0 + alike**3), 12.0 * (1.0 + alike**4)
+    skewness = (even3 + 3 * mixed3) / safe**1.5 / (skew_error / units).sqrt().clamp_min(1e-6)
+    kurtosis = ((even4 + 6 * mixed4 + oooo) / safe.square() - 3.0) / (tail_error / units).sqrt()
+    flat = variance <= 0
+    return Spread(e + origin, variance, even, skewness.masked_fill(flat, 0.0), kurtosis.masked_fill(flat, 0.0))
 
 
 def parts(values: Tensor) -> tuple[Tensor, Tensor]:

@@ -37,6 +37,8 @@ def join(parts: Sequence[Found]) -> Found:
         return cast("Found", torch.cat(cast("list[Tensor]", list(parts))))
     if isinstance(first, list | tuple):
         return cast("Found", type(first)(join(each) for each in zip(*cast("Any", parts), strict=True)))
+    if isinstance(first, dict):
+        return cast("Found", {name: join([cast("Any", part)[name] for part in parts]) for name in first})
     if is_dataclass(first) and not isinstance(first, type):
         joined = {one.name: join([getattr(part, one.name) for part in parts]) for one in fields(first)}
         return cast("Found", replace(first, **joined))

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from brittle.measure.forward import Clean
-from brittle.measure.noisy_margins import MarginSums, NoisyMargins, Votes, nearest_margins
+from brittle.measure.noisy_margins import (
+    NoisyMargins,
+    Votes,
+    margins_of,
+    nearest_margins,
+    parts,
+    powers_of,
+    spread_of,
+)
+from brittle.orthant import without_rounding
 
 KEPT_DRAWS = 2000
 """Noisy copies of a point whose nearest margins are kept."""
@@ -63,29 +72,56 @@ class Sampled:
 
 @dataclass
 class SampleSums:
-    """Running sums over pairs or single copies, their doubts, and nearest margins of `KEPT_DRAWS` copies at least."""
+    """Running sums over units of noise.
+
+    Attributes:
+        clean: the points.
+        competitors: those that are kept, `[B, K]`.
+        origin: the clean margins of all, `[B, C]`; margins are summed relative to them.
+        doubt: `1 - p_t(x)`, `[B]`.
+        votes: how the copies voted.
+        powers: of the even and odd parts of the margins (`powers_of`), `[B, 8, K]`.
+        even_even: products of the even parts, `[B, K, K]`; `odd_odd` those of the odd parts.
+        changes: the average `dp`, `dp^2` and `|dp|` of a unit, `[B, 3]`; `change_products` their products, `[B, 3, 3]`.
+        doubts: of `KEPT_UNITS` units at least.
+        nearest: margins of `KEPT_DRAWS` copies at least.
+    """
 
     clean: Clean
-    margins: MarginSums
+    competitors: Tensor
+    origin: Tensor
     doubt: Tensor
+    votes: Votes
+    powers: Tensor
+    even_even: Tensor
+    odd_odd: Tensor
     changes: Tensor
     change_products: Tensor
-    doubts: list[Tensor]
-    nearest: list[Tensor]
+    doubts: list[Tensor] = field(default_factory=list)
+    nearest: list[Tensor] = field(default_factory=list)
 
     @classmethod
     def start(cls, clean: Clean, members: int = 2) -> SampleSums:
         """No units of `members` copies yet."""
-        logits = clean.logits.double().nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
-        products = torch.zeros(len(logits), 3, 3, dtype=torch.float64, device=logits.device)
-        margins = MarginSums.start(clean, clean.competitors(), members)
-        changes = (doubt(logits, clean.predicted), products[:, 0].clone(), products)
-        return cls(clean, margins, *changes, doubts=[], nearest=[])
+        competitors, logits = clean.competitors(), clean.logits.double()
+        finite = logits.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+        origin = margins_of(logits, clean.predicted).nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+        none = Votes.of(logits[:, None, None].expand(-1, -1, members, -1)[:, :0], clean.predicted)
+        kept = competitors.shape[1]
+        shapes = ((8, kept), (kept, kept), (kept, kept), (3,), (3, 3))
+        powers, even, odd, changes, products = (logits.new_zeros(len(logits), *shape) for shape in shapes)
+        doubts = doubt(finite, clean.predicted)
+        return cls(clean, competitors, origin, doubts, none, powers, even, odd, changes, products)
 
     def add(self, logits: Tensor) -> None:
         """Add the logits `[B, units, members, C]` of some units."""
-        predicted = self.margins.predicted[:, None, None]
-        self.margins.add(logits)
+        predicted = self.clean.predicted[:, None, None]
+        self.votes += Votes.of(logits, self.clean.predicted)
+        shifted = margins_of(logits, predicted) - self.origin[:, None, None]
+        even, odd = parts(shifted.gather(3, self.competitors[:, None, None].expand(*shifted.shape[:3], -1)))
+        self.even_even += even.mT @ even
+        self.odd_odd += odd.mT @ odd
+        self.powers += powers_of(even, odd)
         doubts = doubt(logits, predicted)
         if sum(kept.shape[1] for kept in self.doubts) < KEPT_UNITS:
             self.doubts.append(doubts)
@@ -94,25 +130,35 @@ class SampleSums:
         self.changes += averages.sum(dim=1)
         self.change_products += averages.mT @ averages
         if sum(kept.shape[1] for kept in self.nearest) < KEPT_DRAWS:
-            self.nearest.append(nearest_margins(logits, self.margins.predicted[:, None, None]).flatten(1))
+            self.nearest.append(nearest_margins(logits, predicted).flatten(1))
 
     def read(self, units: int) -> Sampled:
         """What the units so far showed."""
-        margins, votes, change = self.margins.read(units), self.margins.votes.read(units), None
+        change, draws = None, self.votes.draws
         if units >= 2:
             mean = self.changes / units
             between = (self.change_products - units * mean[:, :, None] * mean[:, None, :])[:, 0, 0] / (units - 1)
             change = ProbabilityChanges(mean, between, self.doubt, torch.cat(self.doubts, dim=1))
         return Sampled(
-            draws=votes.draws,
-            votes=votes,
-            margins=margins,
-            left_out=self.margins.competitors.shape[1] < self.margins.origin.shape[1] - 1,
+            draws=draws,
+            votes=self.votes,
+            margins=self._margins(units) if units >= 2 else None,
+            left_out=self.competitors.shape[1] < self.origin.shape[1] - 1,
             change=change,
-            nearest=torch.cat(self.nearest, dim=1) if votes.draws <= KEPT_DRAWS else None,
+            nearest=torch.cat(self.nearest, dim=1) if draws <= KEPT_DRAWS else None,
             tied=self.clean.tied,
-            passes=self.clean.passes + votes.draws,
+            passes=self.clean.passes + draws,
         )
+
+    def _margins(self, units: int) -> NoisyMargins:
+        even = self.powers[:, 0] / units
+        spread = self.even_even - units * even[:, :, None] * even[:, None, :]
+        covariance = self.odd_odd / units + spread / (units - 1)
+        origin = self.origin.gather(1, self.competitors)
+        left = origin.square() * torch.finfo(torch.float64).eps  # what rounding leaves of the clean margins
+        sizes = (self.even_even + self.odd_odd).diagonal(dim1=1, dim2=2) / units + left
+        covariance = without_rounding((covariance + covariance.mT) / 2, sizes)
+        return NoisyMargins(units, spread_of(self.powers, units, origin), covariance)
 
 
 def doubt(logits: Tensor, predicted: Tensor) -> Tensor:

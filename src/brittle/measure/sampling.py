@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -65,7 +65,7 @@ class Sample(Measurement):
     clip: bool = False
     adaptive: bool = False
 
-    differentiates: ClassVar[bool] = False
+    differentiates = False
 
     def __post_init__(self) -> None:
         check_draws(self.draws)
@@ -98,184 +98,103 @@ class Sample(Measurement):
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Any]:
         """The results of `needs`, from the draws of the largest."""
-        need, singles = needs[0], SampleSums.start(clean, members=1)
-        if not need.noise.is_symmetric:
-            return _single_copies(needs, SamplePasses(classifier, clean, need.clip, singles))
-        passes = SamplePasses(classifier, clean, need.clip, SampleSums.start(clean))
-        copies = _Copies(need, clean, passes, singles)
-        copies.take_common(needs)
-        return copies.results(needs)
+        return _Copies(needs, classifier, clean).results()
 
 
-@dataclass(frozen=True)
-class SamplePasses:
-    """Forward passes of noisy copies, and the sums over them.
-
-    Attributes:
-        classifier: what the copies go through.
-        clean: the points.
-        clip: whether they are clipped to its bounds.
-        sums: over their logits.
-    """
-
-    classifier: Classifier
-    clean: Clean
-    clip: bool
-    sums: SampleSums
-
-    def logits(self, chunk: NoiseChunk) -> Tensor:
-        """The logits of the copies of a chunk, `[B, units, members, C]`, float64."""
-        copies = self.classifier.bounds.clip(chunk.inputs) if self.clip else chunk.inputs
-        with torch.no_grad():
-            return chunk.unfold(self.clean.logits_of(self.classifier, copies, chunk.rows).double())
-
-
-@dataclass
 class _Copies:
-    """The noisy copies of a batch: pairs, and the first members of pairs that not every point completes.
+    """The noisy copies of a batch, in units: pairs, or single copies of noise that is not symmetric.
 
-    Attributes:
-        need: the noise, and what is done with the copies.
-        clean: the points.
-        passes: through the network, with the sums over pairs.
-        singles: sums over the first members alone.
-        pairs: how many pairs every point has.
-        first: how many first members every point has.
-        unpaired: logits of the first members that come after these pairs, `[B, first - pairs, C]`.
-        after_first: what first members showed, by their number.
-        after_pairs: what pairs showed, by their number.
+    Every point has `common` units, as many as the largest need of one stage asks for, and `first` first members of
+    units, as many as the largest first stage; what these showed stands in `after` and `after_first`, by their numbers.
     """
 
-    need: Sample
-    clean: Clean
-    passes: SamplePasses
-    singles: SampleSums
-    pairs: int = 0
-    first: int = 0
-    unpaired: Tensor | None = None
-    after_first: dict[int, Sampled] = field(default_factory=dict)
-    after_pairs: dict[int, Sampled] = field(default_factory=dict)
+    def __init__(self, needs: Sequence[Sample], classifier: Classifier, clean: Clean) -> None:
+        self.needs, self.classifier, self.clean = needs, classifier, clean
+        self.signs = PAIRS if needs[0].noise.is_symmetric else SINGLE
+        self.units = {need: need.draws // len(self.signs) for need in needs}
+        self.firsts = {need.first_stage for need in needs if need.adaptive}
+        self.first = max(self.firsts, default=0)
+        self.common = max((units for need, units in self.units.items() if not need.adaptive), default=0)
+        if self.signs == SINGLE:
+            self.common = max(self.common, self.first)
+        self.sums, self.singles = SampleSums.start(clean, len(self.signs)), SampleSums.start(clean, members=1)
+        self.after: dict[int, Sampled] = {}
+        self.after_first: dict[int, Sampled] = {}
 
-    def take_common(self, needs: Sequence[Sample]) -> None:
-        """Take the copies that every point has: all pairs of needs of one stage, and the first stages of the others."""
-        staged = [need for need in needs if need.adaptive]
-        firsts = {need.first_stage for need in staged}
-        self.pairs = max((need.draws // 2 for need in needs if not need.adaptive), default=0)
-        self.first = max(firsts, default=0)
-        whole = {need.draws // 2 for need in needs if need.draws // 2 <= self.pairs}
-        for chunk in _chunks(self.need, whole | {end for end in firsts if end <= self.pairs}, PAIRS, 0, self.clean):
-            logits = self.passes.logits(chunk)
-            self.passes.sums.add(logits)
-            self._add_first(logits[:, :, :1], chunk.end, firsts)
-            if chunk.end in whole:
-                self.after_pairs[chunk.end] = self.passes.sums.read(chunk.end)
-        unpaired: list[Tensor] = []
-        for chunk in _chunks(self.need, firsts, SINGLE, self.pairs, self.clean):
-            unpaired.append(self.passes.logits(chunk))
-            self._add_first(unpaired[-1], chunk.end, firsts)
-        self.unpaired = torch.cat(unpaired, dim=1)[:, :, 0] if unpaired else None
-
-    def _add_first(self, logits: Tensor, end: int, firsts: set[int]) -> None:
-        if end <= self.first:
-            self.singles.add(logits)
-        if end in firsts:
-            self.after_first[end] = self.singles.read(end)
-
-    def results(self, needs: Sequence[Sample]) -> list[Sampled | SampledInStages]:
-        """The results, after the copies beyond those that all points have."""
-        going = {need: needs_more(self.after_first[need.first_stage]) for need in needs if need.adaptive}
-        later: dict[int, list[Sampled]] = {need.draws // 2: [] for need in going}
+    def results(self) -> list[Sampled | SampledInStages]:
+        """The results of all needs: the copies that every point has, then those of points that are sent alone."""
+        unpaired = self._take_common()
+        going = {need: needs_more(self.after_first[need.first_stage]) for need in self.needs if need.adaptive}
+        later: dict[int, list[Sampled]] = {self.units[need]: [] for need in going}
         for point in range(len(self.clean.ids)):
-            ends = {need.draws // 2 for need, some in going.items() if some[point]} - self.after_pairs.keys()
-            for end, found in self._complete(point, ends).items():
+            ends = {self.units[need] for need, some in going.items() if some[point]} - self.after.keys()
+            for end, found in self._complete(point, ends, unpaired).items() if ends else ():
                 later[end].append(found)
         return [
-            _in_stages(
-                need,
-                going[need],
-                self.after_first[need.first_stage],
-                self.after_pairs.get(need.draws // 2),
-                later[need.draws // 2],
-                self.clean,
-            )
-            if need.adaptive
-            else self.after_pairs[need.draws // 2]
-            for need in needs
+            self._in_stages(need, going[need], later) if need.adaptive else self.after[self.units[need]]
+            for need in self.needs
         ]
 
-    def _complete(self, point: int, ends: set[int]) -> Mapping[int, Sampled]:
-        """What one point's pairs show, by their number: mirror images of its single copies first, then whole pairs."""
+    def _passes(
+        self, clean: Clean, ends: Iterable[int], signs: tuple[int, ...], after: int
+    ) -> Iterator[tuple[NoiseChunk, Tensor]]:
+        """Copies of the units beyond the first `after`, in chunks that end at every one of `ends`; with their logits,
+        `[B, units, members, C]`, float64."""
+        budgets = [end * len(signs) for end in ends if end > after]
+        if not budgets:
+            return
+        for chunk in noisy_chunks(clean, self.needs[0].noise, "sample", budgets, signs, after * len(signs)):
+            copies = self.classifier.bounds.clip(chunk.inputs) if self.needs[0].clip else chunk.inputs
+            with torch.no_grad():
+                logits = chunk.unfold(clean.logits_of(self.classifier, copies, chunk.rows).double())
+            yield chunk, logits
+
+    def _take_common(self) -> Tensor | None:
+        """Take the copies that every point has; the logits of the first members beyond the common pairs."""
+        whole = {units for units in self.units.values() if units <= self.common}
+        ends = whole | {end for end in self.firsts if end <= self.common}
+        for chunk, logits in self._passes(self.clean, ends, self.signs, 0):
+            self.sums.add(logits)
+            if chunk.end in whole:
+                self.after[chunk.end] = self.sums.read(chunk.end)
+            self._add_first(chunk.end, logits[:, :, :1])
+        unpaired: list[Tensor] = []
+        for chunk, logits in self._passes(self.clean, self.firsts, SINGLE, self.common):
+            unpaired.append(logits)
+            self._add_first(chunk.end, logits)
+        return torch.cat(unpaired, dim=1)[:, :, 0] if unpaired else None
+
+    def _add_first(self, end: int, logits: Tensor) -> None:
+        if end <= self.first:
+            self.singles.add(logits)
+        if end in self.firsts:
+            self.after_first[end] = self.singles.read(end)
+
+    def _complete(self, point: int, ends: set[int], unpaired: Tensor | None) -> dict[int, Sampled]:
+        """What one point's units show, by their number: mirror images of its single copies first, then whole units."""
         row = torch.tensor([point], device=self.clean.inputs.device)
-        clean = self.clean.only(row)
-        passes = replace(self.passes, clean=clean, sums=pick(self.passes.sums, row))
-        found: dict[int, Sampled] = {}
-        for chunk in _chunks(self.need, {min(end, self.first) for end in ends}, MIRRORED, self.pairs, clean):
-            assert self.unpaired is not None
-            own = self.unpaired[row, chunk.first - self.pairs : chunk.end - self.pairs]
-            passes.sums.add(torch.stack((own, passes.logits(chunk)[:, :, 0]), dim=2))
+        clean, sums, found = self.clean.only(row), pick(self.sums, row), {}
+        for chunk, logits in self._passes(clean, {min(end, self.first) for end in ends}, MIRRORED, self.common):
+            assert unpaired is not None
+            own = unpaired[row, chunk.first - self.common : chunk.end - self.common]
+            sums.add(torch.stack((own, logits[:, :, 0]), dim=2))
             if chunk.end in ends:
-                found[chunk.end] = passes.sums.read(chunk.end)
-        return found | _read_at(ends, _chunks(self.need, ends, PAIRS, max(self.pairs, self.first), clean), passes)
+                found[chunk.end] = sums.read(chunk.end)
+        for chunk, logits in self._passes(clean, ends, self.signs, max(self.common, self.first)):
+            sums.add(logits)
+            if chunk.end in ends:
+                found[chunk.end] = sums.read(chunk.end)
+        return found
 
-
-def _single_copies(needs: Sequence[Sample], passes: SamplePasses) -> list[Sampled | SampledInStages]:
-    """The results under noise that is not symmetric: copies that every point has, then those of points sent alone."""
-    need, common, clean = needs[0], max(need.first_stage for need in needs), passes.clean
-    ends = {count for need in needs for count in (need.first_stage, need.draws) if count <= common}
-    after = _read_at(ends, _chunks(need, ends, SINGLE, 0, clean), passes)
-    going = {need: needs_more(after[need.first_stage]) for need in needs if need.adaptive}
-    later: dict[int, list[Sampled]] = {need.draws: [] for need in going}
-    for point in range(len(clean.ids)):
-        ends = {need.draws for need, some in going.items() if some[point]} - after.keys()
-        row = torch.tensor([point], device=clean.inputs.device)
-        own = replace(passes, clean=clean.only(row), sums=pick(passes.sums, row))
-        for end, sampled in _read_at(ends, _chunks(need, ends, SINGLE, common, own.clean), own).items():
-            later[end].append(sampled)
-    return [
-        _in_stages(one, going[one], after[one.first_stage], after.get(one.draws), later[one.draws], clean)
-        if one.adaptive
-        else after[one.draws]
-        for one in needs
-    ]
-
-
-def _chunks(
-    need: Sample, ends: Iterable[int], signs: tuple[int, ...], after: int, clean: Clean
-) -> Iterable[NoiseChunk]:
-    """Copies of the units after the first `after`, in chunks that end at every one of `ends`."""
-    budgets = [end * len(signs) for end in ends if end > after]
-    return () if not budgets else noisy_chunks(clean, need.noise, "sample", budgets, signs, after * len(signs))
-
-
-def _read_at(ends: set[int], chunks: Iterable[NoiseChunk], passes: SamplePasses) -> dict[int, Sampled]:
-    """What the units up to each of `ends` showed."""
-    found: dict[int, Sampled] = {}
-    for chunk in chunks:
-        passes.sums.add(passes.logits(chunk))
-        if chunk.end in ends:
-            found[chunk.end] = passes.sums.read(chunk.end)
-    return found
-
-
-def _in_stages(
-    need: Sample, going: Tensor, first: Sampled, whole: Sampled | None, later: Sequence[Sampled], clean: Clean
-) -> SampledInStages:
-    """What was found for an adaptive need: of the points that stopped, then of those that went on.
-
-    Args:
-        need: what was asked for.
-        going: which points went on, `[B]`.
-        first: what the first stage of all points showed.
-        whole: what all copies of all points showed, where these were sent; or None.
-        later: otherwise what all copies of each point that went on showed.
-        clean: the points.
-    """
-    stopped, went = (some.nonzero().flatten() for some in (~going, going))
-    parts = [(stopped, pick(first, stopped))] if len(stopped) else []
-    if len(went):
-        parts.append((went, join(later) if whole is None else pick(whole, went)))
-    copies = torch.where(going, need.draws, need.first_stage)
-    return SampledInStages(tuple(parts), copies + clean.passes)
+    def _in_stages(self, need: Sample, going: Tensor, later: Mapping[int, Sequence[Sampled]]) -> SampledInStages:
+        """What was found for an adaptive need: of the points that stopped, then of those `going` on, `[B]`."""
+        stopped, went = (some.nonzero().flatten() for some in (~going, going))
+        parts = [(stopped, pick(self.after_first[need.first_stage], stopped))] if len(stopped) else []
+        if len(went):
+            units = self.units[need]
+            parts.append((went, pick(self.after[units], went) if units in self.after else join(later[units])))
+        copies = torch.where(going, need.draws, need.first_stage)
+        return SampledInStages(tuple(parts), copies + self.clean.passes)
 
 
 def needs_more(first: Sampled) -> Tensor:

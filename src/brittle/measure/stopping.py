@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from brittle.measure.base import Measurement, NetworkTraits, Passes, check_draws
 from brittle.measure.forward import Clean
 from brittle.measure.noisy_margins import votes_of
 from brittle.model.classifier import Classifier
-from brittle.noise import Noise, Stream
+from brittle.noise import Noise
 
 FIRST_LOOK = 4
 """Draws of a point before its counts are looked at."""
@@ -72,8 +72,8 @@ class SampleUntil(Measurement):
     precision: float | None = None
     clip: bool = False
 
-    differentiates: ClassVar[bool] = False
-    cost_varies: ClassVar[bool] = True
+    differentiates = False
+    cost_varies = True
 
     def __post_init__(self) -> None:
         check_draws(self.draws, antithetic=False)
@@ -83,10 +83,6 @@ class SampleUntil(Measurement):
         """What is asked of the copies does not change the draws."""
         return ("until", self.noise)
 
-    def rule(self, confidence: float) -> StoppingRule:
-        """When the counts of a point answer the question."""
-        return StoppingRule(self.draws, self.limit, self.precision, confidence)
-
     def cost(self, network: NetworkTraits) -> Passes:
         """A forward pass a copy: with a limit a tenth of the most in the mean, as digits and simulated points took."""
         return Passes(self.draws if self.limit is None else -(-self.draws // 10))
@@ -94,72 +90,36 @@ class SampleUntil(Measurement):
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[StoppedVotes]:
         """The counts of each of `needs`."""
-        return [_Counting.start(need, clean).carry_out(classifier) for need in needs]
+        return [_count(need, classifier, clean) for need in needs]
 
 
-@dataclass
-class _Counting:
-    """StoppedVotes that grow.
-
-    Attributes:
-        need: what is asked.
-        clean: the points.
-        stream: the noise of those that go on.
-        active: their positions, `[A]`.
-        drawn: how many copies of each of these are counted.
-        counts: draws, flips, flips without ties, ties and copies that are not finite, `[5, B]`.
-    """
-
-    need: SampleUntil
-    clean: Clean
-    stream: Stream
-    active: Tensor
-    drawn: int
-    counts: Tensor
-
-    @classmethod
-    def start(cls, need: SampleUntil, clean: Clean) -> _Counting:
-        """Counts before the first draw; points without finite logits have none."""
-        stream = clean.stream(need.noise, "until")
-        counts = torch.zeros(5, len(clean.inputs), dtype=torch.int64, device=clean.inputs.device)
-        counting = cls(need, clean, stream, torch.arange(len(clean.inputs), device=counts.device), 0, counts)
-        counting.go_on_with(clean.finite if clean.wanted is None else clean.finite & clean.wanted)
-        return counting
-
-    def carry_out(self, classifier: Classifier) -> StoppedVotes:
-        """Draw until every point has its answer, or as many draws as it may have."""
-        for look in self.need.rule(self.clean.confidence).looks():
-            while len(self.active) and self.drawn < look:
-                self.add(classifier, min(look - self.drawn, max(1, self.clean.rows // len(self.active))))
-            self.go_on_with(~self.answered())
-        draws, flips, without_ties, ties, nonfinite = self.counts
-        passes = draws + self.clean.passes
-        return StoppedVotes(draws, flips, without_ties, ties, nonfinite, self.clean.tied, passes)
-
-    def add(self, classifier: Classifier, copies: int) -> None:
-        """Send so many noisy copies of each active point through the network."""
-        noisy = self.stream.copies(copies).flatten(0, 2)
-        if self.need.clip:
-            noisy = classifier.bounds.clip(noisy)
-        with torch.no_grad():
-            logits = self.clean.logits_of(classifier, noisy, self.active.repeat_interleave(copies))
-        logits = logits.double().unflatten(0, (-1, copies))
-        flipped, tied, finite = votes_of(logits, self.clean.predicted[self.active][:, None])
-        found = [torch.ones_like(flipped), flipped, flipped & ~tied, tied, ~finite]
-        self.counts[:, self.active] += torch.stack([each.sum(dim=1) for each in found])
-        self.drawn += copies
-
-    def go_on_with(self, some: Tensor) -> None:
-        """Draw for these of the active points alone, `[A]`."""
-        if not bool(some.all()):
-            self.stream.keep(some.nonzero().flatten().tolist())
-            self.active = self.active[some]
-
-    def answered(self) -> Tensor:
-        """Whether the counts of each active point answer the question, `[A]`."""
-        draws, flips, without_ties = (each[self.active].cpu().numpy() for each in self.counts[:3])
-        done = self.need.rule(self.clean.confidence).answered(flips, without_ties, draws)
-        return torch.from_numpy(done).to(self.active.device)
+def _count(need: SampleUntil, classifier: Classifier, clean: Clean) -> StoppedVotes:
+    """Draw until every point has its answer, or as many draws as it may have; one without finite logits has none."""
+    rule = StoppingRule(need.draws, need.limit, need.precision, clean.confidence)
+    stream, drawn = clean.stream(need.noise, "until"), 0
+    # Draws, flips, flips without ties, ties and copies that are not finite, of all points.
+    counts = torch.zeros(5, len(clean.inputs), dtype=torch.int64, device=clean.inputs.device)
+    active = torch.arange(len(clean.inputs), device=counts.device)
+    going = clean.finite if clean.wanted is None else clean.finite & clean.wanted
+    for look in looks(need.draws):
+        if not bool(going.all()):
+            stream.keep(going.nonzero().flatten().tolist())
+            active = active[going]
+        while len(active) and drawn < look:
+            copies = min(look - drawn, max(1, clean.rows // len(active)))
+            noisy = stream.copies(copies).flatten(0, 2)
+            noisy = classifier.bounds.clip(noisy) if need.clip else noisy
+            with torch.no_grad():
+                logits = clean.logits_of(classifier, noisy, active.repeat_interleave(copies))
+            logits = logits.double().unflatten(0, (-1, copies))
+            flipped, tied, finite = votes_of(logits, clean.predicted[active][:, None])
+            found = [torch.ones_like(flipped), flipped, flipped & ~tied, tied, ~finite]
+            counts[:, active] += torch.stack([each.sum(dim=1) for each in found])
+            drawn += copies
+        draws, flips, without_ties = (each[active].cpu().numpy() for each in counts[:3])
+        going = torch.from_numpy(~rule.answered(flips, without_ties, draws)).to(active.device)
+    draws, flips, without_ties, ties, nonfinite = counts
+    return StoppedVotes(draws, flips, without_ties, ties, nonfinite, clean.tied, draws + clean.passes)
 
 
 @dataclass(frozen=True)
@@ -178,18 +138,8 @@ class StoppingRule:
     precision: float | None
     confidence: float
 
-    def looks(self) -> Iterator[int]:
-        """The numbers of draws after which counts are looked at."""
-        return looks(self.most)
-
     def answered(self, flips: ArrayLike, flips_without_ties: ArrayLike, draws: ArrayLike) -> NDArray:
-        """Whether counts answer the question; of the shape of the counts, bool.
-
-        Args:
-            flips: draws that flip, ties among them.
-            flips_without_ties: draws that flip, ties not among them.
-            draws: how many there are.
-        """
+        """Whether counts answer the question; of the shape of the counts, bool."""
         done = np.zeros(np.shape(flips), dtype=bool)
         if self.limit is not None:
             done |= decided(flips, flips_without_ties, draws, self.limit, self.confidence)
@@ -213,10 +163,7 @@ class StoppingRule:
 
         Source: Girshick, Mosteller, Savage, Unbiased estimates for certain binomial sampling problems with applications
         (Annals of Mathematical Statistics 1946), theorem 4.
-
-        Args:
-            flips: draws that flip, `[B]`.
-            draws: how many there are, `[B]`, each one of `looks()`, or 0 (which gives 0).
+        The draws are each one of `looks(most)`, or 0, which gives 0.
         """
         shares = flips / np.maximum(draws, 1)
         table = _unbiased(self)
@@ -244,7 +191,7 @@ def _unbiased(rule: StoppingRule) -> dict[int, NDArray]:
     found: dict[int, NDArray] = {}
     log_factorial = gammaln(np.arange(rule.most + 2) + 1.0)
     orders = np.stack((np.ones(1), np.zeros(1)))
-    for look in rule.looks():
+    for look in looks(rule.most):
         alive, flip_first = orders = _carried(orders, look, log_factorial)
         with np.errstate(invalid="ignore"):
             found[look] = flip_first / alive

@@ -13,19 +13,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from brittle.data.arrays import array_points
 from brittle.data.points import Points, check_values
 from brittle.decisions import OneLabel
 from brittle.errors import ParameterError
 from brittle.estimate import CONFIDENCE, FLIP_PROBABILITY, Direction, Estimate, Parameters, Status, score_label
 from brittle.intervals import check_confidence
 from brittle.measure import Clean, Measurement, NearestPoint
-from brittle.measure.forward import default_rows
+from brittle.measure.forward import as_points, default_rows
 from brittle.model.classifier import Classifier
 from brittle.noise import Gaussian, Noise
 from brittle.scores.evaluate import check_classifier, check_seed, concatenate, evaluate
 from brittle.scores.options import NO_OPTION, options_of
-from brittle.scores.sound import Serves, check_parameters, check_score, check_serves
+from brittle.scores.sound import check_parameters, check_score, check_serves
 
 GRAVE = (Status.VACUOUS, Status.NOISY_TIES, Status.CONTRADICTED, Status.REFUTED, Status.TIE)
 """Outcomes with a number that say more than that something was left out or not found; the last is the gravest."""
@@ -77,7 +76,7 @@ class Score(ABC):
     colour: ClassVar[int | None] = None
     preference: ClassVar[float | None] = None
     model: ClassVar[str | None] = None
-    serves: ClassVar[Serves] = "classes"
+    serves: ClassVar[str] = "classes"
     unsaid: ClassVar[tuple[str, ...]] = ()
 
     @property
@@ -88,6 +87,11 @@ class Score(ABC):
     @abstractmethod
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """The score of every point of a batch, from the results of `needs`."""
+
+    def __post_init__(self) -> None:
+        for name, option in options_of(type(self)).items():
+            if option.choices and (found := getattr(self, name)) not in option.choices:
+                raise ParameterError(f"the {name} must be one of {', '.join(option.choices)}; found {found!r:.60}")
 
     def __call__(
         self,
@@ -135,17 +139,12 @@ class Score(ABC):
         check_serves(self, classifier.decision)
         check_confidence(confidence)
         check_seed(seed)
-        if not isinstance(x, Points):
-            x = array_points(x, ids=ids, bounds=classifier.bounds, extra_inputs=extra_inputs, mask=mask)
-        elif given := [
-            name for name, one in (("ids", ids), ("extra_inputs", extra_inputs), ("mask", mask)) if one is not None
-        ]:
-            raise ParameterError(f"the points have their own; leave {given[0]} out, or give the inputs as a tensor")
-        classifier.look_up(x.class_names)
-        rows = default_rows(next(iter(x.batches(1, 0, 1))).inputs, classifier.device)
+        points = as_points(x, classifier.bounds, ids=ids, extra_inputs=extra_inputs, mask=mask)
+        classifier.look_up(points.class_names)
+        rows = default_rows(next(iter(points.batches(1, 0, 1))).inputs, classifier.device)
         parts: list[Estimate] = []
         with classifier.evaluating():
-            for batch in x.batches(max(1, rows // 2)):
+            for batch in points.batches(max(1, rows // 2)):
                 check_values(batch, classifier.bounds)
                 parts += evaluate(classifier, batch, [self], seed, rows, confidence).estimates
         return concatenate(parts)
@@ -210,6 +209,7 @@ class NoiseScore(Score):
     uses_pairs: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.noise is None and self.sigma is None:
             raise ParameterError(f"{type(self).__name__} needs sigma or noise")
         if not isinstance(self.noise, Noise | None):
@@ -277,11 +277,15 @@ def mark(status: Tensor, where: Tensor, member: Status) -> Tensor:
     return torch.where(where & torch.isin(status, milder), int(member), status)
 
 
-def nonfinite_detail(counts: Tensor, draws: int | None) -> tuple[str | None, ...]:
+def nonfinite_detail(counts: Tensor, draws: Tensor | int | None) -> tuple[str | None, ...]:
     """How many of the `draws` noisy copies of each point, or its clean pass, gave no finite logits, `[B]`."""
-    return tuple(
-        None
-        if not count
-        else f"{'the clean pass' if draws is None else f'{count} of {draws} noisy copies'} gave NaN or infinite logits"
-        for count in counts.tolist()
-    )
+    if draws is None:
+        return tuple("the clean pass gave NaN or infinite logits" if count else None for count in counts.tolist())
+    return copies_detail(counts, draws, "gave NaN or infinite logits")
+
+
+def copies_detail(counts: Tensor, draws: Tensor | int, what: str) -> tuple[str | None, ...]:
+    """How many of the `draws` noisy copies of each point did `what`, where any did, `[B]`."""
+    every = draws.tolist() if isinstance(draws, Tensor) else [draws] * len(counts)
+    each = zip(counts.tolist(), every, strict=True)
+    return tuple(f"{count} of {copies} noisy copies {what}" if count else None for count, copies in each)

@@ -100,8 +100,9 @@ def _taken(given: Given, kinds: Mapping[str, type[Score]]) -> dict[str, dict[str
             flag = option.replace("_", "-")
             raise UsageError(f"--{flag} changes none of these scores; it is for {', '.join(takers) or 'no score'}")
         for name, one in takers.items():
-            if name in kinds:  # a switch turns its field from the default
-                taken[name][one.field] = (not one.default,) if one.is_switch else tuple(dict.fromkeys(words))
+            if name in kinds:  # a switch of another name turns its field from the default
+                turned = one.is_switch and one.name != one.field
+                taken[name][one.field] = (not one.default,) if turned else tuple(dict.fromkeys(words))
     return taken
 
 
@@ -169,14 +170,11 @@ def drawn_until(
     check_share("precision", precision)
     if until not in (None, DECIDED):
         raise ParameterError(f"until takes 'decided' or nothing; found {until!r:.40}")
-    if until is not None and limit is None:
+    if (until is None) != (limit is None):
         raise ParameterError(
-            "until decided needs a limit, such as 0.9 (--limit 0.9, limit=0.9): the probability to hold with"
-        )
-    if until is None and limit is not None:
-        raise ParameterError(
-            "a limit draws for each point only together with --until decided (until='decided'); which points of a run "
-            "hold at another limit, brittle show RUN --limit 0.9 says, and brittle.analysis.decide(table, limit=0.9)",
+            "until decided and a limit, the probability to hold with, go together: --until decided --limit 0.9 "
+            "(until='decided', limit=0.9); which points hold at a limit, brittle show RUN --limit 0.9 says, and "
+            "brittle.analysis.decide(table, limit=0.9)",
         )
     if until is None and precision is None:
         return tuple(scores)

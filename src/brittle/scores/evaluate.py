@@ -108,29 +108,30 @@ def evaluate(
     """
     found = Evaluated(batch)
     labels = list(dict.fromkeys([None, *(score.of_label for score in scores)]))
-    results: dict[int, tuple[Estimate, OtherInputs | None]] = {}
+    estimates: dict[int, Estimate] = {}
     known: dict[Measurement, Any] = {}
+    found.counterexamples = [None] * len(scores)
     with classifier.remembering() if len(labels) > 1 else nullcontext():
         together = plan(score for score in scores if score.of_label is None)
         clean = _look(classifier, found, together, seed, rows, confidence)
         if clean is None:
             found.estimates = [_without_numbers(found, classifier.device)] * len(scores)
-            found.counterexamples = [None] * len(scores)
             return found
         for label in labels:
-            own = {number: score for number, score in enumerate(scores) if score.of_label == label}
+            own = [number for number, score in enumerate(scores) if score.of_label == label]
             before = classifier.passes
             if label is None:
                 measured = known = take(together, classifier, clean)
             else:
-                measured = _measure_label(classifier, plan(own.values()), label, clean, known)
-            others = [_counterexamples(score, measured, found, classifier, clean) for score in own.values()]
+                needs = plan(scores[number] for number in own)
+                measured = _measure_label(classifier, needs, label, clean, known)
+            for number in own:
+                found.counterexamples[number] = _counterexamples(scores[number], measured, found, classifier, clean)
             _count_passes(found, measured, clean, classifier.passes - before, label)
-            for (number, score), other in zip(own.items(), others, strict=True):
-                results[number] = estimate_of(score, measured, confidence, len(batch), found.failed), other
+            for number in own:
+                estimates[number] = estimate_of(scores[number], measured, confidence, len(batch), found.failed)
     _note_decisions(found, classifier, clean)
-    found.estimates = [results[number][0] for number in range(len(scores))]
-    found.counterexamples = [results[number][1] for number in range(len(scores))]
+    found.estimates = [estimates[number] for number in range(len(scores))]
     return found
 
 
@@ -150,7 +151,8 @@ def estimate_of(
     fault = fault_of(found, points, score.quantity == FLIP_PROBABILITY)
     if fault:
         raise refused(f"{score.name}.estimate", f"returned {fault}")
-    status, passes, detail = found.status.clone(), found.passes.clone(), list(found.detail or [None] * points)
+    status, passes = found.status.clone(), found.passes.clone()
+    detail: list[str | None] = [*(found.detail or [None] * points)]
     for position, (own, text) in (failed or {}).items():
         status[position], passes[position], detail[position] = int(own), 0, text
     without = status >= int(Status.NONFINITE_INPUT)

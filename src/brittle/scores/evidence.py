@@ -12,10 +12,14 @@ from torch import Tensor
 from brittle.estimate import Estimate, Evidence, Status
 from brittle.intervals import clopper_pearson, paired_proportion
 from brittle.measure.noisy_margins import Votes
-from brittle.scores.base import finish, mark
+from brittle.scores.base import copies_detail, finish, mark
 
 VACUOUS_FROM = 0.9
 """Width of an interval of a probability from which on it says nothing."""
+
+
+TIE = "tie for the largest logit"
+"""What some noisy copies do."""
 
 
 def counted(votes: Votes, confidence: float) -> tuple[Tensor, Tensor, Tensor]:
@@ -51,14 +55,8 @@ def conclude(
 ) -> Estimate:
     """A flip probability with what the noisy copies behind it say: their interval by counting, stretched to it.
 
-    Args:
-        value: `[B]`, by a model of the copies; None for the share that flips.
-        status: how each point went so far, `[B]`.
-        detail: what was found where it failed, `[B]`.
-        passes: passes per point.
-        votes: how the copies voted.
-        confidence: of the interval.
-        by_model: where the value is that of a model and not counted, `[B]`; None is everywhere.
+    The value `[B]` is that of a model of the copies, `by_model` alone where that is given, and counted elsewhere; None
+    is the share that flips. `status` and `detail`, `[B]`, say how each point went so far.
     """
     share, low, high = counted(votes, confidence)
     modelled = value is not None
@@ -67,14 +65,12 @@ def conclude(
     status = mark(status, votes.ties > 0, Status.NOISY_TIES)
     width = torch.maximum(high, value) - torch.minimum(low, value)
     status = mark(status, width >= VACUOUS_FROM, Status.VACUOUS)
-    flips = flips_of(votes).tolist()
+    flips, ties = flips_of(votes).tolist(), copies_detail(votes.ties, votes.draws, TIE)
     detail = tuple(
         f"{flips[point]} of {votes.draws} noisy copies flipped, which says "
         f"[{float(low[point]):.3g}, {float(high[point]):.3g}]"
         if code == Status.CONTRADICTED
-        else f"{int(votes.ties[point])} of {votes.draws} noisy copies tie for the largest logit"
-        if code == Status.NOISY_TIES
-        else detail[point]
+        else (ties if code == Status.NOISY_TIES else detail)[point]
         for point, code in enumerate(status.tolist())
     )
     evidence = torch.full_like(status, int(Evidence.COUNTED))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,7 +18,6 @@ from brittle.measure.nearest.nearest import check_search
 from brittle.norms import COUNT, DISTANCES, check_norm
 from brittle.scores.base import Score, clean_status, finish, mark
 from brittle.scores.options import option
-from brittle.scores.sound import Serves
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class _Searched(Score):
     effort: str = field(default="standard", metadata=option(choices=tuple(EFFORTS)))
     bounded: bool = field(default=True, metadata=option("unbounded", text="look for it outside the bounds, too"))
 
-    unsaid: ClassVar[tuple[str, ...]] = ("attack", "effort", "bounded", "certify", "proof")
+    unsaid = ("attack", "effort", "bounded", "certify", "proof")
 
     def __post_init__(self) -> None:
         check_search(self.norm, self.attack, self.effort, self.bounded)
@@ -68,17 +67,17 @@ class InputMargin(_Searched):
     certify: bool = False
     proof: str = field(default="full", metadata=option(choices=PROOFS))
 
-    name: ClassVar[str] = INPUT_MARGIN
-    title: ClassVar[str] = "Input margin"
-    quantity: ClassVar[str] = "distance"
-    cost: ClassVar[str] = "by effort"
-    reference: ClassVar[str] = "Ngnawé et al. (NeurIPS 2024), section 2.1"
-    serves: ClassVar[Serves] = "all"
-    explanation: ClassVar[str] = (
+    name = INPUT_MARGIN
+    title = "Input margin"
+    quantity = "distance"
+    cost = "by effort"
+    reference = "Ngnawé et al. (NeurIPS 2024), section 2.1"
+    serves = "all"
+    explanation = (
         "The distance to the nearest input found with another prediction: an upper bound, as attacks may miss a "
         "nearer one. Many passes."
     )
-    colour: ClassVar[int | None] = 11
+    colour = 11
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -139,12 +138,12 @@ class FeatureDistance(_Searched):
         bounded: as for `InputMargin`.
     """
 
-    name: ClassVar[str] = "feature_distance"
-    title: ClassVar[str] = "Feature distance"
-    quantity: ClassVar[str] = "feature_distance"
-    cost: ClassVar[str] = "1 + that of input_margin"
-    reference: ClassVar[str] = "Ngnawé et al. (NeurIPS 2024), section 3.2"
-    explanation: ClassVar[str] = (
+    name = "feature_distance"
+    title = "Feature distance"
+    quantity = "feature_distance"
+    cost = "1 + that of input_margin"
+    reference = "Ngnawé et al. (NeurIPS 2024), section 3.2"
+    explanation = (
         "How far the features move on the way to the nearest input found with another prediction; a fixed multiple of "
         "the input margin where features keep distances."
     )

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from scipy import special
 from torch import Tensor
 
-from brittle.errors import ParameterError
-from brittle.estimate import Direction, Estimate, Status
+from brittle.estimate import Estimate, Status
 from brittle.measure import Curvature, Curved, Linearization, Linearize, Measurement
 from brittle.measure.base import check_classes, check_enough
 from brittle.measure.curvature import PROBES
 from brittle.scores.base import Score, finish, mark
 from brittle.scores.linear import derivatives, margins
-from brittle.scores.sound import Serves
+from brittle.scores.options import option
 
 METHODS = ("auto", "gram", "exact", "probes")
 """How the Laplacian is found: `gram` is its first term alone."""
@@ -50,27 +49,26 @@ class Laplacian(Score):
         classes: competing classes to keep; by default all up to 100 classes, the 20 nearest by logit above.
     """
 
-    method: str = "auto"
+    method: str = field(default="auto", metadata=option(choices=METHODS))
     probes: int = PROBES
     classes: int | None = None
 
-    name: ClassVar[str] = "laplacian"
-    title: ClassVar[str] = "Laplacian"
-    quantity: ClassVar[str] = "laplacian"
-    cost: ClassVar[str] = "7 + C, and 34 where the network bends"
-    reference: ClassVar[str] = "Yang et al. (TMLR 2023), theorem 1"
-    serves: ClassVar[Serves] = "probability"
-    explanation: ClassVar[str] = (
+    name = "laplacian"
+    title = "Laplacian"
+    quantity = "laplacian"
+    cost = "7 + C, and 34 where the network bends"
+    reference = "Yang et al. (TMLR 2023), theorem 1"
+    serves = "probability"
+    explanation = (
         "The trace of the second derivatives of the predicted probability: which way small noise moves it on average. "
         "Blind to kinks around the point."
     )
-    safer: ClassVar[Direction] = "higher"
-    colour: ClassVar[int | None] = 15
-    unsaid: ClassVar[tuple[str, ...]] = ("probes",)
+    safer = "higher"
+    colour = 15
+    unsaid = ("probes",)
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise ParameterError(f"the method must be one of {', '.join(METHODS)}; found {self.method!r}")
+        super().__post_init__()
         check_enough("probes", self.probes)
         check_classes(self.classes)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 
@@ -19,8 +19,7 @@ from brittle.noise import Gaussian, Noise, Sphere
 from brittle.scores.base import NoiseScore, clean_status, finish, mark
 from brittle.scores.linear import derivatives, margins
 from brittle.scores.options import option
-from brittle.scores.probability_change import PROBABILITY_CHANGE, check_statistic
-from brittle.scores.sound import Serves
+from brittle.scores.probability_change import PROBABILITY_CHANGE
 
 STATISTICS = ("variance", "absolute")
 """What is said of the change `dp`: `Var[dp]`, `E|dp|`. Its mean has no first order."""
@@ -47,20 +46,16 @@ class FirstOrderChange(NoiseScore):
     """
 
     classes: int | None = None
-    statistic: str = field(default="variance", kw_only=True, metadata=option(every=STATISTICS))
+    statistic: str = field(default="variance", kw_only=True, metadata=option(choices=STATISTICS, every=STATISTICS))
 
-    name: ClassVar[str] = "first_order_change"
-    title: ClassVar[str] = "First-order change"
-    quantity: ClassVar[str] = PROBABILITY_CHANGE
-    cost: ClassVar[str] = "1 + C"
-    reference: ClassVar[str] = "Yang et al. (TMLR 2023), equation 4"
-    serves: ClassVar[Serves] = "probability"
-    explanation: ClassVar[str] = "Variance and mean size of that change if the probability were its tangent."
-    colour: ClassVar[int | None] = 18
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_statistic(self.statistic, STATISTICS)
+    name = "first_order_change"
+    title = "First-order change"
+    quantity = PROBABILITY_CHANGE
+    cost = "1 + C"
+    reference = "Yang et al. (TMLR 2023), equation 4"
+    serves = "probability"
+    explanation = "Variance and mean size of that change if the probability were its tangent."
+    colour = 18
 
     @property
     def needs(self) -> tuple[Linearize]:
@@ -115,16 +110,14 @@ class ChangeBound(NoiseScore):
 
     columns: int = COLUMNS
 
-    name: ClassVar[str] = "change_bound"
-    title: ClassVar[str] = "Bound on the mean absolute change"
-    quantity: ClassVar[str] = PROBABILITY_CHANGE
-    cost: ClassVar[str] = "3 + columns"
-    reference: ClassVar[str] = "Yang et al. (TMLR 2023), equation 7, corrected"
-    serves: ClassVar[Serves] = "probability"
-    explanation: ClassVar[str] = (
-        "An upper bound on the mean size of that change, for the second-order model of the probability."
-    )
-    colour: ClassVar[int | None] = 19
+    name = "change_bound"
+    title = "Bound on the mean absolute change"
+    quantity = PROBABILITY_CHANGE
+    cost = "3 + columns"
+    reference = "Yang et al. (TMLR 2023), equation 7, corrected"
+    serves = "probability"
+    explanation = "An upper bound on the mean size of that change, for the second-order model of the probability."
+    colour = 19
 
     def __post_init__(self) -> None:
         super().__post_init__()

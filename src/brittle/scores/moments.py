@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,7 +15,6 @@ from brittle.orthant import ILL_CONDITIONED_ABOVE, OrthantProbability, orthant_p
 from brittle.scores.base import initial_status, mark, nonfinite_detail
 from brittle.scores.evidence import conclude
 from brittle.scores.monte_carlo import SampledScore
-from brittle.scores.sound import Serves
 
 DRAWS = 100
 """Noisy copies per point and sigma by default."""
@@ -69,19 +68,19 @@ class Moments(SampledScore):
 
     draws: int = DRAWS
 
-    name: ClassVar[str] = "moments"
-    title: ClassVar[str] = "Moments"
-    reference: ClassVar[str] = "brittle"
-    serves: ClassVar[Serves] = "all"
-    explanation: ClassVar[str] = (
+    name = "moments"
+    title = "Moments"
+    reference = "brittle"
+    serves = "all"
+    explanation = (
         "Fits a normal distribution to the decision margins of a few noisy copies and integrates it. No gradients; "
         "resolves probabilities very near 1."
     )
-    colour: ClassVar[int | None] = 1
-    preference: ClassVar[float | None] = 1
-    model: ClassVar[str | None] = "counting"
-    uses_pairs: ClassVar[bool] = True
-    fewest: ClassVar[int] = 4
+    colour = 1
+    preference = 1
+    model = "counting"
+    uses_pairs = True
+    fewest = 4
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         sampled: Sampled = measured[self.needs[0]]

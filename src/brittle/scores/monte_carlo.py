@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,9 +15,8 @@ from brittle.intervals import check_share, sequence_interval
 from brittle.measure import Measurement, Sample, Sampled, SampleUntil, StoppedVotes
 from brittle.measure.base import check_draws
 from brittle.measure.stopping import StoppingRule
-from brittle.scores.base import NoiseScore, finish, initial_status, mark, nonfinite_detail
-from brittle.scores.evidence import VACUOUS_FROM, conclude
-from brittle.scores.sound import Serves
+from brittle.scores.base import NoiseScore, copies_detail, finish, initial_status, mark, nonfinite_detail
+from brittle.scores.evidence import TIE, VACUOUS_FROM, conclude
 
 DRAWS = 1000
 """Noisy copies per point and sigma by default."""
@@ -33,10 +32,10 @@ class SampledScore(NoiseScore):
     draws: int = DRAWS
     clip: bool = False
 
-    cost: ClassVar[str] = "1 + draws per sigma"
-    uses_covariance: ClassVar[bool] = False
-    unsaid: ClassVar[tuple[str, ...]] = ("clip",)
-    fewest: ClassVar[int] = 2
+    cost = "1 + draws per sigma"
+    uses_covariance = False
+    unsaid = ("clip",)
+    fewest = 2
     """Draws that it takes: two pairs have a spread, a single one has none."""
 
     def __post_init__(self) -> None:
@@ -81,15 +80,15 @@ class MonteCarlo(SampledScore):
     limit: float | None = None
     precision: float | None = None
 
-    name: ClassVar[str] = "monte_carlo"
-    title: ClassVar[str] = "Monte Carlo"
-    reference: ClassVar[str] = "Han et al. (UAI 2024), section 3.1"
-    serves: ClassVar[Serves] = "all"
-    explanation: ClassVar[str] = (
+    name = "monte_carlo"
+    title = "Monte Carlo"
+    reference = "Han et al. (UAI 2024), section 3.1"
+    serves = "all"
+    explanation = (
         "The share of noisy copies that keep the prediction. Unbiased, and its interval is exact; it needs many "
         "passes and cannot tell points apart that no draw flips."
     )
-    colour: ClassVar[int | None] = 0
+    colour = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -134,14 +133,8 @@ def _stopped(counts: StoppedVotes, rule: StoppingRule) -> Estimate:
     status = initial_status(counts.tied, counts.nonfinite > 0)
     status = mark(status, counts.ties > 0, Status.NOISY_TIES)
     status = mark(status, high - low >= VACUOUS_FROM, Status.VACUOUS)
-    columns = (counts.draws.tolist(), counts.nonfinite.tolist(), counts.ties.tolist())
-    detail = tuple(
-        f"{nonfinite} of {copies} noisy copies gave NaN or infinite logits"
-        if nonfinite
-        else f"{ties} of {copies} noisy copies tie for the largest logit"
-        if ties
-        else None
-        for copies, nonfinite, ties in zip(*columns, strict=True)
-    )
+    broken = nonfinite_detail(counts.nonfinite, counts.draws)
+    tied = copies_detail(counts.ties, counts.draws, TIE)
+    detail = tuple(one or other for one, other in zip(broken, tied, strict=True))
     counted = torch.full_like(status, int(Evidence.COUNTED))
     return finish(value, low, high, status, counts.passes, detail, counted, (low, high))

@@ -10,19 +10,18 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from brittle.errors import ParameterError
-from brittle.estimate import FLIP_PROBABILITY, Direction, Estimate, Status
+from brittle.estimate import FLIP_PROBABILITY, Estimate, Status
 from brittle.measure import Clean, Features, Forward, HeadInputs, Measurement
 from brittle.norms import DISTANCES, DUAL_ORDER, check_norm
 from brittle.scores.base import Score, clean_status, finish, mark
 from brittle.scores.evidence import without_copies
 from brittle.scores.options import option
-from brittle.scores.sound import Serves
 
 LARGEST = float.fromhex("0x1.fffffep+127")
 """The largest number of single precision, in which inputs and logits are."""
@@ -77,11 +76,11 @@ class OnePassScore(Score):
         most: no finite value is larger.
     """
 
-    cost: ClassVar[str] = "1"
-    safer: ClassVar[Direction] = "higher"
-    uses_features: ClassVar[bool] = False
-    least: ClassVar[float] = 0.0
-    most: ClassVar[float] = MOST
+    cost = "1"
+    safer = "higher"
+    uses_features = False
+    least = 0.0
+    most = MOST
 
     @abstractmethod
     def value(self, found: OnePass) -> Tensor:
@@ -132,14 +131,14 @@ class LogitMargin(OnePassScore):
     Source: Ngnawé et al., Detecting brittle decisions for free (NeurIPS 2024), section 3.
     """
 
-    name: ClassVar[str] = "logit_margin"
-    title: ClassVar[str] = "Logit margin"
-    quantity: ClassVar[str] = "logit_margin"
-    reference: ClassVar[str] = "Ngnawé et al. (NeurIPS 2024), section 3"
-    serves: ClassVar[Serves] = "all"
-    explanation: ClassVar[str] = "The gap between the largest logit and the second."
-    colour: ClassVar[int | None] = 8
-    most: ClassVar[float] = 2.0 * LARGEST
+    name = "logit_margin"
+    title = "Logit margin"
+    quantity = "logit_margin"
+    reference = "Ngnawé et al. (NeurIPS 2024), section 3"
+    serves = "all"
+    explanation = "The gap between the largest logit and the second."
+    colour = 8
+    most = 2.0 * LARGEST
 
     def value(self, found: OnePass) -> Tensor:
         first, second = found.top
@@ -164,13 +163,13 @@ class FeatureMargin(OnePassScore):
 
     norm: str = field(default="l2", metadata=option(choices=DISTANCES, several=True))
 
-    name: ClassVar[str] = "feature_margin"
-    title: ClassVar[str] = "Feature margin"
-    quantity: ClassVar[str] = "feature_distance"
-    reference: ClassVar[str] = "Ngnawé et al. (NeurIPS 2024), section 2.3"
-    explanation: ClassVar[str] = "The distance to the nearest decision boundary of the last layer, among its features."
-    colour: ClassVar[int | None] = 10
-    uses_features: ClassVar[bool] = True
+    name = "feature_margin"
+    title = "Feature margin"
+    quantity = "feature_distance"
+    reference = "Ngnawé et al. (NeurIPS 2024), section 2.3"
+    explanation = "The distance to the nearest decision boundary of the last layer, among its features."
+    colour = 10
+    uses_features = True
 
     def __post_init__(self) -> None:
         check_norm(self.norm)
@@ -192,15 +191,15 @@ class MaxProbability(OnePassScore):
     section 2.
     """
 
-    name: ClassVar[str] = "max_probability"
-    title: ClassVar[str] = "Maximum probability"
-    quantity: ClassVar[str] = "probability"
-    reference: ClassVar[str] = "Hendrycks, Gimpel (ICLR 2017)"
-    serves: ClassVar[Serves] = "probability"
-    explanation: ClassVar[str] = "The model's own confidence: the largest probability."
-    colour: ClassVar[int | None] = 12
-    least: ClassVar[float] = 1.0 / MOST_CLASSES
-    most: ClassVar[float] = 1.0
+    name = "max_probability"
+    title = "Maximum probability"
+    quantity = "probability"
+    reference = "Hendrycks, Gimpel (ICLR 2017)"
+    serves = "probability"
+    explanation = "The model's own confidence: the largest probability."
+    colour = 12
+    least = 1.0 / MOST_CLASSES
+    most = 1.0
 
     def value(self, found: OnePass) -> Tensor:
         return found.probabilities.amax(dim=1)
@@ -215,14 +214,14 @@ class ProbabilityMargin(OnePassScore):
     Source: Scheffer, Decomain, Wrobel, Active hidden Markov models for information extraction (IDA 2001), section 3.
     """
 
-    name: ClassVar[str] = "probability_margin"
-    title: ClassVar[str] = "Probability margin"
-    quantity: ClassVar[str] = "probability"
-    reference: ClassVar[str] = "Scheffer et al. (IDA 2001)"
-    serves: ClassVar[Serves] = "probability"
-    explanation: ClassVar[str] = "The gap between the largest probability and the second."
-    colour: ClassVar[int | None] = 13
-    most: ClassVar[float] = 1.0
+    name = "probability_margin"
+    title = "Probability margin"
+    quantity = "probability"
+    reference = "Scheffer et al. (IDA 2001)"
+    serves = "probability"
+    explanation = "The gap between the largest probability and the second."
+    colour = 13
+    most = 1.0
 
     def value(self, found: OnePass) -> Tensor:
         first, second = found.probabilities.topk(2, dim=1).values.unbind(1)
@@ -238,15 +237,15 @@ class Entropy(OnePassScore):
     Source: Shannon, A mathematical theory of communication (1948), section 6.
     """
 
-    name: ClassVar[str] = "entropy"
-    title: ClassVar[str] = "Entropy"
-    quantity: ClassVar[str] = "entropy"
-    reference: ClassVar[str] = "Shannon (1948)"
-    serves: ClassVar[Serves] = "probability"
-    explanation: ClassVar[str] = "How widely the model spreads its probabilities; smaller is surer."
-    safer: ClassVar[Direction] = "lower"
-    colour: ClassVar[int | None] = 14
-    most: ClassVar[float] = math.log(MOST_CLASSES)
+    name = "entropy"
+    title = "Entropy"
+    quantity = "entropy"
+    reference = "Shannon (1948)"
+    serves = "probability"
+    explanation = "How widely the model spreads its probabilities; smaller is surer."
+    safer = "lower"
+    colour = 14
+    most = math.log(MOST_CLASSES)
 
     def value(self, found: OnePass) -> Tensor:
         return torch.special.entr(found.probabilities).sum(dim=1)
@@ -267,18 +266,18 @@ class Softmax(OnePassScore):
 
     temperature: float = 1.0
 
-    name: ClassVar[str] = "softmax"
-    title: ClassVar[str] = "Softmax"
-    quantity: ClassVar[str] = FLIP_PROBABILITY
-    reference: ClassVar[str] = "Han et al. (UAI 2024), section 3.2.3"
-    serves: ClassVar[Serves] = "probability"
-    explanation: ClassVar[str] = "The model's own confidence in its prediction. It knows nothing of the noise."
-    safer: ClassVar[Direction] = "lower"
-    colour: ClassVar[int | None] = 7
-    preference: ClassVar[float | None] = 8
-    model: ClassVar[str | None] = "the softmax"
-    unsaid: ClassVar[tuple[str, ...]] = ("temperature",)
-    most: ClassVar[float] = 1.0
+    name = "softmax"
+    title = "Softmax"
+    quantity = FLIP_PROBABILITY
+    reference = "Han et al. (UAI 2024), section 3.2.3"
+    serves = "probability"
+    explanation = "The model's own confidence in its prediction. It knows nothing of the noise."
+    safer = "lower"
+    colour = 7
+    preference = 8
+    model = "the softmax"
+    unsaid = ("temperature",)
+    most = 1.0
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.temperature) and self.temperature > 0):

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin
 
 from brittle.errors import UsageError
 
@@ -93,13 +93,9 @@ def options_of(kind: type) -> Mapping[str, Option]:
 
 def _hint(kind: type, name: str) -> object:
     """The type of a field; None where it is written in names that are not there when the program runs."""
-    home = next(one for one in kind.__mro__ if name in vars(one).get("__annotations__", {}))
-    hint = vars(home)["__annotations__"][name]
-    if not isinstance(hint, str):
-        return hint
+    home = next(one for one in kind.__mro__ if name in inspect.get_annotations(one))
     try:
-        alone = type(home.__name__, (), {"__annotations__": {name: hint}, "__module__": home.__module__})
-        return get_type_hints(alone)[name]
+        return inspect.get_annotations(home, eval_str=True)[name]
     except NameError:
         return None
 

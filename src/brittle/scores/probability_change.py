@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from brittle.errors import ParameterError
 from brittle.estimate import Direction, Estimate, Status
 from brittle.intervals import bounded_mean
 from brittle.measure import Measurement, Sampled
@@ -17,7 +16,6 @@ from brittle.scores.base import finish, initial_status, mark, nonfinite_detail
 from brittle.scores.evidence import VACUOUS_FROM
 from brittle.scores.monte_carlo import SampledScore
 from brittle.scores.options import option
-from brittle.scores.sound import Serves
 
 STATISTICS = ("mean", "variance", "absolute")
 """What is said of the change `dp`: `E[dp]`, `Var[dp]`, `E|dp|`."""
@@ -52,22 +50,16 @@ class ProbabilityChange(SampledScore):
         clip: clip noisy copies to the bounds.
     """
 
-    statistic: str = field(default="mean", kw_only=True, metadata=option(every=STATISTICS))
+    statistic: str = field(default="mean", kw_only=True, metadata=option(choices=STATISTICS, every=STATISTICS))
 
-    name: ClassVar[str] = "probability_change"
-    title: ClassVar[str] = "Probability change"
-    quantity: ClassVar[str] = PROBABILITY_CHANGE
-    reference: ClassVar[str] = "Yang et al. (TMLR 2023), equation 1"
-    serves: ClassVar[Serves] = "probability"
-    explanation: ClassVar[str] = (
-        "How noise changes the predicted probability, sampled: its mean, variance and mean size."
-    )
-    colour: ClassVar[int | None] = 17
-    fewest: ClassVar[int] = 4
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_statistic(self.statistic, STATISTICS)
+    name = "probability_change"
+    title = "Probability change"
+    quantity = PROBABILITY_CHANGE
+    reference = "Yang et al. (TMLR 2023), equation 1"
+    serves = "probability"
+    explanation = "How noise changes the predicted probability, sampled: its mean, variance and mean size."
+    colour = 17
+    fewest = 4
 
     @property
     def safer(self) -> Direction:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -80,12 +72,6 @@ class ProbabilityChange(SampledScore):
         status = mark(initial_status(sampled.tied, sampled.votes.nonfinite > 0), vacuous, Status.VACUOUS)
         detail = nonfinite_detail(sampled.votes.nonfinite, sampled.draws)
         return finish(value, low, high, status, sampled.passes, detail)
-
-
-def check_statistic(statistic: str, known: tuple[str, ...]) -> None:
-    """Raise unless `statistic` is one of `known`."""
-    if statistic not in known:
-        raise ParameterError(f"the statistic must be one of {', '.join(known)}; found {statistic!r}")
 
 
 def change_interval(sampled: Sampled, statistic: str, confidence: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from scipy import special
@@ -16,7 +16,6 @@ from brittle.intervals import clopper_pearson
 from brittle.measure import Measurement, RareFlips, RareSampled
 from brittle.measure.rare.rare_flips import ENOUGH_FLIPS, ByLevels
 from brittle.scores.base import NoiseScore, finish, initial_status, mark
-from brittle.scores.sound import Serves
 
 COPIES = 200
 """Noisy copies in a level by default."""
@@ -58,17 +57,17 @@ class RareEvent(NoiseScore):
 
     copies: int = COPIES
 
-    name: ClassVar[str] = "rare_event"
-    title: ClassVar[str] = "Rare events"
-    cost: ClassVar[str] = "1 + copies where they flip, about 7,000 per sigma at 1e-6"
-    reference: ClassVar[str] = "Au, Beck (2001); Cheng et al. (2023)"
-    serves: ClassVar[Serves] = "all"
-    explanation: ClassVar[str] = (
+    name = "rare_event"
+    title = "Rare events"
+    cost = "1 + copies where they flip, about 7,000 per sigma at 1e-6"
+    reference = "Au, Beck (2001); Cheng et al. (2023)"
+    serves = "all"
+    explanation = (
         "Flip probabilities that no count reaches, by subset simulation and stretched noise: a number where both "
         "agree, elsewhere an upper bound. Many passes."
     )
-    preference: ClassVar[float | None] = 9
-    model: ClassVar[str | None] = "sampling by levels"
+    preference = 9
+    model = "sampling by levels"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,7 +16,6 @@ from brittle.scores.evaluate import concatenate
 from brittle.scores.evidence import flips_of
 from brittle.scores.moments import concluded, flat, normal_model
 from brittle.scores.monte_carlo import SampledScore
-from brittle.scores.sound import Serves
 
 DRAWS = 200
 """Noisy copies per point and sigma at most by default; where none of the first 60 flips, a prediction holds at 0.9."""
@@ -74,19 +73,19 @@ class Shrinkage(SampledScore):
     draws: int = DRAWS
     adaptive: bool = True
 
-    name: ClassVar[str] = "shrinkage"
-    title: ClassVar[str] = "Shrinkage"
-    cost: ClassVar[str] = "1 + draws per sigma, three tenths of them at clear points"
-    reference: ClassVar[str] = "brittle"
-    serves: ClassVar[Serves] = "all"
-    explanation: ClassVar[str] = (
+    name = "shrinkage"
+    title = "Shrinkage"
+    cost = "1 + draws per sigma, three tenths of them at clear points"
+    reference = "brittle"
+    serves = "all"
+    explanation = (
         "Mixes the share of a few noisy copies that flip with a normal model of their margins, and trusts the model as "
         "far as these copies look normal. No gradients."
     )
-    colour: ClassVar[int | None] = 20
-    preference: ClassVar[float | None] = 0.5
-    model: ClassVar[str | None] = "counting"
-    fewest: ClassVar[int] = 4
+    colour = 20
+    preference = 0.5
+    model = "counting"
+    fewest = 4
 
     @property
     def needs(self) -> tuple[Measurement]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, fields, replace
+from dataclasses import MISSING, fields, replace
 from functools import cache
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor
@@ -25,28 +25,21 @@ from brittle.scores.options import KEY
 TEXTS = ("title", "quantity", "cost", "reference", "explanation")
 """Class variables of a score that are text."""
 
-Serves = Literal["all", "probability", "classes"]
-"""All decisions, which have margins; those with a probability of their own; the predicted class alone."""
-
 
 class ScoreLike(Protocol):
     """A score, as far as a batch needs one; `brittle.scores.Score` says what each part is."""
 
     name: ClassVar[str]
     quantity: ClassVar[str]
-    serves: ClassVar[Serves]
+    serves: ClassVar[str]
 
     @property
     def of_label(self) -> OneLabel | None: ...
-
     @property
     def needs(self) -> tuple[Measurement, ...]: ...
-
     @property
     def parameters(self) -> Parameters: ...
-
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate: ...
-
     def counterexamples(self, measured: Mapping[Measurement, Any]) -> NearestPoint | None: ...
 
 
@@ -63,6 +56,7 @@ def check_class(kind: Any, where: str) -> None:
     if given:
         raise refused(where, f"has a field {given[0]}; expected a class variable: {given[0]}: ClassVar[...] = ...")
     for name, right in {
+        "serves": kind.serves in ("all", "probability", "classes"),
         "safer": kind.safer in ("higher", "lower", None),
         "colour": isinstance(kind.colour, int | None),
         "preference": isinstance(kind.preference, int | float | None),
@@ -106,21 +100,19 @@ def check_parameters(score: ScoreLike) -> None:
         parameters = score.parameters
     if not isinstance(parameters, dict):
         raise refused(f"{kind.__qualname__}.parameters", f"is {kind_of(parameters)}; expected a dict")
-    deciding = [one for one in fields(kind) if one.compare and one.metadata.get(KEY, KEY) is not None]
-    hidden = [one.name for one in deciding if one.name not in parameters and not _is_default(one, score)]
+    hidden = []
+    for one in fields(kind):
+        if not one.compare or one.metadata.get(KEY, KEY) is None or one.name in parameters:
+            continue
+        value = getattr(score, one.name)
+        default = one.default_factory() if one.default_factory is not MISSING else one.default
+        same = value is None or value is default or value == default
+        if getattr(same, "shape", ()) or not same:
+            hidden.append(one.name)
     if hidden:
         raise refused(
             kind.__qualname__, f"leaves {', '.join(hidden)} out of its parameters, so no table could tell; add it"
         )
-
-
-def _is_default(field: Field[Any], score: object) -> bool:
-    value = getattr(score, field.name)
-    default = field.default_factory() if field.default_factory is not MISSING else field.default
-    if value is None or value is default:
-        return True
-    same = value == default
-    return getattr(same, "shape", ()) == () and bool(same)
 
 
 def serves(score: ScoreLike | type[ScoreLike], decision: Decision) -> bool:

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 
-from brittle.estimate import Direction, Estimate
+from brittle.estimate import Estimate
 from brittle.measure import Linearization, Linearize, Measurement
 from brittle.norms import DISTANCES, DUAL_ORDER, check_norm
 from brittle.scores.base import NoiseScore, Score, finish
 from brittle.scores.linear import margins, orthant_flips, sigmoid_flips
 from brittle.scores.options import option
-from brittle.scores.sound import Serves
 
 
 @dataclass(frozen=True)
 class _AtPoint(NoiseScore):
     classes: int | None = None
 
-    cost: ClassVar[str] = "1 + C for all sigma together"
-    serves: ClassVar[Serves] = "all"
-    model: ClassVar[str | None] = "the linear model"
+    cost = "1 + C for all sigma together"
+    serves = "all"
+    model = "the linear model"
 
     @property
     def needs(self) -> tuple[Linearize]:
@@ -46,15 +45,15 @@ class Taylor(_AtPoint):
         classes: competing classes to keep; by default all up to 100 classes, the 20 nearest by logit above.
     """
 
-    name: ClassVar[str] = "taylor"
-    title: ClassVar[str] = "Taylor"
-    reference: ClassVar[str] = "Han et al. (UAI 2024), definition 2"
-    explanation: ClassVar[str] = (
+    name = "taylor"
+    title = "Taylor"
+    reference = "Han et al. (UAI 2024), definition 2"
+    explanation = (
         "Replaces the model by its tangent at the point, for which the probability is known. Cheap; only as good as "
         "the tangent."
     )
-    colour: ClassVar[int | None] = 5
-    preference: ClassVar[float | None] = 5
+    colour = 5
+    preference = 5
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         return orthant_flips(measured[self.needs[0]], self.noise, confidence)
@@ -75,12 +74,12 @@ class TaylorMVS(_AtPoint):
         classes: competing classes to keep; by default all up to 100 classes, the 20 nearest by logit above.
     """
 
-    name: ClassVar[str] = "taylor_mvs"
-    title: ClassVar[str] = "Taylor, multivariate sigmoid"
-    reference: ClassVar[str] = "Han et al. (UAI 2024), section 3.2.3"
-    explanation: ClassVar[str] = "As taylor, with a logistic formula in place of the normal integral."
-    colour: ClassVar[int | None] = 6
-    preference: ClassVar[float | None] = 6
+    name = "taylor_mvs"
+    title = "Taylor, multivariate sigmoid"
+    reference = "Han et al. (UAI 2024), section 3.2.3"
+    explanation = "As taylor, with a logistic formula in place of the normal integral."
+    colour = 6
+    preference = 6
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         return sigmoid_flips(measured[self.needs[0]], self.noise, confidence)
@@ -106,15 +105,15 @@ class FirstOrderMargin(Score):
     norm: str = field(default="l2", metadata=option(choices=DISTANCES, several=True))
     classes: int | None = None
 
-    name: ClassVar[str] = "first_order_margin"
-    title: ClassVar[str] = "First-order margin"
-    quantity: ClassVar[str] = "distance"
-    cost: ClassVar[str] = "1 + C"
-    reference: ClassVar[str] = "Moosavi-Dezfooli et al. (CVPR 2016)"
-    serves: ClassVar[Serves] = "all"
-    explanation: ClassVar[str] = "The distance to the nearest decision boundary if the model were its tangent."
-    safer: ClassVar[Direction] = "higher"
-    colour: ClassVar[int | None] = 9
+    name = "first_order_margin"
+    title = "First-order margin"
+    quantity = "distance"
+    cost = "1 + C"
+    reference = "Moosavi-Dezfooli et al. (CVPR 2016)"
+    serves = "all"
+    explanation = "The distance to the nearest decision boundary if the model were its tangent."
+    safer = "higher"
+    colour = 9
 
     def __post_init__(self) -> None:
         check_norm(self.norm)

@@ -14,6 +14,7 @@ from brittle.measure.certified.proof import ACCURACY
 from brittle.scores import InputMargin
 
 POINTS = torch.rand(6, 5, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
+CORNERS = torch.cartesian_prod(*[torch.tensor([-1.0, 1.0], dtype=torch.float64)] * 5)
 THRESHOLDS = (0.1, -0.2, 0.0, 0.3)
 DECISIONS: list[Decision] = [
     MultiLabel(), MultiLabel(threshold=THRESHOLDS), MultiLabel(only=2), SameTop(2), Within(0.3),
@@ -62,7 +63,7 @@ def test_a_linear_model_has_its_exact_distance(decision: Decision, norm: str) ->
     assert bool((found.radius > 0.998 * exact).all())
 
 
-@pytest.mark.parametrize("decision", DECISIONS, ids=repr)
+@pytest.mark.parametrize("decision", DECISIONS[1::2], ids=repr)
 def test_no_input_inside_the_radius_decides_otherwise(decision: Decision) -> None:
     """Corners of the ball and an attack, each of them alone through the network; the radius is not 0 everywhere."""
     network = lively(nn.Sequential(nn.Linear(5, 12), nn.ReLU(), nn.Linear(12, 4)), 1).double()
@@ -71,24 +72,12 @@ def test_no_input_inside_the_radius_decides_otherwise(decision: Decision) -> Non
     assert int((radius > 0).sum()) >= 4
     nearest = brittle.nearest(classifier, POINTS, effort="fast", bounded=False).distance
     assert bool((radius <= nearest * (1 + 1e-9)).all())
-    corners = torch.cartesian_prod(*[torch.tensor([-1.0, 1.0], dtype=torch.float64)] * 5)
     with torch.no_grad():
         for point, size in zip(POINTS, radius, strict=True):
             decided = decision.decide(network(point[None]))
-            for corner in corners:
+            for corner in CORNERS:
                 moved = network((point + size * corner)[None])
                 assert float(decision.margins(moved, decided).min()) > 0
-
-
-def test_a_call_has_its_certificate_below_and_each_label_its_own() -> None:
-    network = lively(nn.Sequential(nn.Linear(5, 12), nn.ReLU(), nn.Linear(12, 4)), 1).double().eval()
-    score = InputMargin(effort="fast", bounded=False, certify=True)
-    table = brittle.score(brittle.Classifier(network, decision="multilabel:each"), POINTS, [score], skip_doctor=True)
-    single = [column.low for column in table.columns if column.setting.of_label]
-    together = table[score].low
-    assert bool((together > 0).any())
-    for row in range(len(POINTS)):
-        assert together.iloc[row] == pytest.approx(min(one.iloc[row] for one in single), rel=5e-3)
 
 
 def test_a_decision_that_is_no_linear_function_has_no_certificate_and_says_so() -> None:
@@ -99,14 +88,13 @@ def test_a_decision_that_is_no_linear_function_has_no_certificate_and_says_so() 
     }
 
 
-@pytest.mark.parametrize("scale", [1.0, 1000.0])
-def test_a_softmax_at_the_end_changes_no_certificate(scale: float) -> None:
-    """At the larger scale nearly all probabilities underflow to 0."""
+def test_a_softmax_at_the_end_changes_no_certificate() -> None:
+    """Nearly all probabilities underflow to 0."""
     last = nn.Linear(12, 4)
     network = lively(nn.Sequential(nn.Linear(5, 12), nn.ReLU(), last), 1).double()
     with torch.no_grad():
-        last.weight.mul_(scale)
-        last.bias.mul_(scale)
+        last.weight.mul_(1000.0)
+        last.bias.mul_(1000.0)
     logits = certified(brittle.Classifier(network), POINTS)
     shares = certified(brittle.Classifier(nn.Sequential(network, nn.Softmax(dim=-1)), outputs="probs"), POINTS)
     assert shares.unsupported is None
@@ -127,19 +115,17 @@ class Together(nn.Module):
         return torch.stack([part(x).softmax(dim=1) for part in self.parts]).mean(0)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_no_input_inside_the_radius_has_another_likeliest_class(dtype: torch.dtype) -> None:
-    """Corners of the ball and an attack, of probabilities without a softmax at their end."""
-    network, points = Together().to(dtype).eval(), POINTS.to(dtype)
+def test_no_input_inside_the_radius_has_another_likeliest_class() -> None:
+    """Corners of the ball and an attack, of probabilities in single precision without a softmax at their end."""
+    network, points = Together().eval(), POINTS.float()
     classifier = brittle.Classifier(network, outputs="probs")
     radius = certified(classifier, points, bounded=False).radius
     assert int((radius > 0).sum()) >= 4
     assert bool((radius <= brittle.nearest(classifier, points, effort="fast", bounded=False).distance).all())
-    corners = torch.cartesian_prod(*[torch.tensor([-1.0, 1.0], dtype=torch.float64)] * 5)
     with torch.no_grad():
         for point, size in zip(POINTS, radius, strict=True):
-            moved = (point + size * corners).to(dtype)
-            assert {int(network(one[None]).argmax()) for one in moved} == {int(network(point[None].to(dtype)).argmax())}
+            moved = (point + size * CORNERS).float()
+            assert {int(network(one[None]).argmax()) for one in moved} == {int(network(point[None].float()).argmax())}
 
 
 @pytest.mark.parametrize(

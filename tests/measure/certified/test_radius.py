@@ -4,42 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-from helpers.bounded_networks import CASES, HEAVY, NORMS, certified, classifier_of, lively, on_sphere, sizes, traced
+from helpers.bounded_networks import CASES, HEAVY, NORMS, certified, classifier_of, lively
 from helpers.problems import inputs, linear_network, small_network
 from torch import Tensor, nn
 
 import brittle
-from brittle.measure.certified.graph import Network
 from brittle.measure.certified.proof import ACCURACY
-
-
-def attacked(network: Network, points: Tensor, radii: Tensor, norm: str, bounded: bool, steps: int = 15) -> Tensor:
-    """Smallest margin of the clean class that random points, corners and projected gradient steps find, `[B]`."""
-    generator = torch.Generator().manual_seed(7)
-    points, clean = points.double(), network(points)
-    target = clean.argmax(dim=1, keepdim=True)
-    worst = torch.full((len(points),), torch.inf, dtype=torch.float64)
-    displacement = on_sphere(torch.randn(points.shape, generator=generator, dtype=torch.float64), radii, norm)
-    for step in range(3 * steps):
-        moved = points + displacement
-        moved = (moved.clamp(0, 1) if bounded else moved).requires_grad_(True)
-        logits = network(moved)
-        others = logits.scatter(1, target, -torch.inf)
-        margin = logits.gather(1, target)[:, 0] - others.max(dim=1).values
-        worst = worst.minimum(margin.detach())
-        if step % steps == steps - 1:
-            displacement = torch.randn(points.shape, generator=generator, dtype=torch.float64)
-            displacement = on_sphere(displacement, radii, norm)
-            continue
-        gradient = torch.autograd.grad(margin.sum(), moved)[0]
-        displacement = displacement - on_sphere(gradient, 0.3 * radii, norm)
-        scale = (radii / sizes(displacement, norm).clamp_min(1e-30)).clamp(max=1).view(-1, 1, 1, 1)
-        displacement = (
-            displacement.clamp(-radii.view(-1, 1, 1, 1), radii.view(-1, 1, 1, 1))
-            if norm == "linf"
-            else (displacement * scale)
-        )
-    return worst
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -62,12 +32,11 @@ def test_a_linear_model_has_its_exact_margin(norm: str, classes: int, dtype: tor
 @pytest.mark.parametrize(("family", "seed", "norm"), CASES)
 def test_no_attack_inside_the_radius_succeeds(family: str, seed: int, norm: str) -> None:
     classifier, points = classifier_of(family, seed), inputs(1 if family in HEAVY else 3, seed=seed)
-    network = traced(classifier, points)
-    bounded = seed != 1
-    found = certified(classifier, points, norm, bounded)
+    found = certified(classifier, points, norm, bounded=seed != 1)
     assert found.unsupported is None
     assert (found.radius > 0).all()
-    assert (attacked(network, points, found.radius, norm, bounded) > 0).all()
+    nearest = brittle.nearest(classifier, points, norm=norm, effort="fast", bounded=seed != 1)
+    assert (found.radius <= nearest.distance).all()
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -88,7 +57,7 @@ def test_a_prediction_that_never_changes_is_certified_over_all_inputs() -> None:
 
 @pytest.mark.parametrize("norm", NORMS)
 def test_radii_have_the_units_of_the_input(norm: str) -> None:
-    model, points = small_network(), inputs(2)
+    model, points = small_network(), inputs(1)
     unit = certified(brittle.Classifier(model), points, norm)
     scaled = certified(brittle.Classifier(model, bounds=(0, 255), mean=0.0, std=255.0), 255 * points, norm)
     torch.testing.assert_close(scaled.radius, 255 * unit.radius, rtol=3e-3, atol=0)
@@ -99,8 +68,6 @@ def test_radii_have_the_units_of_the_input(norm: str) -> None:
     [
         ("perceptron", torch.float32),
         ("residual", torch.float64),
-        pytest.param("sigmoid", torch.float64, marks=pytest.mark.slow),
-        pytest.param("convolution", torch.float32, marks=pytest.mark.slow),
     ],
 )
 def test_a_point_does_not_depend_on_its_batch(family: str, dtype: torch.dtype) -> None:
@@ -110,9 +77,9 @@ def test_a_point_does_not_depend_on_its_batch(family: str, dtype: torch.dtype) -
     nothing else in the search depends on the batch. In single precision a radius moves with it, by the inverse of the
     margin's slope, unless the prediction hangs by a hair, and no farther than the search resolves.
     """
-    classifier, points = classifier_of(family, 2, dtype), inputs(4, dtype=dtype)
+    classifier, points = classifier_of(family, 2, dtype), inputs(2, dtype=dtype)
     together = certified(classifier, points)
-    alone = [certified(classifier, points[row : row + 1]) for row in range(4)]
+    alone = [certified(classifier, points[row : row + 1]) for row in range(2)]
     tolerance = 1e-9 if dtype == torch.float64 else ACCURACY
     torch.testing.assert_close(torch.cat([one.radius for one in alone]), together.radius, rtol=tolerance, atol=0)
     if dtype == torch.float64:
@@ -134,9 +101,9 @@ class Shared(nn.Module):
 def test_what_several_layers_see_is_bounded_for_each_point_alone() -> None:
     """A neighbour for which a number has to be bounded again costs the others nothing."""
     classifier = brittle.Classifier(lively(Shared(), 2).double(), bounds=(0, 1))
-    points = inputs(4, dtype=torch.float64)
+    points = inputs(3, dtype=torch.float64)
     together = certified(classifier, points)
-    alone = [certified(classifier, points[row : row + 1]) for row in range(4)]
+    alone = [certified(classifier, points[row : row + 1]) for row in range(3)]
     assert torch.cat([one.passes for one in alone]).tolist() == together.passes.tolist()
     torch.testing.assert_close(torch.cat([one.radius for one in alone]), together.radius, rtol=1e-9, atol=0)
     assert (together.radius > 0).all()
@@ -156,20 +123,17 @@ def test_ties_and_broken_rows_have_radius_zero_and_spoil_no_other() -> None:
 
 
 def test_one_logit_has_the_margin_of_two() -> None:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        one, two = nn.Linear(6, 1), nn.Linear(6, 2)
+    one, two = linear_network(1, 6, dtype=torch.float32), linear_network(2, 6, dtype=torch.float32)
     with torch.no_grad():
         two.weight.copy_(torch.cat((torch.zeros(1, 6), one.weight)))
         two.bias.copy_(torch.cat((torch.zeros(1), one.bias)))
-    points = inputs(4, (6,))
-    single = certified(brittle.Classifier(one, outputs="binary-logit"), points)
-    both = certified(brittle.Classifier(two), points)
+    single = certified(brittle.Classifier(one, outputs="binary-logit"), inputs(4, (6,)))
+    both = certified(brittle.Classifier(two), inputs(4, (6,)))
     torch.testing.assert_close(single.radius, both.radius, rtol=5e-3, atol=0)  # what the search for the radius resolves
 
 
 @pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("distance", [1e-4, 2e-4, 3e-4, 5e-4, 1e-3])
+@pytest.mark.parametrize("distance", [1e-4, 3e-4, 1e-3])
 def test_a_point_beside_the_boundary_has_its_radius(norm: str, distance: float) -> None:
     """Alone in its batch, so near that the first radius that is tried may be larger than the second."""
     with torch.random.fork_rng(devices=[]):

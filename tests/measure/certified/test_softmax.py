@@ -29,8 +29,8 @@ def points(interval: Enclosure) -> Tensor:
 
 
 @pytest.mark.parametrize("scale", [1.0, 300.0])
-@pytest.mark.parametrize("width", [0.0, 1e-11, 0.01, 1.0, 12.0])
-@pytest.mark.parametrize("count", [1, 2, 3, 17])
+@pytest.mark.parametrize("width", [0.0, 1e-11, 0.01, 12.0])
+@pytest.mark.parametrize("count", [1, 2, 17])
 def test_planes_and_boxes_lie_around_softmax(count: int, width: float, scale: float) -> None:
     interval = boxes(count, width).map(lambda end: scale * end)
     found, ends = planes(interval), box(interval)

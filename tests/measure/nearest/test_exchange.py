@@ -1,4 +1,4 @@
-"""Which features an exchange changes, and how many suffice of a linear function."""
+"""How many features suffice for a linear function to fall."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from brittle.measure.nearest.exchange import chosen_features
 from brittle.measure.nearest.norms import DISTANCES, ends_downhill, fewest
-from brittle.measure.nearest.search import Response
 
-SEEDS = range(4)
+SEEDS = range(2)
 
 
 def lively(seed: int, rows: int = 30, size: int = 7) -> tuple[Tensor, Tensor, Tensor]:
@@ -44,34 +42,3 @@ def test_the_linearised_count_is_that_over_all_subsets(seed: int) -> None:
     assert plane.tolist() == [
         float(count) if slope else float("inf") for count, slope in zip(truth, slopes, strict=True)
     ]
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("flipped", [True, False])
-def test_an_exchange_changes_what_falls_and_no_more_than_allowed(seed: int, flipped: bool) -> None:
-    """What rests stays as it is unless the number has to shrink; what is newly changed lowers the margin."""
-    origin, gradient, margin = lively(seed)
-    generator = torch.Generator().manual_seed(seed + 100)
-    changed = torch.rand(origin.shape, generator=generator) < 0.5
-    points = torch.where(changed, 1 - origin, origin)
-    free = torch.rand(origin.shape, generator=generator) < 0.7
-    allowed = torch.randint(1, 6, (len(origin),), generator=generator)
-    ends = ends_downhill(points, gradient, 0.0, 1.0)
-    response = Response(points, torch.full_like(margin, flipped, dtype=torch.bool), 8 * margin, gradient)
-    chosen = chosen_features(response, origin, ends, allowed, free)
-    before, after = changed.sum(dim=1), chosen.sum(dim=1)
-    assert (after <= torch.maximum(allowed, torch.where(torch.tensor(flipped), 0, before))).all()
-    new = chosen & ~changed
-    assert (free & (gradient * (points - ends) > 0))[new].all()
-    if not flipped:
-        growing = before < allowed
-        assert (chosen | ~changed)[growing].all()
-        helps = (free & ~changed & (gradient * (points - ends) > 0)).any(dim=1)
-        assert (after > before)[growing & helps].all()
-        full = (before == allowed) & helps
-        assert (chosen & ~changed).any(dim=1)[full].all()
-        assert (after == before)[full].all()
-        assert full.any()
-        assert growing.any()
-    else:
-        assert (after <= allowed).all()

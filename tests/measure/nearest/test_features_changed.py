@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
 from helpers import problems
 from helpers.attacked import run
-from scipy.optimize import linprog
 from torch import Tensor, nn
 
 import brittle
@@ -19,7 +15,6 @@ from brittle.measure.nearest import ATTACKS
 from brittle.scores import InputMargin
 
 SUITED = ("best", *(name for name, attack in ATTACKS.items() if "l0" in attack.norms))
-SIZE, UNITS, CLASSES = 4, 4, 3
 
 
 def fewest(network: nn.Linear, point: Tensor) -> float:
@@ -43,43 +38,6 @@ def test_linear_models_need_as_many_as_the_greatest_gains(attack: str) -> None:
     assert (np.isinf(found) == np.isinf(truth)).all()
     assert (found >= truth).all()
     assert np.mean(found == truth) >= 0.9
-
-
-def needed(layers: nn.Sequential, point: np.ndarray) -> float:
-    """The smallest support that reaches another class, by linear programs over all pieces of the network."""
-    first: Any = layers[0]
-    last: Any = layers[2]
-    weight, bias = first.weight.detach().numpy(), first.bias.detach().numpy()
-    out, shift = last.weight.detach().numpy(), last.bias.detach().numpy()
-    own = int(layers(torch.from_numpy(point)[None]).argmax())
-    pieces = list(itertools.product((0.0, 1.0), repeat=UNITS))
-    for count in range(1, SIZE + 1):
-        for chosen in itertools.combinations(range(SIZE), count):
-            limits = [(-v, 1 - v) if place in chosen else (0, 0) for place, v in enumerate(point)]
-            for on, other in itertools.product(pieces, set(range(CLASSES)) - {own}):
-                signs = 2 * np.array(on) - 1
-                lead = (out[own] - out[other]) * np.array(on)
-                ends = signs * (weight @ point + bias)
-                margin = lead @ (weight @ point + bias) + shift[own] - shift[other]
-                found = linprog(lead @ weight, -signs[:, None] * weight, ends, bounds=limits)
-                if found.success and found.fun + margin < -1e-6:
-                    return count
-    return np.inf
-
-
-def test_small_networks_are_exact() -> None:
-    found, truth = [], []
-    for seed in (2, 3):
-        torch.manual_seed(seed)
-        layers = nn.Sequential(nn.Linear(SIZE, UNITS), nn.ReLU(), nn.Linear(UNITS, CLASSES)).double().eval()
-        for parameter in layers.parameters():
-            nn.init.normal_(parameter)
-        points = torch.rand(2, SIZE, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-        found += run(brittle.Classifier(layers, bounds=(0, 1)), points, norm="l0").distance.tolist()
-        truth += [needed(layers, point) for point in points.numpy()]
-    assert np.isfinite(truth).sum() >= 2
-    assert (np.array(found) >= truth).all()
-    assert np.mean(np.array(found) == truth) >= 0.75
 
 
 @pytest.mark.parametrize("attack", SUITED)

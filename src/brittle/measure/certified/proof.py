@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -15,6 +15,7 @@ from brittle.measure.certified.crown import MarginBounds, margin_bounds
 from brittle.measure.certified.graph import Network
 from brittle.measure.certified.operators import KINKED, MAXIMA
 from brittle.measure.certified.region import Region
+from brittle.measure.rows import pick
 from brittle.model.bounds import NONE, Bounds
 from brittle.model.classifier import Classifier
 from brittle.norms import ORDER
@@ -29,20 +30,7 @@ FAR = 1e6
 """Where inputs have no bounds, how many times the scale is tried at most."""
 
 
-@dataclass(frozen=True)
-class Proved:
-    """What the proofs for some balls gave, each `[K, C]`.
-
-    Attributes:
-        score: lower bound of each margin in the ball.
-        reach: the distance within which the linear function behind it is positive; a proof only inside the ball.
-    """
-
-    score: Tensor
-    reach: Tensor
-
-
-Trial = Callable[[Tensor, Tensor, Tensor], Proved]
+Trial = Callable[[Tensor, Tensor, Tensor], MarginBounds]
 """The proofs for balls around some rows, `[K]`, of a radius each, `[K]`, of the margins that are wanted, `[K, C]`."""
 
 
@@ -102,14 +90,9 @@ class Brackets:
 
         A later run goes on where the one before it ended.
 
-        Args:
-            trial: the proofs.
-            scale: of the radii, `[K]`; where `bounded`, a ball of this radius holds all inputs.
-            bounded: whether nothing beyond `scale` needs to be tried.
-            accuracy: relative distance of the ends of the bracket, where the search ends.
-            steps: most radii that are tried.
-            first: the radii to begin with, `[K]`, where they are positive.
-            among: the points that are tried, `[K]`; all by default.
+        Where `bounded`, a ball of the radius `scale` holds all inputs. The search ends where the ends of the bracket
+        are this near, relatively, or after so many steps; it begins with the radii `first` where they are positive, and
+        tries the points `among` all.
         """
         limit = scale if bounded else FAR * scale
         tried = (self.radius[0] > 0).any(dim=1)
@@ -133,10 +116,10 @@ class Brackets:
             radii = radii.minimum(limit)
         return self.proved
 
-    def _narrow(self, rows: Tensor, radii: Tensor, wanted: Tensor, found: Proved) -> None:
+    def _narrow(self, rows: Tensor, radii: Tensor, wanted: Tensor, found: MarginBounds) -> None:
         """Note what was found at `radii`."""
         row, kind = wanted.nonzero(as_tuple=True)
-        score, reach = found.score[row, kind], found.reach[row, kind]
+        score, reach = found.lower[row, kind], found.reach[row, kind]
         radii, at = radii[row], (rows[row], kind)
         good = score > 0
         self.low[at] = self.low[at].maximum(radii.where(good, radii.minimum(reach)))
@@ -329,16 +312,14 @@ class Proof:
 
     def _branch_at(self, rows: Tensor, radii: Tensor, low: Tensor, budget: Tensor) -> None:
         wanted = low[rows] < radii[:, None]
-        bounds = self._bounds(rows, radii, wanted, tighten=True)
-        found = self._found(bounds)
+        found = self._bounds(rows, radii, wanted, tighten=True)
         low[rows] = low[rows].maximum(found.reach.minimum(radii[:, None]).where(wanted, 0.0))
         at, kind = (low[rows] < radii[:, None]).nonzero(as_tuple=True)
         if not len(at):
             return
-        region = Region.around(self.points[rows], radii, self.norm, self.bounds).at(at)
-        kept = [one.map(lambda end: end[at]) for one in bounds.kept]
+        region = pick(Region.around(self.points[rows], radii, self.norm, self.bounds), at)
         weights, constants = self.weights[rows][at, kind], self.constants[rows][at, kind]
-        margins = Roots(self.network, region, kept, weights, constants, at)
+        margins = Roots(self.network, region, pick(found.kept, at), weights, constants, at)
 
         def count(points: Tensor, passes: Tensor) -> None:
             self._count(rows[points], passes // 2, passes // 2)
@@ -346,26 +327,22 @@ class Proof:
         better = branched(margins, (budget - self.passes[rows]).minimum((SHARE * budget).long()), count)
         low[rows[at], kind] = low[rows[at], kind].maximum(better)
 
-    def by_intervals(self, rows: Tensor, radii: Tensor, wanted: Tensor) -> Proved:
+    def by_intervals(self, rows: Tensor, radii: Tensor, wanted: Tensor) -> MarginBounds:
         """Proofs for balls of `radii` around `rows`, where intervals bound what enters each layer."""
-        return self._found(self._bounds(rows, radii, wanted, tighten=False))
+        return self._bounds(rows, radii, wanted, tighten=False)
 
-    def by_relaxation(self, rows: Tensor, radii: Tensor, wanted: Tensor) -> Proved:
+    def by_relaxation(self, rows: Tensor, radii: Tensor, wanted: Tensor) -> MarginBounds:
         """The same where linear relaxation bounds that, too."""
-        bounds = self._bounds(rows, radii, wanted, tighten=True)
-        self.trial[rows] = bounds.functions + 1
-        return self._found(bounds)
+        found = self._bounds(rows, radii, wanted, tighten=True)
+        self.trial[rows] = found.functions + 1
+        return found
 
     def _bounds(self, rows: Tensor, radii: Tensor, wanted: Tensor, tighten: bool) -> MarginBounds:
         region = Region.around(self.points[rows], radii, self.norm, self.bounds)
         found = margin_bounds(self.network, region, self.weights[rows], self.constants[rows], wanted, tighten)
         self._count(rows, torch.ones_like(rows), found.functions)
-        return found
-
-    def _found(self, bounds: MarginBounds) -> Proved:
-        return Proved(
-            bounds.lower.nan_to_num(-torch.inf, torch.inf, -torch.inf), bounds.reach.nan_to_num(0.0, torch.inf)
-        )
+        lower = found.lower.nan_to_num(-torch.inf, torch.inf, -torch.inf)
+        return replace(found, lower=lower, reach=found.reach.nan_to_num(0.0, torch.inf))
 
     def _count(self, rows: Tensor, forward: Tensor, backward: Tensor) -> None:
         self.passes.index_add_(0, rows, forward + backward)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -89,9 +89,8 @@ class Certified(Measurement):
     bounded: bool = True
     proof: str = "full"
 
-    differentiates: ClassVar[bool] = False
-    reads_layers: ClassVar[bool] = True
-    cost_varies: ClassVar[bool] = True
+    differentiates = False
+    cost_varies = True
 
     def __post_init__(self) -> None:
         check_norm(self.norm)

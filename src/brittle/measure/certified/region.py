@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from brittle.measure.rows import pick
 from brittle.model.bounds import Bounds
 from brittle.norms import DUAL_ORDER
 
@@ -99,14 +100,9 @@ class Region:
         reach = self.radii.view(-1, *[1] * (self.points.dim() - 1)).expand_as(self.points)
         return self.room & Enclosure(-reach, reach)
 
-    def rows(self) -> Iterator[Region]:
+    def rows(self) -> list[Region]:
         """The inputs around each point."""
-        for row in range(len(self.points)):
-            yield self.at(slice(row, row + 1))
-
-    def at(self, places: Tensor | slice) -> Region:
-        """The inputs around the points at some places, each as often as it stands there."""
-        return Region(self.points[places], self.radii[places], self.room.map(lambda end: end[places]), self.norm)
+        return [pick(self, row) for row in torch.arange(len(self.points), device=self.points.device).split(1)]
 
     def least(self, gradients: Tensor) -> Tensor:
         """A lower bound of `min_d a . d` over the displacements `d`, `[S, B]`, for `gradients` `a`, `[S, B, *shape]`.
@@ -122,15 +118,11 @@ class Region:
         return in_box.maximum(-self.radii * torch.linalg.vector_norm(flat, DUAL_ORDER[self.norm], dim=2))
 
     def reach(self, constants: Tensor, gradients: Tensor) -> Tensor:
-        """The largest distance within which each function `c + a . d` is positive, `[S, B]`; whatever the radii are.
+        """The largest distance at which each `c + a . d` is positive, `[S, B]`, `a` `[S, B, *shape]`, at any radii.
 
         In the box of radius `r` it falls by at most `g(r) = sum |a_i| min(r, m_i)`, `m_i` the room in the direction in
         which it falls. `g` is concave, so that Newton's steps from 0 towards `g(r) = c` never go beyond it. In a ball
         it falls by at most `r ||a||_q`, too, and the farther of both counts.
-
-        Args:
-            constants: `c`, `[S, B]`.
-            gradients: `a`, `[S, B, *shape]`.
         """
         sizes = gradients.flatten(2).abs()
         room = torch.where(gradients > 0, -self.room.lower, self.room.upper).flatten(2)

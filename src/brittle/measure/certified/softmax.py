@@ -35,7 +35,7 @@ class Planes:
 def box(interval: Enclosure, seen: Tensor | None = None) -> Enclosure:
     """Bounds of softmax over the last axis, exact: `1 / sum_j exp(x_j - x_i)` at the corners that suit each `i`."""
     below, above = _differences(interval)
-    largest, least = (_sums(_exponentials(one, seen)) for one in (above, below))
+    largest, least = (_exponentials(one, seen).sum(-1) for one in (above, below))
     return Enclosure(_unseen(largest.reciprocal(), seen), _unseen(least.reciprocal(), seen))
 
 
@@ -57,12 +57,12 @@ def planes(interval: Enclosure, seen: Tensor | None = None) -> Planes:
     # On a narrow interval a rising line through the upper end's value, at the lower end.
     chord = torch.where(wide, (large - small) / torch.where(wide, above - below, 1.0), tangent)
     top = torch.where(wide, small - chord * below, large - chord * below)
-    about = _sums(chord * middle + top)
+    about = (chord * middle + top).sum(-1)
     lower = -chord / about[..., None] / about[..., None]
-    low = 2 / about - _sums(top) / about / about
-    least, most = _sums(small), _sums(large)
+    low = 2 / about - top.sum(-1) / about / about
+    least, most = small.sum(-1), large.sum(-1)
     upper = -tangent / least[..., None] / most[..., None]
-    high = 1 / least + 1 / most - _sums(tangent * (1 - middle)) / least / most
+    high = 1 / least + 1 / most - (tangent * (1 - middle)).sum(-1) / least / most
     # Where an exponential overflows, 0 and the largest value are bounds.
     finite = lower.isfinite().all(-1) & upper.isfinite().all(-1) & low.isfinite() & high.isfinite()
     flat = ~finite & (interval.lower.isfinite() & interval.upper.isfinite()).all(-1, keepdim=True)
@@ -86,10 +86,6 @@ def _differences(interval: Enclosure) -> tuple[Tensor, Tensor]:
 
 def _exponentials(values: Tensor, seen: Tensor | None) -> Tensor:
     return values.exp() if seen is None else values.exp() * seen[..., None, :]
-
-
-def _sums(values: Tensor) -> Tensor:
-    return values.sum(dim=-1)
 
 
 def _unseen(values: Tensor, seen: Tensor | None, axes: int = 1) -> Tensor:

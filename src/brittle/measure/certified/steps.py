@@ -1,106 +1,21 @@
-"""Steps of the walk through a network that are neither affine nor a function of each number alone."""
+"""The numbers of windows, and functions between planes: what the walk needs for maxima and shares."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from brittle.measure.certified.graph import Layer, UnsupportedLayer, run_layer
-from brittle.measure.certified.intervals import propagate
-from brittle.measure.certified.operators import FUNCTIONS
-from brittle.measure.certified.region import Bounded, Enclosure
-from brittle.measure.certified.relaxations import Line, Lines
-from brittle.measure.certified.softmax import Planes, planes, seen_places
+from brittle.measure.certified.graph import Layer, UnsupportedLayer
+from brittle.measure.certified.softmax import Planes
+
+if TYPE_CHECKING:
+    pass
 
 
-class Relaxing(Protocol):
-    """What a step needs of the walk through the network; see `crown.Walk`."""
-
-    inputs: Tensor
-    beside: Tensor
-    widest: int
-
-    def activation(self, layer: Layer, entering: Bounded, constants: tuple[Any, ...] = ()) -> Bounded:
-        """A function of each number between its two lines."""
-        ...
-
-    def narrowed(self, entering: Bounded) -> Enclosure:
-        """The interval, cut where that helps."""
-        ...
-
-    def keep(self, interval: Enclosure, cut: Callable[[], Enclosure]) -> Enclosure:
-        """What is fixed once and for all walks over the same region: an interval, or one that is cut."""
-        ...
-
-    def between(self, entering: Tensor, values: Tensor, lines: Lines) -> Tensor:
-        """`values` of a function, with two lines around it as the way back."""
-        ...
-
-
-def product(walk: Relaxing, layer: Layer, one: Bounded, other: Bounded, *rest: Any) -> Bounded:
-    """`x y = c y + x d - c d + (x - c) (y - d)` with the centres `c`, `d` of the intervals, summed or not.
-
-    The last term is at most the product of the radii, `r` and `s`. The planes `c y + x d - c d -+ r s` are the
-    means of the two below and of the two above of McCormick (1976), and leave as much volume as each of them.
-    """
-    if one is other and layer.operator == "mul":
-        return walk.activation(Layer(layer.name, "pow", FUNCTIONS["pow"], layer.args), one, (2,))
-    first, second = walk.narrowed(one), walk.narrowed(other)
-
-    def of(left: Tensor, right: Tensor) -> Tensor:
-        return run_layer(layer, (left, right, *rest))
-
-    centres = first.centre, second.centre
-    plane = of(centres[0], other.value) + of(one.value, centres[1]) - of(*centres)
-    radius, straight = of(first.radius, second.radius), torch.ones_like(plane)
-    values = of(one.value.detach(), other.value.detach())
-    lines = Lines(Line(straight, -radius), Line(straight, radius))
-    found = walk.between(plane, values, lines)
-    walk.widest = max(walk.widest, values.numel() // len(walk.inputs))
-    return Bounded(found, propagate(layer, (first, second, *rest)))
-
-
-def shares(walk: Relaxing, layer: Layer, entering: Bounded, axis: int, mask: Any = None) -> Bounded:
-    """Each share between two planes in all numbers of its axis."""
-    interval = walk.narrowed(entering)
-    seen = seen_places(mask, entering.value)
-    found = planes(interval.map(lambda end: end.movedim(axis, -1)), seen)
-    values = run_layer(layer, (entering.value.detach(), axis, mask)).movedim(axis, -1)
-    between = _BetweenPlanes.apply(entering.value.movedim(axis, -1), walk.beside, values, found)
-    walk.widest = max(walk.widest, values.numel() // len(walk.inputs))
-    return Bounded(between.movedim(-1, axis), propagate(layer, (interval, axis, mask)), settled=True)
-
-
-def largest(walk: Relaxing, layer: Layer, args: tuple[Any, ...]) -> Bounded:
-    """The largest of some numbers, half of them against the other half: `max(a, b) = a + relu(b - a)`."""
-    if layer.operator == "maximum":
-        return _larger(walk, layer, *(one if isinstance(one, Bounded) else _fixed(one) for one in args))
-    entering, rows = args[0], len(walk.inputs)
-    shape = run_layer(layer, (entering.value.detach(), *args[1:])).shape
-    fill = Enclosure(*[entering.interval.lower.reshape(rows, -1).min(dim=1).values] * 2)
-    least = walk.keep(fill, lambda: fill).lower
-    parts = entering.value, entering.interval.lower, entering.interval.upper
-    value, lower, upper = (candidates(layer, part, args[1:], shape, least) for part in parts)
-    best = Bounded(value, Enclosure(lower, upper))
-    while (count := best.value.shape[1]) > 1:
-        first, second, left = (_part(best, *ends) for ends in _halves(count))
-        best = _beside(_larger(walk, layer, first, second), left)
-    return Bounded(best.value.reshape(shape), best.interval.map(lambda end: end.reshape(shape)))
-
-
-def _larger(walk: Relaxing, layer: Layer, one: Bounded, other: Bounded) -> Bounded:
-    apart = Enclosure(other.interval.lower - one.interval.upper, other.interval.upper - one.interval.lower)
-    relu = Layer(layer.name, "relu", torch.relu, ())
-    more = walk.activation(relu, Bounded(other.value - one.value, apart))
-    best = Enclosure(one.interval.lower.maximum(other.interval.lower), one.interval.upper.maximum(other.interval.upper))
-    return Bounded(one.value + more.value, best)
-
-
-class _BetweenPlanes(torch.autograd.Function):
+class BetweenPlanes(torch.autograd.Function):
     """A function of the last axis between two planes, as `crown._Between` between two lines."""
 
     @staticmethod
@@ -122,38 +37,11 @@ class _BetweenPlanes(torch.autograd.Function):
         return slopes, (positive * below + negative * above).reshape(ctx.rows, -1).sum(dim=1), None, None
 
 
-def _halves(count: int) -> tuple[tuple[int, int], ...]:
-    """First half, second half, and what is left of `count` numbers."""
-    half = count // 2
-    return (0, half), (half, 2 * half), (2 * half, count)
-
-
-def _part(value: Bounded, begin: int, end: int) -> Bounded:
-    return Bounded(value.value[:, begin:end], value.interval.map(lambda one: one[:, begin:end]))
-
-
-def _beside(one: Bounded, other: Bounded) -> Bounded:
-    lower, upper = (
-        torch.cat(ends, dim=1)
-        for ends in ((one.interval.lower, other.interval.lower), (one.interval.upper, other.interval.upper))
-    )
-    return Bounded(torch.cat((one.value, other.value), dim=1), Enclosure(lower, upper))
-
-
-def _fixed(value: Any) -> Bounded:
-    """A constant."""
-    return Bounded(value, Enclosure(value, value))
-
-
 def candidates(layer: Layer, value: Tensor, constants: tuple[Any, ...], shape: torch.Size, fill: Tensor) -> Tensor:
     """The `k` numbers behind each number of the layer's value, `[B, k, ...]`.
 
-    Args:
-        layer: one of `operators.MAXIMA` but `maximum`.
-        value: what enters it, `[B, ...]`.
-        constants: the layer's other arguments.
-        shape: of its value.
-        fill: what stands in the padding, a number for each row, `[B]`; no larger than any number that can enter.
+    The layer is one of `operators.MAXIMA` but `maximum`, with its other arguments and the shape of its value; `fill`
+    stands in the padding, a number for each row, `[B]`, no larger than any that can enter.
     """
     if layer.operator == "amax":
         return _of_axes(value, constants[0], len(fill))

@@ -44,10 +44,6 @@ def build_network(classifier: Classifier, inputs: Tensor) -> Network:
 
     A model that keeps the rows of a batch on the first axis of every value is bounded for many rows at once, others
     (attention of `torch.nn` puts them second) for one row at a time.
-
-    Args:
-        classifier: its model is an exported program's module, or a module that `torch.export` can trace.
-        inputs: `[B, *shape]`; what the model is traced with.
     """
     try:
         network = _network(classifier, inputs, alone=False)
@@ -136,9 +132,8 @@ def _known_layers(classifier: Classifier, inputs: Tensor, first: Edge, alone: bo
     except UnsupportedLayer as error:
         program = _exported(classifier, inputs, alone)
         # Decompositions change nothing in place.
-        if not isinstance(error, ChangedInPlace) and all(
-            _canonical(node) in _KNOWN for node in program.graph.nodes if node.op == "call_function"
-        ):
+        called = (node for node in program.graph.nodes if node.op == "call_function")
+        if not isinstance(error, ChangedInPlace) and all(_canonical(node) in _KNOWN for node in called):
             raise
         try:
             with traced():
@@ -222,40 +217,23 @@ class ChangedInPlace(UnsupportedLayer):
 
 
 def _check_writes(graph: fx.Graph) -> None:
-    """Refuse an operator that changes a tensor which is read by another way than through its result.
+    """Refuse an operator that changes a tensor which another may see: a view, a constant, or one with other users.
 
-    Values of layers are not changed, so that a later reader would get what stood there before. What is changed, and
-    each value whose memory it may share, has the one user that leads to the change.
+    Values of layers are not changed, so that a later reader would get what stood there before.
     """
     for node in graph.nodes:
-        for changed in _written(node):
-            shared: fx.Node | None = changed
-            while shared is not None:
-                if shared.op == "get_attr" or len(shared.users) > 1:
-                    raise ChangedInPlace(f"{_canonical(node)} in place on a tensor that is used elsewhere")
-                shared = _source(shared)
-
-
-def _written(node: fx.Node) -> list[fx.Node]:
-    """The values that the operator of `node` changes, as its schema says."""
-    schema = getattr(node.target, "_schema", None)
-    if schema is None or node.op != "call_function":
-        return []
-    changed = []
-    for place, one in enumerate(schema.arguments):
-        if one.alias_info is not None and one.alias_info.is_write:
-            changed += tree_leaves(node.args[place] if place < len(node.args) else node.kwargs.get(one.name))
-    return [one for one in changed if isinstance(one, fx.Node)]
-
-
-def _source(node: fx.Node) -> fx.Node | None:
-    """The value whose memory that of `node` may be; None where it has its own."""
-    first = node.args[0] if node.op == "call_function" and node.args else None
-    if not isinstance(first, fx.Node):
-        return None
-    schema = getattr(node.target, "_schema", None)
-    returned = schema is not None and any(one.alias_info is not None for one in schema.returns)
-    return first if returned or _canonical(node) in VIEWS | SAME else None
+        schema = getattr(node.target, "_schema", None)
+        written = [
+            node.args[place] if place < len(node.args) else node.kwargs.get(one.name)
+            for place, one in enumerate(schema.arguments if schema is not None and node.op == "call_function" else ())
+            if one.alias_info is not None and one.alias_info.is_write
+        ]
+        for changed in tree_leaves(written):
+            if not isinstance(changed, fx.Node):
+                continue
+            view = changed.op == "call_function" and _canonical(changed) in VIEWS | SAME
+            if view or changed.op == "get_attr" or len(changed.users) > 1:
+                raise ChangedInPlace(f"{_canonical(node)} in place on a tensor that is used elsewhere")
 
 
 def _constant(module: nn.Module, path: str) -> Any:
@@ -400,12 +378,7 @@ def below_probabilities(
     Classes are in the same order by their probabilities, by the logarithms of these, which the classifier compares, and
     by what a softmax at the end makes them of. Margins of the last are bounded where there is one, and otherwise those
     of the probabilities themselves. As these are at most 1, they are wrong by no more than their logarithms are.
-
-    Args:
-        layers: of the network.
-        output: the edge of the probabilities.
-        decision: what is decided from them.
-        dtype: their precision, in which the smallest normal number stands for 0.
+    In their precision `dtype` the smallest normal number stands for 0.
     """
     if not isinstance(decision, PredictedClass):
         raise UnsupportedLayer(

@@ -123,12 +123,8 @@ def apgd(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
         ends = torch.cat([ends, _set_out(search, effort, doubtful, start)[None]])
     search.bisect(found, effort.halvings)
     if effort.refine_steps:
-        targeted, rivals, linear = search.rivals(rows, effort.refine_targets)
-        known = search.best.distance[targeted]
-        near = known <= FAR * linear
-        radius = torch.where(near, known, linear)
-        start = torch.where(near[:, None], search.best.points[targeted], search.origin[targeted])
-        _descend(search, search.best, REFINE, ((0, effort.refine_steps),), targeted, rivals, start, radius)
+        beside = search.beside_best(rows, effort.refine_targets)
+        _descend(search, search.best, REFINE, ((0, effort.refine_steps),), *beside)
         search.bisect(found, effort.halvings)
 
 

@@ -28,11 +28,7 @@ def put_back(search: Search, found: Found, rows: Tensor, passes: int) -> None:
 
     The features stand in the order of what their change does to first order, `|g_i d_i|`, the least first. A block of
     them is put back at once; twice as many are tried after a success, half as many after a failure; a feature that
-    fails alone stays changed.
-
-    Args:
-        rows: indices of points, `[R]`.
-        passes: how many forward passes each may spend.
+    fails alone stays changed. Each point may spend so many forward passes.
     """
     known = rows[found.distance[rows].isfinite()]
     points, targets = found.points[known], found.predicted[known]

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from brittle.data.arrays import extra_inputs_of
-from brittle.data.points import Points
+from brittle.data.points import Points, check_values
 from brittle.errors import DataError, ParameterError
 from brittle.measure.base import Measurement, NetworkTraits, Passes
-from brittle.measure.forward import Clean, default_rows, look
+from brittle.measure.forward import Clean, as_points, default_rows, look
 from brittle.measure.nearest.apgd import apgd
 from brittle.measure.nearest.effort import EFFORTS, Effort, stages
 from brittle.measure.nearest.exchange import blocks, exchange
@@ -25,7 +23,7 @@ from brittle.measure.nearest.rays import rays, segments
 from brittle.measure.nearest.search import Found, Search
 from brittle.measure.nearest.sparse_descent import sparse_descent
 from brittle.measure.nearest.straight_through import straight_through
-from brittle.model.bounds import Bounds
+from brittle.measure.rows import join
 from brittle.model.classifier import Classifier
 from brittle.model.inputs import ExtraInputs
 from brittle.norms import COUNT
@@ -114,8 +112,8 @@ class Nearest(Measurement):
     bounded: bool = True
     observe: bool = False
 
-    needs_gradients: ClassVar[bool] = False
-    cost_varies: ClassVar[bool] = True
+    needs_gradients = False
+    cost_varies = True
 
     def __post_init__(self) -> None:
         check_search(self.norm, self.attack, self.effort, self.bounded)
@@ -126,7 +124,7 @@ class Nearest(Measurement):
         return replace(self, observe=False)
 
     @property
-    def uses_features(self) -> bool:
+    def uses_features(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The clean pass keeps those of the point."""
         return self.observe
 
@@ -201,33 +199,16 @@ def nearest(
         True
     """
     need = Nearest(norm, attack, effort, bounded)
-    inputs, extra = _points_of(inputs, extra_inputs, mask)
-    _check_inputs(inputs, classifier.bounds)
-    rows = default_rows(inputs, classifier.device)
-    parts = []
-    for places in torch.arange(len(inputs), device=inputs.device).split(max(1, rows // 2)):
-        own, ids = extra and extra.only(places), [str(number) for number in range(len(places))]
-        parts.append(need(classifier, look(classifier, inputs[places], ids, 0, rows=rows, extra_inputs=own)))
-    return _concatenate(parts)
-
-
-def _points_of(
-    inputs: Tensor | Points,
-    extra_inputs: Mapping[str, Tensor | np.ndarray] | None,
-    mask: str | Tensor | np.ndarray | None,
-) -> tuple[Tensor, ExtraInputs | None]:
-    """The inputs of some points, and what they have beside them."""
-    if isinstance(inputs, Tensor):
-        return inputs, extra_inputs_of(inputs, extra_inputs or {}, mask)
-    for name, given in (("extra_inputs", extra_inputs), ("mask", mask)):
-        if given is not None:
-            raise ParameterError(f"the points have their own; leave {name} out, or give the inputs as a tensor")
-    batches = list(inputs.batches(len(inputs)))
-    unread = next((detail for batch in batches for detail in batch.detail if detail), None)
-    if unread is not None:
-        raise DataError("no_usable_points", f"{unread}; leave such points out (brittle.data.choose_points)")
-    several = [batch.extra_inputs for batch in batches if batch.extra_inputs is not None]
-    return torch.cat([batch.inputs for batch in batches]), reduce(ExtraInputs.joined, several) if several else None
+    points = as_points(inputs, classifier.bounds, extra_inputs=extra_inputs, mask=mask)
+    rows, parts = default_rows(next(iter(points.batches(1, 0, 1))).inputs, classifier.device), []
+    for batch in points.batches(max(1, rows // 2)):
+        check_values(batch, classifier.bounds)
+        unread = next(filter(None, batch.detail), None)
+        if unread is not None:
+            raise DataError("no_usable_points", f"{unread}; leave such points out (brittle.data.choose_points)")
+        beside = batch.extra_inputs
+        parts.append(need(classifier, look(classifier, batch.inputs, batch.ids, 0, rows=rows, extra_inputs=beside)))
+    return join(parts)
 
 
 def check_search(norm: str, attack: str, effort: str, bounded: bool) -> None:
@@ -240,29 +221,6 @@ def check_search(norm: str, attack: str, effort: str, bounded: bool) -> None:
         raise ParameterError(f"{attack} knows the norms {', '.join(ATTACKS[attack].norms)} only; found norm={norm!r}")
     if norm == COUNT and not bounded:
         raise ParameterError(f"distances in {COUNT} need bounds, as one feature may change without end else")
-
-
-def _check_inputs(inputs: Tensor, bounds: Bounds) -> None:
-    if inputs.dim() < 2 or not len(inputs):
-        raise DataError("empty_dataset", f"inputs [B, *shape] with B at least 1 are needed; found {list(inputs.shape)}")
-    bounds.check_shape(inputs.shape[1:])
-    least, most = bounds.allowed(inputs)
-    outside = ((inputs < least) | (inputs > most)).flatten(1).any(dim=1)
-    if bool(outside.any()):
-        raise DataError(
-            "value_range",
-            f"{int(outside.sum())} of {len(inputs)} inputs leave the declared range {bounds}, "
-            f"the first of them row {int(outside.nonzero()[0])}; declare the range of the inputs: "
-            f"brittle.Classifier(model, bounds=...)",
-        )
-
-
-def _concatenate(parts: Sequence[NearestPoint]) -> NearestPoint:
-    names = ("distance", "points", "predicted", "passes", "masked")
-    by_attack = {name: torch.cat([part.by_attack[name] for part in parts]) for name in parts[0].by_attack}
-    return NearestPoint(
-        by_attack=by_attack, **{name: torch.cat([getattr(part, name) for part in parts]) for name in names}
-    )
 
 
 def _measure(need: Nearest, classifier: Classifier, clean: Clean) -> NearestPoint:

@@ -19,6 +19,7 @@ from torch import Tensor
 from brittle.errors import ModelError
 from brittle.measure.forward import Clean
 from brittle.measure.nearest.norms import Norm
+from brittle.measure.rows import join
 from brittle.model.bounds import NONE
 from brittle.model.classifier import Classifier
 
@@ -198,8 +199,7 @@ class Search:
             return Response(points, rows > 0, rows.double(), points)
         size = self._clean.rows
         chunks = zip(rows.split(size), points.split(size), targets.split(size), strict=True)
-        parts = [self._differentiate(*chunk) for chunk in chunks]
-        return Response(*(torch.cat([getattr(part, name) for part in parts]) for name in Response.__dataclass_fields__))
+        return join([self._differentiate(*chunk) for chunk in chunks])
 
     @cached_property
     def competitors(self) -> tuple[Tensor, Tensor]:
@@ -230,18 +230,11 @@ class Search:
         return vanishing
 
     def rivals(self, rows: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
-        """`count` rows of each point of `rows`, one for each of its nearest competitors.
+        """`count` rows of each point of `rows`, one for each of its nearest competitors: points, competitors and their
+        linearised distances, `[K]` each, without those whose gradient vanishes at the point.
 
         Competitors that were reached near their linearised distance come first, by the distance at which they were,
         then the others by their linearised distance.
-
-        Args:
-            rows: indices of points, `[R]`.
-            count: how many competitors.
-
-        Returns:
-            the points `[K]`, the competitors `[K]` and their linearised distances `[K]`, without those whose gradient
-            vanishes at the point.
         """
         classes, linear = (of_point[rows] for of_point in self.competitors)
         reached = self.by_class[rows].gather(1, classes)
@@ -250,6 +243,17 @@ class Search:
         classes, linear = (of_row.gather(1, order) for of_row in (classes, linear))
         useful = linear.isfinite()
         return rows[:, None].expand(useful.shape)[useful], classes[useful], linear[useful]
+
+    def beside_best(self, rows: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The points and competitors of `rivals`, the nearest inputs found, `[K, n]`, and their distances, `[K]`.
+
+        Where what was found is far, the point itself and the linearised distance stand in their place.
+        """
+        rows, rivals, linear = self.rivals(rows, count)
+        known = self.best.distance[rows]
+        near = known <= FAR * linear
+        start = torch.where(near[:, None], self.best.points[rows], self.origin[rows])
+        return rows, rivals, start, torch.where(near, known, linear)
 
     def bisect(self, found: Found, halvings: int) -> None:
         """Move what was `found` towards its point, on the segment between them, to where the prediction changes."""

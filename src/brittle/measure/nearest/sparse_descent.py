@@ -8,7 +8,7 @@ from torch import Tensor
 from brittle.measure.nearest.apgd import next_radius
 from brittle.measure.nearest.effort import Effort
 from brittle.measure.nearest.norms import TINY
-from brittle.measure.nearest.search import FAR, Found, Response, Search
+from brittle.measure.nearest.search import Found, Response, Search
 
 POWERS = (2.0, 6.0)
 """A coordinate of a step is the gradient's raised to a power, from the first to the last: ever fewer ones move."""
@@ -46,12 +46,8 @@ def sparse_descent(search: Search, found: Found, effort: Effort, rows: Tensor) -
         start = _start(search, targeted, number)
         _descend(search, WIDE, WIDE_CHANGE, effort.sparse_steps, targeted, rivals, start, linear)
     search.bisect(found, effort.halvings)
-    targeted, rivals, linear = search.rivals(rows, effort.sparse_targets)
-    known = search.best.distance[targeted]
-    near = known <= FAR * linear
-    radius = torch.where(near, known, linear)
-    start = torch.where(near[:, None], search.best.points[targeted], search.origin[targeted])
-    _descend(search, FINE, FINE_CHANGE, effort.sparse_fine_steps, targeted, rivals, start, radius)
+    beside = search.beside_best(rows, effort.sparse_targets)
+    _descend(search, FINE, FINE_CHANGE, effort.sparse_fine_steps, *beside)
     search.bisect(found, effort.halvings)
 
 
@@ -121,12 +117,6 @@ def into_box_and_ball(vectors: Tensor, radius: Tensor, low: Tensor | float, high
 
     Source: Croce and Hein, Mind the box: l1-APGD for sparse adversarial attacks on image classifiers (ICML 2021),
     proposition 2.2.
-
-    Args:
-        vectors: `[R, n]`.
-        radius: `[R]`.
-        low: the box, at most 0: numbers or `[R, n]`; minus infinity for none.
-        high: likewise, at least 0.
     """
     sizes = vectors.abs()
     room = torch.where(vectors > 0, high, -low).clamp_min(0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -96,9 +96,9 @@ class RareFlips(Measurement):
     noise: Noise
     copies: int
 
-    differentiates: ClassVar[bool] = False
-    needs_gradients: ClassVar[bool] = False
-    cost_varies: ClassVar[bool] = True
+    differentiates = False
+    needs_gradients = False
+    cost_varies = True
 
     def __post_init__(self) -> None:
         if type(self.copies) is not int or not FEWEST_COPIES <= self.copies <= MOST_DRAWS:

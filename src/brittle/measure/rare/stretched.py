@@ -78,10 +78,6 @@ def stretched(draw: Draw, copies: int) -> Search[Stretched]:
 
     Source: K. Cheng, I. Papaioannou, Z. Lu, X. Zhang, Y. Wang, Rare event estimation with sequential directional
     importance sampling, Struct. Saf. 100 (2023), for the sequence of factors; the moves are those of `subset`.
-
-    Args:
-        draw: noise.
-        copies: in every level.
     """
     shrunk = 0
     for factor in SHRUNK:
