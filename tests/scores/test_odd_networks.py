@@ -31,30 +31,6 @@ def test_refused_by_name_or_right(name: str) -> None:
     assert verdict.lawful, verdict.said
 
 
-def apart(network: OddNetwork) -> float:
-    """The largest difference between scores in a batch and alone, under noise of the network's own sigma."""
-    x = network.inputs() + network.sigma * torch.randn(
-        network.points, *network.shape, generator=torch.Generator().manual_seed(2)
-    )
-    made = network.build()
-    with torch.no_grad():
-        together, by_itself = made(x), torch.cat([made(row[None]) for row in x])
-    return float((together - by_itself).abs().max())
-
-
-def test_company_matters() -> None:
-    """Networks that are said to mix their rows do."""
-    assert [name for name, each in ZOO.items() if each.family == "company" and not apart(each) > 1e-2] == []
-
-
-def test_sound_ones_are_sound() -> None:
-    """Networks that must not be refused give a row the same scores alone and in a batch, and no NaN."""
-    assert [name for name, each in ZOO.items() if each.family == "geometry" and not apart(each) < 1e-4] == []
-
-
-# The truth.
-
-
 def halves(x: torch.Tensor) -> torch.Tensor:
     """Class 0 where the first number is positive."""
     return torch.stack((x[:, 0], -x[:, 0]), dim=1)

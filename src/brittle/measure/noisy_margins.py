@@ -50,7 +50,8 @@ class Votes:
     def of(cls, logits: Tensor, predicted: Tensor) -> Votes:
         """The votes of noisy copies with the logits `[B, units, members, C]`."""
         units, members = logits.shape[1:3]
-        flipped, tied, finite = votes_of(logits, predicted[:, None, None])
+        nearest, finite = nearest_margins(logits, predicted[:, None, None]), logits.isfinite().all(dim=-1)
+        flipped, tied = ~(nearest > 0) | ~finite, (nearest == 0) & finite
         flips, without_ties = (one_hot(some.sum(2), members + 1).sum(1) for some in (flipped, flipped & ~tied))
         return cls(units * members, flips, without_ties, tied.sum((1, 2)), (~finite).sum((1, 2)))
 
@@ -92,12 +93,6 @@ class NoisyMargins:
     covariance: Tensor
 
 
-def votes_of(logits: Tensor, predicted: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Which copies flip, ties among them, which tie, and which have finite logits `[..., C]` at all; `[...]` each."""
-    nearest, finite = nearest_margins(logits, predicted), logits.isfinite().all(dim=-1)
-    return ~(nearest > 0) | ~finite, (nearest == 0) & finite, finite
-
-
 def powers_of(even: Tensor, odd: Tensor) -> Tensor:
     """Sums over units of powers of the even and odd parts `[B, units, M]` of some numbers, `[B, 8, M]`."""
     squares, odd_squares = even.square(), odd.square()
@@ -134,13 +129,6 @@ def spread_of(powers: Tensor, units: int, origin: Tensor) -> Spread:
     kurtosis = ((even4 + 6 * mixed4 + oooo) / safe.square() - 3.0) / (tail_error / units).sqrt()
     flat = variance <= 0
     return Spread(e + origin, variance, even, skewness.masked_fill(flat, 0.0), kurtosis.masked_fill(flat, 0.0))
-
-
-def parts(values: Tensor) -> tuple[Tensor, Tensor]:
-    """Even and odd part `[B, units, M]` of numbers `[B, units, members, M]`."""
-    if values.shape[2] == 1:
-        return values[:, :, 0], torch.zeros_like(values[:, :, 0])
-    return values.mean(2), (values[:, :, 0] - values[:, :, 1]) / 2
 
 
 def nearest_margins(logits: Tensor, predicted: Tensor) -> Tensor:

@@ -13,7 +13,6 @@ from brittle.measure.noisy_margins import (
     Votes,
     margins_of,
     nearest_margins,
-    parts,
     powers_of,
     spread_of,
 )
@@ -118,7 +117,10 @@ class SampleSums:
         predicted = self.clean.predicted[:, None, None]
         self.votes += Votes.of(logits, self.clean.predicted)
         shifted = margins_of(logits, predicted) - self.origin[:, None, None]
-        even, odd = parts(shifted.gather(3, self.competitors[:, None, None].expand(*shifted.shape[:3], -1)))
+        kept = shifted.gather(3, self.competitors[:, None, None].expand(*shifted.shape[:3], -1))
+        even, odd = kept[:, :, 0], torch.zeros_like(kept[:, :, 0])
+        if kept.shape[2] == 2:
+            even, odd = kept.mean(2), (kept[:, :, 0] - kept[:, :, 1]) / 2
         self.even_even += even.mT @ even
         self.odd_odd += odd.mT @ odd
         self.powers += powers_of(even, odd)

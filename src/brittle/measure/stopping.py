@@ -16,7 +16,7 @@ from torch import Tensor
 from brittle.intervals import decided, sequence_interval
 from brittle.measure.base import Measurement, NetworkTraits, Passes, check_draws
 from brittle.measure.forward import Clean
-from brittle.measure.noisy_margins import votes_of
+from brittle.measure.noisy_margins import Votes
 from brittle.model.classifier import Classifier
 from brittle.noise import Noise
 
@@ -111,10 +111,9 @@ def _count(need: SampleUntil, classifier: Classifier, clean: Clean) -> StoppedVo
             noisy = classifier.bounds.clip(noisy) if need.clip else noisy
             with torch.no_grad():
                 logits = clean.logits_of(classifier, noisy, active.repeat_interleave(copies))
-            logits = logits.double().unflatten(0, (-1, copies))
-            flipped, tied, finite = votes_of(logits, clean.predicted[active][:, None])
-            found = [torch.ones_like(flipped), flipped, flipped & ~tied, tied, ~finite]
-            counts[:, active] += torch.stack([each.sum(dim=1) for each in found])
+            votes = Votes.of(logits.double().view(len(active), copies, 1, -1), clean.predicted[active])
+            found = (votes.flips.sum(1), votes.flips[:, 1], votes.flips_without_ties[:, 1], votes.ties, votes.nonfinite)
+            counts[:, active] += torch.stack(found)
             drawn += copies
         draws, flips, without_ties = (each[active].cpu().numpy() for each in counts[:3])
         going = torch.from_numpy(~rule.answered(flips, without_ties, draws)).to(active.device)

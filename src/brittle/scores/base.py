@@ -29,6 +29,9 @@ from brittle.scores.sound import check_parameters, check_score, check_serves
 GRAVE = (Status.VACUOUS, Status.NOISY_TIES, Status.CONTRADICTED, Status.REFUTED, Status.TIE)
 """Outcomes with a number that say more than that something was left out or not found; the last is the gravest."""
 
+NOT_FINITE = "gave NaN or infinite logits"
+"""What a pass did from which nothing can be said."""
+
 _WEIGHTS = (
     {status: 1 if status.has_value else 2 + len(GRAVE) for status in Status}
     | {status: 2 + rank for rank, status in enumerate(GRAVE)}
@@ -277,15 +280,10 @@ def mark(status: Tensor, where: Tensor, member: Status) -> Tensor:
     return torch.where(where & torch.isin(status, milder), int(member), status)
 
 
-def nonfinite_detail(counts: Tensor, draws: Tensor | int | None) -> tuple[str | None, ...]:
-    """How many of the `draws` noisy copies of each point, or its clean pass, gave no finite logits, `[B]`."""
+def copies_detail(counts: Tensor, draws: Tensor | int | None, what: str = NOT_FINITE) -> tuple[str | None, ...]:
+    """How many of the `draws` noisy copies of each point did `what`, where any did, or its clean pass, `[B]`."""
     if draws is None:
-        return tuple("the clean pass gave NaN or infinite logits" if count else None for count in counts.tolist())
-    return copies_detail(counts, draws, "gave NaN or infinite logits")
-
-
-def copies_detail(counts: Tensor, draws: Tensor | int, what: str) -> tuple[str | None, ...]:
-    """How many of the `draws` noisy copies of each point did `what`, where any did, `[B]`."""
+        return tuple(f"the clean pass {what}" if count else None for count in counts.tolist())
     every = draws.tolist() if isinstance(draws, Tensor) else [draws] * len(counts)
     each = zip(counts.tolist(), every, strict=True)
     return tuple(f"{count} of {copies} noisy copies {what}" if count else None for count, copies in each)

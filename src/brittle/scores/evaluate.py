@@ -82,12 +82,6 @@ class Evaluated:
         """Positions in the batch of the points that can be measured."""
         return [position for position, status in enumerate(self.status) if status.has_value]
 
-    @property
-    def failed(self) -> dict[int, tuple[Status, str | None]]:
-        """Why the others cannot be, by their positions."""
-        known = enumerate(zip(self.status, self.detail, strict=True))
-        return {position: (status, detail) for position, (status, detail) in known if not status.has_value}
-
     def fail(self, position: int, status: Status, found: str) -> None:
         """Say why a point is not measured."""
         self.status[position] = status
@@ -117,6 +111,8 @@ def evaluate(
         if clean is None:
             found.estimates = [_without_numbers(found, classifier.device)] * len(scores)
             return found
+        known_of = enumerate(zip(found.status, found.detail, strict=True))
+        failed = {position: each for position, each in known_of if not each[0].has_value}
         for label in labels:
             own = [number for number, score in enumerate(scores) if score.of_label == label]
             before = classifier.passes
@@ -129,7 +125,7 @@ def evaluate(
                 found.counterexamples[number] = _counterexamples(scores[number], measured, found, classifier, clean)
             _count_passes(found, measured, clean, classifier.passes - before, label)
             for number in own:
-                estimates[number] = estimate_of(scores[number], measured, confidence, len(batch), found.failed)
+                estimates[number] = estimate_of(scores[number], measured, confidence, len(batch), failed)
     _note_decisions(found, classifier, clean)
     found.estimates = [estimates[number] for number in range(len(scores))]
     return found

@@ -12,7 +12,7 @@ from brittle.measure import Linearization
 from brittle.measure.linearization import last
 from brittle.noise import Noise
 from brittle.orthant import ILL_CONDITIONED_ABOVE, orthant_probability, without_rounding
-from brittle.scores.base import initial_status, mark, nonfinite_detail
+from brittle.scores.base import copies_detail, initial_status, mark
 from brittle.scores.evidence import conclude, without_copies
 
 
@@ -56,7 +56,7 @@ def margins(linear: Linearization) -> Margins:
     fewer = linear.classes.shape[1] < linear.logits.shape[1]
     status = mark(status, torch.full_like(linear.tied, fewer), Status.CLASSES_KEPT)
     size, count = linear.gram[0].numel(), mean.shape[-1]
-    texts = nonfinite_detail(linear.nonfinite, linear.draws)
+    texts = copies_detail(linear.nonfinite, linear.draws)
     detail = tuple(
         text
         or (f"{entries} of {size} entries of the Gram matrix are NaN or infinite" if entries else None)

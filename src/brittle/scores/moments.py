@@ -12,7 +12,7 @@ from torch import Tensor
 from brittle.estimate import Estimate, Status
 from brittle.measure import Measurement, Sampled
 from brittle.orthant import ILL_CONDITIONED_ABOVE, OrthantProbability, orthant_probability
-from brittle.scores.base import initial_status, mark, nonfinite_detail
+from brittle.scores.base import copies_detail, initial_status, mark
 from brittle.scores.evidence import conclude
 from brittle.scores.monte_carlo import SampledScore
 
@@ -43,7 +43,7 @@ def concluded(
     status = mark(status, asked & model.complement.isnan(), Status.INDEFINITE)
     status = mark(status, asked & (model.condition > ILL_CONDITIONED_ABOVE), Status.ILL_CONDITIONED)
     status = mark(status, torch.full_like(sampled.tied, sampled.left_out), Status.CLASSES_KEPT)
-    detail = nonfinite_detail(votes.nonfinite, votes.draws)
+    detail = copies_detail(votes.nonfinite, votes.draws)
     return conclude(value, status, detail, sampled.passes, votes, confidence, by_model)
 
 

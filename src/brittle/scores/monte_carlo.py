@@ -15,7 +15,7 @@ from brittle.intervals import check_share, sequence_interval
 from brittle.measure import Measurement, Sample, Sampled, SampleUntil, StoppedVotes
 from brittle.measure.base import check_draws
 from brittle.measure.stopping import StoppingRule
-from brittle.scores.base import NoiseScore, copies_detail, finish, initial_status, mark, nonfinite_detail
+from brittle.scores.base import NoiseScore, copies_detail, finish, initial_status, mark
 from brittle.scores.evidence import TIE, VACUOUS_FROM, conclude
 
 DRAWS = 1000
@@ -116,7 +116,7 @@ class MonteCarlo(SampledScore):
         if isinstance(found, StoppedVotes):
             return _stopped(found, StoppingRule(self.draws, self.limit, self.precision, confidence))
         status = initial_status(found.tied, found.votes.nonfinite > 0)
-        detail = nonfinite_detail(found.votes.nonfinite, found.votes.draws)
+        detail = copies_detail(found.votes.nonfinite, found.votes.draws)
         return conclude(None, status, detail, found.passes, found.votes, confidence)
 
 
@@ -133,7 +133,7 @@ def _stopped(counts: StoppedVotes, rule: StoppingRule) -> Estimate:
     status = initial_status(counts.tied, counts.nonfinite > 0)
     status = mark(status, counts.ties > 0, Status.NOISY_TIES)
     status = mark(status, high - low >= VACUOUS_FROM, Status.VACUOUS)
-    broken = nonfinite_detail(counts.nonfinite, counts.draws)
+    broken = copies_detail(counts.nonfinite, counts.draws)
     tied = copies_detail(counts.ties, counts.draws, TIE)
     detail = tuple(one or other for one, other in zip(broken, tied, strict=True))
     counted = torch.full_like(status, int(Evidence.COUNTED))

@@ -12,7 +12,7 @@ from torch import Tensor
 from brittle.estimate import Direction, Estimate, Status
 from brittle.intervals import bounded_mean
 from brittle.measure import Measurement, Sampled
-from brittle.scores.base import finish, initial_status, mark, nonfinite_detail
+from brittle.scores.base import copies_detail, finish, initial_status, mark
 from brittle.scores.evidence import VACUOUS_FROM
 from brittle.scores.monte_carlo import SampledScore
 from brittle.scores.options import option
@@ -70,7 +70,7 @@ class ProbabilityChange(SampledScore):
         sampled: Sampled = measured[self.needs[0]]
         value, low, high, vacuous = change_interval(sampled, self.statistic, confidence)
         status = mark(initial_status(sampled.tied, sampled.votes.nonfinite > 0), vacuous, Status.VACUOUS)
-        detail = nonfinite_detail(sampled.votes.nonfinite, sampled.draws)
+        detail = copies_detail(sampled.votes.nonfinite, sampled.draws)
         return finish(value, low, high, status, sampled.passes, detail)
 
 

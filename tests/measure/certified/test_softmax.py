@@ -45,22 +45,3 @@ def test_planes_and_boxes_lie_around_softmax(count: int, width: float, scale: fl
         assert (ends.upper >= exact - 1e-12).all()
         if scale == 1.0 and width <= 1e-11:
             torch.testing.assert_close(below, above, rtol=0, atol=1e-9)
-
-
-def test_the_box_is_exact_and_planes_touch_at_a_point() -> None:
-    interval = boxes(3, 1.0)
-    corner = torch.stack((interval.upper[:, 0], interval.lower[:, 1], interval.lower[:, 2]), 1)
-    torch.testing.assert_close(box(interval).upper[:, 0], corner.softmax(1)[:, 0], rtol=1e-12, atol=0)
-
-
-def test_places_that_are_not_seen_are_zero_and_move_nothing() -> None:
-    interval, seen = boxes(4, 1.0), torch.tensor([True, False, True, True])
-    found, ends = planes(interval, seen), box(interval, seen)
-    rest = Enclosure(interval.lower[:, seen], interval.upper[:, seen])
-    for whole, part in ((found.lower, planes(rest).lower), (found.upper, planes(rest).upper)):
-        torch.testing.assert_close(whole[:, seen][:, :, seen], part)
-        assert (whole[:, 1] == 0).all()
-        assert (whole[:, :, 1] == 0).all()
-    for whole, part in ((found.low, planes(rest).low), (found.high, planes(rest).high), (ends.lower, box(rest).lower)):
-        torch.testing.assert_close(whole[:, seen], part)
-        assert (whole[:, 1] == 0).all()

@@ -132,8 +132,8 @@ def _check_agreement(network: Network, clean: Clean, usable: Tensor, decision: D
         given, exact = clean.logits[rows].double(), network.read(network(clean.inputs[rows]))
         if exact.dim() != 2:
             raise UnsupportedLayer(f"an output of shape {list(exact.shape)}")
-        if clean.extra_inputs is not None and clean.extra_inputs.decided is not None:
-            exact = decision.as_logits(exact, _known(clean.extra_inputs.decided[rows]))
+        decided = _decided(clean, rows)
+        exact = exact if decided is None else decision.as_logits(exact, decided)
         if given.shape != exact.shape or ((given - exact).abs() > AGREEMENT * (1 + given.abs())).any():
             raise UnsupportedLayer("layers that do not reproduce the classifier's scores")
 
@@ -142,19 +142,17 @@ def _radii(need: Certified, network: Network, classifier: Classifier, clean: Cle
     radius = torch.zeros(len(clean.logits), dtype=torch.float64, device=clean.logits.device)
     passes = torch.full_like(clean.predicted, clean.passes)
     for rows in usable.split(max(1, BLOCK_NUMBERS // clean.inputs[0].numel())) if len(usable) else ():
-        decided = (
-            None
-            if clean.extra_inputs is None or clean.extra_inputs.decided is None
-            else _known(clean.extra_inputs.decided[rows])
-        )
         points, logits = clean.inputs[rows].double(), clean.logits[rows].double()
-        proof = Proof(network, classifier, points, logits, decided, need.norm, need.bounded)
+        proof = Proof(network, classifier, points, logits, _decided(clean, rows), need.norm, need.bounded)
         # One last unit below, for what the additions of a distance lose.
         radius[rows] = proof.largest(need.proof) * (1 - ROUNDING)
         passes[rows] += proof.passes
     return CertifiedRadius(radius, passes)
 
 
-def _known(decided: Tensor) -> Tensor:
-    """What was decided, in double precision where it is numbers."""
-    return decided.double() if decided.is_floating_point() else decided
+def _decided(clean: Clean, rows: Tensor) -> Tensor | None:
+    """What was decided at some points where it is no class, in double precision where it is numbers."""
+    decided = None if clean.extra_inputs is None else clean.extra_inputs.decided
+    if decided is None:
+        return None
+    return decided[rows].double() if decided.is_floating_point() else decided[rows]
