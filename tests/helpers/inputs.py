@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from brittle.noise import Ball, Laplace, Noise, Sphere, Uniform
+from brittle.noise import Ball, Laplace, Sphere, Uniform
 from brittle.scores import (
     CATALOGUE,
     MMSE,
@@ -79,8 +79,6 @@ EXAMPLES: list[Score] = [
     ChangeBound(SIGMA, columns=8),
 ]
 """At least one of every kind; `test_catalogue.py` checks that."""
-
-NOISES: list[type[Noise]] = [Uniform, Laplace, Sphere, Ball]
 
 
 def one_of(name: str, **parameters: Any) -> Score:

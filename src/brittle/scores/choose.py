@@ -170,11 +170,12 @@ def drawn_until(
     check_share("precision", precision)
     if until not in (None, DECIDED):
         raise ParameterError(f"until takes 'decided' or nothing; found {until!r:.40}")
-    if (until is None) != (limit is None):
+    if until is not None and limit is None:
+        raise ParameterError("until decided needs a limit, such as 0.9 (--limit 0.9, limit=0.9): what to hold with")
+    if until is None and limit is not None:
         raise ParameterError(
-            "until decided and a limit, the probability to hold with, go together: --until decided --limit 0.9 "
-            "(until='decided', limit=0.9); which points hold at a limit, brittle show RUN --limit 0.9 says, and "
-            "brittle.analysis.decide(table, limit=0.9)",
+            "a limit draws for each point only together with --until decided (until='decided'); which points hold at "
+            "another limit, brittle show RUN --limit 0.9 says, and brittle.analysis.decide(table, limit=0.9)",
         )
     if until is None and precision is None:
         return tuple(scores)

@@ -13,7 +13,7 @@ from torch import nn
 
 import brittle
 
-SIZE, UNITS, CLASSES = 5, 5, 3
+SIZE, UNITS, CLASSES = 5, 6, 3
 
 
 def network(seed: int) -> nn.Sequential:
