@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from helpers.bounded_networks import certified
 from helpers.documents import ROOT
 from scipy.optimize import linprog
 from torch import Tensor, nn
@@ -163,14 +164,21 @@ def test_the_mixed_integer_program_agrees_with_a_program_for_each_pattern(pieces
 
 @pytest.mark.parametrize(("widths", "seed"), [((8, 8, 8, 8, 4), 3), ((12, 10, 10, 4), 5)])
 def test_the_search_ends_at_the_exact_distance(pieces: dict[str, Any], widths: tuple[int, ...], seed: int) -> None:
-    """On boundaries of many pieces, where one start, or steps without momentum, end a tenth farther away."""
+    """On boundaries of many pieces, where one start, or steps without momentum, end a tenth farther away.
+
+    No certified radius is beyond it.
+    """
     network = rectifiers(*widths, seed=seed)
     x = inputs_of(network, 6, seed)
     found = brittle.nearest(brittle.Classifier(network, bounds=(0, 1)), x)
+    radius = certified(brittle.Classifier(network, bounds=(0, 1)), x).radius
     known = found.predicted >= 0
     assert known.sum() >= 4
     found = _only(found, known)
-    excess = found.distance.numpy() / exact_distances(pieces, network, x[known], found) - 1
+    distance = exact_distances(pieces, network, x[known], found)
+    assert (radius[known].numpy() <= distance * (1 + 1e-6)).all()
+    assert (radius[known].numpy() > 0.5 * distance).any()
+    excess = found.distance.numpy() / distance - 1
     assert excess.min() > -1e-5
     assert excess.max() < 0.05
 

@@ -100,6 +100,13 @@ def check_alike(found: Tensor, whole: Tensor) -> None:
     assert float(same.double().mean()) >= ALIKE, (found, whole)
 
 
+def check_passes(classifier: brittle.Classifier, inputs: Tensor, score: Score) -> None:
+    """The passes stated are the passes made, and no more than the clean one on top."""
+    before = classifier.passes
+    found = estimate(classifier, inputs, score)
+    assert int(found.passes.sum()) == classifier.passes - before
+
+
 def check_passes_of_points(classifier: brittle.Classifier, inputs: Tensor, scores: Sequence[Score]) -> None:
     """What a run spends on a point: that of its score where it has one alone, and nothing twice where it has several.
 
