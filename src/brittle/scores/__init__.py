@@ -5,6 +5,7 @@ free; only measurements cost passes through the network.
 """
 
 from brittle.scores.base import NoiseScore, Score
+from brittle.scores.catalogue import CATALOGUE
 from brittle.scores.input_margin import FeatureDistance, InputMargin
 from brittle.scores.laplacian import Laplacian
 from brittle.scores.local_change import ChangeBound, FirstOrderChange
@@ -16,34 +17,6 @@ from brittle.scores.probability_change import ProbabilityChange
 from brittle.scores.rare_event import RareEvent
 from brittle.scores.shrinkage import Shrinkage
 from brittle.scores.taylor import FirstOrderMargin, Taylor, TaylorMVS
-
-CATALOGUE: dict[str, type[Score]] = {
-    score.name: score
-    for score in (
-        MonteCarlo,
-        Moments,
-        Shrinkage,
-        Taylor,
-        TaylorMVS,
-        MMSE,
-        MMSEMVS,
-        Softmax,
-        RareEvent,
-        InputMargin,
-        LogitMargin,
-        FeatureMargin,
-        FirstOrderMargin,
-        FeatureDistance,
-        MaxProbability,
-        ProbabilityMargin,
-        Entropy,
-        Laplacian,
-        ProbabilityChange,
-        FirstOrderChange,
-        ChangeBound,
-    )
-}
-"""Every score by the name that tables and the command line use."""
 
 __all__ = [
     "CATALOGUE",

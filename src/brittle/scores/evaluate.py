@@ -88,7 +88,7 @@ class Evaluated:
         self.detail[position] = f"row {self.batch.rows[position]}: {found}"
 
 
-def plan(scores: Iterable[ScoreLike]) -> tuple[Measurement, ...]:
+def plan(scores: Iterable[Any]) -> tuple[Measurement, ...]:
     """The measurements that `scores` need, each once."""
     return tuple(dict.fromkeys(chain.from_iterable(score.needs for score in scores)))
 
