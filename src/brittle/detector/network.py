@@ -9,7 +9,7 @@ from torch import Tensor, fx, nn
 
 from brittle.detector.scoring import oriented
 from brittle.errors import ModelError, ParameterError
-from brittle.model.bounds import allowed_range, check_bounds
+from brittle.model.bounds import check_bounds
 from brittle.model.classifier import Classifier
 from brittle.model.head import Head, check_head, find_head
 from brittle.model.inputs import normalise
@@ -51,7 +51,9 @@ class DetectorNetwork(nn.Module):
         self._weight, self._bias = (head.weight, head.bias) if head is not None and exported else (None, None)
         self._score, self._threshold = score, threshold
         bounds = classifier.bounds
-        self._least, self._most = (-LARGEST, LARGEST) if bounds.none else allowed_range(check_bounds(bounds))
+        if not bounds.none:
+            check_bounds(bounds)
+        self._least, self._most = (-LARGEST, LARGEST) if bounds.none else bounds.allowed(torch.empty(0))
         self._dtype, self._outputs = classifier.dtype, classifier.outputs
         self._scaled = bool(classifier.mean or classifier.std)
         self._channels = max(len(classifier.mean or ()), len(classifier.std or ()), 1)

@@ -144,7 +144,8 @@ def best_slopes(subject: Subject) -> Slopes | None:
     gradient, own, other = _margin_gradient(subject, base)
     count = min(MOST_DIRECTIONS, max(DIRECTIONS, -(-4 * ENOUGH // len(base))))
     signs = torch.randint(0, 2, (count, *base.shape), generator=torch.Generator().manual_seed(0)).to(base) * 2 - 1
-    span = subject.classifier.bounds.closed(subject.inputs).span(base)
+    low, high = subject.classifier.bounds.closed(subject.inputs).ends(base)
+    span = high - low
     found = []
     for step in tolerance.steps:
         probes = [_probe(subject, base, step * span * direction, gradient, own, other) for direction in signs]

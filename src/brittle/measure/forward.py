@@ -156,7 +156,8 @@ def look(
     """
     rows = rows or default_rows(inputs, classifier.device)
     with classifier.evaluating(), torch.set_grad_enabled(differentiate):
-        inputs = inputs.detach().to(classifier.device, classifier.precision(inputs))
+        precision = torch.promote_types(inputs.dtype, classifier.dtype or inputs.dtype)
+        inputs = inputs.detach().to(classifier.device, precision)
         # A copy that is made here can be differentiated with respect to, in any mode the inputs were made in.
         extra_inputs = None if extra_inputs is None else extra_inputs.to(classifier.device).around(inputs)
         start = inputs.clone().requires_grad_(True) if differentiate else inputs

@@ -29,6 +29,7 @@ COMPARED = 64
 CLEAR = 1e-9
 """By how much, as a share, the largest score must be larger than the second for `predict` to be held to it."""
 
+_LARGEST = "give the classifier inside it, without a threshold, or ask for the largest probability, outputs='probs'"
 
 Rows: TypeAlias = "np.ndarray | pd.DataFrame"
 """Inputs as an estimator takes them, with the names of the columns where it was fitted with names."""
@@ -75,7 +76,10 @@ class Estimator(ArrayModel):
         classes = _classes(estimator)
         name = type(estimator).__name__
         if outputs == "binary-logit":
-            raise ParameterError(f"{name} scores each of its classes; leave out --outputs binary-logit (outputs=)")
+            raise ParameterError(
+                f"{name} scores each of its classes; leave out --outputs binary-logit (outputs=), or --decision "
+                f"one-logit (decision=)"
+            )
         self.class_values = _whole(classes)
         self.class_names = tuple(map(str, self.class_values or classes))
         self._probabilities = outputs == "probs" or not hasattr(estimator, "decision_function")
@@ -83,8 +87,9 @@ class Estimator(ArrayModel):
         self._estimator = estimator
         self._classes, self._calls = classes, 0
         last = _last(estimator)
-        if outputs != "probs":
-            _check_threshold(last, name)
+        threshold = getattr(last, "best_threshold_", getattr(last, "threshold", "auto"))
+        if outputs != "probs" and hasattr(last, "estimator_") and threshold not in ("auto", 0.5):
+            raise ModelError("estimator", f"{name} decides by the threshold {threshold:.4g}; {_LARGEST}")
         self._pairs = getattr(last, "decision_function_shape", None) == "ovo"
         self._by_votes = not getattr(last, "break_ties", True)
         if self._probabilities and not hasattr(estimator, "predict_proba"):
@@ -114,8 +119,7 @@ class Estimator(ArrayModel):
             raise ModelError(
                 "estimator",
                 f"predict of {self.__name__} gives another class than its largest {what} at {int(differ.sum())} of "
-                f"{len(some)} inputs, so its decision is not known; give the classifier inside it, without a "
-                f"threshold, or ask for the largest probability, outputs='probs'",
+                f"{len(some)} inputs; {_LARGEST}",
             )
 
     def _of_classes(self, rows: Rows) -> np.ndarray:
@@ -181,13 +185,6 @@ def is_estimator(model: Any) -> bool:
     return not callable(model) and not isinstance(model, type) and hasattr(model, "fit") and hasattr(model, "predict")
 
 
-def check_one_logit(model: Any) -> None:
-    """Raise where a model of which one logit is to be decided from is an estimator."""
-    if is_estimator(model):
-        name = type(model).__name__
-        raise ParameterError(f"{name} scores each of its classes; leave out --decision one-logit (decision=)")
-
-
 def as_tensor(output: Any, device: torch.device) -> Tensor:
     """An array of real numbers as a tensor on `device`."""
     try:
@@ -207,29 +204,12 @@ def _last(estimator: Any) -> Any:
     return estimator if inside is None else _last(inside)
 
 
-def _check_threshold(estimator: Any, name: str) -> None:
-    """Raise where a classifier of two classes decides by a threshold of its own, and not by the larger score."""
-    threshold = getattr(estimator, "best_threshold_", getattr(estimator, "threshold", "auto"))
-    inside, method = getattr(estimator, "estimator_", None), getattr(estimator, "response_method", None)
-    if inside is None or method is None or isinstance(threshold, str):
-        return
-    probabilities = method == "predict_proba" or (method == "auto" and hasattr(inside, "predict_proba"))
-    if threshold != (0.5 if probabilities else 0.0):
-        raise ModelError(
-            "estimator",
-            f"{name} decides by the threshold {threshold:.4g} and not by the larger score; give the classifier inside "
-            f"it, estimator_, or ask for the largest probability, outputs='probs'",
-        )
-
-
 def _classes(estimator: Any) -> np.ndarray:
     """`classes_` of a fitted classifier of one label."""
     name, classes = type(estimator).__name__, getattr(estimator, "classes_", None)
     if classes is None:
         raise ModelError(
-            "estimator",
-            f"{name} has no classes_; fit a classifier, such as RandomForestClassifier, on labels first: {name}().fit"
-            f"(x, y); what predicts numbers or groups is none",
+            "estimator", f"{name} has no classes_; give a classifier, fitted on labels: {name}().fit(x, y)"
         )
     if isinstance(classes, list) or np.ndim(classes) != 1:
         raise ModelError("estimator", f"{name} predicts several labels for an input; give it one label an input")

@@ -58,15 +58,14 @@ class Bounds:
         except (TypeError, ValueError, RuntimeError) as error:
             raise ParameterError(f"{expected}; found {bounds!r:.60}") from error
         lows, highs = low.flatten(), high.flatten()
-        wrong = ~(lows <= highs) | (lows == math.inf) | (highs == -math.inf)
-        alike = bool(((lows == lows[:1]) & (highs == highs[:1])).all())
-        if alike:  # one pair for all
-            wrong = wrong | (lows == highs)
-        if isinstance(bounds, str) or not len(lows) or bool(wrong.any()):
-            place = int(wrong.nonzero()[0]) if bool(wrong.any()) else 0
-            found = f"{lows[place]:g}, {highs[place]:g}" if len(lows) else "no numbers"
-            found += f" at the feature in place {place}" if len(lows) > 1 else ""
-            raise ParameterError(f"{expected}; found {found}")
+        alike = bool(((lows == lows[:1]) & (highs == highs[:1])).all())  # one pair for all
+        wrong = ~(lows <= highs) | (lows == math.inf) | (highs == -math.inf) | (alike & (lows == highs))
+        if isinstance(bounds, str) or not len(lows):
+            raise ParameterError(f"{expected}; found {bounds!r:.60}")
+        if bool(wrong.any()):
+            place = int(wrong.nonzero()[0])
+            where = f" at the feature in place {place}" if len(lows) > 1 else ""
+            raise ParameterError(f"{expected}; found {lows[place]:g}, {highs[place]:g}{where}")
         return cls(lows[0].clone(), highs[0].clone()) if alike else cls(low, high)
 
     def __eq__(self, other: object) -> bool:
@@ -138,18 +137,15 @@ class Bounds:
     def allowed(self, like: Tensor) -> tuple[Any, Any]:
         """The bounds, and the rounding beyond them that an input may have, as `ends` gives them."""
         if self.pair is not None:
-            return allowed_range(self.pair)
+            low, high = self.pair
+            slack = TOLERANCE * (high - low)
+            return low - slack, high + slack
         span = (self.upper - self.lower).nan_to_num(posinf=0.0)
         low, high = (
             end + sign * TOLERANCE * torch.maximum(span, end.abs().nan_to_num(posinf=0.0))
             for end, sign in ((self.lower, -1), (self.upper, 1))
         )
         return low.to(like), high.to(like)
-
-    def span(self, like: Tensor) -> Any:
-        """`upper - lower`, as `ends` gives them; infinite where a bound is."""
-        low, high = self.ends(like)
-        return high - low
 
     def sample(self, shape: Sequence[int], like: Tensor, shares: tuple[float, float] = (0.0, 1.0)) -> Tensor:
         """Inputs `[*shape]`, uniform between two shares of the way from the lower to the upper bound, which are finite;
@@ -238,8 +234,7 @@ class Bounds:
 
     @property
     def recorded(self) -> dict[str, Any]:
-        """The bounds as JSON values: `bounds`, and per feature `lower`, `upper` and `bounds_shape`, of so many numbers
-        as are kept at most."""
+        """The bounds as JSON values: `bounds`, and per feature `lower`, `upper` and `bounds_shape`."""
         if self.pair is not None or self.none:
             return {"bounds": None if self.pair is None else list(self.pair)}
         if self.lower.numel() > MOST_NUMBERS:
@@ -258,13 +253,11 @@ class Bounds:
         shape = recorded.get("bounds_shape")
         if shape is None:
             return cls.of(recorded["bounds"])
-        ends = [
-            torch.tensor([none if end is None else end for end in recorded[name]], dtype=torch.float64).reshape(
-                tuple(shape)
-            )
+        given = [
+            [none if end is None else end for end in recorded[name]]
             for name, none in (("lower", -math.inf), ("upper", math.inf))
         ]
-        return cls(*ends)
+        return cls(*(torch.tensor(end, dtype=torch.float64).reshape(tuple(shape)) for end in given))
 
 
 NONE = Bounds(torch.tensor(-math.inf, dtype=torch.float64), torch.tensor(math.inf, dtype=torch.float64))
@@ -277,10 +270,3 @@ def check_bounds(bounds: Sequence[float] | Bounds) -> tuple[float, float]:
     if pair is None:
         raise ParameterError(f"bounds must be two finite numbers, the lower one first; found {bounds!r:.40}")
     return pair
-
-
-def allowed_range(bounds: tuple[float, float]) -> tuple[float, float]:
-    """The bounds, and the rounding beyond them that an input may have."""
-    low, high = bounds
-    slack = TOLERANCE * (high - low)
-    return low - slack, high + slack

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -16,20 +16,13 @@ from torch import Tensor
 from brittle.decisions import Decision, OneLogit, as_decision
 from brittle.decisions.base import as_numbers
 from brittle.errors import ModelError, ParameterError
-from brittle.model.arrays import ArrayModel, Estimator, as_model, check_one_logit
+from brittle.model.arrays import ArrayModel, Estimator, as_model
 from brittle.model.bounds import Bounds, BoundsLike
-from brittle.model.evaluation_mode import evaluating, one_pass
+from brittle.model.evaluation_mode import evaluating
 from brittle.model.head import Head, check_head, find_head
 from brittle.model.inputs import ExtraInputs, as_seen, channel_numbers, place
-from brittle.model.outputs import OUTPUTS, check_decision, logits_of, numbers_of, scores_of
-from brittle.model.passes import (
-    NO_GRADIENT,
-    PassMemory,
-    called,
-    failures_in_one_sentence,
-    gradient_of,
-    hessian_product_of,
-)
+from brittle.model.outputs import OUTPUTS, check_decision, outputs_of, scores_of
+from brittle.model.passes import NO_GRADIENT, PassMemory, derivative, hessian_product, one_sentence
 
 Watcher = Callable[["Classifier", Tensor, Tensor, ExtraInputs | None], None]
 """Called with the classifier, the inputs of a pass, what `Classifier.read` makes of its output, and what the rows have
@@ -37,14 +30,6 @@ beside their inputs."""
 
 WATCHER: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
 """Called for every pass that this thread makes; None for no watcher."""
-
-
-@dataclass
-class _SentRows:
-    """Rows that were sent forward and backward through a model, counted for all classifiers that share this."""
-
-    forward: int = 0
-    backward: int = 0
 
 
 class Classifier:
@@ -79,7 +64,6 @@ class Classifier:
         taken: what of the output the class scores were when the model last returned them, `output["logits"]` of a
             mapping or `output.logits` of an object; None where the output is a tensor.
         head_name: the last linear layer, where it was named.
-        was_training: whether the model was in training mode before it was last evaluated.
 
     Raises:
         ParameterError: bounds that are not increasing, a std that is not positive, unknown outputs, arrays or decision,
@@ -107,7 +91,6 @@ class Classifier:
             raise ParameterError(f"outputs must be one of {', '.join(OUTPUTS)}; found {outputs!r}")
         self.decision = as_decision(decision)
         if isinstance(self.decision, OneLogit) and outputs == "logits":
-            check_one_logit(model)
             outputs = "binary-logit"
         check_decision(self.decision, outputs, model)
         self.decision = self.decision.taken_from(outputs)
@@ -123,12 +106,11 @@ class Classifier:
         self.outputs = outputs
         self.source = dict(source or {})
         self.device, self.dtype = place(self.model, device)
-        self._counts = _SentRows()
+        self._sent = [0, 0]  # rows forward and backward, counted for all classifiers that share this
         self._memory: PassMemory | None = None
         self._recalls = self._undecided = False
         self.output_dtype = self.dtype or torch.float32
         self.taken: str | None = None
-        self.was_training = False
         self.perturb = perturb
         self.head_name = head
         self._head_agrees = False
@@ -142,15 +124,11 @@ class Classifier:
         """Logits `[B, C]` of `inputs`, `[B, *shape]`, in single precision or better; counts `B` forward passes.
 
         With another decision than the predicted class they are its margins at `inputs` as logits,
-        `[0, -m_1, .., -m_K]`.
-
-        Args:
-            inputs: copies of points, or points.
-            extra_inputs: what each row has beside its input: what was decided at the point it is a copy of.
+        `[0, -m_1, .., -m_K]`, for which `extra_inputs` must say what was decided at the point that a row is a copy of.
 
         Raises:
             ModelError: the model fails on this batch, or what it returns are not class scores.
-            ParameterError: nobody says what was decided, where the decision is not the predicted class.
+            ParameterError: nobody says what was decided.
         """
         outputs = self.read(inputs, extra_inputs)
         if self.decision.of_classes or self._undecided:
@@ -163,23 +141,16 @@ class Classifier:
         return self.decision.as_logits(outputs, extra_inputs.decided)
 
     def read(self, inputs: Tensor, extra_inputs: ExtraInputs | None = None) -> Tensor:
-        """What the decision is taken from, `[B, ...]`; logits `[B, C]` where it is the predicted class.
-
-        It depends on no other row and on no decision; counts `B` forward passes. Arguments and what is raised are
-        those of a call.
-        """
+        """What the decision is taken from, `[B, ...]`, logits `[B, C]` where it is the class; counts `B` passes."""
         if self._memory is not None:
             return self._memory.outputs(self._read, inputs.to(self.device), extra_inputs, recall=self._recalls)
         return self._read(inputs, extra_inputs)
 
     def _read(self, inputs: Tensor, extra_inputs: ExtraInputs | None) -> Tensor:
-        return self._outputs(self._run(self.model, inputs, extra_inputs), inputs, extra_inputs)
+        return self._outputs(self._pass(self.model, inputs, extra_inputs), inputs, extra_inputs)
 
     def numbers(self, inputs: Tensor, extra_inputs: ExtraInputs | None = None) -> Tensor:
-        """What the decision is taken from, `[B, C]`, as if it were class scores; one number stands beside a 0.
-
-        Arguments, passes and what is raised are those of `read`.
-        """
+        """What `read` gives as if it were class scores, `[B, C]`; one number stands beside a 0."""
         return as_numbers(self.read(inputs, extra_inputs))
 
     def decide(self, inputs: Tensor, extra_inputs: ExtraInputs | None = None) -> tuple[Tensor, ExtraInputs | None]:
@@ -194,25 +165,22 @@ class Classifier:
 
     def with_head(self, name: str | None) -> Classifier:
         """The same model under the same declaration, with the last linear layer `name`, and its passes not counted."""
-        other = copy(self)
-        vars(other).pop("head", None)
-        other.head_name, other._head_agrees, other._counts = name, False, _SentRows()
-        return other
+        return self._changed(head_name=name, _head_agrees=False, _sent=[0, 0])
 
     @property
     def undecided(self) -> Classifier:
         """The same model, called for its numbers as they are, whatever is decided from them; itself where that is the
         predicted class. Its passes are not counted here."""
-        if self.decision.of_classes:
-            return self
-        other = copy(self)
-        other._undecided, other._counts = True, _SentRows()
-        return other
+        return self if self.decision.of_classes else self._changed(_undecided=True, _sent=[0, 0])
 
     def deciding(self, decision: Decision) -> Classifier:
         """The same model with another decision of the same output; its passes are counted here."""
+        return self._changed(decision=decision, _recalls=True, _undecided=False)
+
+    def _changed(self, **fields: Any) -> Classifier:
         other = copy(self)
-        other.decision, other._recalls, other._undecided = decision, True, False
+        vars(other).pop("head", None)  # it is found again
+        vars(other).update(fields)
         return other
 
     @contextmanager
@@ -228,10 +196,8 @@ class Classifier:
             self._memory = None
 
     def look_up(self, names: Sequence[str] | None = None) -> None:
-        """Take the position of a label that the decision calls by its name.
-
-        Args:
-            names: of the labels in the data; those of the classifier itself go first.
+        """Take the position of a label that the decision calls by its name: one of the classifier's own names, or where
+        it has none of `names`, those of the labels in the data.
 
         Raises:
             ParameterError: there is no such label, or nobody names the labels.
@@ -254,7 +220,7 @@ class Classifier:
         Raises:
             ModelError: there is no head, the logits are not what it gives, or the model fails on this batch.
         """
-        output, features = self._run(self.head.observe, inputs, extra_inputs)
+        output, features = self._pass(self.head.observe, inputs, extra_inputs)
         logits, features = self._outputs(output, inputs, extra_inputs), features.clone()
         if not self._head_agrees:
             check_head(self.head, features, logits)
@@ -273,8 +239,8 @@ class Classifier:
         Raises:
             ModelError: the model cannot be differentiated.
         """
-        self.backward_passes += len(inputs)
-        gradient = gradient_of(values, inputs, self.device, keep=keep, differentiable=differentiable)
+        self.count(0, len(inputs))
+        gradient = derivative(values, inputs, self.device, keep=keep, differentiable=differentiable)
         if gradient is None:
             raise ModelError("not_differentiable", self.forward_only or NO_GRADIENT)
         return gradient
@@ -293,8 +259,8 @@ class Classifier:
         Raises:
             ModelError: an operation of the model has no second derivative.
         """
-        self.backward_passes += len(inputs)
-        return hessian_product_of(gradient, inputs, along, self.device, keep=keep)
+        self.count(0, len(inputs))
+        return hessian_product(gradient, inputs, along, self.device, keep=keep)
 
     @property
     def forward_only(self) -> str | None:
@@ -307,29 +273,22 @@ class Classifier:
     @property
     def forward_passes(self) -> int:
         """Rows sent forward through the model so far, or through its layers by a certificate."""
-        return self._counts.forward
-
-    @forward_passes.setter
-    def forward_passes(self, rows: int) -> None:
-        self._counts.forward = rows
+        return self._sent[0]
 
     @property
     def backward_passes(self) -> int:
         """Rows sent backward through the model so far, or linear functions by a certificate."""
-        return self._counts.backward
+        return self._sent[1]
 
-    @backward_passes.setter
-    def backward_passes(self, rows: int) -> None:
-        self._counts.backward = rows
+    def count(self, forward: int, backward: int = 0) -> None:
+        """Add passes that were made without the classifier, through the layers of the model."""
+        self._sent[0] += forward
+        self._sent[1] += backward
 
     @property
     def passes(self) -> int:
         """Rows sent forward or backward through the model so far."""
-        return self.forward_passes + self.backward_passes
-
-    def precision(self, inputs: Tensor) -> torch.dtype:
-        """The finer one of the precision of inputs and of what the model computes in: copies of them are made in it."""
-        return torch.promote_types(inputs.dtype, self.dtype or inputs.dtype)
+        return sum(self._sent)
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
@@ -343,22 +302,24 @@ class Classifier:
         """
         if self.class_names is not None:
             self.look_up()
-        with evaluating(self.model, self.device) as self.was_training:
+        with evaluating(self.model, self.device):
             yield
 
-    def _run(self, call: Callable[..., Any], inputs: Tensor, extra_inputs: ExtraInputs | None = None) -> Any:
+    def _pass(self, call: Callable[..., Any], inputs: Tensor, extra_inputs: ExtraInputs | None) -> Any:
         """What `call` makes of `inputs` as the model sees them; counts `B` forward passes."""
-        self.forward_passes += len(inputs)
-        seen = as_seen(inputs.to(self.device, self.dtype or inputs.dtype), extra_inputs, self.mean, self.std)
-        with one_pass(self.model), failures_in_one_sentence("run on", inputs, self.device):
-            return called(call, seen, extra_inputs, self.perturb)
+        self.count(len(inputs))
+        rows = as_seen(inputs.to(self.device, self.dtype or inputs.dtype), extra_inputs, self.mean, self.std)
+        tensors = {} if extra_inputs is None else extra_inputs.tensors
+        # Copies, because a model may write over its mask.
+        others = {name: one.to(self.device, copy=True) for name, one in tensors.items()}
+        with one_sentence("run on", inputs, self.device):
+            return call(rows, **others) if self.perturb is None else call(**{self.perturb: rows}, **others)
 
     def _outputs(self, output: Any, inputs: Tensor, extra_inputs: ExtraInputs | None) -> Tensor:
         """What the decision is taken from; remembers in which form and precision the model returned it, and tells the
         watcher of this thread."""
         scores, self.taken = scores_of(output)
-        read = logits_of if self.decision.of_classes else partial(numbers_of, decision=self.decision)
-        outputs = read(scores, len(inputs), self.outputs)
+        outputs = outputs_of(scores, len(inputs), self.outputs, self.decision)
         self.output_dtype = scores.dtype if scores.is_floating_point() else torch.float32
         watcher = WATCHER.get()
         if watcher is not None:

@@ -21,32 +21,21 @@ from brittle.errors import ModelError, listed
 
 _lock = threading.RLock()
 
-_measured: list[tuple[nn.Module, bool, list[nn.Module]]] = []
-"""Networks that are measured, whether they were in training mode before, and their modules that can be switched; of the
-thread that holds the lock, the outermost block first."""
-
 
 @contextmanager
-def evaluating(model: object, device: torch.device) -> Iterator[bool]:
+def evaluating(model: object, device: torch.device) -> Iterator[None]:
     """Evaluation mode without parameter gradients inside the block, for this thread alone; all is as before afterwards.
 
-    Yields whether the model was in training mode before the outermost such block of it. A block in another thread waits
-    until this one ends. What was compiled runs as PyTorch alone: the backward pass of a compiled network can be made
-    once and cannot be differentiated, and it would be compiled again for every size of a batch.
+    A block in another thread waits until this one ends. What was compiled runs as PyTorch alone: the backward pass of a
+    compiled network can be made once and cannot be differentiated, and it would be compiled again for every size of a
+    batch.
     """
     with _lock, standard_modes(device), ExitStack() as held:
         if "torch._dynamo" in sys.modules:
             held.enter_context(torch.compiler.set_stance("force_eager"))
-        yield held.enter_context(_evaluation_mode(model)) if isinstance(model, nn.Module) else False
-
-
-@contextmanager
-def one_pass(model: object) -> Iterator[None]:
-    """One pass through `model`, which must be in evaluation mode before and after it where it is being measured."""
-    with _lock, quiet():
-        _check_mode(model)
+        if isinstance(model, nn.Module):
+            held.enter_context(_evaluation_mode(model))
         yield
-        _check_mode(model)
 
 
 @contextmanager
@@ -76,7 +65,7 @@ def twice_differentiable() -> Iterator[None]:
 def traced() -> Iterator[None]:
     """Inside the block this thread alone uses networks, as tracing puts other parameters into one, and nothing is
     printed."""
-    with _lock, quiet(), warnings.catch_warnings():
+    with quiet(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
@@ -94,44 +83,30 @@ def quiet() -> Iterator[None]:
         sys.stderr.write(written.getvalue())
 
 
-def _check_mode(model: object) -> None:
-    """Raise if `model` is being measured and it itself or other code has put a module of it into training mode."""
-    watched = next((modules for one, _, modules in reversed(_measured) if one is model), [])
-    if training := [module for module in watched if module.training]:
-        assert isinstance(model, nn.Module)
-        raise ModelError(
-            "model_changed",
-            f"{_names(model, training)} was put into training mode while the model was measured, by another "
-            f"thread or by the model itself, so the numbers would mix both modes; measure a copy "
-            f"(copy.deepcopy(model)), or do not train until it is done",
-        )
-
-
 @contextmanager
-def _evaluation_mode(model: nn.Module) -> Iterator[bool]:
+def _evaluation_mode(model: nn.Module) -> Iterator[None]:
     # A frozen TorchScript module has no mode.
     modules = [one for one in model.modules() if hasattr(one, "training")]
     training = [one for one in modules if one.training]
     learned = [one for one in model.parameters() if one.requires_grad]
-    outer = any(was_training for one, was_training, _ in _measured if one is model)
     try:
         for parameter in learned:
             parameter.requires_grad_(False)
         fixed = _evaluate(model)
         watched = [one for one in modules if not (one in fixed and one.training)]
-        if stubborn := [one for one in watched if one.training]:
+        if stubborn := _training(model, watched):
             raise ModelError(
                 "train_mode",
-                f"still in training mode after eval(): {_names(model, stubborn)}; let an overridden train() or eval() "
-                f"call super()",
+                f"still in training mode after eval(): {stubborn}; let an overridden train() or eval() call super()",
             )
-        was_training = outer or (model in training and not model.training)
-        _measured.append((model, was_training, watched))
-        try:
-            yield was_training
-            _check_mode(model)
-        finally:
-            _measured.pop()
+        yield
+        if changed := _training(model, watched):
+            raise ModelError(
+                "model_changed",
+                f"{changed} was put into training mode while the model was measured, by another thread or by the model "
+                f"itself, so the numbers would mix both modes; measure a copy (copy.deepcopy(model)), or do not train "
+                f"until it is done",
+            )
     finally:
         for parameter in learned:
             # Outside inference mode a parameter that was made in it cannot be made to require gradients.
@@ -150,6 +125,7 @@ def _evaluate(module: nn.Module) -> set[nn.Module]:
     return set()
 
 
-def _names(model: nn.Module, wanted: list[nn.Module]) -> str:
-    names = [name or type(one).__name__ for name, one in model.named_modules() if any(one is each for each in wanted)]
-    return listed(names, 5)
+def _training(model: nn.Module, watched: list[nn.Module]) -> str:
+    """The names of those that are in training mode; empty where none is."""
+    wanted = {id(one) for one in watched if one.training}
+    return listed([name or type(one).__name__ for name, one in model.named_modules() if id(one) in wanted], 5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -51,15 +52,15 @@ def find_head(model: Any, name: str | None = None) -> Head:
         model: a module, or the module of an exported program.
         name: of a `torch.nn.Linear` in a module; of its weight, without `.weight`, in an exported program.
     """
-    heads = _exported_heads(model) if isinstance(model, fx.GraphModule) else _module_heads(model)
-    if name is not None and name in heads:
-        return heads[name]()
-    known = f"its linear layers: {', '.join(heads)}" if heads else "it has none that can be found"
-    if name is not None:
+    layers = _linear_layers(model)
+    known = f"its linear layers: {', '.join(layers)}" if layers else "it has none that can be found"
+    if name is not None and name not in layers:
         raise ModelError("no_head", f"the model has no linear layer called {name!r}; {known}")
-    if not heads:
+    if not layers:
         raise ModelError("no_head", f"the model has no linear layer that gives the logits ({known}); {_WITHOUT}")
-    return list(heads.values())[-1]()
+    chosen = list(layers)[-1] if name is None else name
+    build = _with_features if isinstance(model, fx.GraphModule) else _hooked
+    return build(model, chosen, layers[chosen])
 
 
 def check_head(head: Head, features: Tensor, logits: Tensor) -> None:
@@ -80,12 +81,17 @@ def check_head(head: Head, features: Tensor, logits: Tensor) -> None:
 _WITHOUT = "name the last linear layer with --head (head=), or leave out the scores that need features"
 
 
-def _module_heads(model: Any) -> dict[str, Callable[[], Head]]:
-    """The linear layers of a module, in the order of their definition."""
-    if not isinstance(model, nn.Module):
-        return {}
-    linear = {name: layer for name, layer in model.named_modules() if isinstance(layer, nn.Linear)}
-    return {name: (lambda name=name, layer=layer: _hooked(model, name, layer)) for name, layer in linear.items()}
+def _linear_layers(model: Any) -> dict[str, Any]:
+    """Linear layers by name, in the order of their definition; those of an exported program in that of execution."""
+    if not isinstance(model, fx.GraphModule):
+        modules = model.named_modules() if isinstance(model, nn.Module) else ()
+        return {name: layer for name, layer in modules if isinstance(layer, nn.Linear)}
+    nodes = [node for node in model.graph.nodes if node.target is torch.ops.aten.linear.default]
+    return {
+        str(node.args[1].target).removesuffix(".weight"): node
+        for node in nodes
+        if all(isinstance(one, fx.Node) and one.op == "get_attr" for one in node.args[1:] if one is not None)
+    }
 
 
 def _hooked(model: nn.Module, name: str, layer: nn.Linear) -> Head:
@@ -103,23 +109,7 @@ def _hooked(model: nn.Module, name: str, layer: nn.Linear) -> Head:
     return Head(name or type(layer).__name__, layer.weight, layer.bias, observe)
 
 
-def _exported_heads(model: fx.GraphModule) -> dict[str, Callable[[], Head]]:
-    """The linear layers of an exported program, in the order of execution."""
-    nodes = [
-        node
-        for node in model.graph.nodes
-        if node.op == "call_function"
-        and node.target is torch.ops.aten.linear.default
-        and all(isinstance(one, fx.Node) and one.op == "get_attr" for one in node.args[1:] if one is not None)
-    ]
-    return {_layer_name(node): (lambda node=node: _with_features(model, node)) for node in nodes}
-
-
-def _layer_name(node: fx.Node) -> str:
-    return str(node.args[1].target).removesuffix(".weight")  # type: ignore[union-attr]
-
-
-def _with_features(model: fx.GraphModule, node: fx.Node) -> Head:
+def _with_features(model: fx.GraphModule, name: str, node: fx.Node) -> Head:
     """A copy of the graph that returns the input of `node` as well; the weights are shared."""
     graph = fx.Graph()
     copies: dict[fx.Node, fx.Node] = {}
@@ -129,13 +119,7 @@ def _with_features(model: fx.GraphModule, node: fx.Node) -> Head:
     assert isinstance(features, fx.Node)
     graph.output((values, copies[features]))
     observe = fx.GraphModule(model, graph)
-    weight, bias = ([*node.args[1:], None, None])[:2]
-    return Head(
-        _layer_name(node), _attribute(model, weight), None if bias is None else _attribute(model, bias), observe
-    )
-
-
-def _attribute(model: nn.Module, node: Any) -> Tensor:
-    """The weight or bias that a node of an exported program reads."""
-    path, _, last = str(node.target).rpartition(".")
-    return getattr(model.get_submodule(path), last)
+    named = [one if one is None else str(one.target) for one in [*node.args[1:], None][:2]]
+    weight, bias = (None if one is None else attrgetter(one)(model) for one in named)
+    assert weight is not None
+    return Head(name, weight, bias, observe)

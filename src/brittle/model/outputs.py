@@ -19,28 +19,12 @@ LARGEST_PROBABILITY = 1 + 1e-2
 """The largest number that counts as a probability: those of a softmax in half precision are rounded up to it."""
 
 
-def logits_of(scores: Tensor, rows: int, outputs: str) -> Tensor:
-    """Logits `[B, C]`, in single precision or better, of the class scores that a model returned.
+def outputs_of(scores: Tensor, rows: int, outputs: str, decision: Decision) -> Tensor:
+    """What the decision is taken from, `[B, ...]`, in single precision or better: logits `[B, C]` where it is the
+    predicted class.
 
-    The result shares no memory with `scores`, so that a model that writes its next output over this one cannot change
-    it.
-
-    Args:
-        scores: as the model returned them.
-        rows: number of inputs, `B`.
-        outputs: what they are, one of `OUTPUTS`.
-    """
-    scores = class_scores(scores, rows, outputs)
-    if outputs == "probs":
-        _check_probabilities(scores)
-    return log_probabilities(scores) if outputs == "probs" else scores.clone()
-
-
-def numbers_of(scores: Tensor, rows: int, outputs: str, decision: Decision) -> Tensor:
-    """What another decision than the predicted class is taken from, `[B, ...]`, in single precision or better.
-
-    It shares no memory with `scores`. Probabilities become what the decision compares: logits of each label, logarithms
-    of those of classes.
+    It shares no memory with `scores`, so that a model that writes its next output over this one cannot change it.
+    Probabilities become what the decision compares: logits of each label, logarithms of those of classes.
 
     Args:
         scores: as the model returned them.
@@ -48,20 +32,33 @@ def numbers_of(scores: Tensor, rows: int, outputs: str, decision: Decision) -> T
         outputs: what they are, one of `OUTPUTS`.
         decision: what is decided from them.
     """
-    if scores.dim() == 1 and len(scores) == rows and decision.one_number:
-        scores = scores[:, None]
-    if scores.dim() == 0 or len(scores) != rows:
-        raise ModelError(
-            "output_shape",
-            f"{rows} inputs gave a result of shape {list(scores.shape)}; expected a row for each of them",
-        )
-    decision.check(scores)
-    numbers = scores.clone() if scores.dtype in (torch.float32, torch.float64) else scores.float()
+    if decision.of_classes:
+        numbers = class_scores(scores, rows, outputs)
+    else:
+        if scores.dim() == 1 and len(scores) == rows and decision.one_number:
+            scores = scores[:, None]
+        if scores.dim() == 0 or len(scores) != rows:
+            raise ModelError(
+                "output_shape",
+                f"{rows} inputs gave a result of shape {list(scores.shape)}; expected a row for each of them",
+            )
+        decision.check(scores)
+        numbers = _widened(scores)
     if outputs != "probs":
-        return numbers
-    _check_probabilities(numbers)
+        return numbers.clone()
+    smallest, largest = float(numbers.detach().min()), float(numbers.detach().max())
+    if smallest < 0 or largest > LARGEST_PROBABILITY:
+        raise ModelError(
+            "outputs",
+            f"the outputs were declared as probabilities, but hold values from {smallest:.4g} to {largest:.4g}; leave "
+            f"out --outputs probs (outputs='probs') if they are class scores",
+        )
     logarithms = log_probabilities(numbers)
     return logarithms - log_probabilities(1 - numbers) if isinstance(decision, MultiLabel) else logarithms
+
+
+def _widened(scores: Tensor) -> Tensor:
+    return scores if scores.dtype in (torch.float32, torch.float64) else scores.float()
 
 
 PROBLEMS: dict[str, tuple[tuple[type[Decision], ...], str]] = {
@@ -95,7 +92,7 @@ def check_decision(decision: Decision, outputs: str, model: Any = None) -> None:
 
 
 def class_scores(scores: Tensor, rows: int, outputs: str) -> Tensor:
-    """Class scores `[B, C]` of two classes or more, in single precision or better; arguments as for `logits_of`.
+    """Class scores `[B, C]` of two classes or more, in single precision or better; arguments as for `outputs_of`.
 
     It asks for no number, so that a network with it inside can be exported.
     """
@@ -118,7 +115,7 @@ def class_scores(scores: Tensor, rows: int, outputs: str) -> Tensor:
             "two-class model use --outputs binary-logit (outputs='binary-logit'), for its probability p return "
             "[1 - p, p] and use --outputs probs (outputs='probs')",
         )
-    return scores if scores.dtype in (torch.float32, torch.float64) else scores.float()
+    return _widened(scores)
 
 
 def log_probabilities(scores: Tensor) -> Tensor:
@@ -127,48 +124,29 @@ def log_probabilities(scores: Tensor) -> Tensor:
 
 
 def scores_of(output: Any) -> tuple[Tensor, str | None]:
-    """The class scores in what a model returned, and the part of it that they are, such as `output.logits`.
+    """The class scores in what a model returned, a plain tensor of real numbers, and the part of it that they are, such
+    as `output.logits`.
 
     The part is None where the model returned a tensor.
     """
     if isinstance(output, Tensor):
-        return _dense(output), None
-    if isinstance(output, Mapping):
+        found, taken = output, None
+    elif isinstance(output, Mapping):
         found, taken = output.get("logits"), 'output["logits"]'
     else:
         found, taken = getattr(output, "logits", None), "output.logits"
-    if isinstance(found, Tensor):
-        return _dense(found), taken
-    advice = "a tensor of class scores, or `logits` in a mapping or object, is needed: wrap the model in a function"
-    if isinstance(output, np.ndarray):
-        advice = "if it also takes NumPy arrays, say so: Classifier(model, arrays='numpy')"
-    raise ModelError("output_shape", f"the model returned {_describe(output)}; {advice}")
-
-
-def _dense(scores: Tensor) -> Tensor:
-    """Class scores in a plain tensor of real numbers, from a sparse or a quantised one as well."""
-    if scores.is_complex():
+    if not isinstance(found, Tensor):
+        kind = (
+            f"a mapping with the keys {list(output)}" if isinstance(output, Mapping) else f"a {type(output).__name__}"
+        )
+        advice = "a tensor of class scores, or `logits` in a mapping or object, is needed: wrap the model in a function"
+        if isinstance(output, np.ndarray):
+            advice = "if it also takes NumPy arrays, say so: Classifier(model, arrays='numpy')"
+        raise ModelError("output_shape", f"the model returned {kind}; {advice}")
+    if found.is_complex():
         raise ModelError(
             "output_shape",
             "the model returned complex numbers, which have no order; return real class scores, such as output.abs()",
         )
-    scores = scores.dequantize() if scores.is_quantized else scores
-    return scores if scores.layout == torch.strided else scores.to_dense()
-
-
-def _check_probabilities(scores: Tensor) -> None:
-    smallest, largest = float(scores.detach().min()), float(scores.detach().max())
-    if smallest < 0 or largest > LARGEST_PROBABILITY:
-        raise ModelError(
-            "outputs",
-            f"the outputs were declared as probabilities, but hold values from {smallest:.4g} to {largest:.4g}; leave "
-            f"out --outputs probs (outputs='probs') if they are class scores",
-        )
-
-
-def _describe(output: Any) -> str:
-    if isinstance(output, Mapping):
-        return f"a mapping with the keys {', '.join(map(repr, output))}"
-    if isinstance(output, tuple | list):
-        return f"a {type(output).__name__} of {len(output)}"
-    return f"an object of type {type(output).__name__}"
+    found = found.dequantize() if found.is_quantized else found
+    return found if found.layout == torch.strided else found.to_dense(), taken

@@ -1,11 +1,10 @@
-"""Passes forward and backward through a model, what it raises in one sentence, and outputs kept for other decisions."""
+"""Derivatives of a model, what it raises in one sentence, and outputs kept for other decisions."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -61,6 +60,9 @@ def _digests(inputs: Tensor, extra_inputs: ExtraInputs | None) -> list[bytes]:
     return [hashlib.blake2b(b"".join(map(bytes, row)), digest_size=16).digest() for row in zip(*rows, strict=True)]
 
 
+FAILURES = (RuntimeError, ValueError, TypeError, AssertionError, LookupError, ArithmeticError, AttributeError)
+"""What a model may raise where it is wrong, or its input."""
+
 WITHOUT_GRADIENT = "use scores without gradients (shrinkage, monte_carlo, softmax)"
 NO_GRADIENT = (
     "the model's output does not depend on its input through operations that PyTorch can differentiate; "
@@ -73,63 +75,50 @@ NO_SECOND = (
 NO_MEMORY = ("DefaultCPUAllocator: can't allocate memory", "DefaultCPUAllocator: not enough memory")
 """What PyTorch says, in a plain `RuntimeError`, where the memory of a CPU runs out."""
 
-LOOKED_UP = ("index out of range in self", "Class values must be")
-"""What PyTorch says, of `Embedding` and `one_hot`, where a number is no category."""
-
 NO_CATEGORY = (
-    "a number that it looks up is none of its categories: take noise that leaves categories alone (--noise per-feature "
-    "--sigma 0.1, with --categories NAMES to name them; brittle.noise.PerFeature), as all scores of that run do then, "
-    "or noise that swaps them (--noise swap:0.1)"
+    "a number that it looks up is none of its categories: take noise that leaves categories alone (--noise "
+    "per-feature, with --categories NAMES to name them) or swaps them (--noise swap:0.1)"
 )
+ADVICE = {
+    "index out of range in self": NO_CATEGORY,
+    "Class values must be": NO_CATEGORY,
+    "Inference tensors cannot be saved for backward": "its weights were created under torch.inference_mode(); build or "
+    "load it outside of that, or give a copy made outside (copy.deepcopy(model))",
+    "": "give inputs of the shape that it takes, or wrap it in a module that reshapes them",
+}
+"""What to do where the sentence of PyTorch has these words."""
 
 
-def called(call: Callable[..., Any], rows: Tensor, extra_inputs: ExtraInputs | None, perturb: str | None) -> Any:
-    """The output for rows as the model sees them, with the other tensors of each; `perturb` names their argument.
-
-    Those are copies, because a model may write over its mask.
-    """
-    others = (
-        {}
-        if extra_inputs is None
-        else {name: one.to(rows.device, copy=True) for name, one in extra_inputs.tensors.items()}
-    )
-    return call(rows, **others) if perturb is None else call(**{perturb: rows}, **others)
-
-
-def gradient_of(
-    values: Tensor, inputs: Tensor, device: torch.device, *, keep: bool, differentiable: bool
+def derivative(
+    values: Tensor, inputs: Tensor, device: torch.device, *, keep: bool, differentiable: bool = False
 ) -> Tensor | None:
-    """Gradient of each row's value; None where it does not depend on the input. Arguments as `Classifier.gradient`."""
-    gradient = _derivative("differentiated at", values, inputs, device, keep or differentiable, differentiable)
+    """Gradient of each row's value, `[B]`, by `inputs`; None where it does not depend on them. The rest is said by
+    `Classifier.gradient`."""
+    if not values.requires_grad:
+        return None
+    # Seeds that require gradients make operations that differentiate once show up in the graph of the gradient.
+    seeds = torch.ones_like(values, requires_grad=differentiable)
+    with one_sentence("differentiated at", inputs, device):
+        # Of one number: to hand over the seeds themselves would import SymPy, a third of a second in every process.
+        total = torch.dot(values, seeds)
+        gradient = torch.autograd.grad(
+            total, inputs, retain_graph=keep or differentiable, create_graph=differentiable, allow_unused=True
+        )[0]
     if gradient is not None and differentiable and _differentiates_once(gradient):
         raise ModelError("not_differentiable", NO_SECOND.format(reason="it is marked as differentiable once"))
     return gradient
 
 
-def hessian_product_of(gradient: Tensor, inputs: Tensor, along: Tensor, device: torch.device, *, keep: bool) -> Tensor:
+def hessian_product(gradient: Tensor, inputs: Tensor, along: Tensor, device: torch.device, *, keep: bool) -> Tensor:
     """Second derivatives of each row's value along a direction. Arguments as `Classifier.hessian_product`."""
-    slope = (gradient * along).flatten(1).sum(dim=1)
     try:
-        product = _derivative("differentiated twice at", slope, inputs, device, keep, False)
+        product = derivative((gradient * along).flatten(1).sum(dim=1), inputs, device, keep=keep)
     except ModelError as error:
         if error.code != "model_failed":
             raise
         reason = str(error.__cause__).partition("\n")[0].rstrip(".")
         raise ModelError("not_differentiable", NO_SECOND.format(reason=reason)) from error
     return torch.zeros_like(inputs) if product is None else product
-
-
-def _derivative(
-    what: str, values: Tensor, inputs: Tensor, device: torch.device, keep: bool, differentiable: bool
-) -> Tensor | None:
-    if not values.requires_grad:
-        return None
-    # Seeds that require gradients make operations that differentiate once show up in the graph of the gradient.
-    seeds = torch.ones_like(values, requires_grad=differentiable)
-    with quiet(), failures_in_one_sentence(what, inputs, device):
-        # Of one number: to hand over the seeds themselves would import SymPy, a third of a second in every process.
-        total = torch.dot(values, seeds)
-        return torch.autograd.grad(total, inputs, retain_graph=keep, create_graph=differentiable, allow_unused=True)[0]
 
 
 def _differentiates_once(gradient: Tensor) -> bool:
@@ -150,7 +139,7 @@ def _differentiates_once(gradient: Tensor) -> bool:
 
 
 @contextmanager
-def failures_in_one_sentence(what: str, inputs: Tensor, device: torch.device) -> Iterator[None]:
+def one_sentence(what: str, inputs: Tensor, device: torch.device) -> Iterator[None]:
     """Turn an error that a model raises inside the block into a `ModelError` of one sentence.
 
     Args:
@@ -159,33 +148,20 @@ def failures_in_one_sentence(what: str, inputs: Tensor, device: torch.device) ->
         device: where it is.
     """
     try:
-        yield
-    except (torch.OutOfMemoryError, MemoryError) as error:
-        raise _out_of_memory(len(inputs), device) from error
-    except (RuntimeError, ValueError, TypeError, AssertionError, LookupError, ArithmeticError, AttributeError) as error:
+        with quiet():
+            yield
+    except (MemoryError, *FAILURES) as error:
         reason = str(error).strip().partition("\n")[0]
-        if any(words in reason for words in NO_MEMORY):
-            raise _out_of_memory(len(inputs), device) from error
-        if reason.startswith("Inference tensors cannot be saved for backward"):
-            raise ModelError(
-                "weights",
-                "the model's weights were created under torch.inference_mode(), so PyTorch cannot differentiate it; "
-                "build or load it outside of that, or give a copy made outside (copy.deepcopy(model))",
-            ) from error
-        advice = "give inputs of the shape that it takes, or wrap it in a module that reshapes them"
+        if isinstance(error, torch.OutOfMemoryError | MemoryError) or any(words in reason for words in NO_MEMORY):
+            fewer = max(1, len(inputs) // 4)  # a quarter is worth a try, because memory was nearly full before
+            advice = f"try --batch-size {fewer} (batch_size={fewer})"
+            if len(inputs) == 1:
+                advice = "give smaller inputs, free memory, or compute on another device (--device)"
+            sentence = f"out of memory: {len(inputs)} rows do not fit on {device}; {advice}"
+            raise ModelError("out_of_memory", sentence) from error
+        advice = next(advice for words, advice in ADVICE.items() if words in reason)
         raise ModelError(
             "model_failed",
             f"the model cannot be {what} inputs of shape {list(inputs.shape)}: {type(error).__name__}: {reason}; "
-            f"{NO_CATEGORY if any(words in reason for words in LOOKED_UP) else advice}",
+            f"{advice}",
         ) from error
-
-
-def _out_of_memory(rows: int, device: torch.device) -> ModelError:
-    """The error for rows that do not fit; a quarter of them is worth a try, because memory was nearly full before."""
-    fewer = max(1, rows // 4)
-    advice = (
-        "not even one row fits, so give smaller inputs, free memory, or compute on another device (--device)"
-        if rows == 1
-        else f"try --batch-size {fewer} (batch_size={fewer})"
-    )
-    return ModelError("out_of_memory", f"out of memory: {rows} rows do not fit on {device}; {advice}")

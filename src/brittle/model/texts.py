@@ -132,8 +132,7 @@ class TextForm:
 
     def check(self, tokens: Tokens) -> None:
         """Compare the logits from embeddings with those from tokens, each text alone and without padding."""
-        some = tokens.rows(0, COMPARED)
-        device = self.layer.weight.device
+        device, some = self.layer.weight.device, tokens.rows(0, COMPARED)
         extra_inputs = {name: one.to(device) for name, one in some.extra_inputs.items()}
         with torch.no_grad():
             together = _logits(self.model(**{EMBEDDINGS: self.layer(some.ids.to(device))}, **extra_inputs))

@@ -17,18 +17,41 @@ from torch import nn
 from brittle.model.loading.load import load_model
 from brittle.model.loading.weights import state_digest
 
+PICKLE = b"cos\nsystem\n(S'touch opened'\ntR."
 
-@pytest.mark.parametrize(
-    ("spec", "code", "match"),
-    [
-        ("resnet50", "usage", "resnet50"),
-        ("absent.py:make", "unreadable", "absent.py"),
-        ("no_such_module:make", "user_code", "no_such_module"),
-        ("os.no_such_part:make", "user_code", "os.no_such_part"),
-    ],
-)
-def test_specs_of_another_form(spec: str, code: str, match: str) -> None:
-    refused(code, match, load_model, spec)
+OTHERS = {
+    "resnet50": "usage",
+    "absent.pt2": "unreadable",
+    "absent.py:make": "unreadable",
+    "no_such_module:make": "user_code",
+    "os.no_such_part:make": "user_code",
+    "model.pkl": "model_file",
+    "model.joblib": "model_file",
+    "model.h5": "usage",
+    "model.tflite": "usage",
+    "model.safetensors": "usage",
+    "net.py": "usage",
+    "data.npz": "usage",
+    "model.xyz": "usage",
+    "folder": "usage",
+}
+"""What is typed as a model and cannot be one; it is named, not opened."""
+
+
+@pytest.mark.parametrize("spec", OTHERS)
+def test_what_can_be_no_model_is_named(spec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    if "absent" not in spec and ":" not in spec and spec != "folder" and "." in spec:
+        Path(spec).write_bytes(PICKLE)
+    before = sorted(tmp_path.iterdir())
+    refused(OTHERS[spec], spec.partition(":")[0], load_model, spec)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_what_holds_its_own_weights_takes_no_others(tmp_path: Path) -> None:
+    (tmp_path / "net.onnx").write_bytes(b"")
+    refused("usage", "leave out --weights", load_model, tmp_path / "net.onnx", weights="w.safetensors")
 
 
 def test_a_factory_in_a_file(code: Path) -> None:
@@ -60,7 +83,6 @@ def test_a_factory_in_an_installed_module(code: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("name", "match"),
     [
-        ("wrong", r"net\.py:wrong gives an object of type builtins\.dict"),
         ("number", r"net\.py:number gives an object of type builtins\.int"),
         ("needs", "failed.*: TypeError: .*'width'"),
         ("fails", r"net\.py:fails failed at line \d+: RuntimeError: no weights here"),
@@ -118,9 +140,7 @@ def test_weights_are_loaded(code: Path) -> None:
     ("changes", "match"),
     [
         ({"linear__bias": None}, r"1 missing: linear\.bias"),
-        ({"extra": torch.zeros(1)}, "1 unexpected: extra"),
         ({f"extra{number}": torch.zeros(1) for number in range(7)}, "7 unexpected: extra0, .*, extra4\\)"),
-        ({"linear__bias": None, "extra": torch.zeros(1)}, r"1 missing: linear\.bias; 1 unexpected: extra"),
         ({"linear__bias": torch.zeros(4)}, r"size mismatch for linear\.bias.*\[4\]"),
     ],
 )
@@ -128,7 +148,7 @@ def test_weights_must_fit(code: Path, changes: dict[str, torch.Tensor | None], m
     refused("weights", match, load_model, f"{code}:make", weights=weights_of(code, **changes))
 
 
-@pytest.mark.parametrize("start", ["module.", "_orig_mod.", "module._orig_mod.", "_orig_mod.module."])
+@pytest.mark.parametrize("start", ["module.", "_orig_mod.module."])
 def test_weights_of_a_wrapped_network_are_loaded(code: Path, start: str) -> None:
     path = weights_of(code, linear__bias=torch.tensor([1.0, 2.0, 3.0]))
     weights = load_file(path)
@@ -140,20 +160,17 @@ def test_weights_of_a_wrapped_network_are_loaded(code: Path, start: str) -> None
 
 
 @pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
-def test_weights_must_be_finite(code: Path, value: float) -> None:
+def test_weights_must_be_finite_and_buffers_too_unless_they_mask(code: Path, value: float) -> None:
     path = weights_of(code, linear__bias=torch.tensor([0.0, value, value]))
-    refused("weights", r"linear\.bias of .* holds 2 NaN or infinite values among 3", load_model,
-            f"{code}:make", weights=path)  # fmt: skip
-
-
-@pytest.mark.parametrize("value", [torch.nan, torch.inf])
-def test_buffers_must_be_finite_but_may_mask(code: Path, value: float) -> None:
+    refused("weights", r"linear\.bias of .* 2 NaN or infinite values among 3", load_model, f"{code}:make", weights=path)
     path = weights_of(code, offset=torch.full((3,), value))
-    refused("weights", "offset of", load_model, f"{code}:make", weights=path)
-    assert load_model(f"{code}:make", weights=weights_of(code, offset=torch.full((3,), -torch.inf)))
+    if value == -torch.inf:
+        assert load_model(f"{code}:make", weights=path)
+    else:
+        refused("weights", "offset of", load_model, f"{code}:make", weights=path)
 
 
-@pytest.mark.parametrize("suffix", [".pt", ".pth", ".bin", ".ckpt", ".npz"])
+@pytest.mark.parametrize("suffix", [".pt", ".npz"])
 def test_other_weights_are_refused(code: Path, suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"w{suffix}"
     path.write_bytes(pickled(Canary(tmp_path / "canary")))

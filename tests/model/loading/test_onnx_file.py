@@ -26,8 +26,7 @@ def _saved(folder: Path, content: bytes) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("batch", ["rows", 1, 3, 8])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("batch", "dtype"), [("rows", np.float64), (1, np.float32), (3, np.float32), (16, np.float32)])
 def test_the_scores_are_those_of_the_graph_for_any_number_of_rows(
     batch: int | str, dtype: type, tmp_path: Path
 ) -> None:
@@ -42,20 +41,17 @@ def test_the_scores_are_those_of_the_graph_for_any_number_of_rows(
     assert loaded.provenance["format"] == "onnx"
 
 
-@pytest.mark.parametrize("taken", [(12,), (12, 1), (1, 12)])
-def test_images_are_flattened_where_the_graph_takes_them_flat(taken: tuple[int, ...], tmp_path: Path) -> None:
-    classifier = brittle.Classifier(load_model(_saved(tmp_path, linear(WEIGHT, 1, taken))).module)
+@pytest.mark.parametrize("taken", [(12,), (1, 12), (2, 2, 3)])
+def test_images_are_flattened_or_channels_put_last_where_the_graph_takes_them_so(
+    taken: tuple[int, ...], tmp_path: Path
+) -> None:
+    classifier = brittle.Classifier(load_model(_saved(tmp_path, linear(WEIGHT, "rows", taken))).module)
     x = torch.rand(2, 3, 2, 2)
-    np.testing.assert_allclose(classifier(x).numpy(), x.flatten(1).numpy() @ WEIGHT, atol=1e-5)
+    expected = (x.permute(0, 2, 3, 1) if len(taken) == 3 else x).flatten(1).numpy() @ WEIGHT
+    np.testing.assert_allclose(classifier(x).numpy(), expected, atol=1e-5)
 
 
-def test_channels_are_put_last_where_the_graph_takes_them_so(tmp_path: Path) -> None:
-    classifier = brittle.Classifier(load_model(_saved(tmp_path, linear(WEIGHT, "rows", (2, 2, 3)))).module)
-    x = torch.rand(2, 3, 2, 2)
-    np.testing.assert_allclose(classifier(x).numpy(), x.permute(0, 2, 3, 1).flatten(1).numpy() @ WEIGHT, atol=1e-5)
-
-
-@pytest.mark.parametrize("shape", [(4, 3), (2, 6), (3, 2, 3), (13,)])
+@pytest.mark.parametrize("shape", [(4, 3), (3, 2, 3)])
 def test_numbers_are_never_put_in_another_order(shape: tuple[int, ...], tmp_path: Path) -> None:
     classifier = brittle.Classifier(load_model(_saved(tmp_path, linear(WEIGHT, 1, (3, 2, 2)))).module)
     refused("input_shape", r"\[3, 2, 2\]", classifier, torch.rand(2, *shape))
@@ -68,16 +64,8 @@ def test_weights_in_another_file_are_refused_and_not_read(tmp_path: Path, monkey
     refused("file_refused", "save it in one file", load_model, path)
 
 
-def test_weights_are_not_for_onnx(tmp_path: Path) -> None:
-    path = _saved(tmp_path, linear(WEIGHT, 1, (12,)))
-    refused("usage", "leave out --weights", load_model, path, weights="w.safetensors")
-
-
 def test_what_onnxruntime_cannot_compute_is_told_in_a_sentence(tmp_path: Path) -> None:
     steps: list[Step] = [("Reshape", ["x", "shape"], ["scores"], {})]
     content = file_of(steps, {"shape": np.array([-1, 5], np.int64)}, "rows", (3, 2, 2))
     classifier = brittle.Classifier(load_model(_saved(tmp_path, content)).module)
-    error = refused(
-        "model_failed", r"cannot be run on inputs of shape \[2, 3, 2, 2\]", classifier, torch.rand(2, 3, 2, 2)
-    )
-    assert "Reshape" in str(error)
+    refused("model_failed", r"\[2, 3, 2, 2\].*Reshape", classifier, torch.rand(2, 3, 2, 2))

@@ -269,7 +269,7 @@ class Proof:
                 error = classifier.read(around).double().reshape(exact.shape) - exact
             worst = worst.maximum(torch.einsum("bkl,bl->bk", self.weights, error.nan_to_num(0.0)).abs())
         if classifier is not self.classifier:
-            self.classifier.forward_passes += len(SHARES) * len(points)
+            self.classifier.count(len(SHARES) * len(points))
         self.passes += len(SHARES)
         return worst
 
@@ -346,8 +346,7 @@ class Proof:
 
     def _count(self, rows: Tensor, forward: Tensor, backward: Tensor) -> None:
         self.passes.index_add_(0, rows, forward + backward)
-        self.classifier.forward_passes += int(forward.sum())
-        self.classifier.backward_passes += int(backward.sum())
+        self.classifier.count(int(forward.sum()), int(backward.sum()))
 
 
 def leads(predicted: Tensor, classes: int) -> tuple[Tensor, Tensor]:

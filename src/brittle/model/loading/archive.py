@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import json
 import logging
-import pickle
 import re
 import struct
 import zipfile
@@ -23,14 +22,20 @@ from torch import nn
 from brittle.errors import ArtefactError, ModelError
 from brittle.model.loading.named_code import first_line
 
-_PROGRAM = re.compile(r"models/model\.json|serialized_exported_program\.json")
-_WEIGHT_LIST = re.compile(r"data/(weights|constants)/model_(weights|constants)_config\.json")
-_CHECKPOINT = re.compile(r"data/(weights|constants|sample_inputs)/model\.pt|serialized_\w+\.pt")
-_BYTES = re.compile(
-    r"data/(weights/weight|constants/tensor)_\d+|archive_format|archive_version|byteorder|version|\.data/\w+"
-    r"|extra(_files)?/.*"
+_PROGRAM = "models/model.json"
+_COPIED = re.compile(
+    r"models/model\.json|data/(weights|constants)/(model_(weights|constants)_config\.json|(weight|tensor)_\d+)"
+    r"|archive_(format|version)|byteorder|\.data/\w+"
 )
-"""Records that an archive may hold, in newer and in older forms; of the last kind no byte is interpreted."""
+"""Records that make the network; of all but the JSON no byte is interpreted."""
+
+_LEFT_OUT = re.compile(r"data/sample_inputs/model\.pt|extra/.*")
+"""Records that are not needed and not read."""
+
+_WRITE = (
+    "write it with torch.export.save(torch.export.export(model, (inputs,), dynamic_shapes=...), 'model.pt2') of "
+    "PyTorch 2.8 or later"
+)
 
 _EMPTIED = {"metadata": {}, "guards_code": []}
 """Parts of a program that are not needed to run it and that PyTorch interprets."""
@@ -77,17 +82,22 @@ def load_archive(content: bytes, name: str) -> tuple[nn.Module, dict[str, Any]]:
     """
     records = _read_records(content, name)
     try:
-        program = _check_records(records, name)
+        program = _emptied(json.loads(records[_PROGRAM]))
+        _check_texts(program, name)
+        for kind in ("weights", "constants"):
+            _check_tensors(records, kind, name)
         fixed_batch = _fixed_batch(program, name)
-    except (LookupError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise ArtefactError("file_refused", f"{name} is malformed ({error!r:.80}); export the network again") from error
+    records |= {_PROGRAM: json.dumps(program).encode(), "data/sample_inputs/model.pt": b""}
     copied, log, version = io.BytesIO(), logging.getLogger("torch.export"), program.get("torch_version")
     with zipfile.ZipFile(copied, "w", zipfile.ZIP_STORED) as archive:
         for record, own in records.items():
-            archive.writestr(record, own)
+            archive.writestr(f"model/{record}", own)
+    copied.seek(0)
     before, log.disabled = log.disabled, True  # it writes tracebacks to the terminal
     try:
-        module = torch.export.load(io.BytesIO(copied.getvalue())).module()
+        module = torch.export.load(copied).module()
     except Exception as error:
         raise ModelError(
             "model_file",
@@ -100,7 +110,7 @@ def load_archive(content: bytes, name: str) -> tuple[nn.Module, dict[str, Any]]:
 
 
 def _read_records(content: bytes, name: str) -> dict[str, bytes]:
-    """The records of a zip archive; they must be uncompressed, so that they cannot be larger than it."""
+    """The records of an archive by their names below its folder, uncompressed, so that none is larger than the file."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             members = archive.infolist()
@@ -112,70 +122,38 @@ def _read_records(content: bytes, name: str) -> dict[str, bytes]:
                     f"{name} is compressed, holds two records of one name, or claims more than its {len(content)} "
                     f"bytes; export the network again",
                 )
-            return {member.filename: archive.read(member) for member in members}
+            records = {member.filename.partition("/")[2]: archive.read(member) for member in members}
     except (zipfile.BadZipFile, EOFError, OSError, RuntimeError, ValueError, struct.error) as error:
-        raise ModelError(
-            "model_file",
-            f"{name} is not an archive of torch.export ({error}); write one with "
-            f"torch.export.save(torch.export.export(model, (inputs,), dynamic_shapes=...), 'model.pt2')",
-        ) from error
-
-
-def _check_records(records: dict[str, bytes], name: str) -> dict[str, Any]:
-    """The program of an archive, of which every record may be read; put back without what PyTorch would interpret."""
-    programs = []
-    # Newer archives have a folder first.
-    local = {one: one if re.match(r"extra_files/|\.data/|[^/]*$", one) else one.partition("/")[2] for one in records}
-    empty = {local[record] for record, content in records.items() if not content}
-    for record, own in local.items():
-        where, content = f"{record!r} in {name}", records[record]
-        if _PROGRAM.fullmatch(own):
-            programs.append(_emptied(_read_json(content, where)))
-            _check_texts(programs[-1], where)
-            records[record] = json.dumps(programs[-1]).encode()
-        elif _WEIGHT_LIST.fullmatch(own):
-            for tensor, entry in _read_json(content, where)["config"].items():
-                path, sizes = str(entry.get("path_name")), [size["as_int"] for size in entry["tensor_meta"]["sizes"]]
-                pickled = entry.get("use_pickle") or not re.fullmatch(r"(weight|tensor)_\d+", path)
-                # Of an empty record PyTorch makes zeros.
-                if pickled or (0 not in sizes and empty & {f"data/weights/{path}", f"data/constants/{path}"}):
-                    raise ArtefactError(
-                        "file_refused", f"{tensor!r}, {where}, is no plain tensor, or has no bytes; export it again"
-                    )
-        elif _CHECKPOINT.fullmatch(own) and content:
-            _read_records(content, where)
-            try:
-                torch.load(io.BytesIO(content), weights_only=True, map_location="cpu")
-            except (pickle.UnpicklingError, RuntimeError, ValueError, TypeError, KeyError, EOFError) as error:
-                raise ArtefactError("file_refused", f"{where} holds more than tensors, which could run code") from error
-        elif not _CHECKPOINT.fullmatch(own) and not _BYTES.fullmatch(own):
+        raise ModelError("model_file", f"{name} is not an archive of torch.export ({error}); {_WRITE}") from error
+    if _PROGRAM not in records:
+        raise ModelError("model_file", f"{name} holds no network as PyTorch 2.8 and later write it; {_WRITE}")
+    for record in records:
+        if not _COPIED.fullmatch(record) and not _LEFT_OUT.fullmatch(record):
             raise ArtefactError(
                 "file_refused",
                 f"{name} holds {record!r}, which is neither a tensor nor a graph of operators (compiled code and "
                 f"custom objects are not loaded); export the plain network",
             )
-    if len(programs) != 1:
-        raise ModelError(
-            "model_file", f"{name} holds {len(programs)} exported programs, not 1; write it with torch.export.save"
-        )
-    return programs[0]
+    return {record: own for record, own in records.items() if _COPIED.fullmatch(record)}
 
 
-def _read_json(content: bytes, where: str) -> Any:
-    try:
-        return json.loads(content)
-    except ValueError as error:
-        raise ModelError("model_file", f"{where} is not valid JSON ({error}); export the network again") from error
+def _check_tensors(records: dict[str, bytes], kind: str, name: str) -> None:
+    """Raise unless each weight or constant is a plain tensor with bytes: of an empty record PyTorch makes zeros."""
+    for tensor, entry in json.loads(records[f"data/{kind}/model_{kind}_config.json"])["config"].items():
+        path, sizes = entry["path_name"], [size["as_int"] for size in entry["tensor_meta"]["sizes"]]
+        pickled = entry.get("use_pickle") or not re.fullmatch(r"(weight|tensor)_\d+", path)
+        if pickled or (0 not in sizes and not records[f"data/{kind}/{path}"]):
+            raise ArtefactError(
+                "file_refused", f"{tensor!r} in {name} is no plain tensor, or has no bytes; export the network again"
+            )
 
 
-def _check_texts(program: Any, where: str) -> None:
+def _check_texts(program: Any, name: str) -> None:
     """Raise unless every text in a program has the form of its key."""
     for key, text in _texts(program):
         fits = _is_structure(text) if key in ("in_spec", "out_spec") else _FORMS.get(key, _PLAIN).fullmatch(text)
         if not fits:
-            raise ArtefactError(
-                "file_refused", f"{text!r:.80} ({key or 'a name'}), {where}, could run code when loaded"
-            )
+            raise ArtefactError("file_refused", f"{text!r:.80} ({key or 'a name'}) in {name} could run code")
 
 
 def _emptied(value: Any) -> Any:

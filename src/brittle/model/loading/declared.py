@@ -83,6 +83,12 @@ def digest_of(files: Iterable[Path]) -> str:
     return digest.hexdigest()
 
 
+def names(found: Any) -> tuple[str, ...] | None:
+    """Names of classes as a tuple; None where they are not texts that differ from one another."""
+    plain = isinstance(found, list) and all(isinstance(name, str) and name for name in found)
+    return tuple(found) if plain and found and len(set(found)) == len(found) else None
+
+
 def numbers(value: Any) -> tuple[float, ...] | None:
     """A number or a list of numbers as a tuple; None for anything else."""
     found = value if isinstance(value, list | tuple) else [value]

@@ -9,14 +9,14 @@ from typing import Any
 
 from torch import nn
 
-from brittle.errors import ArtefactError, ModelError, listed
-from brittle.model.loading.declared import CONFIG, WEIGHTS, Declared, digest_of, numbers, read_description
+from brittle.errors import ModelError, listed
+from brittle.model.loading.declared import CONFIG, Declared, digest_of, names, numbers, read_description
 from brittle.model.loading.named_code import first_line, import_package
 from brittle.model.loading.weights import NAMED
 from brittle.model.texts import TextForm
 
-PREPROCESSOR, INDEX, TOKENIZER = "preprocessor_config.json", "model.safetensors.index.json", "tokenizer.json"
-"""Files of a folder; the index stands for weights in several files."""
+PREPROCESSOR, TOKENIZER = "preprocessor_config.json", "tokenizer.json"
+"""Files of a folder."""
 
 TOKENIZER_FILES = (TOKENIZER, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 
@@ -54,48 +54,29 @@ def load_hugging_face(folder: Path) -> tuple[nn.Module, Declared, str]:
             f"{folder} holds no classifier of images or texts ({config.get('architectures')!r:.80}); expected a model "
             f"such as ViT{IMAGES} or Bert{TEXTS}",
         )
-    files = _weights(folder)
     transformers = _transformers(folder)
     kind = transformers.AutoModelForSequenceClassification if of_texts else transformers.AutoModelForImageClassification
     options = {"use_safetensors": True, "attn_implementation": "eager", "output_loading_info": True}
     module, info = _from_folder(transformers, kind, folder, **options)
-    for problem in ("missing_keys", "mismatched_keys"):
-        keys = sorted(str(key[0] if isinstance(key, tuple) else key) for key in info.get(problem) or ())
-        if keys:  # these parameters are random
-            raise ModelError(
-                "weights",
-                f"the weights of {folder} do not fit the network ({len(keys)} {problem.removesuffix('_keys')}: "
-                f"{listed(keys, NAMED)}); all names must agree",
-            )
+    keys = [str(key) for problem in ("missing_keys", "mismatched_keys") for key in info.get(problem) or ()]
+    if keys:  # these parameters are random
+        raise ModelError(
+            "weights", f"the weights of {folder} do not fit the network: {listed(sorted(keys), NAMED)} are missing"
+        )
     module.config.return_dict = True
-    digest = digest_of([*(path for name in (CONFIG, PREPROCESSOR) if (path := folder / name).is_file()), *files])
+    described = [path for name in (CONFIG, PREPROCESSOR) if (path := folder / name).is_file()]
+    digest = digest_of([*described, *folder.glob("model*.safetensors*")])
     if of_texts:
         form = _text_form(folder, module, config, transformers)
         return module, Declared(class_names=_class_names(config), texts=form), digest
-    processor = read_description(folder / PREPROCESSOR)
-    mean, std = _normalisation(folder, processor)
+    processor = image_processor(folder)
+    mean, std = (None, None) if processor is None else _normalisation(folder, processor)
     return module, Declared(mean, std, _size(processor, config), _class_names(config)), digest
 
 
 def _is_kind(config: Mapping[str, Any], ending: str) -> bool:
     names = config.get("architectures")
     return isinstance(names, list) and any(isinstance(name, str) and ending in name for name in names)
-
-
-def _weights(folder: Path) -> list[Path]:
-    """The files of the weights, with their index."""
-    if (folder / INDEX).is_file():
-        return [folder / INDEX, *sorted(folder.glob("model-*.safetensors"))]
-    if (folder / WEIGHTS).is_file():
-        return [folder / WEIGHTS]
-    pickled = sorted(path.name for path in folder.glob("*.bin"))
-    if pickled:
-        raise ArtefactError(
-            "file_refused",
-            f"the weights of {folder} are in {pickled[0]}, a pickle that could run code and is not read; where you "
-            f"trust it, load the model in Python and save it again: model.save_pretrained(folder)",
-        )
-    raise ModelError("weights", f"{folder} holds no {WEIGHTS}; model.save_pretrained(folder) writes it")
 
 
 def _transformers(folder: Path) -> Any:
@@ -115,72 +96,65 @@ def _from_folder(transformers: Any, kind: Any, folder: Path, **options: Any) -> 
         raise ModelError("model_file", f"transformers {version} cannot load {folder}: {first_line(error)}") from error
 
 
-def _normalisation(
-    folder: Path, processor: Mapping[str, Any]
-) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
-    """Mean and std for pixels in [0, 1]: those of the file are for pixels that were multiplied by a factor."""
-    if not processor:
-        return None, None
-    factor = numbers(processor.get("rescale_factor", 1 / LEVELS)) if processor.get("do_rescale", True) else (1.0,)
-    normalised = processor.get("do_normalize", True)
-    mean = numbers(processor.get("image_mean", 0.0)) if normalised else (0.0,)
-    std = numbers(processor.get("image_std", 1.0)) if normalised else (1.0,)
-    kind = str(processor.get("image_processor_type"))
-    if std is not None and processor.get("include_top", "EfficientNet" in kind):  # divides once more
-        again = numbers(processor.get("image_std", 1.0)) or ()
-        std = tuple(one * other for one, other in zip(std * len(again) if len(std) == 1 else std, again, strict=False))
-    flipped = processor.get("do_flip_channel_order", "MobileViT" in kind)
-    if flipped or factor is None or mean is None or std is None or processor.get("rescale_offset") or not factor[0]:
+def image_processor(folder: Path) -> Any:
+    """The image processor of transformers for Pillow that a folder declares; None where it declares none."""
+    if not (folder / PREPROCESSOR).is_file():
+        return None
+    transformers = _transformers(folder)
+    return _from_folder(transformers, transformers.AutoImageProcessor, folder, use_fast=False)
+
+
+def _normalisation(folder: Path, processor: Any) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
+    """Mean and std for pixels in [0, 1]: those of the processor are for pixels that were multiplied by a factor."""
+    factor = processor.rescale_factor if processor.do_rescale else 1.0
+    own = numbers(processor.image_mean), numbers(processor.image_std)
+    mean, std = own if processor.do_normalize else ((0.0,), (1.0,))
+    if getattr(processor, "include_top", False) and std and own[1]:  # divides once more
+        std = tuple(one * other for one, other in zip(std * len(own[1]) if len(std) == 1 else std, own[1], strict=True))
+    other = getattr(processor, "do_flip_channel_order", False) or getattr(processor, "rescale_offset", False)
+    if other or not factor or mean is None or std is None:
         raise ModelError(
             "model_file",
             f"what {folder / PREPROCESSOR} does to pixels is more than (x - mean) / std, or it puts the colours in the "
             f"order blue, green, red; name a factory that does it",
         )
-    scale = LEVELS * factor[0]
-    mean, std = (tuple(round(one / scale, 12) for one in values) for values in (mean, std))
-    plain = all(one == 0 for one in mean) and all(one == 1 for one in std)
-    return (None, None) if plain else (mean, std)
+    mean, std = (tuple(round(one / (LEVELS * factor), 12) for one in values) for values in (mean, std))
+    return (None, None) if {*mean} == {0.0} and {*std} == {1.0} else (mean, std)
 
 
-def _size(processor: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Height and width of the images: what the processor cuts out or makes them, or what the network was built for."""
-    cut = processor.get("crop_size") if processor.get("do_center_crop") else None
-    for found in (cut, processor.get("size"), config.get("image_size")):
-        if isinstance(found, Mapping):
-            edge = found.get("shortest_edge")
-            height, width = found.get("height", edge), found.get("width", edge)
-        else:
-            height, width = found, found
-        if isinstance(height, int) and isinstance(width, int) and min(height, width) > 0:
-            return height, width
-    return None
+def sides(size: Any) -> tuple[int, ...]:
+    """Height and width, or the shorter side, of a size as image processors have it; empty where it is neither."""
+    known = size if isinstance(size, Mapping) else vars(size) if size is not None else {}
+    given = {name: side for name, side in known.items() if side is not None}
+    keys = next((keys for keys in (("height", "width"), ("shortest_edge",)) if set(given) == set(keys)), ())
+    return tuple(given[key] for key in keys)
+
+
+def _size(processor: Any, config: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Height and width of the images that the processor gives, or that the network was built for."""
+    found: tuple[int, ...] = ()
+    if processor is not None:
+        found = sides(processor.crop_size if processor.do_center_crop else processor.size)
+    elif isinstance(config.get("image_size"), int):
+        found = (config["image_size"],)
+    return (found[0], found[-1]) if found else None
 
 
 def _class_names(config: Mapping[str, Any]) -> tuple[str, ...] | None:
     """The names in `id2label`, in the order of the outputs; None where these are numbers of transformers' own."""
     named = config.get("id2label")
-    if not isinstance(named, Mapping):
-        return None
-    names = [named.get(str(at)) for at in range(len(named))]
-    plain = [name for name in names if isinstance(name, str) and name]
-    if len(plain) < len(named) or len(set(plain)) < len(plain) or plain == [f"LABEL_{at}" for at in range(len(plain))]:
-        return None
-    return tuple(plain)
+    found = names([named.get(str(at)) for at in range(len(named))]) if isinstance(named, Mapping) else None
+    return None if found == tuple(f"LABEL_{at}" for at in range(len(found or ()))) else found
 
 
 def _text_form(folder: Path, module: nn.Module, config: Mapping[str, Any], transformers: Any) -> TextForm:
     """How texts become inputs of `module`, by the tokenizer in its folder."""
     if not (folder / TOKENIZER).is_file():
-        raise ModelError(
-            "model_file",
-            f"{folder} holds a classifier of texts and no {TOKENIZER}; tokenizer.save_pretrained(folder) writes it",
-        )
+        raise ModelError("model_file", f"{folder} holds no {TOKENIZER}; tokenizer.save_pretrained(folder) writes it")
     tokenizer = _from_folder(transformers, transformers.AutoTokenizer, folder, use_fast=True)
     if tokenizer.pad_token is None:
         raise ModelError(
-            "model_file",
-            f"the tokenizer of {folder} has no padding token, so texts cannot stand side by side; set "
-            f"tokenizer.pad_token and save it again",
+            "model_file", f"the tokenizer of {folder} has no padding token; set tokenizer.pad_token and save it again"
         )
     length = longest(module, config, getattr(tokenizer, "model_max_length", None))
     digest = digest_of(path for name in TOKENIZER_FILES if (path := folder / name).is_file())

@@ -7,13 +7,13 @@ The rules are those of the image processors of transformers (`image_processing_*
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from brittle.model.loading.declared import CONFIG, read_description
-from brittle.model.loading.hugging_face import PREPROCESSOR
+from brittle.model.loading.hugging_face import image_processor, sides
 from brittle.model.loading.timm_model import PREFIX, is_timm, pretrained_description
 
 CODES = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}
@@ -21,6 +21,12 @@ CODES = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "
 
 SQUASHED = 384
 """From this size on, the image processor of ConvNeXt brings images to a square and cuts nothing."""
+
+KNOWN = (
+    "ViT", "DeiT", "Beit", "Pvt", "Siglip", "CLIP", "Bit", "MobileNetV1", "MobileNetV2", "EfficientNet", "ConvNext",
+    "Levit",
+)  # fmt: skip
+"""The image processors whose rules are known, by their names without `ImageProcessor`."""
 
 
 @dataclass(frozen=True)
@@ -51,46 +57,6 @@ class ImageSteps:
         return ", ".join(parts) or "neither resized nor cut"
 
 
-@dataclass(frozen=True)
-class _Processor:
-    """What an image processor of transformers does where its file does not say.
-
-    Attributes:
-        models: that have it, for files that do not name their image processor.
-        size: height and width, or the shorter side.
-        crop: height and width that it cuts out, or None.
-        interpolation: a key of `CODES`.
-        square: whether a size that is one number is that of a square.
-        cuts: whether it cuts at all.
-    """
-
-    models: tuple[str, ...]
-    size: tuple[int, ...]
-    crop: int | None = None
-    interpolation: int = 3
-    square: bool = False
-    cuts: bool = False
-
-
-PROCESSORS = {
-    "ViT": _Processor(
-        ("vit", "swin", "swinv2", "swiftformer", "dinat", "vit_msn", "ijepa"), (224, 224), interpolation=2, square=True
-    ),
-    "DeiT": _Processor(("deit",), (256, 256), 224, square=True, cuts=True),
-    "Beit": _Processor(("beit", "data2vec-vision"), (224, 224), 224, square=True),
-    "Pvt": _Processor(("pvt", "pvt_v2"), (224, 224), square=True),
-    "Siglip": _Processor(("siglip",), (224, 224)),
-    "CLIP": _Processor(("clip",), (224,), 224, cuts=True),
-    "Bit": _Processor(("bit", "dinov2", "focalnet", "hiera"), (224,), 224, cuts=True),
-    "MobileNetV1": _Processor(("mobilenet_v1",), (256,), 224, interpolation=2, cuts=True),
-    "MobileNetV2": _Processor(("mobilenet_v2",), (256,), 224, interpolation=2, cuts=True),
-    "EfficientNet": _Processor(("efficientnet",), (346, 346), 289, square=True),
-    "ConvNext": _Processor(("convnext", "convnextv2", "cvt", "resnet", "regnet"), (SQUASHED,)),
-    "Levit": _Processor(("levit",), (224,), 224, cuts=True),
-}
-"""The image processors whose rules are known, by their names without `ImageProcessor`."""
-
-
 def declared_steps(model: str) -> ImageSteps | str | None:
     """What the folder of a model does to images; a reason where it does something else; None where it says nothing.
 
@@ -103,8 +69,8 @@ def declared_steps(model: str) -> ImageSteps | str | None:
     if model.startswith(PREFIX) or is_timm(folder):
         known = pretrained_description(model)
         return None if known is None else timm_steps(known)
-    processor = read_description(folder / PREPROCESSOR)
-    return transformers_steps(processor, read_description(folder / CONFIG)) if processor else None
+    processor = image_processor(folder)
+    return None if processor is None else transformers_steps(processor)
 
 
 def timm_steps(known: Mapping[str, Any]) -> ImageSteps | str | None:
@@ -123,68 +89,34 @@ def timm_steps(known: Mapping[str, Any]) -> ImageSteps | str | None:
     return ImageSteps(tuple(math.floor(side / share) for side in sides), (height, width), method, "even")
 
 
-def transformers_steps(processor: Mapping[str, Any], config: Mapping[str, Any]) -> ImageSteps | str:
-    """What the image processor of transformers does to images, which `preprocessor_config.json` describes."""
-    name = _name(processor, config)
-    defaults = PROCESSORS.get(name)
-    if defaults is None:
+def transformers_steps(processor: Any) -> ImageSteps | str:
+    """What an image processor of transformers does to images."""
+    name = re.sub(r"(ImageProcessor|FeatureExtractor)(Pil|Fast)?$", "", type(processor).__name__)
+    if name not in KNOWN:
         return f"image processor {name:.40}"
-    size = _size(processor.get("size"), defaults.size, defaults.square)
-    crop = _size(processor.get("crop_size"), (defaults.crop,) * 2 if defaults.crop else (), square=True)
-    method = CODES.get(processor.get("resample", defaults.interpolation))
-    resizes, cuts = _flag(processor, "do_resize", True), _flag(processor, "do_center_crop", defaults.cuts)
-    if resizes and (size is None or method is None):
-        return f"size {processor.get('size')!r:.60}, resample {processor.get('resample')!r:.20}"
-    steps = _resized(name, size, method, processor.get("crop_pct")) if resizes and size and method else ImageSteps()
-    if not cuts or isinstance(steps, str):
+    size, crop, method = sides(processor.size), sides(processor.crop_size), CODES.get(processor.resample)
+    if processor.do_resize and (not size or method is None):
+        return f"size {processor.size!s:.60}, resample {processor.resample!s:.20}"
+    steps = ImageSteps()
+    if processor.do_resize and name == "ConvNext":
+        steps = _of_convnext(size, str(method), processor.crop_pct)
+    elif processor.do_resize:
+        steps = ImageSteps((int(256 / 224 * size[0]),) if name == "Levit" and len(size) == 1 else size, None, method)
+    if not processor.do_center_crop or isinstance(steps, str):
         return steps
-    if crop is None or len(crop) != 2 or steps.center_crop is not None or processor.get("do_pad"):
-        return f"crop_size {processor.get('crop_size')!r:.60}"
-    sides = steps.resize or crop
-    if any(side < least for side, least in zip(sides * 2 if len(sides) == 1 else sides, crop, strict=True)):
+    if len(crop) != 2 or steps.center_crop is not None or getattr(processor, "do_pad", False):
+        return f"crop_size {processor.crop_size!s:.60}"
+    found = steps.resize or crop
+    if any(side < least for side, least in zip(found * 2 if len(found) == 1 else found, crop, strict=True)):
         return f"the middle {crop[0]} x {crop[1]} of smaller images, with a border of zeros"
-    return ImageSteps(steps.resize, crop, steps.interpolation, "down")
+    return ImageSteps(steps.resize, (crop[0], crop[1]), steps.interpolation, "down")
 
 
-def _resized(name: str, size: tuple[int, ...], method: str, share: Any) -> ImageSteps | str:
-    """How images are resized; the processor of ConvNeXt cuts them, too."""
-    if name == "Levit" and len(size) == 1:
-        return ImageSteps((int((256 / 224) * size[0]),), None, method)
-    if name != "ConvNext":
-        return ImageSteps(size, None, method)
-    share = 224 / 256 if share is None else share
+def _of_convnext(size: tuple[int, ...], method: str, share: Any) -> ImageSteps | str:
+    """The processor of ConvNeXt brings images to a square, small ones by cutting it out of larger ones."""
     if len(size) != 1 or not isinstance(share, int | float) or not 0 < share <= 1:
         return f"size {size}, crop_pct {share!r:.20}"
     side = size[0]
     if side >= SQUASHED:
         return ImageSteps((side, side), None, method)
     return ImageSteps((int(side / share),), (side, side), method, "down")
-
-
-def _name(processor: Mapping[str, Any], config: Mapping[str, Any]) -> str:
-    """The name of the image processor without its ending; that of the model where the file names none."""
-    named = processor.get("image_processor_type") or processor.get("feature_extractor_type")
-    if isinstance(named, str):
-        for ending in ("Fast", "Pil", "ImageProcessor", "FeatureExtractor"):
-            named = named.removesuffix(ending)
-        return named
-    model = config.get("model_type")
-    return next((name for name, one in PROCESSORS.items() if model in one.models), f"of {model}")
-
-
-def _flag(processor: Mapping[str, Any], name: str, usual: bool) -> bool:
-    found = processor.get(name)
-    return usual if found is None else bool(found)
-
-
-def _size(found: Any, usual: tuple[int, ...], square: bool) -> tuple[int, ...] | None:
-    """Height and width, or the shorter side; None where it is neither."""
-    if found is None:
-        return usual
-    if isinstance(found, Mapping):
-        keys = ("shortest_edge",) if set(found) == {"shortest_edge"} else ("height", "width")
-        sides: tuple[Any, ...] = tuple(found.get(key) for key in keys)
-    else:
-        sides = tuple(found) if isinstance(found, list | tuple) else (found, found) if square else (found,)
-    whole = all(isinstance(side, int) and not isinstance(side, bool) and side > 0 for side in sides)
-    return sides if whole and len(sides) in (1, 2) else None

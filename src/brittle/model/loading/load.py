@@ -16,7 +16,15 @@ from brittle.model.arrays import is_estimator
 from brittle.model.loading.archive import load_archive
 from brittle.model.loading.declared import Declared
 from brittle.model.loading.hugging_face import is_hugging_face, load_hugging_face
-from brittle.model.loading.named_code import defined_in, first_line, import_module, import_package, line_of, run_file
+from brittle.model.loading.named_code import (
+    defined_in,
+    digest_of_module,
+    first_line,
+    import_module,
+    import_package,
+    line_of,
+    run_file,
+)
 from brittle.model.loading.onnx_network import open_onnx
 from brittle.model.loading.timm_model import PREFIX, build_timm, is_timm, load_timm
 from brittle.model.loading.weights import (
@@ -40,10 +48,10 @@ _PICKLE = (
 )
 _KERAS = "is a Keras or HDF5 file; convert it to ONNX, model.export('model.onnx', format='onnx') in Keras 3"
 _DATA = "holds data and no model; MODEL comes first and DATA second: brittle score MODEL DATA"
+_TENSORFLOW = "is a TensorFlow file; convert it to ONNX, python -m tf2onnx.convert --saved-model FOLDER (--tflite FILE)"
 _ADVICE = {
     **dict.fromkeys((".h5", ".keras"), _KERAS),
-    ".pb": "is a TensorFlow graph; convert it to ONNX, python -m tf2onnx.convert --saved-model FOLDER",
-    ".tflite": "is a TensorFlow Lite file; convert it to ONNX, python -m tf2onnx.convert --tflite FILE",
+    **dict.fromkeys((".pb", ".tflite"), _TENSORFLOW),
     ".safetensors": f"holds weights without a network; give it with --weights; {EXPORT}",
     **dict.fromkeys((".npz", ".npy", ".parquet", ".csv", ".png", ".jpg", ".jpeg"), _DATA),
 }
@@ -195,16 +203,12 @@ def _load_skops(content: bytes, name: str) -> Any:
 def _load_code(spec: str) -> LoadedModel:
     """The network or estimator that a factory returns."""
     place, _, name = spec.rpartition(":")
-    if place.endswith(".py"):
-        source = read_content(Path(place))
-        module = run_file(Path(place), source, _failure)
-    else:
-        module = import_module(place, name, _failure)
-        source = None
+    of_file = place.endswith(".py")
+    module = (
+        run_file(Path(place), read_content(Path(place)), _failure) if of_file else import_module(place, name, _failure)
+    )
     file = getattr(module, "__file__", None)
-    if source is None and file is not None:
-        source = Path(file).read_bytes()
-    where = spec if place.endswith(".py") or file is None else f"{spec} ({file})"
+    where = spec if of_file or file is None else f"{spec} ({file})"
     if not hasattr(module, name):
         there = [own for own, value in vars(module).items() if callable(value) and not own.startswith("_")]
         raise _failure(f"{where} does not exist; the file has {', '.join(there[:10]) or 'nothing'}")
@@ -222,5 +226,5 @@ def _load_code(spec: str) -> LoadedModel:
     if not isinstance(model, nn.Module) and not is_estimator(model):
         kind = f"{type(model).__module__}.{type(model).__qualname__}"
         raise _failure(f"expected a torch.nn.Module, found that {where} gives an object of type {kind}")
-    digest = None if source is None else hashlib.sha256(source).hexdigest()
-    return LoadedModel(model, {"format": "python", "runs_code": True, "file": file, "sha256": digest})
+    facts = {"format": "python", "runs_code": True, "file": file, "sha256": digest_of_module(module)}
+    return LoadedModel(model, facts)

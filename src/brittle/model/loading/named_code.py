@@ -50,10 +50,7 @@ def defined_in(path: str | Path) -> str:
 
 
 def run_file(path: Path, source: bytes, failure: Failure) -> ModuleType:
-    """Run `source`, which is what lies in the file `path`, as a module.
-
-    What is run is what is digested, so no compiled copy is looked for. Where it fails, `failure` makes the error.
-    """
+    """Run `source`, which lies in the file `path`, as a module: what is run is what is digested, no compiled copy."""
     own = hashlib.sha256(os.fsencode(path.resolve()) + b"\0" + source).hexdigest()
     module = ModuleType(f"brittle_user_{own[:16]}")
     module.__file__ = os.fspath(path)
@@ -71,17 +68,12 @@ def run_file(path: Path, source: bytes, failure: Failure) -> ModuleType:
 
 
 def import_module(place: str, name: str, failure: Failure) -> ModuleType:
-    """Import the module `place`, such as `package.module`, of which `name` is wanted; the current folder is not
-    searched. Where it is not there or fails, `failure` makes the error."""
+    """Import the module `place`, such as `package.module`, of which `name` is wanted; never from the current folder."""
     try:
         return importlib.import_module(place)
     except (Exception, SystemExit) as error:
         file = Path(*place.split(".")).with_suffix(".py")
-        advice = (
-            f"; the current folder is not searched: for the file in this folder write ./{file}:{name}"
-            if file.is_file()
-            else ""
-        )
+        advice = f"; for the file in this folder write ./{file}:{name}" if file.is_file() else ""
         raise failure(f"importing {place} failed: {type(error).__name__}: {error}{advice}") from error
 
 
@@ -107,20 +99,26 @@ def line_of(error: BaseException, module: ModuleType) -> str:
 
 
 def digests(things: Iterable[object]) -> dict[str, str] | None:
-    """The sha256 of the files in which classes and functions stand, by the names of the files.
+    """The sha256 of the files in which classes and functions stand, by the names of the files; None where none is left.
 
     Those of brittle and of Python's own library are left out, as are those typed into a session; what a file imports is
-    not looked at. Files of one name have their digests one after the other. None where no file is left.
+    not looked at. Files of one name have their digests one after the other.
     """
     names = {str(getattr(thing, "__module__", None)) for thing in things}
-    outside = [sys.modules.get(name) for name in names if name.partition(".")[0] not in _OWN]
     found: dict[str, set[str]] = {}
-    for module in outside:
-        path = getattr(module, "__file__", None)
-        if module is not None and path is not None and (DIGEST in vars(module) or Path(path).is_file()):
-            digest = vars(module).get(DIGEST) or hashlib.sha256(Path(path).read_bytes()).hexdigest()
-            found.setdefault(Path(path).name, set()).add(digest)
+    for module in [sys.modules.get(name) for name in names if name.partition(".")[0] not in _OWN]:
+        digest = None if module is None else digest_of_module(module)
+        if module is not None and digest is not None:
+            found.setdefault(Path(str(module.__file__)).name, set()).add(digest)
     return {name: " ".join(sorted(found[name])) for name in sorted(found)} or None
+
+
+def digest_of_module(module: ModuleType) -> str | None:
+    """The sha256 of the file of a module, as it was run; None where it has none."""
+    path = getattr(module, "__file__", None)
+    if DIGEST in vars(module) or path is None or not Path(path).is_file():
+        return vars(module).get(DIGEST)
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
 def offered(group: str) -> dict[str, EntryPoint]:
@@ -131,13 +129,8 @@ def offered(group: str) -> dict[str, EntryPoint]:
 def find_named(
     name: str, group: str, wanted: Callable[[object], bool] = lambda found: isinstance(found, type)
 ) -> object:
-    """What `name` stands for; None where it stands for nothing.
-
-    Args:
-        name: of an entry point, or `FILE.py:NAME`, or `PACKAGE.MODULE:NAME`.
-        group: of the entry points.
-        wanted: whether something in a file is of the kind that is looked for, for messages; by default any class.
-    """
+    """What `name` stands for, of an entry point of `group`, or `FILE.py:NAME`, or `PACKAGE.MODULE:NAME`; None where it
+    stands for nothing. A message names what is `wanted` in a file, by default all classes."""
     if name.endswith(".py"):
         raise UsageError(f"{name} is a file{defined_in(name)}; name a class in it: {name}:CLASS")
     if ":" not in name:

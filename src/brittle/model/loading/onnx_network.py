@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import importlib
 import io
 import re
 from collections import Counter
@@ -20,8 +19,8 @@ from torch import Tensor, nn
 from brittle.errors import ArtefactError, ModelError, listed
 from brittle.model.arrays import ArrayModel
 from brittle.model.loading.named_code import first_line, import_package
-from brittle.model.loading.onnx_operators import OPERATORS, OPSET, TYPES, as_tensor, compute
-from brittle.model.passes import WITHOUT_GRADIENT
+from brittle.model.loading.onnx_operators import OPERATORS, OPSET, as_tensor, compute
+from brittle.model.passes import FAILURES, WITHOUT_GRADIENT
 
 ALLOWED = 1e-4
 """By how much class scores may differ from those of onnxruntime, as a share of their size (`_share`)."""
@@ -32,15 +31,13 @@ COMPARED = 8
 THREADS = 2
 """At most so many threads of onnxruntime compute a batch."""
 
-FAILURES = (RuntimeError, ValueError, TypeError, AssertionError, LookupError, ArithmeticError, AttributeError)
-"""What computing a node may raise where a graph is wrong, or unlike what is known here."""
+INSTALL = "pip install 'brittle[onnx]'"
 
 _TYPES = {"tensor(float)": torch.float32, "tensor(double)": torch.float64, "tensor(float16)": torch.float16}
 _OTHER_FILE = re.compile(rb"[\x00\x08]location")
 """A weight that lies in another file names it under this key; before it stands the last byte of its length."""
 
 _FATAL_ONLY = 4
-_CPU = torch.device("cpu")
 
 
 class _NotConverted(Exception):
@@ -106,14 +103,6 @@ class OnnxModel(ArrayModel):
         """Class scores `[B, C]` of rows as the graph takes them."""
         return super().__call__(rows)
 
-    def batches(self, rows: Tensor) -> list[Tensor]:
-        """Batches of so many rows as the graph takes, the last filled up with copies of the last row."""
-        if self.batch is None:
-            return [rows]
-        missing = -len(rows) % self.batch
-        filled = torch.cat((rows, rows[-1:].expand(missing, *rows.shape[1:]))) if missing else rows
-        return list(filled.split(self.batch))
-
     def arranged(self, inputs: Tensor) -> Tensor:
         """`[B, *shape]` in the type and the shape that the graph takes."""
         rows = inputs.to(self._type)
@@ -122,11 +111,10 @@ class OnnxModel(ArrayModel):
             return rows
         if len(found) == 3 and _fits((*found[1:], found[0]), taken):
             return rows.permute(0, 2, 3, 1)
-        sizes = [size for size in taken if size is not None]
-        whole = len(sizes) == len(taken) and prod(sizes) == prod(found)
-        kept = [size for size in taken if size != 1]
-        if whole and (len(kept) <= 1 or kept == [size for size in found if size != 1]):
-            return rows.reshape(len(rows), *sizes)
+        if None not in taken and prod(found) == prod(size or 0 for size in taken):
+            kept = [size for size in taken if size != 1]
+            if len(kept) <= 1 or kept == [size for size in found if size != 1]:
+                return rows.reshape(len(rows), *(size or 0 for size in taken))
         raise ModelError(
             "input_shape",
             f"{self.__name__} takes inputs of shape {[size or 'any' for size in taken]}, found {list(found)}; give "
@@ -134,7 +122,9 @@ class OnnxModel(ArrayModel):
         )
 
     def _scores(self, rows: np.ndarray) -> np.ndarray:
-        batches = [np.ascontiguousarray(batch.numpy()) for batch in self.batches(torch.from_numpy(rows))]
+        size = self.batch or len(rows)
+        filled = np.concatenate((rows, rows[-1:].repeat(-len(rows) % size, axis=0)))
+        batches = [np.ascontiguousarray(filled[start : start + size]) for start in range(0, len(filled), size)]
         try:
             found = [self._session.run([self.output], {self.input: batch})[0] for batch in batches]
         except Exception as error:  # onnxruntime has errors of its own
@@ -144,7 +134,7 @@ class OnnxModel(ArrayModel):
 
 def _open(content: bytes, name: str) -> Any:
     """A session of onnxruntime."""
-    onnxruntime = import_package("onnxruntime", name, "pip install 'brittle[onnx]'")
+    onnxruntime = import_package("onnxruntime", name, INSTALL)
     if _OTHER_FILE.search(content) or content[4:8] == b"ORTM":
         raise ArtefactError(
             "file_refused",
@@ -182,33 +172,22 @@ def _fits(found: tuple[int, ...], taken: tuple[int | None, ...]) -> bool:
 
 @dataclass(frozen=True)
 class _Node:
-    """One operator of a graph.
+    """One operator of a graph: the names of what it takes, empty where one is left out, and of what it gives; its
+    attributes, tensors as NumPy arrays; and the name of the linear layer that stands for it, or None."""
 
-    Attributes:
-        name: of the node, often empty.
-        operator: one of `OPERATORS`.
-        inputs: names of what it takes, empty where one is left out.
-        outputs: names of what it gives.
-        attributes: by name; tensors as NumPy arrays.
-        layer: name of the linear layer that stands for it, or None.
-        shape: where it reshapes to a number of rows that the graph fixes, the sizes after that number; else None.
-    """
-
-    name: str
     operator: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     attributes: Mapping[str, Any]
     layer: str | None = None
-    shape: tuple[int, ...] | None = None
 
 
 class OnnxNetwork(nn.Module):
     """The network in an ONNX file over operations of PyTorch; its linear layers are modules, its weights parameters.
 
-    At the first inputs its scores are compared with those of onnxruntime, at as many again with the numbers of each
-    input shifted by one place, and in a batch of all of them. Where they differ by more than `ALLOWED`, onnxruntime
-    gives the scores, and there are no gradients.
+    At the first inputs its scores are compared with those of onnxruntime, and at as many again with the numbers of
+    each input shifted by one place, all in one batch. Where they differ by more than `ALLOWED`, onnxruntime gives the
+    scores, and there are no gradients.
 
     Attributes:
         original: the same run by onnxruntime.
@@ -220,9 +199,9 @@ class OnnxNetwork(nn.Module):
         self.__name__ = original.__name__
         self.original = original
         self.forward_only: str | None = None
-        self._in_batches: bool | None = None  # until it is compared
+        self._compared = False
         self.layers = nn.ModuleDict()
-        self._nodes = _with_layers(nodes, constants, original, self.layers)
+        self._nodes = _with_layers(nodes, constants, original.output, self.layers)
         self._last_use = {name: at for at, node in enumerate(self._nodes) for name in node.inputs}
         self._constants = dict(constants)
         self._parameter_of: dict[str, str] = {}
@@ -234,30 +213,22 @@ class OnnxNetwork(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         """Class scores `[B, C]` of inputs `[B, *shape]`."""
         rows = self.original.arranged(inputs)
-        if torch.compiler.is_compiling() and self._in_batches is not False:
-            reason = "fixes the number of rows" if self._in_batches else "has not been compared with onnxruntime yet"
-            raise ModelError("model_file", f"{self.__name__} cannot be traced, because it {reason}")
-        if self._in_batches is None and self.forward_only is None:
+        if not self._compared and not torch.compiler.is_compiling():
             self._compare(rows)
-        if self._in_batches is None:
-            return self.original.run(rows)
-        return self._run(rows, self._in_batches)
+        if self._compared and self.forward_only is None:
+            return self._scores(rows)
+        if torch.compiler.is_compiling():
+            reason = self.forward_only or f"{self.__name__} has not been compared with onnxruntime yet"
+            raise ModelError("model_file", f"it cannot be traced: {reason}")
+        return self.original.run(rows)
 
-    def _run(self, rows: Tensor, in_batches: bool) -> Tensor:
-        if not in_batches:
-            return self._scores(rows, any_rows=True)
-        return torch.cat([self._scores(batch, any_rows=False) for batch in self.original.batches(rows)])[: len(rows)]
-
-    def _scores(self, rows: Tensor, *, any_rows: bool) -> Tensor:
-        """The output of the graph; with `any_rows` for another number of rows than it was exported for."""
+    def _scores(self, rows: Tensor) -> Tensor:
         values: dict[str, Any] = {self.original.input: rows}
         for at, node in enumerate(self._nodes):
             given = [self._value(name, values) for name in node.inputs]
             try:
                 if node.layer is not None:
                     found = (self.layers[node.layer](given[0]),)
-                elif any_rows and node.shape is not None:
-                    found = (given[0].reshape(len(given[0]), *node.shape),)
                 else:
                     found = compute(node.operator, given, node.attributes, rows.device)
             except FAILURES as error:
@@ -275,30 +246,25 @@ class OnnxNetwork(nn.Module):
         return values[name] if name in values else self._constants.get(name)
 
     def _compare(self, rows: Tensor) -> None:
-        """Decide whether the graph is used, and how; nothing is decided where no score is finite."""
+        """Decide whether the graph is used; nothing is decided where no score is finite."""
         some = rows[:COMPARED].detach().cpu()
         probes = torch.cat((some, some.flatten(1).roll(1, 1).reshape(some.shape)))
+        if len(probes) == self.original.batch:
+            probes = torch.cat((probes, some))  # that of the graph would say nothing of another number of rows
         theirs = self.original.run(probes)
         finite = theirs.reshape(len(theirs), -1).isfinite().all(1)
-        if not bool(finite.any()):
-            return
-        for in_batches in (False, True) if self.original.batch else (False,):
-            reason = self._difference(probes, theirs, finite, in_batches)
-            if reason is None:
-                self._in_batches, self.forward_only = in_batches, None
-                return
-            self.forward_only = self.original.sentence(reason)
+        if bool(finite.any()):
+            reason = self._difference(probes, theirs, finite)
+            self.forward_only = None if reason is None else self.original.sentence(reason)
+            self._compared = True
 
-    def _difference(self, probes: Tensor, theirs: Tensor, finite: Tensor, in_batches: bool) -> str | None:
-        """What is wrong with the scores of the graph; None where nothing is.
-
-        They are computed where onnxruntime computes, because a GPU may round convolutions to 10 bits.
-        """
+    def _difference(self, probes: Tensor, theirs: Tensor, finite: Tensor) -> str | None:
+        """What is wrong with the scores of the graph on the CPU (a GPU may round to 10 bits); None where nothing is."""
         elsewhere = any(one.device.type != "cpu" for one in self.parameters())
         network = copy.deepcopy(self).cpu() if elsewhere else self
         try:
             with torch.no_grad():
-                ours = network._run(probes, in_batches)
+                ours = network._scores(probes)
         except FAILURES as error:
             where = (getattr(error, "__notes__", None) or ["?"])[-1]
             return f"its operator {where} fails in PyTorch ({first_line(error)})"
@@ -321,65 +287,47 @@ def _share(ours: Tensor, theirs: Tensor) -> float:
 
 
 def _with_layers(
-    nodes: list[_Node], constants: Mapping[str, np.ndarray], original: OnnxModel, layers: nn.ModuleDict
+    nodes: list[_Node], constants: Mapping[str, np.ndarray], output: str, layers: nn.ModuleDict
 ) -> list[_Node]:
-    """The nodes of a graph with the names of linear layers, which are put into `layers`.
-
-    A product with a constant matrix is one, and takes in a sum with a constant after it.
-    """
-    uses = Counter(name for node in nodes for name in node.inputs) + Counter([original.output])
+    """The nodes of a graph, of which each product with a constant matrix, and a sum after it, is one of `layers`."""
+    uses = Counter(name for node in nodes for name in node.inputs) + Counter([output])
     found: list[_Node] = []
-    products: dict[str, int] = {}  # without a bias, by what they give, and their place
     for node in nodes:
-        product = next((name for name in node.inputs if name in products and uses[name] == 1), None)
-        if node.operator == "Add" and product is not None:
-            layer = cast(nn.Linear, layers[str(found[products[product]].layer)])
-            bias = constants.get(node.inputs[node.inputs[0] == product])
-            if bias is not None and bias.shape == (len(layer.weight),):
-                layer.bias = _frozen(bias)
-                found[products[product]] = replace(found[products[product]], outputs=node.outputs)
+        before = found[-1] if found and found[-1].layer is not None else None
+        if node.operator == "Add" and before is not None and uses[before.outputs[0]] == 1:
+            layer = cast(nn.Linear, layers[str(before.layer)])
+            bias = [constants[name] for name in node.inputs if name in constants and before.outputs[0] in node.inputs]
+            if layer.bias is None and bias and bias[0].shape == (len(layer.weight),):
+                layer.bias = _frozen(bias[0])
+                found[-1] = replace(before, outputs=node.outputs)
                 continue
-        weight, bias = _weights(node, constants)
-        if weight is not None:
-            if bias is None:
-                products[node.outputs[0]] = len(found)
-            node = replace(node, inputs=node.inputs[:1], layer=_put(layers, node, weight, bias))
-        elif node.operator == "Reshape" and original.batch is not None:
-            shape = constants.get(node.inputs[1])
-            if shape is not None and shape.size > 1 and shape[0] == original.batch and shape.all():
-                node = replace(node, shape=tuple(shape[1:].tolist()))
+        layer = _linear(node, constants)
+        if layer is not None:
+            name = re.sub(r"\W+", "_", node.inputs[1].removesuffix(".weight")).strip("_")
+            while not name or hasattr(layers, name):
+                name += "_"
+            layers[name] = layer
+            node = replace(node, inputs=node.inputs[:1], layer=name)
         found.append(node)
     return found
 
 
-def _weights(node: _Node, constants: Mapping[str, np.ndarray]) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Weight `[out, in]` and bias `[out]` of a product with a constant matrix; None for what it has not."""
+def _linear(node: _Node, constants: Mapping[str, np.ndarray]) -> nn.Linear | None:
+    """The linear layer that a product with a constant matrix is; None where it is none."""
     weight = constants.get(node.inputs[1]) if node.operator in ("Gemm", "MatMul") else None
-    of_gemm = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0} | dict(node.attributes)
-    turned = of_gemm.pop("transB")
-    if weight is None or weight.ndim != 2 or weight.dtype.kind != "f" or list(of_gemm.values()) != [1.0, 1.0, 0]:
-        return None, None
+    bias = constants.get(node.inputs[2]) if len(node.inputs) > 2 else None
+    scales = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0} | dict(node.attributes)
+    turned = scales.pop("transB")
+    if weight is None or weight.ndim != 2 or weight.dtype.kind != "f" or list(scales.values()) != [1.0, 1.0, 0]:
+        return None
     weight = weight if turned else weight.T
-    if len(node.inputs) < 3 or not node.inputs[2]:
-        return weight, None
-    bias = constants.get(node.inputs[2])
-    if bias is None or bias.size != len(weight) or bias.shape[-1] != len(weight):
-        return None, None
-    return weight, bias.reshape(-1)
-
-
-def _put(layers: nn.ModuleDict, node: _Node, weight: np.ndarray, bias: np.ndarray | None) -> str:
-    """Put a linear layer into `layers`, and give its name there, which is that of its weight where that says one."""
-    named = node.inputs[1].removesuffix(".weight")
-    name = re.sub(r"\W+", "_", named if named != node.inputs[1] else node.name or node.operator).strip("_") or "linear"
-    while name in layers or hasattr(layers, name):
-        name += "_"
+    if len(node.inputs) > 2 and (bias is None or bias.size != len(weight)):
+        return None
     layer = nn.Linear(weight.shape[1], weight.shape[0], bias=False, device="meta")
     layer.weight = _frozen(weight)
     if bias is not None:
-        layer.bias = _frozen(bias)
-    layers[name] = layer
-    return name
+        layer.bias = _frozen(bias.reshape(-1))
+    return layer
 
 
 def _frozen(value: np.ndarray) -> nn.Parameter:
@@ -388,43 +336,49 @@ def _frozen(value: np.ndarray) -> nn.Parameter:
 
 def _read_graph(content: bytes, original: OnnxModel) -> tuple[list[_Node], dict[str, np.ndarray]]:
     """The nodes of the graph in a file that its class scores depend on, and its constants by name."""
-    try:
-        onnx = importlib.import_module("onnx")
-        inliner = importlib.import_module("onnx.inliner")
-        converter = importlib.import_module("onnx.version_converter")
-    except ImportError as error:
-        raise _NotConverted("the package onnx is not installed (pip install 'brittle[onnx]')") from error
+    onnx, inliner, converter = (
+        import_package(part, original.__name__, INSTALL) for part in ("onnx", "onnx.inliner", "onnx.version_converter")
+    )
     try:
         model = onnx.load_model_from_string(content)
         model = inliner.inline_local_functions(model) if model.functions else model
         _check_known(_needed(model.graph, original.output))
         if any(one.domain in ("", "ai.onnx") and one.version < OPSET for one in model.opset_import):
             model = converter.convert_version(model, OPSET)
-        needed = _needed(model.graph, original.output)
-        _check_known(needed)
         constants: dict[str, Any] = {tensor.name: _array(onnx, tensor) for tensor in model.graph.initializer}
-    except (*FAILURES, MemoryError) as error:  # those of onnx are of these kinds
-        raise _NotConverted(f"the package onnx cannot read it ({first_line(error)})") from error
-    nodes = []
-    for one in needed:
-        attributes = {own.name: _attribute(onnx, own) for own in one.attribute}
-        node = _Node(one.name, one.op_type, tuple(one.input), tuple(one.output), attributes)
-        try:
+        nodes: list[_Node] = []
+        for one in _needed(model.graph, original.output):
+            attributes = {own.name: _attribute(onnx, own) for own in one.attribute}
+            node = _Node(one.op_type, tuple(one.input), tuple(one.output), attributes)
             if node.operator == "Constant":
                 constants[node.outputs[0]] = np.asarray(attributes.popitem()[1])
             elif node.inputs and all(not name or name in constants for name in node.inputs):
-                with torch.no_grad():
-                    found = compute(node.operator, [constants.get(name) for name in node.inputs], attributes, _CPU)
-                constants |= {
-                    name: value.numpy() if isinstance(value, Tensor) else value
-                    for name, value in zip(node.outputs, found, strict=False)
-                }
+                constants |= _computed(node, constants)
             else:
-                nodes.append(node)
-        except FAILURES as error:
-            raise _NotConverted(f"what is constant in it cannot be computed ({first_line(error)})") from error
+                nodes.append(_for_any_rows(node, constants, original.batch))
+    except (*FAILURES, MemoryError) as error:  # those of onnx are of these kinds
+        raise _NotConverted(f"the package onnx cannot read it ({first_line(error)})") from error
     used = {name for node in nodes for name in node.inputs} | {original.output}
     return nodes, {name: value for name, value in constants.items() if name in used}
+
+
+def _computed(node: _Node, constants: Mapping[str, Any]) -> dict[str, Any]:
+    """What a node gives whose inputs are constant."""
+    with torch.no_grad():
+        given = [constants.get(name) for name in node.inputs]
+        found = compute(node.operator, given, node.attributes, torch.device("cpu"))
+    arrays = (value.numpy() if isinstance(value, Tensor) else value for value in found)
+    return dict(zip(node.outputs, arrays, strict=False))
+
+
+def _for_any_rows(node: _Node, constants: dict[str, Any], batch: int | None) -> _Node:
+    """The node, which keeps the number of rows where it reshapes to the only one that the graph takes."""
+    shape = constants.get(node.inputs[1]) if node.operator == "Reshape" else None
+    if shape is None or batch is None or shape.size < 2 or shape[0] != batch or not shape.all():
+        return node
+    name = f"{node.inputs[1]} for any number of rows"
+    constants[name] = np.array([0, *shape[1:]])  # 0 keeps the size of an axis
+    return replace(node, inputs=(node.inputs[0], name), attributes={})
 
 
 def _needed(graph: Any, output: str) -> list[Any]:
@@ -459,7 +413,4 @@ def _attribute(onnx: Any, attribute: Any) -> Any:
 def _array(onnx: Any, tensor: Any) -> np.ndarray:
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         raise _NotConverted("it keeps weights in another file")
-    if TYPES.get(tensor.data_type, torch.bfloat16) is torch.bfloat16:  # NumPy has no bfloat16
-        kind = onnx.TensorProto.DataType.Name(tensor.data_type)
-        raise _NotConverted(f"it holds numbers of the type {kind}")
     return onnx.numpy_helper.to_array(tensor)

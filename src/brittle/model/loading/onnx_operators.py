@@ -71,8 +71,7 @@ def _convolution(
     before, after = _padding(x.shape[2:], weight.shape[2:], strides, dilations, **padding)
     if before != after:
         x, before = functional.pad(x, _ends(before, after)), [0] * axes
-    function = (functional.conv1d, functional.conv2d, functional.conv3d)[axes - 1]
-    return function(x, weight, bias, strides, before, dilations, group)
+    return getattr(functional, f"conv{axes}d")(x, weight, bias, strides, before, dilations, group)
 
 
 def _max_pool(
@@ -84,8 +83,7 @@ def _max_pool(
     before, after = _padding(x.shape[2:], kernel_shape, strides, dilations, **padding)
     if before != after or any(2 * pad > size for pad, size in zip(before, kernel_shape, strict=True)):
         x, before = functional.pad(x, _ends(before, after), value=-torch.inf), [0] * axes
-    function = (functional.max_pool1d, functional.max_pool2d, functional.max_pool3d)[axes - 1]
-    return function(x, kernel_shape, strides, before, dilations, bool(ceil_mode))
+    return getattr(functional, f"max_pool{axes}d")(x, kernel_shape, strides, before, dilations, bool(ceil_mode))
 
 
 def _average_pool(
@@ -97,7 +95,7 @@ def _average_pool(
     if any(one != 1 for one in dilations):
         raise ValueError("AveragePool has dilations")
     before, after = _padding(x.shape[2:], kernel_shape, strides, [1] * axes, **padding)
-    function: Any = (functional.avg_pool1d, functional.avg_pool2d, functional.avg_pool3d)[axes - 1]
+    function = getattr(functional, f"avg_pool{axes}d")
     if before == after and all(2 * pad <= size for pad, size in zip(before, kernel_shape, strict=True)):
         return function(x, kernel_shape, strides, before, bool(ceil_mode), bool(count_include_pad))
     mean, ones = (
@@ -155,11 +153,6 @@ def _group_normalization(
 # Arithmetic and types
 
 
-def _over_all(function: Operator) -> Operator:
-    """A function of two inputs for any number of them."""
-    return lambda *values: reduce(function, values)
-
-
 def _reduced(function: Operator) -> Operator:
     """A function of a tensor, axes and whether these are kept."""
 
@@ -185,17 +178,16 @@ def _clip(x: Tensor, low: list[float] | None = None, high: list[float] | None = 
     return x if least is None and most is None else x.clamp(least, most)
 
 
-TYPES = {
+_TYPES = {
     1: torch.float32, 2: torch.uint8, 3: torch.int8, 5: torch.int16, 6: torch.int32, 7: torch.int64, 9: torch.bool,
     10: torch.float16, 11: torch.float64, 16: torch.bfloat16,
 }  # fmt: skip
-"""Types by their numbers in ONNX."""
 
 
 def _cast(x: Any, to: int, saturate: int = 1) -> Any:
     if isinstance(x, np.ndarray) and to in (6, 7):
         return x if x.dtype == object else x.astype(np.int64)
-    return as_tensor(x, torch.device("cpu")).to(TYPES[to]) if isinstance(x, np.ndarray) else x.to(TYPES[to])
+    return as_tensor(x, torch.device("cpu")).to(_TYPES[to]) if isinstance(x, np.ndarray) else x.to(_TYPES[to])
 
 
 # Shapes
@@ -323,9 +315,9 @@ OPERATORS: dict[str, Operator] = {
     "Mod": lambda a, b, fmod=0: torch.fmod(a, b) if fmod else torch.remainder(a, b),
     "Pow": _power,
     "Neg": operator.neg,
-    "Min": _over_all(torch.minimum),
-    "Max": _over_all(torch.maximum),
-    "Sum": _over_all(torch.add),
+    "Min": lambda *values: reduce(torch.minimum, values),
+    "Max": lambda *values: reduce(torch.maximum, values),
+    "Sum": lambda *values: reduce(torch.add, values),
     "Clip": _clip,
     "Equal": operator.eq,
     "Less": operator.lt,

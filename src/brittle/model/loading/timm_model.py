@@ -10,7 +10,7 @@ import safetensors
 from torch import nn
 
 from brittle.errors import ArtefactError, ModelError, UsageError
-from brittle.model.loading.declared import CONFIG, WEIGHTS, Declared, digest_of, numbers, read_description
+from brittle.model.loading.declared import CONFIG, WEIGHTS, Declared, digest_of, names, numbers, read_description
 from brittle.model.loading.named_code import first_line, import_package
 from brittle.model.loading.weights import load_weights
 
@@ -41,7 +41,7 @@ def load_timm(folder: Path) -> tuple[nn.Module, Declared, str]:
     config, path = read_description(folder / CONFIG), folder / WEIGHTS
     if not path.is_file():
         raise ModelError("weights", f"{folder} holds no {WEIGHTS}, the only form of weights that is read")
-    options = {key: value for key, value in dict(config.get("model_args") or {}).items() if isinstance(key, str)}
+    options = dict(config.get("model_args") or {})
     if isinstance(config.get("num_classes"), int):
         options["num_classes"] = config["num_classes"]
     module = _create(str(folder), str(config["architecture"]), options)
@@ -88,9 +88,7 @@ def _rows_of(path: Path, name: str) -> int | None:
         raise ArtefactError("file_refused", f"{path} is not a sound .safetensors file: {error}") from error
 
 
-def _declared(known: Mapping[str, Any], names: Any) -> Declared:
+def _declared(known: Mapping[str, Any], labels: Any) -> Declared:
     size = known.get("input_size")
     sides = (int(size[1]), int(size[2])) if isinstance(size, list | tuple) and len(size) == 3 else None
-    sound = isinstance(names, list) and all(isinstance(name, str) and name for name in names)
-    named = tuple(names) if sound and len(set(names)) == len(names) else None
-    return Declared(numbers(known.get("mean")), numbers(known.get("std")), sides, named)
+    return Declared(numbers(known.get("mean")), numbers(known.get("std")), sides, names(labels))

@@ -6,7 +6,6 @@ import hashlib
 import io
 import os
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -81,12 +80,11 @@ def state_digest(module: nn.Module) -> str:
     """The sha256 over names, types, shapes and bytes of all parameters and buffers; of a frozen TorchScript module,
     which has none, over its code and constants."""
     digest = hashlib.sha256()
-    count = 0
-    for name, tensor in _tensors(module):
-        count += 1
+    tensors = [*module.named_parameters(), *module.named_buffers()]
+    for name, tensor in ((name, dense(one)) for name, one in tensors):
         digest.update(repr((name, str(tensor.dtype), tuple(tensor.shape))).encode())
         digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-    if not count and isinstance(module, torch.jit.ScriptModule):
+    if not tensors and isinstance(module, torch.jit.ScriptModule):
         with zipfile.ZipFile(io.BytesIO(module.save_to_buffer())) as archive:
             for name in sorted(archive.namelist()):
                 if "/constants" in name or name.endswith((".py", "data.pkl")):
@@ -96,25 +94,19 @@ def state_digest(module: nn.Module) -> str:
 
 def check_weights(module: nn.Module, name: str) -> None:
     """Raise where a parameter or buffer holds NaN or infinite values (minus infinity may mask in a buffer)."""
-    parameters = {own for own, _ in module.named_parameters()}
-    for tensor_name, tensor in _tensors(module):
+    for tensor_name, tensor in (*module.named_parameters(), *module.named_buffers()):
         if not (tensor.is_floating_point() or tensor.is_complex()):
             continue
-        bad = ~tensor.isfinite()
-        if tensor_name not in parameters:
-            bad &= tensor != -torch.inf  # attention masks are buffers that hold it on purpose
+        numbers = dense(tensor)
+        bad = ~numbers.isfinite()
+        if not isinstance(tensor, nn.Parameter):
+            bad &= numbers != -torch.inf  # attention masks are buffers that hold it on purpose
         if count := int(bad.sum()):
             raise ModelError(
                 "weights",
                 f"{tensor_name} of {name} holds {count} NaN or infinite values among {tensor.numel()}; the "
                 f"training has diverged or the file is damaged",
             )
-
-
-def _tensors(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Parameters and buffers by name."""
-    for name, tensor in (*module.named_parameters(), *module.named_buffers()):
-        yield name, dense(tensor)
 
 
 def dense(tensor: Tensor) -> Tensor:
