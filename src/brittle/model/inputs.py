@@ -104,14 +104,8 @@ def channel_numbers(name: str, numbers: float | Sequence[float] | None) -> tuple
 def as_seen(
     rows: Tensor, extra_inputs: ExtraInputs | None, mean: Sequence[float] | None, std: Sequence[float] | None
 ) -> Tensor:
-    """Rows `[B, *shape]` as the model sees them: what does not vary is the point's own, and all is normalised.
-
-    Args:
-        rows: where the model lies, and in its precision.
-        extra_inputs: what each has beside its input.
-        mean: subtracted, one number or one per channel (axis 1).
-        std: what the difference is divided by, likewise.
-    """
+    """Rows `[B, *shape]` as the model sees them: what does not vary is the point's own, and all is normalised by `mean`
+    and `std`, each one number or one a channel (axis 1)."""
     kept = rows if extra_inputs is None else extra_inputs.kept(rows)
     if not mean and not std:
         return kept.clone()  # a model that works in place cannot change the caller's data
@@ -125,12 +119,6 @@ def as_seen(
 
 
 def normalise(inputs: Tensor, mean: Tensor, std: Tensor) -> Tensor:
-    """`(inputs - mean) / std` in the precision of `inputs` `[B, *shape]`.
-
-    Args:
-        inputs: `[B, *shape]`.
-        mean: `[1]`, or one for each channel (axis 1).
-        std: likewise.
-    """
+    """`(inputs - mean) / std` in the precision of `inputs` `[B, *shape]`; both `[1]`, or one a channel (axis 1)."""
     shape = (1, -1) + (1,) * (inputs.dim() - 2)
     return (inputs - mean.to(inputs.dtype).view(shape)) / std.to(inputs.dtype).view(shape)

@@ -9,9 +9,6 @@ import pytest
 import torch
 from helpers.artefacts import refused
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 import brittle
 from brittle.model.loading.load import load_model
@@ -20,16 +17,6 @@ skops = pytest.importorskip("skops.io")
 
 X = np.random.default_rng(0).random((30, 4))
 Y = np.arange(30) % 3
-
-
-def test_a_pipeline_predicts_as_it_did(tmp_path: Path) -> None:
-    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, Y)
-    skops.dump(model, tmp_path / "model.skops")
-    loaded = load_model(tmp_path / "model.skops")
-    logits = brittle.Classifier(loaded.module)(torch.from_numpy(X))
-    np.testing.assert_allclose(logits.numpy(), model.decision_function(X))
-    assert loaded.provenance["runs_code"] is False
-    assert loaded.provenance["state_sha256"] == loaded.provenance["sha256"]
 
 
 def test_a_forest_is_not_trusted_but_a_function_may_trust_it(tmp_path: Path) -> None:

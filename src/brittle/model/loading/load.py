@@ -163,30 +163,25 @@ def _check_form(spec: str, weights: Path | None) -> None:
 
 
 def _load_file(path: Path) -> LoadedModel:
-    content = read_content(path)
+    content, name = read_content(path), str(path)
     digest = hashlib.sha256(content).hexdigest()
     if path.suffix == ".pt2":
-        module, facts = load_archive(content, str(path))
-        return LoadedModel(module, {"format": "torch.export", "file": str(path), "sha256": digest} | facts)
-    model = open_onnx(content, str(path)) if path.suffix == ".onnx" else _load_skops(content, str(path))
-    facts = {"format": path.suffix.removeprefix("."), "file": str(path), "sha256": digest}
-    return LoadedModel(model, facts | {"state_sha256": digest})  # the file stands for its weights
+        model, facts = load_archive(content, name)
+        facts["format"] = "torch.export"
+    else:
+        model = open_onnx(content, name) if path.suffix == ".onnx" else _load_skops(content, name)
+        facts = {"format": path.suffix.removeprefix("."), "state_sha256": digest}  # the file stands for its weights
+    return LoadedModel(model, facts | {"file": name, "sha256": digest})
 
 
 def _load_skops(content: bytes, name: str) -> Any:
-    """The classifier in a file of `skops.io.dump`, made of types that skops itself trusts.
-
-    It does not trust trees and forests, because scikit-learn follows the numbers in them without looking whether they
-    lead out of the tree.
-    """
+    """The classifier in a file of `skops.io.dump`, made of types that skops itself trusts; trees are none of these."""
     skops = import_package("skops.io", name, "pip install 'brittle[sklearn]'")
     try:
         untrusted = skops.get_untrusted_types(data=content)
         model = None if untrusted else skops.loads(content)
     except Exception as error:
-        raise ModelError(
-            "model_file", f"skops cannot load {name}: {type(error).__name__}: {first_line(error)}"
-        ) from error
+        raise ModelError("model_file", f"skops cannot load {name}: {first_line(error)}") from error
     if untrusted:
         raise ArtefactError(
             "file_refused",
@@ -194,21 +189,19 @@ def _load_skops(content: bytes, name: str) -> Any:
             f"in a function of yours with skops.io.load('{name}', trusted=[...]) and name it: FILE.py:FUNCTION",
         )
     if not is_estimator(model):
-        raise ModelError(
-            "model_file", f"{name} holds a {type(model).__name__}, no estimator; save the fitted classifier"
-        )
+        raise ModelError("model_file", f"{name} holds a {type(model).__name__}; save the fitted classifier")
     return model
 
 
 def _load_code(spec: str) -> LoadedModel:
     """The network or estimator that a factory returns."""
     place, _, name = spec.rpartition(":")
-    of_file = place.endswith(".py")
-    module = (
-        run_file(Path(place), read_content(Path(place)), _failure) if of_file else import_module(place, name, _failure)
-    )
+    if place.endswith(".py"):
+        module = run_file(Path(place), read_content(Path(place)), _failure)
+    else:
+        module = import_module(place, name, _failure)
     file = getattr(module, "__file__", None)
-    where = spec if of_file or file is None else f"{spec} ({file})"
+    where = spec if file in (None, place) else f"{spec} ({file})"
     if not hasattr(module, name):
         there = [own for own, value in vars(module).items() if callable(value) and not own.startswith("_")]
         raise _failure(f"{where} does not exist; the file has {', '.join(there[:10]) or 'nothing'}")

@@ -73,7 +73,8 @@ def import_module(place: str, name: str, failure: Failure) -> ModuleType:
         return importlib.import_module(place)
     except (Exception, SystemExit) as error:
         file = Path(*place.split(".")).with_suffix(".py")
-        advice = f"; for the file in this folder write ./{file}:{name}" if file.is_file() else ""
+        beside = f"; the current folder is not searched: for the file in this folder write ./{file}:{name}"
+        advice = beside if file.is_file() else ""
         raise failure(f"importing {place} failed: {type(error).__name__}: {error}{advice}") from error
 
 

@@ -275,11 +275,8 @@ class OnnxNetwork(nn.Module):
 
 
 def _share(ours: Tensor, theirs: Tensor) -> float:
-    """The largest difference of scores `[B, C]`, as a share of the size of the score, or of the largest of its row.
-
-    The size of a score is how far its class ranges over the inputs, and the score itself. So a class masked with
-    -1e9 hides no difference of another.
-    """
+    """The largest difference of scores `[B, C]`, as a share of the size of the score, or of the largest of its row."""
+    # The size is how far the class ranges over the inputs, and the score itself: -1e9 hides no difference of another.
     theirs, ours = theirs.flatten(1), ours.flatten(1)
     sizes = theirs.amax(dim=0) - theirs.amin(dim=0) + theirs.abs()
     sizes = torch.maximum(sizes, sizes.gather(1, theirs.argmax(dim=1, keepdim=True)))

@@ -66,60 +66,53 @@ def _convolution(
     x: Tensor, weight: Tensor, bias: Tensor | None = None, strides: Any = (), dilations: Any = (), group: int = 1,
     kernel_shape: Any = None, **padding: Any,
 ) -> Tensor:  # fmt: skip
-    axes = x.dim() - 2
-    strides, dilations = strides or [1] * axes, dilations or [1] * axes
-    before, after = _padding(x.shape[2:], weight.shape[2:], strides, dilations, **padding)
-    if before != after:
-        x, before = functional.pad(x, _ends(before, after)), [0] * axes
-    return getattr(functional, f"conv{axes}d")(x, weight, bias, strides, before, dilations, group)
+    x, *windows = _windows(x, weight.shape[2:], strides, dilations, 0.0, **padding)
+    return getattr(functional, f"conv{x.dim() - 2}d")(x, weight, bias, *windows, group)
 
 
 def _max_pool(
     x: Tensor, kernel_shape: list[int], strides: Any = (), dilations: Any = (), ceil_mode: int = 0,
     storage_order: int = 0, **padding: Any,
 ) -> Tensor:  # fmt: skip
-    axes = len(kernel_shape)
-    strides, dilations = strides or [1] * axes, dilations or [1] * axes
-    before, after = _padding(x.shape[2:], kernel_shape, strides, dilations, **padding)
-    if before != after or any(2 * pad > size for pad, size in zip(before, kernel_shape, strict=True)):
-        x, before = functional.pad(x, _ends(before, after), value=-torch.inf), [0] * axes
-    return getattr(functional, f"max_pool{axes}d")(x, kernel_shape, strides, before, dilations, bool(ceil_mode))
+    x, *windows = _windows(x, kernel_shape, strides, dilations, -torch.inf, **padding)
+    return getattr(functional, f"max_pool{x.dim() - 2}d")(x, kernel_shape, *windows, bool(ceil_mode))
 
 
 def _average_pool(
     x: Tensor, kernel_shape: list[int], strides: Any = (), dilations: Any = (), ceil_mode: int = 0,
     count_include_pad: int = 0, **padding: Any,
 ) -> Tensor:  # fmt: skip
-    axes = len(kernel_shape)
-    strides = strides or [1] * axes
     if any(one != 1 for one in dilations):
         raise ValueError("AveragePool has dilations")
-    before, after = _padding(x.shape[2:], kernel_shape, strides, [1] * axes, **padding)
-    function = getattr(functional, f"avg_pool{axes}d")
-    if before == after and all(2 * pad <= size for pad, size in zip(before, kernel_shape, strict=True)):
-        return function(x, kernel_shape, strides, before, bool(ceil_mode), bool(count_include_pad))
-    mean, ones = (
-        function(functional.pad(one, _ends(before, after)), kernel_shape, strides, [0] * axes, bool(ceil_mode))
-        for one in (x, torch.ones_like(x))
-    )
-    return mean if count_include_pad else mean / ones
+    padded, steps, before, _ = _windows(x, kernel_shape, strides, (), 0.0, **padding)
+    options = (kernel_shape, steps, before, bool(ceil_mode), bool(count_include_pad))
+    function = getattr(functional, f"avg_pool{x.dim() - 2}d")
+    if count_include_pad or padded is x:
+        return function(padded, *options)
+    ones, *_ = _windows(torch.ones_like(x), kernel_shape, strides, (), 0.0, **padding)
+    return function(padded, *options) / function(ones, *options)
 
 
-def _padding(
-    sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int],
+def _windows(
+    x: Tensor, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int], fill: float,
     pads: Sequence[int] = (), auto_pad: str = "NOTSET",
-) -> tuple[list[int], list[int]]:  # fmt: skip
-    """How much is padded before and after each axis."""
+) -> tuple[Tensor, Sequence[int], list[int], Sequence[int]]:  # fmt: skip
+    """`x`, steps, padding and dilations as PyTorch takes them; padding that it has not is put around `x`."""
     axes = len(kernel)
+    strides, dilations = strides or [1] * axes, dilations or [1] * axes
     if auto_pad in ("NOTSET", "VALID"):
         pads = pads if pads and auto_pad == "NOTSET" else [0] * 2 * axes
-        return list(pads[:axes]), list(pads[axes:])
-    wide = [
-        max(0, (-(-size // stride) - 1) * stride + (width - 1) * dilation + 1 - size)
-        for size, width, stride, dilation in zip(sizes, kernel, strides, dilations, strict=True)
-    ]
-    less, more = [one // 2 for one in wide], [one - one // 2 for one in wide]
-    return (less, more) if auto_pad == "SAME_UPPER" else (more, less)
+        before, after = list(pads[:axes]), list(pads[axes:])
+    else:
+        wide = [
+            max(0, (-(-size // stride) - 1) * stride + (width - 1) * dilation + 1 - size)
+            for size, width, stride, dilation in zip(x.shape[2:], kernel, strides, dilations, strict=True)
+        ]
+        before, after = [one // 2 for one in wide], [one - one // 2 for one in wide]
+        before, after = (before, after) if auto_pad == "SAME_UPPER" else (after, before)
+    if before != after or any(2 * pad > size for pad, size in zip(before, kernel, strict=True)):
+        x, before = functional.pad(x, _ends(before, after), value=fill), [0] * axes
+    return x, strides, before, dilations
 
 
 def _ends(before: Sequence[int], after: Sequence[int]) -> list[int]:
