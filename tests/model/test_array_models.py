@@ -185,15 +185,18 @@ def test_columns_in_another_order_are_refused(tmp_path: Path) -> None:
         brittle.score(classifier, tmp_path / "turned.csv", scores)
 
 
-@pytest.mark.parametrize("threshold", [0.3, 0.5, "auto"])
-def test_a_threshold_of_its_own_is_refused_and_the_usual_one_is_not(threshold: Any) -> None:
+@pytest.mark.parametrize(
+    ("threshold", "method", "refuses"),
+    [(0.3, "auto", True), (0.5, "decision_function", True), (0.5, "auto", False), (0.0, "decision_function", False)],
+)
+def test_a_threshold_of_its_own_is_refused_and_the_usual_one_is_not(threshold: Any, method: Any, refuses: bool) -> None:
     """Wherever the rows lie; the largest probability may still be asked for by name."""
     x, y = _data(2)
     rows = x.reshape(60, -1)
-    model = FixedThresholdClassifier(LogisticRegression(), threshold=threshold).fit(rows, y)
+    model = FixedThresholdClassifier(LogisticRegression(), threshold=threshold, response_method=method).fit(rows, y)
     assert brittle.Classifier(model, outputs="probs")(torch.from_numpy(x)).shape == (60, 2)
-    if threshold == 0.3:
-        refused("estimator", r"0\.3", brittle.Classifier, model)
+    if refuses:
+        refused("estimator", str(threshold), brittle.Classifier, model)
     else:
         found = brittle.Classifier(model)(torch.from_numpy(x)).argmax(1).numpy()
         assert (model.classes_[found] == model.predict(rows)).all()

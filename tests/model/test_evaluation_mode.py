@@ -122,12 +122,10 @@ def default_dtype(dtype: torch.dtype) -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
-MODES: dict[str, Callable[[], AbstractContextManager[object]]] = {
-    "no_grad": torch.no_grad,
-    "inference_mode": torch.inference_mode,
-    "float64": lambda: default_dtype(torch.float64),
-    "autocast": lambda: torch.autocast("cpu", torch.bfloat16),
-}
+@contextmanager
+def several_modes() -> Iterator[None]:
+    with torch.inference_mode(), default_dtype(torch.float64), torch.autocast("cpu", torch.bfloat16):
+        yield
 
 
 @cache
@@ -147,15 +145,14 @@ def outside() -> tuple[list[dict], str]:
     return brittle.score(brittle.Classifier(network()), data, EXAMPLES).scores.to_pylist(), learned()
 
 
-@pytest.mark.parametrize("mode", MODES.values(), ids=list(MODES))
+@pytest.mark.parametrize("mode", [torch.no_grad, several_modes])
 def test_no_mode_of_the_caller_changes_a_number(mode: Callable[[], AbstractContextManager[object]]) -> None:
     expected = outside()
     x, classifier = inputs(3), brittle.Classifier(network())
-    linear, laplacian = brittle.linearize(classifier, x), Laplacian()(classifier, x)
+    linear = brittle.linearize(classifier, x)
     with mode():
         assert outside.__wrapped__() == expected
         assert torch.equal(brittle.linearize(classifier, x.clone()).gram, linear.gram)
-        assert torch.equal(Laplacian()(classifier, x.clone()).value, laplacian.value)
 
 
 def test_inputs_that_were_made_in_inference_mode() -> None:

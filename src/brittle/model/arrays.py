@@ -87,8 +87,10 @@ class Estimator(ArrayModel):
         self._estimator = estimator
         self._classes, self._calls = classes, 0
         last = _last(estimator)
+        inside, method = getattr(last, "estimator_", None), getattr(last, "response_method", "auto")
         threshold = getattr(last, "best_threshold_", getattr(last, "threshold", "auto"))
-        if outputs != "probs" and hasattr(last, "estimator_") and threshold not in ("auto", 0.5):
+        usual = 0.5 if method == "predict_proba" or (method == "auto" and hasattr(inside, "predict_proba")) else 0.0
+        if outputs != "probs" and inside is not None and threshold not in ("auto", usual):
             raise ModelError("estimator", f"{name} decides by the threshold {threshold:.4g}; {_LARGEST}")
         self._pairs = getattr(last, "decision_function_shape", None) == "ovo"
         self._by_votes = not getattr(last, "break_ties", True)

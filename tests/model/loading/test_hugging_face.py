@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -143,9 +142,9 @@ def test_weights_that_are_no_safetensors_are_refused(saved: Path, tmp_path: Path
     refused("model_file", "safetensors", load_model, _folder(tmp_path, config, "pytorch_model.bin"))
 
 
-def _processor(**options: Any) -> SimpleNamespace:
+def _processor(**options: Any) -> dict[str, Any]:
     usual = {"do_rescale": True, "rescale_factor": 1 / 255, "do_normalize": True, "image_mean": 0.0, "image_std": 1.0}
-    return SimpleNamespace(**usual | options)
+    return usual | options
 
 
 @pytest.mark.parametrize(

@@ -69,8 +69,8 @@ def load_hugging_face(folder: Path) -> tuple[nn.Module, Declared, str]:
     if of_texts:
         form = _text_form(folder, module, config, transformers)
         return module, Declared(class_names=_class_names(config), texts=form), digest
-    processor = image_processor(folder)
-    mean, std = (None, None) if processor is None else _normalisation(folder, processor)
+    processor = processor_options(folder)
+    mean, std = _normalisation(folder, processor) if processor else (None, None)
     return module, Declared(mean, std, _size(processor, config), _class_names(config)), digest
 
 
@@ -96,22 +96,24 @@ def _from_folder(transformers: Any, kind: Any, folder: Path, **options: Any) -> 
         raise ModelError("model_file", f"transformers {version} cannot load {folder}: {first_line(error)}") from error
 
 
-def image_processor(folder: Path) -> Any:
-    """The image processor of transformers for Pillow that a folder declares; None where it declares none."""
+def processor_options(folder: Path) -> dict[str, Any]:
+    """The options of the image processor of transformers that a folder declares, by name; empty where it has none."""
     if not (folder / PREPROCESSOR).is_file():
-        return None
+        return {}
     transformers = _transformers(folder)
-    return _from_folder(transformers, transformers.AutoImageProcessor, folder, use_fast=False)
+    return _from_folder(transformers, transformers.AutoImageProcessor, folder).to_dict()
 
 
-def _normalisation(folder: Path, processor: Any) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
+def _normalisation(
+    folder: Path, processor: Mapping[str, Any]
+) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
     """Mean and std for pixels in [0, 1]: those of the processor are for pixels that were multiplied by a factor."""
-    factor = processor.rescale_factor if processor.do_rescale else 1.0
-    own = numbers(processor.image_mean), numbers(processor.image_std)
-    mean, std = own if processor.do_normalize else ((0.0,), (1.0,))
-    if getattr(processor, "include_top", False) and std and own[1]:  # divides once more
+    factor = processor.get("rescale_factor") if processor.get("do_rescale") else 1.0
+    own = numbers(processor.get("image_mean")), numbers(processor.get("image_std"))
+    mean, std = own if processor.get("do_normalize") else ((0.0,), (1.0,))
+    if processor.get("include_top") and std and own[1]:  # divides once more
         std = tuple(one * other for one, other in zip(std * len(own[1]) if len(std) == 1 else std, own[1], strict=True))
-    other = getattr(processor, "do_flip_channel_order", False) or getattr(processor, "rescale_offset", False)
+    other = processor.get("do_flip_channel_order") or processor.get("rescale_offset")
     if other or not factor or mean is None or std is None:
         raise ModelError(
             "model_file",
@@ -124,18 +126,14 @@ def _normalisation(folder: Path, processor: Any) -> tuple[tuple[float, ...] | No
 
 def sides(size: Any) -> tuple[int, ...]:
     """Height and width, or the shorter side, of a size as image processors have it; empty where it is neither."""
-    known = size if isinstance(size, Mapping) else vars(size) if size is not None else {}
-    given = {name: side for name, side in known.items() if side is not None}
-    keys = next((keys for keys in (("height", "width"), ("shortest_edge",)) if set(given) == set(keys)), ())
-    return tuple(given[key] for key in keys)
+    keys = next((keys for keys in (("height", "width"), ("shortest_edge",)) if set(size or ()) == set(keys)), ())
+    return tuple(size[key] for key in keys)
 
 
-def _size(processor: Any, config: Mapping[str, Any]) -> tuple[int, int] | None:
+def _size(processor: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[int, int] | None:
     """Height and width of the images that the processor gives, or that the network was built for."""
-    found: tuple[int, ...] = ()
-    if processor is not None:
-        found = sides(processor.crop_size if processor.do_center_crop else processor.size)
-    elif isinstance(config.get("image_size"), int):
+    found = sides(processor.get("crop_size" if processor.get("do_center_crop") else "size"))
+    if not found and isinstance(config.get("image_size"), int):
         found = (config["image_size"],)
     return (found[0], found[-1]) if found else None
 

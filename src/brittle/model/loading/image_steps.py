@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from brittle.model.loading.hugging_face import image_processor, sides
+from brittle.model.loading.hugging_face import processor_options, sides
 from brittle.model.loading.timm_model import PREFIX, is_timm, pretrained_description
 
 CODES = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}
@@ -69,8 +69,8 @@ def declared_steps(model: str) -> ImageSteps | str | None:
     if model.startswith(PREFIX) or is_timm(folder):
         known = pretrained_description(model)
         return None if known is None else timm_steps(known)
-    processor = image_processor(folder)
-    return None if processor is None else transformers_steps(processor)
+    processor = processor_options(folder)
+    return transformers_steps(processor) if processor else None
 
 
 def timm_steps(known: Mapping[str, Any]) -> ImageSteps | str | None:
@@ -89,23 +89,24 @@ def timm_steps(known: Mapping[str, Any]) -> ImageSteps | str | None:
     return ImageSteps(tuple(math.floor(side / share) for side in sides), (height, width), method, "even")
 
 
-def transformers_steps(processor: Any) -> ImageSteps | str:
-    """What an image processor of transformers does to images."""
-    name = re.sub(r"(ImageProcessor|FeatureExtractor)(Pil|Fast)?$", "", type(processor).__name__)
+def transformers_steps(processor: Mapping[str, Any]) -> ImageSteps | str:
+    """What an image processor of transformers with these options does to images."""
+    name = re.sub(r"ImageProcessor(Pil|Fast)?$", "", str(processor.get("image_processor_type")))
     if name not in KNOWN:
         return f"image processor {name:.40}"
-    size, crop, method = sides(processor.size), sides(processor.crop_size), CODES.get(processor.resample)
-    if processor.do_resize and (not size or method is None):
-        return f"size {processor.size!s:.60}, resample {processor.resample!s:.20}"
+    resizes, method = processor.get("do_resize"), CODES.get(processor.get("resample", -1))
+    size, crop = sides(processor.get("size")), sides(processor.get("crop_size"))
+    if resizes and (not size or method is None):
+        return f"size {processor.get('size')!s:.60}, resample {processor.get('resample')!s:.20}"
     steps = ImageSteps()
-    if processor.do_resize and name == "ConvNext":
-        steps = _of_convnext(size, str(method), processor.crop_pct)
-    elif processor.do_resize:
+    if resizes and name == "ConvNext":
+        steps = _of_convnext(size, str(method), processor.get("crop_pct"))
+    elif resizes:
         steps = ImageSteps((int(256 / 224 * size[0]),) if name == "Levit" and len(size) == 1 else size, None, method)
-    if not processor.do_center_crop or isinstance(steps, str):
+    if not processor.get("do_center_crop") or isinstance(steps, str):
         return steps
-    if len(crop) != 2 or steps.center_crop is not None or getattr(processor, "do_pad", False):
-        return f"crop_size {processor.crop_size!s:.60}"
+    if len(crop) != 2 or steps.center_crop is not None or processor.get("do_pad"):
+        return f"crop_size {processor.get('crop_size')!s:.60}"
     found = steps.resize or crop
     if any(side < least for side, least in zip(found * 2 if len(found) == 1 else found, crop, strict=True)):
         return f"the middle {crop[0]} x {crop[1]} of smaller images, with a border of zeros"
