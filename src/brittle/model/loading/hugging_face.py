@@ -101,7 +101,7 @@ def processor_options(folder: Path) -> dict[str, Any]:
     if not (folder / PREPROCESSOR).is_file():
         return {}
     transformers = _transformers(folder)
-    return _from_folder(transformers, transformers.AutoImageProcessor, folder).to_dict()
+    return _from_folder(transformers, transformers.AutoImageProcessor, folder, backend="pil").to_dict()
 
 
 def _normalisation(
