@@ -269,4 +269,4 @@ def test_a_run_knows_its_labels(tmp_path: Path) -> None:
     expected = brittle.score(small_classifier(), (x, np.arange(8) % 4), [LogitMargin()])
     assert first.scores.equals(expected.scores)
     other = npy_points(tmp_path, x, np.arange(8) % 3)
-    refused("other_run", "data.labels_sha256", brittle.score, small_classifier(), other, [LogitMargin()], **options)
+    refused("other_run", "reading.labels_sha256", brittle.score, small_classifier(), other, [LogitMargin()], **options)

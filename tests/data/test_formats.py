@@ -87,7 +87,6 @@ def broken(path: Path, options: Reading) -> Points:
         ({"recognise": lambda path: 1 / 0}, "cannot be read by the format mine, which failed at line"),
         ({"read": broken}, "which failed at line"),
         ({"read": lambda path, options: 3}, "gave an object of type int; expected points"),
-        ({"read": lambda path, options: Silent({"sha256": "a", "rows": 3})}, "has the unknown key 'rows'"),
     ],
 )
 def test_a_format_that_cannot_be_used_is_named(place: Path, changes: dict[str, Any], sentence: str) -> None:

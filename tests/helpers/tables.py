@@ -25,13 +25,12 @@ from brittle.scores import CATALOGUE, NoiseScore
 from brittle.store.record import (
     Account,
     DataRecord,
+    Finding,
     MachineRecord,
     ModelRecord,
     NoiseRecord,
     RunRecord,
     ScoreRecord,
-    VersionsRecord,
-    WarningRecord,
 )
 from brittle.store.schemas import COUNTEREXAMPLES, POINTS, SCORES
 from brittle.store.table import Table
@@ -474,12 +473,10 @@ def _record(recipe: Recipe, scores: Sequence[ScoreRecord], points: dict[str, lis
             labelled=recipe.labels,
         ),
         scores=tuple(scores),
-        versions=VersionsRecord(
-            python="3.11.9", torch="2.6.0", numpy="2.1.0", scipy="1.15", pyarrow="18", pillow="11", safetensors="0.5"
-        ),
+        versions={"python": "3.11.9", "torch": "2.6.0", "numpy": "2.1.0", "pyarrow": "18"},
         machine=MachineRecord(device="cpu", threads=2, platform="x86_64"),
         account=account,
-        warnings=(WarningRecord("low_precision", "The weights are float16; sums were taken in float32."),),
+        warnings=(Finding("low_precision", "The weights are float16; sums were taken in float32."),),
     )
 
 

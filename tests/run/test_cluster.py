@@ -213,7 +213,7 @@ def no_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("address", ["auto", "10.0.0.1:6379", "[::1]:6379"])
+@pytest.mark.parametrize("address", ["auto", "[::1]:6379"])
 def test_an_address_without_a_token_is_refused(address: str, no_token: Path) -> None:
     error = refused(address)
     assert error.code == "insecure_cluster"
@@ -242,9 +242,7 @@ def test_where_a_token_may_lie(no_token: Path, monkeypatch: pytest.MonkeyPatch) 
     cluster("auto")
 
 
-@pytest.mark.parametrize(
-    "address", ["", "ray://head:10001", "head", "head:", ":6379", "head:port", "http://head:80", "head:99999", "head:²"]
-)
+@pytest.mark.parametrize("address", ["", "ray://head:10001", "head:", ":6379", "head:99999", "head:²"])
 def test_what_is_no_address(address: str) -> None:
     assert refused(address, insecure=True).code == "usage"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from contextlib import suppress
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -46,13 +47,6 @@ def notebook(monkeypatch: pytest.MonkeyPatch) -> Notebook:
     return found
 
 
-def test_quiet_is_nothing_to_call() -> None:
-    stream = io.StringIO()
-    with progress(False, stream) as advance:
-        assert advance is None
-    assert stream.getvalue() == ""
-
-
 @pytest.mark.parametrize(("between", "lines"), [(1e9, 1), (0.0, 4)])
 def test_lines_are_not_written_too_often_and_the_last_always(
     between: float, lines: int, monkeypatch: pytest.MonkeyPatch
@@ -86,7 +80,12 @@ def test_a_notebook_gets_one_output_that_changes(notebook: Notebook, capsys: pyt
         assert advance is not None
         for done in (50, 100, 150, 200):
             advance(done, 200, 10 * done)
-    (states,) = notebook.outputs
+    with suppress(KeyboardInterrupt), progress(True, sys.stderr) as advance:
+        assert advance is not None
+        advance(30, 200, 1234)
+        raise KeyboardInterrupt
+    states, stopped = notebook.outputs
+    assert stopped[-1]["text/plain"].startswith("stopped at 30 of 200 points, 1,234 passes")
     said = [state["text/plain"] for state in states]
     assert said[0] == "scoring: no point yet"
     assert said[1].startswith("scoring: 50 of 200 points, 500 passes, 0:0")
@@ -98,18 +97,6 @@ def test_a_notebook_gets_one_output_that_changes(notebook: Notebook, capsys: pyt
     ]
     assert "text/html" not in states[-1]  # else it would be what is shown
     assert capsys.readouterr() == ("", "")
-
-
-def test_a_run_that_ends_early_says_where(notebook: Notebook) -> None:
-    def stop() -> None:
-        with progress(True, sys.stderr) as advance:
-            assert advance is not None
-            advance(30, 200, 1234)
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        stop()
-    assert notebook.outputs[0][-1]["text/plain"].startswith("stopped at 30 of 200 points, 1,234 passes")
 
 
 def test_a_run_from_python_shows_how_far_it_is_where_it_is_asked_to(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 import time
+from datetime import datetime, tzinfo
 from pathlib import Path
 from subprocess import PIPE
 
@@ -76,6 +78,26 @@ def test_a_run_that_fails_in_its_first_shard_leaves_none(tmp_path: Path) -> None
     run(tmp_path / "run", resume=False)
 
 
+def test_the_clock_and_the_times_of_files_decide_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock goes back by decades and ahead by a century between the parts of a run, and files come from either."""
+    run(tmp_path / "whole")
+    for year in (1971, 2126, 1980):
+
+        class Clock(datetime):
+            @classmethod
+            def now(cls, tz: tzinfo | None = None) -> datetime:
+                return datetime(year, 1, 1, tzinfo=tz)  # noqa: B023 - read within the loop
+
+        monkeypatch.setattr("brittle.run.record.datetime", Clock)
+        monkeypatch.setenv("TZ", "Asia/Kathmandu" if year > 2000 else "America/St_Johns")
+        run(tmp_path / "run")
+        (tmp_path / "run" / "scores-00001.parquet").unlink()  # the next part computes it again
+        for place, file in enumerate(sorted((tmp_path / "run").iterdir())):
+            os.utime(file, (place * 10**9, place * 10**9))
+    run(tmp_path / "run")
+    assert contents(tmp_path / "run") == contents(tmp_path / "whole")
+
+
 def command_line(folder: Path, *options: str) -> list[str]:
     return ["score", f"{folder / 'net.py'}:make", str(folder / "data.npz"), "--out", str(folder / "run"), *options]
 
@@ -114,7 +136,7 @@ def test_a_run_over_some_points_goes_on_with_these_alone(project: Path, capsys: 
     assert "data.points 3 there, 20 now" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"])
 def test_signals_stop_cleanly(number: signal.Signals, code: int, project: Path) -> None:
     line = command_line(project, "--scores", "monte_carlo", "--draws", "5000000", "--quiet")
     with started([sys.executable, "-m", "brittle", *line], stderr=PIPE) as running:

@@ -14,22 +14,14 @@ from brittle.errors import DataError, ParameterError
 from brittle.scores import Softmax
 
 
-@pytest.mark.parametrize("size", [None, 4096])
-def test_too_many_failures_stop_the_run(size: int | None) -> None:
+@pytest.mark.parametrize(("size", "first"), [(None, 0), (4096, 0), (None, 850)])
+def test_too_many_failures_stop_the_run(size: int | None, first: int) -> None:
+    """The first of the points that are scored count, wherever in the data they stand."""
     x = inputs(1200)
     x[900:, 0, 0, 0] = float("nan")
+    points = choose_points(array_points(x), [str(row) for row in range(first, 1200)])
     with pytest.raises(DataError, match=r"got no number \(at most 10 of 1000 may\); one of them: point") as caught:
-        run(x, labels(1200), scores=[Softmax()], batch_size=size)
-    assert caught.value.code == "too_many_failures"
-
-
-def test_too_many_failures_among_chosen_points_stop_the_run() -> None:
-    """The first of the points that are scored count, wherever in the data they stand."""
-    x = inputs(1300)
-    x[1100:1120, 0, 0, 0] = float("nan")
-    points = choose_points(array_points(x), [str(row) for row in range(1050, 1300)])
-    with pytest.raises(DataError, match="14 of the first 64 points got no number") as caught:
-        brittle.score(small_classifier(), points, [Softmax()])
+        brittle.score(small_classifier(), points, [Softmax()], batch_size=size)
     assert caught.value.code == "too_many_failures"
 
 
@@ -46,14 +38,14 @@ def test_progress_counts_chosen_points() -> None:
     assert told == [(done, 300) for done in (0, 64, 128, 192, 256, 300)]
 
 
-@pytest.mark.parametrize("size", [0, -1, 2.5, "auto", True])
+@pytest.mark.parametrize("size", [0, 2.5, "auto", True])
 def test_what_is_no_batch_size(size: Any) -> None:
     with pytest.raises(ParameterError, match=r"must be a whole number of at least 1; found ") as caught:
         run(inputs(COUNT), labels(), batch_size=size)
     assert caught.value.code == "parameter"
 
 
-@pytest.mark.parametrize("size", [1, 7, 32, 256])
+@pytest.mark.parametrize("size", [1, 7, 256])
 def test_a_score_does_not_depend_on_the_batch(size: int) -> None:
     one, other = run(inputs(COUNT), labels()), run(inputs(COUNT), labels(), batch_size=size)
     for row, expected in zip(one.scores.to_pylist(), other.scores.to_pylist(), strict=True):

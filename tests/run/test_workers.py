@@ -20,7 +20,6 @@ from subprocess import DEVNULL, PIPE
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from checks.faults import contents
@@ -134,7 +133,7 @@ def shards(hire: Callable[[], Any], numbers: list[int]) -> list[Any]:
     return list(team.shards(numbers, 2, JOB, (RECORD, REFERENCE)))
 
 
-@pytest.mark.parametrize("fatal", [{10}, {12}, {13}, {14}, {10, 14}, {11, 12, 13}])
+@pytest.mark.parametrize("fatal", [{10}, {14}, {11, 12, 13}])
 def test_the_rows_that_kill_are_found_wherever_they_stand(fatal: set[int]) -> None:
     """By halves of the shard, and no other is left out."""
     found = dict(shards(lambda: Pretended(lambda number, lost: number == 1 and not fatal <= lost.keys()), [0, 1, 2]))
@@ -186,12 +185,11 @@ def test_workers_that_die_whatever_they_do_stop_the_run(begins: bool) -> None:
 @pytest.mark.parametrize(
     ("opened", "code"),
     [
-        ((replace(RECORD, seed=RECORD.seed + 1), REFERENCE), "worker_differs"),
         ((replace(RECORD, machine=replace(RECORD.machine, platform="other")), REFERENCE), "worker_differs"),
         ((RECORD, REFERENCE | {"logits": [[1.0, 2.5]]}), "model_changed"),
         (DataError("corrupt", "not there"), "corrupt"),
     ],
-    ids=["seed", "platform", "logits", "error"],
+    ids=["platform", "logits", "error"],
 )
 def test_a_worker_that_opens_something_else_is_refused(opened: Any, code: str) -> None:
     def hire() -> Pretended:
@@ -264,20 +262,10 @@ def inputs() -> torch.Tensor:
 SCORES = [Moments(0.1, draws=8), LogitMargin()]
 
 
-def _npz(folder: Path) -> Path:
-    np.savez(folder / "x.npz", x=inputs().numpy())
-    return folder / "x.npz"
-
-
-def _images(folder: Path) -> Path:
+def test_points_of_files_are_the_same_in_another_process(tmp_path: Path) -> None:
     for row, levels in enumerate((255 * inputs()[:5, 0]).byte().numpy()):
-        Image.fromarray(levels).save(folder / f"{row}.png")
-    return folder
-
-
-@pytest.mark.parametrize("write", [_npz, _images])
-def test_points_of_files_are_the_same_in_another_process(write: Callable[[Path], Path], tmp_path: Path) -> None:
-    points = open_points(write(tmp_path), limit=5)
+        Image.fromarray(levels).save(tmp_path / f"{row}.png")
+    points = open_points(tmp_path, limit=5)
     again = SentJob.of(make_job(network(), points, SCORES, 0, None, 0.99))().points
     for one, other in zip(points.batches(3), again.batches(3), strict=True):
         assert torch.equal(one.inputs, other.inputs)

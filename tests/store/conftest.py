@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from helpers.tables import make_table
 
-from brittle.store.folder import RunFolder
+from brittle.store.folder import RunFolder, Shard
 from brittle.store.record import Account
 
 
@@ -16,9 +16,9 @@ def run(tmp_path: Path) -> Path:
     """A run of three shards."""
     table = make_table(points=20, scores=("moments", "input_margin"), sigmas=(0.1,), budgets=(10,))
     with RunFolder.open(tmp_path / "run") as folder:
-        folder.begin(table.record)
+        folder.note(table.record)
         for number in range(3):
             tables = {"points": table.points, "scores": table.scores, "counterexamples": table.counterexamples}
-            folder.commit(number, tables, Account())
-        folder.finish(table.record)
+            folder.commit(Shard(number, tables, Account()))
+        folder.note(table.record)
     return tmp_path / "run"

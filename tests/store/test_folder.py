@@ -1,21 +1,27 @@
-"""A run folder: whatever stops the writing, what is there is whole."""
+"""A run folder: whatever stops the writing, what is there is whole, and one process writes it at a time."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
 import torch
 from checks.faults import contents
-from helpers.resumed import SHARD, classifier, run
+from helpers.places import VICTIM, run_in
+from helpers.processes import started
+from helpers.resumed import SHARD, run
 
 import brittle
 from brittle.errors import ModelError, ParameterError, StorageError
-from brittle.store.folder import RunFolder
+from brittle.store.folder import LOCK, RunFolder
 
 
 @pytest.fixture(autouse=True)
@@ -62,21 +68,14 @@ def test_a_file_gets_its_name_when_its_bytes_are_on_the_disk(tmp_path: Path, mon
     monkeypatch.setattr(Path, "replace", renamed)
     run(tmp_path / "run", count=SHARD)
     sizes = [size for what, _, size in seen if what == "named"]
-    files = ["manifest.json", "run.json", "points-00000.parquet", "scores-00000.parquet", "manifest.json", "run.json"]
+    record, shard = ["manifest.json", "run.json"], ["points-00000.parquet", "scores-00000.parquet", "manifest.json"]
+    files = [*record, *shard, *record]
     assert all(sizes)
     assert seen == [
         step
         for name, size in zip(files, sizes, strict=True)
         for step in (("flushed", f".{name}.TOKEN.tmp", size), ("named", name, size), ("flushed", "run", 0))
     ]
-
-
-def test_an_unwritable_folder_is_said_before_anything_is_computed(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    model = classifier()
-    with pytest.raises(StorageError):
-        run(tmp_path / "file" / "run", model=model)
-    assert model.passes == 0
 
 
 def test_what_a_dead_process_left_is_removed(tmp_path: Path) -> None:
@@ -121,7 +120,7 @@ def test_a_folder_of_the_users_own_stays(tmp_path: Path) -> None:
     assert (tmp_path / "mine").is_dir()
 
 
-@pytest.mark.parametrize("shards", [None, 3, [5], [{}], [{"number": 0, "points": {}}]])
+@pytest.mark.parametrize("shards", [None, [5], [{"number": 0, "points": {}}]])
 def test_a_manifest_of_another_form_is_named(shards: Any, tmp_path: Path) -> None:
     run(tmp_path / "run")
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
@@ -129,3 +128,44 @@ def test_a_manifest_of_another_form_is_named(shards: Any, tmp_path: Path) -> Non
     with pytest.raises(StorageError, match=r"manifest\.json.*shards") as caught:
         run(tmp_path / "run")
     assert caught.value.code == "run_damaged"
+
+
+def test_a_second_process_is_refused(tmp_path: Path) -> None:
+    holding = (
+        "import sys, time; from brittle.store.folder import RunFolder\n"
+        "with RunFolder.open(sys.argv[1]):\n    print('held', flush=True)\n    time.sleep(60)\n"
+    )
+    with started([sys.executable, "-c", holding, str(tmp_path)], stdout=PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        began = time.monotonic()
+        with pytest.raises(StorageError) as caught:
+            run(tmp_path)
+        assert caught.value.code == "locked"
+        assert time.monotonic() - began < 5
+    assert (tmp_path / LOCK).exists()
+    run(tmp_path)  # the lock of a dead process is free
+    assert not (tmp_path / LOCK).exists()
+
+
+def test_a_folder_is_held_by_one_of_two_in_one_process(tmp_path: Path) -> None:
+    for _ in range(2):
+        with RunFolder.open(tmp_path), pytest.raises(StorageError), RunFolder.open(tmp_path):
+            pass
+
+
+@pytest.mark.parametrize(
+    "put", [lambda path, victim: path.write_bytes(VICTIM), lambda path, victim: path.hardlink_to(victim)]
+)
+def test_a_lock_that_is_none_is_not_touched(put: Callable[[Path, Path], object], tmp_path: Path) -> None:
+    """Somebody's file under the name of the lock keeps its bytes and its name."""
+    victim, path = tmp_path / "victim", tmp_path / "run" / LOCK
+    path.parent.mkdir()
+    victim.write_bytes(b"")
+    put(path, victim)
+    before = path.read_bytes()
+    with pytest.raises(StorageError) as caught:
+        run_in(tmp_path)
+    assert caught.value.code == "unwritable"
+    assert path.read_bytes() == before
+    assert sorted(path.parent.iterdir()) == [path]

@@ -18,7 +18,7 @@ import brittle
 from brittle.errors import StorageError
 from brittle.scores import LogitMargin, MonteCarlo
 from brittle.store import table as table_module
-from brittle.store.folder import Manifest, RunFolder
+from brittle.store.folder import Manifest, RunFolder, Shard
 from brittle.store.record import Account, read_object
 from brittle.store.schemas import POINTS, SCORES
 
@@ -34,19 +34,6 @@ def test_round_trip(run: Path) -> None:
     assert found.points.equals(table.points.cast(POINTS))
     assert found.scores.equals(table.scores.cast(SCORES))
     assert found.record == table.record
-
-
-def test_several_shards_are_one_table(tmp_path: Path) -> None:
-    table = make_table()
-    with RunFolder.open(tmp_path / "run") as folder:
-        folder.begin(table.record)
-        for number in (2, 0, 1):
-            folder.commit(number, {"points": table.points, "scores": table.scores}, Account())
-        folder.finish(table.record)
-    assert brittle.read_table(tmp_path / "run").points.num_rows == 3 * table.points.num_rows
-
-
-def test_no_temporary_file_is_left(run: Path) -> None:
     assert sorted(path.name for path in run.iterdir()) == [
         "manifest.json",
         "points-00000.parquet",
@@ -55,17 +42,15 @@ def test_no_temporary_file_is_left(run: Path) -> None:
     ]
 
 
-def test_what_the_manifest_does_not_name_does_not_exist(run: Path) -> None:
-    (run / "scores-00001.parquet").write_bytes(b"half a shard")
-    (run / ".scores-00002.parquet.tmp").write_bytes(b"")
-    assert brittle.read_table(run).scores.num_rows == make_table().scores.num_rows
-
-
-def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError) as caught:
-        make_table().save(tmp_path / "file" / "run")
-    assert caught.value.code == "unwritable"
+def test_several_shards_are_one_table(tmp_path: Path) -> None:
+    table = make_table()
+    with RunFolder.open(tmp_path / "run") as folder:
+        folder.note(table.record)
+        for number in (2, 0, 1):
+            tables = {"points": table.points, "scores": table.scores, "counterexamples": table.counterexamples}
+            folder.commit(Shard(number, tables, Account()))
+        folder.note(table.record)
+    assert brittle.read_table(tmp_path / "run").points.num_rows == 3 * table.points.num_rows
 
 
 READ = """
@@ -123,6 +108,6 @@ class Late(RunFolder):
     @contextmanager
     def open(cls, path: str | os.PathLike[str]) -> Iterator[RunFolder]:
         with RunFolder.open(path) as other:
-            other.begin(make_table(points=3).record)
+            other.note(make_table(points=3).record)
         with RunFolder.open(path) as folder:
             yield folder

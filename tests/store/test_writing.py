@@ -12,10 +12,9 @@ import pytest
 
 import brittle
 from brittle.errors import StorageError
-from brittle.store.writing import replacing, write
+from brittle.store.writing import nearby, replacing, write
 
 SOURCE = Path(brittle.__file__).parent
-
 
 MAKERS = ("write_text", "write_bytes", "mkdir", "makedirs", "touch", "mkstemp", "symlink_to", "hardlink_to")
 """What makes a file, by its name."""
@@ -79,7 +78,7 @@ def test_a_file_that_is_replaced_keeps_its_permissions_and_its_other_names(tmp_p
 
 def test_what_comes_in_between_is_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "f"
-    with pytest.raises(StorageError, match="f is a pipe"):
+    with pytest.raises(StorageError, match="f is no file"):
         interrupted(path, lambda: os.mkfifo(path))
     assert list(tmp_path.iterdir()) == [path]
 
@@ -88,3 +87,13 @@ def test_the_longest_name_can_be_written(tmp_path: Path) -> None:
     path = tmp_path / ("ü" * 127 + "x")
     write(path, b"x")
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_close_names_come_first_and_others_are_listed(tmp_path: Path) -> None:
+    for name in ("weights.safetensors", "data.npz", "x.npz", "a.npz", "b.npz"):
+        (tmp_path / name).touch()
+    arrays = lambda path: path.suffix == ".npz"  # noqa: E731
+    assert nearby(tmp_path / "dta.npz", arrays) == f"; did you mean {tmp_path / 'data.npz'}?"
+    assert nearby(tmp_path / "qqqq.npz", arrays) == f"; {tmp_path.name} holds a.npz, b.npz, data.npz and 1 more"
+    assert nearby(tmp_path / "qqqq", lambda path: path.is_dir()) == ""
+    assert nearby(tmp_path / "no" / "x.npz", arrays) == f"; there is no folder {tmp_path / 'no'}"

@@ -118,8 +118,8 @@ def numbers_beside(table: Scored, judge: Column) -> Column:
     label, shown, title = (
         " or ".join(dict.fromkeys(getattr(one, name) for one in used)) for name in ("label", "shown", "title")
     )
-    record = replace(judge.record, label=label, title=f"Better count of {title}")
-    return Column(record, label.partition("(")[0], rows, shown)
+    title, variant = f"Better count of {title}", label.partition("(")[0]
+    return replace(judge, label=label, title=title, variant=variant, rows=rows, shown=shown)
 
 
 def asked_of_all(table: Scored, judge: Column) -> Column:

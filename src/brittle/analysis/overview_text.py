@@ -310,7 +310,7 @@ def _taken_apart(command: tuple[str, ...] | None) -> tuple[str, str]:
     if command is None or command[:2] != ("brittle", "score"):
         return "RUN", "brittle score MODEL DATA"
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    for option in ("--out", "--part", "--until", "--limit", "--precision", "--most-draws"):
+    for option in ("--out", "--until", "--limit", "--precision", "--most-draws"):
         parser.add_argument(option, nargs="?")
     for option in ("--resume", "--overwrite"):
         parser.add_argument(option, action="store_true")

@@ -102,6 +102,9 @@ def show(
         print_lines(as_called(format_point_list(frame, table, column, top or TOP, judge)))
     else:
         found = overview(table, limit, sigma=sigma)
+        if table.record.part is not None:
+            number, count = table.record.part
+            print_lines(f"Part {number} of {count} of a run; `brittle join OUT PART...` puts all of them together.")
         print_lines(as_called("\n".join([format_overview(found, str(run_folder)), *_each_label(table, found)])))
     return 0
 
@@ -203,7 +206,7 @@ def verify(run_folder: Run) -> int:
         A folder that `brittle score` wrote.
     """
     from brittle.store.reading import verify as verify_run
-    from brittle.store.record import read_record
+    from brittle.store.record import RunRecord, read_object
 
     faults = verify_run(run_folder)
     damaged = [fault for fault in faults if not fault.stray]
@@ -215,7 +218,7 @@ def verify(run_folder: Run) -> int:
             f"{len(damaged)} shard files of {run_folder} are damaged, beginning with {damaged[0].file}; score again "
             f"with --resume, which computes only what is lost, or get the files again",
         )
-    finished = read_record(run_folder / "run.json").finished
+    finished = read_object(run_folder / "run.json", RunRecord).finished
     rest = "" if finished else "; the run has not finished, score --resume goes on with it"
     print_lines(f"brittle: every shard of {run_folder} is what was written{rest}", sys.stderr)
     return 0

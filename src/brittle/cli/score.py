@@ -66,7 +66,7 @@ def scored(
     inside: bool = False,
 ) -> int:
     """As `score`, by the command `brittle WORDS`; `inside` another one, which says the result itself."""
-    from brittle.run import JobOptions, execute
+    from brittle.run import execute
     from brittle.run.progress import progress
     from brittle.store.folder import check_free, check_writable
 
@@ -80,7 +80,9 @@ def scored(
     if not job.share(part):
         say(False, f"part {sharing.part} has nothing to do: the run has {job.shards} shards to share")
     with progress(not running.quiet) as advance:
-        options = JobOptions(
+        record = execute(
+            job,
+            out,
             expected_accuracy=running.expected_accuracy,
             progress=advance,
             command=("brittle", *words),
@@ -89,7 +91,6 @@ def scored(
             part=part,
             note=lambda code, sentence: say(False, f"note: {code}: {sentence}"),
         )
-        record = execute(job, out, options)
     if declared.decides.level and scoring.scores is BY_DEFAULT:
         say(running.quiet, f"logit_margin is left out: with {declared.decides.label} it is the same at every point")
     if job.classifier.passes == 0:

@@ -22,8 +22,8 @@ import pyarrow.csv as pc
 from brittle.data.files import changed_error, choose_split, files_digest, path_text, refuse_split, split_files
 from brittle.data.reading import Reading
 from brittle.errors import ArtefactError, DataError, ParameterError, listed
-from brittle.store.plain_parquet import ERRORS, check_plain, opened, reason
-from brittle.store.strict_json import FormatProblem, Limits, parse_json, read_text
+from brittle.store.plain_parquet import ERRORS, PlainFile, check_plain, reason
+from brittle.store.strict_json import FormatProblem, parse_json, read_text
 
 SUFFIXES = (".csv", ".tsv")
 """What text files of tables end in."""
@@ -32,8 +32,8 @@ LABEL_NAMES = ("label", "labels", "target", "targets", "class", "y")
 """A column that is called so holds the labels, if it is the only one and no other is named; case does not matter."""
 
 STATE = "state.json"
-_LIMITS = Limits(size=1 << 22, characters=1 << 12, printable=False)
-"""A file in the folder of each split of a saved data set."""
+_MOST_STATE = 1 << 22
+"""A file in the folder of each split of a saved data set, and its bytes at most."""
 
 ROWS = 1 << 8
 """Rows of Parquet that are unpacked at a time."""
@@ -252,14 +252,14 @@ def _check_shards(path: Path, files: Sequence[Path]) -> None:
 
 def _open_parquet(path: Path) -> ArrowFile:
     """A Parquet file of plain columns, whose page checksums, where it has them, are verified."""
-    with _readable(path), opened(path, path_text(path)) as parquet:
+    with _readable(path), PlainFile(path, path_text(path)) as parquet:
         metadata = parquet.metadata
         parts = tuple(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
-        return ArrowFile(path, parquet.schema, parts, partial(_read_parquet, path))
+        return ArrowFile(path, parquet.schema_arrow, parts, partial(_read_parquet, path))
 
 
 def _read_parquet(path: Path, columns: Sequence[str], part: int | None = None) -> pa.Table:
-    with _readable(path), opened(path, path_text(path)) as parquet:
+    with _readable(path), PlainFile(path, path_text(path)) as parquet:
         found = pa.Table.from_batches(list(parquet.batches(ROWS, columns, None if part is None else [part])))
         return _selected(found, columns)
 
@@ -273,7 +273,7 @@ def _saved_files(root: Path) -> list[Path]:
     """The files of a saved data set, in the order that its state gives."""
     where = path_text(root / STATE)
     try:
-        state: Any = parse_json(read_text(root / STATE, _LIMITS), _LIMITS)
+        state: Any = parse_json(read_text(root / STATE, _MOST_STATE))
         chosen = state.get("_indices_files") or state.get("_indices_data_files")
         found = [root / one["filename"] for one in state["_data_files"]]
     except (OSError, FormatProblem, LookupError, AttributeError, TypeError) as error:

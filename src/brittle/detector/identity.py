@@ -16,7 +16,7 @@ from brittle.model.loading.weights import state_digest
 from brittle.model.outputs import OUTPUTS
 from brittle.scores.one_pass import LARGEST
 from brittle.store.record import ModelRecord
-from brittle.store.strict_json import STRICT, Digest
+from brittle.store.strict_json import MOST_CHARACTERS, Digest
 
 Number = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
 """A number of single precision."""
@@ -126,7 +126,7 @@ class Source:
     def of(cls, provenance: Mapping[str, Any]) -> Source:
         """The source that the provenance of points describes, but for texts that strict JSON cannot hold."""
         texts = (provenance.get(name) for name in ("sha256", "split", "path"))
-        return cls(*(one if one and one.isprintable() and len(one) <= STRICT.characters else None for one in texts))
+        return cls(*(one if one and one.isprintable() and len(one) <= MOST_CHARACTERS else None for one in texts))
 
     def same(self, other: Source) -> bool:
         """Whether an id in one is the same point in the other, by the digest."""

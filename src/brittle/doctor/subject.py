@@ -24,6 +24,7 @@ from brittle.model.classifier import Classifier
 from brittle.model.inputs import ExtraInputs
 from brittle.noise import Gaussian, Stream
 from brittle.scores import NoiseScore, Score
+from brittle.store.record import Finding as Finding
 
 LOOKED_AT = 64
 """Points that the checks send through the network."""
@@ -42,19 +43,6 @@ SIGMA_SHARE = 0.1
 
 CODE_ALONE = "python"
 """Format of a model that code makes; without a file of weights nothing says that it is trained."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Something a user should know that does not stop a run.
-
-    Attributes:
-        code: short name, stable.
-        sentence: what was found, and what to do.
-    """
-
-    code: str
-    sentence: str
 
 
 @dataclass

@@ -2,11 +2,10 @@
 
 from brittle.run.arguments import make_job
 from brittle.run.progress import Progress
-from brittle.run.scoring import JobOptions, execute, score
+from brittle.run.scoring import execute, score
 from brittle.scores.evaluate import plan
 
 __all__ = [
-    "JobOptions",
     "Progress",
     "execute",
     "make_job",

@@ -18,7 +18,7 @@ from typing import Any
 from brittle.errors import BrittleError, ClusterError, ClusterLostError, ModelError, ParameterError, UsageError
 from brittle.run.job import Job
 from brittle.run.workers import Opened, Opening, Station, Team, environment, last_line, worker_threads
-from brittle.store.folder import PackedShard
+from brittle.store.folder import Shard
 
 AUTO = "auto"
 """The address of the cluster that this machine belongs to."""
@@ -29,9 +29,6 @@ OLDEST_RAY = (2, 52)
 JOIN_TRIES = "RAY_gcs_server_port_wait_time_s"
 """The variable that says how often Ray tries to join a cluster, 40 seconds each: 20 times by default, a quarter of an
 hour of silence."""
-
-MOST_ON_CLUSTER = 4096
-"""More workers than this are a mistyped number."""
 
 WATCH_SECONDS, LOST_SECONDS = 3.0, 15.0
 """How often the run looks whether the head of the cluster is there, and after how long without it is lost: Ray ends the
@@ -67,8 +64,8 @@ class Cluster:
                 f"--cluster takes auto or host:port of a cluster's head; found {self.address!r:.100} (run the command "
                 f"on a node of the cluster, ray:// is not supported; on one machine --workers does the same)",
             )
-        if self.size is not None and not 1 <= self.size <= MOST_ON_CLUSTER:
-            raise ParameterError(f"workers must be between 1 and {MOST_ON_CLUSTER}; found {self.size}")
+        if self.size is not None and self.size < 1:
+            raise ParameterError(f"workers must be 1 or more; found {self.size}")
         if not self.insecure and not _has_token():
             raise ClusterError(
                 "insecure_cluster",
@@ -82,7 +79,7 @@ class Cluster:
         with environment(self._variables()):
             _library()
 
-    def shards(self, numbers: Sequence[int], job: Job, expected: Opened) -> Generator[PackedShard]:
+    def shards(self, numbers: Sequence[int], job: Job, expected: Opened) -> Generator[Shard]:
         """As `brittle.run.workers.Workers.shards`."""
         if not numbers:
             return
@@ -153,7 +150,7 @@ class Cluster:
                 f"none of the {len(nodes)} nodes of the cluster at {self.address} has {cpus} CPUs and {self.gpus} "
                 f"GPUs for a worker; start Ray there with more (ray start --num-cpus, --num-gpus)",
             )
-        return min(room, MOST_ON_CLUSTER)
+        return room
 
 
 class ClusterStation(Station):

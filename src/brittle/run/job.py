@@ -11,11 +11,13 @@ import torch
 from brittle import doctor
 from brittle.data import Batch, Points
 from brittle.doctor.rounding import Reference
+from brittle.errors import ParameterError
 from brittle.estimate import Status
 from brittle.model.classifier import Classifier
 from brittle.run.rechecks import Rechecks
 from brittle.run.rows import evaluate_rows
 from brittle.scores import Score
+from brittle.store.folder import Shard
 from brittle.store.record import Account
 
 SHARD = 256
@@ -24,21 +26,6 @@ SHARD = 256
 MOST_SHARDS, FEW_SHARDS = 512, 16
 """Shards of a run at most, so that the manifest, which is written with each of them, stays small; and shards that a run
 of few points is divided into at most, between its batches, so that they can be shared."""
-
-
-@dataclass(frozen=True)
-class Shard:
-    """The rows of some consecutive points.
-
-    Attributes:
-        number: position of the shard in the run.
-        tables: its rows, by kind.
-        account: what became of its points.
-    """
-
-    number: int
-    tables: dict[str, pa.Table]
-    account: Account
 
 
 @dataclass(frozen=True)
@@ -84,8 +71,14 @@ class Job:
         return max(1, self.rows // 2)
 
     def share(self, part: tuple[int, int] | None) -> range:
-        """The shards of a part of the run, such as (1, 8), in which points are shared evenly; None has all."""
+        """The shards of a part of the run, such as (1, 8), in which points are shared evenly; None has all.
+
+        Raises:
+            ParameterError: there is no such part.
+        """
         number, count = part or (1, 1)
+        if not 1 <= number <= count:
+            raise ParameterError(f"a part is one of so many, such as 1/8; found {number}/{count}")
         return range(number - 1, self.shards, count)
 
     def points_in(self, shards: Sequence[int]) -> int:

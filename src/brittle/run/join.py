@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from brittle.doctor import Finding
 from brittle.errors import ResumeError, StorageError, UsageError, listed
 from brittle.estimate import parameters_json, score_label
 from brittle.run.record import MOST_FAILURES, RunningRecord
 from brittle.store.columns import WITHOUT_VALUE
-from brittle.store.folder import RECORD, Manifest, PackedShard, RunFolder, check_writable, file_name
-from brittle.store.reading import open_run, read_bytes, read_table
+from brittle.store.folder import RECORD, Manifest, RunFolder, Shard, check_writable, file_name
+from brittle.store.reading import open_run, read_shard, read_table
 from brittle.store.record import UNDECISIVE, Account, RunRecord, ScoreRecord, differences
-from brittle.store.schemas import POINTS
+from brittle.store.schemas import KINDS, POINTS
+from brittle.store.table import Table
 
 OF_POINTS = frozenset({"shard_points", "data.points", "data.limit", "data.chosen_from", "data.ids_sha256"})
 """Fields in which a later run over some points may differ from the first."""
@@ -32,21 +32,12 @@ ScoreKey = tuple[str, str]
 """A score's name and its parameters, as the table writes them."""
 
 
-@dataclass(frozen=True)
-class JoinedRun:
+class JoinedRun(NamedTuple):
     """A finished run that is joined: where it lies, its record, its shards."""
 
     folder: Path
     record: RunRecord
     manifest: Manifest
-
-    @classmethod
-    def open(cls, folder: str | os.PathLike[str]) -> JoinedRun:
-        """The run in a folder."""
-        record, manifest = open_run(Path(folder))
-        if record.finished is None:
-            raise StorageError("run_damaged", f"{folder} has not finished; go on with its command and --resume first")
-        return cls(Path(folder), record, manifest)
 
 
 def join(
@@ -75,7 +66,12 @@ def join(
     if (Path(out) / RECORD).exists():
         raise StorageError("exists", f"{out} holds a run already; choose another folder")
     check_writable(out)
-    sources = [JoinedRun.open(run) for run in runs]
+    sources = [JoinedRun(Path(run), *open_run(Path(run))) for run in runs]
+    for source in sources:
+        if source.record.finished is None:
+            raise StorageError(
+                "run_damaged", f"{source.folder} has not finished; go on with its command and --resume first"
+            )
     parts = [source for source in sources if source.record.part is not None]
     if len(sources) < 2 and not parts:
         raise UsageError("join takes all parts of a run, or a run and later ones; give two folders or more")
@@ -83,33 +79,46 @@ def join(
         whole = next(source.folder for source in sources if source.record.part is None)
         raise UsageError(f"{parts[0].folder} is part of a run and {whole} is a whole one; join the parts first")
     with RunFolder.open(out) as folder:
-        return _join_parts(folder, parts, most_failures) if parts else _add(folder, *sources)
+        if parts:
+            return _join_parts(folder, sorted(parts, key=lambda part: part.record.part or (0, 0)), most_failures)
+        table = _sum(sources)
+        table.write(folder)
+        return table.record
 
 
 def _join_parts(folder: RunFolder, parts: Sequence[JoinedRun], most_failures: int | None) -> RunRecord:
     for part in parts[1:]:
         _check_same(parts[0], part)
     _check_complete(parts)
-    entries = {entry.number: (part.folder, entry) for part in parts for entry in part.manifest.shards}
-    records = [part.record for part in parts]
-    first = min(records, key=lambda record: record.part or (0, 0))
-    fixed = replace(
+    first, *_ = records = [part.record for part in parts]
+    whole = replace(
         first,
         part=None,
         command=first.command and _of_the_whole(first.command, folder.path),
         created=min(record.created for record in records),
-        finished=max(record.finished or "" for record in records),
-        seconds=sum(record.seconds or 0.0 for record in records),
+        account=Account(),
+        **_together(records),
     )
-    findings = [Finding(warning.code, warning.sentence) for warning in fixed.warnings]
-    running = RunningRecord(fixed, findings, most_failures)
-    for number, (place, entry) in sorted(entries.items()):
-        files = {kind: read_bytes(place / file_name(kind, number), file) for kind, file in entry.files.items()}
-        folder.enter(PackedShard(number, entry.account, files))
-        running.add(entry.account, folder.points(number))
+    running = RunningRecord(whole, most_failures)
+    entries = sorted(((entry, part) for part in parts for entry in part.manifest.shards), key=lambda one: one[0].number)
+    for entry, part in entries:
+        tables = {kind: schema.empty_table() for kind, schema in KINDS.items()} | {
+            kind: read_shard(part.folder / file_name(kind, entry.number), kind, file, part.record).combine_chunks()
+            for kind, file in entry.files.items()
+        }
+        folder.commit(Shard(entry.number, tables, entry.account))
+        running.add(entry.account, tables["points"])
     running.note_outcome()
-    folder.finish(running.now)
+    folder.note(running.now)
     return running.now
+
+
+def _together(records: Sequence[RunRecord]) -> dict[str, Any]:
+    """When the last of some runs was over, and how long they took."""
+    return {
+        "finished": max(record.finished or "" for record in records),
+        "seconds": sum(record.seconds or 0.0 for record in records),
+    }
 
 
 def _of_the_whole(command: Sequence[str], out: Path) -> tuple[str, ...]:
@@ -126,19 +135,15 @@ def _of_the_whole(command: Sequence[str], out: Path) -> tuple[str, ...]:
 
 def _check_complete(parts: Sequence[JoinedRun]) -> None:
     """Raise unless these are all parts of a run, each once, with the shards of its share."""
-    numbers = Counter(part.record.part for part in parts if part.record.part)
-    counts = {count for _, count in numbers}
-    if len(counts) > 1:
-        found = ", ".join(f"{number}/{count}" for number, count in sorted(numbers))
-        raise UsageError(f"the parts are of runs that were divided in other ways: {found}; give those of one run")
-    (count,) = counts
-    missing = [f"{number}/{count}" for number in range(1, count + 1) if (number, count) not in numbers]
-    twice = [f"{number}/{count}" for (number, count), times in numbers.items() if times > 1]
-    if missing or twice:
-        raise UsageError(
-            f"parts of this run are missing ({listed(missing, SHOWN) or 'none'}) or there twice "
-            f"({listed(twice, SHOWN) or 'none'}); give every part once"
+    found = Counter(part.record.part for part in parts if part.record.part)
+    count = parts[0].record.part[1] if parts[0].record.part else 1
+    expected = Counter((number, count) for number in range(1, count + 1))
+    if found != expected:
+        missing, more = (
+            listed([f"{number}/{many}" for number, many in sorted(some)], SHOWN) or "none"
+            for some in (expected - found, found - expected)
         )
+        raise UsageError(f"of the {count} parts of this run {missing} are missing, {more} too many; give each once")
     for part in parts:
         record, (number, _) = part.record, part.record.part or (1, 1)
         shards = range(number - 1, -(-(record.data.points or 0) // record.shard_points), count)
@@ -146,49 +151,48 @@ def _check_complete(parts: Sequence[JoinedRun]) -> None:
             raise StorageError("run_damaged", f"{part.folder} does not hold its {len(shards)} shards; score it again")
 
 
-def _add(folder: RunFolder, *runs: JoinedRun) -> RunRecord:
-    """A first run and what later ones add to it."""
-    first, later = runs[0].record, [run.record for run in runs[1:]]
-    scores = _scores_of(runs)
+NAME = ["point", "score", "parameters"]
+"""What a row of scores is known by."""
+
+
+def _sum(runs: Sequence[JoinedRun]) -> Table:
+    """A first run and what later ones add to it.
+
+    Of several rows of a point and a score it holds the one with most passes, so that no count becomes a shorter one; of
+    equals the last.
+    """
+    scores, records = _scores_of(runs), [run.record for run in runs]
     tables = [read_table(run.folder) for run in runs]
     points = _joined_points(runs, [table.points for table in tables])
-    ids = points["point"].to_pylist()
-    keys = {_key(score): score.label for score in scores.values()}
-    rows = [_renamed(table.scores, scores) for table in tables]
-    at = _best(rows)
-    for point in ids:
-        for key, label in keys.items():
-            if (point, *key) not in at:
-                raise UsageError(f"no run holds {label} of point {point}; a new score needs a run over all points")
-    found = [_renamed(table.counterexamples, scores) for table in tables]
-    kept = [place for name, run, place in _names(found) if at.get(name, (-1, 0))[0] == run]  # of the rows that stay
-    examples = pa.concat_tables(found).take(pa.array(kept, pa.int64()))
-    taken = pa.array([at[point, *key][1] for point in ids for key in keys], pa.int64())
-    values = pa.concat_tables(rows).take(taken)
-    account, size = Account(), first.shard_points
-    for number, start in enumerate(range(0, len(points), size)):
-        some = points.slice(start, size)
-        shard = {
-            "points": some,
-            "scores": values.slice(start * len(keys), size * len(keys)),
-            "counterexamples": examples.filter(pc.field("point").isin(some["point"].to_pylist())),
-        }
-        checks = 0 if start else sum(record.account.check_passes for record in (first, *later))
-        turned = 0 if start else first.account.turned
-        spent = sum(some["passes"].to_pylist())
-        own = Account.of(shard["points"], shard["scores"], spent, turned, checks, first=start)
-        account += own
-        folder.commit(number, shard, own)
+    rows, names = _stacked([table.scores for table in tables], scores)
+    examples, found_by = _stacked([table.counterexamples for table in tables], scores)
+    names["passes"], names["place"] = rows["passes"].to_pandas(), range(len(names))
+    best = names.sort_values("passes", kind="stable").drop_duplicates(NAME, keep="last").set_index(NAME)
+    known = {_key(one): one for one in scores.values()}
+    wanted = pd.MultiIndex.from_tuples([(point, *key) for point in points["point"].to_pylist() for key in known])
+    places = best["place"].reindex(wanted)
+    if places.hasnans:
+        point, *key = wanted[places.isna()][0]
+        label = known[key[0], key[1]].label
+        raise UsageError(f"no run holds {label} of point {point}; a new score needs a run over all points")
+    values = rows.take(pa.array(places, pa.int64()))
+    of_kept = best["run"].reindex(found_by.set_index(NAME).index).to_numpy() == found_by["run"].to_numpy()
+    account, checks = records[0].account, sum(one.account.check_passes for one in records)
     record = replace(
-        first,
-        scores=tuple({_key(one): one for one in scores.values()}.values()),
-        finished=max(one.finished or "" for one in (first, *later)),
-        seconds=sum(one.seconds or 0.0 for one in (first, *later)),
-        account=account,
-        warnings=tuple(dict.fromkeys(warning for one in (first, *later) for warning in one.warnings)),
+        records[0],
+        scores=tuple(known.values()),
+        account=Account.of(points, values, sum(points["passes"].to_pylist()), account.turned, checks),
+        warnings=tuple(dict.fromkeys(warning for one in records for warning in one.warnings)),
+        **_together(records),
     )
-    folder.finish(record)
-    return record
+    return Table(points, values, record, examples.filter(pa.array(of_kept, pa.bool_())))
+
+
+def _stacked(tables: Sequence[pa.Table], scores: Mapping[ScoreKey, ScoreRecord]) -> tuple[pa.Table, pd.DataFrame]:
+    """Rows of several runs under the names of the joined one; these names, with the place of the run of each."""
+    rows = pa.concat_tables([_renamed(table, scores) for table in tables])
+    runs = [run for run, table in enumerate(tables) for _ in range(len(table))]
+    return rows, rows.select(NAME).to_pandas().assign(run=runs)
 
 
 def _joined_points(runs: Sequence[JoinedRun], tables: Sequence[pa.Table]) -> pa.Table:
@@ -210,32 +214,6 @@ def _joined_points(runs: Sequence[JoinedRun], tables: Sequence[pa.Table]) -> pa.
     return pa.Table.from_pylist([*points.values()], schema=POINTS)
 
 
-RowName = tuple[str, str, str]
-"""A point, a score and its parameters."""
-
-
-def _best(tables: Sequence[pa.Table]) -> dict[RowName, tuple[int, int]]:
-    """For each row of scores which run has it and its place among all rows.
-
-    Of several it is the one with most passes, so that no count becomes a shorter one; of equals the last.
-    """
-    found: dict[RowName, tuple[int, int]] = {}
-    most: dict[RowName, int] = {}
-    passes = [spent for table in tables for spent in table["passes"].to_pylist()]
-    for name, run, place in _names(tables):
-        if passes[place] >= most.get(name, 0):
-            found[name], most[name] = (run, place), passes[place]
-    return found
-
-
-def _names(tables: Sequence[pa.Table]) -> Iterator[tuple[RowName, int, int]]:
-    """The name of every row, the place of its run, and its own among all rows."""
-    place = itertools.count()
-    for run, table in enumerate(tables):
-        for name in zip(*(table[column].to_pylist() for column in ("point", "score", "parameters")), strict=True):
-            yield name, run, next(place)
-
-
 def _renamed(table: pa.Table, scores: Mapping[ScoreKey, ScoreRecord]) -> pa.Table:
     """Rows of scores under the names of the joined run."""
     names = list(zip(table["score"].to_pylist(), table["parameters"].to_pylist(), strict=True))
@@ -251,23 +229,25 @@ def _scores_of(runs: Sequence[JoinedRun]) -> dict[ScoreKey, ScoreRecord]:
     Raises:
         ResumeError: the runs are not of one experiment.
     """
-    asked = [Counter(_question(score) for score in run.record.scores) for run in runs]
-    distinct = {question for counts in asked for question, times in counts.items() if times > 1}
-    found: dict[ScoreKey, list[ScoreRecord]] = {}
+    most: dict[ScoreKey, ScoreRecord] = {}
     for run in runs:
         for score in run.record.scores:
-            question = _question(score)
-            found.setdefault(_key(score) if question in distinct else question, []).append(score)
-    for run, counts in zip(runs[1:], asked[1:], strict=True):
-        _check_same(_about(runs[0], counts), _about(run, asked[0]), UNDECISIVE | OF_POINTS)
-    most = {key: max(some, key=lambda score: score.parameters.get("draws") or 0) for key, some in found.items()}
-    return {_key(score): most[question] for question, some in found.items() for score in some}
+            best = most.get(_question(score), score)
+            most[_question(score)] = max(best, score, key=lambda one: one.parameters.get("draws") or 0)
+    for run in runs[1:]:
+        common = _questions(runs[0]) & _questions(run)
+        _check_same(_about(runs[0], common), _about(run, common), UNDECISIVE | OF_POINTS)
+    return {_key(score): most[_question(score)] for run in runs for score in run.record.scores}
 
 
-def _about(run: JoinedRun, questions: Mapping[ScoreKey, int]) -> JoinedRun:
+def _about(run: JoinedRun, questions: Set[ScoreKey]) -> JoinedRun:
     """The run as if it had those scores alone that ask one of these questions, with any draws."""
-    asking = (_without_draws(score) for score in run.record.scores if questions[_question(score)])
-    return replace(run, record=replace(run.record, scores=tuple(sorted(asking, key=lambda score: score.label))))
+    asking = (_without_draws(score) for score in run.record.scores if _question(score) in questions)
+    return run._replace(record=replace(run.record, scores=tuple(sorted(asking, key=lambda score: score.label))))
+
+
+def _questions(run: JoinedRun) -> set[ScoreKey]:
+    return {_question(score) for score in run.record.scores}
 
 
 def _question(score: ScoreRecord) -> ScoreKey:

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from brittle.decisions import Decision
-from brittle.doctor import Diagnosis, Finding, about_accuracy, about_orientation, confusion_in, unweighted
+from brittle.doctor import Diagnosis, about_accuracy, about_orientation, confusion_in, unweighted
 from brittle.errors import DataError
 from brittle.estimate import parameters_json
 from brittle.model.classifier import Classifier
@@ -33,10 +33,11 @@ from brittle.store.record import (
     ModelRecord,
     RunRecord,
     ScoreRecord,
-    VersionsRecord,
-    WarningRecord,
     record_of,
 )
+
+PACKAGES = ("torch", "numpy", "scipy", "pyarrow", "pillow", "safetensors")
+"""Packages that can change a number."""
 
 LENGTH = 16
 """Characters of the digest of a source of noise."""
@@ -47,30 +48,32 @@ MOST_FAILURES = FIRST_ROWS // 100
 
 @dataclass
 class RunningRecord:
-    """What a run is made of, and a running account of it.
+    """The record of a run as things stand.
 
     Attributes:
-        fixed: what is known when the run starts, from `describe`.
-        findings: what a user should know, in the order in which it was found.
+        now: the record.
         most_failures: of the first 1,000 points, with more of which without a number the run stops; None never does.
         confusion: labels and predictions of the points so far.
-        account: what became of the points so far.
     """
 
-    fixed: RunRecord
-    findings: list[Finding]
+    now: RunRecord
     most_failures: int | None
     confusion: Counter[tuple[int, int]] = field(default_factory=Counter)
-    account: Account = field(default_factory=Account)
 
     def examined(self, diagnosis: Diagnosis, decision: Decision, created: str | None) -> None:
         """Enter what looking at the first points showed, and when the run began; None is now."""
-        fixed, self.findings = self.fixed, list(diagnosis.findings)
-        model = replace(fixed.model, classes=diagnosis.classes, taken=diagnosis.taken)
-        names = decision.code_names(fixed.data.class_names, diagnosis.classes)
+        model = replace(self.now.model, classes=diagnosis.classes, taken=diagnosis.taken)
+        names = decision.code_names(self.now.data.class_names, diagnosis.classes)
         decided = None if decision.of_classes or names is None else tuple(names)
-        data = replace(fixed.data, input_shape=tuple(diagnosis.input_shape), decided_names=decided)
-        self.fixed = replace(fixed, model=model, data=data, doctor=diagnosis.examined, created=created or _now())
+        data = replace(self.now.data, input_shape=tuple(diagnosis.input_shape), decided_names=decided)
+        self.now = replace(
+            self.now,
+            model=model,
+            data=data,
+            doctor=diagnosis.examined,
+            created=created or _now(),
+            warnings=diagnosis.findings,
+        )
 
     def add(self, account: Account, points: pa.Table) -> None:
         """Account for a shard: what became of its points, and their columns `label` and `predicted`.
@@ -78,37 +81,31 @@ class RunningRecord:
         Raises:
             DataError: too many of the first points got no number.
         """
-        self.account += account
+        account = self.now.account + account
+        self.now = replace(self.now, account=account)
         self.confusion += confusion_in(points)
-        failed, most = self.account.failed_early, self.most_failures
-        if most is not None and failed > most:
+        if self.most_failures is not None and account.failed_early > self.most_failures:
             raise DataError(
                 "too_many_failures",
-                f"{failed} of the first {min(self.account.points, FIRST_ROWS)} points got no number (at most {most} of "
-                f"{FIRST_ROWS} may); one of them: {self.account.failures[0]}",
+                f"{account.failed_early} of the first {min(account.points, FIRST_ROWS)} points got no number (at most "
+                f"{self.most_failures} of {FIRST_ROWS} may); one of them: {account.failures[0]}",
             )
 
     def finish(self, seconds: float) -> None:
         """The run is over; a part of one says nothing of its few points, which `brittle join` says of all."""
-        self.fixed = replace(self.fixed, seconds=seconds, finished=_now())
-        if self.fixed.part is None:
+        self.now = replace(self.now, seconds=seconds, finished=_now())
+        if self.now.part is None:
             self.note_outcome()
 
     def note_outcome(self) -> None:
         """Note what all points together show."""
-        account, exif = self.account, self.fixed.data.exif
-        self.findings += about_orientation(account.turned, account.points, applied=exif == "apply")
-        model = self.fixed.model
-        if model.decision is None and self.fixed.data.chosen_from is None:  # the wrong ones may have been chosen for it
+        account, data, model = self.now.account, self.now.data, self.now.model
+        found = [*about_orientation(account.turned, account.points, applied=data.exif == "apply")]
+        if model.decision is None and data.chosen_from is None:  # the wrong ones may have been chosen for it
             made = unweighted({"format": model.format, "spec": model.spec, "weights": model.weights})
             classes = model.classes or 0
-            self.findings += about_accuracy(account.correct, account.labelled, classes, self.confusion, unweighted=made)
-
-    @property
-    def now(self) -> RunRecord:
-        """The record as things stand."""
-        warnings = tuple(WarningRecord(finding.code, finding.sentence) for finding in self.findings)
-        return replace(self.fixed, account=self.account, warnings=warnings)
+            found += about_accuracy(account.correct, account.labelled, classes, self.confusion, unweighted=made)
+        self.now = replace(self.now, warnings=(*self.now.warnings, *found))
 
 
 def describe(job: Job, command: Sequence[str] | None = None, part: tuple[int, int] | None = None) -> RunRecord:
@@ -124,7 +121,7 @@ def describe(job: Job, command: Sequence[str] | None = None, part: tuple[int, in
         model=_describe_model(job.classifier),
         data=_describe_data(job),
         scores=tuple(map(describe_score, job.scores)),
-        versions=_versions(),
+        versions={"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
         machine=_machine(job.classifier.device),
     )
 
@@ -134,7 +131,7 @@ def describe_score(score: Score) -> ScoreRecord:
     own = ("parameters", "label", "quantity", "title", "reference")
     own += ("explanation", "safer", "colour", "preference", "model")
     content = {"score": score.name, "code": code_of(score)} | {name: getattr(score, name) for name in own}
-    content |= {"noise": _describe_noise(getattr(score, "noise", None)), "draws": draws_of(score) or None}
+    content |= {"noise": _describe_noise(getattr(score, "noise", None)), "sources": draws_of(score)}
     return record_of(ScoreRecord, content, f"the score {score.label}")
 
 
@@ -203,11 +200,6 @@ def _describe_data(job: Job) -> DataRecord:
     content = dict(points.provenance) | {"class_names": names, "labelled": points.labels is not None}
     content["labelled"] |= content.get("targets") is not None
     return record_of(DataRecord, content, "the provenance of the data")
-
-
-def _versions() -> VersionsRecord:
-    packages = [one.name for one in fields(VersionsRecord) if one.name != "python"]
-    return VersionsRecord(python=platform.python_version(), **{name: _version(name) for name in packages})
 
 
 @cache

@@ -5,56 +5,62 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import dataclass, replace
+from contextlib import closing, nullcontext
+from dataclasses import replace
 from functools import partial
-from tempfile import TemporaryDirectory
 from typing import Literal
 
 import pyarrow as pa
 
 from brittle import doctor
 from brittle.data import Batch
-from brittle.errors import ParameterError, warn
+from brittle.errors import ResumeError, warn
 from brittle.estimate import CONFIDENCE, MOST_DRAWS
 from brittle.model.classifier import Classifier
 from brittle.run.arguments import Data, make_job
-from brittle.run.job import Job, Shard
+from brittle.run.job import Job
 from brittle.run.progress import Progress
 from brittle.run.progress import progress as shown_progress
 from brittle.run.record import MOST_FAILURES, RunningRecord, describe
 from brittle.run.workers import Processes, Workers
 from brittle.scores import Score
 from brittle.scores.choose import drawn_until
-from brittle.store.folder import RunFolder, check_free
+from brittle.store.folder import RunFolder, Shard, check_free
 from brittle.store.reading import read_table
-from brittle.store.record import Account, RunRecord, WarningRecord, check_same
+from brittle.store.record import UNDECISIVE, Finding, RunRecord, differences
 from brittle.store.schemas import KINDS
 from brittle.store.table import Table
 
 
-@dataclass(frozen=True, kw_only=True)
-class JobOptions:
-    """How a job is carried out; none of it decides a number. Fields are as of `score`, but for
+class Memory:
+    """The shards of a run that is written nowhere."""
 
-    Attributes:
-        workers: processes that compute the shards of a run folder, in place of this one.
-        note: called with the code and the sentence of every note, once each, those of the examination before anything
-            is scored.
-    """
+    record: RunRecord | None = None
 
-    expected_accuracy: float | None = None
-    progress: Progress | None = None
-    command: Sequence[str] | None = None
-    most_failures: int | None = MOST_FAILURES
-    skip_doctor: bool = False
-    workers: Workers | None = None
-    part: tuple[int, int] | None = None
-    note: Callable[[str, str], None] | None = None
+    def __init__(self) -> None:
+        self.shards: dict[int, Shard] = {}
 
-    def __post_init__(self) -> None:
-        if self.part is not None and not 1 <= self.part[0] <= self.part[1]:
-            raise ParameterError(f"a part is one of so many, such as 1/8; found {self.part[0]}/{self.part[1]}")
+    def commit(self, shard: Shard) -> None:
+        """As `RunFolder.commit`."""
+        self.shards[shard.number] = shard
+
+    def points(self, number: int) -> pa.Table:
+        """As `RunFolder.points`."""
+        return self.shards[number].tables["points"]
+
+    def note(self, record: RunRecord) -> None:
+        """As `RunFolder.note`."""
+        self.record = record
+
+    def table(self) -> Table:
+        """The table of the run."""
+        assert self.record is not None
+        shards = [shard for _, shard in sorted(self.shards.items())]
+        tables = {
+            kind: pa.concat_tables([schema.empty_table(), *(shard.tables[kind] for shard in shards)]).combine_chunks()
+            for kind, schema in KINDS.items()
+        }
+        return Table(record=self.record, **tables)
 
 
 def score(
@@ -129,166 +135,130 @@ def score(
     """
     if out is not None and not resume:
         check_free(out)
-    shards: list[Shard] = []
     rule = partial(drawn_until, until=until, limit=limit, precision=precision, most_draws=most_draws)
     job = make_job(classifier, data, scores, seed, batch_size, confidence, rule)
-    processes = None if workers is None else Processes(workers)
-    with shown_progress(progress) as advance, _place(out, processes) as place:
-        options = JobOptions(
+    place = Memory() if out is None else out
+    with shown_progress(progress) as advance:
+        execute(
+            job,
+            place,
             expected_accuracy=expected_accuracy,
             progress=advance,
             command=command,
             most_failures=most_failures,
             skip_doctor=skip_doctor,
-            workers=processes,
+            workers=None if workers is None else Processes(workers),
             part=part,
             note=warn,
         )
-        record = execute(job, place, options, keep=shards.append if place is None else None)
-        if place is not None:
-            return read_table(place)
-    tables = {
-        kind: pa.concat_tables([schema.empty_table(), *(shard.tables[kind] for shard in shards)]).combine_chunks()
-        for kind, schema in KINDS.items()
-    }
-    return Table(record=record, **tables)
-
-
-def _place(
-    out: str | os.PathLike[str] | None, processes: Processes | None
-) -> AbstractContextManager[str | os.PathLike[str] | None]:
-    """The run folder; for other processes, which write into one, a folder of its own that is removed afterwards."""
-    return nullcontext(out) if out is not None or processes is None else TemporaryDirectory(prefix="brittle-")
+    return place.table() if isinstance(place, Memory) else read_table(place)
 
 
 def execute(
     job: Job,
-    out: str | os.PathLike[str] | None,
-    options: JobOptions = JobOptions(),
-    keep: Callable[[Shard], None] | None = None,
+    out: str | os.PathLike[str] | Memory,
+    *,
+    expected_accuracy: float | None = None,
+    progress: Progress | None = None,
+    command: Sequence[str] | None = None,
+    most_failures: int | None = MOST_FAILURES,
+    skip_doctor: bool = False,
+    workers: Workers | None = None,
+    part: tuple[int, int] | None = None,
+    note: Callable[[str, str], None] = lambda code, sentence: None,
 ) -> RunRecord:
     """Compute the shards of `job` that are not there yet; gives the record of the run.
 
+    Args are as of `score`, but for
+
     Args:
         job: what is computed.
-        out: the run folder; a run in it is resumed, and one that is complete costs no pass. None writes nothing.
-        options: how it is carried out.
-        keep: called with every shard that this process computed.
+        out: the run folder; a run in it is resumed, and one that is complete costs no pass.
+        workers: processes that compute the shards, in place of this one.
+        note: called with the code and the sentence of every note, once each, those of the examination before anything
+            is scored.
     """
     started = time.monotonic()
-    record = RunningRecord(describe(job, options.command, options.part), [], options.most_failures)
-    share = job.share(options.part)
-    opened: AbstractContextManager[RunFolder | None] = nullcontext() if out is None else RunFolder.open(out)
+    share = job.share(part)
+
+    def advance(done: int, passes: int) -> None:
+        if progress is not None:
+            progress(done, job.points_in(share), passes)
+
+    record = RunningRecord(describe(job, command, part), most_failures)
+    opened = nullcontext(out) if isinstance(out, Memory) else RunFolder.open(out)
     with opened as folder, job.classifier.evaluating():
-        before = None if folder is None else folder.record
-        if folder is not None and before is not None:
-            check_same(before, record.fixed, os.fspath(folder.path))
+        before = folder.record
+        if before is not None:
+            if found := differences(before, record.now, ("there", "now"), UNDECISIVE - {"part"}):
+                raise ResumeError(
+                    "other_run",
+                    f"{out} holds another run: {'; '.join(found)}; repeat its command, or choose another folder",
+                )
             if before.finished is not None and folder.shards.keys() == {*share}:
-                _note(before.warnings, options)
+                _note(before.warnings, note)
                 return before
-        diagnosis = _examine(job, options)
+        diagnosis = _examine(job, expected_accuracy, skip_doctor)
         reference = diagnosis.reference.checked(job.classifier, "when the run begins")
         record.examined(diagnosis, job.classifier.decision, None if before is None else before.created)
         examined = record.now.warnings
-        _note(examined, options)
-        if folder is not None and before is not None:
-            folder.begin(record.now)
-        _Execution(job, options, folder, record, reference, share, keep).carry_out()
+        _note(examined, note)
+        if before is not None:
+            folder.note(record.now)
+        for number, entry in sorted(folder.shards.items()):
+            record.add(entry.account, folder.points(number))
+        missing = [number for number in share if number not in folder.shards]
+        with closing(_computed(missing, job, workers, record, reference, advance)) as shards:
+            for shard in shards:
+                if not folder.shards:  # what fails before the first shard leaves no run, so that it can be tried again
+                    folder.note(record.now)
+                folder.commit(shard)
+                record.add(shard.account, shard.tables["points"])
         doctor.check_unchanged(job.points, diagnosis.digest)
         record.finish(time.monotonic() - started)
-        if folder is not None:
-            folder.finish(record.now)
-    _note([warning for warning in record.now.warnings if warning not in examined], options)
+        folder.note(record.now)
+    _note([warning for warning in record.now.warnings if warning not in examined], note)
     return record.now
 
 
-def _note(warnings: Sequence[WarningRecord], options: JobOptions) -> None:
-    if options.note is not None:
-        for warning in dict.fromkeys(warnings):
-            options.note(warning.code, warning.sentence)
+def _note(findings: Sequence[Finding], note: Callable[[str, str], None]) -> None:
+    for finding in dict.fromkeys(findings):
+        note(finding.code, finding.sentence)
 
 
-def _examine(job: Job, options: JobOptions) -> doctor.Diagnosis:
-    expected = options.expected_accuracy
+def _examine(job: Job, expected: float | None, skip: bool) -> doctor.Diagnosis:
     first = next(iter(job.points.batches(doctor.GUARD_ROWS if expected else doctor.LOOKED_AT)))
     labels, scores = job.points.labels, job.scores
-    diagnosis = doctor.examine(
-        job.classifier, first, labels, scores, job.seed, job.rows, points=job.points, skip=options.skip_doctor
-    )
+    diagnosis = doctor.examine(job.classifier, first, labels, scores, job.seed, job.rows, points=job.points, skip=skip)
     if expected is not None:
         subject = doctor.Subject(job.classifier, first, labels, scores, job.seed, job.rows)
         doctor.check_accuracy(expected, subject, diagnosis.findings)
     return replace(diagnosis, findings=(*job.left_out, *diagnosis.findings))
 
 
-@dataclass(frozen=True)
-class _Execution:
-    """The shards `share` of a run that are being computed, and what they are written to and accounted for in."""
-
-    job: Job
-    options: JobOptions
-    folder: RunFolder | None
-    record: RunningRecord
-    reference: doctor.Reference
-    share: Sequence[int]
-    keep: Callable[[Shard], None] | None
-
-    def carry_out(self) -> None:
-        """Compute every shard that is not there, and account for all of them."""
-        with closing(self._shards()) as shards:
-            for account, points in shards:
-                self.record.add(account, points)
-                if self.options.workers is not None:
-                    self._report(self.record.account.points, self.record.account.passes)
-        if self.folder is not None and self.folder.shards.keys() != {*self.share}:
-            there = len(self.folder.shards)
-            raise RuntimeError(f"{there} of {len(self.share)} shards are there at the end of the run")
-        if self.options.workers is None:
-            self._report(self.job.points_in(self.share), self.record.account.passes)
-
-    def _shards(self) -> Generator[tuple[Account, pa.Table]]:
-        """The account and the points of every shard: of those that are there, then of the others once they are safe."""
-        folder, workers = self.folder, self.options.workers
-        missing = [number for number in self.share if folder is None or number not in folder.shards]
-        if folder is not None:
-            for number, entry in sorted(folder.shards.items()):
-                yield entry.account, folder.points(number)
-        if folder is not None and workers is not None:
-            expected = (self.record.fixed, self.reference.content(self.job.classifier))
-            with closing(workers.shards(missing, self.job, expected)) as shards:
-                for packed in shards:
-                    self._begin(folder)
-                    folder.enter(packed)
-                    yield packed.account, folder.points(packed.number)
-            return
-        for number in missing:
-            shard = self.job.shard(number, begun=self._batch_reporter(), reference=self.reference)
-            if self.keep is not None:
-                self.keep(shard)
-            if folder is not None:
-                self._begin(folder)
-                folder.commit(number, shard.tables, shard.account)
-            yield shard.account, shard.tables["points"]
-
-    def _begin(self, folder: RunFolder) -> None:
-        """Make the folder a run once there is a shard: what fails before leaves none, so that it can be tried again."""
-        if not folder.shards:
-            folder.begin(self.record.now)
-
-    def _batch_reporter(self) -> Callable[[Batch], None] | None:
-        """What reports every batch of the next shard, on top of what is accounted for."""
-        if self.options.progress is None:
-            return None
-        classifier, done = self.job.classifier, self.record.account.points
-        before = classifier.passes - self.record.account.passes
+def _computed(
+    numbers: Sequence[int],
+    job: Job,
+    workers: Workers | None,
+    record: RunningRecord,
+    reference: doctor.Reference,
+    advance: Callable[[int, int], None],
+) -> Generator[Shard]:
+    """The shards with these numbers, by other processes or by this one, which reports every batch."""
+    if workers is not None:
+        expected = record.now, reference.content(job.classifier)
+        with closing(workers.shards(numbers, job, expected)) as shards:
+            for shard in shards:
+                yield shard
+                advance(record.now.account.points, record.now.account.passes)
+        return
+    for number in numbers:
+        done, spent = record.now.account.points, job.classifier.passes - record.now.account.passes
 
         def begun(batch: Batch) -> None:
             nonlocal done
-            self._report(done, classifier.passes - before)
+            advance(done, job.classifier.passes - spent)  # noqa: B023 - called within the loop
             done += len(batch)
 
-        return begun
-
-    def _report(self, done: int, passes: int) -> None:
-        if self.options.progress is not None:
-            self.options.progress(done, self.job.points_in(self.share), passes)
+        yield job.shard(number, begun=begun, reference=reference)
+    advance(record.now.account.points, record.now.account.passes)

@@ -28,7 +28,7 @@ from brittle.doctor.rounding import Reference, check_alike
 from brittle.errors import BrittleError, ModelError, ParameterError, printable
 from brittle.run.job import Job
 from brittle.run.record import describe
-from brittle.store.folder import PackedShard
+from brittle.store.folder import Shard
 from brittle.store.record import UNDECISIVE, RunRecord, differences
 
 MOST_WORKERS = 256
@@ -64,7 +64,7 @@ class Worker(Protocol):
 class Workers(Protocol):
     """Processes that share the shards of a run."""
 
-    def shards(self, numbers: Sequence[int], job: Job, expected: Opened) -> Generator[PackedShard]:
+    def shards(self, numbers: Sequence[int], job: Job, expected: Opened) -> Generator[Shard]:
         """The shards with these numbers, in the order in which they are done.
 
         A worker that opened something else than `expected`, what this process opened, is refused; what one raises is
@@ -85,13 +85,12 @@ class Station:
             return error
         return describe(self._job), self._reference.content(self._job.classifier)
 
-    def shard(self, number: int, lost: Mapping[int, str]) -> PackedShard | BrittleError:
+    def shard(self, number: int, lost: Mapping[int, str]) -> Shard | BrittleError:
         """A shard, without the rows of the data that are lost."""
         try:
-            shard = self._job.shard(number, lost, reference=self._reference)
+            return self._job.shard(number, lost, reference=self._reference)
         except BrittleError as error:
             return error
-        return PackedShard.of(shard.number, shard.tables, shard.account)
 
 
 @dataclass
@@ -111,7 +110,7 @@ class Team:
     look: Callable[[], None] = lambda: None
     _busy: dict[Future[Any], tuple[Worker, int | None]] = field(default_factory=dict, init=False)
 
-    def shards(self, numbers: Sequence[int], size: int, job: Job, expected: Opened) -> Generator[PackedShard]:
+    def shards(self, numbers: Sequence[int], size: int, job: Job, expected: Opened) -> Generator[Shard]:
         """As `Workers.shards`, by so many workers."""
         waiting, left, deaths = deque(numbers), set(numbers), Counter[int | None]()
         lost: dict[int, dict[int, str]] = {number: {} for number in numbers}
@@ -216,7 +215,7 @@ class Processes:
         if isinstance(self.size, bool) or not isinstance(self.size, int) or not 1 <= self.size <= MOST_WORKERS:
             raise ParameterError(f"workers must be a whole number from 1 to {MOST_WORKERS}; found {self.size!r:.40}")
 
-    def shards(self, numbers: Sequence[int], job: Job, expected: Opened) -> Generator[PackedShard]:
+    def shards(self, numbers: Sequence[int], job: Job, expected: Opened) -> Generator[Shard]:
         """As `Workers.shards`."""
         team = Team(Process, self.opening or SentJob.of(job), (BrokenProcessPool,))
         yield from team.shards(numbers, self.size, job, expected)

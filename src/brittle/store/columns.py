@@ -5,16 +5,16 @@ from __future__ import annotations
 import difflib
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
 
 from brittle.errors import DataError, ParameterError, listed
 from brittle.estimate import FLIP_PROBABILITY, Evidence, Parameter, Status, parameters_json, score_label, short_labels
-from brittle.store.record import NoiseRecord, RunRecord, ScoreRecord
+from brittle.store.record import RunRecord, ScoreRecord
 from brittle.store.settings import Setting, setting_of
 
 if TYPE_CHECKING:
@@ -33,22 +33,26 @@ _NUMBERS = ["value", "low", "high"]
 _COMMON_KEYS = ("sigma", "noise", "action", "unit", "code", "draws", "label")
 
 
-@dataclass(frozen=True, eq=False)
-class Column:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Column(ScoreRecord):
     """One score with one set of parameters, for every point of a run.
 
     Attributes:
-        record: what the run recorded of the score.
-        variant: the score's name, with those parameters other than noise and draws that tell it from its siblings.
         rows: the score's rows of the table, indexed by point in the order of the data; `value`, `low` and `high` are
             NaN wherever the status carries no number.
-        short: the label without what tells people nothing (`brittle.estimate.short_labels`); empty for the label.
+        variant: the score's name, with those parameters other than noise and draws that tell it from its siblings.
+        shown: the label without what tells people nothing (`brittle.estimate.short_labels`); it asks for the column as
+            the label does.
     """
 
-    record: ScoreRecord
-    variant: str
     rows: pd.DataFrame
-    short: str = ""
+    variant: str
+    shown: str
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
 
     def __repr__(self) -> str:
         return f"Column({self.label}, {len(self)} points)"
@@ -60,76 +64,6 @@ class Column:
         """The values, `[N]`, as `numpy.asarray(column)` gives them."""
         values = self.value.to_numpy(dtype=np.float64 if dtype is None else dtype)
         return values.copy() if copy else values
-
-    @property
-    def score(self) -> str:
-        """The score's name, such as `moments`."""
-        return self.record.score
-
-    @property
-    def parameters(self) -> Mapping[str, Parameter]:
-        """Its parameters, such as `{"draws": 20, "sigma": 0.1}`."""
-        return self.record.parameters
-
-    @property
-    def label(self) -> str:
-        """The score with all its parameters, as one writes it."""
-        return self.record.label
-
-    @property
-    def shown(self) -> str:
-        """The label as people read it; it asks for the column as the label does."""
-        return self.short or self.label
-
-    @property
-    def quantity(self) -> str:
-        """What the value is, such as `flip_probability`."""
-        return self.record.quantity
-
-    @property
-    def title(self) -> str:
-        """What people call it."""
-        return self.record.title
-
-    @property
-    def reference(self) -> str:
-        """Where it is defined."""
-        return self.record.reference
-
-    @property
-    def explanation(self) -> str:
-        """What it says, in a sentence or two."""
-        return self.record.explanation
-
-    @property
-    def safer(self) -> Literal["higher", "lower"] | None:
-        """Which direction of the value is safer; None where neither is."""
-        return self.record.safer
-
-    @property
-    def colour(self) -> int | None:
-        """Its place among the colours of a page; None is the next free one."""
-        return self.record.colour
-
-    @property
-    def preference(self) -> float | None:
-        """Its place among the estimators that speak for a run, the lowest first; None is never."""
-        return self.record.preference
-
-    @property
-    def model(self) -> str | None:
-        """What it says an extrapolated probability by."""
-        return self.record.model
-
-    @property
-    def noise(self) -> NoiseRecord | None:
-        """What its noise is like; None where it has none."""
-        return self.record.noise
-
-    @property
-    def sources(self) -> Mapping[str, int]:
-        """How many draws it reads of each source of noise; empty where it reads none."""
-        return self.record.draws or {}
 
     @property
     def is_probability(self) -> bool:
@@ -266,20 +200,21 @@ class Scored(Protocol):
 
 def columns_of(points: pa.Table, scores: pa.Table, records: Sequence[ScoreRecord]) -> tuple[Column, ...]:
     """The columns of the tables of a run, in the order of its record."""
-    rows = _valued(scores)
+    rows = scores.to_pandas().astype(dict.fromkeys(_NUMBERS, "float64"))
+    rows.loc[rows["status"].isin(list(WITHOUT_VALUE)), _NUMBERS] = math.nan
     groups: dict[Any, pd.DataFrame] = dict(list(rows.groupby(["score", "parameters"], sort=False)))
     none = cast("pd.DataFrame", rows.iloc[:0])
-    known = {(one.score, parameters_json(one.parameters)): one for one in records}
+    known = {(one.score, parameters_json(one.parameters)): _storable(one) for one in records}
     ids = points["point"].to_pylist()
-    short = short_labels(storable(one.label) for one in known.values())
+    short = short_labels(one.label for one in known.values())
     return tuple(
         Column(
-            _storable(record),
-            storable(variant),
-            groups.get(key, none).set_index("point").reindex(ids),
-            short[storable(record.label)],
+            **vars(record),
+            rows=groups.get(key, none).set_index("point").reindex(ids),
+            variant=storable(variant),
+            shown=short[record.label],
         )
-        for (key, record), variant in zip(known.items(), _variants(list(known.values())), strict=True)
+        for (key, record), variant in zip(known.items(), _variants(known.values()), strict=True)
     )
 
 
@@ -299,7 +234,7 @@ def _storable(record: ScoreRecord) -> ScoreRecord:
     return replace(record, **texts)  # type: ignore[arg-type]
 
 
-def _variants(records: Iterable[ScoreRecord]) -> list[str]:
+def _variants(records: Collection[ScoreRecord]) -> list[str]:
     """Names that tell siblings apart by their parameters other than noise and draws, where they differ."""
     others = [
         (one.score, {key: value for key, value in one.parameters.items() if key not in _COMMON_KEYS}) for one in records
@@ -310,17 +245,11 @@ def _variants(records: Iterable[ScoreRecord]) -> list[str]:
     return [score_label(score, other) if len(found[score]) > 1 else score for score, other in others]
 
 
-def _valued(scores: pa.Table) -> pd.DataFrame:
-    """The scores, without a number wherever the status carries none."""
-    rows = scores.to_pandas().astype(dict.fromkeys(_NUMBERS, "float64"))
-    rows.loc[rows["status"].isin(list(WITHOUT_VALUE)), _NUMBERS] = math.nan
-    return rows
-
-
 NEAREST = 5
 """Labels that a message about a column that is not there names at most."""
 
 
+@runtime_checkable
 class Named(Protocol):
     """What names a column, as a `brittle.scores.Score` does: a score's name, its parameters and both in one text."""
 
@@ -351,9 +280,8 @@ def column_of(columns: Sequence[Column], key: Key) -> Column:
         DataError: no column fits, or several do; the nearest labels are named.
         ParameterError: the key is nothing that asks for a column.
     """
-    _check_key(key)
-    asked = _describe_key(key)
-    fitting = [column for column in columns if _fits(column, key)]
+    asked, score, fits = _asked(key)
+    fitting = [column for column in columns if fits(column)]
     if len(fitting) == 1:
         return fitting[0]
     together = [column for column in fitting if not column.setting.of_label]
@@ -362,42 +290,32 @@ def column_of(columns: Sequence[Column], key: Key) -> Column:
     if fitting:
         labels = listed([column.label for column in fitting], NEAREST)
         raise DataError("no_such_score", f"{asked} is one of {len(fitting)} columns: {labels}; say which by its label")
-    near = listed(_nearest(columns, key), NEAREST) or "none"
-    raise DataError("no_such_score", f"expected a score of this run, found {asked}; the nearest of its scores: {near}")
+    labels = [column.label for column in columns]
+    same = [column.label for column in columns if column.score == score]
+    near = dict.fromkeys([*same, *difflib.get_close_matches(asked, labels, NEAREST, cutoff=0.3), *labels])
+    raise DataError(
+        "no_such_score",
+        f"expected a score of this run, found {asked}; the nearest of its scores: {listed([*near], NEAREST) or 'none'}",
+    )
 
 
-def _fits(column: Column, key: Key) -> bool:
-    if isinstance(key, str):
-        return key in (column.label, column.shown, column.score)
-    if isinstance(key, tuple):
-        score, value = key
-        own = column.parameters
-        asked = [one for one in own.values() if not isinstance(one, bool)]
-        if "sigma" in own:
-            asked = [own["sigma"], *([own["label"]] if isinstance(own.get("label"), str) else [])]
-        return column.score == score and value in asked
-    same = parameters_json(column.parameters) == parameters_json(key.parameters)
-    return same and column.score == key.name
+def _asked(key: object) -> tuple[str, str, Callable[[Column], bool]]:
+    """A key in words, the name of its score, and which columns fit it."""
+    match key:
+        case str():
+            return key, key.partition("(")[0], lambda column: key in (column.label, column.shown, column.score)
+        case (str() as score, int() | float() | str() as value) if not isinstance(value, bool):
+            return f"{score}, {value}", score, lambda column: column.score == score and value in _beside_name(column)
+        case Named() if not isinstance(key, type):
+            name, own = key.name, parameters_json(key.parameters)
+            return key.label, name, lambda column: (column.score, parameters_json(column.parameters)) == (name, own)
+    expected = "expected a score such as Moments(sigma=0.1), a label, a name, or a name and its sigma"
+    raise ParameterError(f"{expected}; found {key!r:.80}")
 
 
-def _check_key(key: object) -> None:
-    named = hasattr(key, "name") and hasattr(key, "parameters") and not isinstance(key, type)
-    if isinstance(key, tuple) and len(key) == 2 and isinstance(key[0], str):
-        named = isinstance(key[1], int | float | str) and not isinstance(key[1], bool)
-    if not (named or isinstance(key, str)):
-        expected = "expected a score such as Moments(sigma=0.1), a label, a name, or a name and its sigma"
-        raise ParameterError(f"{expected}; found {key!r:.80}")
-
-
-def _describe_key(key: Key) -> str:
-    if isinstance(key, tuple):
-        return ", ".join(map(str, key))
-    return key if isinstance(key, str) else key.label
-
-
-def _nearest(columns: Sequence[Column], key: Key) -> list[str]:
-    """Labels like the one asked for: those of the score first."""
-    name = key if isinstance(key, str) else key[0] if isinstance(key, tuple) else key.name
-    same = [column.label for column in columns if column.score == name.partition("(")[0]]
-    near = difflib.get_close_matches(_describe_key(key), [column.label for column in columns], NEAREST, cutoff=0.3)
-    return list(dict.fromkeys([*same, *near, *(column.label for column in columns)]))
+def _beside_name(column: Column) -> list[Parameter]:
+    """The values by which a column may be asked for: its sigma and its label, else any parameter."""
+    own = column.parameters
+    if "sigma" in own:
+        return [own["sigma"], *([own["label"]] if isinstance(own.get("label"), str) else [])]
+    return [one for one in own.values() if not isinstance(one, bool)]

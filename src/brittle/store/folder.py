@@ -15,14 +15,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 
 from brittle.errors import ParameterError, StorageError
-from brittle.store.record import FORMAT, Account, RunRecord, read_object, read_record
+from brittle.store.record import FORMAT, Account, RunRecord, read_object
 from brittle.store.schemas import KINDS
 from brittle.store.strict_json import Count, Digest, plain
 from brittle.store.writing import check_target, make_folder, write
@@ -87,7 +87,7 @@ class Manifest:
         shards: the entry of each.
     """
 
-    format: int
+    format: Literal[1]
     shards: tuple[ShardEntry, ...]
 
     def __post_init__(self) -> None:
@@ -108,30 +108,25 @@ def file_name(kind: str, number: int) -> str:
     return f"{kind}-{number:05d}.parquet"
 
 
-def is_stray(name: str) -> bool:
-    """Whether a file of a run folder that the manifest does not name is named as a shard or a temporary file of one."""
-    return bool(_STRAY.fullmatch(name))
+def strays(folder: Path, manifest: Manifest) -> list[Path]:
+    """What is named as a shard or a temporary file of a run, and is not in the manifest, by name."""
+    known = {name for _, name, _ in manifest.files}
+    return sorted(path for path in folder.iterdir() if _STRAY.fullmatch(path.name) and path.name not in known)
 
 
 @dataclass(frozen=True)
-class PackedShard:
-    """A shard as the bytes of its files, which is what another process hands over.
+class Shard:
+    """The rows of some consecutive points.
 
     Attributes:
         number: position of the shard in the run.
+        tables: its rows, by kind.
         account: what became of its points.
-        files: the bytes of its file of every kind of table.
     """
 
     number: int
+    tables: Mapping[str, pa.Table]
     account: Account
-    files: Mapping[str, bytes]
-
-    @classmethod
-    def of(cls, number: int, tables: Mapping[str, pa.Table], account: Account) -> PackedShard:
-        """The files of a shard; a kind that may be absent and has no rows has none."""
-        kept = {kind: table for kind, table in tables.items() if len(table) or kind in ("points", "scores")}
-        return cls(number, account, {kind: _parquet_bytes(kept[kind].cast(KINDS[kind])) for kind in kept})
 
 
 class RunFolder:
@@ -174,65 +169,55 @@ class RunFolder:
     @property
     def record(self) -> RunRecord | None:
         """The record of the run that is in the folder, or None."""
-        return read_record(self.path / RECORD) if (self.path / RECORD).exists() else None
+        return read_object(self.path / RECORD, RunRecord) if (self.path / RECORD).exists() else None
 
-    def begin(self, record: RunRecord) -> None:
-        """Write the record of a run that starts or goes on."""
+    def note(self, record: RunRecord) -> None:
+        """Write the record of a run that starts, goes on or is over."""
         self._commit_manifest()
         _commit_json(self.path / RECORD, record)
 
-    def commit(self, number: int, tables: Mapping[str, pa.Table], account: Account) -> None:
-        """Write shard `number` and enter it in the manifest; after this returns its rows are safe.
+    def commit(self, shard: Shard) -> None:
+        """Write a shard and enter it in the manifest; after this returns its rows are safe.
 
         Raises:
             StorageError: the disk is full, or the folder cannot be written; what was committed before is safe.
         """
-        self.enter(PackedShard.of(number, tables, account))
-
-    def enter(self, shard: PackedShard) -> ShardEntry:
-        """Write the files of a shard that was packed here or by another process, and enter it; gives its entry.
-
-        Raises:
-            StorageError: as `commit`.
-        """
-        files = {kind: shard.files[kind] for kind in KINDS if kind in shard.files}
-        for kind, content in files.items():
-            _commit(self.path / file_name(kind, shard.number), content)
-        entry = ShardEntry(
-            shard.number, shard.account, **{kind: ShardFile.of(content) for kind, content in files.items()}
-        )
-        self.shards[shard.number] = entry
+        files = {}
+        for kind, schema in KINDS.items():
+            if len(rows := shard.tables[kind]) or kind != "counterexamples":
+                sink = pa.BufferOutputStream()
+                pq.write_table(rows.cast(schema), sink, compression="zstd", write_page_checksum=True)
+                content = sink.getvalue().to_pybytes()
+                _commit(self.path / file_name(kind, shard.number), content)
+                files[kind] = ShardFile.of(content)
+        self.shards[shard.number] = ShardEntry(shard.number, shard.account, **files)
         self._commit_manifest()
-        return entry
 
     def points(self, number: int) -> pa.Table:
         """Labels and predictions of the points of a shard that exists."""
         with pq.ParquetFile(self.path / file_name("points", number)) as file:
             return file.read(columns=["label", "predicted"], use_threads=False)
 
-    def finish(self, record: RunRecord) -> None:
-        """Write the record of a run that is over; a part of a small one may have no shard."""
-        if not self.shards:
-            self._commit_manifest()
-        _commit_json(self.path / RECORD, record)
-
     def _recover(self) -> None:
         if (self.path / MANIFEST).exists():
             manifest = read_object(self.path / MANIFEST, Manifest)
             if self.record is not None:  # without it nobody knows which run they are of
                 self.shards = {entry.number: entry for entry in manifest.shards if self._is_whole(entry)}
-        known = {name for _, name, _ in self._manifest.files}
-        for path in self.path.iterdir():
-            if is_stray(path.name) and path.name not in known:
-                _remove(path)
+        for path in strays(self.path, self._manifest):
+            try:
+                path.unlink()
+            except OSError as error:
+                raise StorageError(
+                    "unwritable",
+                    f"{path} is in the way of a shard and cannot be removed ({error.strerror}); remove it yourself",
+                ) from error
 
     def _is_whole(self, entry: ShardEntry) -> bool:
         """Whether every file of a shard is what was written."""
-        for kind, file in entry.files.items():
-            path = self.path / file_name(kind, entry.number)
-            if path.is_symlink() or not path.is_file() or ShardFile.of(path.read_bytes()) != file:
-                return False
-        return True
+        files = ((self.path / file_name(kind, entry.number), file) for kind, file in entry.files.items())
+        return all(
+            path.is_file() and not path.is_symlink() and ShardFile.of(path.read_bytes()) == file for path, file in files
+        )
 
     @property
     def _manifest(self) -> Manifest:
@@ -310,27 +295,9 @@ def _check_records(folder: Path) -> None:
         check_target(folder / name)
 
 
-def _remove(path: Path) -> None:
-    """Remove a name from the folder; what a link leads to stays."""
-    try:
-        path.unlink(missing_ok=True)
-    except OSError as error:
-        raise StorageError(
-            "unwritable",
-            f"{path} is in the way of a shard and cannot be removed ({error.strerror}); remove it yourself",
-        ) from error
-
-
 def _commit(path: Path, content: bytes) -> None:
-    """Write `content` so that a reader sees all of it or none, whenever the process dies."""
     write(path, content, "what was written before is whole: make room and go on with --resume (resume=True)")
 
 
 def _commit_json(path: Path, record: Any) -> None:
     _commit(path, (json.dumps(plain(record), indent=1, sort_keys=True) + "\n").encode())
-
-
-def _parquet_bytes(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
-    return sink.getvalue().to_pybytes()

@@ -7,8 +7,6 @@ read, and so is a file whose pages unpack to far more than the file holds. PyArr
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,29 +29,34 @@ FEW_ROWS = 1 << 20
 """So many rows are read from a file of any size; more only where it has a byte for each."""
 
 
-@dataclass(frozen=True)
-class PlainFile:
+class PlainFile(pq.ParquetFile):
     """An open Parquet file that was found plain.
 
-    Attributes:
-        file: the file.
-        size: its bytes.
+    Args:
+        source: the file, or its bytes.
         name: what to call it in messages.
+        shared: columns of texts or bytes of which a value that many rows repeat is held once; they come as
+            dictionaries.
+
+    Raises:
+        ArtefactError: it has an extension type, or says that it unpacks to far more than it holds.
+        Exception: one of `ERRORS`, where it is damaged.
     """
 
-    file: pq.ParquetFile
-    size: int
-    name: str
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns."""
-        return self.file.schema_arrow
-
-    @property
-    def metadata(self) -> pq.FileMetaData:
-        """The numbers of rows and row groups."""
-        return self.file.metadata
+    def __init__(self, source: Path | bytes, name: str, shared: Sequence[str] = ()) -> None:
+        self.name, self.size = name, len(source) if isinstance(source, bytes) else source.stat().st_size
+        place = pa.BufferReader(source) if isinstance(source, bytes) else source
+        super().__init__(place, page_checksum_verification=True, read_dictionary=list(shared))
+        check_plain(self.schema_arrow, name)
+        # Nothing is asked of single columns: on broken ones PyArrow ends the whole process.
+        groups = [self.metadata.row_group(number) for number in range(self.metadata.num_row_groups)]
+        self._check_unpacked(sum(group.total_byte_size for group in groups))
+        rows = max(self.metadata.num_rows, sum(group.num_rows for group in groups))
+        if rows > max(FEW_ROWS, self.size):
+            raise ArtefactError(
+                "file_refused",
+                f"{name} says that its {self.size:,} bytes hold {rows:,} rows; get it from another source",
+            )
 
     def batches(
         self, rows: int, columns: Sequence[str] | None = None, groups: Sequence[int] | None = None
@@ -67,34 +70,19 @@ class PlainFile:
             Exception: one of `ERRORS`, where the file is damaged.
         """
         unpacked = 0
-        for batch in self.file.iter_batches(batch_size=rows, columns=columns, row_groups=groups, use_threads=False):
+        for batch in self.iter_batches(batch_size=rows, columns=columns, row_groups=groups, use_threads=False):
             batch.validate(full=True)
             unpacked += sum(map(_unpacked, batch.columns))
-            if unpacked > _most(self.size):
-                raise _too_large(self.name, self.size, unpacked)
+            self._check_unpacked(unpacked)
             yield batch
 
-
-@contextmanager
-def opened(source: Path | bytes, name: str, shared: Sequence[str] = ()) -> Iterator[PlainFile]:
-    """A Parquet file that was found plain.
-
-    Args:
-        source: the file, or its bytes.
-        name: what to call it in messages.
-        shared: columns of texts or bytes of which a value that many rows repeat is held once; they come as
-            dictionaries.
-
-    Raises:
-        ArtefactError: it has an extension type, or says that it unpacks to far more than it holds.
-        Exception: one of `ERRORS`, where it is damaged.
-    """
-    size = len(source) if isinstance(source, bytes) else source.stat().st_size
-    place = pa.BufferReader(source) if isinstance(source, bytes) else source
-    with pq.ParquetFile(place, page_checksum_verification=True, read_dictionary=list(shared)) as file:
-        check_plain(file.schema_arrow, name)
-        _check_size(file.metadata, size, name)
-        yield PlainFile(file, size, name)
+    def _check_unpacked(self, unpacked: int) -> None:
+        if unpacked > max(ALWAYS_READ, MOST_TIMES * self.size):
+            raise ArtefactError(
+                "file_refused",
+                f"{self.name} has {self.size:,} bytes that unpack to {unpacked:,} or more; at most {MOST_TIMES:,} "
+                f"times is read: get it from another source",
+            )
 
 
 def reason(error: BaseException) -> str:
@@ -120,35 +108,9 @@ def check_plain(schema: pa.Schema, name: str) -> None:
             waiting.append((where, pa.field("values", kind.value_type)))
 
 
-def _check_size(metadata: pq.FileMetaData, size: int, name: str) -> None:
-    # Nothing is asked of single columns: on broken ones PyArrow ends the whole process.
-    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    unpacked = sum(group.total_byte_size for group in groups)
-    if unpacked > _most(size):
-        raise _too_large(name, size, unpacked)
-    rows = max(metadata.num_rows, sum(group.num_rows for group in groups))
-    if rows > max(FEW_ROWS, size):
-        raise ArtefactError(
-            "file_refused", f"{name} says that its {size:,} bytes hold {rows:,} rows; get it from another source"
-        )
-
-
 def _unpacked(column: pa.Array) -> int:
     """Bytes of a column where every row holds its own value."""
     if not isinstance(column, pa.DictionaryArray):
         return column.nbytes
     sizes = pc.call_function("binary_length", [column.dictionary]).take(column.indices)
     return column.indices.nbytes + (pc.call_function("sum", [sizes]).as_py() or 0)
-
-
-def _most(size: int) -> int:
-    """Bytes to which the columns of a file of this size may unpack."""
-    return max(ALWAYS_READ, MOST_TIMES * size)
-
-
-def _too_large(name: str, size: int, unpacked: int) -> ArtefactError:
-    return ArtefactError(
-        "file_refused",
-        f"{name} has {size:,} bytes that unpack to {unpacked:,} or more; at most {MOST_TIMES:,} times is read: get it "
-        f"from another source",
-    )

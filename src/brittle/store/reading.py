@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from itertools import zip_longest
 from pathlib import Path
 
 import pyarrow as pa
 
 from brittle.errors import ArtefactError, StorageError, printable
-from brittle.store.folder import MANIFEST, RECORD, Manifest, ShardFile, is_stray
-from brittle.store.plain_parquet import ERRORS, opened, reason
-from brittle.store.record import RunRecord, check_inside, check_present, read_object, read_record
+from brittle.store.folder import MANIFEST, RECORD, Manifest, ShardFile, strays
+from brittle.store.plain_parquet import ERRORS, PlainFile, reason
+from brittle.store.record import RunRecord, check_inside, read_object
 from brittle.store.schemas import KINDS, problem_of
 from brittle.store.table import Table
 
@@ -95,10 +94,8 @@ def verify(folder: str | os.PathLike[str]) -> list[Fault]:
             faults.append(Fault(name, error.problem))
         except (StorageError, ArtefactError) as error:
             faults.append(Fault(name, str(error)))
-    known = {name for _, name, _ in manifest.files}
     problem = "not in the manifest, so no part of the run; what ended the writer left it, and score --resume removes it"
-    there = sorted(path.name for path in folder.iterdir() if is_stray(path.name))
-    return faults + [Fault(name, problem, stray=True) for name in there if name not in known]
+    return faults + [Fault(path.name, problem, stray=True) for path in strays(folder, manifest)]
 
 
 def open_run(folder: Path) -> tuple[RunRecord, Manifest]:
@@ -108,32 +105,18 @@ def open_run(folder: Path) -> tuple[RunRecord, Manifest]:
         StorageError: there is no run, or `run.json` or `manifest.json` is not what a run writes.
         ArtefactError: one of them is a link out of the folder.
     """
-    for name in (RECORD, MANIFEST):
-        check_present(folder / name)
-    return read_record(folder / RECORD), read_object(folder / MANIFEST, Manifest)
+    return read_object(folder / RECORD, RunRecord), read_object(folder / MANIFEST, Manifest)
 
 
 def read_shard(path: Path, kind: str, file: ShardFile, record: RunRecord) -> pa.Table:
-    """The rows of a file of a shard; the inputs that they hold are such as the record says.
+    """The rows of a file of a shard, read by this thread alone; the inputs in them are such as the record says.
+
+    Arrow's own threads may let go of what was read after the read is over; where Python is ending by then, that aborts
+    it (https://github.com/apache/arrow/issues/49942). `pq.read_table` starts them whatever it is told.
 
     Raises:
         ArtefactError: it leads out of the folder, has an extension type, or unpacks to far more than it holds.
-        ShardError: it is not what was written, or not what a run writes.
-        StorageError: it cannot be read.
-    """
-    rows = decode(read_bytes(path, file), KINDS[kind], path)
-    problem = problem_of(rows, record.data.input_shape) if "input" in rows.column_names else None
-    if problem is not None:
-        raise ShardError(path, problem)
-    return rows
-
-
-def read_bytes(path: Path, shard: ShardFile) -> bytes:
-    """The bytes of a shard file, which are those that were written.
-
-    Raises:
-        ArtefactError: the file is a link out of the folder.
-        ShardError: it is missing, or its size or digest is another.
+        ShardError: it is missing, not what was written, or not what a run writes.
         StorageError: it cannot be read.
     """
     if not path.is_file():
@@ -141,38 +124,23 @@ def read_bytes(path: Path, shard: ShardFile) -> bytes:
     check_inside(path)
     try:
         size = path.stat().st_size
-        content = path.read_bytes() if size == shard.bytes else b""
+        content = path.read_bytes() if size == file.bytes else b""
     except OSError as error:
         raise StorageError("unreadable", f"{path} cannot be read ({error.strerror})") from error
-    if len(content) != shard.bytes:
-        raise ShardError(path, f"has {size} bytes, not the {shard.bytes} of the manifest")
-    if ShardFile.of(content) != shard:
+    if len(content) != file.bytes:
+        raise ShardError(path, f"has {size} bytes, not the {file.bytes} of the manifest")
+    if ShardFile.of(content) != file:
         raise ShardError(path, "is not what was written (its sha256 differs)")
-    return content
-
-
-def decode(content: bytes, schema: pa.Schema, path: Path) -> pa.Table:
-    """The table in the bytes of a shard file, read by this thread alone.
-
-    Arrow's own threads may let go of `content` after the read is over; where Python is ending by then, that aborts it
-    (https://github.com/apache/arrow/issues/49942). `pq.read_table` starts them whatever it is told.
-
-    Raises:
-        ArtefactError: it has an extension type, or unpacks to far more than it holds.
-        ShardError: it is not Parquet, its columns are others, or a page or a text in it is damaged.
-    """
+    schema = KINDS[kind]
     try:
-        with opened(content, str(path)) as file:
-            if not file.schema.equals(schema):
-                raise ShardError(path, f"has other columns than a run writes ({_differing(file.schema, schema)})")
-        with opened(content, str(path), [one.name for one in schema if one.type in _TEXTS]) as file:
-            return pa.Table.from_batches(list(file.batches(ROWS)), file.schema).cast(schema)
+        with PlainFile(content, str(path)) as parquet:
+            if not parquet.schema_arrow.equals(schema):
+                raise ShardError(path, "has other columns than a run writes, or of other types")
+        with PlainFile(content, str(path), [one.name for one in schema if one.type in _TEXTS]) as parquet:
+            rows = pa.Table.from_batches(list(parquet.batches(ROWS)), parquet.schema_arrow).cast(schema)
     except ERRORS as error:
         raise ShardError(path, f"cannot be read as Parquet ({reason(error)})") from error
-
-
-def _differing(found: pa.Schema, expected: pa.Schema) -> str:
-    """The first column that is another, in words."""
-    theirs, ours = ([f"{one.name}: {one.type}" for one in schema] for schema in (found, expected))
-    pairs = zip_longest(theirs, ours, fillvalue="nothing")
-    return next((f"{its!r:.80} instead of {mine!r}" for its, mine in pairs if its != mine), "some may be null")
+    problem = problem_of(rows, record.data.input_shape) if "input" in rows.column_names else None
+    if problem is not None:
+        raise ShardError(path, problem)
+    return rows

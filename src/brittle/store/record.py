@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 import pyarrow as pa
 from msgspec import Meta
 
-from brittle.errors import ArtefactError, MissingRunError, ParameterError, ResumeError, StorageError, listed
+from brittle.errors import ArtefactError, MissingRunError, ParameterError, StorageError, listed
 from brittle.estimate import Parameter, Status
-from brittle.store.strict_json import Count, FormatProblem, Limits, Share, convert, parse_json, plain, read_text
+from brittle.store.strict_json import Count, FormatProblem, Share, convert, parse_json, plain, read_text
 from brittle.store.writing import nearby
 
-FORMAT = 1
+FORMAT: Final = 1
 """Version of the run folder's layout."""
 
-MOST_TEXT = Limits(size=1 << 25, characters=1 << 20, printable=False)
+MOST_BYTES = 1 << 25
 """A record holds what people called their files, and the names of many classes."""
 
 Part = Annotated[int, Meta(ge=1, le=100_000)]
@@ -175,81 +175,44 @@ class DataRecord:
 
     Attributes:
         format: such as `npz`, `folder` or `memory`.
+        path: file or folder, or None.
+        files: names of the files in it that were read.
+        other_files: how many others lay there.
         split: part of the data, or None.
         sha256: digest of the data, or None.
         points: how many are scored.
         limit: how many were asked for at most, or None.
         chosen_from: how many there are, of which these were chosen by their ids; None where none were.
         ids_sha256: digest of the ids of those that were chosen, as a list in JSON, in the order of the data.
-        keys: of the arrays that were read.
-        columns: of the tables that were read.
-        label_column: of a table, the one that holds the labels, by its name or else its place; or None.
-        text_column: of a table of texts, the one that holds them; or None.
-        tokenizer: class of the tokenizer of texts, or None.
-        tokenizer_sha256: digest of its files, or None.
-        text_length: most tokens of a text, or None.
-        cut_texts: how many texts were longer and were cut, or None.
-        layout: axis order of image arrays, or None.
-        scale_uint8: whether whole numbers were mapped to the bounds.
-        exif: what was done with the orientation of encoded images.
-        resize: height and width to which they were brought, or the shorter side alone, or None.
-        center_crop: height and width of their middle that was kept, or None.
-        interpolation: how they were resized, where that was asked for; otherwise bilinear.
-        crop_rounding: where their middle began, where that was asked for; otherwise `even`, as torchvision has it.
-        mode: what they were converted to, where that was asked for.
-        class_names: in the order of their index, or None; of the labels, where several may hold.
-        decided_names: names of what stands for a decision that is no class, such as sets of labels; or None.
+        input_shape: of one point, once one was read.
         feature_names: of the numbers of an input, in the order of its axes (C order), or None.
         labelled: whether the points have labels, or targets.
-        extra_inputs: names of the other tensors of a point, or None.
-        masked: whether some coordinates of the inputs do not vary.
-        targets: how many numbers are right for a point, several labels among them, where it has no class; or None.
-        labels_sha256: digest of the file of labels, where these lie in one of their own.
-        labels: where it lies.
-        path: file or folder, or None.
-        files: names of the files in it that were read.
-        other_files: how many others lay there.
-        input_shape: of one point, once one was read.
-        code: sha256 of the file of a format from outside, by its name; None for one of brittle's.
+        labels: where the file of labels lies, where these lie in one of their own.
+        class_names: in the order of their index, or None; of the labels, where several may hold.
+        decided_names: names of what stands for a decision that is no class, such as sets of labels; or None.
+        exif: what was done with the orientation of encoded images.
+        reading: all else that says how they were read, such as `layout`, `resize` or `label_column`; what a format from
+            outside says of itself, too.
     """
 
     format: str | None = None
+    path: str | None = None
+    files: tuple[str, ...] | None = None
+    other_files: Count | None = None
     split: str | None = None
     sha256: str | None = None
     points: Count | None = None
     limit: Count | None = None
     chosen_from: Count | None = None
     ids_sha256: str | None = None
-    keys: tuple[str, ...] | None = None
-    columns: tuple[str, ...] | None = None
-    label_column: str | None = None
-    text_column: str | None = None
-    tokenizer: str | None = None
-    tokenizer_sha256: str | None = None
-    text_length: Count | None = None
-    cut_texts: Count | None = None
-    layout: str | None = None
-    scale_uint8: bool | None = None
-    exif: str | None = None
-    resize: tuple[int, ...] | None = None
-    center_crop: tuple[int, ...] | None = None
-    interpolation: str | None = None
-    crop_rounding: str | None = None
-    mode: str | None = None
-    class_names: tuple[str, ...] | None = None
-    decided_names: tuple[str, ...] | None = None
+    input_shape: tuple[int, ...] | None = None
     feature_names: tuple[str, ...] | None = None
     labelled: bool = False
-    targets: Count | None = None
-    extra_inputs: tuple[str, ...] | None = None
-    masked: bool = False
-    labels_sha256: str | None = None
     labels: str | None = None
-    code: Mapping[str, str] | None = None
-    path: str | None = None
-    files: tuple[str, ...] | None = None
-    other_files: Count | None = None
-    input_shape: tuple[int, ...] | None = None
+    class_names: tuple[str, ...] | None = None
+    decided_names: tuple[str, ...] | None = None
+    exif: str | None = None
+    reading: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -289,8 +252,8 @@ class ScoreRecord:
         preference: its place among the estimators that speak for a run, the lowest first; None is never.
         model: what it says an extrapolated probability by, or None.
         noise: what its noise is like, or None where it has none.
-        draws: how many draws it reads of each source of noise, by the digest of what keys these; None where it reads
-            none. Of one source the fewer draws are the first of the more.
+        sources: how many draws it reads of each source of noise, by the digest of what keys these; empty where it
+            reads none. Of one source the fewer draws are the first of the more.
         code: sha256 of the files from outside in which it, its noise and its measurements stand, by their names, and
             the digests of such classes of scores and noise that stand in no file; None where all are brittle's.
     """
@@ -307,21 +270,8 @@ class ScoreRecord:
     preference: float | None = None
     model: str | None = None
     noise: NoiseRecord | None = None
-    draws: Mapping[str, Count] | None = None
+    sources: Mapping[str, Count] = field(default_factory=dict)
     code: Mapping[str, str] | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class VersionsRecord:
-    """Versions of Python and of the packages that can change a number."""
-
-    python: str
-    torch: str
-    numpy: str
-    scipy: str
-    pyarrow: str
-    pillow: str
-    safetensors: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -342,8 +292,13 @@ class MachineRecord:
 
 
 @dataclass(frozen=True)
-class WarningRecord:
-    """Something that a user should know: its stable code, and a sentence."""
+class Finding:
+    """Something a user should know that does not stop a run.
+
+    Attributes:
+        code: short name, stable.
+        sentence: what was found, and what to do.
+    """
 
     code: str
     sentence: str
@@ -364,7 +319,7 @@ class RunRecord:
         model: the model.
         data: the data.
         scores: what was computed.
-        versions: of Python and its packages.
+        versions: of Python, and of the packages that can change a number.
         machine: what it was computed on.
         command: how the run was started, or None.
         doctor: whether the doctor looked at the run, `passed` or `skipped`; None before it has.
@@ -375,7 +330,7 @@ class RunRecord:
         warnings: what a user should know, in the order in which it was found.
     """
 
-    format: int = FORMAT
+    format: Literal[1] = FORMAT
     brittle: str
     seed: Count
     confidence: Share
@@ -384,7 +339,7 @@ class RunRecord:
     model: ModelRecord
     data: DataRecord
     scores: tuple[ScoreRecord, ...]
-    versions: VersionsRecord
+    versions: Mapping[str, str]
     machine: MachineRecord
     part: tuple[Part, Part] | None = None
     command: tuple[str, ...] | None = None
@@ -393,7 +348,7 @@ class RunRecord:
     finished: str | None = None
     seconds: float | None = None
     account: Account = field(default=Account())
-    warnings: tuple[WarningRecord, ...] = ()
+    warnings: tuple[Finding, ...] = ()
 
 
 def record_of(kind: type[T], content: Mapping[str, Any], what: str) -> T:
@@ -401,38 +356,35 @@ def record_of(kind: type[T], content: Mapping[str, Any], what: str) -> T:
 
     Args:
         kind: one of the classes of this module.
-        content: JSON values by field.
+        content: JSON values by field; of data also other facts, which are its `reading`.
         what: what describes itself by `content`, for messages.
 
     Raises:
         ParameterError: a field is unknown, or its value is of another kind.
     """
     own = {one.name: one.default for one in fields(kind) if isinstance(one.default, str | bool | None)}  # type: ignore[arg-type]
+    others = {name: value for name, value in content.items() if name not in own and value is not None}
+    if kind is DataRecord:
+        content = {name: value for name, value in content.items() if name in own} | {"reading": others}
     try:
-        return convert(kind, parse_json(json.dumps(own | dict(content), allow_nan=False), MOST_TEXT))
+        return convert(kind, parse_json(json.dumps(own | dict(content), allow_nan=False)))
     except (TypeError, ValueError) as error:
         raise ParameterError(f"{what} cannot be written into the record of a run: {error}") from error
 
 
-def read_record(path: Path) -> RunRecord:
-    """The record in the file `path` of a run folder, which may come from anybody.
+def read_object(path: Path, kind: type[T]) -> T:
+    """The record `kind` that the file `path` of a run folder holds, which may come from anybody.
 
     Raises:
         StorageError: it is missing, too large, of another format, or not what a run writes.
         ArtefactError: it is a link out of the folder.
     """
-    return read_object(path, RunRecord)
-
-
-def read_object(path: Path, kind: type[T]) -> T:
-    """The dataclass `kind` that the file `path` of a run folder holds; what is raised as for `read_record`."""
-    check_present(path)
+    if not path.is_file():
+        meant = nearby(path.parent, lambda one: (one / path.name).is_file())
+        raise MissingRunError("no_run", f"{path} is missing; {path.parent} is not a run folder{meant}")
     check_inside(path)
     try:
-        found = parse_json(read_text(path, MOST_TEXT), MOST_TEXT)
-        if isinstance(found, dict) and found.get("format", FORMAT) != FORMAT:
-            raise FormatProblem(f"it is of format {found['format']!r:.40}, and this version reads format {FORMAT}")
-        return convert(kind, found)
+        return convert(kind, parse_json(read_text(path, MOST_BYTES)))
     except OSError as error:
         raise StorageError("unreadable", f"{path} cannot be read ({error.strerror})") from error
     except FormatProblem as error:
@@ -441,14 +393,6 @@ def read_object(path: Path, kind: type[T]) -> T:
             f"{path} is not what this version writes: {error}; score again into another folder, or read it with the "
             f"version of brittle that its run.json names",
         ) from error
-
-
-def check_present(path: Path) -> None:
-    """Raise `MissingRunError` where a file of a run folder is missing."""
-    if not path.is_file():
-        folder = path.parent
-        meant = nearby(folder, lambda one: (one / path.name).is_file())
-        raise MissingRunError("no_run", f"{path} is missing; {folder} is not a run folder{meant}")
 
 
 def check_inside(path: Path) -> None:
@@ -465,9 +409,9 @@ UNDECISIVE = frozenset(
         *("part", "command", "doctor", "created", "finished", "seconds", "account", "warnings"),
         *("model.file", "model.weights", "model.runs_code", "model.written_by_torch", "model.classes", "model.taken"),
         *("data.path", "data.files", "data.other_files", "data.labels", "data.input_shape", "data.decided_names"),
-        *("data.tokenizer", "data.cut_texts", "versions.python", "machine.threads", "machine.platform"),
+        *("data.reading.tokenizer", "data.reading.cut_texts", "versions.python", "machine.threads", "machine.platform"),
         *("scores.title", "scores.reference", "scores.explanation", "scores.safer", "scores.colour"),
-        *("scores.preference", "scores.model", "scores.noise", "scores.draws"),
+        *("scores.preference", "scores.model", "scores.noise", "scores.sources"),
     }
 )
 """Fields of a record that decide no number: where things lie, how the run was started, what was found out, what became
@@ -475,24 +419,6 @@ of it. Every other field is compared, new ones too."""
 
 MOST_NAMED = 3
 """Scores that a message names at most."""
-
-
-def check_same(recorded: RunRecord, now: RunRecord, folder: str) -> None:
-    """Raise unless a run can go on as another one.
-
-    Args:
-        recorded: the record of the run that is to be resumed.
-        now: the record that a new run would have.
-        folder: where the first one lies, for the message.
-
-    Raises:
-        ResumeError: every field that differs is named, with both values, or the scores that only one of them has.
-    """
-    found = differences(recorded, now, ("there", "now"), UNDECISIVE - {"part"})
-    if found:
-        raise ResumeError(
-            "other_run", f"{folder} holds another run: {'; '.join(found)}; repeat its command, or choose another folder"
-        )
 
 
 def differences(
@@ -506,39 +432,29 @@ def differences(
         places: what the two are called.
         without: dotted names of fields that are not compared.
     """
-    ours, theirs = (dict(_fields(plain(record) | {"scores": None}, "", without)) for record in (one, other))
-    found = _compared(ours, theirs, places)
-    there, now = ({score.label: plain(score) for score in record.scores} for record in (one, other))
-    alone = [[label for label in mine if label not in others] for mine, others in ((there, now), (now, there))]
-    if any(alone):
-        only = (
-            f"{listed(labels, MOST_NAMED)} only {place}" for labels, place in zip(alone, places, strict=True) if labels
-        )
-        found.append(f"scores {', '.join(only)}")
-    elif [*there] != [*now]:
+    ours, theirs = (plain(record) for record in (one, other))
+    there, now = ({score["label"]: score for score in record.pop("scores")} for record in (ours, theirs))
+    found = _compared(ours, theirs, places, without)
+    for place, mine, others in (places[0], there, now), (places[1], now, there):
+        if alone := [label for label in mine if label not in others]:
+            found.append(f"scores {listed(alone, MOST_NAMED)} only {place}")
+    if there.keys() == now.keys() and [*there] != [*now]:
         found.append(f"scores {', '.join(there)} {places[0]}, {', '.join(now)} {places[1]}")
     for label in there.keys() & now.keys():
-        ours, theirs = (dict(_fields(score[label], "scores.", without)) for score in (there, now))
-        found += _compared(ours, theirs, places)
+        found += _compared(there[label], now[label], places, without, "scores.")
     return list(dict.fromkeys(found))
 
 
-def _fields(content: Mapping[str, Any], inside: str, without: frozenset[str]) -> Iterator[tuple[str, Any]]:
-    """Dotted names and values of all that is compared, objects opened."""
-    for key, value in content.items():
-        name = f"{inside}{key}"
-        if name in without:
+def _compared(ours: Any, theirs: Any, places: tuple[str, str], without: frozenset[str], where: str = "") -> list[str]:
+    """What differs, in words; fields of fields by their dotted names."""
+    found = []
+    for key in {**ours, **theirs}:
+        name, mine, other = f"{where}{key}", ours.get(key), theirs.get(key)
+        if name in without or mine == other:
             continue
-        if isinstance(value, dict):
-            yield from _fields(value, f"{name}.", without)
+        if isinstance(mine, dict) and isinstance(other, dict):
+            found += _compared(mine, other, places, without, f"{name}.")
         else:
-            yield name, value
-
-
-def _compared(ours: Mapping[str, Any], theirs: Mapping[str, Any], places: tuple[str, str]) -> list[str]:
-    names = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
-    return [f"{name} {_text(ours.get(name))} {places[0]}, {_text(theirs.get(name))} {places[1]}" for name in names]
-
-
-def _text(value: Any) -> str:
-    return "nothing" if value is None else f"{value!s:.60}"
+            texts = ["nothing" if value is None else f"{value!s:.60}" for value in (mine, other)]
+            found.append(f"{name} {texts[0]} {places[0]}, {texts[1]} {places[1]}")
+    return found

@@ -13,9 +13,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-
-from brittle.estimate import Status
 
 POINTS = pa.schema(
     [
@@ -131,13 +128,8 @@ def problem_of(rows: pa.Table, shape: Sequence[int] | None) -> str | None:
         return None
     if shape is None or not keeps(shape):
         return f"holds inputs where the run has none to keep (of shape {shape!s:.40})"
-    numbers = math.prod(shape)
-    sizes = pc.call_function("unique", [pc.call_function("binary_length", [column])]).to_pylist()
-    if any(size not in (None, *(each * numbers for each in _TYPES)) for size in sizes):
-        return f"holds inputs that are no {numbers} numbers of 4 or 8 bytes"
-    kept = np.array(pc.call_function("is_valid", [column]).to_pylist(), dtype=bool)
-    if "status" in rows.column_names:
-        kept &= np.array(rows["status"].to_pylist(), dtype=object) != Status.NONFINITE_INPUT.slug
-    if not np.isfinite(unpack(column, numbers)[kept]).all():
-        return "holds inputs with NaN or infinite numbers where they were measured"
+    try:
+        unpack(column, math.prod(shape))
+    except ValueError:
+        return f"holds inputs that are no {math.prod(shape)} numbers of 4 or 8 bytes"
     return None

@@ -1,8 +1,8 @@
 """Frozen dataclasses as JSON and back: every key known and there once, every value of its declared type and range.
 
 Files that decide something are read by this module. `msgspec` checks types and ranges; what it lets through is checked
-here: keys that are unknown or stand twice, long texts, and whole numbers that a fraction rounds. Numbers survive the
-way there and back bit for bit, because JSON is written with the shortest decimal that gives the same double.
+here: keys that are unknown, missing or stand twice, and texts that are long. Numbers survive the way there and back bit
+for bit, because JSON is written with the shortest decimal that gives the same double.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -18,6 +18,9 @@ import msgspec
 from msgspec import Meta
 
 from brittle.errors import BrittleError
+
+MOST_BYTES, MOST_CHARACTERS = 1_000_000, 1000
+"""Bytes of a file that decides something by itself, and characters of a string in it."""
 
 MOST_WHOLE = 2**63 - 1
 """Largest whole number that is read."""
@@ -32,25 +35,6 @@ Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 """A sha256 as 64 hexadecimal digits."""
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a file may hold at most.
-
-    Attributes:
-        size: bytes, and characters, of the whole text.
-        characters: of one string.
-        printable: whether a string must be printable.
-    """
-
-    size: int = 1_000_000
-    characters: int = 1000
-    printable: bool = True
-
-
-STRICT = Limits()
-"""Limits of a file that decides something by itself."""
 
 
 class FormatProblem(ValueError):
@@ -75,51 +59,50 @@ def dump(record: Any) -> str:
     return json.dumps(plain(record), indent=1) + "\n"
 
 
-def read_text(path: Path, limits: Limits = STRICT) -> str:
-    """The text of the file `path`.
+def read_text(path: Path, most: int = MOST_BYTES) -> str:
+    """The text of the file `path`, of so many bytes at most.
 
     Raises:
-        FormatProblem: it is larger than the limit, or not UTF-8.
+        FormatProblem: it is larger, or not UTF-8.
         OSError: it cannot be read.
     """
     with path.open("rb") as file:
-        content = file.read(limits.size + 1)
-    if len(content) > limits.size:
-        raise FormatProblem(f"it has more than {limits.size:,} bytes")
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise FormatProblem(f"it has more than {most:,} bytes")
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise FormatProblem(f"it is not UTF-8 at byte {error.start}") from error
 
 
-def parse(kind: type[T], text: str, limits: Limits = STRICT) -> T:
-    """The dataclass `kind` that `text` holds.
+def parse(kind: type[T], text: str) -> T:
+    """The dataclass `kind` that `text` holds, of which every string is short and printable.
 
     Raises:
-        FormatProblem: the text is not JSON, or holds a key, a type or a value that `kind` does not have.
+        FormatProblem: the text is too long or not JSON, or holds a key, a type or a value that `kind` does not have.
     """
-    return convert(kind, parse_json(text, limits))
+    if len(text) > MOST_BYTES:
+        raise FormatProblem(f"it has more than {MOST_BYTES:,} characters")
+    value = parse_json(text)
+    _check_strings(value)
+    return convert(kind, value)
 
 
-def parse_json(text: str, limits: Limits = STRICT) -> object:
+def parse_json(text: str) -> object:
     """The JSON value that `text` holds, of no declared type yet.
 
     Raises:
-        FormatProblem: the text is too long or not JSON, nests too deeply, says a key twice, or holds a string that is
-            too long or a number that is not finite.
+        FormatProblem: the text is not JSON, nests too deeply, says a key twice, or holds a number that is not finite.
     """
-    if len(text) > limits.size:
-        raise FormatProblem(f"it has more than {limits.size:,} characters")
     try:
-        value = json.loads(
+        return json.loads(
             text, object_pairs_hook=_object, parse_constant=_finite, parse_float=_finite, parse_int=_whole
         )
-        _check_strings(value, limits)
     except FormatProblem:
         raise
     except (ValueError, RecursionError) as error:
         raise FormatProblem(f"it is not valid JSON ({error})") from error
-    return value
 
 
 def convert(kind: type[T], value: Any) -> T:
@@ -133,23 +116,19 @@ def convert(kind: type[T], value: Any) -> T:
         found = msgspec.convert(value, kind)
     except (msgspec.ValidationError, OverflowError, BrittleError) as error:
         raise FormatProblem(f"{error!s:.400}") from error
-    _check_same(value, plain(found), "")
+    _check_keys(value, plain(found), "it")
     return found
 
 
-def _check_same(value: Any, read: Any, where: str) -> None:
-    """Raise where `value` has another key than was read, or a whole number that a fraction rounded."""
-    if isinstance(value, dict):
-        if differing := list(value.keys() ^ read.keys()):
-            kind = "has the unknown key" if differing[0] in value else "lacks the key"
-            raise FormatProblem(f"{where or 'it'} {kind} {differing[0]!a:.60}")
-        for key, one in value.items():
-            _check_same(one, read[key], f"{where}.{key}".removeprefix("."))
-    elif isinstance(value, list):
-        for place, (one, other) in enumerate(zip(value, read, strict=True)):
-            _check_same(one, other, f"{where}[{place}]")
-    elif value != read:
-        raise FormatProblem(f"{where}: {value} is a whole number that no fraction holds exactly")
+def _check_keys(value: Any, read: Any, where: str) -> None:
+    """Raise where `value` has another key than was read."""
+    if not isinstance(value, dict | list):
+        return
+    if isinstance(value, dict) and (differing := [*(value.keys() ^ read.keys())]):
+        kind = "has the unknown key" if differing[0] in value else "lacks the key"
+        raise FormatProblem(f"{where} {kind} {differing[0]!a:.60}")
+    for key, one in value.items() if isinstance(value, dict) else enumerate(value):
+        _check_keys(one, read[key], f"{where}.{key}")
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -174,11 +153,12 @@ def _whole(text: str) -> int:
     return number
 
 
-def _check_strings(value: Any, limits: Limits) -> None:
+def _check_strings(value: Any) -> None:
     if isinstance(value, str):
-        if len(value) > limits.characters or (limits.printable and value and not value.isprintable()):
-            kind = "printable strings" if limits.printable else "strings"
-            raise FormatProblem(f"expected {kind} of at most {limits.characters} characters; found {value!a:.60}")
+        if len(value) > MOST_CHARACTERS or (value and not value.isprintable()):
+            raise FormatProblem(
+                f"expected printable strings of at most {MOST_CHARACTERS} characters; found {value!a:.60}"
+            )
     elif isinstance(value, dict | list):
         for part in (*value, *value.values()) if isinstance(value, dict) else value:
-            _check_strings(part, limits)
+            _check_strings(part)

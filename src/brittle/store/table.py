@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from brittle.store.columns import BULKY, Column, Key, column_of, columns_of
-from brittle.store.folder import RunFolder, check_free
+from brittle.store.folder import RunFolder, Shard, check_free
 from brittle.store.record import Account, RunRecord
 from brittle.store.schemas import COUNTEREXAMPLES
 
@@ -100,26 +100,26 @@ class Table:
         check_free(folder)
         with RunFolder.open(folder) as writer:
             check_free(folder)  # nobody wrote one until the folder was locked
-            writer.begin(self.record)
-            for number, (tables, account) in enumerate(self._shards()):
-                writer.commit(number, tables, account)
-            writer.finish(self.record)
+            self.write(writer)
 
-    def _shards(self) -> Iterator[tuple[dict[str, pa.Table], Account]]:
-        """The shards of a run of these points, with the account of each; the first has what no row tells."""
-        told = self.record.account
-        for start in range(0, max(1, len(self.points)), self.record.shard_points):
+    def write(self, folder: RunFolder) -> None:
+        """Write the run into an open folder; it is no run before all of it is there."""
+        for shard in self._shards():
+            folder.commit(shard)
+        folder.note(self.record)
+
+    def _shards(self) -> Iterator[Shard]:
+        """The shards of a run of these points; the account of the first has what no row tells."""
+        whole = self.record.account
+        for number, start in enumerate(range(0, max(1, len(self.points)), self.record.shard_points)):
             points = self.points.slice(start, self.record.shard_points)
             scores, found = (
                 table.filter(pc.field("point").isin(points["point"].to_pylist()))
                 for table in (self.scores, self.counterexamples)
             )
-            spent = sum(points["passes"].to_pylist())
-            extra = () if start else (told.turned, told.check_passes)
-            yield (
-                {"points": points, "scores": scores, "counterexamples": found},
-                Account.of(points, scores, spent, *extra, first=start),
-            )
+            extra = () if start else (whole.turned, whole.check_passes)
+            account = Account.of(points, scores, sum(points["passes"].to_pylist()), *extra, first=start)
+            yield Shard(number, {"points": points, "scores": scores, "counterexamples": found}, account)
 
 
 def _wide(column: Column) -> pd.DataFrame:

@@ -25,25 +25,9 @@ _LONGEST = 200
 """Bytes of the file's own name in that name; file systems take 255 in all."""
 
 
-def opening(*names: str) -> int:
-    """Those of the flags of `os.open` that this system has, with the bytes as they are and no child that inherits them.
-
-    Windows has no `O_NOFOLLOW`. A new name is free by `O_EXCL` alone, and what has one is looked at before and after.
-    """
-    return sum(getattr(os, name, 0) for name in (*names, "O_CLOEXEC", "O_NOINHERIT", "O_BINARY"))
-
-
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | opening("O_NOFOLLOW")
-
-_KINDS: tuple[tuple[Callable[[int], bool], str], ...] = (
-    (stat.S_ISLNK, "a link"),
-    (stat.S_ISDIR, "a folder"),
-    (stat.S_ISFIFO, "a pipe"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-)
-"""What else a name may stand for, in words."""
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+_NEW |= sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_CLOEXEC", "O_NOINHERIT", "O_BINARY"))
+"""A name that is new, by `O_EXCL` alone where the system (Windows) has no `O_NOFOLLOW`."""
 
 
 def check_target(path: Path) -> None:
@@ -60,11 +44,9 @@ def check_target(path: Path) -> None:
         raise StorageError("unwritable", f"{path} cannot be written ({error.strerror}); choose another") from error
     if stat.S_ISREG(mode):
         return
-    kind = next((words for is_one, words in _KINDS if is_one(mode)), "no file")
-    leads = f" to {path.readlink()}" if stat.S_ISLNK(mode) else ""
+    kind = f"a link to {path.readlink()}" if stat.S_ISLNK(mode) else "a folder" if stat.S_ISDIR(mode) else "no file"
     raise StorageError(
-        "unreadable",
-        f"{path} is {kind}{leads}, and only regular files are written; remove it, or choose another name",
+        "unreadable", f"{path} is {kind}, and only regular files are written; remove it, or choose another name"
     )
 
 

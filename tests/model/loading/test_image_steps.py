@@ -168,4 +168,4 @@ def test_images_are_read_as_the_model_declares(
     known = one.record.data
     assert (known.resize, known.center_crop, known.interpolation) == ((10,), (8, 8), "bicubic")
     assert known.crop_rounding == "even"
-    assert other.record.data.interpolation == "bicubic", "as the folder declares"
+    assert other.record.data.reading["interpolation"] == "bicubic", "as the folder declares"
