@@ -29,7 +29,7 @@ from brittle.model.loading.weights import state_digest
 from brittle.scores.base import mark
 from brittle.scores.one_pass import OnePass, OnePassScore
 from brittle.scores.options import NO_OPTION
-from brittle.store.strict_json import FormatProblem, Limits, convert, dump, parse, plain
+from brittle.store.strict_json import FormatProblem, convert, dump, parse_json, plain
 from brittle.store.table import Table
 from brittle.store.writing import write
 
@@ -256,9 +256,6 @@ class _Learned:
     points: tuple[str, ...]
 
 
-NAMES = Limits(size=MOST_BYTES, characters=1 << 20, printable=False)
-"""What a file may say: ids are what people called their points."""
-
 REFUSED = (
     safetensors.SafetensorError, LookupError, TypeError, ValueError, RuntimeError, OverflowError
 )  # fmt: skip
@@ -270,7 +267,7 @@ def _decode(content: bytes) -> PseudoMargin:
         raise FormatProblem(f"it has more than {MOST_BYTES:,} bytes")
     weights = safetensors.torch.load(content)
     header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])  # which safetensors found sound
-    learned = parse(_Learned, (header.get("__metadata__") or {}).get("learned", ""), NAMES)
+    learned = convert(_Learned, parse_json((header.get("__metadata__") or {}).get("learned", "")))
     recipe, points = learned.recipe, learned.points
     if (len(points) == 0) != (recipe.data is None):
         raise FormatProblem(f"it names {len(points)} points of the data {recipe.data}")
