@@ -1,4 +1,4 @@
-"""`brittle doctor`: every check on its own line, facts, and exit codes."""
+"""`brittle doctor`: every check on its own line, and exit codes."""
 
 from __future__ import annotations
 
@@ -40,9 +40,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def states(printed: str) -> dict[str, str]:
     """State of each check that was printed, by name."""
-    return {
-        line[10:25].strip(): line[2:10].strip() for line in printed.partition("\nfacts")[0].splitlines()[1:] if line
-    }
+    return {line[10:25].strip(): line[2:10].strip() for line in printed.splitlines()[1:] if line.startswith("  ")}
 
 
 def test_a_sound_model_passes_every_check(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -52,13 +50,8 @@ def test_a_sound_model_passes_every_check(place: Path, capsys: pytest.CaptureFix
     assert [name for name in found if name in {check.name for check in doctor.CHECKS}] == [
         c.name for c in doctor.CHECKS
     ]
-    assert set(found.values()) <= {"ok", "0"}
-    for fact, seen in {
-        "model": "4 classes, 1,680 parameters",
-        "shape": "piecewise linear (no second derivative at 8 of 8 points); a kink at 0 of 8 points",
-        "cost": "for 40 points (101 forward and 4 backward passes a point",
-    }.items():
-        assert re.search(rf"^  {fact} .*{re.escape(seen)}", printed, flags=re.MULTILINE), fact
+    assert set(found.values()) == {"ok"}
+    assert "for 40 points (101 forward and 4 backward passes a point" in printed
     assert "0 failed, 0 noted" in printed
 
 
@@ -99,7 +92,7 @@ def test_what_cannot_be_opened_is_a_failed_check(
 
 def test_an_expected_accuracy_is_expected_here_too(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "./net.py:make", "data.npz", "--expected-accuracy", "1.5"]) == 3
-    assert "must lie in (0, 1]; found 1.5" in capsys.readouterr().err
+    assert "must lie in (0, 1], 0.9 for 90%; found 1.5" in capsys.readouterr().err
     assert main(["doctor", "./net.py:make", "data.npz", "--expected-accuracy", "0.9"]) == 3
     assert "failed  accuracy       accuracy_guard: accuracy 0." in capsys.readouterr().out
     np.savez(place / "data.npz", x=1 - inputs(300).numpy(), y=small_network()(inputs(300)).argmax(1).numpy())

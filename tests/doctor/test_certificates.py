@@ -41,11 +41,6 @@ def test_the_doctor_foretells_the_status_of_the_points(network, decision: Decisi
     assert all(str(found.detail and found.detail[0]) in sentence for sentence in told)
 
 
-def test_without_a_certificate_asked_for_nothing_is_tried() -> None:
-    looked = examined(wavy(), [InputMargin("linf", effort="fast"), LogitMargin()])
-    assert not any(isinstance(one, Finding) for one in check_certificates(looked))
-
-
 def test_a_run_tells_it_before_it_scores_and_records_it() -> None:
     with pytest.warns(BrittleWarning, match="no_certificate: .* sin;"):
         table = brittle.score(brittle.Classifier(wavy()), inputs(COUNT), [CERTIFIED, LogitMargin()])

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from brittle.doctor import about_accuracy, unweighted
+from brittle.doctor import about_accuracy
 from brittle.doctor.data import BY_CHANCE, FALSE_ALARM, surely_more
 
 Confusion = Counter[tuple[int, int]]
 
 
-def sentence(confusion: Confusion, classes: int = 10, **more: str | None) -> str:
+def sentence(confusion: Confusion, classes: int = 10, **source: str | None) -> str:
     correct = sum(count for (label, predicted), count in confusion.items() if label == predicted)
-    found = list(about_accuracy(correct, confusion.total(), classes, confusion, **more))
+    found = list(about_accuracy(correct, confusion.total(), classes, confusion, source))
     return found[0].sentence if found else ""
 
 
@@ -59,12 +59,12 @@ def test_a_random_renaming_is_found_surely_and_random_predictions_are_no_renamin
     assert ("are right when" in found) == (classes < 100), "256 labels say little of a hundred classes"
 
 
-@pytest.mark.parametrize("labelled", [8, 16, 64, 300, 1000])
+@pytest.mark.parametrize("labelled", [8, 64, 1000])
 @pytest.mark.parametrize(("classes", "healthy"), [(2, 0.65), (3, 0.5), (10, 0.3), (100, 0.12), (1000, 0.12)])
 def test_near_chance_is_said_of_networks_at_chance_and_not_of_weak_ones(
     labelled: int, classes: int, healthy: float
 ) -> None:
-    said = [bool(list(about_accuracy(correct, labelled, classes))) for correct in range(labelled + 1)]
+    said = [bool(list(about_accuracy(correct, labelled, classes, {}, {}))) for correct in range(labelled + 1)]
     most = said.index(False)  # so many labels and more raise no alarm
     assert not any(said[most:])
     assert stats.binom.cdf(most - 1, labelled, healthy) <= BY_CHANCE
@@ -82,9 +82,7 @@ def test_what_is_surely_more_is_that_of_scipy(log_tries: float) -> None:
 
 
 def test_forgotten_weights_are_the_first_thing_to_look_at() -> None:
-    made = unweighted({"format": "python", "spec": "net.py:make", "weights": None})
     wrong = Counter({(own, 9): 9 for own in range(9)})
-    assert "--weights" in sentence(wrong, unweighted=made)
-    assert "--weights" not in sentence(wrong, unweighted=unweighted({"format": "object", "spec": "Linear"}))
-    assert unweighted({"format": "python", "spec": "net.py:make", "weights": "w.safetensors"}) is None
-    assert unweighted({"format": "torch.export", "spec": "net.pt2"}) is None
+    assert "in net.py:make, or add --weights" in sentence(wrong, format="python", spec="net.py:make", weights=None)
+    assert "--weights" not in sentence(wrong, format="object", spec="Linear")
+    assert "--weights" not in sentence(wrong, format="python", spec="net.py:make", weights="w.safetensors")

@@ -18,7 +18,7 @@ from brittle.decisions import SameTop
 from brittle.errors import ModelError
 from brittle.scores import MonteCarlo, Softmax, Taylor
 
-MASKS = (-1e2, -1e9, -3e38)
+MASKS = (-1e2, -3e38)
 
 
 def subject_of(
@@ -51,6 +51,20 @@ def test_a_mask_is_no_defect_and_hides_none(value: float, filled: bool) -> None:
         assert code in codes(subject_of(lambda z, change=change: mask(change(z)))).values(), name
 
 
+def test_saturated_gradients_are_seen_beside_a_mask() -> None:
+    """Rounded logits have no gradient; the last digits of the mask are none, either."""
+    found = codes(subject_of(lambda z: masked(-1e9, filled=True)(z.round())))
+    assert found["gradients"] == "masked_gradient"
+
+
+@pytest.mark.parametrize("error", [KeyError, ZeroDivisionError])
+def test_whatever_a_model_raises_is_told(error: type[Exception]) -> None:
+    def fails(z: Tensor) -> Tensor:
+        raise error("out of order")
+
+    assert codes(subject_of(fails))["forward"] == "model_failed"
+
+
 def test_a_mask_of_minus_infinity_is_named() -> None:
     def mask(logits: Tensor) -> Tensor:
         return logits.index_fill(1, torch.tensor([1, 3]), -torch.inf)
@@ -67,7 +81,6 @@ def one(z: Tensor) -> Tensor:
 DECLARED: dict[str, tuple[str, Callable[[Tensor], Tensor], str | None]] = {
     "logits as logits": ("logits", lambda z: z, None),
     "probabilities as logits": ("logits", lambda z: z.softmax(1), "outputs"),
-    "per cent as logits": ("logits", lambda z: 100 * z.softmax(1), "outputs"),
     "[1 - p, p] as logits": (
         "logits",
         lambda z: torch.cat((1 - one(z).sigmoid(), one(z).sigmoid()), 1),
@@ -96,7 +109,7 @@ def test_every_declaration_is_checked(name: str) -> None:
     assert found == ({code} if code else set())
 
 
-@pytest.mark.parametrize("count", [1, 5, 20])
+@pytest.mark.parametrize("count", [1, 20])
 def test_a_probability_is_seen_with_few_points(count: int) -> None:
     assert codes(subject_of(lambda z: one(z).sigmoid(), "binary-logit", count=count))["class scores"] == "outputs"
 
@@ -109,7 +122,7 @@ NARROW = (torch.float16, torch.bfloat16)
 
 
 @pytest.mark.parametrize("dtype", NARROW)
-@pytest.mark.parametrize("offset", [0.0, 20.0, 100.0])
+@pytest.mark.parametrize("offset", [0.0, 100.0])
 def test_scores_in_16_bits_are_no_probabilities(dtype: torch.dtype, offset: float) -> None:
     """Sums of positive scores that 16 bits cannot tell apart say nothing."""
     refused = codes(subject_of(lambda z: (3 * z + offset).to(dtype)))
@@ -117,20 +130,13 @@ def test_scores_in_16_bits_are_no_probabilities(dtype: torch.dtype, offset: floa
 
 
 @pytest.mark.parametrize("dtype", NARROW)
-@pytest.mark.parametrize("whole", [1.0, 100.0])
-def test_probabilities_in_16_bits_are_refused(dtype: torch.dtype, whole: float) -> None:
-    refused = codes(subject_of(lambda z: (whole * (3 * z).softmax(1)).to(dtype)))
-    assert refused["class scores"] == "outputs"
-
-
-@pytest.mark.parametrize("dtype", NARROW)
-@pytest.mark.parametrize("offset", [0.0, 100.0])
-def test_dropout_shows_in_16_bits(dtype: torch.dtype, offset: float) -> None:
+def test_defects_show_in_16_bits(dtype: torch.dtype) -> None:
     """A batch that is repeated gives the same logits, however coarse they are."""
 
     def dropped(z: Tensor) -> Tensor:
-        return (torch.nn.functional.dropout(z, 0.3, training=True) + offset).to(dtype)
+        return (torch.nn.functional.dropout(z, 0.3, training=True) + 100).to(dtype)
 
+    assert codes(subject_of(lambda z: (3 * z).softmax(1).to(dtype)))["class scores"] == "outputs"
     assert codes(subject_of(dropped))["repeatable"] == "nondeterministic_model"
 
 

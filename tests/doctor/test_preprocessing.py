@@ -20,7 +20,7 @@ import brittle
 from brittle import doctor
 from brittle.data import array_points
 from brittle.doctor.data import FALSE_ALARM, GAIN
-from brittle.doctor.preprocessing import OtherReading, better_reading, check_preprocessing
+from brittle.doctor.preprocessing import better_reading, check_preprocessing
 from brittle.scores import Softmax
 
 CLASSES, SHAPE = 8, (3, 6, 6)
@@ -89,7 +89,8 @@ def outcome(given: Given, *, labelled: bool = True, wrong: float = 0.0) -> docto
     x, y = changed(x, given.before), labels if labelled else None
     subject = examined(network, [Softmax()], x, y, bounds=given.bounds, mean=mean, std=std)
     with subject.classifier.evaluating():
-        return next(each for each in doctor.run_all(subject) if each.name == "preprocessing")
+        (found,) = doctor.run_all(subject, [each for each in doctor.CHECKS if each.name == "preprocessing"])
+    return found
 
 
 RIGHT: dict[str, Given] = {
@@ -97,8 +98,6 @@ RIGHT: dict[str, Given] = {
     "declared": Given(made=CIFAR, declared=CIFAR),
     "made inside": Given(made=IMAGENET, inside=IMAGENET),
     "grey, declared": Given(made=MNIST, declared=MNIST, channels=1),
-    "signed, declared": Given(made=SIGNED, declared=SIGNED),
-    "bytes": Given(before=BYTES, bounds=(0.0, 255.0), made=BYTES),
     "bytes, declared": Given(before=BYTES, bounds=(0.0, 255.0), made=CIFAR, declared=(
         tuple(255 * one for one in CIFAR[0]), tuple(255 * one for one in CIFAR[1]))),
     "done before": Given(before=SIGNED, made=SIGNED, bounds=(-1.0, 1.0)),
@@ -108,7 +107,6 @@ RIGHT: dict[str, Given] = {
 
 WRONG: dict[str, tuple[Given, str]] = {
     "CIFAR-10 forgotten": (Given(made=CIFAR), "mean and std of CIFAR-10"),
-    "ImageNet forgotten": (Given(made=IMAGENET), "mean and std of ImageNet"),
     "MNIST forgotten": (Given(made=MNIST, channels=1), "--mean 0.1307 --std 0.3081"),
     "-1 to 1 forgotten": (Given(made=SIGNED), "--mean 0.5 --std 0.5 (mean=0.5, std=0.5)"),
     "0 to 255 forgotten": (Given(made=BYTES), "--mean 0 --std 0.003922"),
@@ -123,29 +121,26 @@ WRONG: dict[str, tuple[Given, str]] = {
 }
 
 
-@pytest.mark.parametrize("wrong", [0.0, 0.3])
 @pytest.mark.parametrize("name", RIGHT)
-def test_nothing_is_said_where_the_preprocessing_is_right(name: str, wrong: float) -> None:
-    said = outcome(RIGHT[name], wrong=wrong)
+def test_nothing_is_said_where_the_preprocessing_is_right(name: str) -> None:
+    """With wrong labels, too, which leave something to gain."""
+    said = outcome(RIGHT[name], wrong=0.3)
     assert (said.state, said.code) == ("ok", None), said.sentence
 
 
-@pytest.mark.parametrize("wrong", [0.0, 0.3])
 @pytest.mark.parametrize("name", WRONG)
-def test_what_was_forgotten_is_named_with_what_to_type(name: str, wrong: float) -> None:
+def test_what_was_forgotten_is_named_with_what_to_type(name: str) -> None:
     given, typed = WRONG[name]
-    said = outcome(given, wrong=wrong)
+    said = outcome(given, wrong=0.3)
     assert (said.state, said.code) == ("note", "preprocessing"), said.sentence
     assert typed in said.sentence
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_without_labels_nothing_is_said(name: str) -> None:
-    said = outcome(WRONG[name][0], labelled=False)
-    assert (said.state, said.sentence) == ("ok", "no labels to compare with")
+def test_without_labels_nothing_is_said() -> None:
+    assert outcome(Given(made=CIFAR), labelled=False).state == "ok"
 
 
-ORDER, BRIGHTNESS = (OtherReading("changed", lambda x: x, "", brightness) for brightness in (False, True))
+ORDER, BRIGHTNESS = False, True
 
 
 def test_what_one_class_alone_gains_by_another_brightness_does_not_count() -> None:

@@ -1,4 +1,4 @@
-"""The files, networks and names of somebody who makes the mistakes of `helpers.mistakes`."""
+"""The files, networks and names of somebody who makes the mistakes of `docs/mistakes.md`."""
 
 from __future__ import annotations
 
@@ -51,53 +51,20 @@ def ten():
 def grey():
     return nn.Sequential(nn.Conv2d(1, 4, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten())
 
-class LastChannels(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.network = colours()
-    def forward(self, x):
-        return self.network(x.permute(0, 3, 1, 2))
-
-def last():
-    return LastChannels()
-
 def probabilities():
     return nn.Sequential(make(), nn.Softmax(1))
 
-def twice():
-    network = probabilities()
-    network[0][1].weight.data *= 5
-    return nn.Sequential(network, nn.Softmax(1))
-
-class Constant(nn.Module):
+class Large(nn.Module):
     def __init__(self):
         super().__init__()
-        self.logits = nn.Parameter(torch.arange(4.0))
-    def forward(self, x):
-        return self.logits.expand(len(x), 4)
-
-def constant():
-    return Constant()
-
-def diverged():
-    network = make()
-    network[1].weight.data[0, 0] = float("nan")
-    return network
-
-class Large(nn.Module):
-    def __init__(self, kind):
-        super().__init__()
-        self.network, self.kind = make(), kind
+        self.network = make()
     def forward(self, x):
         if len(x) > 8:
-            raise self.kind("DefaultCPUAllocator: can't allocate memory: you tried to allocate 40000000000 bytes.")
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 40000000000 bytes.")
         return self.network(x)
 
 def large():
-    return Large(RuntimeError)
-
-def larger():
-    return Large(MemoryError)
+    return Large()
 
 def half():
     return make().half()
@@ -107,9 +74,6 @@ def of_size(size):
 
 def nothing():
     return None
-
-def failing():
-    raise ValueError("no such layer")
 """
 """A file of networks for 4 x 4 grey images of 4 classes, and what people name by mistake."""
 
@@ -132,9 +96,7 @@ def lay_out(place: Path) -> None:
     colours = np.random.default_rng(0).uniform(size=(40, 8, 8, 3)).astype("float32")
     files: dict[str, dict[str, Any]] = {
         "data": {},
-        "from-one": {"y": y + 1},
         "shifted": {"y": (y + 1) % 4},
-        "few": {"x": x[:30], "y": y[:30] % 3 + 1},
         "bytes": {"x": 255 * x},
         "levels": {"x": np.rint(255 * x).astype("uint8")},
         "normalised": {"x": (x - 0.5) / 0.25},
@@ -142,12 +104,10 @@ def lay_out(place: Path) -> None:
         "one-image": {"x": x[0, 0], "y": y[:4]},
         "names": {"y": np.array(CLASSES)[y]},
         "one-hot": {"y": np.eye(4)[y]},
-        "fractions": {"y": y / 2},
         "short": {"y": y[:-1]},
         "empty": {"x": x[:0], "y": y[:0]},
         "repeated": {"ids": np.arange(40) // 2},
         "one-class": {"x": x[y == 0].repeat(2, 0), "y": y[y == 0].repeat(2, 0)},
-        "pictures": {"x": colours.transpose(0, 3, 1, 2)},
         "last": {"x": colours},
         "hole": {"x": np.where(np.arange(40).reshape(-1, 1, 1, 1) == 3, np.nan, x).astype("float32")},
         "flat": {"x": x.reshape(40, 16)},
@@ -159,8 +119,6 @@ def lay_out(place: Path) -> None:
     frame = pd.DataFrame(x.reshape(40, 16)).assign(label=y)
     frame.to_csv(place / "indexed.csv")
     features = frame.drop(columns="label").add_prefix("pixel ")
-    several = pd.DataFrame(np.eye(4, dtype=int)[y], columns=list(CLASSES))
-    pd.concat([features, several], axis=1).to_csv(place / "labels.csv", index=False)
     features.assign(size=100.0 * y).to_csv(place / "measured.csv", index=False)
     state = nn.Sequential(nn.Flatten(), nn.Linear(16, 4)).state_dict()
     save_file(state, place / "weights.safetensors")
@@ -183,7 +141,6 @@ def _folders(place: Path) -> None:
             for number, pixels in enumerate(levels[:4] // 4):
                 pixels[..., names.index(name) % 3] += 190
                 Image.fromarray(pixels).save(place / folder / name / f"{number}.png")
-    (place / "none").mkdir()
 
 
 class Growing(Dataset[tuple[Tensor, int]]):

@@ -52,11 +52,9 @@ def doctor(
         A TOML file with options by their names; those on the command line go before.
     """
     from brittle.data.labels import in_classes
-    from brittle.doctor import GUARD_ROWS, Outcome, Subject, check_expected, leave_out, varying
+    from brittle.doctor import GUARD_ROWS, Subject, varying
     from brittle.measure.forward import default_rows
 
-    if expected_accuracy is not None:
-        check_expected(expected_accuracy)
     rows = whole_rows(batch_size)
     opening = Opening.checked(model, data, declared, reading, scoring, quiet=True)
     points, data_read = _opened("data", lambda: opening.points, lambda it: f"{len(it):,} points in {data}")
@@ -69,15 +67,14 @@ def doctor(
     if not classifier.decision.targets:
         points = in_classes(points, classifier.class_names, classifier.class_values)
     classifier.look_up(points.class_names)
-    scores, left_out = leave_out(opening.scores, classifier, points)
+    scores = opening.scores
     points = varying(points, next(iter(points.batches(1))), scores, classifier.device)
     batch = next(iter(points.batches(GUARD_ROWS)))
     own = rows or default_rows(batch.inputs, classifier.device)
-    subject = Subject(classifier, batch, points.labels, scores, scoring.seed, own, points)
+    subject = Subject(classifier, batch, points.labels, scores, scoring.seed, own, points, expected_accuracy)
     show(f"brittle doctor: {model} on {data}, for {', '.join(dict.fromkeys(score.name for score in subject.scores))}")
-    _print([Outcome("scores", "note", found.code, found.sentence) for found in left_out])
     with classifier.evaluating():
-        return _examine(subject, expected_accuracy)
+        return _examine(subject)
 
 
 def _opened(name: str, opening: Callable[[], Opened], said: Callable[[Opened], str]) -> tuple[Opened | None, Outcome]:
@@ -93,30 +90,14 @@ def _opened(name: str, opening: Callable[[], Opened], said: Callable[[Opened], s
     return opened, Outcome(name, "ok", None, said(opened))
 
 
-def _examine(subject: Subject, expected_accuracy: float | None) -> int:
-    """Make the checks, gather the facts; print all; the exit code."""
-    from brittle.doctor import Finding, run_all
-    from brittle.doctor.facts import gather, look
+def _examine(subject: Subject) -> int:
+    """Make the checks and print how they ended; the exit code."""
+    from brittle.doctor import CHECKS, OF_THE_COMMAND, run_all
 
-    outcomes = run_all(subject)
-    forward, backward = subject.classifier.forward_passes, subject.classifier.backward_passes
-    runs = all(outcome.state != "failed" for outcome in outcomes if outcome.name in ("forward", "outputs"))
-    if runs:
-        notes = tuple(Finding(one.code or "", one.sentence) for one in outcomes if one.state == "note")
-        outcomes += look(subject, expected_accuracy, notes)
+    outcomes = run_all(subject, (*CHECKS, *OF_THE_COMMAND))
     _print(outcomes)
-    failed = [outcome for outcome in outcomes if outcome.state == "failed"]
-    if runs:
-        print("\nfacts")
-        for name, sentence in gather(subject):
-            show(f"  {name:<15}{sentence}")
-        count = len(subject.inputs)
-        print(
-            f"  {'checks':<15}{forward:,} forward and {backward:,} backward passes of one point, {forward / count:.1f} "
-            f"and {backward / count:.1f} times the {count} points looked at"
-        )
-    notes = sum(outcome.state == "note" for outcome in outcomes)
-    print(f"\n{len(failed)} failed, {notes} noted")
+    failed, noted = (sum(outcome.state == state for outcome in outcomes) for state in ("failed", "note"))
+    print(f"\n{failed} failed, {noted} noted")
     return FAILED if failed else 0
 
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import scipy
 import torch
-from torch import Tensor
 
 from brittle.data.files import changed_error, file_digest
 from brittle.data.points import Batch, Points, check_values
-from brittle.doctor.shapes import labels_among_features
 from brittle.doctor.subject import LOOKED_AT, Finding, Subject
 from brittle.errors import DataError, ParameterError, listed
 from brittle.estimate import CONFIDENCE
@@ -44,6 +42,9 @@ ENOUGH = 20
 SHOWN = 5
 """Classes that a message names."""
 
+CODE_ALONE = "python"
+"""Format of a model that code makes; without a file of weights nothing says that it is trained."""
+
 LOOK_AT = "check bounds, mean and std, channel order and the order of the classes"
 
 Confusion = Mapping[tuple[int, int], int]
@@ -53,13 +54,7 @@ Confusion = Mapping[tuple[int, int], int]
 def check_range(subject: Subject) -> Iterator[Finding | str]:
     """The values lie in the declared range, and use more than a sliver of it."""
     bounds, inputs = subject.classifier.bounds, subject.inputs
-    try:
-        check_values(subject.batch, bounds)
-    except DataError as error:
-        columns = labels_among_features(subject.classifier, inputs, subject.points, subject.decision)
-        if columns is None:
-            raise
-        raise columns from error
+    check_values(subject.batch, bounds)
     smallest, largest = float(inputs.min()), float(inputs.max())
     if bounds.pair is not None and largest - smallest < NARROW * (bounds.pair[1] - bounds.pair[0]):
         yield Finding(
@@ -77,21 +72,19 @@ def check_same_data(subject: Subject) -> Iterator[Finding | str]:
         return
     again = next(iter(subject.points.batches(len(subject.batch))))
     one, other = subject.batch.inputs, again.inputs
-    if again.ids != subject.batch.ids or one.shape != other.shape:
-        raise DataError(
-            "nondeterministic_data",
-            f"the first {len(one)} points came in another order or shape when read again; the data must give the same "
-            f"points every time",
-        )
-    different = ((one != other) & ~(one.isnan() & other.isnan())).flatten(1).any(dim=1)
-    if bool(different.any()):
-        raise DataError(
-            "nondeterministic_data",
-            f"row {subject.batch.rows[int(different.nonzero()[0])]} read twice, max difference "
-            f"{float((one - other).abs().nan_to_num(nan=torch.inf).max()):.3g}; leave random transforms (crops, flips, "
-            f"noise) out of the data",
-        )
-    yield f"{len(again)} rows read twice are the same"
+    differs = "come in another order or shape"
+    if again.ids == subject.batch.ids and one.shape == other.shape:
+        different = ((one != other) & ~(one.isnan() & other.isnan())).flatten(1).any(dim=1)
+        if not bool(different.any()):
+            yield f"{len(again)} rows read twice are the same"
+            return
+        largest = float((one - other).abs().nan_to_num(nan=torch.inf).max())
+        differs = f"differ, row {subject.batch.rows[int(different.nonzero()[0])]} and others by up to {largest:.3g}"
+    raise DataError(
+        "nondeterministic_data",
+        f"the first {len(one)} points {differs} when they are read again; leave random transforms (crops, flips, "
+        f"noise) out of the data",
+    )
 
 
 def digest(batch: Batch) -> str:
@@ -104,15 +97,8 @@ def digest(batch: Batch) -> str:
 def check_unchanged(points: Points, before: str) -> None:
     """Raise where the data are not what they were at the first look.
 
-    The first points are read again; data in one file are also compared by the digest of that file, but for those of a
-    format from outside, whose digest may be of anything.
-
-    Args:
-        points: the data.
-        before: the `digest` of the first points at the first look.
-
-    Raises:
-        DataError: they changed.
+    The first points are read again, of which `before` is the `digest` at the first look; data in one file are also
+    compared by the digest of that file, but for those of a format from outside, whose digest may be of anything.
     """
     path = points.provenance.get("path")
     first = next(iter(points.batches(LOOKED_AT)))
@@ -124,15 +110,14 @@ def check_unchanged(points: Points, before: str) -> None:
             raise changed_error(path, f"sha256 {now[:16]}… instead of {then[:16]}…")
 
 
-def about_orientation(turned: int, points: int, *, applied: bool) -> Iterator[Finding]:
-    """A finding where `turned` of the images say in their EXIF data that they are turned; `applied` where they were."""
-    if turned:
-        ignored = "the tag was ignored, as torchvision does (--exif apply, exif='apply', turns them)"
-        yield Finding(
-            "exif_orientation",
-            f"{turned:,} of {points:,} images say in their EXIF data that they are turned or mirrored; "
-            f"{'they were turned upright' if applied else ignored}",
-        )
+def about_orientation(turned: int, points: int, *, applied: bool) -> Finding:
+    """`turned` of the images say in their EXIF data that they are turned; `applied` where they were."""
+    ignored = "the tag was ignored, as torchvision does (--exif apply, exif='apply', turns them)"
+    return Finding(
+        "exif_orientation",
+        f"{turned:,} of {points:,} images say in their EXIF data that they are turned or mirrored; "
+        f"{'they were turned upright' if applied else ignored}",
+    )
 
 
 def check_classes(subject: Subject) -> Iterator[Finding | str]:
@@ -140,86 +125,89 @@ def check_classes(subject: Subject) -> Iterator[Finding | str]:
     if subject.batch.targets is not None or subject.labels is None or not subject.decision.has_classes:
         yield f"no labels of classes; {subject.decision.explanation}"
         return
-    check_labels(torch.as_tensor(subject.labels), subject.classes)
-    names = None if subject.points is None else subject.points.class_names
-    if names is not None and len(names) != subject.classes:
-        yield Finding(
-            "labels",
-            f"the data name {len(names)} classes ({listed([f'{name!r:.40}' for name in names], SHOWN)}) and the model "
-            f"has {subject.classes} outputs, so the place of a name may not be its output; give the names of the "
-            f"outputs, one a line, with --class-names FILE (class_names=), and labels are mapped by name",
-        )
-    labels = set(subject.labels)
-    if len(labels) == 1 and len(subject.labels) >= ENOUGH and not subject.chosen:
-        yield Finding(
-            "labels",
-            f"all {len(subject.labels)} points have the label {int(labels.pop())}, so nothing is said of other "
-            f"classes; data sorted by class begin with one: take points of all with --ids FILE (ids=), or all points",
-        )
-    yield f"{len(subject.labels)} labels, the model has 0..{subject.classes - 1}"
-
-
-def check_labels(labels: Tensor, classes: int) -> None:
-    """Raise where the labels as a whole do not fit the model's classes.
-
-    Raises:
-        DataError: labels count from 1, or more than 1% (and more than one) lie outside `0 .. classes - 1`.
-    """
+    labels, classes = torch.as_tensor(subject.labels), subject.classes
     if len(labels) and int(labels.min()) >= 1 and int(labels.max()) == classes:
         raise DataError("labels", f"labels {int(labels.min())}..{classes}, the model has 0..{classes - 1}; subtract 1")
     wrong = labels[(labels < 0) | (labels >= classes)]
-    if len(wrong) > 1 and len(wrong) > 0.01 * len(labels):
+    if len(wrong) > max(1, 0.01 * len(labels)):
         raise DataError(
             "labels",
             f"{len(wrong)} of {len(labels)} labels lie outside the model's classes 0..{classes - 1}, such as "
             f"{wrong.unique().tolist()[:SHOWN]}; correct them, or leave the labels out",
         )
+    names = None if subject.points is None else subject.points.class_names
+    if names is not None and len(names) != classes:
+        yield Finding(
+            "labels",
+            f"the data name {len(names)} classes ({listed([f'{name!r:.40}' for name in names], SHOWN)}) and the model "
+            f"has {classes} outputs; give the names of the outputs, one a line, with --class-names FILE "
+            f"(class_names=), and labels are mapped by name",
+        )
+    if len(labels) >= ENOUGH and len(labels.unique()) == 1 and not subject.chosen:
+        yield Finding(
+            "labels",
+            f"all {len(labels)} points have the label {int(labels[0])}; data sorted by class begin with one: take "
+            f"points of all with --ids FILE (ids=), or all points",
+        )
+    yield f"{len(labels)} labels, the model has 0..{classes - 1}"
 
 
-def confusion_in(points: pa.Table) -> Counter[tuple[int, int]]:
-    """Labels and predictions in the rows of a table of points that have both."""
-    pairs = zip(points["label"].to_pylist(), points["predicted"].to_pylist(), strict=True)
-    return Counter((label, predicted) for label, predicted in pairs if None not in (label, predicted))
+def check_rows(subject: Subject) -> Iterator[Finding | str]:
+    """The first rows get class scores."""
+    batch, scored = subject.batch, set(subject.predicted[0])
+    lost = [row for place, row in enumerate(batch.rows) if place not in scored]
+    if lost:
+        yield Finding(
+            "rows_without_score",
+            f"{len(lost)} of the first {len(batch)} rows get no score, the first of them row {lost[0]}: they cannot be "
+            f"read, or input or logits are NaN or infinite; a run stops at more than 10 of the first 1,000",
+        )
+    yield f"all of the first {len(batch)} get finite class scores"
 
 
-def check_expected(expected: float) -> None:
-    """Raise a `ParameterError` unless this is an accuracy that can be expected, in (0, 1]."""
-    if not 0.0 < expected <= 1.0:
-        meant = f"; write {expected / 100:g} for {expected:g}%" if 1.0 < expected <= 100.0 else ""
-        raise ParameterError(f"the expected accuracy must lie in (0, 1]; found {expected:g}{meant}")
+def check_images(subject: Subject) -> Iterator[Finding | str]:
+    """No image says that it is turned."""
+    turned = subject.batch.turned or ()
+    if any(turned):
+        yield about_orientation(sum(turned), len(turned), applied=subject.provenance.get("exif") == "apply")
+    yield f"none of {len(turned)} is turned by its EXIF data"
 
 
-def check_accuracy(expected: float, subject: Subject, findings: Sequence[Finding] = ()) -> None:
-    """Raise where the accuracy on labelled points is surely below what the user expects.
-
-    Args:
-        expected: the accuracy.
-        subject: the first points and the model.
-        findings: of the checks, of which one on preprocessing may explain the accuracy.
+def check_accuracy(subject: Subject) -> Iterator[Finding | str]:
+    """The accuracy is what the user expects, and not near chance.
 
     Raises:
-        ParameterError: the expectation is not between 0 and 1, or there are no labels of classes to compare with.
-        DataError: the upper end of the interval of the accuracy lies below `expected`.
+        ParameterError: an accuracy is expected, and there are no labels of classes to compare with.
+        DataError: the upper end of the interval of the accuracy lies below what is expected.
     """
-    check_expected(expected)
-    correct, labelled = subject.right
-    if not subject.decision.of_classes or labelled == 0:
+    (correct, labelled), expected, decision = subject.right, subject.expected_accuracy, subject.decision
+    if expected is not None and (labelled == 0 or not decision.of_classes):
         raise ParameterError(
             f"an accuracy is expected of predicted classes that have labels; there are no labels to compare with "
-            f"{subject.decision.explanation}, leave it out"
+            f"{decision.explanation}, leave it out"
         )
-    high = float(clopper_pearson(correct, labelled, CONFIDENCE)[1])
-    if high < expected:
-        advice = next((found.sentence for found in findings if found.code == "preprocessing"), LOOK_AT)
+    if not labelled:
+        yield "no labelled points were looked at"
+        return
+    low, high = (float(end) for end in clopper_pearson(correct, labelled, CONFIDENCE))
+    if expected is not None and high < expected:
+        advice = next((found.sentence for found in subject.findings if found.code == "preprocessing"), LOOK_AT)
         raise DataError(
             "accuracy_guard",
             f"accuracy {correct / labelled:.3f} on {labelled} labelled rows (at most {high:.3f} with "
             f"{CONFIDENCE:.0%} confidence), expected {expected:g}; {advice}",
         )
+    if decision.of_classes and not subject.chosen:
+        (rows, outputs), labels = subject.predicted, subject.batch.labels or ()
+        pairs = zip((int(labels[row]) for row in rows), outputs.argmax(dim=1).tolist(), strict=True)
+        yield from about_accuracy(correct, labelled, subject.classes, Counter(pairs), subject.classifier.source)
+    chosen = ", which were chosen by their ids" if subject.chosen else ""
+    interval = f"{low:.1%} to {high:.1%} at {CONFIDENCE:.0%}"
+    yield f"{correct / labelled:.1%} of {labelled} labelled points ({interval}){chosen}"
 
 
 def about_accuracy(
-    correct: int, labelled: int, classes: int, confusion: Confusion | None = None, *, unweighted: str | None = None
+    correct: int, labelled: int, classes: int, confusion: Confusion, source: Mapping[str, Any]
 ) -> Iterator[Finding]:
     """A finding where another naming of the classes surely gets far more labels right, or the model is near chance.
 
@@ -227,24 +215,24 @@ def about_accuracy(
     weak model would surely get more: `P(B <= correct)` is at most `BY_CHANCE` for a binomial `B` of `labelled` and the
     share `max(that share, min(0.25, 0.1 + 1.5 / classes))`.
 
-    `confusion` holds labels and predictions of the `labelled` points, to see whether the classes are permuted;
-    `unweighted` is what made the network where no file of weights was given with it.
+    `confusion` counts labels and predictions of the `labelled` points, to see whether the classes are permuted; of
+    `source`, `format` and `weights` say whether a network was made by code alone, and `spec` by which.
     """
     if labelled == 0:
         return
-    chance, known = 1.0 / classes, {pair: count for pair, count in (confusion or {}).items() if 0 <= pair[0] < classes}
+    chance = 1.0 / classes
     little = chance + min(chance, 0.1)
     weak = max(little, min(0.25, 0.1 + 1.5 * chance))
     near = correct < little * labelled and float(scipy.stats.binom.cdf(correct, labelled, weak)) <= BY_CHANCE
-    advice = _other_names(known, classes) if known and labelled - correct >= GAIN * labelled else None
+    advice = _other_names(confusion, classes) if labelled - correct >= GAIN * labelled else None
     if advice is None and not near:
         return
-    untrained = f"no --weights were given, so load trained weights in {unweighted}, or add --weights; otherwise "
+    untrained = source.get("format") == CODE_ALONE and source.get("weights") is None
+    load = f"no --weights were given, so load trained weights in {source.get('spec')}, or add --weights; otherwise "
     yield Finding(
         "accuracy_suspicious",
         f"accuracy {correct / labelled:.3f} on {labelled} labelled rows"
-        f"{', little better than chance or worse' if near else ''}; "
-        f"{advice or ('' if unweighted is None else untrained) + LOOK_AT}",
+        f"{', little better than chance or worse' if near else ''}; {advice or (load if untrained else '') + LOOK_AT}",
     )
 
 
@@ -256,31 +244,29 @@ def surely_more(count: int, of: int, share: float, log_tries: float) -> bool:
 def _other_names(confusion: Confusion, classes: int) -> str | None:
     """What to do where most labels, and surely more of them, are right with 1 added, subtracted, or classes renamed."""
     counts = np.zeros((classes, classes), dtype=np.int64)
-    for pair, count in confusion.items():
-        counts[pair] += count
-    labels, total = counts.sum(axis=1), int(counts.sum())
-    rows, columns = scipy.optimize.linear_sum_assignment(counts, maximize=True)
-    renamed = {int(own): int(other) for own, other in zip(rows, columns, strict=True) if counts[own, other]}
-    moved = [f"{label} as {name}" for label, name in renamed.items() if label != name]
+    for (label, predicted), count in confusion.items():
+        if 0 <= label < classes:
+            counts[label, predicted] += count
+    total, unmoved, commonest = int(counts.sum()), int(counts.trace()), int(counts.sum(axis=1).max())
+    labels, renamed = scipy.optimize.linear_sum_assignment(counts, maximize=True)
+    moved = [f"{own} as {name}" for own, name in zip(labels, renamed, strict=True) if own != name and counts[own, name]]
     # Each with the logarithm of how many ways there are to shift, or to rename as many classes.
     renamings = math.log(classes) + math.lgamma(classes + 1) - math.lgamma(classes + 1 - len(moved))
-    advice = (
-        f"classes are renamed (label {listed(moved, SHOWN)}): those of data and model look permuted, map the labels"
-    )
-    ways = [(advice, renamed, renamings)]
-    for done, step in (("added to", 1), ("subtracted from", -1)):
-        if int((labels > 0).sum()) > 2:
-            shifted = {label: label + step for label in range(classes) if 0 <= label + step < classes}
-            advice = f"1 is {done} every label: they look shifted by one, so give classes that count from 0"
-            ways.insert(0, (advice, shifted, math.log(2)))
-    own, commonest = int(counts.trace()), int(labels.max())
-    for advice, names, log_tries in ways:
-        right = sum(int(counts[pair]) for pair in names.items())
-        both = sum(int(counts[label, label]) for label, name in names.items() if label == name)
+    names = f"(label {listed(moved, SHOWN)}): those of data and model look permuted, map the labels"
+    ways = [(f"classes are renamed {names}", labels, renamed, renamings)]
+    if int((counts.sum(axis=1) > 0).sum()) > 2:
+        shifted = "1 is {} every label: they look shifted by one, so give classes that count from 0"
+        ways = [
+            (shifted.format("added to"), labels[:-1], labels[1:], math.log(2)),
+            (shifted.format("subtracted from"), labels[1:], labels[:-1], math.log(2)),
+            *ways,
+        ]
+    for advice, before, after, log_tries in ways:
+        right, both = int(counts[before, after].sum()), int(counts[before, after][before == after].sum())
         if (
             right >= PERMUTED * total
-            and right - own >= GAIN * total
-            and surely_more(right - both, right + own - 2 * both, 0.5, math.log(2) + log_tries)
+            and right - unmoved >= GAIN * total
+            and surely_more(right - both, right + unmoved - 2 * both, 0.5, math.log(2) + log_tries)
             and surely_more(right, total, commonest / total, math.log(2) + log_tries)
         ):
             return f"{right / total:.1%} are right when {advice}"

@@ -3,25 +3,24 @@
 The derivative of the nearest margin along a random direction is compared with a central difference quotient along it.
 `no_grad`, `detach` and `round` inside a model raise no error; they give a gradient of 0 where the quotient is not.
 
-Where no margin has a gradient, the network may be dead there: dead units and saturated outputs have none because the
-output stays the same nearby, and where it changes again, a gradient comes back. Where gradients are cut off there is
-none where the output changes, either.
+A point at which no margin has a gradient gets no number from an estimate by gradients, whatever the reason: the network
+is dead there or saturated, or its gradients are cut off.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from brittle.doctor.rounding import precision_of
 from brittle.doctor.subject import Finding, Subject
 from brittle.errors import BrittleError, ModelError
 
 
-@dataclass(frozen=True)
-class Tolerance:
+class Tolerance(NamedTuple):
     """How slopes are compared in one precision.
 
     Attributes:
@@ -55,9 +54,6 @@ SIGNAL, ROUNDING = 8.0, 4.0
 """Changes of a margin count when they are so many times what rounding explains; and the units in the last place of the
 larger of two logits by which rounding changes the margin between them."""
 
-NEAR, FAR = 2e-3, 0.3
-"""Shares of uniform noise that are blended in, to see whether the output changes nearby, or at all."""
-
 ZERO_SHARE, MOST_DEAD = 0.05, 0.5
 """Shares of the rows whose gradients may vanish without a word, and that may be dead at all: of a network that is dead
 in more of them, estimates by gradients say little."""
@@ -65,8 +61,7 @@ in more of them, estimates by gradients say little."""
 OFFER = "use scores without gradients (shrinkage, monte_carlo, softmax)"
 
 
-@dataclass(frozen=True)
-class Slopes:
+class Slopes(NamedTuple):
     """Changes of the nearest margin in clear probes along random directions.
 
     Attributes:
@@ -109,47 +104,46 @@ def _about_gradients(subject: Subject) -> Iterator[Finding | str]:
             f"would change by {best.predicted:.3g} (disagreement {best.missed:.3f}, at most {most:g}, in {best.probes} "
             f"probes): no_grad, detach, round, sign or a made-up gradient inside the model; take it out, or {OFFER}",
         )
-    rows, zero, hidden = _vanished(subject)
-    if len(hidden) > ZERO_SHARE * rows:
-        raise ModelError(
-            "masked_gradient",
-            f"the gradients of all margins are 0 in {zero} of {rows} rows, yet with at most {FAR:.0%} of noise "
-            f"blended in, the margins change in {len(hidden)} of them, by {float(hidden.mean()):.3g} on average, and "
-            f"have no gradient there, either: round, sign, no_grad or detach inside the model; take it out, or {OFFER}",
-        )
+    rows, zero = _without_gradient(subject)
     if zero > MOST_DEAD * rows:
         raise ModelError(
             "masked_gradient",
             f"the gradients of all margins are 0 in {zero} of {rows} rows, so an estimate by gradients says nothing "
-            f"there (saturated outputs, binarised layers, dead units); {OFFER}, or return unsaturated class scores",
+            f"there: round, sign, no_grad or detach inside the model, saturated outputs, or dead units; take it out, "
+            f"or {OFFER}",
         )
     if zero > ZERO_SHARE * rows:
         yield Finding(
             "dead_points",
-            f"the output stays the same around {zero} of {rows} rows (dead units or saturated outputs), and gradients "
-            f"are 0: estimates by gradients get no number there, and a run stops at more than 10 such points of the "
-            f"first 1,000; for a number at all of them, {OFFER}",
+            f"the gradients of all margins are 0 in {zero} of {rows} rows (dead units or saturated outputs there, or "
+            f"round and no_grad): estimates by gradients get no number at such points, and a run stops at more than 10 "
+            f"of them among the first 1,000; for a number at all of them, {OFFER}",
         )
     agree = "rounding hides the difference quotients" if best is None else f"they miss {best.missed:.3f} of the change"
     yield f"{agree}; 0 in {zero} of {rows} rows"
 
 
 def _tolerance(subject: Subject) -> Tolerance:
-    return DOUBLE if subject.precision < 1e-9 else SINGLE if subject.precision < 1e-5 else HALF
+    precision = precision_of(subject.classifier)
+    return DOUBLE if precision < 1e-9 else SINGLE if precision < 1e-5 else HALF
 
 
 def best_slopes(subject: Subject) -> Slopes | None:
     """The slopes at the step of which the gradient misses least; None where rounding hides them all."""
-    base, tolerance = _blended(subject, BLEND), _tolerance(subject)
-    gradient, own, other = _margin_gradient(subject, base)
+    like, tolerance = subject.inputs, _tolerance(subject)
+    like = like if like.dtype.itemsize >= 4 else like.float()
+    noise = torch.rand(like.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    bounds = subject.classifier.bounds.closed(like)
+    low, high = bounds.ends(noise)
+    base = (1 - BLEND) * like + BLEND * (noise * (high - low) + low).to(like)
+    span = (high - low).to(base)
+    gradient, first = _margin_gradient(subject, base)
     count = min(MOST_DIRECTIONS, max(DIRECTIONS, -(-4 * ENOUGH // len(base))))
     signs = torch.randint(0, 2, (count, *base.shape), generator=torch.Generator().manual_seed(0)).to(base) * 2 - 1
-    low, high = subject.classifier.bounds.closed(subject.inputs).ends(base)
-    span = high - low
     found = []
     for step in tolerance.steps:
-        probes = [_probe(subject, base, step * span * direction, gradient, own, other) for direction in signs]
-        predicted, measured, floor = (torch.cat(part) for part in zip(*probes, strict=True))
+        probes = [_probe(subject, base, step * span * each, gradient, first) for each in signs]
+        predicted, measured, floor = torch.cat(probes, dim=1)
         largest = torch.maximum(predicted.abs(), measured.abs())
         clear = predicted.isfinite() & measured.isfinite() & (largest > SIGNAL * floor)
         if int(clear.sum()) < ENOUGH:
@@ -163,29 +157,21 @@ def best_slopes(subject: Subject) -> Slopes | None:
     return min(found, key=lambda one: one.missed, default=None)
 
 
-def _probe(
-    subject: Subject, base: Tensor, step: Tensor, gradient: Tensor, own: Tensor, other: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Changes of the margins from `base - step` to `base + step`, `[V]` each: by gradient, measured, by rounding."""
+def _probe(subject: Subject, base: Tensor, step: Tensor, gradient: Tensor, first: Tensor) -> Tensor:
+    """Changes of the margins between the classes `first`, `[V, 2]`, from `base - step` to `base + step`, `[3, V]`.
+
+    By the gradient, as measured, and by rounding.
+    """
     ends = [(base + sign * step).to(subject.classifier.dtype or base.dtype) for sign in (1, -1)]
-    logits = [subject.logits_of(end.to(subject.inputs.dtype)) for end in ends]
-    above, below = (part.gather(1, own)[:, 0] - part.gather(1, other)[:, 0] for part in logits)
-    moved = (ends[0].double() - ends[1].double()).flatten(1)
-    size = torch.stack([part.gather(1, torch.cat((own, other), dim=1)).double().abs() for part in logits]).amax((0, 2))
-    predicted = (gradient.flatten(1).double() * moved).sum(dim=1)
-    return predicted, (above - below).double(), ROUNDING * subject.precision * size
+    pairs = [subject.logits_of(end.to(subject.inputs.dtype)).gather(1, first) for end in ends]
+    above, below = (pair[:, 0] - pair[:, 1] for pair in pairs)
+    predicted = (gradient.double() * (ends[0].double() - ends[1].double())).flatten(1).sum(dim=1)
+    floor = ROUNDING * precision_of(subject.classifier) * torch.cat(pairs, dim=1).double().abs().amax(1)
+    return torch.stack((predicted, (above - below).double(), floor))
 
 
-def _blended(subject: Subject, share: float) -> Tensor:
-    """The points with a share of uniform noise blended in, in single precision or better, inside the bounds."""
-    like = subject.inputs if subject.inputs.dtype.itemsize >= 4 else subject.inputs.float()
-    noise = torch.rand(like.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    low, high = subject.classifier.bounds.closed(like).ends(noise)
-    return (1 - share) * like + share * (noise * (high - low) + low).to(like)
-
-
-def _margin_gradient(subject: Subject, base: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradient of the margin between the two largest logits, `[V, *shape]`, and these classes, `[V, 1]` each."""
+def _margin_gradient(subject: Subject, base: Tensor) -> tuple[Tensor, Tensor]:
+    """Gradient of the margin between the two largest logits, `[V, *shape]`, and these classes, `[V, 2]`."""
     inputs = base.clone().requires_grad_(True)
     try:
         logits = subject.logits_of(inputs)
@@ -198,9 +184,9 @@ def _margin_gradient(subject: Subject, base: Tensor) -> tuple[Tensor, Tensor, Te
             f"the model runs, but not where gradients are recorded: {type(error.__cause__).__name__}: {reason}; "
             f"{OFFER}, or keep to operations that PyTorch differentiates (no .numpy())",
         ) from error
-    own, other = logits.detach().nan_to_num(nan=-torch.inf).topk(2, dim=1).indices.split(1, dim=1)
-    margin = (logits.gather(1, own) - logits.gather(1, other))[:, 0]
-    return _gradient(subject, margin, inputs), own, other
+    first = logits.detach().nan_to_num(nan=-torch.inf).topk(2, dim=1).indices
+    pair = logits.gather(1, first)
+    return _gradient(subject, pair[:, 0] - pair[:, 1], inputs), first
 
 
 def _gradient(subject: Subject, numbers: Tensor, inputs: Tensor) -> Tensor:
@@ -216,40 +202,13 @@ def _gradient(subject: Subject, numbers: Tensor, inputs: Tensor) -> Tensor:
         return torch.zeros_like(inputs)
 
 
-def _vanished(subject: Subject) -> tuple[int, int, Tensor]:
-    """Rows with finite logits, in how many of these the gradients of all margins are 0, and the hidden changes, `[H]`.
-
-    A change is hidden where the output changes when noise is blended in, the prediction stays, and there is no gradient
-    there, either. Where gradients vanish in a few rows alone none is looked for.
-    """
-    logits, zero = _without_gradient(subject, subject.inputs)
-    sound = logits.isfinite().all(dim=1)
-    zero &= sound
-    rows, count = int(sound.sum()), int(zero.sum())
-    hidden = torch.zeros_like(logits[:, 0], dtype=torch.float64)
-    if count > ZERO_SHARE * rows:
-        for share in (NEAR, FAR):
-            other, still = _without_gradient(subject, _blended(subject, share))
-            hidden = torch.maximum(hidden, torch.where(zero & still, _change(subject, logits, other), 0.0))
-    return rows, count, hidden[hidden > 0]
-
-
-def _without_gradient(subject: Subject, inputs: Tensor) -> tuple[Tensor, Tensor]:
-    """Logits `[V, C]` of `inputs`, and where no margin between them has a gradient, `[V]`."""
-    inputs = inputs.clone().requires_grad_(True)
+def _without_gradient(subject: Subject) -> tuple[int, int]:
+    """How many of the points have finite logits, and in how many of these no margin has a gradient."""
+    inputs = subject.inputs.clone().requires_grad_(True)
     logits = subject.logits_of(inputs)
     # Random weights that add up to 0: the sum has no gradient only where no margin has one.
     weights = torch.randn(logits.shape[1], generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     weights = (weights - weights.mean()).to(logits)
-    gradient = _gradient(subject, logits @ weights, inputs)
-    return logits.detach(), (gradient == 0).flatten(1).all(dim=1)
-
-
-def _change(subject: Subject, logits: Tensor, others: Tensor) -> Tensor:
-    """The largest clear change of a margin between two places, `[V]`; 0 where there is none or the prediction does."""
-    own = logits.argmax(dim=1, keepdim=True)
-    here, other = (part.gather(1, own) - part for part in (logits, others))
-    change, sizes = (here - other).double().abs(), logits.double().abs()
-    clear = change > SIGNAL * ROUNDING * subject.precision * torch.maximum(sizes, sizes.gather(1, own))
-    clear &= others.argmax(dim=1, keepdim=True) == own
-    return torch.where(clear, change, 0.0).amax(dim=1)
+    zero = (_gradient(subject, logits @ weights, inputs) == 0).flatten(1).all(dim=1)
+    sound = logits.isfinite().all(dim=1)
+    return int(sound.sum()), int((zero & sound).sum())

@@ -1,8 +1,8 @@
 """Does the model take the points, and give a row the same logits whenever and beside whatever it is given?
 
 The points, and noisy copies of them, go through the network again, in another order, in pieces of many sizes, beside
-other inputs in batches as large as those of the run, with other numbers in their padding, and through a copy of the
-model that saw other inputs first. Every row is compared with what it gave in the first batch.
+other inputs in batches as large as those of the run, and through a copy of the model that saw other inputs first. Every
+row is compared with what it gave in the first batch.
 """
 
 from __future__ import annotations
@@ -10,25 +10,24 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import replace
 from itertools import chain, cycle
 
 import torch
 from torch import Tensor, nn
 
-from brittle.doctor.rounding import allowed, differences, excess
-from brittle.doctor.shapes import failure, fixed_batch, is_only
-from brittle.doctor.subject import OTHERS, REPEATS, Finding, Subject
-from brittle.errors import ModelError, listed
+from brittle.doctor.rounding import allowed, differences, excess, precision_of
+from brittle.doctor.shapes import WRONG_SIZE, explained, fixed_batch, is_only
+from brittle.doctor.subject import OTHERS, Finding, Subject
+from brittle.errors import BrittleError, ModelError, listed
 from brittle.model.loading.weights import check_weights as check_finite_weights
 from brittle.model.loading.weights import dense
+
+REPEATS = 5
+"""Forward passes of the same points that must agree."""
 
 SIZES, NOISY_SIZES = (1, 1, 3, 5, 2, 7, 11, 13), (2, 1, 6, 17, 1, 4, 23)
 """Sizes of the pieces, of the points and of their noisy copies, for as long as there are rows, then again. Half of the
 largest batch, which is what a run reads at a time, comes before those of the points."""
-
-TRIED = (1, 2, 3)
-"""Sizes that are tried before all else, the first two of them that are not that of the first batch."""
 
 BRIGHT, DARK = (0.75, 1.0), (0.0, 0.25)
 """Where in the bounds the values of inputs lie that stand beside the points: shares of the range."""
@@ -56,23 +55,32 @@ def check_weights(subject: Subject) -> Iterator[Finding | str]:
 
 def check_forward(subject: Subject) -> Iterator[Finding | str]:
     """The model takes the inputs and returns class scores, of single precision or better."""
-    logits, classifier = subject.logits, subject.classifier
+    classifier = subject.classifier
+    try:
+        logits = subject.logits
+    except BrittleError as error:
+        known = explained(error, subject)
+        if known is error:
+            raise
+        raise known from error
     dtypes = [dtype for dtype in (classifier.dtype, classifier.output_dtype) if dtype is not None]
     kinds = ", ".join(sorted({str(dtype).removeprefix("torch.") for dtype in dtypes}))
     if any(dtype.itemsize < 4 for dtype in dtypes):
         yield Finding(
             "low_precision",
-            f"the model computes in {kinds}, so its logits are rounded to about {subject.precision:.1g} of their size; "
-            f"sums are taken in single precision or better, score in float32 to tell small margins apart",
+            f"the model computes in {kinds}, so its logits are rounded to about {precision_of(classifier):.1g} of "
+            f"their size; score in float32 to tell small margins apart",
         )
     taken = "" if classifier.taken is None else f", taken from {classifier.taken}"
-    yield f"{list(subject.inputs.shape)} gave {list(logits.shape)}, {kinds}{taken}"
+    yield f"{list(subject.inputs.shape)} gave {list(logits.shape)}, {kinds}{taken}, on {classifier.device}"
 
 
 def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
     """The same rows give the same logits every time, and leave weights and buffers as they were."""
-    logits, model = subject.logits, subject.classifier.model  # what a model sets up in its first pass is no change
-    before, repeats, after = _digests(model), subject.repeats[1:], _digests(model)
+    logits, classifier = subject.logits, subject.classifier  # what a model sets up in its first pass is no change
+    before = _digests(classifier.model)
+    repeats = [subject.logits_of(subject.inputs) for _ in range(REPEATS - 1)]
+    after = _digests(classifier.model)
     changed = [name for name, old in before.items() if after.get(name) != old]
     if changed:
         raise ModelError(
@@ -80,9 +88,10 @@ def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
             f"{listed(changed, 3)} of the model changed in {len(repeats)} forward passes, so a score would depend on "
             f"what was scored before; keep forward() from writing to weights and buffers",
         )
-    explained = allowed(logits, subject.precision) / (SAME_BATCH if subject.precision > COARSE else 1.0)
+    precision = precision_of(classifier)
+    explained = allowed(logits, precision) / (SAME_BATCH if precision > COARSE else 1.0)
     for again in repeats:
-        found = excess(subject.classifier, subject.inputs, logits, again, explained, subject.extra_inputs)
+        found = excess(classifier, subject.inputs, logits, again, explained, subject.extra_inputs)
         if found is not None:
             raise ModelError(
                 "nondeterministic_model",
@@ -96,26 +105,12 @@ def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
 def _digests(model: object) -> dict[str, bytes]:
     """A digest of every parameter and buffer, by name; none of a function."""
     tensors = chain(model.named_parameters(), model.named_buffers()) if isinstance(model, nn.Module) else ()
-    return {name: hashlib.blake2b(_bytes(tensor), digest_size=16).digest() for name, tensor in tensors}
-
-
-def _bytes(tensor: Tensor) -> bytes:
-    return dense(tensor).contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
-
-
-def check_batch_sizes(subject: Subject) -> Iterator[Finding | str]:
-    """The model takes batches of other sizes than the first one."""
-    parts, count = (subject.classifier, subject.inputs, subject.extra_inputs), len(subject.inputs)
-    sizes = [size for size in TRIED if size != count and size <= subject.rows][:2]
-    failed = [(size, error) for size in sizes if (error := failure(*parts, size)) is not None]
-    if failed and len(failed) == len(sizes) and is_only(*parts, count):
-        raise fixed_batch(count, *failed[-1])
-    yield f"batches of {listed([*sizes, count], 3)} rows are taken"
+    flat = ((name, dense(tensor).contiguous().reshape(-1).view(torch.uint8).numpy()) for name, tensor in tensors)
+    return {name: hashlib.blake2b(numbers.tobytes(), digest_size=16).digest() for name, numbers in flat}
 
 
 def check_rows_apart(subject: Subject) -> Iterator[Finding | str]:
     """A row gives the same logits alone and among others, in any order and in batches of any size."""
-    _check_no_cache(subject)
     largest = 0.0
     for how, inputs, first, logits in given_otherwise(subject):
         found = excess(subject.classifier, inputs, first, logits, extra_inputs=subject.extra_inputs)
@@ -133,18 +128,6 @@ def check_rows_apart(subject: Subject) -> Iterator[Finding | str]:
     )
 
 
-def _check_no_cache(subject: Subject) -> None:
-    """Raise where other content of the same shape gives the logits of the batch before, row by row."""
-    kept = subject.reordered[subject.order(seed=0)]  # as the model returned them
-    alike = torch.equal(kept, subject.logits) and torch.equal(subject.noisy_logits, subject.logits)
-    if alike and bool((subject.logits != subject.logits[0]).any()):
-        raise ModelError(
-            "nondeterministic_model",
-            f"another batch of {len(kept)} rows got the logits of the batch before, row by row; the model keeps its "
-            f"output by the shape of the input, compute it anew every time",
-        )
-
-
 def given_otherwise(subject: Subject) -> Iterator[tuple[str, Tensor, Tensor, Tensor]]:
     """The points and noisy copies of them, given in one way after another.
 
@@ -153,7 +136,7 @@ def given_otherwise(subject: Subject) -> Iterator[tuple[str, Tensor, Tensor, Ten
         when they are given so.
     """
     points, noisy = (subject.inputs, subject.logits), (subject.noisy, subject.noisy_logits)
-    yield "in another order", *points, subject.reordered
+    yield "in another order", *points, _in_pieces(subject, points[0], (len(points[0]),), seed=0)
     yield "in a batch of another size", *points, _in_pieces(subject, points[0], (subject.rows // 2, *SIZES))
     if subject.rows > 1:
         yield "beside bright inputs", *points, _beside(subject, BRIGHT, subject.rows, last=True)
@@ -162,9 +145,10 @@ def given_otherwise(subject: Subject) -> Iterator[tuple[str, Tensor, Tensor, Ten
     yield "with noise, in a batch of another size", *noisy, _in_pieces(subject, noisy[0], NOISY_SIZES)
 
 
-def _in_pieces(subject: Subject, inputs: Tensor, sizes: tuple[int, ...]) -> Tensor:
+def _in_pieces(subject: Subject, inputs: Tensor, sizes: tuple[int, ...], seed: int = 1) -> Tensor:
     """Logits of `inputs`, `[V, C]`, from batches of these sizes in another order, one size after another."""
-    order = subject.order(seed=1)
+    order = torch.randperm(len(inputs), generator=torch.Generator().manual_seed(seed))
+    order = (order.flip(0) if torch.equal(order, torch.arange(len(order))) else order).to(inputs.device)
     left, parts = order, []
     for size in chain(filter(None, sizes), cycle(filter(None, sizes))):
         if not len(left):
@@ -194,61 +178,33 @@ def _logits(subject: Subject, inputs: Tensor, rows: Tensor) -> Tensor:
 
     A model that took the first batch and fails on this one looks at its size.
     """
+    first = len(subject.inputs)
     try:
         return subject.logits_of(inputs, rows)
     except ModelError as error:
-        if error.code != "model_failed" or len(inputs) == len(subject.inputs):
+        if error.code not in WRONG_SIZE or len(inputs) == first:
             raise
-        reason = str(error.__cause__).strip().partition("\n")[0]
+        if is_only(subject, first):
+            raise fixed_batch(first, len(inputs), error) from error
+        if error.code != "model_failed":
+            raise
+        reason = str(error.__cause__ or error.args[0]).strip().partition("\n")[0]
         raise ModelError(
             "batch_dependent",
-            f"the model takes a batch of {len(subject.inputs)} rows and fails on one of {len(inputs)} "
-            f"({type(error.__cause__).__name__}: {reason}); {MIXES}",
+            f"the model takes a batch of {first} rows and fails on one of {len(inputs)} ({reason}); {MIXES}",
         ) from error
-
-
-def check_padding(subject: Subject) -> Iterator[Finding | str]:
-    """The logits stay as they are where the padding of the points holds other numbers.
-
-    Padding are coordinates that do not vary where a tensor `...mask` beside the inputs, over their first axes, is 0.
-    """
-    extra_inputs, inputs = subject.extra_inputs, subject.inputs
-    if extra_inputs is None or extra_inputs.varies is None:
-        yield "no padding"
-        return
-    for name, mask in extra_inputs.tensors.items():
-        axes = mask.dim()
-        if not name.endswith("mask") or axes < 2 or mask.shape != inputs.shape[:axes]:
-            continue
-        padding = (mask == 0).view(*mask.shape, *[1] * (inputs.dim() - axes)).to(inputs.device) & ~extra_inputs.varies
-        if bool(padding.any()):
-            filled = torch.where(padding, subject.random_inputs(len(inputs)), inputs)
-            with torch.no_grad():
-                logits = subject.classifier(filled, replace(extra_inputs, varies=None, inputs=None))
-            found = subject.excess(logits)
-            if found is not None:
-                yield Finding(
-                    "padding_leaks",
-                    f"where {name} is 0, other numbers in the input change the logits: row "
-                    f"{subject.numbers[found.row]} differs by {found}. Scores leave this padding as it is, but they "
-                    f"depend on how the points were padded; let the model leave it out, in attention and in means",
-                )
-            yield f"other numbers where {name} is 0 change nothing"
-            return
-    yield "no padding"
 
 
 def check_history(subject: Subject) -> Iterator[Finding | str]:
     """A copy of the model that saw other inputs first gives the same logits, and the model does after all checks."""
     subject.check_same("now")
-    model = subject.untouched
-    if isinstance(model, str):
-        yield model
+    if isinstance(subject.untouched, str):
+        yield subject.untouched
         return
     twin = copy(subject.classifier)
-    twin.model = model
+    twin.model = subject.untouched
     with torch.no_grad():
-        twin(*subject.others_with_tensors())
+        subject.send_others(twin)
         logits = twin(subject.inputs, subject.extra_inputs)
     subject.check_same("in a copy of the model that saw other inputs first", logits)
     yield f"{OTHERS} other inputs first change nothing"

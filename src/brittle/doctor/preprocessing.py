@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -32,14 +32,12 @@ RANGES = {
     "brought to -1 to 1": ((0.5,), (0.5,)),
     "brought to 0 to 255": ((0.0,), (1 / 255,)),
 }
-"""Mean and std of values from 0 to 1 that bring them to another range."""
-
 STATISTICS = {
     "shifted and scaled by mean and std of ImageNet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
     "shifted and scaled by mean and std of CIFAR-10": ((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)),
     "shifted and scaled by mean and std of MNIST": ((0.1307,), (0.3081,)),
 }
-"""Mean and std of the channels of known data, of values from 0 to 1."""
+"""Mean and std of values from 0 to 1: what brings them to another range, and those of the channels of known data."""
 
 CHANNELS = {"HWC": ("read with channels first", "CHW"), "CHW": ("read with channels last", "HWC")}
 """For images of channels, height and width, the other place of the channels."""
@@ -53,8 +51,7 @@ SHOWN = 4
 """Digits that a number is written with, and most numbers."""
 
 
-@dataclass(frozen=True)
-class OtherReading:
+class OtherReading(NamedTuple):
     """Another way to read the points.
 
     Attributes:
@@ -76,57 +73,46 @@ def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
         yield "looked at where one tensor goes into a class, and points were not chosen by their ids"
         return
     inputs, labels = _labelled(subject, subject.batch)
-    if len(labels) == 0:
-        yield "no labels to compare with"
-        return
     own = _right(subject, inputs[:LOOKED_AT], labels[:LOOKED_AT])
-    readings = _readings(subject.classifier, inputs[:LOOKED_AT]) if 1.0 - float(own.double().mean()) >= GAIN else []
-    if not readings:
+    if int((~own).sum()) < GAIN * len(own) or not len(own):
         yield f"{int(own.sum())} of {len(own)} labels are right as declared, which leaves little to gain"
         return
-    found = [(_right(subject, one.change(inputs[:LOOKED_AT]), labels[:LOOKED_AT]), one) for one in readings]
-    found.sort(key=_wrong)
-    better = [each for each in found if better_reading(own, *each, labels, len(readings))]
-    if not better and int(found[0][0].sum() - own.sum()) >= GAIN * len(own) / 2:
+    others = readings = _readings(subject.classifier, inputs[:LOOKED_AT])
+    while others:
+        count = len(own)
+        found = [(_right(subject, one.change(inputs[:count]), labels[:count]), one) for one in others]
+        found.sort(key=lambda each: -int(each[0].sum()))
+        for right, best in found:
+            if better_reading(own, right, best.brightness, labels[:count], len(readings)):
+                alike = [one.name for also, one in found if one is not best and int(also.sum()) == int(right.sum())]
+                others = f"; as many are right with values {listed(alike, 2)}" if alike else ""
+                yield Finding(
+                    "preprocessing",
+                    f"{int(own.sum())} of {count} labels are right as declared, and {int(right.sum())} with values "
+                    f"{best.name}; {best.advice}{others}",
+                )
+                return
+        if count > LOOKED_AT or int(found[0][0].sum() - own.sum()) < GAIN * count / 2:
+            break
         if subject.points is not None and len(subject.batch) < MOST:
             inputs, labels = _labelled(subject, next(iter(subject.points.batches(MOST))))
-        rest = slice(len(own), None)
-        own = torch.cat((own, _right(subject, inputs[rest], labels[rest])))
-        more = [_right(subject, one.change(inputs[rest]), labels[rest]) for _, one in found[:FINALISTS]]
-        found = [(torch.cat((right, rest)), one) for (right, one), rest in zip(found, more, strict=False)]
-        found.sort(key=_wrong)
-        better = [each for each in found if better_reading(own, *each, labels, len(readings))]
-    if better:
-        right, best = better[0]
-        alike = [each[1].name for each in better[1:] if _wrong(each) == _wrong(better[0])]
-        others = f"; as many are right with values {listed(alike, 2)}" if alike else ""
-        yield Finding(
-            "preprocessing",
-            f"{int(own.sum())} of {len(own)} labels are right as declared, and {int(right.sum())} with values "
-            f"{best.name}; {best.advice}{others}",
-        )
+        own, others = _right(subject, inputs, labels), [one for _, one in found[:FINALISTS]] * (len(labels) > count)
     yield f"{int(own.sum())} of {len(own)} labels are right as declared, in {len(readings)} other ways not many more"
 
 
-def _wrong(found: tuple[Tensor, OtherReading]) -> int:
-    return int((~found[0]).sum())
-
-
-def better_reading(own: Tensor, other: Tensor, reading: OtherReading, labels: Tensor, tries: int) -> bool:
+def better_reading(own: Tensor, other: Tensor, brightness: bool, labels: Tensor, tries: int) -> bool:
     """Whether `other` is right far more often than `own`, both `[L]`, and than a guess of one class for all.
 
-    The first is judged by the labels that one of them alone gets right (sign test), both for all `tries`, on the first
-    points and on all. Another brightness may do no more than favour one class, which a model that was trained on more
-    of the others gains by; so below `FAVOUR` no class counts for more than all others.
-
-    `labels` are those of these points, and others after them; `tries` is the number of readings.
+    The first is judged by the labels `[L]` that one of them alone gets right (sign test), both for all `tries`, on the
+    first points and on all. Another `brightness` may do no more than favour one class, which a model that was trained
+    on more of the others gains by; so below `FAVOUR` no class counts for more than all others.
     """
-    labels, log_tries = labels[: len(own)], math.log(2 * tries)
+    log_tries = math.log(2 * tries)
     if not surely_more(int(other.sum()), len(own), int(labels.bincount().max()) / len(own), log_tries):
         return False
     by_class, lost = labels[other & ~own].bincount(minlength=1), int((own & ~other).sum())
     gained = int(by_class.sum())
-    if reading.brightness and gained - lost < FAVOUR * len(own):
+    if brightness and gained - lost < FAVOUR * len(own):
         gained = min(gained, 2 * (gained - int(by_class.max())))
     return gained - lost >= GAIN * len(own) and surely_more(gained, gained + lost, 0.5, log_tries)
 
@@ -158,7 +144,7 @@ def _readings(classifier: Classifier, inputs: Tensor) -> list[OtherReading]:
     total = sum(classifier.bounds.pair or (float(inputs.min()), float(inputs.max())))
     inverted = OtherReading("inverted", lambda x: total - x, f"{CHANGE} {total:.{SHOWN}g} - x")
     known, readings = [inputs], []
-    for reading in (*_scaled(classifier, inputs), inverted, *_reordered(inputs)):
+    for reading in (*_scaled(classifier, inputs), inverted, *_reordered(tuple(inputs.shape[1:]))):
         changed = reading.change(inputs)
         if changed.shape == inputs.shape and not any(
             float((changed - other).abs().mean()) <= ALIKE * float(other.std(correction=0)) for other in known
@@ -173,28 +159,34 @@ def _scaled(classifier: Classifier, inputs: Tensor) -> Iterator[OtherReading]:
     axes = [axis for axis in range(inputs.dim()) if axis != 1]
     least, most, pair = float(inputs.min()), float(inputs.max()), classifier.bounds.pair
     low, high = pair or (0.0, 1.0 if most <= 1.0 else 255.0)
-    known = {name: (torch.tensor(mean), torch.tensor(std)) for name, (mean, std) in (RANGES | STATISTICS).items()}
-    fitting = [name for name in STATISTICS if inputs.dim() == 2 or len(known[name][0]) == inputs.shape[1]]
+    statistics = {
+        name: (torch.tensor(mean), torch.tensor(std))
+        for name, (mean, std) in STATISTICS.items()
+        if inputs.dim() == 2 or len(mean) == inputs.shape[1]
+    }
     ways = {"left as they are": (torch.zeros(1), torch.ones(1))}
-    for name in (*RANGES, *fitting) if pair is not None or least >= 0 else ():
-        ways[name] = low + (high - low) * known[name][0], (high - low) * known[name][1]
+    if pair is not None or least >= 0:
+        ranges = {name: (torch.tensor(mean), torch.tensor(std)) for name, (mean, std) in RANGES.items()}
+        for name, (mean, std) in (ranges | statistics).items():
+            ways[name] = low + (high - low) * mean, (high - low) * std
     std = inputs.std(axes, correction=0)
     ways["shifted and scaled by mean and std of the first points"] = inputs.mean(axes), std.where(std > 0, 1.0)
     if least < 0:
         ways["brought from their own range to 0 to 1"] = torch.tensor([least]), torch.tensor([most - least])
-        for name in fitting:
-            mean, std = known[name]
+        for name, (mean, std) in statistics.items():
             ways[f"turned back to 0 to 1, as if they had been {name}"] = -mean / std, 1 / std
     own_mean, own_std = torch.tensor(classifier.mean or (0.0,)), torch.tensor(classifier.std or (1.0,))
     for name, (mean, std) in ways.items():
         if {len(mean), len(std)} <= {1, inputs.shape[1]}:
-
-            def change(x: Tensor, mean: Tensor = mean, std: Tensor = std) -> Tensor:
-                """Normalised, and undone what the classifier does by itself, so that it sees `(x - mean) / std`."""
-                normal = normalise(x, mean.to(x), std.to(x))
-                return normalise(normal, (-own_mean / own_std).to(x), (1 / own_std).to(x))
-
-            yield OtherReading(name, change, _typed(mean, std), brightness=True)
+            # Undone is what the classifier does by itself, so that it sees `(x - mean) / std`.
+            yield OtherReading(
+                name,
+                lambda x, mean=mean, std=std: normalise(
+                    normalise(x, mean.to(x), std.to(x)), (-own_mean / own_std).to(x), (1 / own_std).to(x)
+                ),
+                _typed(mean, std),
+                brightness=True,
+            )
 
 
 def _typed(mean: Tensor, std: Tensor) -> str:
@@ -208,9 +200,8 @@ def _typed(mean: Tensor, std: Tensor) -> str:
     return f"give --mean {' '.join(first)} --std {' '.join(second)} (mean={python[0]}, std={python[1]})"
 
 
-def _reordered(inputs: Tensor) -> Iterator[OtherReading]:
-    """Images, flat ones too, with channels, height and width in another order."""
-    shape = tuple(inputs.shape[1:])
+def _reordered(shape: tuple[int, ...]) -> Iterator[OtherReading]:
+    """Images of this shape, flat ones too, with channels, height and width in another order."""
     flat = f".reshape(-1, {shape[0]})" if len(shape) == 1 else ""
     for layout, sizes in _layouts(shape):
         known = dict(zip(layout, sizes, strict=True))
@@ -231,12 +222,13 @@ def _reordered(inputs: Tensor) -> Iterator[OtherReading]:
         for name, before, after in orders:  # what the axes are taken for, and the order that these are brought to
             view, axes = tuple(known[axis] for axis in before), (0, *(before.index(axis) + 1 for axis in after))
             seen = f".reshape{(-1, *view)}" if view != shape else ""
-
-            def change(x: Tensor, view: tuple[int, ...] = view, axes: tuple[int, ...] = axes) -> Tensor:
-                changed = x.reshape(-1, *view).permute(axes).contiguous()
-                return changed.flatten(1) if x.dim() == 2 else changed
-
-            yield OtherReading(name, change, f"{CHANGE} x{seen}.transpose{axes}{flat} (NumPy)")
+            yield OtherReading(
+                name,
+                lambda x, view=view, axes=axes: (
+                    x.reshape(-1, *view).permute(axes).contiguous().flatten(1 if x.dim() == 2 else -1)
+                ),
+                f"{CHANGE} x{seen}.transpose{axes}{flat} (NumPy)",
+            )
 
 
 def _layouts(shape: tuple[int, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -246,7 +238,7 @@ def _layouts(shape: tuple[int, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:
     elif len(shape) == 2:
         yield "HW", shape
     elif len(shape) == 1:
-        for layout, pixels in (("HW", shape[0]), ("CHW", shape[0] // 3), ("HWC", shape[0] // 3)):
-            side = math.isqrt(pixels)
-            if shape[0] == side**2 * (1 if layout == "HW" else 3):
+        for layout, channels in (("HW", 1), ("CHW", 3), ("HWC", 3)):
+            side = math.isqrt(shape[0] // channels)
+            if shape[0] == channels * side**2:
                 yield layout, tuple(3 if axis == "C" else side for axis in layout)

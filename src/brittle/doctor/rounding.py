@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -32,8 +32,7 @@ TRIALS, TREMBLE = 8, 8.0
 """Copies of an input that tell whether the network jumps there, and units in the last place by which they differ."""
 
 
-@dataclass(frozen=True)
-class Difference:
+class Difference(NamedTuple):
     """A difference between two tensors of logits.
 
     Attributes:
@@ -108,8 +107,8 @@ def excess(
 def _jumps(classifier: Classifier, inputs: Tensor, largest: float, extra_inputs: ExtraInputs | None) -> bool:
     """Whether a change of an input `[1, *shape]` by rounding changes its logits by half as much as `largest`.
 
-    A network with steps in it (signs, rounding) does so at a step, and rounding explains the difference. The input goes
-    through alone, so nothing beside it does it; a network that does not repeat itself is not excused.
+    A network with steps in it does so at a step. The input goes through alone, and one that does not repeat itself is
+    not excused.
     """
     size = TREMBLE * torch.finfo(inputs.dtype).eps
     smallest = size * classifier.bounds.largest(inputs)  # in the units of the inputs, however small these are
@@ -129,7 +128,7 @@ class Reference:
     They tell at any time, and in any process, whether the network is still the same function.
 
     Attributes:
-        rows: their rows in the data, `[R]`; none where none of the first can be read.
+        rows: their rows in the data, `[R]`.
         inputs: `[R, *shape]`, on the classifier's device.
         logits: what the decision is taken from, `[R, C]`.
         extra_inputs: what they have beside their inputs, or None.
@@ -142,8 +141,6 @@ class Reference:
 
     def checked(self, classifier: Classifier, where: str) -> Reference:
         """The same points with the logits that they get in a pass now; `where` says when or where that is, in words."""
-        if not self.rows:
-            return self
         with torch.no_grad():
             now = classifier.numbers(self.inputs, self.extra_inputs)
         found = excess(classifier, self.inputs, self.logits, now, extra_inputs=self.extra_inputs)
@@ -153,7 +150,7 @@ class Reference:
 
     def content(self, classifier: Classifier) -> dict[str, Any]:
         """What is sent of it to another process: rows, logits, and what rounding explains of each."""
-        explained = allowed(self.logits, precision_of(classifier)) if self.rows else self.logits
+        explained = allowed(self.logits, precision_of(classifier))
         return {"rows": list(self.rows), "logits": self.logits.tolist(), "explained": explained.tolist()}
 
 

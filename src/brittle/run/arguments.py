@@ -14,7 +14,7 @@ from brittle.data import Points, as_points
 from brittle.data.labels import in_classes, label_places
 from brittle.data.points import readable
 from brittle.decisions import MultiLabel
-from brittle.doctor import LOOKED_AT, leave_out, varying
+from brittle.doctor import LOOKED_AT, varying
 from brittle.errors import DataError, ModelError, ParameterError
 from brittle.intervals import check_confidence
 from brittle.measure.forward import default_rows
@@ -39,7 +39,7 @@ def make_job(
     confidence: float,
     rule: Callable[[Sequence[Score]], Sequence[Score]] | None = None,
 ) -> Job:
-    """The job of `score` with these arguments, without those scores that the model cannot have beside others.
+    """The job of `score` with these arguments.
 
     `rule` says how the scores draw (`brittle.scores.choose.drawn_until`), once they are found to be scores.
     """
@@ -61,8 +61,7 @@ def make_job(
         scores = of_each_label(scores, classifier.decision, _label_names(classifier, points))
         _check_distinct(scores)
     rows = batch_size or default_rows(first.inputs, classifier.device)
-    kept, left_out = leave_out(scores, classifier, points)
-    return Job(classifier, varying(points, first, kept, classifier.device), kept, seed, rows, confidence, left_out)
+    return Job(classifier, varying(points, first, scores, classifier.device), scores, seed, rows, confidence)
 
 
 def _points_for(classifier: Classifier, data: Data) -> Points:

@@ -10,6 +10,7 @@ import torch
 
 from brittle import doctor
 from brittle.data import Batch, Points
+from brittle.data.points import check_values
 from brittle.doctor.rounding import Reference
 from brittle.errors import ParameterError
 from brittle.estimate import Status
@@ -39,7 +40,6 @@ class Job:
         seed: seed of the noise.
         rows: most rows in one pass through the network.
         confidence: of all intervals.
-        left_out: what is said of scores that were asked for and that the model cannot have.
     """
 
     classifier: Classifier
@@ -48,7 +48,6 @@ class Job:
     seed: int
     rows: int
     confidence: float
-    left_out: tuple[doctor.Finding, ...] = ()
 
     @property
     def shards(self) -> int:
@@ -122,24 +121,17 @@ class Job:
         return Shard(number, tables, account)
 
     def begin(self) -> Reference:
-        """The first points as a process that is about to compute shards sees them, after other inputs.
-
-        A network that sets itself up from what it is given first is then another one than where the points came first.
-        """
+        """The first points as a process that is about to compute shards sees them, after other inputs."""
         first = next(iter(self.points.batches(doctor.LOOKED_AT)))
         subject = doctor.Subject(self.classifier, first, None, self.scores, self.seed, self.rows)
         with self.classifier.evaluating(), torch.no_grad():
-            rows, inputs, extra_inputs = subject.kept
-            if not rows:
-                return Reference((), inputs, inputs)
-            self.classifier.read(*subject.others_with_tensors())
-            return Reference(rows, inputs, self.classifier.numbers(inputs, extra_inputs), extra_inputs)
+            return subject.reference(others_first=True)
 
     def batches(self, number: int, lost: Mapping[int, str] | None = None) -> Iterator[Batch]:
         """The batches of a shard, with the rows of `lost` marked."""
         start = number * self.shard_points
         for batch in self.points.batches(self.batch_points, start, start + self.shard_points):
-            doctor.check_values(batch, self.classifier.bounds)
+            check_values(batch, self.classifier.bounds)
             yield _without(batch, lost or {})
 
 

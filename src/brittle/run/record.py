@@ -15,8 +15,7 @@ import pyarrow as pa
 import torch
 from torch import nn
 
-from brittle.decisions import Decision
-from brittle.doctor import Diagnosis, about_accuracy, about_orientation, confusion_in, unweighted
+from brittle.doctor import Subject, about_accuracy, about_orientation
 from brittle.errors import DataError
 from brittle.estimate import parameters_json
 from brittle.model.classifier import Classifier
@@ -60,19 +59,20 @@ class RunningRecord:
     most_failures: int | None
     confusion: Counter[tuple[int, int]] = field(default_factory=Counter)
 
-    def examined(self, diagnosis: Diagnosis, decision: Decision, created: str | None) -> None:
+    def examined(self, subject: Subject, created: str | None, *, skipped: bool) -> None:
         """Enter what looking at the first points showed, and when the run began; None is now."""
-        model = replace(self.now.model, classes=diagnosis.classes, taken=diagnosis.taken)
-        names = decision.code_names(self.now.data.class_names, diagnosis.classes)
+        decision = subject.decision
+        model = replace(self.now.model, classes=subject.classes, taken=subject.classifier.taken)
+        names = decision.code_names(self.now.data.class_names, subject.classes)
         decided = None if decision.of_classes or names is None else tuple(names)
-        data = replace(self.now.data, input_shape=tuple(diagnosis.input_shape), decided_names=decided)
+        data = replace(self.now.data, input_shape=tuple(subject.inputs.shape[1:]), decided_names=decided)
         self.now = replace(
             self.now,
             model=model,
             data=data,
-            doctor=diagnosis.examined,
+            doctor="skipped" if skipped else "passed",
             created=created or _now(),
-            warnings=diagnosis.findings,
+            warnings=tuple(subject.findings),
         )
 
     def add(self, account: Account, points: pa.Table) -> None:
@@ -83,7 +83,8 @@ class RunningRecord:
         """
         account = self.now.account + account
         self.now = replace(self.now, account=account)
-        self.confusion += confusion_in(points)
+        pairs = zip(points["label"].to_pylist(), points["predicted"].to_pylist(), strict=True)
+        self.confusion += Counter(pair for pair in pairs if None not in pair)
         if self.most_failures is not None and account.failed_early > self.most_failures:
             raise DataError(
                 "too_many_failures",
@@ -100,11 +101,12 @@ class RunningRecord:
     def note_outcome(self) -> None:
         """Note what all points together show."""
         account, data, model = self.now.account, self.now.data, self.now.model
-        found = [*about_orientation(account.turned, account.points, applied=data.exif == "apply")]
+        found = []
+        if account.turned:
+            found.append(about_orientation(account.turned, account.points, applied=data.exif == "apply"))
         if model.decision is None and data.chosen_from is None:  # the wrong ones may have been chosen for it
-            made = unweighted({"format": model.format, "spec": model.spec, "weights": model.weights})
-            classes = model.classes or 0
-            found += about_accuracy(account.correct, account.labelled, classes, self.confusion, unweighted=made)
+            source = {"format": model.format, "spec": model.spec, "weights": model.weights}
+            found += about_accuracy(account.correct, account.labelled, model.classes or 0, self.confusion, source)
         self.now = replace(self.now, warnings=(*self.now.warnings, *found))
 
 

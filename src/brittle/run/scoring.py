@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -198,9 +197,7 @@ def execute(
             if before.finished is not None and folder.shards.keys() == {*share}:
                 _note(before.warnings, note)
                 return before
-        diagnosis = _examine(job, expected_accuracy, skip_doctor)
-        reference = diagnosis.reference.checked(job.classifier, "when the run begins")
-        record.examined(diagnosis, job.classifier.decision, None if before is None else before.created)
+        reference, digest = _examine(job, expected_accuracy, skip_doctor, record, before and before.created)
         examined = record.now.warnings
         _note(examined, note)
         if before is not None:
@@ -214,7 +211,7 @@ def execute(
                     folder.note(record.now)
                 folder.commit(shard)
                 record.add(shard.account, shard.tables["points"])
-        doctor.check_unchanged(job.points, diagnosis.digest)
+        doctor.check_unchanged(job.points, digest)
         record.finish(time.monotonic() - started)
         folder.note(record.now)
     _note([warning for warning in record.now.warnings if warning not in examined], note)
@@ -226,14 +223,18 @@ def _note(findings: Sequence[Finding], note: Callable[[str, str], None]) -> None
         note(finding.code, finding.sentence)
 
 
-def _examine(job: Job, expected: float | None, skip: bool) -> doctor.Diagnosis:
+def _examine(
+    job: Job, expected: float | None, skipped: bool, record: RunningRecord, created: str | None
+) -> tuple[doctor.Reference, str]:
+    """Make the checks, and record what they found; the first points with their logits, and a digest of them."""
     first = next(iter(job.points.batches(doctor.GUARD_ROWS if expected else doctor.LOOKED_AT)))
-    labels, scores = job.points.labels, job.scores
-    diagnosis = doctor.examine(job.classifier, first, labels, scores, job.seed, job.rows, points=job.points, skip=skip)
-    if expected is not None:
-        subject = doctor.Subject(job.classifier, first, labels, scores, job.seed, job.rows)
-        doctor.check_accuracy(expected, subject, diagnosis.findings)
-    return replace(diagnosis, findings=(*job.left_out, *diagnosis.findings))
+    digest = doctor.digest(first)
+    subject = doctor.Subject(
+        job.classifier, first, job.points.labels, job.scores, job.seed, job.rows, job.points, expected
+    )
+    doctor.examine(subject, skip=skipped)
+    record.examined(subject, created, skipped=skipped)
+    return subject.reference().checked(job.classifier, "when the run begins"), digest
 
 
 def _computed(

@@ -1,0 +1,51 @@
+"""What the run that was asked for would cost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+from torch import Tensor
+
+from brittle.doctor.subject import Subject
+from brittle.errors import BrittleError
+from brittle.measure import Certified, Passes
+from brittle.measure.base import by_stream
+from brittle.text import duration
+
+TIMED = 3
+"""Batches of which the fastest is taken for the time of one."""
+
+
+def passes_per_point(subject: Subject) -> Passes:
+    """What the chosen scores spend on a point, the clean pass included and certificates not: as measurements say."""
+    spent = Passes(1, 0)
+    for needs in by_stream(need for need in subject.needs if not isinstance(need, Certified)):
+        spent += max((need.cost(subject) for need in needs), key=lambda each: each.total)
+    return spent
+
+
+def check_cost(subject: Subject) -> Iterator[str]:
+    """About how long the network takes, from timed batches and the passes that the scores need."""
+    inputs = subject.inputs.clone().requires_grad_(subject.differentiates)
+    forward, backward = min(_seconds(lambda: subject.logits_of(inputs)) for _ in range(TIMED)), 0.0
+    if subject.differentiates:
+        logits = subject.logits_of(inputs)
+        try:
+            backward = _seconds(lambda: subject.classifier.gradient(logits.amax(dim=1), inputs, keep=False))
+        except BrittleError:
+            backward = forward
+    count, spent = len(subject.batch if subject.points is None else subject.points), passes_per_point(subject)
+    forward, backward = forward / len(inputs), backward / len(inputs)
+    also = ", certificates" if any(isinstance(need, Certified) for need in subject.needs) else ""
+    yield (
+        f"the network takes about {duration(count * (spent.forward * forward + spent.backward * backward))} for "
+        f"{count:,} points ({spent.forward:,.0f} forward and {spent.backward:,.0f} backward passes a point, "
+        f"{1e3 * forward:.2g} and {1e3 * backward:.2g} ms each), to which reading, noise{also} and searches add"
+    )
+
+
+def _seconds(take: Callable[[], Tensor]) -> float:
+    started = time.perf_counter()
+    float(take().detach().sum())  # a number that is read, so the device is done
+    return time.perf_counter() - started

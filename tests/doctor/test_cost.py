@@ -1,0 +1,28 @@
+"""What a run would cost."""
+
+from __future__ import annotations
+
+import pytest
+from helpers.examined import examined
+from helpers.problems import inputs, small_network
+
+import brittle
+from brittle.doctor.cost import passes_per_point
+from brittle.scores import MMSE, Laplacian, Moments, MonteCarlo, Score, Softmax, Taylor
+
+PASSES = [
+    ([Softmax()], (1, 0)),
+    ([MonteCarlo(0.1, draws=30), Moments(0.1, draws=10)], (31, 0)),
+    ([Taylor(0.1), Taylor(0.2)], (1, 4)),
+    ([MMSE(0.1, draws=6)], (7, 24)),
+    ([Taylor(0.1), MonteCarlo(0.1, draws=20)], (21, 4)),
+    ([Laplacian()], (3, 8)),
+]
+
+
+@pytest.mark.parametrize(("scores", "expected"), PASSES, ids=lambda value: str(value))
+def test_the_passes_of_the_estimate_are_those_of_a_run(scores: list[Score], expected: tuple[int, int]) -> None:
+    found = passes_per_point(examined(small_network(), scores))
+    assert (found.forward, found.backward) == expected
+    record = brittle.score(brittle.Classifier(small_network()), (inputs(16), None), scores).record
+    assert record.account.passes / 16 == pytest.approx(found.forward + found.backward, rel=0.1)
