@@ -37,7 +37,9 @@ def test_a_verb_follows_the_number_before_it(count: int, total: int, said: str) 
     assert f"{share_of(count, total, 'point')} {verb_of(count, total, 'holds', 'hold')}" == said
 
 
-@pytest.mark.parametrize(("value", "said"), [(math.nan, "-"), (0.12345, "0.123"), (math.inf, "inf"), (1e-9, "1e-09")])
+@pytest.mark.parametrize(
+    ("value", "said"), [(math.nan, "-"), (0.12345, "0.123"), (math.inf, "inf"), (1e-9, "1e-09"), (31234.5, "31200")]
+)
 def test_a_number_has_three_digits_that_count(value: float, said: str) -> None:
     assert number(value) == said
     row = {"x": value, "x_low": 0.0, "x_high": 1.0}

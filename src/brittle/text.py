@@ -12,8 +12,9 @@ MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 
 
 def number(value: float) -> str:
-    """A number with three digits that count; `-` for none."""
-    return "-" if math.isnan(value) else f"{value:.3g}"
+    """A number with three digits that count, in thousands without an exponent; `-` for none."""
+    text = f"{value:.3g}"
+    return "-" if math.isnan(value) else f"{float(text):.0f}" if 1e3 <= abs(value) < 1e6 else text
 
 
 def span(low: float, high: float) -> str:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from helpers.browser import Opened, opened
-from helpers.gestures import ALONE, chosen, count, ids, listed, press, saved
+from helpers.browser import opened
+from helpers.gestures import ALONE, count
 from helpers.known_groups import BREAK, HOLD, OPEN, counted, made
 from helpers.pages import text_of
 from helpers.tables import make_table
@@ -20,38 +18,6 @@ from brittle.analysis.overview_text import how_brittle, how_sure, next_steps
 from brittle.store.table import Table
 
 pytestmark = pytest.mark.xdist_group("browser")
-
-
-@pytest.mark.parametrize("limit", [0.5, 0.99])
-def test_another_limit_judges_every_point_again(page: Opened, table: Table, limit: float) -> None:
-    page.page.locator("#limit").fill(str(limit))
-    states = next(one for one in table.columns if one.label == chosen(table)).states(limit).dropna()
-    text = page.page.locator("#overview .lead").inner_text()
-    held = int((states == "holds").sum())
-    assert f"{held:,} of {len(states):,} predictions" in text
-    assert f"{(states == 'breaks').sum():,} break" in text
-    step = page.page.locator("#overview .steps li", has_text="draw noise until")
-    open_ones = int((states == "undecided").sum())
-    assert step.is_visible() == (open_ones > 0)
-    if open_ones:
-        assert step.locator("p").inner_text().startswith(f"{open_ones:,} ")
-        assert f"--limit {limit}" in step.locator("code").inner_text()
-        press(page, "Show them", "#overview .steps li:first-child")
-        assert set(listed(page)) == set(ids(states, states == "undecided"))
-
-
-def test_the_confidence_of_the_network_holds_and_breaks_no_point(page: Opened, table: Table) -> None:
-    (own,) = (one for one in table.columns if one.score == "softmax")
-    page.page.locator("#by").select_option(label="confidence, by softmax")
-    assert page.page.locator(".lead").inner_text() == how_brittle(overview(table, column=own))
-    assert page.page.locator("#overview .sure").inner_text() == ""
-    page.page.locator("#rows .row").first.click()
-    assert page.page.locator("#card > p").first.inner_text().endswith((": right.", ": wrong."))
-    counts = page.page.locator("#overview .groups button").all_inner_texts()
-    assert counts
-    assert all(text.endswith("(0)") for text in counts)
-    rows = csv.DictReader(io.StringIO(saved(page, "#save-csv")))
-    assert {row["state"] for row in rows} <= {"", "failed"}
 
 
 ODD: dict[str, Callable[[], Table]] = {

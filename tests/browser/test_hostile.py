@@ -64,17 +64,6 @@ KEPT = ("", "{", "null", "[]", '{"__proto__": 1}', '"><img src=x onerror=alert(1
 """What the browser may give back for what the page kept in it: other pages on the same disk can write there."""
 
 
-def every_field() -> Table:
-    """Forty classes of hostile names, points of hostile names and statuses, and a record of hostile texts."""
-    recipe = {"scores": ("monte_carlo", "input_margin"), "sigmas": (0.1,), "budgets": (20,)}
-    return poisoned_run(make_table(points=60, classes=len(HOSTILE), class_names=HOSTILE, broken=2, **recipe))
-
-
-def every_score() -> Table:
-    recipe = {"points": 24, "scores": ("moments", "softmax", "monte_carlo"), "sigmas": (0.1,), "budgets": (10, 20)}
-    return poisoned_scores(make_table(**recipe))
-
-
 def every_id() -> Table:
     """Points of hostile ids, and classes of hostile names."""
     recipe = {"points": len(IDS), "classes": len(HOSTILE), "class_names": HOSTILE, "scores": ("monte_carlo",)}
@@ -89,16 +78,17 @@ def every_id() -> Table:
     return replace(table, **parts)
 
 
-@pytest.fixture(scope="module")
 def fields() -> str:
-    """A page of hostile text in every field."""
-    return text_of(every_field())
+    """A page of hostile text in every field: names of classes and of points, statuses, the texts of the record."""
+    recipe = {"scores": ("monte_carlo", "input_margin"), "sigmas": (0.1,), "budgets": (20,)}
+    table = make_table(points=60, classes=len(HOSTILE), class_names=HOSTILE, broken=2, **recipe)
+    return text_of(poisoned_run(table))
 
 
-@pytest.fixture(scope="module")
 def scores() -> str:
     """A page of hostile scores, noise families and statuses, beside a run of a hostile name."""
-    table = every_score()
+    recipe = {"points": 24, "scores": ("moments", "softmax", "monte_carlo"), "sigmas": (0.1,), "budgets": (10, 20)}
+    table = poisoned_scores(make_table(**recipe))
     return text_of(table, against={storable(HOSTILE[0]): table})
 
 
@@ -116,18 +106,12 @@ def without_policy(text: str) -> str:
     return found
 
 
-@pytest.mark.parametrize("name", ["fields", "scores"])
+@pytest.mark.parametrize("page", [fields, scores])
 def test_no_hostile_text_runs_or_fetches(
-    browser: Browser, written: Callable[[str], Path], request: pytest.FixtureRequest, name: str
+    browser: Browser, written: Callable[[str], Path], page: Callable[[], str]
 ) -> None:
-    with opened(browser, written(without_policy(request.getfixturevalue(name)))) as found:
+    with opened(browser, written(without_policy(page()))) as found:
         found.exercise()
-        assert_nothing_happened(found)
-
-
-def test_the_policy_finds_nothing_to_stop(browser: Browser, written: Callable[[str], Path], fields: str) -> None:
-    with opened(browser, written(fields)) as found:
-        found.open_point()
         assert_nothing_happened(found)
 
 
@@ -183,11 +167,3 @@ def test_the_trap_springs(browser: Browser, written: Callable[[str], Path], poli
         assert found.page.locator(STRANGE).count() >= 4
     assert heard.count("dialog: 1") == (0 if policy else 3)
     assert sum("evil.example" in one for one in heard) == (0 if policy else 3)
-
-
-def test_no_character_hides_on_the_page(browser: Browser, written: Callable[[str], Path], fields: str) -> None:
-    with opened(browser, written(fields)) as found:
-        found.open_point()
-        shown = found.page.locator("main").inner_text()
-    assert "\\u202e" in shown
-    assert {one for one in shown if not one.isprintable()} <= {"\n", "\t"}

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from helpers.browser import Opened, opened
-from helpers.gestures import POINTS, drag, ids, listed, saved
+from helpers.gestures import drag, ids, listed, saved
 from playwright.sync_api import Browser
 
 from brittle.store.table import Table
@@ -59,12 +59,3 @@ def test_the_address_brings_everything_back(browser: Browser, place: Path, page:
         assert (listed(again), again.page.locator("#card h3").inner_text()) == before
         assert again.page.locator("#limit").input_value() == "0.8"
         assert again.said == []
-
-
-def test_the_list_shows_every_point_when_it_is_scrolled(page: Opened) -> None:
-    seen = set()
-    for _ in range(30):
-        seen |= set(page.page.locator("#rows .row").evaluate_all("(rows) => rows.map((row) => row.id)"))
-        page.page.locator("#rows").evaluate("(box) => { box.scrollTop += box.clientHeight; }")
-        page.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-    assert len(seen) == POINTS

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from helpers.browser import Opened, opened
-from helpers.gestures import ALONE, chosen, ids, listed, press, run
+from helpers.gestures import ALONE, listed
 from helpers.known_groups import BREAK, HOLD, OPEN, made
 from helpers.pages import text_of
 from playwright.sync_api import Browser
@@ -16,22 +16,6 @@ from playwright.sync_api import Browser
 from brittle.store.table import Table
 
 pytestmark = pytest.mark.xdist_group("browser")
-
-
-def test_another_run_is_switched_to_and_what_changed_is_selected(
-    browser: Browser, table: Table, written: Callable[[str], Path]
-) -> None:
-    other = run(1)
-    with opened(browser, written(text_of(table, against={"B": other}, chapters=ALONE))) as page:
-        page.page.locator("#run").select_option(label="B")
-        label = chosen(table)
-        mine, theirs = (next(one for one in each.columns if one.label == label).states(0.9) for each in (table, other))
-        for name, before, after in (("held, now breaks", "holds", "breaks"), ("broke, now holds", "breaks", "holds")):
-            own = set(ids(mine, (mine == before) & (theirs.reindex(mine.index) == after)))
-            press(page, name, "#changes")
-            assert set(listed(page)) == own, name
-            press(page, name, "#changes")
-        assert page.said == []
 
 
 BEFORE = [HOLD] * 3 + [OPEN] * 3 + [BREAK] * 3

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 import pytest
 from helpers.browser import Opened
-from helpers.gestures import POINTS, count, drag, ids, listed, run
+from helpers.gestures import POINTS, count, drag, ids, listed
 
 pytestmark = pytest.mark.xdist_group("browser")
 
 
-@pytest.mark.parametrize("kind", ["right", "wrong"])
-@pytest.mark.parametrize("state", ["holds", "undecided", "breaks"])
+@pytest.mark.parametrize(("kind", "state"), [("right", "holds"), ("wrong", "undecided"), ("right", "breaks")])
 def test_a_group_selects_its_points(page: Opened, frame: pd.DataFrame, kind: str, state: str) -> None:
     own = frame[(frame["kind"] == kind) & (frame["state"] == state)]
     button = page.page.locator("#overview .groups button", has_text=f"{kind}, {state} (")
@@ -33,27 +31,6 @@ def test_a_drag_over_the_histogram_selects_its_bins(page: Opened, frame: pd.Data
     assert count(page) == POINTS
     drag(page, page.page.locator("#histogram"), (0.5 / 11, 0.5), (5.5 / 11, 0.5))
     assert set(listed(page)) == set(ids(frame, frame["flip"] < 0.1))
-
-
-def test_words_find_names_classes_and_ids(page: Opened, frame: pd.DataFrame) -> None:
-    page.page.locator("#find").fill("DEER")
-    page.page.locator("#filters li").wait_for()
-    names = dict(enumerate(run(0).record.data.class_names or ()))
-    predicted = frame["predicted"].map(lambda one: names.get(int(one), "") if one == one else "")
-    assert set(listed(page)) == set(ids(frame, (frame["label_name"] == "deer") | (predicted == "deer")))
-
-
-def test_numbers_filter_by_any_score(page: Opened, frame: pd.DataFrame) -> None:
-    fields = page.page.locator("#filter-by")
-    fields.select_option(label="Logit margin")
-    middle = float(np.nanmedian(frame["margin"]))
-    page.page.locator("#from").fill(str(middle))
-    page.page.locator("#from").press("Enter")
-    values = frame["margin"]
-    assert set(listed(page)) == set(ids(frame, values >= middle))
-    page.page.locator("#to").fill(str(2 * middle))
-    page.page.locator("#to").press("Enter")
-    assert set(listed(page)) == set(ids(frame, (values >= middle) & (values <= 2 * middle)))
 
 
 def test_classes_keep_their_order_and_show_how_much_of_each_is_selected(page: Opened, frame: pd.DataFrame) -> None:

@@ -58,15 +58,17 @@ def names() -> list[str]:
 def main() -> None:
     """Run, and print a digest a line."""
     with tempfile.TemporaryDirectory() as folder:
-        runs = {"demo": Path(folder) / "demo" / "run"}
-        demo = ("demo", "--quiet", "--out", str(Path(folder) / "demo"))
-        if brittle(*demo[:1], "--full", *demo[1:]):  # before there was a shorter one, the demo was what --full is
-            brittle(*demo)
+        runs, demo = {"demo": Path(folder) / "digits"}, Path(folder) / "demo"
+        brittle("demo", "--quiet", "--out", str(demo))
+        chosen = ["--scores", *(name for name in names() if name != "rare_event"), "--sigma", "0.1", "0.2", "0.4"]
+        chosen += ["--draws", "1000", "--effort", "fast", "--quiet", "--out", str(runs["demo"])]
+        brittle("score", str(demo / "digits.pt2"), str(demo / "digits.npz"), *chosen)
         if sys.argv[1:]:
             model, data, *rest = sys.argv[1:]
             runs[Path(model).parent.name] = Path(folder) / "other"
             chosen = [*("--scores", *names()), *("--sigma", *SIGMAS), *("--norm", "l2", "linf")]
-            budget = ["--draws", str(DRAWS), "--effort", "fast", "--certify", "--points", str(LIMIT), "--quiet"]
+            chosen += ["--set", "input_margin.certify=true", "--effort", "fast"]
+            budget = ["--draws", str(DRAWS), "--points", str(LIMIT), "--quiet"]
             brittle("score", model, data, *rest, "--out", str(Path(folder) / "other"), *chosen, *budget)
         for name, run in runs.items():
             for label, digest in digests(run).items():

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pyarrow.csv as csv
 import pytest
-from helpers.commands import score
 from helpers.tables import with_scores
 from helpers.two_runs import first_points, renamed, two_runs
 
@@ -33,8 +32,6 @@ def test_the_command_prints_and_writes(capsys: pytest.CaptureFixture[str]) -> No
     written = csv.read_csv("comparison.csv").to_pandas()
     assert written["score"].tolist() == frame["score"].tolist()
     assert written["difference"].to_numpy() == pytest.approx(frame["difference"].to_numpy())
-    assert main(["compare", "one", "two"]) == 0
-    assert capsys.readouterr().out == format_comparison(frame) + "\n"
 
 
 @pytest.mark.usefixtures("folders")
@@ -49,6 +46,20 @@ def test_a_spreadsheet_runs_nothing_of_what_the_command_wrote() -> None:
     assert set(written["title"][1:]) == {"'@x"}
 
 
+@pytest.mark.usefixtures("folders", "nothing_drawn")
+def test_a_page_beside_another_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "one", "--against", "two"]) == 0
+    said = capsys.readouterr().out
+    assert "hold: kept with probability 0.9 or more" in said
+    assert said.endswith("one/report.html\n")
+    assert 'id="other-runs"' in Path("one/report.html").read_text(encoding="utf-8")
+    first_points(renamed(two_runs()[1]), 50).save("other")
+    for other, code in (("nowhere", "no_run"), ("other", "runs_differ")):
+        assert main(["report", "two", "--against", other]) != 0
+        assert code in capsys.readouterr().err
+    assert not Path("two/report.html").exists()
+
+
 @pytest.mark.usefixtures("folders")
 def test_what_the_command_refuses(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, code, named in (
@@ -61,13 +72,3 @@ def test_what_the_command_refuses(capsys: pytest.CaptureFixture[str]) -> None:
     first_points(renamed(two_runs()[1]), 50).save("other")
     assert main(["compare", "one", "other"]) == 3
     assert "runs_differ" in capsys.readouterr().err
-
-
-@pytest.mark.usefixtures("place")
-def test_what_only_one_run_holds_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    assert score("--quiet", "--scores", "max_probability", "logit_margin", out="one") == 0
-    assert score("--quiet", "--scores", "max_probability", out="two") == 0
-    capsys.readouterr()
-    assert main(["compare", "one", "two"]) == 0
-    said = capsys.readouterr().out.splitlines()[-1]
-    assert said.endswith("in both runs: logit_margin only in the first")

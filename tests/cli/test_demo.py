@@ -14,16 +14,9 @@ import torch
 
 import brittle
 from brittle.cli import main
-from brittle.cli.demo import program
 from brittle.cli.digits import one_thread
-from brittle.scores import CATALOGUE
 
 pytestmark = pytest.mark.xdist_group("demo")  # one demo for all
-
-
-def small_demo(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"EPOCHS": 20, "TEST_POINTS": 60, "DRAWS": 20, "SIGMAS": (0.2,)}.items():
-        monkeypatch.setattr(f"brittle.cli.digits.{name}", value)
 
 
 @pytest.fixture(scope="module")
@@ -31,9 +24,8 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
     """The folder where a small demo was called, for the folder `my demo`, and what it printed on either stream."""
     place, out, err = tmp_path_factory.mktemp("demo"), io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-        small_demo(patch)
-        for name, value in {"POINTS": 40, "DRAWS": 50}.items():
-            patch.setattr(f"brittle.cli.demo.{name}", value)
+        for name, value in {"digits.EPOCHS": 20, "digits.TEST_POINTS": 60, "demo.POINTS": 40, "demo.DRAWS": 50}.items():
+            patch.setattr(f"brittle.cli.{name}", value)
         patch.chdir(place)
         before = torch.random.get_rng_state()
         assert main(["demo", "--out", "my demo", "--quiet"]) == 0
@@ -67,9 +59,8 @@ def test_every_suggested_command_of_the_demo_runs_as_it_is_copied(
     shown: tuple[Path, str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """From the folder where it was called. The recorded command is that of the run: it finds it finished."""
-    place, printed, _ = shown
+    place, _, _ = shown
     monkeypatch.chdir(place)
-    assert "    brittle demo --full --out 'my demo-full'\n" in printed
     page = Path("my demo", "report.html").read_text(encoding="utf-8")
     assert "The commands run in the folder where this run was started." in page
     recorded = brittle.read_table("my demo/run").record.command
@@ -84,30 +75,3 @@ def test_every_suggested_command_of_the_demo_runs_as_it_is_copied(
             said = capsys.readouterr().err
             assert said == "" or re.fullmatch(r"brittle: 40 points, .*\n", said), "the result alone"
     assert [column.limit for column in brittle.read_table("my demo/run-decided").columns].count(0.9) == 1
-
-
-def test_the_demo_names_the_program_as_the_shell_finds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place, other = tmp_path / "my bin", tmp_path / "other bin"
-    for folder in (place, other):
-        folder.mkdir()
-        (folder / "brittle").touch(mode=0o755)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.argv", ["my bin/brittle", "demo"])
-    for path in ("/nowhere", str(other)):
-        monkeypatch.setenv("PATH", path)
-        assert program() == "'my bin/brittle'"
-    monkeypatch.setenv("PATH", str(place))
-    assert program() == "brittle"
-    monkeypatch.setattr("sys.argv", [str(tmp_path / "__main__.py"), "demo"])
-    assert program() == "brittle"
-
-
-@pytest.mark.slow
-def test_the_full_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    small_demo(monkeypatch)
-    assert main(["demo", "--full", "--out", str(tmp_path / "demo"), "--quiet"]) == 0
-    table = brittle.read_table(tmp_path / "demo" / "run")
-    assert table.points.num_rows == 60
-    assert table.points.column("correct").to_pylist().count(True) > 50
-    assert set(table.scores["score"].to_pylist()) == set(CATALOGUE) - {"rare_event"}
-    assert (tmp_path / "demo" / "report.html").is_file()

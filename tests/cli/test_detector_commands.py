@@ -89,15 +89,14 @@ def test_too_few_points_and_wrong_sizes(capsys: pytest.CaptureFixture[str]) -> N
     assert "too_few_points" in capsys.readouterr().err
     assert main([*fit, "1e-9"]) == 3
     assert "too_few_points" in capsys.readouterr().err
-    assert main([*fit, "8"]) == 3
-    assert "0 robust" in capsys.readouterr().err
     assert main([*fit, "8/0"]) == 3
     assert "epsilon must be a positive number or a fraction as 8/255" in capsys.readouterr().err
 
 
 def test_a_pseudo_margin_from_run_to_flags(capsys: pytest.CaptureFixture[str]) -> None:
     """Learned on one data set, a detector is calibrated on another one and applied to a third."""
-    learn = ["pseudo-margin", "fit", "run", "./net.py:make", "data.npz", "--out", "learned.safetensors", "--overwrite"]
+    learned = "learned.safetensors"
+    learn = ["pseudo-margin", "fit", "run", "./net.py:make", "data.npz", "--out", learned, "--overwrite"]
     assert main(learn) == 0
     np.savez("fresh.npz", x=inputs(POINTS, seed=1).numpy())
     np.savez("third.npz", x=inputs(50, seed=2).numpy())
@@ -123,10 +122,6 @@ def test_a_pseudo_margin_from_run_to_flags(capsys: pytest.CaptureFixture[str]) -
     assert "pseudo-margin" in capsys.readouterr().err
     assert main([*apply, *own]) == 0
     assert len(csv.read_csv("third.csv")) == 50
-    # On the points that it was learned from nothing is left to calibrate on.
-    assert main(["score", "./net.py:make", "data.npz", "--out", "known", *scores, "--quiet"]) == 0
-    assert main([*fit[:2], "known", *fit[3:], *own, "--out", "unread.json"]) == 3
-    assert f"left out: {POINTS} learned from" in capsys.readouterr().err
 
 
 def test_points_without_a_score(capsys: pytest.CaptureFixture[str]) -> None:
@@ -141,9 +136,6 @@ def test_points_without_a_score(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"1 of {POINTS} points got no score" in said
     assert "point 7: nonfinite_input: The input holds NaN" in said
     assert csv.read_csv("broken.csv")["brittle"].to_pylist()[7] is True
-    assert main([*apply, "--allow-row-errors"]) == 7
-    assert "broken.csv is there already" in capsys.readouterr().err
-    assert main([*apply, "--allow-row-errors", "--overwrite"]) == 0
 
 
 def test_a_detector_of_the_average_case_from_run_to_flags(capsys: pytest.CaptureFixture[str]) -> None:
@@ -154,11 +146,7 @@ def test_a_detector_of_the_average_case_from_run_to_flags(capsys: pytest.Capture
     capsys.readouterr()
     assert main(["detector", "fit", "noisy", "--limit", "0.8", "--tpr", "0.8", "--out", "noisy.json"]) == 0
     said = capsys.readouterr().out
-    assert (
-        "keep their prediction with a probability below 0.8, as monte_carlo(draws=60, limit=0.8, sigma=0.3) says"
-        in said
-    )
-    assert "--until decided --limit 0.8 --most-draws 600" in said
+    assert "a probability below 0.8, as monte_carlo(draws=60, limit=0.8, sigma=0.3) says" in said
     assert "verdict on the score: " in said
     rule, table = brittle.Detector.load("noisy.json"), brittle.read_table("noisy")
     states = brittle.analysis.decide(table, 0.8)["state"].tolist()
@@ -170,17 +158,14 @@ def test_a_detector_of_the_average_case_from_run_to_flags(capsys: pytest.Capture
     assert main([*apply[:3], "./net.py:make", *apply[3:], "noisy.csv"]) == 0
     values = table[rule.score].value.to_numpy() * (-1 if rule.score == "entropy" else 1)
     assert csv.read_csv("noisy.csv")["brittle"].to_pylist() == rule.flag(values).tolist()
-    assert main([*apply[:3], "./net.py:other", *apply[3:], "never.csv"]) == 3
-    assert "other_model" in capsys.readouterr().err
 
 
 def test_no_file_is_replaced_unasked(capsys: pytest.CaptureFixture[str]) -> None:
-    for path in ("kept.json", "kept.csv", "kept.safetensors"):
-        Path(path).write_text("kept")
     fit = ["detector", "fit", "run", "--epsilon", epsilon(), "--tpr", "0.9", "--out", "kept.json"]
     apply = ["detector", "apply", "kept.json", "./net.py:make", "data.npz", "--quiet", "--out", "kept.csv"]
     learn = ["pseudo-margin", "fit", "run", "./net.py:make", "data.npz", "--out", "kept.safetensors"]
     for command, path in ((fit, "kept.json"), (apply, "kept.csv"), (learn, "kept.safetensors")):
+        Path(path).write_text("kept")
         assert main(command) == 7
         said = capsys.readouterr().err
         assert f"exists: {path} is there already; choose another file, or replace it with --overwrite" in said
@@ -201,9 +186,5 @@ def test_what_cannot_be_is_refused_before_the_run(capsys: pytest.CaptureFixture[
         assert named in capsys.readouterr().err
     assert main([*apply, "unread.csv", "--head", "head"]) == 2
     assert "leave out --head" in capsys.readouterr().err
-    learned = ["--pseudo-margin", "learned.safetensors"]
-    assert main(["pseudo-margin", "fit", "run", "./net.py:make", "data.npz", "--out", learned[1], "--overwrite"]) == 0
-    assert main(["detector", "fit", "run", "--epsilon", epsilon(), *learned, "--out", "unread.json"]) == 3
-    assert "reads no pseudo-margin" in capsys.readouterr().err
     assert main(["detector", "fit", "run", "--epsilon", "0.1", "--norm", "l2", "--out", "unread.json"]) == 3
     assert "norm=linf" in capsys.readouterr().err

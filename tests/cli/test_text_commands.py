@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from pathlib import Path
 from typing import Any
@@ -36,50 +35,6 @@ def score(*options: str, out: str = "run") -> int:
     return main(["score", "bert", "reviews.csv", "--out", out, *options])
 
 
-def own_words(text: str) -> torch.Tensor:
-    return torch.tensor([WORDS.index(word) for word in text.split()])
-
-
-def test_what_is_scored_is_the_known_answer_of_a_linear_model(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The margin is a sum over words, so the flip probability is normal; an interval misses once in a million, four
-    of them once in 250,000 runs."""
-    options = ["--noise", "relative:0.5", "--scores", "monte_carlo", "--draws", "400", "--confidence", SURE]
-    assert score(*options) == 0
-    said = capsys.readouterr().err
-    assert "bert declares texts of at most 12 tokens (Tokenizer), 2 classes ('bad', 'good')" in said
-    assert "texts are the column 'text' of reviews.csv" in said
-    table, model = brittle.read_table("run"), Model()
-    slope = (model.out.weight[0] - model.out.weight[1]).detach().double()
-    found = table["monte_carlo"]
-    for text, label, low, high, predicted in zip(
-        TEXTS, LABELS, found.low, found.high, table.points["predicted"].to_pylist(), strict=True
-    ):
-        with torch.no_grad():
-            words = model.words(own_words(text))
-            logits = model.out(words.sum(0) + model.words.weight[1] + model.words.weight[2]).double()
-        spread = 0.5 * float(words.double().square().mean().sqrt()) * math.sqrt(len(words)) * float(slope.norm())
-        flips = math.erfc(float((logits[0] - logits[1]).abs()) / spread / math.sqrt(2)) / 2
-        assert low <= flips <= high, (text, label)
-        assert predicted == int(logits.argmax())
-    assert table.points["label"].to_pylist() == [1, 0, 1, 0]
-    assert table.points["name"].to_pylist() == list(TEXTS)
-
-
-def test_dropped_tokens_are_as_in_python(place: Path) -> None:
-    """The noise of a point is keyed by its id, so the numbers are the same."""
-    model = Model()
-    points = brittle.data.text_points(TEXTS, [1, 0, 1, 0], tokenizer=Tokenizer(), model=model)
-    classifier = brittle.Classifier(model, bounds=points.bounds, perturb="inputs_embeds")
-    rows = {"dropout": None, "mask": model.words.weight[3], "replacement": model.words.weight}
-    for name, instead in rows.items():
-        assert (
-            score("--noise", f"token-{name}:0.3", "--scores", "monte_carlo", "--draws", "60", "--quiet", out=name) == 0
-        )
-        noise = brittle.noise.TokenDropout(0.3, instead)
-        own = brittle.score(classifier, points, [brittle.scores.MonteCarlo(noise=noise, draws=60)])
-        assert brittle.read_table(name)["monte_carlo"].value.tolist() == own["monte_carlo"].value.tolist()
-
-
 def test_all_commands_know_such_a_run(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--noise", "token-dropout:0.3", "--scores", "monte_carlo", "--draws", "40", "--quiet"]
     assert score(*options, "--points", "3") == 0
@@ -100,12 +55,10 @@ def test_all_commands_know_such_a_run(place: Path, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--noise", "relative"], "--noise relative needs --sigma"),
         ([], "the model reads texts, .* --noise relative:0.5"),
         (["--noise", "swap:0.1"], "the model reads texts, .* on their embeddings or tokens"),
         (["--noise", "relative:0.5", "--sigma", "0.1"], "says how strong it is by itself; leave out --sigma"),
         (["--noise", "token-dropout"], "needs a level behind a colon, .* --noise token-dropout:0.2"),
-        (["--noise", "token-dropout:2"], "above 0 and at most 1; found 2"),
         (["--noise", "relative:0.5", "--bounds", "0", "2"], "; leave out --bounds$"),
         (["--noise", "relative:0.5", "--text-column", "words"], "no column 'words'"),
         (["--noise", "relative:0.5", "--weights", "w.safetensors"], "holds its own weights; leave out --weights"),
@@ -116,16 +69,6 @@ def test_what_is_refused(options: list[str], said: str, place: Path, capsys: pyt
     found = capsys.readouterr().err
     assert "Traceback" not in found
     assert re.search(said, found), found
-
-
-def test_tokens_are_for_models_that_read_texts(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (place / "net.py").write_text("import torch\n\n\ndef make():\n    return torch.nn.Linear(2, 2)\n")
-    (place / "table.csv").write_text("a,b\n0.1,0.2\n")
-    command = ["score", "./net.py:make", "table.csv", "--out", "run"]
-    assert main([*command, "--noise", "token-dropout:0.2"]) != 0
-    assert "is for models that read texts, and this one does not" in capsys.readouterr().err
-    assert main([*command, "--sigma", "0.1", "--text-column", "a"]) != 0
-    assert "--text-column (text_column=)" in capsys.readouterr().err
 
 
 @pytest.fixture

@@ -94,13 +94,11 @@ class Opened:
         page: Playwright's.
         said: messages on the console, errors that nothing caught, and what the policy of the page stopped.
         asked: addresses that it asked for beside its own file, new windows, and dialogs that it opened.
-        saved: files that it offered, by name.
     """
 
     page: Page
     said: list[str] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
-    saved: list[str] = field(default_factory=list)
 
     def open_anew(self, place: Path) -> None:
         """Open the file `place` in this window as in a new one, and forget what was seen here."""
@@ -109,7 +107,7 @@ class Opened:
         self.page.mouse.move(0, 0)
         self.page.goto("about:blank")
         self.page.goto(place.as_uri())
-        for heard in (self.said, self.asked, self.saved):
+        for heard in (self.said, self.asked):
             heard.clear()
 
     def measured(self) -> Measures:
@@ -131,20 +129,6 @@ class Opened:
         What is not there is passed over. At the end the fields are empty and the first point is open.
         """
         self.page.evaluate(call("exercise"))
-
-    def drag(self, selector: str, start: tuple[float, float], end: tuple[float, float]) -> None:
-        """Drag the mouse across the first element of `selector`, between places in shares of its width and height."""
-        element = self.page.locator(selector).first
-        element.scroll_into_view_if_needed()
-        box = element.bounding_box()
-        assert box is not None, f"{selector} is not to be seen"
-        (x, y), (to_x, to_y) = (
-            (box["x"] + across * box["width"], box["y"] + down * box["height"]) for across, down in (start, end)
-        )
-        self.page.mouse.move(x, y)
-        self.page.mouse.down()
-        self.page.mouse.move(to_x, to_y, steps=4)
-        self.page.mouse.up()
 
     def violations(self, only: Sequence[str] = (), but: Sequence[str] = ()) -> list[str]:
         """What axe objects to, rule by rule, with the places; by all rules, by a few only, or by all but a few."""
@@ -253,7 +237,6 @@ def _watch(context: BrowserContext, found: Opened, own: str) -> None:
     found.page.on("dialog", dialog)
     found.page.on("console", lambda one: found.said.append(f"{one.type}: {one.text}"))
     found.page.on("pageerror", lambda one: found.said.append(f"error: {one.message}"))
-    found.page.on("download", lambda one: found.saved.append(one.suggested_filename))
 
 
 def call(name: str) -> str:

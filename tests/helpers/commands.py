@@ -12,6 +12,8 @@ def make():
     return small_network()
 def broken():
     return Wrapped(nan_under_noise)
+def detached():
+    return Wrapped(lambda x, z: z.detach())
 def nothing():
     return 3
 """

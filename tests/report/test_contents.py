@@ -8,19 +8,8 @@ import pyarrow as pa
 from helpers.tables import make_table, with_value
 
 from brittle.report import open_contents
-from brittle.report.contents import MAX_PANELS, extreme_classes, spread
+from brittle.report.contents import extreme_classes
 from brittle.store.schemas import POINTS
-from brittle.store.settings import Setting
-
-
-def test_at_most_so_many_panels_with_the_ends_and_the_chosen() -> None:
-    available = [Setting(float(sigma), "gaussian") for sigma in range(1, 12)]
-    for chosen in available:
-        kept = spread(available, chosen)
-        assert len(kept) == MAX_PANELS
-        assert {available[0], available[-1], chosen} <= set(kept)
-        assert list(kept) == sorted(kept)
-    assert spread(available[:2], None) == tuple(available[:2])
 
 
 def test_a_class_of_few_points_is_not_extreme_by_luck() -> None:

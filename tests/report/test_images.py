@@ -15,9 +15,6 @@ from brittle.report.images import (
     MAX_SIDE,
     PER_SIDE,
     decoded,
-    largest_change,
-    magnified,
-    pixels,
     sheets,
 )
 
@@ -70,24 +67,3 @@ def test_every_image_is_where_its_tile_says() -> None:
 def test_what_is_no_small_png_is_left_out(damaged: bytes | None) -> None:
     assert decoded(damaged) is None
     assert sheets([damaged, plain((1, 1, 1))], [0, 1]).tiles.tolist() == [-1, 0]
-    assert largest_change(GOOD, damaged, GOOD) == 0.0
-    assert magnified(damaged, 0.1, 10) is None or damaged == DAMAGED["too long"]
-
-
-@pytest.mark.parametrize("shape", [(8, 8), (32, 32, 3)])
-@pytest.mark.parametrize("largest", [0.01, 0.4])
-def test_the_largest_change_is_known_from_what_is_stored_and_shown_magnified(
-    shape: tuple[int, ...], largest: float
-) -> None:
-    """Images of 8 bits: the change is known to about a step of the images over the root of the number of pixels."""
-    rng = np.random.default_rng(0)
-    point, change = rng.uniform(0.45, 0.55, shape), rng.normal(size=shape)
-    change *= largest / np.abs(change).max()
-    stored = png(0.5 + change / (2.0 * largest))
-    known = largest_change(png(point), png(point + change), stored)
-    assert known == pytest.approx(largest, abs=4.0 / 255.0 / np.sqrt(change.size))
-    shown = pixels(magnified(stored, largest, 2))
-    assert shown is not None
-    assert np.abs(shown - np.clip(0.5 + 2.0 * change, 0.0, 1.0)).max() < 0.5 / 255.0 + 2.0 * largest / 255.0 + 1e-9
-    assert largest_change(png(point), png(np.full((5, 5), 0.5)), stored) == 0.0
-    assert magnified(stored, 0.0, 10) is None

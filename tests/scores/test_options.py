@@ -7,7 +7,6 @@ from typing import ClassVar, Literal
 
 import pytest
 
-from brittle.cli.score_options import FIELDS
 from brittle.errors import UsageError
 from brittle.scores import CATALOGUE, LogitMargin, MonteCarlo, NoiseScore, Score, Shrinkage
 from brittle.scores import options as options_module
@@ -25,7 +24,7 @@ def test_every_field_has_an_option_with_a_sentence(kind: type[Score]) -> None:
 
 def test_scores_that_share_an_option_take_the_same_kind_of_value() -> None:
     known = by_name(CATALOGUE.items())
-    for name in FIELDS:
+    for name in ("draws", "norm", "effort"):
         assert len({(one.kind, one.several, one.choices) for one in known[name].values()}) == 1
 
 

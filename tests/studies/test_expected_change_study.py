@@ -11,8 +11,7 @@ import torch
 from torch import nn
 
 from studies.__main__ import main
-from studies.expected_change.corrupted import SEVERITIES, TRANSLATE, copies, kinds, translate
-from studies.expected_change.counted import count_changes, on_sphere
+from studies.expected_change.counted import count_changes
 from studies.expected_change.rules import TOLERANCE, reach
 from studies.expected_change.scored import score_changes, score_points
 from studies.expected_change.summary import (
@@ -36,16 +35,6 @@ def sigmoid(x: float) -> float:
     return 1 / (1 + float(np.exp(-x)))
 
 
-def test_the_change_on_a_line_is_exact() -> None:
-    """In one dimension the sphere is two points, and each pair holds both."""
-    found = count_changes(logistic(2.0), torch.tensor([[0.3]]), 0.25, 10, 0).iloc[0]
-    up, down = (sigmoid(2 * (0.3 + way * 0.25)) - sigmoid(0.6) for way in (1, -1))
-    assert found["mean"] == pytest.approx((up + down) / 2, rel=1e-5)
-    assert found["variance"] == pytest.approx((up - down) ** 2 / 4, rel=1e-5)
-    assert found["absolute"] == pytest.approx((up - down) / 2, rel=1e-5)
-    assert found["mean_se"] < 1e-8
-
-
 def test_the_change_in_three_dimensions_is_within_its_standard_error() -> None:
     """There a coordinate of the sphere is even on its range (Archimedes): moments by quadrature, 5 standard errors."""
     x, radius, weights = torch.tensor([[0.5, 0.1, -0.2]]), 0.8, (2.0, 1.0, -2.0)
@@ -56,15 +45,6 @@ def test_the_change_in_three_dimensions_is_within_its_standard_error() -> None:
         assert abs(found[name] - truth) < 5 * found[f"{name}_se"]
         assert found[f"{name}_se"] < 0.05 * abs(truth)
     assert found["flips"] == pytest.approx((1 - odds / (radius * 3)) / 2, abs=0.03)
-
-
-def test_noise_has_its_length_and_points_have_draws_of_their_own() -> None:
-    noise = on_sphere(torch.Size([1, 4, 4]), 0.5, 7, torch.Generator().manual_seed(0))
-    assert torch.allclose(noise.flatten(1).norm(dim=1), torch.tensor(0.5))
-    x = torch.tensor([[0.3, 0.1], [0.3, 0.1]])
-    both, one = (count_changes(logistic(2.0, -1.0), part, 0.5, 20, 0) for part in (x, x[:1]))
-    assert both.iloc[0].equals(one.iloc[0])
-    assert both["mean"].nunique() == 2
 
 
 def test_the_library_and_the_count_agree_where_all_is_known() -> None:
@@ -95,20 +75,6 @@ def test_errors_are_without_what_the_draws_add() -> None:
     assert relative_error(2 * exact, exact, 0 * se) == pytest.approx((1, 0))
     known = np.append(np.nan, exact[1:])
     assert relative_error(known, truth, se)[0] < 0.05
-
-
-def test_corrupted_copies() -> None:
-    x = torch.rand(2, 1, 8, 8)
-    found = [*copies(x, 0)]
-    assert [(kind, severity) for kind, severity, _ in found] == [(one, of) for one in kinds(1) for of in SEVERITIES]
-    assert all(images.shape == x.shape and images.min() >= 0 and images.max() <= 1 for *_, images in found)
-    image = np.arange(1, 10, dtype=np.uint8).reshape(3, 3, 1)
-    for seed in range(8):
-        moved = translate(image, 1, np.random.default_rng(seed))
-        assert (moved == 0).sum() == 3
-        assert set(moved.ravel()) <= {0, *image.ravel()}
-    assert TRANSLATE in kinds(3)
-    assert "saturate" not in kinds(1)
 
 
 def test_a_prediction_holds_up_to_the_first_length_at_which_it_does_not() -> None:

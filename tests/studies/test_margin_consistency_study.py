@@ -103,16 +103,6 @@ def test_two_classes_of_a_linear_network_are_consistent(norm: str) -> None:
     assert bins["margin"].is_monotonic_increasing
 
 
-def test_points_without_a_margin_tie_as_the_farthest_and_wrong_ones_are_left_out() -> None:
-    """Of six pairs five are in order and one ties in the margin: tau-b is 5 / sqrt(5 * 6)."""
-    columns = {"margin": [0.1, 0.2, np.inf, np.inf, 9.0], "logit_margin": [1.0, 2.0, 3.0, 4.0, 0.0]}
-    points = pd.DataFrame(columns).assign(right=[True] * 4 + [False])
-    assert tau_of(points) == pytest.approx(5 / np.sqrt(30))
-    found = consistency(points.assign(feature_distance=np.nan, passes=1, status="ok"), 0.15)
-    assert (found["failed"], found["right"], found["positives"], found["robust"]) == (2, 4, 1, 0.6)
-    assert np.isnan(found["auroc"])
-
-
 def test_detection_by_hand() -> None:
     """Five fragile points with scores 0 to 4, five robust ones, of which one has a score below all of these."""
     margin, score = [0.1] * 5 + [0.3] * 5, [0, 1, 2, 3, 4, -1, 5, 6, 7, 8]

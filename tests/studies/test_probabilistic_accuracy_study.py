@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 import torch
 from scipy import stats
@@ -14,9 +13,7 @@ from torch import nn
 
 from studies.__main__ import main
 from studies.probabilistic_accuracy.blocks import COPIES, flips_by_block
-from studies.probabilistic_accuracy.said import findings
 from studies.probabilistic_accuracy.summary import RHOS, accuracies
-from studies.study import Agreement, Tables
 
 
 def drawn(flip: np.ndarray, blocks: int) -> np.ndarray:
@@ -55,29 +52,6 @@ def test_the_truth_and_the_usual_estimate_of_points_that_are_known(rho: float) -
     expected = passing[60:90].sum() / passing.sum()
     assert found["false"] == pytest.approx(expected, abs=0.005)
     assert found["doubted"] == pytest.approx(1 - passing[:60].mean(), abs=0.02)
-
-
-def table(usual: list[float]) -> Tables:
-    """Two networks at one level, of which 60 to 70 in 100 points hold."""
-    rows = [
-        {
-            "network": name, "dataset": "mnist", "level": "small", "sigma": 0.1, "rho": rho, "points": 100,
-            "draws": 3000, "right": 0.9, "truth_low": 0.6, "truth_high": 0.7, "usual": of_network, "usual_least": 0.1,
-            "usual_most": 0.9, "false": 0.0, "doubted": 0.0,
-            "lower": 0.6, "upper": 0.7, "low": 0.5, "high": 0.8, "undecided": 1, "passes": 50.0,
-        }
-        for name, of_network in zip("ab", usual, strict=True)
-        for rho in RHOS
-    ]  # fmt: skip
-    return {"accuracy": pa.Table.from_pylist(rows)}
-
-
-@pytest.mark.parametrize(
-    ("usual", "agreement"),
-    [([0.6, 0.7], Agreement.AGREES), ([0.5, 0.65], Agreement.IN_PART), ([0.5, 0.8], Agreement.DIFFERS)],
-)
-def test_a_miss_is_counted_outside_the_ends_of_the_truth(usual: list[float], agreement: Agreement) -> None:
-    assert findings(table(usual))[0].agreement == agreement
 
 
 def test_the_whole_study(shared: Path, tmp_path: Path) -> None:

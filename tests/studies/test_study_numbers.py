@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from studies.groups import ADVERSARIAL, OTHERWISE, UNKNOWN, group_of
 from studies.ranks import auc, kendall, spearman, spearman_and_chance
 
 
@@ -34,9 +33,3 @@ def test_auc_is_the_share_of_pairs_in_order() -> None:
     assert auc(-score, weak, 2) == pytest.approx(0.5 / 4)
     assert np.isnan(auc(score, weak, 3))
     assert np.isnan(auc(score, weak & False, 0))
-
-
-def test_groups_are_by_what_is_attacked_in_training() -> None:
-    assert [group_of(way) for way in ("clp", "fgsm", "gaussian", "")] == [
-        ADVERSARIAL, ADVERSARIAL, OTHERWISE, UNKNOWN,
-    ]  # fmt: skip

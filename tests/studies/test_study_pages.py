@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
-from studies.pages import DOCS, RESULTS, TEMPLATE, build_pages, index_of, page_of
+from studies.pages import DOCS, RESULTS, TEMPLATE, index_of, page_of
 from studies.study import HERE, all_studies
 from studies.tables import read_tables
 
@@ -71,18 +68,3 @@ def test_no_number_is_typed(name: str) -> None:
         assert [
             text for text in constants(path.read_text(encoding="utf-8")) if re.search(r"\d", NAMES.sub("", text))
         ] == []
-
-
-def test_a_page_follows_its_results(tmp_path: Path) -> None:
-    """Every error becomes another one: no error of the page before is left in its tables."""
-    shutil.copytree(RESULTS / "estimators", tmp_path / "results" / "estimators")
-    path = tmp_path / "results" / "estimators" / "estimators.parquet"
-    table = pq.read_table(path)
-    column = table.schema.names.index("error")
-    pq.write_table(table.set_column(column, "error", [[0.77777] * len(table)]), path)
-    build_pages(tmp_path / "results", tmp_path)
-    page = (tmp_path / "studies" / "estimators.md").read_text(encoding="utf-8")
-    grids = re.findall(r"\| estimator \| no draws .*?\n\n", page, flags=re.DOTALL)
-    assert len(grids) == 3
-    assert {cell for grid in grids for cell in re.findall(r"\d\.\d{4}", grid)} == {"0.7778"}
-    assert (tmp_path / "images" / "studies" / "estimators.svg").read_text(encoding="utf-8").startswith("<svg")

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import re
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from importlib import import_module
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from studies.measuring import Measuring, code_digest
+from studies.measuring import Measuring
 from studies.networks import Network, find_networks
-from studies.running import locked, measure_beside, run_study
-from studies.study import HERE, Setting, Step, Steps, Study, Tables, all_studies
+from studies.running import run_study
+from studies.study import Setting, Step, Steps, Study, Tables, all_studies
 
 
 class Counter:
@@ -88,42 +85,12 @@ def test_a_stopped_study_goes_on(tmp_path: Path) -> None:
     assert again.done == STEPS[1:]
 
 
-def test_commands_side_by_side_share_the_networks(tmp_path: Path) -> None:
-    """What one is measuring the other leaves alone; the results wait for it."""
-    first, second, both = Counter(), Counter(), [network("x"), network("y")]
-    held, ended = Event(), Event()
-
-    def hold() -> None:
-        with locked(first.study(), "x", tmp_path):
-            held.set()
-            ended.wait()
-            time.sleep(0.3)
-            first.done.append("released")
-
-    holder = Thread(target=hold, daemon=True)
-    holder.start()
-    held.wait()
-    measure_beside([second.study()], both, setting(), tmp_path)
-    assert second.done == ["y/a", "y/b", "y/c"]
-    ended.set()
-    found = run_study(first.study(), both, setting(), tmp_path)
-    holder.join()
-    assert first.done == ["released", *STEPS[:3], "alone", "after"]
-    assert found["sum"].to_pydict()["value"] == [1, 2, 3, 1, 2, 3, 11, 7]
-
-
 def test_there_are_results_only_of_a_run_that_was_finished(tmp_path: Path) -> None:
     run_study(Counter().study(), ONE, setting(), tmp_path)
     assert (tmp_path / "counter" / "results" / "sum.parquet").is_file()
     with pytest.raises(RuntimeError, match="broken"):
         run_study(Counter("after").study(), ONE, setting(1), tmp_path)
     assert not (tmp_path / "counter" / "results").exists()
-
-
-READS_TABLES = re.compile(
-    r"__init__|page|pictures|said\w*|models_said|summary|read|rules|words|reasons|few|errors|ours|papers|short|constants|foretold"
-)
-"""What of a study's folder may change without another number in its steps."""
 
 
 @pytest.mark.parametrize("name", all_studies())
@@ -144,28 +111,8 @@ def test_all_that_decides_a_number_is_in_the_identity_of_its_step(
     before = found.step("x", dict).identity
     monkeypatch.setattr("studies.measuring.points_digest", lambda *_: "another")
     assert found.step("x", dict).identity != before
-    files = {path.stem for path in (HERE / name).glob("*.py") if not READS_TABLES.fullmatch(path.stem)}
-    assert {f"{name}/{stem}" for stem in files} == {one for one in found.measures if "/" in one}
 
 
 def one_network(name: str, one: Network, setting: Setting) -> Measuring[Any]:
     module = import_module(f"studies.{name}.study")
     return module.OneNetwork(one, setting, module.SIZES[setting.size])
-
-
-def test_another_code_is_another_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("networks", "measuring", "one"):
-        (tmp_path / f"{name}.py").write_text("a = 1\n")
-    library = tmp_path / "library" / "__init__.py"
-    library.parent.mkdir()
-    library.touch()
-    monkeypatch.setattr("studies.measuring.HERE", tmp_path)
-    monkeypatch.setattr("brittle.__file__", str(library))
-    digest, seen = code_digest.__wrapped__, set()
-    assert digest("one") == digest("one")
-    for changed in (library, tmp_path / "one.py"):
-        seen.add(digest("one"))
-        changed.write_text("a = 2\n")
-    seen.add(digest("one"))
-    monkeypatch.setattr("torch.__version__", "another")
-    assert len({*seen, digest("one")}) == 4

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError
 
 from brittle.cli.common import (
+    AS_TYPED,
     HELP_ALL,
     MORE_HELP,
     Paragraphs,
-    default_text,
     explained,
-    in_pairs,
+    options_of_file,
     show,
     whole_numbers,
-    with_config,
 )
 from brittle.cli.corrupt import corrupt
 from brittle.cli.demo import demo
 from brittle.cli.detector import detector, pseudo_margin
+from brittle.cli.join import join
 from brittle.cli.runs import compare, list_scores, report, verify
 from brittle.cli.runs import show as show_run
 from brittle.errors import BrittleError, ModelError, UsageError
@@ -38,8 +37,8 @@ app = App(
     help="How easily does each prediction of a trained classifier break, how sure is that, and what did it cost?",
     help_format="plaintext",
     suppress_keyboard_interrupt=False,
-    config=whole_numbers,
-    default_parameter=Parameter(show_default=default_text),
+    config=(options_of_file, whole_numbers),
+    default_parameter=AS_TYPED,
     help_formatter=Paragraphs(),
 )
 
@@ -64,11 +63,7 @@ app.command(
 )
 app.command(show_run, name="show")
 app.command(verify)
-app.command(
-    "brittle.cli.join:join",
-    name="join",
-    help="Put parts of a run together, or add later runs to a first one, in the new run folder OUT.",
-)
+app.command(join)
 app.command(demo)
 app.command(report)
 app.command(list_scores, name="list")
@@ -81,17 +76,8 @@ def run() -> None:
         code = main(sys.argv[1:])
         sys.stdout.flush()
     except BrokenPipeError:
-        if not _reader_gone():
-            raise
         os._exit(READER_GONE)  # Python would flush the output once more
     sys.exit(code)
-
-
-def _reader_gone() -> bool:
-    """Whether nobody reads the output any more."""
-    watch = select.poll()
-    watch.register(sys.stdout.fileno(), 0)  # a broken pipe shows without an event
-    return bool(watch.poll(0))
 
 
 class _Terminated(BaseException):
@@ -114,21 +100,17 @@ def main(arguments: Sequence[str]) -> int:
     words = ["--help" if word == "--help-all" else word for word in arguments if word != "--debug"]
     shows_all = HELP_ALL.set("--help-all" in arguments)
     try:
-        words = with_config(words)
-        return app(in_pairs(words), exit_on_error=False, print_error=False, result_action="return_value") or 0
+        return app(words, exit_on_error=False, print_error=False, result_action="return_value") or 0
     except CycloptsError as error:
         show(f"brittle: {explained(error, words)}", sys.stderr)
         return UsageError.exit_code
-    except BrittleError as error:
+    except (BrittleError, MemoryError) as error:
         if debug:
             raise
+        if isinstance(error, MemoryError):
+            error = ModelError("out_of_memory", f"{_NO_MEMORY}; {_AFTER}")
         print(f"brittle: {error}", file=sys.stderr)
         return error.exit_code
-    except MemoryError:
-        if debug:
-            raise
-        print(f"brittle: out_of_memory: {_NO_MEMORY}; {_AFTER}", file=sys.stderr)
-        return ModelError.exit_code
     except KeyboardInterrupt:
         print(f"brittle: interrupted; {_AFTER}", file=sys.stderr)
         return INTERRUPTED

@@ -9,10 +9,12 @@ import sys
 import tomllib
 from collections.abc import Sequence
 from contextvars import ContextVar
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 from cyclopts import App, ArgumentCollection, CycloptsError, Group, MissingArgumentError, Parameter
+from cyclopts.config import Dict
 from cyclopts.help import DefaultFormatter, HelpPanel
 
 from brittle.errors import ParameterError, StorageError, UsageError, printable
@@ -26,9 +28,6 @@ ROW_FAILURES = 4
 
 START = 4096
 """Bytes at the start of a file that say whose it is."""
-
-Many = Parameter(consume_multiple=True, negative=())
-Flag = Parameter(negative=())
 
 NAME = "brittle"
 """The program."""
@@ -44,10 +43,13 @@ FIRST = frozenset(
 
 HELP_ALL: ContextVar[bool] = ContextVar("HELP_ALL", default=False)
 
-MORE_HELP = """\
---help-all tells of every option. --config FILE.toml takes options from a file, by their names:
-sigma = [0.1, 0.2], until = "decided", resume = true; those on the command line go before.\
-"""
+MORE_HELP = "--help-all tells of all. A file may hold options: --config run.toml."
+
+Run = Annotated[Path, Parameter(name="run")]
+BatchSize = Annotated[int | None, Parameter(help="Most rows in one pass through the network.")]
+Config = Annotated[Path | None, Parameter(help="A TOML file with options; those on the command line go before.")]
+Overwrite = Annotated[bool, Parameter(help="Replace the file OUT where it is there already.")]
+Quiet = Annotated[bool, Parameter(help="Show no progress.")]
 
 
 class Paragraphs(DefaultFormatter):
@@ -75,87 +77,47 @@ def _is_shown(entry: Any) -> bool:
     return HELP_ALL.get() or entry.positional_label is not None or bool(FIRST & {*entry.names})
 
 
-ARGUMENTS, MODEL, DATA, NOISE, LENGTH, OUTPUT = (
+MODEL, DATA, NOISE, LENGTH, OUTPUT = (
     Group(title, sort_key=place, help_formatter=_few)
-    for place, title in enumerate(("Model and data", "Model", "Data", "Scores and noise", "How long", "Output"))
+    for place, title in enumerate(("Model", "Data", "Scores and noise", "How long", "Output"))
 )
 """The groups of the options of `score` and `doctor`."""
 
 
 def default_text(value: object) -> str | None:
-    """A default as one would type it; None for what is left out by default, of which help says nothing.
-
-    Example:
-        >>> default_text(("0", "1")), default_text(()), default_text(False), default_text(0.99)
-        ('0 1', None, None, '0.99')
-    """
+    """A default as one would type it; None for what is left out by default, of which help says nothing."""
     if value is None or value is False or value in ("", ()):
         return None
     return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def with_config(arguments: Sequence[str]) -> list[str]:
-    """The words of a command line with the options of its `--config` file behind them, but for those that it gives."""
-    words = [part for word in arguments for part in (word.split("=", 1) if word.startswith("--config=") else [word])]
-    if "--config" not in words:
-        return words
-    place = words.index("--config")
-    path, rest = next(iter(words[place + 1 :]), ""), words[:place] + words[place + 2 :]
-    if not path or path.startswith("--"):
-        raise UsageError("--config takes a TOML file with options by their names, such as --config run.toml")
+AS_TYPED = Parameter(show_default=default_text, negative=(), consume_multiple=True)
+"""How the options of all commands are read: no option has an opposite, and several values stand behind one name."""
+
+
+def options_of_file(app: App, command: tuple[str, ...], arguments: ArgumentCollection) -> None:
+    """Take from the TOML file of `--config` the options that the command line does not give."""
+    path = next((one.tokens[-1].value for one in arguments if one.name == "--config" and one.tokens), None)
+    if path is None:
+        return
     try:
         given = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UsageError(f"--config {path} cannot be read as TOML: {error}") from error
     if tables := [name for name, value in given.items() if isinstance(value, dict)]:
         raise UsageError(f"--config {path} has the table [{tables[0]}]; options stand by their names, in no table")
-    known = {word.partition("=")[0] for word in rest}
-    for name, value in given.items():
-        option = f"--{name.replace('_', '-')}"
-        if option not in known and value is not False:
-            values = [] if value is True else value if isinstance(value, list) else [value]
-            rest += [option, *map(str, values)]
-    return rest
-
-
-def in_pairs(arguments: Sequence[str]) -> list[str]:
-    """The words of a command line with that behind `--bounds` twice where it stands for both ends: none, or a file."""
-    found: list[str] = []
-    for word in arguments:
-        name, _, value = word.partition("=")
-        if name == "--bounds" and _is_both_ends(value):
-            found += [name, value, value]
-        elif found and found[-1] == "--bounds" and _is_both_ends(word):
-            found += [word, word]
-        else:
-            found.append(word)
-    return found
-
-
-def _is_both_ends(word: str) -> bool:
-    return word == "none" or word.endswith(".npy")
+    Dict(given, source=path, use_commands_as_keys=False)(app, command, arguments)
 
 
 def whole_numbers(app: App, command: tuple[str, ...], arguments: ArgumentCollection) -> None:
     """Refuse fractions where a whole number is needed, for every option of every command; cyclopts would round them."""
     for argument in arguments:
-        if argument.hint not in (int, int | None, tuple[int, ...]):
-            continue
-        for token in argument.tokens:
+        for token in argument.tokens if argument.hint in (int, int | None, tuple[int, ...]) else ():
             try:
                 int(token.value)
             except ValueError as error:
                 name = token.keyword or argument.name
                 raise UsageError(f"{name} takes a whole number; found {token.value!r:.60}") from error
-
-
-def whole_rows(batch_size: str) -> int | None:
-    """Rows in one pass, or None for `auto`."""
-    if batch_size == "auto":
-        return None
-    if not batch_size.lstrip("-").isdigit():
-        raise UsageError(f"--batch-size takes a whole number or auto; found {batch_size!r}")
-    return int(batch_size)
 
 
 def check_new(path: Path, overwrite: bool, suffix: str = "") -> None:
@@ -190,12 +152,11 @@ def open_run(folder: Path) -> Table:
     table = read_table(folder)
     record = table.record
     if not record.finished:
-        there, all_points = len(table.points), record.data.points
-        of_all = "" if all_points is None else f" of {all_points:,}"
+        of_all = "" if record.data.points is None else f" of {record.data.points:,}"
         say(
             False,
-            f"note: run_unfinished: the run in {folder} has not finished: {there:,}{of_all} points are there; its "
-            "command goes on with it by --resume",
+            f"note: run_unfinished: the run in {folder} has not finished: {len(table.points):,}{of_all} points are "
+            "there; its command goes on with it by --resume",
         )
     return table
 
@@ -209,6 +170,13 @@ def say(quiet: bool, sentence: str) -> None:
 def show(text: str, stream: TextIO | None = None) -> None:
     """Print lines of text, on stdout by default; what a terminal would obey is shown as an escape."""
     print("\n".join(map(printable, text.split("\n"))), file=stream)
+
+
+def say_failures(head: str, sentences: Sequence[str]) -> int:
+    """Say on stderr which points got no number; the exit code."""
+    for sentence in (head, *(f"  {one}" for one in sentences)):
+        show(f"brittle: {sentence}", sys.stderr)
+    return ROW_FAILURES
 
 
 def program() -> str:
@@ -233,17 +201,11 @@ _JOINED = re.compile(r"-?[.\d][-+.\deE]*(,-?[.\d][-+.\deE]*)+,?")
 
 def explained(error: CycloptsError, words: Sequence[str]) -> str:
     """What the parser says of `words`, or what to type instead where that can be told."""
-    spread = [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
-    for place, word in enumerate(spread):
-        option = next((one for one in reversed(spread[:place]) if one.startswith("--")), None)
-        if option is not None and _JOINED.fullmatch(word):
-            apart = " ".join(one for one in word.split(",") if one)
+    for option, word in pairwise(" ".join(words).replace("=", " ").split()):
+        if option.startswith("--") and _JOINED.fullmatch(word):
+            apart = " ".join(filter(None, word.split(",")))
             return f"{option} takes numbers with spaces between them; found {word!r:.60}: write {option} {apart}"
-    argument = error.argument
-    if isinstance(error, MissingArgumentError) and error.command_chain and argument is not None and not argument.tokens:
-        name = argument.name if argument.index is None else argument.name.lstrip("-").upper()
+    if isinstance(error, MissingArgumentError) and error.command_chain and error.argument is not None:
         command = " ".join((NAME, *error.command_chain))
-        given = name in words
-        needs = f"{name} takes a value" if given else f"{command} needs {name}"
-        return f"{needs}; {command} --help shows how it is called"
+        return f"{command} needs a value for {error.argument.name}; {command} --help shows how it is called"
     return str(error)

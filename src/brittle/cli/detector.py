@@ -5,24 +5,20 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
-from brittle.cli.common import ROW_FAILURES, Flag, check_new, say, show, whole_rows
-from brittle.cli.options import BatchSize, DataOptions, NetworkOptions, Overwrite, Quiet
-from brittle.errors import UsageError, printable
-from brittle.estimate import CONFIDENCE
+from brittle.cli.common import BatchSize, Overwrite, Quiet, Run, check_new, say, say_failures, show
+from brittle.cli.options import DataOptions, Device, Weights, declare, load_network
+from brittle.errors import UsageError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from brittle.detector.pseudo_margin import PseudoMargin
 
 detector = App(name="detector", help="Calibrate a rule that says from one forward pass that a prediction is brittle.")
 pseudo_margin = App(name="pseudo-margin", help="Learn a stand-in for the input margin from the features of a model.")
-
-Run = Annotated[Path, Parameter(name="run")]
 
 
 @detector.command
@@ -34,8 +30,6 @@ def fit(
     norm: str | None = None,
     tpr: float = 0.95,
     score: str = "logit_margin",
-    confidence: float = CONFIDENCE,
-    seed: int = 0,
     column: str | None = None,
     pseudo_margin: Path | None = None,
     scores: Path | None = None,
@@ -44,37 +38,22 @@ def fit(
 ) -> int:
     """Calibrate a detector on RUN, by its input margins with --epsilon or by its noise with --limit, and write it.
 
-    Parameters
-    ----------
-    run_folder
-        A folder that `brittle score` wrote, with --scores input_margin logit_margin for --epsilon, with
-        --until decided --limit 0.9 for --limit; and with the score.
-    epsilon
-        Predictions whose margin is at most this are brittle; in pixel units, such as 8/255.
-    limit
-        Predictions that survive the noise of RUN with a probability below this are brittle, such as 0.9.
-    norm
-        Of the margins, l2, linf or l1; by default the one that RUN holds them in. With --limit, of the score.
-    tpr
-        Share of the brittle predictions that must be flagged, on average over calibrations.
-    score
-        What decides: logit_margin, feature_margin, max_probability, probability_margin, entropy, softmax or
-        pseudo_margin; or one of one forward pass that an installed package offers.
-    confidence
-        Confidence of all intervals.
-    seed
-        Seed of the split into calibration and held-out points.
-    column
-        Label of the margins, where RUN holds several in this norm; with --limit of the flip probability, by default the
-        one drawn for --limit, else the one that speaks for RUN.
-    pseudo_margin
-        The file of the pseudo-margin that gave the score, where that decides.
-    scores
-        Another run of the same model and data that holds the score.
-    out
-        The file to write.
+    Args:
+        run_folder: A folder that `brittle score` wrote, with --scores input_margin logit_margin for --epsilon, with
+            --until decided --limit 0.9 for --limit; and with the score.
+        epsilon: Predictions whose margin is at most this are brittle; in pixel units, such as 8/255.
+        limit: Predictions that survive the noise of RUN with a probability below this are brittle, such as 0.9.
+        norm: Of the margins, l2, linf or l1; by default the one that RUN holds them in. With --limit, of the score.
+        tpr: Share of the brittle predictions that must be flagged, on average over calibrations.
+        score: What decides, a score that reads one forward pass, such as logit_margin or entropy.
+        column: Label of the margins or the flip probability, where RUN holds several; by default the one that speaks
+            for RUN.
+        pseudo_margin: The file of the pseudo-margin that gave the score, where that decides.
+        scores: Another run of the same model and data that holds the score.
+        out: The file to write.
     """
     from brittle.detector import Detector
+    from brittle.detector.pseudo_margin import PseudoMargin
     from brittle.store.reading import read_table
 
     check_new(out, overwrite)
@@ -84,12 +63,10 @@ def fit(
         norm,
         tpr,
         score,
-        confidence,
-        seed,
         limit=limit,
         column=column,
         scores=None if scores is None else read_table(scores),
-        pseudo_margin=_pseudo_margin(pseudo_margin),
+        pseudo_margin=None if pseudo_margin is None else PseudoMargin.load(pseudo_margin),
     )
     show(str(found))
     print(found.save(out))
@@ -103,14 +80,14 @@ def apply(
     data: Path,
     *,
     out: Path,
-    network: NetworkOptions = NetworkOptions(),
+    weights: Weights = None,
+    device: Device = None,
     head: str | None = None,
     reading: DataOptions = DataOptions(),
     pseudo_margin: Path | None = None,
-    force: Annotated[bool, Flag] = False,
-    batch_size: BatchSize = "auto",
+    force: bool = False,
+    batch_size: BatchSize = None,
     overwrite: Overwrite = False,
-    allow_row_errors: Annotated[bool, Flag] = False,
     quiet: Quiet = False,
 ) -> int:
     """Flag every point of DATA whose prediction by MODEL is brittle, as the detector FILE says, and write a table.
@@ -118,26 +95,17 @@ def apply(
     The bounds and the preprocessing are those that the detector was fitted with. Points that cannot be scored are
     flagged too, however many; they are counted, and the exit code is then 4.
 
-    Parameters
-    ----------
-    file
-        A detector that `brittle detector fit` wrote.
-    model
-        As for `brittle score`.
-    data
-        As for `brittle score`.
-    out
-        The table to write, .parquet or .csv.
-    head
-        Name of the last linear layer, where the detector needs features; that of the fit by default.
-    pseudo_margin
-        The file of the pseudo-margin that the detector was fitted with, where it was.
-    force
-        Accept another model than the one that the detector was fitted for; every row says so.
-    allow_row_errors
-        Exit with 0 even where some points got no score; they are flagged all the same.
+    Args:
+        file: A detector that `brittle detector fit` wrote.
+        model: As for `brittle score`.
+        data: As for `brittle score`.
+        out: The table to write, .parquet or .csv.
+        head: Name of the last linear layer, where the detector needs features; that of the fit by default.
+        pseudo_margin: The file of the pseudo-margin that the detector was fitted with, where it was.
+        force: Accept another model than the one that the detector was fitted for; every row says so.
     """
     from brittle.detector import Detector, check_out, kind_of, write_flags
+    from brittle.detector.pseudo_margin import PseudoMargin
     from brittle.run.progress import progress
 
     check_out(out)
@@ -146,18 +114,19 @@ def apply(
     rule = Detector.load(file)
     if head is not None and not kind_of(rule.score).uses_features:
         raise UsageError(f"the detector reads {rule.score}, which needs no features; leave out --head")
-    known, rows = rule.model, whole_rows(batch_size)
+    known = rule.model
     points = reading.open(data, known.bounds, model=model)
-    classifier = network.load(model, known.bounds, known.mean, known.std, outputs=known.outputs, head=head)
-    learned = _pseudo_margin(pseudo_margin)
+    declared = {"outputs": known.outputs, "head": head, "device": device}
+    classifier = declare(load_network(model, weights), model, known.bounds, known.mean, known.std, **declared)
+    learned = None if pseudo_margin is None else PseudoMargin.load(pseudo_margin)
     with progress(not quiet) as advance:
-        flags = rule.apply(classifier, points, force, pseudo_margin=learned, batch_size=rows, progress=advance)
+        flags = rule.apply(classifier, points, force, pseudo_margin=learned, batch_size=batch_size, progress=advance)
     say(quiet, f"{flags['brittle'].sum()} of {len(flags)} predictions are flagged as brittle at {rule.criterion.size}")
     if bool(flags["forced"].to_numpy().any()):
         differing = "the detector was forced onto a model or preprocessing that it was not fitted for"
         print(f"brittle: note: forced: {differing}; its flags promise nothing here", file=sys.stderr)
     print(write_flags(flags, out))
-    return _conclude(flags, allow_row_errors)
+    return _conclude(flags)
 
 
 @pseudo_margin.command(name="fit")
@@ -167,8 +136,8 @@ def fit_pseudo_margin(
     data: Path,
     *,
     norm: str | None = None,
-    seed: int = 0,
-    network: NetworkOptions = NetworkOptions(),
+    weights: Weights = None,
+    device: Device = None,
     head: str | None = None,
     reading: DataOptions = DataOptions(),
     out: Path = Path("pseudo-margin.safetensors"),
@@ -178,22 +147,13 @@ def fit_pseudo_margin(
 
     Calibrate a detector with it on points that it was not trained on.
 
-    Parameters
-    ----------
-    run_folder
-        A folder that `brittle score --scores input_margin` wrote.
-    model
-        The model of the run.
-    data
-        The data of the run.
-    norm
-        Of the margins, l2, linf or l1; by default the one that RUN holds them in.
-    seed
-        Seed of the training.
-    head
-        Name of the last linear layer; that of the run by default.
-    out
-        The file to write, .safetensors.
+    Args:
+        run_folder: A folder that `brittle score --scores input_margin` wrote.
+        model: The model of the run.
+        data: The data of the run.
+        norm: Of the margins, l2, linf or l1; by default the one that RUN holds them in.
+        head: Name of the last linear layer; that of the run by default.
+        out: The file to write, .safetensors.
     """
     from brittle.detector.pseudo_margin import SUFFIX, PseudoMargin
     from brittle.model.bounds import Bounds
@@ -205,39 +165,28 @@ def fit_pseudo_margin(
     declared = table.record.model
     bounds = Bounds.from_record(asdict(declared))
     points = reading.open(data, bounds, limit=table.record.data.limit, model=model)
-    known = {"outputs": declared.outputs, "head": head or declared.head}
-    classifier = network.load(model, bounds, declared.mean, declared.std, **known)
-    learned = PseudoMargin.fit_run(table, classifier, points, norm, seed)
+    known = {"outputs": declared.outputs, "head": head or declared.head, "device": device}
+    classifier = declare(load_network(model, weights), model, bounds, declared.mean, declared.std, **known)
+    learned = PseudoMargin.fit_run(table, classifier, points, norm)
     print(f"{learned.recipe.points} points, validation loss {learned.recipe.validation_loss:.4g}")
     print(learned.save(out))
     return 0
 
 
 def _check_no_texts(model: str) -> None:
-    """Raise where the model reads texts, whose points have several tensors, which detectors do not know."""
     from brittle.model.loading.hugging_face import reads_texts
 
     if reads_texts(model):
-        raise UsageError(
-            f"{model} reads texts, which detectors and pseudo-margins do not know; use brittle score",
-        )
+        raise UsageError(f"{model} reads texts, which detectors and pseudo-margins do not know; use brittle score")
 
 
-def _conclude(flags: pd.DataFrame, allow_row_errors: bool) -> int:
+def _conclude(flags: pd.DataFrame) -> int:
     """Say which points got no score; the exit code."""
     from brittle.estimate import Status
 
     failed = flags.loc[flags["score"].isna()]
     if not len(failed):
         return 0
-    print(f"brittle: {len(failed)} of {len(flags)} points got no score and are flagged; the first:", file=sys.stderr)
-    for point, status in failed[["point", "status"]].head(3).itertuples(index=False):
-        why = Status[status.upper()].sentence
-        print(f"brittle:   point {printable(point)}: {status}: {why}", file=sys.stderr)
-    return 0 if allow_row_errors else ROW_FAILURES
-
-
-def _pseudo_margin(path: Path | None) -> PseudoMargin | None:
-    from brittle.detector.pseudo_margin import PseudoMargin
-
-    return None if path is None else PseudoMargin.load(path)
+    first = failed[["point", "status"]].head(3).itertuples(index=False)
+    head = f"{len(failed)} of {len(flags)} points got no score and are flagged; the first:"
+    return say_failures(head, [f"point {one}: {status}: {Status[status.upper()].sentence}" for one, status in first])

@@ -11,17 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from brittle.errors import UsageError
-from brittle.scores import CATALOGUE, RareEvent
 from brittle.store.writing import check_target, make_folder, replacing
 
 TEST_POINTS = 500
 """Digits kept from training; these are scored."""
 
 EPOCHS = 30
-SIGMAS = (0.1, 0.2, 0.4)
-DRAWS = 1000
-SCORES = tuple(name for name in CATALOGUE if name != RareEvent.name)
-"""All scores but the one that takes thousands of passes a point."""
 
 
 def load_digits() -> tuple[Tensor, Tensor, Tensor, Tensor]:

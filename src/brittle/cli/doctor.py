@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from brittle.cli.common import ARGUMENTS, OUTPUT, show, whole_rows
-from brittle.cli.options import BatchSize, DataOptions, ModelOptions
+from brittle.cli.common import DATA, MODEL, OUTPUT, BatchSize, Config, show
+from brittle.cli.options import DataOptions, ModelOptions
 from brittle.cli.score_options import Opening, ScoreOptions
 from brittle.errors import BrittleError, UsageError
 
 if TYPE_CHECKING:
     from brittle.doctor import Outcome, Subject
-
-Opened = TypeVar("Opened")
 
 FAILED = 3
 """Exit code where a check failed."""
@@ -26,68 +24,63 @@ PAGE = "docs/doctor.md"
 
 
 def doctor(
-    model: Annotated[str, Parameter(group=ARGUMENTS)],
-    data: Annotated[Path, Parameter(group=ARGUMENTS)],
+    model: Annotated[str, Parameter(group=MODEL)],
+    data: Annotated[Path, Parameter(group=DATA)],
+    /,
     *,
     declared: ModelOptions = ModelOptions(),
     reading: DataOptions = DataOptions(),
     scoring: ScoreOptions = ScoreOptions(),
-    batch_size: Annotated[BatchSize, Parameter(group=OUTPUT)] = "auto",
+    batch_size: Annotated[BatchSize, Parameter(group=OUTPUT)] = None,
     expected_accuracy: Annotated[float | None, Parameter(group=OUTPUT)] = None,
-    config: Annotated[Path | None, Parameter(group=OUTPUT)] = None,
+    config: Annotated[Config, Parameter(group=OUTPUT)] = None,
 ) -> int:
     """Examine MODEL, DATA and settings as `brittle score` does before it scores, and print what is known of them.
 
     All checks that can be made are made, even where others fail. Exits with 0 where none failed, with 3 otherwise.
 
-    Parameters
-    ----------
-    model
-        As for `brittle score`.
-    data
-        As for `brittle score`.
-    expected_accuracy
-        Fail where the accuracy on the first 1,000 labelled points is surely below.
-    config
-        A TOML file with options by their names; those on the command line go before.
+    Args:
+        model: As for `brittle score`.
+        data: As for `brittle score`.
+        expected_accuracy: Fail where the accuracy on the first 1,000 labelled points is surely below.
     """
     from brittle.data.labels import in_classes
     from brittle.doctor import GUARD_ROWS, Subject, varying
     from brittle.measure.forward import default_rows
 
-    rows = whole_rows(batch_size)
     opening = Opening.checked(model, data, declared, reading, scoring, quiet=True)
-    points, data_read = _opened("data", lambda: opening.points, lambda it: f"{len(it):,} points in {data}")
-    classifier, model_read = _opened(
-        "model", lambda: opening.classifier, lambda it: f"{model} is read, its weights are finite"
-    )
-    if points is None or classifier is None:
-        _print([data_read, model_read])
+    read = [
+        _opened("data", lambda: opening.points, f"{data} is read"),
+        _opened("model", lambda: opening.classifier, f"{model} is read, its weights are finite"),
+    ]
+    if any(one.state == "failed" for one in read):
+        _print(read)
         return FAILED
+    points, classifier = opening.points, opening.classifier
     if not classifier.decision.targets:
         points = in_classes(points, classifier.class_names, classifier.class_values)
     classifier.look_up(points.class_names)
     scores = opening.scores
     points = varying(points, next(iter(points.batches(1))), scores, classifier.device)
     batch = next(iter(points.batches(GUARD_ROWS)))
-    own = rows or default_rows(batch.inputs, classifier.device)
+    own = batch_size or default_rows(batch.inputs, classifier.device)
     subject = Subject(classifier, batch, points.labels, scores, scoring.seed, own, points, expected_accuracy)
     show(f"brittle doctor: {model} on {data}, for {', '.join(dict.fromkeys(score.name for score in subject.scores))}")
     with classifier.evaluating():
         return _examine(subject)
 
 
-def _opened(name: str, opening: Callable[[], Opened], said: Callable[[Opened], str]) -> tuple[Opened | None, Outcome]:
-    """What `opening` gives, or None, and what is said of it; misuse of the command line is raised."""
+def _opened(name: str, opening: Callable[[], object], said: str) -> Outcome:
+    """What becomes of `opening`; misuse of the command line is raised."""
     from brittle.doctor import Outcome
 
     try:
-        opened = opening()
+        opening()
+    except UsageError:
+        raise
     except BrittleError as error:
-        if isinstance(error, UsageError):
-            raise
-        return None, Outcome(name, "failed", error.code, str(error.args[0]))
-    return opened, Outcome(name, "ok", None, said(opened))
+        return Outcome(name, "failed", error.code, str(error.args[0]))
+    return Outcome(name, "ok", None, said)
 
 
 def _examine(subject: Subject) -> int:

@@ -6,20 +6,16 @@ import shlex
 import sys
 from pathlib import Path
 
-from brittle.cli.common import program, say
-from brittle.cli.options import Quiet
+from brittle.cli.common import Quiet, program, say
 
 
 def join(out: Path, runs: tuple[Path, ...], /, *, quiet: Quiet = False) -> int:
     """Put parts of a run together, or add later runs to a first one, in the new run folder OUT.
 
-    Parameters
-    ----------
-    out
-        Folder for the whole run; it must not hold one yet.
-    runs
-        All parts of a run, made by --part, in any order; or a run and later ones over its points; of numbers of the
-        same point and score the one with most passes stays.
+    Args:
+        out: Folder for the whole run; it must not hold one yet.
+        runs: All parts of a run, made by --part, in any order; or a run and later ones over its points; of numbers of
+            the same point and score the one with most passes stays.
     """
     from brittle.run.join import join as join_runs
 

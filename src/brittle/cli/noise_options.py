@@ -5,15 +5,25 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Collection, Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import torch
 
 from brittle.errors import ParameterError, UsageError
 from brittle.model.bounds import Bounds, BoundsLike, check_bounds
-from brittle.model.loading.named_code import find_named
-from brittle.noise import Corruption, Decibels, Noise, PerFeature, Relative, Swap, TokenDropout, Transform
+from brittle.model.loading.named_code import find_named, offered, unknown
+from brittle.noise import (
+    FAMILIES,
+    Corruption,
+    Decibels,
+    Noise,
+    PerFeature,
+    Relative,
+    Sphere,
+    Swap,
+    TokenDropout,
+    Transform,
+)
 from brittle.noise.corruption import KINDS
 from brittle.scores.outside import FAMILIES_GROUP
 
@@ -21,13 +31,16 @@ if TYPE_CHECKING:
     from brittle.data import Points
     from brittle.model.texts import TextForm
 
-DECIBELS, SWAP, PER_FEATURE, RELATIVE = "decibels", "swap", "per_feature", "relative"
+DECIBELS, SWAP, PER_FEATURE = "decibels", "swap", "per_feature"
 
-TOKENS = ("token_dropout", "token_mask", "token_replacement")
-"""Families for the tokens of texts, which become zeros, the mask token, or a random token."""
+TOKENS = {"token_dropout": None, "token_mask": "mask_vector", "token_replacement": "vocabulary"}
+"""Families for the tokens of texts: what these become is zeros, or a field of the text form."""
 
 LEVELED = {**dict.fromkeys(KINDS, 1.0), "rotation": 15, DECIBELS: 20, SWAP: 0.1, **dict.fromkeys(TOKENS, 0.2)}
 """Families with levels of their own behind a colon, each with an example."""
+
+RELATIVE, SPHERE = "relative", "sphere"
+"""Families that take `--sigma`, or levels behind a colon: root mean squares of each point, and lengths."""
 
 COLUMNS = (PER_FEATURE, SWAP)
 """Families that learn from the columns of the data."""
@@ -40,21 +53,22 @@ def plain_name(text: str) -> str:
 
 def has_level(text: str) -> bool:
     """Whether the noise has its level in the text, or none, so that no `--sigma` belongs to it."""
-    return plain_name(text) in LEVELED or _is_relative(text) or _function(text) is not None
+    name = plain_name(text)
+    return name in LEVELED or (":" in text and name in (RELATIVE, SPHERE)) or _function(text) is not None
 
 
 def check_noise(text: str, sigmas: Sequence[float], categories: Collection[str]) -> None:
     """Raise unless the options of noise fit together."""
     name = plain_name(text)
+    known = (*FAMILIES, PER_FEATURE, RELATIVE, *LEVELED, *offered(FAMILIES_GROUP))
+    named = ":" not in text or re.fullmatch(r".*:[\d.,]+", text)
+    if named and not {name, text} & {*known} and not text.endswith(".py"):
+        raise unknown("noise", name, known)
     if categories and name not in COLUMNS:
         raise UsageError("--categories is for --noise per-feature and --noise swap:0.1")
-    if sigmas and name in LEVELED:
-        raise UsageError(
-            f"the strength of --noise {text:.60} stands behind a colon, such as --noise {_example(text)}; leave out "
-            "--sigma",
-        )
     if sigmas and has_level(text):
-        raise UsageError(f"--noise {text:.60} says how strong it is by itself; leave out --sigma")
+        how = f"takes its strength behind a colon, such as --noise {_example(text)}" if name in LEVELED else ""
+        raise UsageError(f"--noise {text:.60} {how or 'says how strong it is by itself'}; leave out --sigma")
     if not sigmas and not has_level(text) and name in (PER_FEATURE, RELATIVE):
         of = "standard deviations of each feature" if name == PER_FEATURE else "root mean squares of each point"
         raise UsageError(f"--noise {text:.60} needs --sigma, such as --sigma 0.1, in {of}")
@@ -76,40 +90,41 @@ def noises(
     function = _function(text)
     if function is not None:
         return [function]
+    levels = _levels(text) if has_level(text) else [*dict.fromkeys(sigmas)]
     if name in KINDS:
-        return [Corruption(name, level, check_bounds(Bounds.of(bounds))) for level in _levels(text)]
+        return [Corruption(name, level, check_bounds(Bounds.of(bounds))) for level in levels]
     if name == DECIBELS:
-        return [Decibels(level) for level in _levels(text)]
+        return [Decibels(level) for level in levels]
     if name == SWAP:
-        drawn = torch.zeros(1, 1)
-        learned = [Swap(share, drawn) for share in _levels(text)]
+        learned = [Swap(share, torch.zeros(1, 1)) for share in levels]
         return learned if points is None else [Swap.of(points, one.sigma, categories or None) for one in learned]
     if name == RELATIVE:
-        return [Relative(sigma) for sigma in (_levels(text) if _is_relative(text) else dict.fromkeys(sigmas))]
+        return [Relative(level) for level in levels]
+    if name == SPHERE and has_level(text):
+        size = 1 if points is None else next(iter(points.batches(1))).inputs[0].numel()
+        return [Sphere.of_radius(level, size) for level in levels]
     if name in TOKENS:
-        instead = {"token_mask": "mask_vector", "token_replacement": "vocabulary"}.get(name)
+        instead = TOKENS[name]
         vectors = None if texts is None or instead is None else getattr(texts, instead)
-        return [TokenDropout(level, vectors) for level in _levels(text)]
+        return [TokenDropout(level, vectors) for level in levels]
     if name == PER_FEATURE:
         own = PerFeature(1.0, torch.ones(1)) if points is None else PerFeature.of(points, 1.0, categories or None)
-        return [PerFeature(sigma, own.scale, own.still) for sigma in dict.fromkeys(sigmas)]
+        return [PerFeature(sigma, own.scale, own.still) for sigma in levels]
     return text
-
-
-def _is_relative(text: str) -> bool:
-    """Whether relative noise says its level itself."""
-    return ":" in text and plain_name(text) == RELATIVE
 
 
 def _levels(text: str) -> list[float]:
     """The levels behind the colon, each once."""
-    levels = text.partition(":")[2]
+    name, _, levels = text.partition(":")
     try:
-        return [float(level) for level in dict.fromkeys(levels.split(","))]
+        found = [float(level) for level in dict.fromkeys(levels.split(","))]
     except ValueError as error:
         raise UsageError(
             f"--noise {text:.60} needs a level behind a colon, or several with commas: --noise {_example(text)}",
         ) from error
+    if name in (RELATIVE, SPHERE) and min(found) <= 0.0:
+        raise UsageError(f"--noise {text:.60} needs a level above 0; found {min(found):g}")
+    return found
 
 
 def _example(text: str) -> str:
@@ -117,23 +132,10 @@ def _example(text: str) -> str:
     return f"{text.partition(':')[0]}:{LEVELED.get(plain_name(text), 0.5):g}"
 
 
-def _check_family(text: str) -> None:
-    """Raise where a number stands behind the colon of a family that there is not."""
-    name, _, level = text.partition(":")
-    if re.fullmatch(r"[\d.,]+", level):
-        there = (*LEVELED, RELATIVE)
-        near = get_close_matches(plain_name(text), there, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0].replace('_', '-')}:{level}? " if near else ""
-        raise UsageError(
-            f"no noise with a level of its own is called {name!r:.60}; {hint}there are {', '.join(there)}",
-        )
-
-
 def _function(text: str) -> Transform | None:
     """The transform that `FILE.py:FUNCTION` or `PACKAGE.MODULE:FUNCTION` stands for; None for anything else."""
-    if ":" not in text or plain_name(text) in LEVELED or _is_relative(text):
+    if ":" not in text or plain_name(text) in (*LEVELED, RELATIVE, SPHERE):
         return None
-    _check_family(text)
     found = find_named(text, FAMILIES_GROUP)
     if isinstance(found, Transform):
         return found

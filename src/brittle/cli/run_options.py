@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from cyclopts import Parameter
 
-from brittle.cli.common import LENGTH, OUTPUT, Flag
-from brittle.cli.options import BatchSize, Quiet
+from brittle.cli.common import LENGTH, OUTPUT, BatchSize, Config, Quiet
 from brittle.errors import UsageError
 from brittle.estimate import CONFIDENCE
 
@@ -25,22 +23,17 @@ class RunOptions:
     Attributes:
         confidence: Confidence of all intervals.
         expected_accuracy: Stop when the accuracy on the first 1,000 labelled points is surely below.
-        allow_row_errors: Exit with 0 even where some points got no number; where more than 10 of the first
-            1,000 get none the run stops.
         skip_doctor: Leave out the checks before the run; the record says so.
-        resume: Go on with the run in OUT, if there is one: what is there and whole is kept, and a finished run
-            costs nothing.
-        config: A TOML file with options by their names; those on the command line go before.
+        resume: Go on with the run in OUT, where one was begun.
     """
 
     confidence: float = CONFIDENCE
-    batch_size: BatchSize = "auto"
+    batch_size: BatchSize = None
     expected_accuracy: float | None = None
-    allow_row_errors: Annotated[bool, Flag] = False
-    skip_doctor: Annotated[bool, Flag] = False
-    resume: Annotated[bool, Flag] = False
+    skip_doctor: bool = False
+    resume: bool = False
     quiet: Quiet = False
-    config: Path | None = None  # its options are words of the command line before this is read
+    config: Config = None  # read when the command line is
 
 
 @Parameter(name="*", group=LENGTH)
@@ -58,7 +51,7 @@ class WorkerOptions:
 
     workers: int | None = None
     cluster: str | None = None
-    insecure_cluster: Annotated[bool, Flag] = False
+    insecure_cluster: bool = False
     part: str | None = None
 
     @property

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from brittle.cli.common import Flag, Many, as_called, check_new, check_own, open_run
+from brittle.cli.common import Run, as_called, check_new, check_own, open_run
 from brittle.cli.common import show as print_lines
 from brittle.errors import StorageError, UsageError, listed
 from brittle.store.csv_text import cell
@@ -18,13 +16,10 @@ from brittle.store.writing import write
 
 if TYPE_CHECKING:
     from brittle.analysis.overview import Overview
-    from brittle.report import Contents
     from brittle.store.table import Table
 
 TOP = 20
 """Points in a list, unless another number is given."""
-
-Run = Annotated[Path, Parameter(name="run")]
 
 
 def show(
@@ -36,8 +31,8 @@ def show(
     by: str | None = None,
     of_class: Annotated[str | None, Parameter(name="--class")] = None,
     state: Literal["holds", "breaks", "undecided", "failed"] | None = None,
-    right: Annotated[bool, Flag] = False,
-    wrong: Annotated[bool, Flag] = False,
+    right: bool = False,
+    wrong: bool = False,
     limit: float | None = None,
     sigma: float | None = None,
 ) -> int:
@@ -46,30 +41,19 @@ def show(
     The screen says how many predictions hold and break, which classes, how sure that is, and what to do next. Any of
     the options --top, --by, --class, --state, --right and --wrong asks for a list instead.
 
-    Parameters
-    ----------
-    run_folder
-        A folder that `brittle score` wrote.
-    point
-        The id, the row or the name of a point: everything that the run says of it.
-    top
-        Points in the list; 20 by default.
-    by
-        The score that orders the list, the least safe point first: a name, at the noise that speaks for the run, or
-        a label such as moments(draws=100, sigma=0.1). By default the flip probability that speaks for the run.
-    of_class
-        Only points of this class, by name or number.
-    state
-        Only points that hold, break or are undecided at --limit, or that have no number (failed).
-    right
-        Only points that are predicted right.
-    wrong
-        Only points that are predicted wrong.
-    limit
-        A prediction holds where it is kept with this probability or more; by default the one that points were drawn
-        for, or 0.9.
-    sigma
-        The noise level to speak of, one of the run's; by default the one that tells its points apart best.
+    Args:
+        run_folder: A folder that `brittle score` wrote.
+        point: The id, the row or the name of a point: everything that the run says of it.
+        top: Points in the list; 20 by default.
+        by: The score that orders the list, the least safe point first: a name, at the noise that speaks for the run, or
+            a label such as moments(draws=100, sigma=0.1). By default the flip probability that speaks for the run.
+        of_class: Only points of this class, by name or number.
+        state: Only points that hold, break or are undecided at --limit, or that have no number (failed).
+        right: Only points that are predicted right.
+        wrong: Only points that are predicted wrong.
+        limit: A prediction holds where it is kept with this probability or more; by default the one that points were
+            drawn for, or 0.9.
+        sigma: The noise level to speak of, one of the run's; by default the one that tells its points apart best.
     """
     from brittle.analysis.overview import overview
     from brittle.analysis.overview_text import format_overview
@@ -128,33 +112,31 @@ def report(
     *,
     out: Path | None = None,
     epsilon: str | None = None,
-    against: Annotated[tuple[Path, ...], Many] = (),
+    against: tuple[Path, ...] = (),
 ) -> int:
-    """Write the report of RUN, one HTML file, and print how many predictions hold and how other runs compare.
+    """Write the report of RUN, one HTML file, and print how many predictions hold.
 
-    Parameters
-    ----------
-    run_folder
-        A folder that `brittle score` wrote.
-    out
-        The file to write; RUN/report.html by default; no file but an earlier report is replaced.
-    epsilon
-        Size of the perturbation that the worst case is about, such as 8/255.
-    against
-        Other runs over the same points to compare with: of other models, or of the same one on corrupted copies.
+    Args:
+        run_folder: A folder that `brittle score` wrote.
+        out: The file to write; RUN/report.html by default; no file but an earlier report is replaced.
+        epsilon: Size of the perturbation that the worst case is about, such as 8/255.
+        against: Other runs over the same points to compare with: of other models, or of the same one on corrupted
+            copies.
     """
     from brittle.analysis import margin_columns
+    from brittle.analysis.overview_text import how_brittle
     from brittle.report import MARK, open_contents, write_page
+    from brittle.store.reading import read_table
 
     page = out or run_folder / "report.html"
     check_own(page, MARK, "report")
     table = open_run(run_folder)
     if epsilon is not None and not margin_columns(table):
         raise UsageError("--epsilon is for runs with input_margin; this one has none")
-    contents = open_contents(table, epsilon, _named(against))
+    contents = open_contents(table, epsilon, {str(folder): read_table(folder) for folder in against})
     path = write_page(contents, page)
-    for text in _texts(contents):
-        print_lines(as_called(text))
+    if contents.tells_robustness:
+        print_lines(how_brittle(contents.overview))
     print(path)
     return 0
 
@@ -162,20 +144,14 @@ def report(
 def compare(first: Path, second: Path, *, out: Path | None = None) -> int:
     """Compare the scores of two runs over the same points: two models, or clean and corrupted copies.
 
-    Points are paired by id, or by row where no id is shared and the runs have equally many points. One sentence says
-    which run is more robust, or that the data cannot tell. Every score that both runs hold with the same parameters
-    takes part: its mean in either run (of all but shares and probabilities the median), the difference with its
-    interval and the p-value that follows from it, and the share of points where the first is larger. Of flip
-    probabilities p_robust is compared, so that larger is safer. What only one of them holds is named.
+    Points are paired by id, or by row where no id is shared. Every score that both runs hold with the same parameters
+    takes part: its mean or median in either run, the difference with its interval and p-value, and the share of points
+    where the first is larger; of flip probabilities p_robust, so that larger is safer.
 
-    Parameters
-    ----------
-    first
-        A folder that `brittle score` wrote.
-    second
-        Another one.
-    out
-        A .csv file to write the comparison to, one row per score; no file but an earlier comparison is replaced.
+    Args:
+        first: A folder that `brittle score` wrote.
+        second: Another one.
+        out: A .csv file to write the comparison to, one row per score; no file but an earlier comparison is replaced.
     """
     from brittle.analysis import compare as compare_runs
     from brittle.analysis import format_comparison
@@ -195,15 +171,10 @@ def compare(first: Path, second: Path, *, out: Path | None = None) -> int:
 
 
 def verify(run_folder: Run) -> int:
-    """Read every shard of RUN again and print a line for each that is damaged.
+    """Read every shard of RUN again and print a line for each that is damaged, and for each stray file.
 
-    Size, digest, columns and page checksums must be those that were written. Files that the manifest does not name are
-    listed, too; they do no harm.
-
-    Parameters
-    ----------
-    run_folder
-        A folder that `brittle score` wrote.
+    Args:
+        run_folder: A folder that `brittle score` wrote.
     """
     from brittle.store.reading import verify as verify_run
     from brittle.store.record import RunRecord, read_object
@@ -241,28 +212,3 @@ def list_scores() -> int:
     for fault in faults:
         print_lines(f"brittle: note: {fault}", sys.stderr)
     return 0
-
-
-def _named(folders: Sequence[Path]) -> dict[str, Table]:
-    """The runs in `folders` by the names of these; by their paths where several have one name."""
-    from brittle.store.reading import read_table
-
-    times = Counter(folder.resolve().name for folder in set(folders))
-    names = {folder: folder.resolve().name for folder in folders}
-    return {name if times[name] == 1 else str(folder): read_table(folder) for folder, name in names.items()}
-
-
-def _texts(contents: Contents) -> Iterator[str]:
-    """The run as plain text: how many predictions hold, what was decided, and how it compares with other runs."""
-    from brittle.analysis import compare, decisions, format_comparison, format_decisions
-    from brittle.analysis.comparison import most_drawn
-    from brittle.analysis.overview_text import how_brittle
-    from brittle.report.wording import show as shown
-
-    if contents.tells_robustness:
-        yield how_brittle(contents.overview)
-    if not (decided := decisions(contents)).empty:
-        yield format_decisions(decided)
-    for name, other in contents.others.items():
-        frame = most_drawn(compare(contents, other), contents.columns)
-        yield f"Against {shown(name)}: {format_comparison(frame)}"

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from brittle.cli.common import ARGUMENTS, OUTPUT, ROW_FAILURES, in_pairs, program, say, show, whole_rows
+from brittle.cli.common import DATA, MODEL, OUTPUT, program, say, say_failures, show
 from brittle.cli.options import DataOptions, ModelOptions
 from brittle.cli.run_options import RunOptions, WorkerOptions
 from brittle.cli.score_options import BY_DEFAULT, Opening, ScoreOptions
-from brittle.errors import listed, printable
 from brittle.scores import NoiseScore
 
 if TYPE_CHECKING:
@@ -25,8 +24,9 @@ if TYPE_CHECKING:
 
 
 def score(
-    model: Annotated[str, Parameter(group=ARGUMENTS)],
-    data: Annotated[Path, Parameter(group=ARGUMENTS)],
+    model: Annotated[str, Parameter(group=MODEL)],
+    data: Annotated[Path, Parameter(group=DATA)],
+    /,
     *,
     out: Annotated[Path, Parameter(group=OUTPUT)],
     declared: ModelOptions = ModelOptions(),
@@ -34,38 +34,19 @@ def score(
     scoring: ScoreOptions = ScoreOptions(),
     running: RunOptions = RunOptions(),
     sharing: WorkerOptions = WorkerOptions(),
+    inside: Annotated[tuple[str, ...], Parameter(parse=False)] = (),
 ) -> int:
     """Score every point of DATA by MODEL and write the run folder OUT.
 
-    Parameters
-    ----------
-    model
-        A torch.export archive (.pt2) or an .onnx file; package.module:factory or ./file.py:factory, a function without
-        arguments that returns the network or a scikit-learn classifier; a folder of a Hugging Face classifier,
-        timm:NAME with --weights, or a .skops file.
-    data
-        An .npz file with x and y, a .npy file, a .csv, .tsv or Parquet table of features, texts or images, a folder of
-        images, WebDataset shards (.tar), or a folder of IDX files.
-    out
-        Folder for the run; it must not hold one yet, unless it is resumed.
+    Args:
+        model: A .pt2 archive of torch.export, an .onnx or .skops file; ./file.py:factory or package.module:factory, a
+            function that returns the network or a scikit-learn classifier; a Hugging Face folder; timm:NAME with
+            --weights.
+        data: An .npz file with x and y, a .npy, a .csv, .tsv or Parquet table of features, texts or images, WebDataset
+            shards (.tar), a folder of images or of IDX files.
+        out: Folder for the run, a new one without --resume.
+        inside: The words of this command where another one calls it, which says the result itself.
     """
-    return scored(sys.argv[1:], model, data, out, declared, reading, scoring, running, sharing)
-
-
-def scored(
-    words: Sequence[str],
-    model: str,
-    data: Path,
-    out: Path,
-    declared: ModelOptions = ModelOptions(),
-    reading: DataOptions = DataOptions(),
-    scoring: ScoreOptions = ScoreOptions(),
-    running: RunOptions = RunOptions(),
-    sharing: WorkerOptions = WorkerOptions(),
-    *,
-    inside: bool = False,
-) -> int:
-    """As `score`, by the command `brittle WORDS`; `inside` another one, which says the result itself."""
     from brittle.run import execute
     from brittle.run.progress import progress
     from brittle.store.folder import check_free, check_writable
@@ -73,9 +54,6 @@ def scored(
     part = sharing.which
     workers = sharing.processes(partial(open_again, tuple(sys.argv[1:])), declared.device)
     check_writable(out) if running.resume else check_free(out)
-    others = sorted(one.name for one in out.iterdir()) if out.is_dir() and not running.resume else []
-    if others:
-        say(running.quiet, f"{out} holds other files, too ({listed(others, 3)}); they stay as they are")
     job = _open_job(model, data, declared, reading, scoring, running)
     if not job.share(part):
         say(False, f"part {sharing.part} has nothing to do: the run has {job.shards} shards to share")
@@ -85,7 +63,7 @@ def scored(
             out,
             expected_accuracy=running.expected_accuracy,
             progress=advance,
-            command=("brittle", *words),
+            command=("brittle", *(inside or sys.argv[1:])),
             skip_doctor=running.skip_doctor,
             workers=workers,
             part=part,
@@ -95,16 +73,16 @@ def scored(
         say(running.quiet, f"logit_margin is left out: with {declared.decides.label} it is the same at every point")
     if job.classifier.passes == 0:
         say(running.quiet, f"the run in {out} was finished before; nothing was computed")
-    return _conclude(record, out, running, silent=inside and running.quiet)
+    return _conclude(record, out, running, silent=bool(inside) and running.quiet)
 
 
 def open_again(words: Sequence[str]) -> Job:
     """What the command `brittle WORDS` computes, opened in another process; what is said was said by the first."""
     app = import_module("brittle.cli.commands").app  # which reads this file when this command is called
     words = [*(word for word in words if word not in ("--debug", "--quiet")), "--quiet"]
-    _, given, _ = app.parse_args(in_pairs(words), exit_on_error=False, print_error=False)
+    _, given, _ = app.parse_args(words, exit_on_error=False, print_error=False)
     given.apply_defaults()
-    model, data, _, declared, reading, scoring, running, _ = given.arguments.values()
+    model, data, _, declared, reading, scoring, running, *_ = given.arguments.values()
     return _open_job(model, data, declared, reading, scoring, running)
 
 
@@ -113,7 +91,7 @@ def _open_job(
 ) -> Job:
     from brittle.run import make_job
 
-    quiet, rows = running.quiet, whole_rows(running.batch_size)
+    quiet, rows = running.quiet, running.batch_size
     opening = Opening.checked(model, data, declared, reading, scoring, quiet)
     opening.check_there()
     known, scores = opening.points.provenance, opening.scores
@@ -131,27 +109,20 @@ def _open_job(
 def _conclude(record: RunRecord, out: Path, running: RunOptions, *, silent: bool) -> int:
     """Say what became of the points, but for the result where `silent`; the exit code."""
     from brittle.analysis import decisions, format_decisions
-    from brittle.analysis.outcomes import refuted_points, refuted_text
     from brittle.store.reading import read_table
     from brittle.text import chosen_text
 
-    account, quiet = record.account, running.quiet
+    account = record.account
     right = f"{account.correct / account.labelled:.1%}" if account.labelled else ""
     accuracy = right and (f"accuracy {right}, " if record.model.decision is None else f"{right} right, ")
-    if any("limit" in score.parameters for score in record.scores) and not quiet:
+    if any("limit" in score.parameters for score in record.scores) and not running.quiet:
         show(format_decisions(decisions(read_table(out))))
-    doubt = ""
-    if any(score.parameters.get("certify") for score in record.scores):
-        doubt = refuted_text(refuted_points(read_table(out).columns))
     chosen = chosen_text(account.points, record.data.chosen_from)
     points = f"{account.points} points{chosen and f' ({chosen})'}"
     where = shlex.quote(str(out))
     done = f"{points}, {accuracy}{account.passes:,} passes, {record.seconds or 0.0:.1f} s"
     say(silent, f"{done}; next: {program()} show {where}, {program()} report {where}")
-    say(quiet or not doubt, doubt)
     if not account.failed:
         return 0
-    print(f"brittle: {account.failed} of {account.points} points got no number; some of them:", file=sys.stderr)
-    for sentence in account.failures:
-        print(f"brittle:   {printable(sentence)}", file=sys.stderr)
-    return 0 if running.allow_row_errors else ROW_FAILURES
+    head = f"{account.failed} of {account.points} points got no number; some of them:"
+    return say_failures(head, account.failures)

@@ -1,4 +1,4 @@
-"""The options that say what is scored, the fields of the catalogue's scores among them, and what is opened for it.
+"""The options that say what is scored, and what is opened for it.
 
 The scores are read when this module is imported, and PyTorch with them; the commands that need it are loaded lazily.
 """
@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from brittle.cli.common import LENGTH, NOISE, Flag, Many, say
+from brittle.cli.common import LENGTH, NOISE, say
 from brittle.cli.noise_options import COLUMNS, TOKENS, check_noise, has_level, noises, plain_name
-from brittle.cli.options import UNIT, DataOptions, ModelOptions
+from brittle.cli.options import UNIT, DataOptions, ModelOptions, load_network
 from brittle.errors import UsageError
 from brittle.estimate import MOST_DRAWS
-from brittle.noise import Sphere
 from brittle.scores import CATALOGUE, LogitMargin, NoiseScore, Score
 from brittle.scores.choose import choose, drawn_until
 
@@ -29,9 +28,6 @@ if TYPE_CHECKING:
     from brittle.model.classifier import Classifier
     from brittle.model.loading.load import LoadedModel
     from brittle.model.texts import TextForm
-
-FIELDS = ("draws", "clip", "norm", "effort", "certify")
-"""Fields of scores that are options; all others are given by `--set NAME.FIELD=VALUE`."""
 
 LASTS = Parameter(group=LENGTH)
 
@@ -45,54 +41,42 @@ class ScoreOptions:
     """What is computed of every point.
 
     Attributes:
-        scores: What to compute, by the names that `brittle list` shows, or FILE.py:CLASS.
+        scores: What to compute, by names that `brittle list` shows, or FILE.py:CLASS.
         sigma: Standard deviations of the noise, in pixel units; a tenth of the value range by default.
-        radius: Lengths of noise on the sphere, in pixel units, instead of --sigma and --noise.
-        noise: gaussian, uniform, laplace, sphere, ball; relative or per-feature, whose --sigma is in root mean squares
-            of the point or deviations of each feature; with levels rotation:15, shift:2, relative:0.5, decibels:20,
-            swap:0.1 or another corruption, for texts token-dropout:0.2, token-mask or token-replacement; or
-            FILE.py:CLASS, FILE.py:FUNCTION, any function (x, generator).
+        noise: gaussian, uniform, laplace, sphere, ball; per-feature or relative (sigma in deviations, root mean
+            squares); with a level relative:0.5, sphere:0.5 (its length), rotation:15, shift:2, decibels:20, swap:0.1,
+            corruptions, for texts token-dropout:0.2, token-mask:0.2, token-replacement:0.2; FILE.py:CLASS; or
+            FILE.py:FUNCTION (x, generator).
         categories: All columns that --noise per-feature leaves alone (without it those of few whole numbers), or that
             alone --noise swap changes.
         seed: Seed of the noise.
-        until: Count noisy copies of each point until it is decided whether its prediction holds with probability
-            --limit; most points need few.
+        until: Count noisy copies of each point until it is sure whether it holds with probability --limit.
         limit: Probability with which a prediction has to survive the noise, such as 0.9; with --until decided.
         precision: Count noisy copies of each point until the interval of its flip probability is no wider than this.
         most_draws: Noisy copies of a point at most, with --until or --precision (10,000).
         pseudo_margin: A file of `brittle pseudo-margin fit`, to score the points by.
-        settings: Fields of one score or of the noise alone, as NAME.FIELD=VALUE, such as mmse.draws=40 or
-            taylor.classes=20.
+        settings: Fields of one score or of the noise alone, as NAME.FIELD=VALUE, such as mmse.draws=40,
+            monte_carlo.clip=true or input_margin.certify=true.
         draws: Noisy copies per point, even; at most, where a rule stops earlier (1,000 where they are counted, 200 for
             shrinkage, 100 for moments).
-        clip: Clip noisy copies to the bounds.
         norm: Norm of the distance, l2 (the default), linf or l1; or l0, the number of values that change.
         effort: Budget of passes per point for input_margin: fast, standard (the default) or thorough.
-        certify: Look for a certified lower bound of input_margin as well; brittle doctor tells what it costs.
     """
 
-    scores: Annotated[tuple[str, ...], Many] = BY_DEFAULT
-    sigma: Annotated[tuple[float, ...], Many] = ()
-    radius: Annotated[tuple[float, ...], Many] = ()
+    scores: tuple[str, ...] = BY_DEFAULT
+    sigma: tuple[float, ...] = ()
     noise: str = "gaussian"
-    categories: Annotated[tuple[str, ...], Many] = ()
+    categories: tuple[str, ...] = ()
     seed: int = 0
     until: Annotated[Literal["decided"] | None, LASTS] = None
     limit: Annotated[float | None, LASTS] = None
     precision: Annotated[float | None, LASTS] = None
     most_draws: Annotated[int | None, LASTS] = None
     pseudo_margin: Path | None = None
-    settings: Annotated[tuple[str, ...], Parameter(name="--set"), Many] = ()
+    settings: Annotated[tuple[str, ...], Parameter(name="--set")] = ()
     draws: int | None = None
-    clip: Annotated[bool, Flag] = False
-    norm: Annotated[tuple[str, ...], Many] = ()
+    norm: tuple[str, ...] = ()
     effort: str | None = None
-    certify: Annotated[bool, Flag] = False
-
-    def declared(self, model: ModelOptions) -> ModelOptions:
-        """The declaration of the model, without bounds where none are given and the noise is that of tables."""
-        of_tables = plain_name(self.noise) in COLUMNS
-        return replace(model, bounds=("none", "none")) if of_tables and model.bounds is UNIT else model
 
     def chosen(
         self, model: ModelOptions, points: Points | None = None, texts: TextForm | None = None
@@ -101,17 +85,13 @@ class ScoreOptions:
 
         Before the data are opened, `points` is None, and noise that learns from them is only checked.
         """
-        bounds, names = model.declared_bounds, self.scores
+        names = self.scores
         if names is BY_DEFAULT and not model.decides.has_probability:
             margins = [name for name in BY_DEFAULT if CATALOGUE[name].serves == "all"]
             names = tuple(name for name in margins if not (model.decides.level and name == LogitMargin.name))
-        sigmas: Sequence[float] = self.sigma or self.radius or (self.spread(model) or 1.0,)
-        if self.radius and points is not None:
-            size = next(iter(points.batches(1))).inputs[0].numel()
-            sigmas = tuple(Sphere.of_radius(each, size).sigma for each in self.radius)
-        noise = "sphere" if self.radius else self.noise
-        family = noises(noise, sigmas, bounds, self.categories, points, texts)
-        given = {name: getattr(self, name) for name in FIELDS}
+        sigmas: Sequence[float] = self.sigma or (self.spread(model) or 1.0,)
+        family = noises(self.noise, sigmas, model.declared_bounds, self.categories, points, texts)
+        given = {"draws": self.draws, "norm": self.norm, "effort": self.effort}
         scores = choose(names, sigmas, family, given, self.settings)
         most = MOST_DRAWS if self.most_draws is None else self.most_draws
         drawn = drawn_until(scores, self.until, self.limit, self.precision, most)
@@ -119,34 +99,29 @@ class ScoreOptions:
 
     def check(self, model: ModelOptions, reads_texts: bool) -> bool:
         """Raise where options do not fit together or to a model; whether there is noise whose size nobody gave."""
-        name, sized = plain_name(self.noise), bool(self.sigma or self.radius) or has_level(self.noise)
         check_noise(self.noise, self.sigma, self.categories)
-        others = ["--sigma"] * bool(self.sigma) + ["--noise"] * (self.noise not in ("gaussian", "sphere"))
-        if self.radius and others:
-            raise UsageError(f"--radius is noise on the sphere of that length; leave out {' and '.join(others)}")
+        name, sized = plain_name(self.noise), bool(self.sigma) or has_level(self.noise)
         if self.most_draws is not None and self.until is None and self.precision is None:
             raise UsageError("--most-draws is for --until decided and --precision; give one of them")
-        scores = self.chosen(model)
-        noisy = any(isinstance(score, NoiseScore) for score in scores)
-        if not noisy and (self.sigma or self.radius or self.noise != "gaussian"):
-            raise UsageError("--sigma, --radius and --noise are for scores under noise; none was chosen")
-        if model.head is not None and not any(need.uses_features for score in scores for need in score.needs):
-            raise UsageError("--head is for scores that need features; none was chosen")
-        if noisy and name in TOKENS and not reads_texts:
+        if not any(isinstance(score, NoiseScore) for score in self.chosen(model)):
+            if self.sigma or self.noise != "gaussian":
+                raise UsageError("--sigma and --noise are for scores under noise; none was chosen")
+            return False
+        if name in TOKENS and not reads_texts:
             raise UsageError(f"--noise {self.noise:.60} is for models that read texts, and this one does not")
-        if noisy and reads_texts and (name in COLUMNS or not sized):
+        if reads_texts and (name in COLUMNS or not sized):
             raise UsageError(
                 "the model reads texts, whose noise is on their embeddings or tokens and of a size that is given: "
                 "--noise relative:0.5 (half the root mean square of a text's embeddings) or --noise token-dropout:0.2 "
                 "(a fifth of the tokens)",
             )
-        if noisy and not sized and self.spread(model) is None:
+        if not sized and self.spread(model) is None:
             raise UsageError(
-                f"with --bounds {'none' if model.declared_bounds.none else 'per feature'} there is no one range of "
-                f"which the noise could be a tenth: for a table add --noise per-feature --sigma 0.1, a tenth of each "
-                f"feature's deviation, or --sigma S in the units of the inputs",
+                f"with --bounds {' '.join(model.bounds)} there is no range of which the noise could be a tenth: for "
+                "a table add --noise per-feature --sigma 0.1, a tenth of each feature's deviation, or --sigma S in the "
+                "units of the inputs",
             )
-        return noisy and not sized
+        return not sized
 
     def spread(self, model: ModelOptions) -> float | None:
         """The standard deviation of the noise where none is given, a tenth of the value range; None without one."""
@@ -172,6 +147,7 @@ class Opening:
     declared: ModelOptions
     reading: DataOptions
     scoring: ScoreOptions
+    reads_texts: bool
 
     @classmethod
     def checked(
@@ -184,18 +160,20 @@ class Opening:
             raise UsageError(
                 f"MODEL is {model}, and DATA is {data}, which names a model and does not exist; write MODEL first"
             )
-        declared, texts = scoring.declared(declared), reads_texts(model)
+        if declared.bounds is UNIT and plain_name(scoring.noise) in COLUMNS:
+            declared = replace(declared, bounds=("none",))
+        texts = reads_texts(model)
         by_default = scoring.check(declared, texts)
-        own = [name for name in ("bounds", "mean", "std") if getattr(declared, name) != getattr(ModelOptions(), name)]
+        own = [name for name in ("bounds", "mean", "std") if getattr(declared, name) != getattr(ModelOptions, name)]
         if texts and own:
+            options = " and ".join(f"--{name}" for name in own)
             raise UsageError(
-                f"{model} reads texts, and noise is on the embeddings of their tokens; leave out "
-                f"{' and '.join(f'--{name}' for name in own)}",
+                f"{model} reads texts, and noise is on the embeddings of their tokens; leave out {options}"
             )
         if by_default:
             spread = scoring.spread(declared)
             say(quiet, f"sigma {spread:g}, a tenth of the value range {declared.declared_bounds}")
-        return cls(model, data, declared, reading, scoring)
+        return cls(model, data, declared, reading, scoring, texts)
 
     def check_there(self) -> None:
         """Raise where either is not there, or MODEL cannot be one, before anything of the other is read."""
@@ -208,9 +186,7 @@ class Opening:
     @cached_property
     def texts(self) -> TextForm | None:
         """How texts become points, where the model reads texts; else None."""
-        from brittle.model.loading.hugging_face import reads_texts
-
-        declared = self._loaded.declared if reads_texts(self.model) else None
+        declared = self._loaded.declared if self.reads_texts else None
         return None if declared is None else declared.texts
 
     @cached_property
@@ -236,4 +212,4 @@ class Opening:
 
     @cached_property
     def _loaded(self) -> LoadedModel:
-        return self.declared.loaded(self.model)
+        return load_network(self.model, self.declared.weights)

@@ -111,7 +111,7 @@ def check_certificates(subject: Subject) -> Iterator[Finding | str]:
             "no_certificate",
             f"no certificate can be computed, because no lower bound goes through {layer}; every point would get the "
             f"status no_certificate, a low end of 0 that proves nothing, and the distance that the attack finds: leave "
-            f"the certificate out (no --certify, certify=False) and use the attack alone",
+            f"the certificate out (certify=false) and use the attack alone",
         )
     yield "bounds go through every layer" if needs else "no chosen score asks for certificates"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import altair as alt
 import numpy as np
@@ -52,8 +52,8 @@ FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
 LABEL_LIMIT = 190
 LOG = alt.Scale(type="log", nice=False, padding=8)
 
-DECADES, TICKS = 4, 2
-"""Orders of magnitude that a scale of any sign shows on either side of 0, and the most ticks there."""
+DECADES = 4
+"""Orders of magnitude that a scale of any sign shows on either side of 0."""
 
 _TICK_LABEL = (
     "datum.value == 0 ? '0' : abs(datum.value) < 1e-3 || abs(datum.value) >= 1e5 ? "
@@ -114,12 +114,10 @@ def heading(frame: pd.DataFrame, by: str = "setting") -> alt.TitleParams:
     return alt.TitleParams(str(frame[by].iloc[0]), fontSize=12, fontWeight=600, color=INK, anchor="start", offset=8)
 
 
-def interval_dots(place: Any, along: Literal["x", "y"], **axis: Any) -> list[Any]:
-    """Thin bars from the field `low` to `high` with dots at `value`, along the axis `x` or `y`."""
-    kind = alt.X if along == "x" else alt.Y
-    bars = place.mark_rule(strokeWidth=2).encode(**{along: kind("low:Q", **axis), f"{along}2": "high:Q"})
-    dots = place.mark_point(filled=True, size=46, opacity=1).encode(**{along: kind("value:Q", **axis)})
-    return [bars, dots]
+def interval_dots(place: Any, **axis: Any) -> list[Any]:
+    """Thin bars from the field `low` to `high` with dots at `value`."""
+    bars = place.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", **axis), x2="high:Q")
+    return [bars, place.mark_point(filled=True, size=46, opacity=1).encode(x=alt.X("value:Q", **axis))]
 
 
 def ordered() -> alt.EncodingSortField:
@@ -137,10 +135,9 @@ def few_ticks(count: int = 4, **options: Any) -> alt.Axis:
     return alt.Axis(tickCount=count, grid=True, **options)
 
 
-def names_axis(limit: int = LABEL_LIMIT, **options: Any) -> alt.Axis:
+def names_axis(limit: int = LABEL_LIMIT) -> alt.Axis:
     """An axis of names."""
-    style = {"ticks": False, "domain": False, "labelFontSize": 12, "labelColor": INK, "labelPadding": 8}
-    return alt.Axis(labelLimit=limit, **style | options)
+    return alt.Axis(labelLimit=limit, ticks=False, domain=False, labelFontSize=12, labelColor=INK, labelPadding=8)
 
 
 def width_beside(width: int, names: Sequence[str]) -> int:
@@ -164,29 +161,8 @@ def styled(chart: Any) -> Any:
     )
 
 
-class SymlogScale(NamedTuple):
-    """A scale that is linear within `constant` around 0 and logarithmic beyond."""
-
-    constant: float
-    domain: tuple[float, float]
-    ticks: list[float]
-
-    @property
-    def scale(self) -> alt.Scale:
-        """As the figures use it."""
-        return alt.Scale(type="symlog", constant=self.constant, domain=list(self.domain), nice=False, clamp=True)
-
-    def axis(self, **options: Any) -> alt.Axis:
-        """Its axis."""
-        return alt.Axis(values=self.ticks, labelExpr=_TICK_LABEL, grid=True, labelOverlap="greedy", **options)
-
-    def inside(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """`frame` with the ends of its intervals cut at those of the drawing."""
-        return frame.assign(low=frame["low"].clip(*self.domain), high=frame["high"].clip(*self.domain))
-
-
-def symlog(values: Iterable[float]) -> SymlogScale:
-    """The scale for numbers of any sign that differ by orders of magnitude.
+def symlog(values: Iterable[float]) -> tuple[alt.Scale, list[float]]:
+    """A scale for numbers of any sign that differ by orders of magnitude, and its ticks.
 
     It is linear up to the tenth of the numbers that are smallest, yet shows at most `DECADES` beyond.
     """
@@ -195,18 +171,14 @@ def symlog(values: Iterable[float]) -> SymlogScale:
     largest = float(sizes.max(initial=0.0)) or 1.0
     smallest = float(np.quantile(sizes, 0.1)) if sizes.size else largest
     constant = float(np.clip(smallest, largest * 10.0**-DECADES, largest / 10.0))
-
-    def place(value: float) -> float:
-        return math.copysign(math.log1p(abs(value) / constant), value)
-
-    def number(along: float) -> float:
-        return math.copysign(math.expm1(abs(along)) * constant, along)
-
-    low, high = place(float(numbers.min(initial=0.0))), place(float(numbers.max(initial=0.0)))
-    margin = 0.04 * (high - low) or 1.0
-    domain = (number(low - margin), number(high + margin))
-    last, first = math.floor(math.log10(largest) + 1e-9), math.ceil(math.log10(1.5 * constant) - 1e-9)
-    step = max(-(-(last - first + 1) // TICKS), 1)
-    powers = [float(f"1e{power}") for power in range(last, first - 1, -step)] or [float(f"{largest:.0e}")]
+    low, high = 1.3 * float(numbers.min(initial=0.0)), 1.3 * float(numbers.max(initial=0.0))
+    domain = [low, high] if low < high else [-1.0, 1.0]
+    last = math.floor(math.log10(largest) + 1e-9)
+    powers = [float(f"1e{power}") for power in (last, last - DECADES // 2) if 10.0**power > constant]
     ticks = [0.0, *(tick for power in powers for tick in (-power, power) if domain[0] <= tick <= domain[1])]
-    return SymlogScale(constant, domain, ticks)
+    return alt.Scale(type="symlog", constant=constant, domain=domain, nice=False, clamp=True), ticks
+
+
+def symlog_axis(ticks: list[float], **options: Any) -> alt.Axis:
+    """The axis of such a scale."""
+    return alt.Axis(values=ticks, labelExpr=_TICK_LABEL, grid=True, labelOverlap="greedy", **options)

@@ -25,7 +25,6 @@ from brittle.analysis.columns import (
 from brittle.analysis.decisions import asked_of_all
 from brittle.analysis.expected_change import CHANGE
 from brittle.analysis.overview import Overview, overview
-from brittle.analysis.point_list import tie_breaker
 from brittle.norms import DISTANCES
 from brittle.report.charts import colour_at, colour_places
 from brittle.report.wording import MISSING, show
@@ -181,14 +180,6 @@ class Contents:
         if noise is None or not noise.fixed_length or setting.sigma is None or not sides:
             return ""
         return f" (radius {setting.sigma * math.sqrt(math.prod(sides)):.3g})"
-
-    def ties_text(self, column: Column) -> str:
-        """How points that tie in `column` are ordered; empty where none do."""
-        if not column.value.dropna().duplicated().any():
-            return ""
-        second = tie_breaker(self.columns, column)
-        by = f"{show(second.shown)}, then by " if second is not None else ""
-        return f"Points that tie are ordered by {by}their place in the data."
 
 
 def decided_signs(column: Column) -> tuple[int, int]:

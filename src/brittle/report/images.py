@@ -1,4 +1,4 @@
-"""The images of a run as the page holds them: alone, side by side on sheets, and as magnified differences."""
+"""The images of a run as the page holds them: alone, and side by side on sheets."""
 
 from __future__ import annotations
 
@@ -31,9 +31,6 @@ MAX_TILES = 10_000
 
 MAX_SHEET_BYTES = 12_000_000
 """Bytes of all sheets together; no further sheet is begun beyond them."""
-
-SHOWN = 0.5
-"""How far a difference may reach, magnified, before it is cut: half of the range on either side of grey."""
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _DAMAGED = (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error)
@@ -112,44 +109,3 @@ def _sheet(images: Sequence[Image.Image], side: int) -> str:
     sink = io.BytesIO()
     sheet.save(sink, kind, **({"quality": 85, "method": 2} if kind == "webp" else {}))
     return f"data:image/{kind};base64," + base64.b64encode(sink.getvalue()).decode("ascii")
-
-
-def pixels(png: bytes | None) -> NDArray[np.float64] | None:
-    """The values of a small PNG from 0 to 1; None where it is none."""
-    image = decoded(png)
-    return None if image is None else np.asarray(image, dtype=np.float64) / 255.0
-
-
-def largest_change(point: bytes | None, other: bytes | None, difference: bytes | None) -> float:
-    """The largest change of a pixel, as a share of the range of the inputs; 0 where it is not known.
-
-    A stored difference fills the range around grey, `0.5 + d / (2 max |d|)`, whatever its size. That size is the factor
-    which fits it to the two images, by least squares over all pixels.
-    """
-    here, there, shape = pixels(point), pixels(other), pixels(difference)
-    if here is None or there is None or shape is None or not here.shape == there.shape == shape.shape:
-        return 0.0
-    unit = 2.0 * shape - 1.0
-    norm = float((unit**2).sum())
-    return max(float(((there - here) * unit).sum()) / norm, 0.0) if norm > 0.0 else 0.0
-
-
-def common_factor(changes: Sequence[float]) -> int:
-    """The magnification, 1, 2 or 5 times a power of ten, at which half of the largest changes fit the range."""
-    known = [change for change in changes if change > 0.0]
-    if not known:
-        return 1
-    most = SHOWN / float(np.median(known))
-    power = math.floor(math.log10(max(most, 1.0)))
-    return max([1, *(int(step * 10**power) for step in (1, 2, 5) if step * 10**power <= most)])
-
-
-def magnified(difference: bytes | None, change: float, factor: int) -> bytes | None:
-    """A stored difference drawn anew: `0.5 + factor * d`, cut at the ends of the range; None where it is not known."""
-    shape = pixels(difference)
-    if shape is None or change <= 0.0:
-        return None
-    values = np.clip(0.5 + (2.0 * shape - 1.0) * change * factor, 0.0, 1.0)
-    sink = io.BytesIO()
-    Image.fromarray(np.rint(255.0 * values).astype(np.uint8)).save(sink, format="PNG", optimize=True)
-    return sink.getvalue()

@@ -14,8 +14,7 @@ from pathlib import Path, PurePath
 
 from markupsafe import Markup
 
-from brittle.analysis.decisions import column_if_any, unjudged_text
-from brittle.analysis.overview import FROM_SAFE, LIMIT, Overview, overview
+from brittle.analysis.overview import overview
 from brittle.analysis.overview_text import how_brittle, how_sure, where
 from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Status
@@ -23,11 +22,9 @@ from brittle.report.chapter import Grid
 from brittle.report.render import environment, open_contents, render
 from brittle.report.wording import MISSING, plural, reach, signed
 from brittle.report.wording import show as show_text
-from brittle.store.columns import BREAKS, HOLDS, UNDECIDED
 from brittle.store.reading import read_table
 from brittle.store.table import Table
 from brittle.store.writing import check_target, write
-from brittle.text import by_number
 
 HEIGHT = 640
 """Pixels of the frame of a report."""
@@ -43,8 +40,6 @@ COLUMNS_IN_TERMINAL, COLUMNS_IN_NOTEBOOK = 3, 12
 
 LONGEST_NAME, LONGEST_LABEL, LONGEST_SENTENCE = 40, 80, 120
 """Characters of a name, of the label of a column in a notebook, and of a sentence that is not ours."""
-
-_STATUSES = {int(status): status for status in Status}
 
 _WITHIN = re.compile(r'<(script|style)\b.*?</\1>|(<a\b[^>]*?\shref=")#', re.DOTALL)
 """A link to another place of the page; or a style or a script, which the policy of the page knows to the byte."""
@@ -136,30 +131,25 @@ def table_text(table: Table) -> str:
     A table whose parts do not fit together is said to be one, and nothing is raised.
     """
     try:
-        return "\n".join([_title(table), *(f"  {line}" for line in (_states(table), _columns(table)) if line)])
+        said = how_brittle(overview(table)) if len(table.points) else ""
+        return "\n".join([_title(table), *(f"  {show_text(line)}" for line in (said, _columns(table)) if line)])
     except Exception as error:  # noqa: BLE001 - whoever looks for what is wrong with a table prints it
         return _unreadable("Table", error)
 
 
 def table_html(table: Table) -> str:
-    """`table` as inert HTML: what was scored, the sentences and the groups of its overview, and its columns.
-
-    A table whose parts do not fit together is said to be one, and nothing is raised.
-    """
+    """`table` as inert HTML, as `table_text`: what was scored, the sentences of its overview, and its columns."""
     try:
         found = overview(table)
         sentences = (how_brittle(found), where(found), how_sure(found), *found.margins)
-        parts = [*(show_text(one) for one in sentences if one), *_groups(found), *_numbers(table)]
+        parts = [*(show_text(one) for one in sentences if one), *_numbers(table)]
         return _html(_title(table), parts, "brittle.show(table)")
     except Exception as error:  # noqa: BLE001 - as in a terminal
         return _html(_unreadable("Table", error))
 
 
 def estimate_html(estimate: Estimate) -> str:
-    """`estimate` as inert HTML: the first points with value, interval and status in words, and how many have which.
-
-    One whose fields do not fit together is said to be one, and nothing is raised.
-    """
+    """`estimate` as inert HTML, as `table_text`: the first points, and how many have which status."""
     try:
         return _html(f"Estimate of {plural(len(estimate.status), 'point')}", _estimate_parts(estimate))
     except Exception as error:  # noqa: BLE001 - as in a terminal
@@ -188,35 +178,12 @@ def _title(table: Table) -> str:
     return f"Table of {size}: {name} on {source}{state}"
 
 
-def _states(table: Table) -> str:
-    """How many points hold, at the limit of the overview; empty for an empty table."""
-    column = column_if_any(table)
-    if column is None:
-        return "none has a flip probability, so it is not known how many hold" if len(table.points) else ""
-    if not column.judges:
-        return show_text(unjudged_text(column))
-    limit = column.limit or LIMIT
-    states = column.states(limit).tolist()
-    held, broken, undecided = (states.count(state) for state in (HOLDS, BREAKS, UNDECIDED))
-    counts = f"{held:,} {by_number(held, 'holds', 'hold')}, {broken:,} {by_number(broken, 'breaks', 'break')}"
-    lost = f", {states.count(None):,} without a number" if None in states else ""
-    by = show_text(column.shown, LONGEST_NAME)
-    return f"{counts}, {undecided:,} undecided{lost}: kept with probability {limit:g} or more, by {by}"
-
-
 def _columns(table: Table) -> str:
     """The first columns, and how many more there are."""
     labels = [show_text(column.shown, LONGEST_NAME) for column in table.columns]
     left = len(labels) - COLUMNS_IN_TERMINAL
     more = f" and {left:,} more" if left > 0 else ""
     return f"columns: {', '.join(labels[:COLUMNS_IN_TERMINAL])}{more}" if labels else ""
-
-
-def _groups(found: Overview) -> list[Grid]:
-    """How many predictions of each kind hold, are undecided and break; nothing where no point has a number."""
-    kinds = [kind for kind in found.groups.index if sum(found.groups.loc[kind].tolist())]
-    rows = [(kind, *(f"{found.count(state, kind):,}" for state in FROM_SAFE)) for kind in kinds]
-    return [Grid(("predictions", *FROM_SAFE), rows)] if rows else []
 
 
 def _numbers(table: Table) -> list[str | Grid]:
@@ -249,6 +216,7 @@ def _estimate_parts(estimate: Estimate) -> list[str | Grid]:
 
 def _status(code: int) -> tuple[str, str]:
     """The name of a status and its sentence."""
-    if code in _STATUSES:
-        return _STATUSES[code].slug, _STATUSES[code].sentence
-    return f"status {code}", f"Status {code}, which this version does not know."
+    try:
+        return Status(code).slug, Status(code).sentence
+    except ValueError:
+        return f"status {code}", f"Status {code}, which this version does not know."

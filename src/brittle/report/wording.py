@@ -28,11 +28,6 @@ def show(value: Any, limit: int | None = None) -> str:
     return text if limit is None or len(text) <= limit else text[: limit - 1] + "…"
 
 
-def sentences(*texts: str) -> str:
-    """Those of the sentences that are not empty, as one text."""
-    return " ".join(filter(None, texts))
-
-
 def plural(count: int, noun: str) -> str:
     """`count` of `noun`, such as `1 point` or `1,024 points`."""
     ending = "" if count == 1 else "es" if noun.endswith("s") else "s"

@@ -83,14 +83,14 @@ class InputMargin(_Searched):
         super().__post_init__()
         if self.certify and self.norm == COUNT:
             raise ParameterError(
-                f"no distance in {COUNT} can be certified; leave out --certify (certify=False), or choose another norm",
+                f"no distance in {COUNT} can be certified; leave out certify=true, or choose another norm",
             )
         if self.norm != COUNT:
             Certified(self.norm, self.bounded, self.proof)
         if self.proof != "full" and not self.certify:
             raise ParameterError(
                 f"proof {self.proof!r} says how a certificate is computed, and none is asked for; ask for one "
-                f"(--certify, certify=True) or leave the proof out",
+                f"(--set input_margin.certify=true, certify=True) or leave the proof out",
             )
 
     @property

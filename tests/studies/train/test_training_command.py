@@ -9,11 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 import torch
-from filelock import FileLock
-from helpers.data_files import LABELS, LEVELS, encode, idx_bytes, image_table
+from helpers.data_files import idx_bytes
 
 from brittle.errors import UsageError
 from studies.train.__main__ import main
@@ -80,24 +78,6 @@ def test_absent_data_and_networks_are_said(data: Path, tmp_path: Path, capsys: p
     with pytest.raises(SystemExit, match="2"):
         run(data, tmp_path / "out", "--only", "mnist_forest")
     assert "no network of the size cpu is called mnist_forest" in capsys.readouterr().err
-
-
-def test_a_network_that_another_process_trains_is_left_to_it(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    place = tmp_path / "out" / CHECKPOINTS
-    place.mkdir(parents=True)
-    with FileLock(place / f"{LINEAR}.lock"):
-        assert run(data, tmp_path / "out") == 0
-    assert f"{LINEAR}: another process trains it" in capsys.readouterr().out
-    assert not (tmp_path / "out" / LINEAR).exists()
-
-
-def test_images_in_parquet_are_read_with_their_classes(tmp_path: Path) -> None:
-    pq.write_table(image_table([encode(one) for one in LEVELS], LABELS), tmp_path / "train-00000-of-00001.parquet")
-    x, y = read(tmp_path, DATASETS["mnist"], "train", 5)
-    assert torch.equal(x, torch.from_numpy(LEVELS[:5]).float() / 255)
-    assert y.tolist() == list(LABELS[:5])
 
 
 def test_an_attack_finds_what_a_linear_network_gets_wrong_in_the_ball() -> None:

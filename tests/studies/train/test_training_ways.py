@@ -24,7 +24,7 @@ from studies.train.ways.mart import Mart, boosted
 from studies.train.ways.pgd import PGD
 from studies.train.ways.plain import Plain
 from studies.train.ways.sigmoid import Sigmoid
-from studies.train.ways.trades import Trades, divergence
+from studies.train.ways.trades import Trades
 
 CLASSES, SHAPE = 3, (1, 2, 3)
 RADIUS = 0.1
@@ -40,16 +40,6 @@ WAYS: list[Any] = [
     CLP(RADIUS, 3),
     Sigmoid(0.1, classes=2),
 ]
-WITHOUT: list[Any] = [
-    GradientNorm(0.0),
-    Gaussian(0.0),
-    FGSM(0.0),
-    PGD(0.0, 3),
-    Trades(0.0, 3),
-    ALP(0.0, 3),
-    CLP(0.0, 3),
-]
-"""Ways of no strength."""
 
 
 def smooth(seed: int = 0) -> nn.Sequential:
@@ -97,33 +87,6 @@ def test_the_gradient_norm_is_that_of_finite_differences() -> None:
     assert mean.detach().numpy() == pytest.approx(truth, rel=1e-8)
 
 
-def test_the_gradient_norm_reaches_the_weights() -> None:
-    """Its derivative in one weight, by central differences of the loss with the same signs."""
-    network, (x, y), step = smooth(), images(), 1e-6
-    weights = next(network.parameters())
-
-    def loss() -> Tensor:
-        torch.manual_seed(3)
-        return GradientNorm(0.5).loss(network, x, y)
-
-    with torch.random.fork_rng(devices=[]):
-        (slope,) = torch.autograd.grad(loss(), weights)
-        with torch.no_grad():
-            weights[0, 0] += step
-        above = float(loss().detach())
-        with torch.no_grad():
-            weights[0, 0] -= 2 * step
-        assert float(slope[0, 0]) == pytest.approx((above - float(loss().detach())) / (2 * step), rel=1e-5)
-
-
-@pytest.mark.parametrize("way", [*WITHOUT, Sigmoid(0.1, 2, weight=0.0)], ids=lambda way: way.name)
-def test_without_strength_every_way_is_plain_training(way: Way) -> None:
-    network, (x, y) = smooth(), images()
-    assert float(way.loss(network, x, y).detach()) == pytest.approx(
-        float(cross_entropy(network(x), y).detach()), rel=1e-12
-    )
-
-
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.name)
 def test_every_way_moves_all_weights_and_leaves_the_mode_and_the_images(way: Way) -> None:
     network, (x, y) = smooth().train(), images()
@@ -136,21 +99,6 @@ def test_every_way_moves_all_weights_and_leaves_the_mode_and_the_images(way: Way
     assert network.training
     assert torch.equal(x, before)
     assert not x.requires_grad
-
-
-def test_divergences_are_those_of_scipy() -> None:
-    first, second = torch.randn(2, 50, 7, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 3
-    truth = rel_entr(softmax(first.numpy(), axis=1), softmax(second.numpy(), axis=1)).sum(axis=1)
-    assert divergence(first, second).numpy() == pytest.approx(truth, rel=1e-10)
-    assert torch.equal(divergence(first, first), torch.zeros(50, dtype=torch.float64))
-
-
-def test_boosted_cross_entropy_is_its_formula() -> None:
-    logits = 4 * torch.randn(50, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    y = torch.arange(50) % 4
-    for row, own, found in zip(softmax(logits.numpy(), axis=1), y.tolist(), boosted(logits, y).tolist(), strict=True):
-        other = max(value for place, value in enumerate(row) if place != own)
-        assert found == pytest.approx(-np.log(row[own]) - np.log(1 - other), rel=1e-9)
 
 
 def test_mart_is_its_formula() -> None:
@@ -168,22 +116,6 @@ def test_mart_is_its_formula() -> None:
         bce = -np.log(q[own]) - np.log(1 - np.delete(q, own).max())
         losses.append(bce + 2.0 * rel_entr(p, q).sum() * (1 - p[own]))
     assert found == pytest.approx(np.mean(losses), rel=1e-9)
-
-
-def test_pairings_differ_in_what_is_classified() -> None:
-    """With the same starts: the adversarial example for ALP, the image for CLP."""
-    network, (x, y) = smooth(), images()
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        moved = ascend_loss(network, x, y, RADIUS, 3)
-        found = []
-        for way in (ALP(RADIUS, 3), CLP(RADIUS, 3)):
-            torch.manual_seed(0)
-            found.append(float(way.loss(network, x, y).detach()))
-    clean, attacked = network(x), network(moved)
-    pair = 0.5 * ((attacked - clean) ** 2).sum(dim=1).mean() / CLASSES
-    truth = [float((cross_entropy(one, y) + pair).detach()) for one in (attacked, clean)]
-    assert found == pytest.approx(truth, rel=1e-12)
 
 
 def weight_of(network: nn.Module) -> Tensor:
@@ -204,14 +136,6 @@ def test_ascent_finds_the_worst_corner_of_a_linear_network(epsilon: float) -> No
     assert ((single >= 0) & (single <= 1)).all()
     gained = cross_entropy(network(single), y, reduction="none") - cross_entropy(network(x), y, reduction="none")
     assert (gained > -1e-9).all()
-
-
-def test_an_attack_moves_no_statistics_of_batches() -> None:
-    network = nn.Sequential(nn.BatchNorm2d(1), nn.Flatten(), nn.Linear(6, CLASSES)).double().train()
-    before = {name: value.clone() for name, value in network.state_dict().items()}
-    x, y = images()
-    ascend_loss(network, x, y, RADIUS, 3)
-    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
 
 
 @pytest.mark.parametrize("make", [smooth, linear])

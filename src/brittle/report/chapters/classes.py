@@ -50,7 +50,7 @@ def classes_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
     known = alt.Chart(frame.dropna(subset=["value"]))
     y = alt.Y("name:N", scale=alt.Scale(domain=names), title=None, axis=names_axis())
     place, scale = known.encode(y=y, color=alt.value(ACCENT)), alt.Scale(zero=False, nice=True)
-    dots = interval_dots(place, "x", title="mean p_robust, further right is safer", scale=scale, axis=few_ticks())
+    dots = interval_dots(place, title="mean p_robust, further right is safer", scale=scale, axis=few_ticks())
     layers = alt.layer(dashed(known, x="mean(overall):Q"), *dots)
     return layers.properties(width=width_beside(width, names), height=alt.Step(20), title=heading(frame))
 

@@ -9,10 +9,9 @@ import numpy as np
 import pandas as pd
 
 from brittle.analysis.columns import TYPICAL_P_ROBUST, largest_budgets, preferred
-from brittle.analysis.decisions import decisions, drawn
 from brittle.analysis.mean_interval import mean_interval
 from brittle.errors import listed
-from brittle.report.chapter import Chapter, Grid, Number
+from brittle.report.chapter import Chapter, Number
 from brittle.report.charts import INK, NARROW, STATES, few_ticks, heading, ordered, state_colour
 from brittle.report.contents import Contents
 from brittle.report.figure import panels
@@ -62,8 +61,6 @@ def summarize(contents: Contents) -> dict[str, Any] | None:
         "chosen": show(contents.chosen.shown),
         "typical": f"{TYPICAL_P_ROBUST:g}" if len(contents.settings) > 1 else "",
         "estimators": _estimators(columns),
-        "questions": _questions(contents),
-        "wrong": percent(1 - contents.confidence),
     }
 
 
@@ -138,22 +135,3 @@ def _estimators(columns: list[Column]) -> list[str]:
     ranked = sorted((one for one in columns if one.preference is not None), key=lambda one: (one.preference, one.label))
     names = [(show(one.variant, 40), draws_text(one.most_draws, one.stops)) for one in ranked]
     return list(dict.fromkeys(f"{name} with {draws}" if draws else name for name, draws in names))
-
-
-def _questions(contents: Contents) -> Grid | None:
-    """How many points hold, by each limit that was asked for; None where none was."""
-    asked = [column for column in contents.columns if column.is_probability and column.limit is not None]
-    if not asked:
-        return None
-    short = [f"{column.setting}, limit {column.limit:g}" for column in asked]
-    counts = decisions(contents).to_dict("records")
-    rows = [
-        (
-            show(text if short.count(text) == 1 else column.label),
-            *(f"{row[state]:,}" for state in STATES),
-            f"{drawn(column).mean():,.0f}",
-            f"{column.parameters['draws']:,}",
-        )
-        for column, text, row in zip(asked, short, counts, strict=True)
-    ]
-    return Grid(("Noise and limit", *(state.capitalize() for state in STATES), "Draws a point", "At most"), rows)

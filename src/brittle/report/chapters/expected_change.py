@@ -11,13 +11,12 @@ import numpy as np
 import pandas as pd
 
 from brittle.analysis.expected_change import expected_change_points, expected_change_table
-from brittle.analysis.label_flips import CONFIDENCE, label_flips, mean_absolute
+from brittle.analysis.label_flips import label_flips, mean_absolute
 from brittle.analysis.mean_interval import MeanInterval, ranged_interval
 from brittle.report import charts
 from brittle.report.chapter import Chapter, Grid, Number
 from brittle.report.contents import Contents, decided_signs, spread
-from brittle.report.figure import Figure, panels
-from brittle.report.images import embedded
+from brittle.report.figure import panels
 from brittle.report.wording import (
     MISSING,
     fixed,
@@ -46,9 +45,6 @@ GOOD = 0.8
 NEAR = (0.8, 1.25)
 """Ratios of the sampled change to the predicted one that count as the same size."""
 
-DROPS_SHOWN = 12
-"""Points in the gallery of the largest drops."""
-
 SAME, UNDECIDED, OTHER, KINK = "same sign", "sign not decided by sampling", "other sign", "kink of the network"
 
 KINDS = {
@@ -59,23 +55,22 @@ KINDS = {
 }
 """Colour and shape of each kind of point, in the order of the legend."""
 
-GROUPS = {"lowest": ("lowest Laplacian", charts.FRAGILE), "highest": ("highest Laplacian", charts.ACCENT)}
-"""Name and colour of the groups of `label_flips`; what is expected to flip has the colour of what breaks."""
+GROUPS = ("lowest", "highest")
+"""The groups of `label_flips`, by their Laplacian."""
 
 
 def summarize(contents: Contents) -> dict[str, Any] | None:
     """Whether the Laplacian predicts the sampled changes and the flips; None where neither of the first has a value."""
     if contents.laplacian is None and not contents.changes:
         return None
-    flips, setting = _flips(contents), contents.change_setting
+    setting = contents.change_setting
     numbers = [] if setting is None else [_mean_number(contents, setting)]
     numbers += [] if contents.laplacian is None else [_laplacian_number(contents, contents.laplacian)]
     return {
         "setting": "" if setting is None else _setting_text(contents, setting),
-        "numbers": numbers if flips["number"] is None else [*numbers, flips["number"]],
+        "numbers": numbers,
         "prediction": _prediction(contents),
-        "flips": flips,
-        "drops": _drops(contents),
+        "flips": _flips(contents),
     }
 
 
@@ -174,17 +169,16 @@ def change_chart(frame: pd.DataFrame, width: int = charts.NARROW) -> Any:
     """Sampled change against the predicted one at one noise setting; the dashed line is the theory."""
     side = min(width - 66, 420)
     kinds = [kind for kind in KINDS if kind in set(frame["kind"])]
-    both = charts.symlog([*frame["predicted"], *frame["sampled"]])
-    x = alt.X("predicted:Q", title="predicted change", scale=both.scale, axis=both.axis())
-    y = {"title": "sampled mean change, higher is safer", "scale": both.scale, "axis": both.axis(minExtent=44)}
+    scale, ticks = charts.symlog([*frame["predicted"], *frame["sampled"]])
+    x = alt.X("predicted:Q", title="predicted change", scale=scale, axis=charts.symlog_axis(ticks))
+    axis = charts.symlog_axis(ticks, minExtent=44)
+    y = {"title": "sampled mean change, higher is safer", "scale": scale, "axis": axis}
     rank = {kind: place for place, kind in enumerate((UNDECIDED, *KINDS))}
     sorted_rows = frame.assign(rank=[rank[kind] for kind in frame["kind"]]).sort_values("rank", kind="stable")
     key = charts.legend(1, labelLimit=220)
     colours, shapes = (alt.Scale(domain=kinds, range=[KINDS[kind][part] for kind in kinds]) for part in (0, 1))
-    place = alt.Chart(both.inside(sorted_rows)).encode(
-        x=x, color=alt.Color("kind:N", scale=colours, legend=key, sort=None)
-    )
-    ends = alt.Chart(pd.DataFrame({"predicted": both.domain, "sampled": both.domain}))
+    place = alt.Chart(sorted_rows).encode(x=x, color=alt.Color("kind:N", scale=colours, legend=key, sort=None))
+    ends = alt.Chart(pd.DataFrame({"predicted": scale["domain"], "sampled": scale["domain"]}))
     theory = ends.mark_line(stroke=charts.MUTED, strokeDash=[4, 3], strokeWidth=1).encode(
         x=x, y=alt.Y("sampled:Q", **y)
     )
@@ -254,38 +248,18 @@ def _flips(contents: Contents) -> dict[str, Any]:
     rows = {Setting(row["sigma"], row["noise"]): row for row in frame.to_dict("records")}
     if not rows:
         conclusion = "This run lacks a Laplacian or flips (monte_carlo) to compare."
-        return {"number": None, "conclusion": conclusion, "shares": None}
+        return {"conclusion": conclusion, "grid": None}
     chosen = contents.change_setting
     # The chosen setting speaks if either group flips there, else the noisiest.
     setting = next(reversed(rows))
     if chosen is not None and chosen in rows and max(rows[chosen]["lowest"], rows[chosen]["highest"]) > 0.0:
         setting = chosen
-    name, row, shown = contents.noise_text(setting), rows[setting], spread(tuple(rows), chosen)
-    shares = pd.DataFrame(
-        [
-            (contents.noise_text(one), order, words, *(rows[one][f"{group}{end}"] for end in ("", "_low", "_high")))
-            for order, one in enumerate(shown)
-            for group, (words, _) in GROUPS.items()
-        ],
-        columns=["setting", "order", "group", "value", "low", "high"],
-    ).dropna(subset=["value"])
-    conclusion = _flips_conclusion(name, row)
-    words = f"Flips of predictions with the lowest and highest Laplacian. {conclusion}"
+    name, row = contents.noise_text(setting), rows[setting]
     return {
-        "number": _flips_number(name, row) if row["group"] else None,
-        "conclusion": conclusion,
-        "shares": Figure(shares_chart, shares, words),
-        "by_laplacian": _by_laplacian(contents, rows),
+        "conclusion": _flips_conclusion(name, row),
+        "grid": _by_laplacian(contents, rows),
         "dropped": max(one["dropped"] for one in rows.values()),
-        "left": len(rows) - len(shown),
     }
-
-
-def _flips_number(name: str, row: Row) -> Number:
-    shares = " vs ".join(small_percent(row[group]) for group in GROUPS)
-    ends = " against ".join(percent_interval(row[f"{group}_low"], row[f"{group}_high"]) for group in GROUPS)
-    note = f"{row['group']:,} predictions each, all made with a probability of at least {CONFIDENT:g}."
-    return Number(f"Flips by Laplacian, lowest against highest, {name}", shares, f"{ends}. {note}")
 
 
 def _flips_conclusion(name: str, row: Row) -> str:
@@ -319,55 +293,3 @@ def _by_laplacian(contents: Contents, rows: Mapping[Setting, Row]) -> Grid:
         if row["group"]
     ]
     return Grid(("Noise", "Confident points", "In either group", "Lowest Laplacian flips", "Highest flips", "p"), cells)
-
-
-def shares_chart(frame: pd.DataFrame, width: int = charts.NARROW) -> Any:
-    """Shares of flips of two groups, one row per noise setting."""
-    scale = alt.Scale(domain=[0.0, min(1.0, max([0.01, *frame["high"].tolist()]))], nice=True)
-    x = {"title": "flips, further left is safer", "scale": scale, "axis": charts.few_ticks(format="%")}
-    groups = dict(GROUPS.values())
-    colours = alt.Scale(domain=list(groups), range=list(groups.values()))
-    place = alt.Chart(frame).encode(
-        y=alt.Y("setting:N", sort=charts.ordered(), title=None, axis=charts.names_axis()),
-        yOffset=alt.YOffset("group:N", sort=list(groups)),
-        color=alt.Color("group:N", scale=colours, legend=charts.legend(1), sort=list(groups)),
-    )
-    layers = alt.layer(*charts.interval_dots(place, "x", **x))
-    return layers.properties(width=charts.width_beside(width, frame["setting"].tolist()), height=alt.Step(20))
-
-
-def _drops(contents: Contents) -> dict[str, Any]:
-    """The confident predictions, or all where no confidence is known, whose probability drops most."""
-    confidence = next((one for one in contents.columns if one.score == CONFIDENCE and one.value.notna().any()), None)
-    setting = contents.change_setting
-    column = contents.laplacian if setting is None else contents.changes[setting]
-    names = ["point", "row", "name", "label", "predicted", "image"]
-    frame = contents.points.select(names).to_pandas().set_index("point", drop=False)
-    frame["before"] = math.nan if confidence is None else confidence.value
-    frame["by"] = math.nan if column is None else column.value
-    sure = frame if confidence is None else frame[frame["before"] >= CONFIDENT]
-    falling = sure[np.isfinite(sure["by"]) & (sure["by"] < 0.0)].sort_values(["by", "row"], ignore_index=True)
-    points = [_drop(contents, row) for row in falling.head(DROPS_SHOWN).to_dict("records")]
-    return {
-        "points": points,
-        "count": plural(len(falling), "prediction"),
-        "sure": "" if confidence is None else f" made with a probability of at least {CONFIDENT:g}",
-        "level": "" if setting is None else contents.noise_text(setting),
-        "with_images": any(point["image"] for point in points),
-    }
-
-
-def _drop(contents: Contents, row: Row) -> dict[str, Any]:
-    change = signed(row["by"]) if contents.change_setting is not None else f"L {signed(row['by'])}"
-    before = "" if math.isnan(row["before"]) else f"from {fixed(row['before'])}"
-    predicted = contents.class_text(row["predicted"])
-    wrong = bool(pd.notna(row["label"]) and row["label"] != row["predicted"])
-    return {
-        "name": contents.point_name(row),
-        "image": embedded(row["image"]),
-        "change": change,
-        "before": before,
-        "predicted": predicted,
-        "wrong": wrong,
-        "text": f"{'wrongly ' if wrong else ''}predicted as {predicted}, change {change}{before and f' {before}'}",
-    }

@@ -59,7 +59,6 @@ def summarize(contents: Contents) -> dict[str, Any] | None:
         "shown": len(faces) or len(rows),
         "of": plural(len(order), "point"),
         "by": show(column.shown),
-        "ties": contents.ties_text(column),
         **_galleries(contents, images),
     }
 

@@ -29,14 +29,13 @@ from brittle.report.wording import (
     percent,
     plural,
     show,
-    signed,
     with_reach,
 )
 from brittle.store.columns import Column, Row
 from brittle.store.settings import Setting
 
 MAX_DRAWN = 2
-"""Other runs that get figures of their own; of more, the series is drawn and each has a table."""
+"""Other runs that get figures of their own; of more, each has a table."""
 
 MAX_DIFFERENCES = 24
 """Scores in the figure of differences."""
@@ -48,17 +47,14 @@ THIS = "this run"
 
 
 def summarize(contents: Contents) -> dict[str, Any] | None:
-    """The comparison with each run, and the series of several; None without any."""
+    """The comparison with each run, and the means of several; None without any."""
     if not contents.others:
         return None
     names = _told_apart([show(name, 40) for name in contents.others])
     others = dict(zip(names, contents.others.values(), strict=True))
-    flips = _flips_setting(contents)
-    series = _series(contents, others, flips) if len(others) > 1 else []
     return {
         "runs": [_run(contents, name, other, len(others) <= MAX_DRAWN) for name, other in others.items()],
-        "series": [Figure(series_chart, frame, _series_spoken(frame)) for frame in series],
-        "means": _means(names, series),
+        "means": _means(contents, others, _flips_setting(contents)) if len(others) > 1 else None,
     }
 
 
@@ -176,7 +172,9 @@ def _differences(
         (text, order, row["difference"], row["difference_low"], row["difference_high"])
         for order, (text, row) in enumerate(zip(texts, chosen, strict=True))
     ]
-    return _finite(pd.DataFrame(differences, columns=["name", "order", "value", "low", "high"]))
+    frame = pd.DataFrame(differences, columns=["name", "order", "value", "low", "high"])
+    low, high = (frame[end].where(np.isfinite(frame[end].astype(float)), frame["value"]) for end in ("low", "high"))
+    return frame.assign(low=low, high=high)  # without the ends that nothing is known of
 
 
 def _differences_spoken(name: str, frame: pd.DataFrame) -> str:
@@ -187,12 +185,6 @@ def _differences_spoken(name: str, frame: pd.DataFrame) -> str:
     )
 
 
-def _finite(frame: pd.DataFrame) -> pd.DataFrame:
-    """`frame` without the ends that nothing is known of."""
-    low, high = (frame[end].where(np.isfinite(frame[end].astype(float)), frame["value"]) for end in ("low", "high"))
-    return frame.assign(low=low, high=high)
-
-
 def difference_chart(frame: pd.DataFrame, width: int = charts.NARROW) -> Any:
     """Mean paired differences with intervals, one row per score, each turned so that right is safer in this run."""
     names = min(LONGEST, width // 2 - 20)
@@ -201,24 +193,22 @@ def difference_chart(frame: pd.DataFrame, width: int = charts.NARROW) -> Any:
     place = alt.Chart(frame).encode(y=rows, color=alt.value(charts.ACCENT))
     title = ["this run minus the other,", "right of 0 this run is safer"]
     x = {"title": title, "axis": charts.few_ticks(max(width // 150, 3))}
-    layers = alt.layer(zero, *charts.interval_dots(place, "x", **x))
+    layers = alt.layer(zero, *charts.interval_dots(place, **x))
     return layers.properties(width=width - names - 30, height=alt.Step(20))
 
 
-def _series(contents: Contents, others: Mapping[str, Contents], flips: Setting | None) -> list[pd.DataFrame]:
-    """Mean |Laplacian| and mean p_robust of each run, each over all points that it has a value for."""
-    kinds: dict[str, Callable[[Contents], tuple[float, float, float] | None]] = {"mean |Laplacian|": _mean_laplacian}
+def _means(contents: Contents, others: Mapping[str, Contents], flips: Setting | None) -> Grid | None:
+    """Mean |Laplacian| and mean p_robust of each run, each over all points that it has a value for; None without."""
+    kinds: dict[str, Callable[[Contents], MeanInterval | None]] = {"Mean |Laplacian|": _mean_laplacian}
     if flips is not None:
-        kinds[f"mean p_robust, {contents.noise_text(flips)}"] = lambda run: _mean_robustness(run, flips)
-    frames = []
-    for title, mean in kinds.items():
-        this, means = mean(contents), {name: mean(other) for name, other in others.items()}
-        rows = [(name, order, *values) for order, (name, values) in enumerate(means.items()) if values is not None]
-        if this is not None and rows:
-            frame = _finite(pd.DataFrame(rows, columns=["name", "order", "value", "low", "high"]))
-            own = dict(zip(("this", "this_low", "this_high"), this, strict=True))
-            frames.append(frame.assign(**own, title=title, bounded=mean is not _mean_laplacian))
-    return frames
+        kinds[f"Mean p_robust, {contents.noise_text(flips)}"] = lambda run: _mean_robustness(run, flips)
+    means = {title: [mean(one) for one in (contents, *others.values())] for title, mean in kinds.items()}
+    means = {title: found for title, found in means.items() if found[0] is not None and any(found[1:])}
+    rows = [
+        (name, *(MISSING if found[place] is None else with_reach(*found[place], 3) for found in means.values()))
+        for place, name in enumerate((THIS, *others))
+    ]
+    return Grid(("Run", *means), rows) if means else None
 
 
 def _mean_laplacian(contents: Contents) -> MeanInterval | None:
@@ -229,41 +219,3 @@ def _mean_laplacian(contents: Contents) -> MeanInterval | None:
 def _mean_robustness(contents: Contents, flips: Setting) -> MeanInterval | None:
     column = sampled_columns(contents.columns, FLIPS).get(flips)
     return None if column is None else mean_interval(column.p_robust, contents.confidence)
-
-
-def _series_spoken(frame: pd.DataFrame) -> str:
-    rows = frame.to_dict("records")
-    others = ", ".join(f"{row['name']} {signed(row['value'], 3)}" for row in rows)
-    return f"{rows[0]['title']}: {THIS} {signed(rows[0]['this'], 3)}, {others}"
-
-
-def _means(names: Sequence[str], series: Sequence[pd.DataFrame]) -> Grid:
-    """The means of the series, one row per run."""
-    titles = [str(frame["title"].iloc[0]) for frame in series]
-    this = [with_reach(*frame[["this", "this_low", "this_high"]].iloc[0], digits=3) for frame in series]
-    cells = [
-        {row["name"]: with_reach(row["value"], row["low"], row["high"], 3) for row in frame.to_dict("records")}
-        for frame in series
-    ]
-    rows = [(name, *(one.get(name, MISSING) for one in cells)) for name in names]
-    return Grid(("Run", *(title[0].upper() + title[1:] for title in titles)), [(THIS, *this), *rows] if series else [])
-
-
-def series_chart(frame: pd.DataFrame, width: int = charts.NARROW) -> Any:
-    """A mean over several runs, in the order given, with intervals; the dashed line is this run."""
-    names = frame["name"].tolist()
-    slanted = len(names) * max(len(name) for name in names) > 40
-    axis = charts.names_axis(150, domain=True, labelAngle=-40 if slanted else 0, labelOverlap=False)
-    ends = [end for end in frame[["value", "this", "low", "high"]].to_numpy().ravel() if math.isfinite(end)]
-    top = 1.05 * max(ends)
-    top = (min(top, 1.0) if all(frame["bounded"]) else top) or 1.0
-    scale = alt.Scale(domain=[0.0, top], nice=True)
-    safe = "higher is safer" if all(frame["bounded"]) else "nearer to 0 changes less"
-    y = {"title": [str(frame["title"].iloc[0]), safe], "scale": scale, "axis": charts.few_ticks()}
-    shown = frame.assign(low=frame["low"].clip(0.0, top), high=frame["high"].clip(0.0, top))
-    place = alt.Chart(shown).encode(
-        x=alt.X("name:N", sort=charts.ordered(), title=None, axis=axis), color=alt.value(charts.ACCENT)
-    )
-    this = charts.dashed(alt.Chart(shown.head(1)), y=alt.Y("this:Q", **y))
-    layers = alt.layer(this, *charts.interval_dots(place, "y", **y))
-    return layers.properties(width=width - 64, height=220)

@@ -9,7 +9,6 @@ from typing import Any
 
 import pandas as pd
 
-from brittle.analysis.columns import margin_columns
 from brittle.analysis.outcomes import outcomes
 from brittle.analysis.overview_text import words_of
 from brittle.estimate import short_labels
@@ -74,19 +73,10 @@ def _data_text(contents: Contents) -> str:
 
 
 def _points_text(contents: Contents) -> str:
-    """How many points there are, and how many got a number of the first chapter that the page has."""
-    margins, sampled = margin_columns(contents), list(contents.changes.values())
-    counted: tuple[Column | None, str] = contents.chosen, "a robustness"
-    if contents.chosen is None and margins:
-        counted = margins[0], "an input margin"
-    elif contents.chosen is None and contents.laplacian is not None:
-        counted = contents.laplacian, "a Laplacian"
-    elif contents.chosen is None and sampled:
-        counted = sampled[-1], "a sampled change"
-    valued = 0 if counted[0] is None else int(counted[0].value.notna().sum())
     count = contents.points.num_rows
     chosen = chosen_text(count, contents.record.data.chosen_from)
-    return f"{plural(count, 'point')}{chosen and f', {chosen}'}, of which {valued:,} got {counted[1]}."
+    lost = contents.overview.without_number if contents.chosen is not None else 0
+    return f"{plural(count, 'point')}{chosen and f', {chosen}'}{f', {lost:,} without a number' if lost else ''}."
 
 
 def _accuracy_text(contents: Contents) -> str:

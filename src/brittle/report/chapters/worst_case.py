@@ -18,7 +18,6 @@ from brittle.analysis.robust_accuracy import (
     RobustAccuracy,
     direct_robust_accuracies,
     direct_robust_accuracy,
-    estimate_robust_accuracy,
 )
 from brittle.analysis.worst_case import worst_case_table
 from brittle.estimate import Status, parameters_json
@@ -26,8 +25,8 @@ from brittle.report.chapter import Chapter, Grid, Number
 from brittle.report.charts import ACCENT, INK, NARROW, dashed, few_ticks, legend, score_colour
 from brittle.report.contents import Contents
 from brittle.report.figure import Figure
-from brittle.report.images import common_factor, embedded, largest_change, magnified
-from brittle.report.wording import MISSING, fixed, interval, percent, percent_interval, plural, sentences, short, show
+from brittle.report.images import embedded
+from brittle.report.wording import MISSING, fixed, interval, percent, percent_interval, plural, short, show
 from brittle.store.columns import Column, Row
 
 MAX_CASES = 4
@@ -58,12 +57,6 @@ PREFERRED = "logit_margin"
 
 MAX_CURVES = 6
 """Scores whose detection is drawn."""
-
-VACUOUS = 0.9
-"""Width from which on an interval of a share says nothing, so that no number is given beside it."""
-
-MIN_POINTS, LARGEST_SUBSET = 40, 500
-"""Points below which no subset is taken; it is a quarter of the points, at most so many."""
 
 KINDS = {"all": INK, "correct": ACCENT, "certified": "#0c8645"}
 """The curves of `nearest_chart`, with their colours."""
@@ -171,17 +164,15 @@ def choose_epsilon(margin: pd.Series, norm: str, bounds: tuple[float, float] | N
 def summarize(contents: Contents) -> dict[str, Any] | None:
     """One section for each norm; None without input margins."""
     cases = open_cases(contents)
-    fragile = [(case, _fragile(case)) for case in cases]
-    shown = [(case, row) for case, rows in fragile for row in rows.head(FRAGILE_SHOWN).to_dict("records")]
-    factor = common_factor([_change(case, row) for case, row in shown])
-    return {"cases": [_section(case, rows, factor) for case, rows in fragile], "factor": factor} if cases else None
+    return {"cases": [_section(case) for case in cases]} if cases else None
 
 
 CHAPTER = Chapter("worst-case", "The worst case", summarize, "part")
 
 
-def _section(case: MarginCase, fragile: pd.DataFrame, factor: int) -> dict[str, Any]:
-    """The page on one norm; `fragile` are the points that have a counter-example, the nearest first."""
+def _section(case: MarginCase) -> dict[str, Any]:
+    """The page on one norm."""
+    fragile = _fragile(case)
     compared = worst_case_table(case.contents, case.epsilon.value, case.norm)
     median = float(case.distance.quantile(0.5, interpolation="lower"))
     half = f"lies within {short(median)}" if np.isfinite(median) else "was not found at any distance"
@@ -198,7 +189,7 @@ def _section(case: MarginCase, fragile: pd.DataFrame, factor: int) -> dict[str, 
         "epsilon": case.epsilon,
         "labelled": "correct" in case.curves,
         "conclusion": f"For half of the predictions another one {half}.",
-        "warning": sentences(warning if masked else "", refuted_text(case.count(Status.REFUTED))),
+        "warning": " ".join(filter(None, (warning if masked else "", refuted_text(case.count(Status.REFUTED))))),
         "numbers": numbers,
         "figure": Figure(nearest_chart, _curves(case), curves, narrow=True),
         "certified": "certified" in case.curves,
@@ -206,8 +197,7 @@ def _section(case: MarginCase, fragile: pd.DataFrame, factor: int) -> dict[str, 
         "missing": len(case.margin) - len(case.distance),
         "read_from": show(case.margin.shown),
         "stand_in": _stand_in(case, compared),
-        "subset": _subset(case, compared),
-        "points": [_counterexample(case, row, factor) for row in fragile.head(FRAGILE_SHOWN).to_dict("records")],
+        "points": [_counterexample(case, row) for row in fragile.head(FRAGILE_SHOWN).to_dict("records")],
         "count": f"{len(fragile):,}",
     }
 
@@ -286,7 +276,7 @@ def _band(place: Any, low: str, high: str, y: dict[str, Any], opacity: float = 0
 
 def _at_epsilon(frame: pd.DataFrame) -> Any:
     """A dashed line at the chosen perturbation size."""
-    return dashed(alt.Chart(pd.DataFrame({"chosen": [frame["chosen"].tolist()[0]]})), x="chosen:Q")
+    return dashed(alt.Chart(frame[["chosen"]].head(1)), x="chosen:Q")
 
 
 def _key(columns: int) -> alt.Legend:
@@ -315,7 +305,7 @@ def _stand_in(case: MarginCase, compared: pd.DataFrame) -> dict[str, Any]:
                 (
                     show(known[row["score"]].shown, 60),
                     f"{known[row['score']].cost:,.0f}",
-                    *(measured(row, name) for name in ("tau", "auroc", "aupr", "fpr95")),
+                    *(_measured(row, name) for name in ("tau", "auroc", "aupr", "fpr95")),
                     f"{row['points']:,}",
                 )
                 for row in compared.to_dict("records")
@@ -332,12 +322,10 @@ def _main_score(case: MarginCase, compared: pd.DataFrame) -> Column | None:
     return next((column for column in columns if column.score == PREFERRED), columns[0] if columns else None)
 
 
-def measured(row: Row, name: str) -> str:
-    """A number above its interval; `open` where the interval says nothing of it."""
-    low, high = row[f"{name}_low"], row[f"{name}_high"]
-    if np.isnan(row[name]):
-        return MISSING
-    return f"{'open' if high - low > VACUOUS else fixed(row[name])}\n{interval(low, high)}"
+def _measured(row: Row, name: str) -> str:
+    """A number above its interval."""
+    ends = interval(row[f"{name}_low"], row[f"{name}_high"])
+    return MISSING if np.isnan(row[name]) else f"{fixed(row[name])}\n{ends}"
 
 
 def _verdict(row: Row, name: str) -> str:
@@ -393,45 +381,6 @@ def detection_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
     return alt.layer(_at_epsilon(frame), *band, lines, marks).properties(width=width - 64, height=240)
 
 
-def _subset(case: MarginCase, compared: pd.DataFrame) -> dict[str, Any]:
-    """Robust accuracy from the distances of a few points and a score of all, beside that from all distances."""
-    main = _main_score(case, compared)
-    if main is None or "correct" not in case.curves:
-        lacking = "label" if main is not None else "score beside the input margin"
-        return {"numbers": [], "conclusion": f"This run holds no {lacking}, so there is nothing to estimate."}
-    complete = pd.DataFrame({"margin": case.margin.value, "score": safer(main), "correct": case.correct}).dropna()
-    if len(complete) < MIN_POINTS:
-        return {"numbers": [], "conclusion": f"Points with both, {len(complete)}, are too few to set a subset apart."}
-    margin, score, correct = (complete[name].to_numpy() for name in ("margin", "score", "correct"))
-    size = min(len(complete) // 4, LARGEST_SUBSET)
-    chosen = np.random.default_rng(0).choice(len(complete), size, replace=False)
-    epsilon, confidence = case.epsilon.value, case.contents.confidence
-    full = direct_robust_accuracy(margin, correct, epsilon, confidence)
-    estimated = estimate_robust_accuracy(margin, score, correct, epsilon, chosen, confidence)
-    share = estimated.estimate if estimated.credible else estimated.rectified
-    above = f"Right, and a score above {estimated.threshold:.3g}, the threshold that the subset suggests"
-    if not estimated.credible:
-        above += f": {percent(estimated.estimate)}, which its own error on the subset contradicts and corrects to this"
-    inside = estimated.low <= full.robust_accuracy <= estimated.high
-    verdict = "within its interval, so the subset would have done" if inside else "outside its interval"
-    points = 100.0 * abs(share - full.robust_accuracy)
-    return {
-        "numbers": [
-            Number(
-                f"By all {full.points:,} distances",
-                percent(full.robust_accuracy),
-                f"{percent_interval(full.low, full.high)}. Right, and no other decision within {case.epsilon.text}.",
-            ),
-            Number(
-                f"By {estimated.subset_points:,} distances and every {show(main.variant, 40)}",
-                percent(share),
-                f"{percent_interval(estimated.low, estimated.high)}. {above}.",
-            ),
-        ],
-        "conclusion": f"The estimate is {points:.1f} percentage points from the measured share, {verdict}.",
-    }
-
-
 def _fragile(case: MarginCase) -> pd.DataFrame:
     """The points predicted right, or all without labels, that have a counter-example, the nearest first."""
     names = ["point", "row", "name", "predicted", "decided", "correct", "image"]
@@ -447,24 +396,15 @@ def _fragile(case: MarginCase) -> pd.DataFrame:
     return both.sort_values(["distance", "row"], ignore_index=True)
 
 
-def _change(case: MarginCase, row: Row) -> float:
-    """The largest change of an input value, as a share of the range of the inputs; 0 where it is not known."""
-    bounds = case.contents.record.model.bounds
-    if case.norm == "linf" and bounds is not None:
-        return float(row["distance"]) / (bounds[1] - bounds[0])
-    return largest_change(row["image"], row["image_other"], row["difference"])
-
-
-def _counterexample(case: MarginCase, row: Row, factor: int) -> dict[str, Any]:
+def _counterexample(case: MarginCase, row: Row) -> dict[str, Any]:
     """A point beside the nearest input found with another prediction; each image with its words."""
     predicted = case.contents.answer_text(row["predicted"], row["decided"])
     other = case.contents.answer_text(row["predicted_other"], row["decided_other"])
     distance = short(row["distance"], 3)
-    difference = magnified(row["difference"], _change(case, row), factor)
     images = (
         (row["image"], f"{predicted}, the point as it is"),
         (row["image_other"], f"changed by {distance} and now decided as {other}"),
-        (difference, f"what changed between {predicted} and {other}"),
+        (row["difference"], f"what changed between {predicted} and {other}"),
     )
     return {
         "name": case.contents.point_name(row),
