@@ -191,8 +191,7 @@ def test_more_draws_are_named_where_the_run_drew_for_the_limit(parameters: dict[
     """Elsewhere the count is another one, with as many draws as it has by default."""
     found = overview(made([OPEN]), 0.9)
     assert found.column is not None
-    record = replace(found.column.record, parameters=parameters)
-    asked = replace(found, column=replace(found.column, record=record))
+    asked = replace(found, column=replace(found.column, parameters=parameters))
     assert next_steps(asked)[0].command.endswith(f" --until decided --limit 0.9{more}")
 
 

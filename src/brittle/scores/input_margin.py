@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -67,7 +67,7 @@ class InputMargin(_Searched):
     certify: bool = False
     proof: str = field(default="full", metadata=option(choices=PROOFS))
 
-    name = INPUT_MARGIN
+    name: ClassVar[str] = INPUT_MARGIN
     title = "Input margin"
     quantity = "distance"
     cost = "by effort"
@@ -138,7 +138,7 @@ class FeatureDistance(_Searched):
         bounded: as for `InputMargin`.
     """
 
-    name = "feature_distance"
+    name: ClassVar[str] = "feature_distance"
     title = "Feature distance"
     quantity = "feature_distance"
     cost = "1 + that of input_margin"

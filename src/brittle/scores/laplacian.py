@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from scipy import special
@@ -53,7 +53,7 @@ class Laplacian(Score):
     probes: int = PROBES
     classes: int | None = None
 
-    name = "laplacian"
+    name: ClassVar[str] = "laplacian"
     title = "Laplacian"
     quantity = "laplacian"
     cost = "7 + C, and 34 where the network bends"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -48,7 +48,7 @@ class FirstOrderChange(NoiseScore):
     classes: int | None = None
     statistic: str = field(default="variance", kw_only=True, metadata=option(choices=STATISTICS, every=STATISTICS))
 
-    name = "first_order_change"
+    name: ClassVar[str] = "first_order_change"
     title = "First-order change"
     quantity = PROBABILITY_CHANGE
     cost = "1 + C"
@@ -110,7 +110,7 @@ class ChangeBound(NoiseScore):
 
     columns: int = COLUMNS
 
-    name = "change_bound"
+    name: ClassVar[str] = "change_bound"
     title = "Bound on the mean absolute change"
     quantity = PROBABILITY_CHANGE
     cost = "3 + columns"

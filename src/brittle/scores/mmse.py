@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from brittle.estimate import Estimate
 from brittle.measure import Linearization, Linearize, Measurement
@@ -74,7 +74,7 @@ class MMSE(_Smoothed):
 
     form: Form = "quadratic"
 
-    name = "mmse"
+    name: ClassVar[str] = "mmse"
     title = "MMSE"
     reference = "Han et al. (UAI 2024), definition 3, corrected"
     explanation = (
@@ -107,7 +107,7 @@ class MMSEMVS(_Smoothed):
         classes: competing classes to keep; by default all up to 100 classes, the 20 nearest by logit above.
     """
 
-    name = "mmse_mvs"
+    name: ClassVar[str] = "mmse_mvs"
     title = "MMSE, multivariate sigmoid"
     reference = "Han et al. (UAI 2024), section 3.2.3"
     explanation = "As mmse, with a logistic formula in place of the normal integral."

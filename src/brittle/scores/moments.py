@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -68,7 +68,7 @@ class Moments(SampledScore):
 
     draws: int = DRAWS
 
-    name = "moments"
+    name: ClassVar[str] = "moments"
     title = "Moments"
     reference = "brittle"
     serves = "all"

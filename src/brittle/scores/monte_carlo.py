@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -80,7 +80,7 @@ class MonteCarlo(SampledScore):
     limit: float | None = None
     precision: float | None = None
 
-    name = "monte_carlo"
+    name: ClassVar[str] = "monte_carlo"
     title = "Monte Carlo"
     reference = "Han et al. (UAI 2024), section 3.1"
     serves = "all"

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -131,7 +131,7 @@ class LogitMargin(OnePassScore):
     Source: Ngnawé et al., Detecting brittle decisions for free (NeurIPS 2024), section 3.
     """
 
-    name = "logit_margin"
+    name: ClassVar[str] = "logit_margin"
     title = "Logit margin"
     quantity = "logit_margin"
     reference = "Ngnawé et al. (NeurIPS 2024), section 3"
@@ -163,7 +163,7 @@ class FeatureMargin(OnePassScore):
 
     norm: str = field(default="l2", metadata=option(choices=DISTANCES, several=True))
 
-    name = "feature_margin"
+    name: ClassVar[str] = "feature_margin"
     title = "Feature margin"
     quantity = "feature_distance"
     reference = "Ngnawé et al. (NeurIPS 2024), section 2.3"
@@ -191,7 +191,7 @@ class MaxProbability(OnePassScore):
     section 2.
     """
 
-    name = "max_probability"
+    name: ClassVar[str] = "max_probability"
     title = "Maximum probability"
     quantity = "probability"
     reference = "Hendrycks, Gimpel (ICLR 2017)"
@@ -214,7 +214,7 @@ class ProbabilityMargin(OnePassScore):
     Source: Scheffer, Decomain, Wrobel, Active hidden Markov models for information extraction (IDA 2001), section 3.
     """
 
-    name = "probability_margin"
+    name: ClassVar[str] = "probability_margin"
     title = "Probability margin"
     quantity = "probability"
     reference = "Scheffer et al. (IDA 2001)"
@@ -237,7 +237,7 @@ class Entropy(OnePassScore):
     Source: Shannon, A mathematical theory of communication (1948), section 6.
     """
 
-    name = "entropy"
+    name: ClassVar[str] = "entropy"
     title = "Entropy"
     quantity = "entropy"
     reference = "Shannon (1948)"
@@ -266,7 +266,7 @@ class Softmax(OnePassScore):
 
     temperature: float = 1.0
 
-    name = "softmax"
+    name: ClassVar[str] = "softmax"
     title = "Softmax"
     quantity = FLIP_PROBABILITY
     reference = "Han et al. (UAI 2024), section 3.2.3"

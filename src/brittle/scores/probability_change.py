@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -52,7 +52,7 @@ class ProbabilityChange(SampledScore):
 
     statistic: str = field(default="mean", kw_only=True, metadata=option(choices=STATISTICS, every=STATISTICS))
 
-    name = "probability_change"
+    name: ClassVar[str] = "probability_change"
     title = "Probability change"
     quantity = PROBABILITY_CHANGE
     reference = "Yang et al. (TMLR 2023), equation 1"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from scipy import special
@@ -57,7 +57,7 @@ class RareEvent(NoiseScore):
 
     copies: int = COPIES
 
-    name = "rare_event"
+    name: ClassVar[str] = "rare_event"
     title = "Rare events"
     cost = "1 + copies where they flip, about 7,000 per sigma at 1e-6"
     reference = "Au, Beck (2001); Cheng et al. (2023)"

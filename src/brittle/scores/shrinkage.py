@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -73,7 +73,7 @@ class Shrinkage(SampledScore):
     draws: int = DRAWS
     adaptive: bool = True
 
-    name = "shrinkage"
+    name: ClassVar[str] = "shrinkage"
     title = "Shrinkage"
     cost = "1 + draws per sigma, three tenths of them at clear points"
     reference = "brittle"

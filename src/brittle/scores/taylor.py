@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -45,7 +45,7 @@ class Taylor(_AtPoint):
         classes: competing classes to keep; by default all up to 100 classes, the 20 nearest by logit above.
     """
 
-    name = "taylor"
+    name: ClassVar[str] = "taylor"
     title = "Taylor"
     reference = "Han et al. (UAI 2024), definition 2"
     explanation = (
@@ -74,7 +74,7 @@ class TaylorMVS(_AtPoint):
         classes: competing classes to keep; by default all up to 100 classes, the 20 nearest by logit above.
     """
 
-    name = "taylor_mvs"
+    name: ClassVar[str] = "taylor_mvs"
     title = "Taylor, multivariate sigmoid"
     reference = "Han et al. (UAI 2024), section 3.2.3"
     explanation = "As taylor, with a logistic formula in place of the normal integral."
@@ -105,7 +105,7 @@ class FirstOrderMargin(Score):
     norm: str = field(default="l2", metadata=option(choices=DISTANCES, several=True))
     classes: int | None = None
 
-    name = "first_order_margin"
+    name: ClassVar[str] = "first_order_margin"
     title = "First-order margin"
     quantity = "distance"
     cost = "1 + C"

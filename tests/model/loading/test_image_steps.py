@@ -165,7 +165,7 @@ def test_images_are_read_as_the_model_declares(
     assert _score(model, photos, tmp_path / "given", *given) == 0
     assert "--resize and --center-crop stand instead" in capsys.readouterr().err
     one, other = read_table(tmp_path / "declared"), read_table(tmp_path / "given")
-    known = one.record.data
-    assert (known.resize, known.center_crop, known.interpolation) == ((10,), (8, 8), "bicubic")
-    assert known.crop_rounding == "even"
+    known = one.record.data.reading
+    assert [known[name] for name in ("resize", "center_crop", "interpolation")] == [[10], [8, 8], "bicubic"]
+    assert known["crop_rounding"] == "even"
     assert other.record.data.reading["interpolation"] == "bicubic", "as the folder declares"
