@@ -136,7 +136,8 @@ def best_slopes(subject: Subject) -> Slopes | None:
     bounds = subject.classifier.bounds.closed(like)
     low, high = bounds.ends(noise)
     base = (1 - BLEND) * like + BLEND * (noise * (high - low) + low).to(like)
-    span = (high - low).to(base)
+    low, high = bounds.ends(base)
+    span = high - low
     gradient, first = _margin_gradient(subject, base)
     count = min(MOST_DIRECTIONS, max(DIRECTIONS, -(-4 * ENOUGH // len(base))))
     signs = torch.randint(0, 2, (count, *base.shape), generator=torch.Generator().manual_seed(0)).to(base) * 2 - 1

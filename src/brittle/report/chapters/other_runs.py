@@ -205,8 +205,8 @@ def _means(contents: Contents, others: Mapping[str, Contents], flips: Setting | 
     means = {title: [mean(one) for one in (contents, *others.values())] for title, mean in kinds.items()}
     means = {title: found for title, found in means.items() if found[0] is not None and any(found[1:])}
     rows = [
-        (name, *(MISSING if found[place] is None else with_reach(*found[place], digits=3) for found in means.values()))
-        for place, name in enumerate((THIS, *others))
+        (name, *(MISSING if one is None else with_reach(*one, digits=3) for one in found))
+        for name, found in zip((THIS, *others), zip(*means.values(), strict=True), strict=False)
     ]
     return Grid(("Run", *means), rows) if means else None
 
