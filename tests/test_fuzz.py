@@ -139,7 +139,7 @@ def test_a_packed_record_that_shrinks_without_bounds(tmp_path: Path) -> None:
 def test_number_types_that_pytorch_does_not_know(kind: str, tmp_path: Path) -> None:
     """They came out of a pseudo-margin's file as a KeyError."""
     (files,) = pseudo_margin_target().valid
-    content = with_header(files["p.safetensors"], lambda header: header.replace(b'"U8"', f'"{kind}"'.encode()))
+    content = with_header(files["p.safetensors"], lambda header: header.replace(b'"F64"', f'"{kind}"'.encode(), 1))
     (tmp_path / "p.safetensors").write_bytes(content)
     refused(ArtefactError, "file_refused", PseudoMargin.load, tmp_path / "p.safetensors")
 

@@ -27,7 +27,7 @@ def test_a_sound_model_passes_every_check(place: Path, capsys: pytest.CaptureFix
         c.name for c in doctor.CHECKS
     ]
     assert set(found.values()) <= {"ok", "0"}
-    assert "for 40 points (101 forward and 4 backward passes a point" in printed
+    assert "for 8 points (101 forward and 4 backward passes a point" in printed
     assert "0 failed, 0 noted" in printed
 
 

@@ -103,10 +103,10 @@ def test_an_attack_leaves_the_padding_alone() -> None:
 
 def test_what_does_not_vary_is_as_it_is_at_the_point_for_any_transform() -> None:
     """A transform that moves everything flips nothing where nothing of it exists: a mask of one coordinate that the
-    network does not read."""
+    network hardly reads."""
     network = nn.Linear(3, 2).double()
     with torch.no_grad():
-        network.weight[:, 0] = 0
+        network.weight[:, 0] = 1e-9
     x = torch.rand(4, 3, dtype=torch.float64)
     mask = torch.tensor([[1, 0, 0]]).expand(4, 3)
     data = brittle.data.array_points(x, mask=mask)

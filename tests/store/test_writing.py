@@ -39,7 +39,6 @@ def test_every_file_is_written_by_one_function() -> None:
         ("store/writing.py", "os.fdopen"),
         ("store/writing.py", "os.open"),
         ("store/writing.py", "path.mkdir"),
-        ("data/corruptions.py", "archive.open"),
     }
 
 

@@ -16,6 +16,7 @@ from brittle.cli.common import DATA, MODEL, OUTPUT, program, say, say_failures, 
 from brittle.cli.options import DataOptions, ModelOptions
 from brittle.cli.run_options import RunOptions, WorkerOptions
 from brittle.cli.score_options import BY_DEFAULT, Opening, ScoreOptions
+from brittle.errors import listed
 from brittle.scores import NoiseScore
 
 if TYPE_CHECKING:
@@ -54,6 +55,9 @@ def score(
     part = sharing.which
     workers = sharing.processes(partial(open_again, tuple(sys.argv[1:])), declared.device)
     check_writable(out) if running.resume else check_free(out)
+    others = sorted(one.name for one in out.iterdir()) if out.is_dir() and not running.resume else []
+    if others:
+        say(running.quiet, f"{out} holds other files, too ({listed(others, 3)}); they stay as they are")
     job = _open_job(model, data, declared, reading, scoring, running)
     if not job.share(part):
         say(False, f"part {sharing.part} has nothing to do: the run has {job.shards} shards to share")
@@ -109,6 +113,7 @@ def _open_job(
 def _conclude(record: RunRecord, out: Path, running: RunOptions, *, silent: bool) -> int:
     """Say what became of the points, but for the result where `silent`; the exit code."""
     from brittle.analysis import decisions, format_decisions
+    from brittle.analysis.outcomes import refuted_points, refuted_text
     from brittle.store.reading import read_table
     from brittle.text import chosen_text
 
@@ -117,11 +122,15 @@ def _conclude(record: RunRecord, out: Path, running: RunOptions, *, silent: bool
     accuracy = right and (f"accuracy {right}, " if record.model.decision is None else f"{right} right, ")
     if any("limit" in score.parameters for score in record.scores) and not running.quiet:
         show(format_decisions(decisions(read_table(out))))
+    doubt = ""
+    if any(score.parameters.get("certify") for score in record.scores):
+        doubt = refuted_text(refuted_points(read_table(out).columns))
     chosen = chosen_text(account.points, record.data.chosen_from)
     points = f"{account.points} points{chosen and f' ({chosen})'}"
     where = shlex.quote(str(out))
     done = f"{points}, {accuracy}{account.passes:,} passes, {record.seconds or 0.0:.1f} s"
     say(silent, f"{done}; next: {program()} show {where}, {program()} report {where}")
+    say(running.quiet or not doubt, doubt)
     if not account.failed:
         return 0
     head = f"{account.failed} of {account.points} points got no number; some of them:"

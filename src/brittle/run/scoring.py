@@ -211,6 +211,8 @@ def execute(
                     folder.note(record.now)
                 folder.commit(shard)
                 record.add(shard.account, shard.tables["points"])
+        if not folder.shards.keys() >= {*share}:
+            raise RuntimeError(f"{len(folder.shards)} of {len(share)} shards were computed, and no error was raised")
         doctor.check_unchanged(job.points, digest)
         record.finish(time.monotonic() - started)
         folder.note(record.now)

@@ -197,7 +197,7 @@ def _repeat(contents: Contents) -> list[Entry]:
         Entry("Digest of the model", _listed(digests)),
         Entry("Digest of the data", _listed({"sha256": data.sha256})),
         Entry("Normalisation", f"mean {scale[0]}; standard deviation {scale[1]}"),
-        Entry("Versions", _listed({"brittle": record.brittle, **record.versions})),
+        Entry("Versions", _listed({"brittle": record.brittle, **dict(sorted(record.versions.items()))})),
         Entry("Machine", _listed(asdict(record.machine))),
         Entry("Started", show(record.created)),
         Entry("Finished", show(record.finished)),
