@@ -10,7 +10,7 @@ from helpers import truth
 from helpers.odd_parts import GRADIENTS, OddNetwork, custom, on_logits, small
 from torch import Tensor, nn
 
-from brittle.decisions import Decision, MultiLabel
+from brittle.decisions import Custom, Decision, MultiLabel
 
 NO_SIGN = ("outputs",)
 """What outputs may be called whose sign means nothing."""
@@ -43,6 +43,10 @@ def ensemble(m: Any, x: Tensor) -> Tensor:
     return (m.base(x).sigmoid() + small(3, 4, 7)(x).sigmoid()) / 2
 
 
+def same_positive(new: Tensor, old: Tensor) -> Tensor:
+    return ((new > 0) == (old > 0)).all(dim=1)
+
+
 HALF, LOW = truth.label_sets(0.5), truth.label_sets(0.3)
 THIRD = truth.one_of_labels(2, 0.5)
 SCALE = nn.Parameter(torch.tensor([100.0]))
@@ -65,6 +69,8 @@ FAMILY_SIGNS = [
     signs("sigmoids that are clipped", lambda z: z.sigmoid().clamp(0.05, 0.95), *NO_SIGN, meaning=HALF),
     signs("hard sigmoids", nn.functional.hardsigmoid, *NO_SIGN, meaning=HALF),
     signs("a mean of two networks' sigmoids", lambda z: z, *NO_SIGN, meaning=HALF, build=custom(ensemble)),
+    signs("sigmoids beside one logit", lambda z: torch.cat((z[:, :2].sigmoid(), z[:, 2:]), 1), *NO_SIGN,
+          meaning=lambda z: truth.label_sets()(torch.cat((z[:, :2] - 0.5, z[:, 2:]), 1))),
     signs("sigmoids in NumPy", torch.sigmoid, *NO_SIGN, meaning=HALF, build=in_numpy(torch.sigmoid)),
     signs("log-sigmoids in NumPy", nn.functional.logsigmoid, *NO_SIGN, meaning=lambda z: HALF(z.exp()),
           build=in_numpy(nn.functional.logsigmoid)),
@@ -72,6 +78,8 @@ FAMILY_SIGNS = [
           outputs="probs"),
     signs("sigmoids of sigmoids", lambda z: z.sigmoid().sigmoid(), *NO_SIGN, outputs="probs",
           meaning=truth.label_sets(float(torch.tensor(0.5).sigmoid()))),
+    signs("sigmoids compared with 0 by a function", torch.sigmoid, *NO_SIGN, decision=Custom(same_positive),
+          meaning=HALF),
     one("a log-sigmoid as one logit", nn.functional.logsigmoid, *NO_SIGN,
         meaning=lambda z: truth.one_logit(z + 0.6931)),
     one("per cent as one logit", lambda z: 100 * z.sigmoid(), *NO_SIGN, meaning=lambda z: truth.one_logit(z - 50)),

@@ -87,6 +87,16 @@ def test_training_while_it_is_measured_stops_it() -> None:
     assert network.training
 
 
+def test_a_mode_that_is_switched_there_and_back_stops_the_pass() -> None:
+    dropping = with_dropout()
+    classifier = brittle.Classifier(dropping)
+    with classifier.evaluating():
+        dropping.train()
+        with pytest.raises(ModelError, match="model_changed"):
+            classifier(inputs(2))
+        dropping.eval()
+
+
 def test_an_exported_part_leaves_the_others_to_be_switched() -> None:
     exported = torch.export.export(small_network(), (inputs(2),)).module()
     network = nn.Sequential(exported, nn.Dropout(0.5))

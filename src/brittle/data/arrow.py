@@ -11,13 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
-from itertools import accumulate
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pc
 
 from brittle.data.files import changed_error, choose_split, files_digest, path_text, refuse_split, split_files
 from brittle.data.reading import Reading
@@ -182,23 +181,27 @@ def _open_csv(path: Path, reading: Reading) -> tuple[ArrowFile, bool]:
             start = file.readline()
             comma = "\t" if path.suffix.lower() == ".tsv" else ";" if ";" in start and "," not in start else ","
             file.seek(0)
-            first = next(filter(None, csv.reader(file, delimiter=comma, strict=True)), None)
-        if first is None:
-            raise DataError("empty_dataset", f"{where} holds no rows; expected at least 1")
-        names = list(map(str, range(len(first))))
-        cells = pc.read_csv(
-            path,
-            pc.ReadOptions(column_names=names, use_threads=False),
-            pc.ParseOptions(delimiter=comma, newlines_in_values=True),
-            pc.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False),
-        )
-        if cells.column(-1)[-1].as_py().endswith("\n"):
-            raise ValueError("it ends between quotes")
-    except (csv.Error, UnicodeError, OSError, ValueError) as error:
+            # PyArrow reads on where a quote is never closed, and refuses rows longer than its blocks.
+            rows = filter(None, csv.reader(file, delimiter=comma, strict=True))
+            first = next(rows, None)
+            if first is None:
+                raise DataError("empty_dataset", f"{where} holds no rows; expected at least 1")
+            header = _is_header(first, reading, where)
+            names = [cell.strip() for cell in first] if header else list(map(str, range(len(first))))
+            parts, some = [], [] if header else [first]
+            while some := [*some, *islice(rows, ROWS)]:
+                odd = next((row for row in some if len(row) != len(first)), None)
+                if odd is not None:
+                    raise DataError(
+                        "columns",
+                        f"{where} has a row of {len(odd)} cells ({odd!r:.60}), and the first row has {len(first)}",
+                    )
+                cells = [pa.array(column, pa.string()) for column in zip(*some, strict=True)]
+                parts.append(pa.Table.from_arrays(cells, names))
+                some = []
+    except (csv.Error, UnicodeError, OSError) as error:
         raise DataError("corrupt", f"{where} is not a readable table in UTF-8: {reason(error)}") from error
-    header = _is_header(first, reading, where)
-    if header:
-        cells = cells[1:].rename_columns([cell.strip() for cell in first])
+    cells = pa.concat_tables([pa.schema([(name, pa.string()) for name in names]).empty_table(), *parts])
     return ArrowFile(path, cells.schema, (len(cells),), cells.select), header
 
 

@@ -178,13 +178,13 @@ def _read_arrays(path: Path, split: str | None) -> tuple[dict[str, str], dict[st
 
 def _keys(path: Path, keys: Sequence[str], split: str | None) -> dict[str, str]:
     """Which key of a `.npz` file plays which role of `KEYS`."""
-    named = {key: key for key in keys}
+    named = [(key, key) for key in keys]
     if split is not None:
-        short = {key: key.removeprefix(f"{split}_").removesuffix(f"_{split}") for key in keys}
-        named = {own: key for key, own in short.items() if own != key or key in ("class_names", "feature_names")}
+        short = [(key.removeprefix(f"{split}_").removesuffix(f"_{split}"), key) for key in keys]
+        named = [(own, key) for own, key in short if own != key or key in ("class_names", "feature_names")]
     chosen = dict[str, str]()
     for role, names in KEYS.items():
-        there = [named[key] for key in names if key in named]
+        there = [key for name in names for own, key in named if own == name]
         if len(there) > 1:
             raise DataError("columns", f"{path_text(path)} has {' and '.join(there)}, and each may be its {role}")
         chosen |= dict.fromkeys([role], there[0]) if there else {}

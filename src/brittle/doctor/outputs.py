@@ -1,51 +1,31 @@
-"""Does the model return class scores that look at the input, of the kind that was declared?
-
-A sigmoid that is declared as a logit is positive at every input: nothing flips it, and every score would say so for
-certain. A network may also predict the same everywhere and be right. What tells them apart is the last operation of the
-network; of one outside PyTorch, inputs far away: there a logit leaves the range from 0 to 1, and a sigmoid does not.
-"""
+"""Does the model return class scores that look at the input, of the kind that was declared?"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from brittle.decisions import Custom, Decision, MultiLabel
+from brittle.decisions import Custom, MultiLabel
+from brittle.doctor.one_sided import check_sides, in_unit
 from brittle.doctor.subject import LOOKED_AT, Finding, Subject
-from brittle.errors import BrittleError, ModelError, listed
+from brittle.errors import ModelError, listed
 
 FAR = (-3.0, 4.0)
 """Shares of the range of the points within which far inputs lie, where no bounds are declared."""
 
-FAR_AWAY = (-1e3, -1e2, -1e1, 1e1, 1e2, 1e3)
-"""How many times as far away from a point, and on which side, an input lies than a random one of the range."""
-
-NEARER = 1e-3
-"""Share of the smallest margin at the points that a margin far away has at most, where outputs end at the threshold."""
-
 AGREE = 5e-4
 """By how much margins of the same outputs may differ, and by which share of their size besides."""
 
-ADVICE = (
-    "of probabilities add --outputs probs (outputs='probs'), and beside it --decision multilabel (decision="
-    "'multilabel') where labels hold each by itself; of an amount use --decision within:T, with a tolerance T; "
-    "otherwise return the logits"
-)
+ENOUGH_ROWS, APART = 16, 0.01
+"""Rows that must have the same sum to be taken for probabilities of another total, such as 100; and by how much they
+must differ, as a share of it: a large number that is added to all logits makes equal sums, too."""
 
-THROUGH = {"Clone", "ToCopy", "Cat", "Stack", "View", "Squeeze", "Unsqueeze", "Select", "Slice"}
-THROUGH |= {"Mul", "Div", "Mean", "Sum", "Clamp"}
-"""Operations, as autograd names them, that leave signs as they are."""
-
-PROBABLE = {"Sigmoid", "Hardsigmoid", "Softmax"}
-ONE_SIDED = PROBABLE | {"LogSigmoid", "LogSoftmax", "Exp", "Softplus", "Relu", "Pow"}
-"""Operations whose results are probabilities, and those whose results never change sign, even powers among them."""
-
-LOGIT = {"Sub", "Rsub", "Log", "ClampMin"}
-"""Operations that turn declared probabilities into logits."""
+SURE, ROUNDED = 0.98, 1e-3
+"""A trained model is that sure in some row; after a softmax over probabilities the logarithms still show it, and by how
+much such a probability may miss 0 and 1."""
 
 
 def check_outputs(subject: Subject) -> Iterator[Finding | str]:
@@ -118,133 +98,79 @@ def check_head(subject: Subject) -> Iterator[Finding | str]:
 
 def check_kind(subject: Subject) -> Iterator[Finding | str]:
     """The outputs are what was declared, and not probabilities, sigmoids or the outputs of another task."""
-    logits, declared = subject.logits[subject.logits.isfinite().all(dim=1)].double(), subject.classifier.outputs
+    logits = subject.logits[subject.logits.isfinite().all(dim=1)]
+    declared = subject.classifier.outputs
     # By how much a sum of probabilities may miss 1: each is rounded by its own size, and adding them up rounds again.
     exact = 8.0 * float(torch.finfo(subject.classifier.output_dtype).eps) * math.log2(2 * subject.classes)
-    if isinstance(subject.decision, MultiLabel | Custom) or declared == "binary-logit":
-        yield from _about_sides(subject)
+    yield from check_sides(subject)
     if isinstance(subject.decision, MultiLabel) and declared == "probs" and subject.classes > 2:
-        if bool(((logits.sigmoid().sum(dim=1) - 1).abs() <= exact).all()):
+        if bool(((logits.double().sigmoid().sum(dim=1) - 1).abs() <= exact).all()):
             raise ModelError(
                 "outputs",
                 f"each of {len(logits)} rows of {subject.classes} probabilities sums to 1: these are classes of which "
                 f"one holds; leave out --decision multilabel (decision='multilabel')",
             )
     elif subject.decision.has_classes and declared == "logits":
-        sums = logits.sum(dim=1)
-        if bool((logits >= 0).all()) and bool(((sums - 1).abs() <= exact).all()):
-            raise ModelError(
-                "outputs",
-                "every row of the output is between 0 and 1 and sums to 1: these are probabilities; use --outputs "
-                "probs (outputs='probs'), which takes their logarithm",
-            )
-        others = torch.cat((logits, subject.noisy_logits, subject.random_logits))
-        if logits.numel() >= LOOKED_AT and _in_unit(others):
-            raise ModelError(
-                "outputs",
-                f"every output is between 0 and 1, but rows sum to {float(sums.min()):.3g} to {float(sums.max()):.3g}: "
-                f"these look like sigmoids of a multi-label model; {ADVICE}",
-            )
+        _refuse_probabilities(subject, logits, exact)
     elif subject.decision.of_classes and declared == "probs":
-        sums = logits.exp().sum(dim=1)
-        if bool(((sums - 1).abs() > exact).any()):
-            raise ModelError(
-                "outputs",
-                f"the outputs were declared as probabilities of classes, but rows sum to {float(sums.min()):.3g} to "
-                f"{float(sums.max()):.3g}; for labels that each hold or not add --decision multilabel "
-                f"(decision='multilabel'), for class scores leave out --outputs probs (outputs='probs')",
-            )
-    yield f"{subject.decision.label}, {declared} from {float(logits.min()):.4g} to {float(logits.max()):.4g}"
+        yield from _about_probabilities(logits.double(), exact)
+    spread = f"from {float(logits.min()):.4g} to {float(logits.max()):.4g}"
+    yield f"{subject.decision.label}, from {logits.shape[1]} {declared} {spread}"
 
 
-def _in_unit(outputs: Tensor) -> bool:
-    """Whether all that are finite are between 0 and 1."""
-    return bool((((outputs >= 0) & (outputs <= 1)) | ~outputs.isfinite()).all())
-
-
-def _about_sides(subject: Subject) -> Iterator[Finding]:
-    """Refuse outputs whose sign decides and cannot change; note a decision that is the same everywhere."""
-    decision, classifier, inputs = subject.decision, subject.classifier, subject.inputs
-    near = _outputs(subject, inputs, subject.noisy, subject.random_inputs(len(inputs)))
-    if _changes(decision, near):
-        return
-    last = _last_operations(subject)
-    span = f"{float(near.min()):.4g} and {float(near.max()):.4g}"
-    sided = last <= ONE_SIDED if last else classifier.outputs != "probs" and _ends_far_away(subject, near)
-    if sided and not isinstance(decision, Custom):
+def _refuse_probabilities(subject: Subject, logits: Tensor, exact: float) -> None:
+    """Refuse probabilities and sigmoids that were declared as logits; log-probabilities serve as such."""
+    sums = logits.double().sum(dim=1)
+    total = _total_of(logits, sums, exact)
+    if total is not None:
+        divided = "" if total == 1 else f"divide them by {total:.4g} and "
         raise ModelError(
             "outputs",
-            f"the decision {decision.label} never changes in {len(near)} rows, noisy copies and random inputs: the "
-            f"outputs lie between {span} and have one sign for good ({', '.join(sorted(last)) or 'even far away'}); "
-            f"{ADVICE}",
+            f"every row of the output is between 0 and {total:.4g} and sums to {total:.4g}: these are probabilities; "
+            f"{divided}use --outputs probs (outputs='probs'), which takes their logarithm",
         )
-    correct, labelled = subject.right
-    if not labelled or correct < labelled:
+    if logits.numel() < LOOKED_AT or not in_unit(logits):
+        return
+    more = torch.cat((subject.noisy_logits, subject.random_logits))
+    if in_unit(more[more.isfinite().all(dim=1)]):
+        raise ModelError(
+            "outputs",
+            f"every output is between 0 and 1, but rows sum to {float(sums.min()):.3g} to {float(sums.max()):.3g}: "
+            f"these look like sigmoids of a multi-label model; for one use --decision multilabel --outputs probs "
+            f"(decision='multilabel', outputs='probs'), otherwise return the class scores",
+        )
+
+
+def _total_of(logits: Tensor, sums: Tensor, exact: float) -> float | None:
+    """The sum of every row where nothing is negative: 1 for probabilities, 100 for those in per cent; or None."""
+    total = 1.0 if bool(((sums - 1).abs() <= exact).all()) else float(sums.median())
+    if bool((logits < 0).any()) or total <= 0 or bool(((sums - total).abs() > exact * total).any()):
+        return None
+    if total == 1:
+        return total
+    if len(logits) < ENOUGH_ROWS or float(logits.max() - logits.min()) <= APART * total:
+        return None
+    # Standard deviation that the sums would have if the classes had nothing to do with each other.
+    deviation = float(logits.double().var(dim=0).sum().sqrt())
+    return total if deviation > exact * total else None
+
+
+def _about_probabilities(logits: Tensor, exact: float) -> Iterator[Finding]:
+    """Refuse rows that do not sum to 1; note a softmax over probabilities."""
+    sums = logits.exp().sum(dim=1)
+    if bool(((sums - 1).abs() > exact).any()):
+        raise ModelError(
+            "outputs",
+            f"the outputs were declared as probabilities of classes, but rows sum to {float(sums.min()):.3g} to "
+            f"{float(sums.max()):.3g}; for labels that each hold or not add --decision multilabel "
+            f"(decision='multilabel'), for class scores leave out --outputs probs (outputs='probs')",
+        )
+    # log softmax(q) = q + c where q are probabilities, and sum_k q_k = 1 gives c. Rows that are all unsure fit by
+    # chance, so one must be sure.
+    first = logits + (1.0 - logits.sum(dim=1, keepdim=True)) / logits.shape[1]
+    if bool(((first >= -ROUNDED) & (first <= 1.0 + ROUNDED)).all()) and bool((first > SURE).any()):
         yield Finding(
             "outputs",
-            f"{len(near)} rows, noisy copies and random inputs decide the same, from outputs between {span}; see that "
-            f"their sign means what the decision {decision.label} says (that of a logit; probabilities, their "
-            f"logarithms and amounts have one sign alone)",
+            f"the probabilities are those of a softmax over probabilities: in all {len(logits)} rows no class gets "
+            f"more than 2.72 times what another gets; if the model ends with two softmax layers, take one away",
         )
-
-
-def _last_operations(subject: Subject) -> set[str]:
-    """The last operations of the outputs that can change a sign, as autograd names them; none where it records none."""
-    inputs, found = subject.inputs[:1].clone().requires_grad_(True), set[str]()
-    try:
-        steps = [(subject.logits_of(inputs).grad_fn, subject.classifier.outputs == "probs")]
-    except BrittleError:  # where gradients are recorded, which the scores may not need
-        return found
-    while steps:
-        step, probabilities = steps.pop()  # `probabilities`: those that were declared come further back
-        if step is None or getattr(step, "variable", inputs) is not inputs:  # what does not depend on the input
-            continue
-        name, before = _name(step), [each for each, _ in step.next_functions]
-        several = name == "Add" and None not in before  # a constant that is added may change a sign
-        declared = probabilities and name in PROBABLE
-        if declared or name in THROUGH or several or (probabilities and name in LOGIT):
-            steps += [(each, probabilities and not declared) for each in before]
-        elif name == "Log" and all(_name(each) in PROBABLE for each in before):
-            steps += [(each, False) for each in before]
-        else:
-            found.add(name)
-    return found
-
-
-def _name(step: Any) -> str:
-    return step.name().partition("Backward")[0]
-
-
-def _outputs(subject: Subject, *inputs: Tensor) -> Tensor:
-    """What is decided from, at the `inputs`, `[N, ...]`, where it is finite."""
-    with torch.no_grad():
-        outputs = torch.cat([subject.classifier.read(each, subject.beside(len(each))) for each in inputs])
-    return outputs[outputs.flatten(1).isfinite().all(dim=1)]
-
-
-def _ends_far_away(subject: Subject, near: Tensor) -> bool:
-    """Whether outputs far away decide the same, between 0 and 1 as `near`, or as if they ended at the threshold."""
-    way = subject.random_inputs(len(subject.inputs)) - subject.inputs
-    try:
-        far = _outputs(subject, *(subject.inputs + times * way for times in FAR_AWAY))
-    except BrittleError:  # the model does not take such inputs
-        far = near[:0]
-    if not len(far):
-        return _in_unit(near)
-    least = [_margins(subject.decision, each).abs().amin() for each in (near, far)]
-    ends = _in_unit(torch.cat((near, far))) or bool(least[1] <= NEARER * least[0])
-    return ends and not _changes(subject.decision, torch.cat((near, far)))
-
-
-def _margins(decision: Decision, outputs: Tensor) -> Tensor:
-    """How far outputs are above the threshold, `[N, K]`; of a user's function what it says of neighbours."""
-    if isinstance(decision, Custom):
-        return decision.margins(outputs.roll(1, 0), outputs)
-    return decision.margins(outputs, torch.ones_like(outputs[:, :1], dtype=torch.int64))
-
-
-def _changes(decision: Decision, outputs: Tensor) -> bool:
-    """Whether what is decided differs among outputs."""
-    margins = _margins(decision, outputs)
-    below, above = (margins < 0).any(dim=0), (margins > 0).any(dim=0)
-    return bool((below if isinstance(decision, Custom) else below & above).any())

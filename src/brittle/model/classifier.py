@@ -18,7 +18,7 @@ from brittle.decisions.base import as_numbers
 from brittle.errors import ModelError, ParameterError
 from brittle.model.arrays import ArrayModel, Estimator, as_model
 from brittle.model.bounds import Bounds, BoundsLike
-from brittle.model.evaluation_mode import evaluating
+from brittle.model.evaluation_mode import check_mode, evaluating
 from brittle.model.head import Head, check_head, find_head
 from brittle.model.inputs import ExtraInputs, as_seen, channel_numbers, place
 from brittle.model.outputs import OUTPUTS, check_decision, outputs_of, scores_of
@@ -313,7 +313,10 @@ class Classifier:
         # Copies, because a model may write over its mask.
         others = {name: one.to(self.device, copy=True) for name, one in tensors.items()}
         with one_sentence("run on", inputs, self.device):
-            return call(rows, **others) if self.perturb is None else call(**{self.perturb: rows}, **others)
+            check_mode(self.model)
+            output = call(rows, **others) if self.perturb is None else call(**{self.perturb: rows}, **others)
+            check_mode(self.model)
+        return output
 
     def _outputs(self, output: Any, inputs: Tensor, extra_inputs: ExtraInputs | None) -> Tensor:
         """What the decision is taken from; remembers in which form and precision the model returned it, and tells the

@@ -21,6 +21,9 @@ from brittle.errors import ModelError, listed
 
 _lock = threading.RLock()
 
+_measured: list[tuple[nn.Module, list[nn.Module]]] = []
+"""Networks that are measured by the thread that holds the lock, with their modules that can be switched."""
+
 
 @contextmanager
 def evaluating(model: object, device: torch.device) -> Iterator[None]:
@@ -83,6 +86,21 @@ def quiet() -> Iterator[None]:
         sys.stderr.write(written.getvalue())
 
 
+def check_mode(model: object) -> None:
+    """Raise if `model` is being measured and it itself or other code has put a module of it into training mode.
+
+    It is asked before and after each pass, as a mode may be switched there and back.
+    """
+    for one, watched in _measured:
+        if one is model and (changed := _training(one, watched)):
+            raise ModelError(
+                "model_changed",
+                f"{changed} was put into training mode while the model was measured, by another thread or by the model "
+                f"itself, so the numbers would mix both modes; measure a copy (copy.deepcopy(model)), or do not train "
+                f"until it is done",
+            )
+
+
 @contextmanager
 def _evaluation_mode(model: nn.Module) -> Iterator[None]:
     # A frozen TorchScript module has no mode.
@@ -99,14 +117,12 @@ def _evaluation_mode(model: nn.Module) -> Iterator[None]:
                 "train_mode",
                 f"still in training mode after eval(): {stubborn}; let an overridden train() or eval() call super()",
             )
-        yield
-        if changed := _training(model, watched):
-            raise ModelError(
-                "model_changed",
-                f"{changed} was put into training mode while the model was measured, by another thread or by the model "
-                f"itself, so the numbers would mix both modes; measure a copy (copy.deepcopy(model)), or do not train "
-                f"until it is done",
-            )
+        _measured.append((model, watched))
+        try:
+            yield
+            check_mode(model)
+        finally:
+            _measured.pop()
     finally:
         for parameter in learned:
             # Outside inference mode a parameter that was made in it cannot be made to require gradients.
@@ -128,4 +144,6 @@ def _evaluate(module: nn.Module) -> set[nn.Module]:
 def _training(model: nn.Module, watched: list[nn.Module]) -> str:
     """The names of those that are in training mode; empty where none is."""
     wanted = {id(one) for one in watched if one.training}
+    if not wanted:
+        return ""
     return listed([name or type(one).__name__ for name, one in model.named_modules() if id(one) in wanted], 5)

@@ -1,0 +1,196 @@
+"""A decision by a sign: outputs that cannot change it are refused; a network that predicts the same everywhere not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from helpers import zoo
+from torch import Tensor, nn
+
+import brittle
+from brittle import doctor
+from brittle.data import array_points
+from brittle.decisions import Custom, Decision, MultiLabel
+from brittle.doctor.checks import CHECKS
+from brittle.errors import ModelError
+from brittle.scores import Moments, MonteCarlo
+
+COUNT, SIZE, LABELS = 64, 20, 5
+LOGSIGMOID = nn.functional.logsigmoid
+
+
+def points(count: int = COUNT) -> Tensor:
+    return torch.rand(count, SIZE, generator=torch.Generator().manual_seed(1))
+
+
+class Changed(nn.Module):
+    """A network whose numbers go through a function."""
+
+    def __init__(self, network: nn.Module, change: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.network, self.change = network, change
+        self.eval()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.change(self.network(x))
+
+
+def network(body: str, outputs: int = LABELS) -> nn.Module:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        if body == "linear":
+            return nn.Linear(SIZE, outputs)
+        hidden = {"tanh": nn.Tanh, "relu": nn.ReLU}[body]
+        return nn.Sequential(nn.Linear(SIZE, 32), hidden(), nn.Linear(32, outputs))
+
+
+def found(model: Any, x: Tensor, targets: Tensor | None = None, **declared: Any) -> list[str]:
+    """What the check of class scores says: `refused`, `noted`, or nothing."""
+    data = array_points(x, targets, targets=targets is not None)
+    batch = next(iter(data.batches(COUNT)))
+    classifier = brittle.Classifier(model, **declared)
+    subject = doctor.Subject(classifier, batch, data.labels, [Moments(0.2, draws=4)], 0, COUNT, data)
+    check = next(each for each in CHECKS if each.name == "class scores")
+    try:
+        with subject.classifier.evaluating():
+            noted = [each.code for each in check.run(subject) if isinstance(each, doctor.Finding)]
+    except ModelError as error:
+        return ["refused" if error.code == "outputs" else error.code]
+    return ["noted" if code == "outputs" else code for code in noted]
+
+
+ONE_SIDED: dict[str, Callable[[Tensor], Tensor]] = {
+    "sigmoid": torch.sigmoid,
+    "log-sigmoid": LOGSIGMOID,
+    "per cent": lambda z: 100 * z.sigmoid(),
+    "between two numbers": lambda z: 3 + 4 * z.sigmoid(),
+    "exponential": torch.exp,
+    "softplus": nn.functional.softplus,
+    "rectified": torch.relu,
+    "hard sigmoid": nn.functional.hardsigmoid,
+    "minus a square": lambda z: -z.square(),
+    "sigmoid in half precision": lambda z: z.half().sigmoid(),
+}
+"""Functions whose results never change sign."""
+
+
+@pytest.mark.parametrize(
+    ("body", "decision"), [("linear", "one-logit"), ("tanh", "multilabel"), ("relu", "multilabel:each")]
+)
+@pytest.mark.parametrize("head", ONE_SIDED)
+def test_what_cannot_change_sign_is_refused(head: str, decision: str, body: str) -> None:
+    """At whatever the last layer adds, so also where labels are rare or hold nearly always."""
+    for added in (0.0, -3.0, 3.0) if head not in ("rectified", "hard sigmoid") else (0.0,):
+        own = network(body, 1 if decision == "one-logit" else LABELS)
+        model = Changed(own, lambda z, added=added: ONE_SIDED[head](z + added))
+        assert found(model, points(), decision=decision) == ["refused"], added
+
+
+@pytest.mark.parametrize("count", [1, 5, 64])
+def test_few_points_are_enough(count: int) -> None:
+    for change in (torch.sigmoid, LOGSIGMOID):
+        assert found(Changed(network("linear"), change), points(count), decision="multilabel") == ["refused"]
+
+
+@pytest.mark.every_other
+@pytest.mark.parametrize("shift", [0.0, -100.0])
+@pytest.mark.parametrize("kind", list(zoo.KINDS))
+def test_a_healthy_network_is_never_refused(kind: str, shift: float) -> None:
+    """Of 14 kinds, with small and large weights, in three precisions; rare labels too, and such as nearly always hold.
+
+    A constant beside the network moves its numbers, so no weight that is looked at knows of it.
+    """
+    x = torch.rand(COUNT, *zoo.SHAPE, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    for dtype in (torch.float32, torch.float64, torch.bfloat16):
+        for gain, outputs, decision in ((1.0, 1, "one-logit"), (3.0, zoo.CLASSES, "multilabel")):
+            model = Changed(zoo.network(kind, dtype, gain=gain), lambda z, n=outputs: z[:, :n] - shift)
+            given = x if dtype == torch.float64 else x.float()
+            assert found(model, given, decision=decision) in ([], ["noted"])
+
+
+def test_a_decision_that_is_the_same_everywhere_is_noted_unless_all_labels_agree() -> None:
+    rare = Changed(network("tanh"), lambda z: z - 9)
+    assert found(rare, points(), decision="multilabel") == ["noted"]
+    assert found(rare, points(), torch.zeros(COUNT, LABELS), decision="multilabel") == []
+    assert found(rare, points(), torch.eye(LABELS)[torch.arange(COUNT) % LABELS], decision="multilabel") == ["noted"]
+
+
+def test_a_label_is_looked_at_by_itself() -> None:
+    """Two sigmoids beside logits are named; a label that is rare, or masked, beside others is no finding."""
+    mixed = Changed(network("linear"), lambda z: torch.cat((z[:, :2].sigmoid(), z[:, 2:]), dim=1))
+    with pytest.raises(ModelError, match="label 0, 1 ") as caught:
+        brittle.score(brittle.Classifier(mixed, decision="multilabel"), points(), [MonteCarlo(0.1, draws=4)])
+    assert caught.value.code == "outputs"
+    assert found(mixed, points(), decision="multilabel:0") == ["refused"]
+    assert found(mixed, points(), decision="multilabel:3") == []
+    for value in (lambda z: z[:, :1] - 9, lambda z: torch.full_like(z[:, :1], -1e4)):
+        beside = Changed(network("linear"), lambda z, value=value: torch.cat((value(z), z[:, 1:]), dim=1))
+        assert found(beside, points(), decision="multilabel") == []
+
+
+def positive(new: Tensor, old: Tensor) -> Tensor:
+    return ((new > 0) == (old > 0)).flatten(1).all(dim=1)
+
+
+@pytest.mark.parametrize(("change", "refused"), [(torch.sigmoid, True), (lambda z: z, False)])
+def test_a_function_that_never_says_no_is_refused(change: Callable[[Tensor], Tensor], refused: bool) -> None:
+    """Masks of a segmentation: the sign of a sigmoid is no mask."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        masks = Changed(nn.Conv2d(1, 1, 3, padding=1), change)
+    x = torch.rand(8, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+    assert found(masks, x, decision=Custom(positive)) == (["refused"] if refused else [])
+
+
+# Outside PyTorch, where no weights are seen.
+
+
+def outside(body: str, change: Callable[[Tensor], Tensor]) -> Callable[[Any], Any]:
+    """The network with ReLU or without, as a function of NumPy arrays."""
+    weights = [each.detach().numpy().copy() for each in network(body).parameters()]
+
+    def function(x: Any) -> Any:
+        *before, weight, bias = weights
+        hidden = (x @ before[0].T + before[1]).clip(min=0) if before else x
+        return change(torch.from_numpy(hidden @ weight.T + bias)).numpy()
+
+    return function
+
+
+@pytest.mark.parametrize("body", ["linear", "relu"])
+@pytest.mark.parametrize("head", ["sigmoid", "log-sigmoid", "per cent", "exponential", "softplus"])
+def test_without_weights_inputs_far_away_tell(head: str, body: str) -> None:
+    declared: dict[str, Any] = {"decision": "multilabel", "arrays": "numpy"}
+    assert found(outside(body, ONE_SIDED[head]), points(), **declared) == ["refused"]
+    for shift in (0.0, 9.0, -9.0):
+        assert found(outside(body, lambda z, s=shift: z - s), points(), **declared) in ([], ["noted"])
+
+
+def test_outputs_that_cannot_be_told_are_noted() -> None:
+    """A threshold of trees: far away as near, one side of 0, and nothing to be seen inside."""
+
+    def steps(x: Any) -> Any:
+        return 2.0 + (x > 0.5) @ torch.linspace(0.1, 1, SIZE * LABELS).reshape(SIZE, LABELS).numpy()
+
+    assert found(steps, points(), decision="multilabel", arrays="numpy") == ["noted"]
+
+
+# What to type.
+
+
+@pytest.mark.parametrize(
+    ("threshold", "decision"), [(None, MultiLabel()), (0.3, MultiLabel(threshold=-0.8472978603872037))]
+)
+def test_probabilities_on_one_side_of_their_threshold(threshold: float | None, decision: Decision) -> None:
+    """The sigmoid of a sigmoid is above one half, and above 0.3; the threshold is what the outputs are set beside."""
+    twice = Changed(network("relu"), lambda z: z.sigmoid().sigmoid())
+    own = MultiLabel(threshold=threshold)
+    assert found(twice, points(), decision=own, outputs="probs") == ["refused"]
+    assert found(Changed(network("relu"), torch.sigmoid), points(), decision=own, outputs="probs") in (
+        [],
+        ["noted"],
+    )
+    assert found(network("relu"), points(), decision=decision) in ([], ["noted"])
