@@ -73,6 +73,10 @@ class Silent:
         return iter(())
 
 
+class Fewer(Silent):
+    labels = (0,)
+
+
 def broken(path: Path, options: Reading) -> Points:
     raise KeyError("label")
 
@@ -87,6 +91,7 @@ def broken(path: Path, options: Reading) -> Points:
         ({"recognise": lambda path: 1 / 0}, "cannot be read by the format mine, which failed at line"),
         ({"read": broken}, "which failed at line"),
         ({"read": lambda path, options: 3}, "gave an object of type int; expected points"),
+        ({"read": lambda path, options: Fewer({})}, "gave 1 labels for 3 points; expected one each"),
     ],
 )
 def test_a_format_that_cannot_be_used_is_named(place: Path, changes: dict[str, Any], sentence: str) -> None:

@@ -255,6 +255,7 @@ def test_parts_on_the_command_line(
     assert main([*line, "--out", "empty", "--part", "9/9"]) == 0
     assert "part 9/9 has nothing to do" in capsys.readouterr().err
     assert main([*line, "--out", "none", "--part", "4/3"]) == 2
+    assert main([*line, "--out", "none", "--part", "1/" + "9" * 5000]) == 2
 
 
 def test_a_row_of_a_score_that_no_record_names_is_damage(tmp_path: Path) -> None:

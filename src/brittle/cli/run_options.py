@@ -60,7 +60,8 @@ class WorkerOptions:
         if self.part is None:
             return None
         number, _, count = self.part.partition("/")
-        if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+        short = number.isdecimal() and count.isdecimal() and len(self.part) < 20
+        if not (short and 1 <= int(number) <= int(count)):
             raise UsageError(f"--part takes one of so many, such as 3/8; found {self.part!r:.40}")
         return int(number), int(count)
 

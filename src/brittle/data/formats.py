@@ -185,6 +185,8 @@ def _read_outside(known: Format, path: Path, reading: Reading) -> SomePoints:
     points, where = _guarded(known, path, known.read, path, reading), f"the format {known.name}"
     if not isinstance(points, Points):
         raise refused(where, f"gave {kind_of(points)}; expected points, such as brittle.data.array_points makes")
+    if points.labels is not None and len(points.labels) != len(points):
+        raise refused(where, f"gave {len(points.labels)} labels for {len(points)} points; expected one each")
     count = len(points) if reading.limit is None else min(len(points), reading.limit)
     digest = points.provenance.get("sha256") or (file_digest(path) if path.is_file() else None)
     if digest is None:

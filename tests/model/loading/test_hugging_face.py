@@ -167,7 +167,10 @@ def test_mean_and_std_are_those_of_pixels_in_0_to_1(
         assert own == expected if expected is None else own == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("option", [{"do_flip_channel_order": True}, {"rescale_offset": True}, {"rescale_factor": 0}])
+@pytest.mark.parametrize(
+    "option",
+    [{"do_flip_channel_order": True}, {"rescale_offset": True}, *({"rescale_factor": one} for one in (0, "a", [1, 2]))],
+)
 def test_other_preprocessing_is_refused(option: dict[str, Any], tmp_path: Path) -> None:
     refused("model_file", "preprocessor_config.json", _normalisation, tmp_path, _processor(**option))
 

@@ -107,6 +107,7 @@ def test_pixels_are_those_of_pillow(method: str, photos: Path) -> None:
     ("name", "description"),
     [
         ("Perceiver", {}),
+        ("ViT", {"size": {"height": "x", "width": -3}}),
         ("CLIP", {"size": {"shortest_edge": 8}, "crop_size": {"height": 9, "width": 9}}),
         ("ConvNext", {"size": {"shortest_edge": 21}, "crop_pct": 0}),
         ("ConvNext", {"size": {"shortest_edge": 21}, "do_center_crop": True, "crop_size": 20}),

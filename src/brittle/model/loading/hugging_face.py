@@ -108,7 +108,8 @@ def _normalisation(
     folder: Path, processor: Mapping[str, Any]
 ) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
     """Mean and std for pixels in [0, 1]: those of the processor are for pixels that were multiplied by a factor."""
-    factor = processor.get("rescale_factor") if processor.get("do_rescale") else 1.0
+    factors = numbers(processor.get("rescale_factor")) if processor.get("do_rescale") else (1.0,)
+    factor = factors[0] if factors and len(factors) == 1 else 0.0
     own = numbers(processor.get("image_mean")), numbers(processor.get("image_std"))
     mean, std = own if processor.get("do_normalize") else ((0.0,), (1.0,))
     if processor.get("include_top") and std and own[1]:  # divides once more
@@ -125,9 +126,11 @@ def _normalisation(
 
 
 def sides(size: Any) -> tuple[int, ...]:
-    """Height and width, or the shorter side, of a size as image processors have it; empty where it is neither."""
+    """Height and width, or the shorter side, of a size as image processors have it; empty where it is neither, or where
+    one is no number of pixels."""
     keys = next((keys for keys in (("height", "width"), ("shortest_edge",)) if set(size or ()) == set(keys)), ())
-    return tuple(size[key] for key in keys)
+    found = tuple(size[key] for key in keys)
+    return found if all(type(side) is int and side > 0 for side in found) else ()
 
 
 def _size(processor: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[int, int] | None:
