@@ -69,14 +69,13 @@ def test_every_specification_is_one_of_vega_lite_and_is_told_in_words(figures: d
 
 
 def test_a_phone_shows_every_drawing_whole_with_text_that_can_be_read(drawn: dict[str, str]) -> None:
-    assert len(drawn) > 9
+    assert len(drawn) > 5
     for name, text in drawn.items():
         kinds = [(one.get("class"), float(one.attrib["width"])) for one in drawings(text)]
         assert all(width <= FITS for kind, width in kinds if kind != WIDE_ONLY), (name, kinds)
         assert [kind for kind, _ in kinds].count(WIDE_ONLY) == [kind for kind, _ in kinds].count(NARROW_ONLY), name
         assert min(float(size) for size in re.findall(r'font-size="([\d.]+)', text)) >= SMALLEST, name
-        if not any(part in name for part in ("agreement-estimators",)):
-            assert "safer" in text or "better" in text or "changes less" in text, name
+        assert "safer" in text, name
 
 
 def test_what_is_drawn_is_told_from_either_ground(drawn: dict[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""The chapters on robustness under noise: distribution, decisions, classes, fragile points, scores, and the record."""
+"""The chapters on robustness under noise: fragile points, and the record."""
 
 from __future__ import annotations
 
@@ -11,20 +11,10 @@ import pytest
 from helpers.pages import values_of
 from helpers.tables import make_table
 
-from brittle.report.chapters import distribution, fragile, scored
+from brittle.report.chapters import fragile, scored
 from brittle.store.schemas import SCORES
 
 pytestmark = pytest.mark.usefixtures("figures_drawn_once")
-
-
-def test_a_score_that_knows_no_noise_is_labelled_so_and_decides_nothing() -> None:
-    table = make_table(points=30, scores=("softmax", "monte_carlo"), sigmas=(0.1,), budgets=(50,))
-    values = values_of(distribution.CHAPTER, table)
-    frame = values["figure"].frame
-    assert set(frame["estimator"]) == {"monte_carlo", "softmax: 1 − confidence, no flips"}
-    own = frame[frame["estimator"].str.startswith("softmax")].groupby("state")["points"].sum()
-    assert own.to_dict() == {"holds": 0, "undecided": 30, "breaks": 0}
-    assert values["plain"] == "softmax"
 
 
 def test_a_number_that_was_not_seen_is_a_bound() -> None:

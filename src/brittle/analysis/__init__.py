@@ -6,7 +6,7 @@ from brittle.analysis.columns import margin_columns
 from brittle.analysis.comparison import compare, format_comparison
 from brittle.analysis.correlation import kendall_tau
 from brittle.analysis.decisions import decide, decisions, format_decisions
-from brittle.analysis.detection import Detection, auroc, detection, detection_curve
+from brittle.analysis.detection import Detection, auroc, detection
 from brittle.analysis.expected_change import expected_change_points, expected_change_table
 from brittle.analysis.features import changed_features, feature_names, features, kept_counterexamples, kept_inputs
 from brittle.analysis.label_flips import label_flips, mean_absolute
@@ -25,7 +25,7 @@ from brittle.store.settings import Setting
 
 __all__ = (
     "ClassBias", "Column", "Detection", "Overview", "ProbabilisticAccuracy", "Setting", "agreement", "auroc",
-    "changed_features", "class_bias", "compare", "decide", "decisions", "detection", "detection_curve",
+    "changed_features", "class_bias", "compare", "decide", "decisions", "detection",
     "direct_robust_accuracy", "equidistance", "estimate_robust_accuracy", "expected_change_points",
     "expected_change_table", "extremes", "feature_names", "features", "find_point", "format_comparison",
     "format_decisions", "format_overview", "format_point_card", "format_point_list", "isometry", "kendall_tau",

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 import scipy
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, expit, logit
@@ -23,9 +21,6 @@ TPR = 0.95
 GOOD_AUROC = 0.9
 """A score detects well where the lower end of its AUROC is at least this: the robust networks of the paper whose logit
 margin is consistent lie above, the two that are not lie below."""
-
-QUANTILES = np.linspace(0.05, 0.95, 10)
-"""Of the finite margins: the epsilons of `detection_curve`."""
 
 
 @dataclass(frozen=True)
@@ -146,32 +141,6 @@ def auroc(positives: ArrayLike, negatives: ArrayLike, confidence: float = CONFID
     if not (ours.size and others.size):
         return _UNKNOWN
     return _auroc(np.concatenate([ours, others]), np.arange(ours.size + others.size) < ours.size, confidence)
-
-
-def detection_curve(
-    margin: ArrayLike, score: ArrayLike, epsilons: Sequence[float] | None = None, confidence: float = CONFIDENCE
-) -> pd.DataFrame:
-    """`detection` over a range of perturbation sizes.
-
-    Args:
-        margin: distance to the nearest input with another prediction, `[n]`.
-        score: larger where safer, `[n]`.
-        epsilons: perturbation sizes; by default the 5%, 15%, ..., 95% quantiles of the finite margins.
-        confidence: two-sided coverage of each interval alone.
-
-    Returns:
-        One row per epsilon, in increasing order, with the fields of `Detection`.
-
-    Raises:
-        ParameterError: as `detection`.
-    """
-    if epsilons is None:
-        (margins, _), _ = paired(margin=margin, score=score)
-        finite = margins[np.isfinite(margins)]
-        epsilons = np.quantile(finite, QUANTILES).tolist() if finite.size else []
-    chosen = np.unique(np.asarray(epsilons, dtype=np.float64))
-    rows = [asdict(detection(margin, score, float(epsilon), confidence)) for epsilon in chosen]
-    return pd.DataFrame(rows, columns=[field.name for field in fields(Detection)])
 
 
 def check_epsilon(epsilon: float) -> float:

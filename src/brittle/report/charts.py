@@ -11,7 +11,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column
+from brittle.store.columns import Column
 
 CLAIMED = (
     "#1c2530", "#0072b2", "#d55e00", "#cc8300", "#ca79a8", "#0c8645", "#6b9f72", "#7b95a3", "#049fc6", "#87569a",
@@ -27,14 +27,8 @@ FREE = ("#9c945a", "#5e8b28", "#8f85f2", "#c08745", "#e65384", "#2ea2a0")
 
 PALETTE = (*CLAIMED, *FREE)
 
-SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
-"""Marks of the places, which tell scores apart without their colours."""
-
 ACCENT, FRAGILE, OPEN = "#0072b2", "#d55e00", "#868d94"
 """Colours of what holds, of what a perturbation can flip, and of what an interval leaves open."""
-
-STATES = {HOLDS: ACCENT, UNDECIDED: OPEN, BREAKS: FRAGILE}
-"""The states of a point, in the order of the parts of a bar."""
 
 INK, MUTED, RULE, GRID = "#1c2530", "#5b6670", "#87909a", "#e3e7ea"
 """Colours of text, notes, axes and grids; the page turns them with its ground, by these very values."""
@@ -50,7 +44,6 @@ MAX_DOTS = 1200
 
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
 LABEL_LIMIT = 190
-LOG = alt.Scale(type="log", nice=False, padding=8)
 
 DECADES = 4
 """Orders of magnitude that a scale of any sign shows on either side of 0."""
@@ -61,47 +54,24 @@ _TICK_LABEL = (
 )
 
 
-def colour_places(columns: Iterable[Column]) -> dict[str, int]:
-    """The place of each score among the colours: the one it names, else the next that no score of the run names.
+def score_colours(columns: Iterable[Column]) -> dict[str, str]:
+    """The colour of each score: that of the place it names, else the next that no score of the run names.
 
     Args:
-        columns: the scores of a run, in the order in which they take the free places.
+        columns: the scores of a run, in the order in which they take the free places; the palette begins anew where it
+            ends.
     """
     named = {column.score: column.colour for column in columns}
     taken = {place for place in named.values() if place is not None}
     order = (*range(len(CLAIMED), len(PALETTE)), *range(len(CLAIMED)))
     free = itertools.chain((place for place in order if place not in taken), itertools.count(len(PALETTE)))
-    return {score: next(free) if place is None else place for score, place in named.items()}
-
-
-def colour_at(place: int) -> str:
-    """The colour of a place; the palette begins anew where it ends."""
-    return PALETTE[place % len(PALETTE)]
+    places = {score: next(free) if place is None else place for score, place in named.items()}
+    return {score: PALETTE[place % len(PALETTE)] for score, place in places.items()}
 
 
 def thinned(frame: pd.DataFrame) -> pd.DataFrame:
     """`frame`, or of more than `MAX_DOTS` rows a regular selection."""
     return frame.iloc[:: max(-(-len(frame) // MAX_DOTS), 1)]
-
-
-def score_colour(frame: pd.DataFrame, legend: Any, field: str) -> alt.Color:
-    """The colour of each score, by its `place`, under the names that `field` gives them."""
-    places = dict(zip(frame[field], frame["place"], strict=True))
-    scale = alt.Scale(domain=list(places), range=[colour_at(place) for place in places.values()])
-    return alt.Color(f"{field}:N", scale=scale, legend=legend)
-
-
-def score_shape(frame: pd.DataFrame, legend: Any, field: str) -> alt.Shape:
-    """The mark of each score, as `score_colour` gives the colours."""
-    places = dict(zip(frame[field], frame["place"], strict=True))
-    scale = alt.Scale(domain=list(places), range=[SHAPES[place % len(SHAPES)] for place in places.values()])
-    return alt.Shape(f"{field}:N", scale=scale, legend=legend)
-
-
-def state_colour() -> alt.Color:
-    """The colour of a state, with its legend."""
-    scale = alt.Scale(domain=list(STATES), range=list(STATES.values()))
-    return alt.Color("state:N", scale=scale, legend=legend(3))
 
 
 def legend(columns: int, **options: Any) -> alt.Legend:

@@ -26,7 +26,7 @@ from brittle.analysis.decisions import asked_of_all
 from brittle.analysis.expected_change import CHANGE
 from brittle.analysis.overview import Overview, overview
 from brittle.norms import DISTANCES
-from brittle.report.charts import colour_at, colour_places
+from brittle.report.charts import score_colours
 from brittle.report.wording import MISSING, show
 from brittle.store.columns import Column
 from brittle.store.record import NoiseRecord, RunRecord
@@ -137,16 +137,9 @@ class Contents:
         return self.biases.get(self.chosen.setting) if self.chosen is not None else None
 
     @cached_property
-    def _places(self) -> Mapping[str, int]:
-        return colour_places(self.columns)
-
-    def place(self, score: str) -> int:
-        """The place of a score of the run among the colours and marks."""
-        return self._places[score]
-
-    def colour(self, score: str) -> str:
-        """The colour of a score of the run."""
-        return colour_at(self._places[score])
+    def colours(self) -> Mapping[str, str]:
+        """The colour of each score of the run."""
+        return score_colours(self.columns)
 
     def class_text(self, number: float | None) -> str:
         """The name of a class as the page shows it."""

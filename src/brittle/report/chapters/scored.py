@@ -148,7 +148,7 @@ def _scores(contents: Contents) -> Grid:
         ("Score", "What it is", "Draws", "Passes per point"),
         [_score_row(variant, group) for variant, group in groups.items()],
         frozenset({0, 1}),
-        [contents.colour(group[0].score) for group in groups.values()],
+        [contents.colours[group[0].score] for group in groups.values()],
     )
 
 

@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from brittle.analysis.columns import safer
-from brittle.analysis.detection import GOOD_AUROC, detection_curve
+from brittle.analysis.detection import GOOD_AUROC
 from brittle.analysis.outcomes import refuted_text
 from brittle.analysis.robust_accuracy import (
     RobustAccuracy,
@@ -22,7 +21,7 @@ from brittle.analysis.robust_accuracy import (
 from brittle.analysis.worst_case import worst_case_table
 from brittle.estimate import Status, parameters_json
 from brittle.report.chapter import Chapter, Grid, Number
-from brittle.report.charts import ACCENT, INK, NARROW, dashed, few_ticks, legend, score_colour
+from brittle.report.charts import ACCENT, INK, NARROW, dashed, few_ticks, legend
 from brittle.report.contents import Contents
 from brittle.report.figure import Figure
 from brittle.report.images import embedded
@@ -55,17 +54,8 @@ FRAGILE_SHOWN = 12
 PREFERRED = "logit_margin"
 """The score that the page speaks of where the run holds it."""
 
-MAX_CURVES = 6
-"""Scores whose detection is drawn."""
-
 KINDS = {"all": INK, "correct": ACCENT, "certified": "#0c8645"}
 """The curves of `nearest_chart`, with their colours."""
-
-MISSED = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
-"""Ticks of an AUROC, as what it is short of 1."""
-
-LEAST_MISSED = 5e-4
-"""Distance to 1 of the best AUROC that is drawn; better ones are drawn there."""
 
 
 class Epsilon(NamedTuple):
@@ -256,31 +246,20 @@ def nearest_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
     names = dict(zip(frame["of"], frame["kind"], strict=True))
     colours = alt.Scale(domain=list(names), range=[KINDS[kind] for kind in names.values()])
     sizes = alt.Scale(domain=[0.0, max(frame["epsilon"].tolist())], nice=False)
+    key = legend(max(width // 300, 1), columnPadding=12, labelLimit=270)
     place = alt.Chart(frame).encode(
         x=alt.X("epsilon:Q", title="epsilon", scale=sizes, axis=few_ticks(max(width // 110, 3))),
-        color=alt.Color("of:N", scale=colours, legend=_key(max(width // 300, 1))),
+        color=alt.Color("of:N", scale=colours, legend=key),
     )
     title, share = "share of the points, higher is safer", alt.Axis(format="%", grid=True)
-    y = {"title": title, "scale": alt.Scale(domain=[0, 1]), "axis": share}
-    line = place.mark_line(strokeWidth=2.25, interpolate="step-after").encode(y=alt.Y("share:Q", **y))
-    layers = alt.layer(_at_epsilon(frame), *_band(place, "low", "high", y, interpolate="step-after"), line)
-    return layers.properties(width=width - 64, height=min(260, width - 96))
-
-
-def _band(place: Any, low: str, high: str, y: dict[str, Any], opacity: float = 0.14, **mark: Any) -> list[Any]:
-    """An interval along a curve as a pale band between two thin lines."""
-    band = place.mark_area(opacity=opacity, **mark).encode(y=alt.Y(f"{low}:Q", **y), y2=f"{high}:Q")
-    ends = [place.mark_line(strokeWidth=0.75, **mark).encode(y=alt.Y(f"{end}:Q", **y)) for end in (low, high)]
-    return [band, *ends]
-
-
-def _at_epsilon(frame: pd.DataFrame) -> Any:
-    """A dashed line at the chosen perturbation size."""
-    return dashed(alt.Chart(frame[["chosen"]].head(1)), x="chosen:Q")
-
-
-def _key(columns: int) -> alt.Legend:
-    return legend(columns, columnPadding=12, labelLimit=270)
+    low, value, high = (
+        alt.Y(f"{end}:Q", title=title, scale=alt.Scale(domain=[0, 1]), axis=share) for end in ("low", "share", "high")
+    )
+    band = place.mark_area(opacity=0.14, interpolate="step-after").encode(y=low, y2="high:Q")
+    ends = [place.mark_line(strokeWidth=0.75, interpolate="step-after").encode(y=end) for end in (low, high)]
+    line = place.mark_line(strokeWidth=2.25, interpolate="step-after").encode(y=value)
+    chosen = dashed(alt.Chart(frame[["chosen"]].head(1)), x="chosen:Q")
+    return alt.layer(chosen, band, *ends, line).properties(width=width - 64, height=min(260, width - 96))
 
 
 def _stand_in(case: MarginCase, compared: pd.DataFrame) -> dict[str, Any]:
@@ -291,14 +270,8 @@ def _stand_in(case: MarginCase, compared: pd.DataFrame) -> dict[str, Any]:
         return {"conclusion": "This run holds no score beside the input margin.", "grid": None}
     row = next(row for row in compared.to_dict("records") if row["score"] == main.label)
     conclusion = _verdict(row, main.shown)
-    detected = _detection(case, compared, main, known)
     return {
         "conclusion": conclusion,
-        "main": show(main.shown, 60),
-        "left": len(compared) - len(set(detected["title"])),
-        "detection": Figure(
-            detection_chart, detected, f"AUROC of the scores against epsilon. {conclusion}", narrow=True
-        ),
         "grid": Grid(
             ("Score", "Passes a point", "Kendall's tau", "AUROC", "AUPR", "FPR at 95% TPR", "Points"),
             [
@@ -310,7 +283,7 @@ def _stand_in(case: MarginCase, compared: pd.DataFrame) -> dict[str, Any]:
                 )
                 for row in compared.to_dict("records")
             ],
-            colours=[case.contents.colour(known[label].score) for label in compared["score"]],
+            colours=[case.contents.colours[known[label].score] for label in compared["score"]],
         ),
     }
 
@@ -341,44 +314,6 @@ def _verdict(row: Row, name: str) -> str:
         f"{show(name, 60)} orders the points with a tau of {fixed(row['tau'])} and detects the fragile ones "
         f"with an AUROC of {fixed(row['auroc'])}: {verdict}."
     )
-
-
-def _detection(case: MarginCase, compared: pd.DataFrame, main: Column, known: dict[str, Column]) -> pd.DataFrame:
-    """AUROC over perturbation sizes: of `main`, and of others in the form that orders the points best."""
-    best = {main.score: main}
-    for label in compared["score"]:
-        best.setdefault(known[label].score, known[label])
-    curves = []
-    for column in list(best.values())[:MAX_CURVES]:
-        values = np.asarray(safer(column), dtype=np.float64)
-        curve = detection_curve(case.margin.value, values, confidence=case.contents.confidence)
-        place = case.contents.place(column.score)
-        curves.append(curve.assign(title=show(column.shown, 30), place=place, main=column is main))
-    names = ["title", "place", "epsilon", "auroc", "auroc_low", "auroc_high", "main"]
-    frame = pd.concat(curves, ignore_index=True).dropna(subset=["auroc"])
-    return pd.DataFrame(frame, columns=names).assign(chosen=case.epsilon.value)
-
-
-def detection_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
-    """AUROC of every score over perturbation sizes, with the interval of the one that the page speaks of.
-
-    The axis is logarithmic in `1 - AUROC`, so that curves near the best value stay apart.
-    """
-    names = ("auroc", "auroc_low", "auroc_high")
-    missed = {f"missed_{name}": (1.0 - frame[name]).clip(lower=LEAST_MISSED) for name in names}
-    least, most = min(missed["missed_auroc"].tolist()), max(0.5, *missed["missed_auroc"].tolist())
-    ticks = [tick for tick in MISSED if least / 2 <= tick <= most]
-    axis = alt.Axis(values=ticks, labelExpr="format(1 - datum.value, '.3~f')", grid=True, minExtent=40)
-    scale = alt.Scale(type="log", domain=[most, max(least / 1.5, LEAST_MISSED)], clamp=True, nice=False)
-    y = {"title": "AUROC, higher is better", "scale": scale, "axis": axis}
-    x = alt.X("epsilon:Q", title="epsilon", scale=alt.Scale(zero=False), axis=few_ticks())
-    colour = score_colour(frame, _key(max(width // 170, 1)), "title")
-    place = alt.Chart(frame.assign(**missed)).encode(x=x, color=colour)
-    main = place.transform_filter("datum.main")
-    band = _band(main, "missed_auroc_low", "missed_auroc_high", y, opacity=0.18, clip=True)
-    lines = place.mark_line(strokeWidth=1.75).encode(y=alt.Y("missed_auroc:Q", **y))
-    marks = place.mark_point(filled=True, size=26, opacity=1).encode(y="missed_auroc:Q")
-    return alt.layer(_at_epsilon(frame), *band, lines, marks).properties(width=width - 64, height=240)
 
 
 def _fragile(case: MarginCase) -> pd.DataFrame:
