@@ -184,7 +184,5 @@ def test_what_cannot_be_is_refused_before_the_run(capsys: pytest.CaptureFixture[
     for out, code, named in (("flags.txt", 3, ".parquet or .csv"), ("absent/flags.csv", 7, "folder must exist")):
         assert main([*apply, out]) == code
         assert named in capsys.readouterr().err
-    assert main([*apply, "unread.csv", "--head", "head"]) == 2
-    assert "leave out --head" in capsys.readouterr().err
     assert main(["detector", "fit", "run", "--epsilon", "0.1", "--norm", "l2", "--out", "unread.json"]) == 3
     assert "norm=linf" in capsys.readouterr().err

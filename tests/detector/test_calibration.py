@@ -15,11 +15,9 @@ from helpers.calibrated import classifier, points, with_margins, without
 from helpers.tables import with_scores, without_score
 from scipy.stats import beta, betabinom, binom
 
-import brittle
 from brittle.detector import Detector, Rate, points_needed, steady_rate
 from brittle.detector.calibration import STEADY, flagged, threshold_of
-from brittle.errors import DataError, ModelError, ParameterError, UnknownNameError
-from brittle.scores import LogitMargin
+from brittle.errors import DataError, ParameterError, UnknownNameError
 from brittle.scores.one_pass import feature_margin
 from brittle.store.schemas import SCORES as SCHEMA
 from brittle.store.table import Table
@@ -205,8 +203,6 @@ def test_what_is_no_run_no_norm_and_no_score_is_named(table: Table, detector: De
     for wrong in ("run", Path("run"), None):
         with pytest.raises(ParameterError, match=rf"found {type(wrong).__name__}; .*brittle\.read_table"):
             Detector.fit(wrong, epsilon=0.15)  # pyright: ignore[reportArgumentType] misuse is what is tested
-    with pytest.raises(ParameterError, match=r"found str; .*brittle\.read_table"):
-        Detector.fit(table, epsilon=0.15, scores="run")  # pyright: ignore[reportArgumentType] misuse is what is tested
     with pytest.raises(ParameterError, match="numbers"):
         detector.flag(["a"])
     with pytest.raises(ParameterError, match=r"expected a brittle\.Classifier, found Linear"):
@@ -238,22 +234,3 @@ def test_numbers_of_numpy_are_numbers(tmp_path: Path, table: Table) -> None:
     given = Detector.fit(table, 0.15, **numbers)
     assert Detector.load(given.save(tmp_path / "detector.json")) == given
     assert given == Detector.fit(table, 0.15, tpr=0.5, confidence=0.75, seed=3)
-
-
-def test_the_score_may_stand_in_another_run_of_the_same_points(table: Table, detector: Detector) -> None:
-    """An id alone is no more than a row number; the data must be the same, and hold every point with a margin."""
-    margins, other = only(table, "input_margin"), only(table, "logit_margin")
-    assert Detector.fit(margins, epsilon=0.15, tpr=0.9, seed=1, scores=other) == detector
-    with pytest.raises(ModelError, match="state_sha256"):
-        Detector.fit(margins, epsilon=0.15, scores=brittle.score(classifier(seed=5), points(400), [LogitMargin()]))
-    named = brittle.data.array_points(points(400), None, ids=[f"b{row}" for row in range(400)], bounds=(0, 1))
-    unknown = replace(table, record=replace(table.record, data=replace(table.record.data, sha256=None)))
-    for run, scores, said in (
-        (margins, brittle.score(classifier(), points(400, seed=8), [LogitMargin()]), "is of other data"),
-        (margins, brittle.score(classifier(), named, [LogitMargin()]), "is of other data"),
-        (unknown, unknown, "is of other data"),
-        (margins, without(other, 300), "100 of 400 points that the detector is calibrated on are not in the run"),
-    ):
-        with pytest.raises(DataError, match=said) as caught:
-            Detector.fit(run, epsilon=0.15, scores=scores)
-        assert caught.value.code == "runs_differ"

@@ -31,11 +31,7 @@ def test_the_interval_is_that_of_every_way_to_count_the_undecided(confidence: fl
             ]
             lows, highs = zip(*(exact(*way, confidence) for way in ways), strict=True)
             assert (found.low, found.high) == pytest.approx((min(lows), max(highs)), abs=1e-9)
-            shares = [hits / total for hits, total in ways if total]
-            assert (found.lowest is None) == (points + undecided == more)
-            if points:
-                assert (found.lowest, found.highest) == (min(shares), max(shares))
-                assert found.value == flagged / points
+            assert found.value == (flagged / points if points else None)
 
 
 def test_a_rate_without_undecided_points_is_the_one_of_these_alone() -> None:
@@ -43,4 +39,4 @@ def test_a_rate_without_undecided_points_is_the_one_of_these_alone() -> None:
     assert open_.without_undecided == plain
     assert open_.low < plain.low < plain.high < open_.high
     assert str(plain) == "82.5% [62.4%, 94.6%], 33 of 40 points"
-    assert str(open_).endswith("; between 73.3% and 84.1% with 9 undecided ones, 4 of them flagged, counted either way")
+    assert str(open_).endswith("; 9 undecided ones, 4 of them flagged, counted either way")

@@ -32,7 +32,6 @@ def fit(
     score: str = "logit_margin",
     column: str | None = None,
     pseudo_margin: Path | None = None,
-    scores: Path | None = None,
     out: Path = Path("detector.json"),
     overwrite: Overwrite = False,
 ) -> int:
@@ -49,7 +48,6 @@ def fit(
         column: Label of the margins or the flip probability, where RUN holds several; by default the one that speaks
             for RUN.
         pseudo_margin: The file of the pseudo-margin that gave the score, where that decides.
-        scores: Another run of the same model and data that holds the score.
         out: The file to write.
     """
     from brittle.detector import Detector
@@ -65,7 +63,6 @@ def fit(
         score,
         limit=limit,
         column=column,
-        scores=None if scores is None else read_table(scores),
         pseudo_margin=None if pseudo_margin is None else PseudoMargin.load(pseudo_margin),
     )
     show(str(found))
@@ -82,7 +79,6 @@ def apply(
     out: Path,
     weights: Weights = None,
     device: Device = None,
-    head: str | None = None,
     reading: DataOptions = DataOptions(),
     pseudo_margin: Path | None = None,
     force: bool = False,
@@ -100,11 +96,10 @@ def apply(
         model: As for `brittle score`.
         data: As for `brittle score`.
         out: The table to write, .parquet or .csv.
-        head: Name of the last linear layer, where the detector needs features; that of the fit by default.
         pseudo_margin: The file of the pseudo-margin that the detector was fitted with, where it was.
         force: Accept another model than the one that the detector was fitted for; every row says so.
     """
-    from brittle.detector import Detector, check_out, kind_of, write_flags
+    from brittle.detector import Detector, check_out, write_flags
     from brittle.detector.pseudo_margin import PseudoMargin
     from brittle.run.progress import progress
 
@@ -112,11 +107,9 @@ def apply(
     check_new(out, overwrite)
     _check_no_texts(model)
     rule = Detector.load(file)
-    if head is not None and not kind_of(rule.score).uses_features:
-        raise UsageError(f"the detector reads {rule.score}, which needs no features; leave out --head")
     known = rule.model
     points = reading.open(data, known.bounds, model=model)
-    declared = {"outputs": known.outputs, "head": head, "device": device}
+    declared = {"outputs": known.outputs, "device": device}
     classifier = declare(load_network(model, weights), model, known.bounds, known.mean, known.std, **declared)
     learned = None if pseudo_margin is None else PseudoMargin.load(pseudo_margin)
     with progress(not quiet) as advance:
@@ -138,7 +131,6 @@ def fit_pseudo_margin(
     norm: str | None = None,
     weights: Weights = None,
     device: Device = None,
-    head: str | None = None,
     reading: DataOptions = DataOptions(),
     out: Path = Path("pseudo-margin.safetensors"),
     overwrite: Overwrite = False,
@@ -152,7 +144,6 @@ def fit_pseudo_margin(
         model: The model of the run.
         data: The data of the run.
         norm: Of the margins, l2, linf or l1; by default the one that RUN holds them in.
-        head: Name of the last linear layer; that of the run by default.
         out: The file to write, .safetensors.
     """
     from brittle.detector.pseudo_margin import SUFFIX, PseudoMargin
@@ -165,7 +156,7 @@ def fit_pseudo_margin(
     declared = table.record.model
     bounds = Bounds.from_record(asdict(declared))
     points = reading.open(data, bounds, limit=table.record.data.limit, model=model)
-    known = {"outputs": declared.outputs, "head": head or declared.head, "device": device}
+    known = {"outputs": declared.outputs, "head": declared.head, "device": device}
     classifier = declare(load_network(model, weights), model, bounds, declared.mean, declared.std, **known)
     learned = PseudoMargin.fit_run(table, classifier, points, norm)
     print(f"{learned.recipe.points} points, validation loss {learned.recipe.validation_loss:.4g}")

@@ -13,12 +13,10 @@ from numpy.typing import NDArray
 from brittle.analysis.decisions import MORE_DRAWS, column_for, decide
 from brittle.detector.identity import Positive
 from brittle.errors import DataError, ParameterError
-from brittle.estimate import INPUT_MARGIN, MOST_DRAWS, Parameter, Status, parameters_json, score_label
+from brittle.estimate import INPUT_MARGIN, MOST_DRAWS, Parameter, Status, score_label
 from brittle.intervals import check_share
 from brittle.noise import Gaussian
 from brittle.norms import DUAL_ORDER, check_norm
-from brittle.scores import CATALOGUE, InputMargin, NoiseScore
-from brittle.scores.options import options_of
 from brittle.store.columns import BREAKS, HOLDS, Column, column_of
 from brittle.store.settings import setting_of
 from brittle.store.strict_json import Share
@@ -49,29 +47,15 @@ class Criterion:
     parameters: dict[str, Parameter]
 
     def __post_init__(self) -> None:
-        kind = CATALOGUE.get(self.column)
-        given: dict[str, Any] = {**self.parameters}
         if self.limit is None:
-            if kind is not InputMargin or self.epsilon is None or not self.epsilon > 0.0:
+            if self.column != INPUT_MARGIN or self.epsilon is None:
                 raise ParameterError(f"epsilon must be positive, of {INPUT_MARGIN}; found {self.epsilon!r}")
             check_norm(str(self.norm))
-        else:
-            check_share("limit", self.limit)
-            if self.epsilon is not None or (kind is not None and not issubclass(kind, NoiseScore)):
-                raise ParameterError(f"{self.column} gives no flip probability under noise, or epsilon beside a limit")
-            level = Gaussian(given.get("sigma"))  # type: ignore[arg-type]
-            if kind is None:
-                return
-            given = {name: value for name, value in given.items() if name in options_of(kind)}
-            given["noise"] = level
-        try:
-            made = kind(**given).parameters
-        except (TypeError, ValueError) as error:
-            raise ParameterError(f"{self.column} has no such parameters: {error}") from error
-        plain = {name: one.kind for name, one in options_of(kind).items() if one.kind is not float}
-        odd = [name for name, value in given.items() if name in plain and type(value) is not plain[name]]
-        if odd or parameters_json(self.parameters | made) != parameters_json(self.parameters):
-            raise ParameterError(f"{self.column} has the parameters {made}; found {self.parameters!s:.80}")
+            return
+        check_share("limit", self.limit)
+        if self.epsilon is not None:
+            raise ParameterError("epsilon and limit exclude each other; found both")
+        Gaussian(self.parameters.get("sigma"))  # type: ignore[arg-type] raises unless it is a standard deviation
 
     @property
     def norm(self) -> str | None:
@@ -124,17 +108,6 @@ class KnownPoints:
     def undecided(self) -> NDArray[np.bool_]:
         """Which are neither brittle nor robust, `[n]`."""
         return ~(self.brittle | self.robust)
-
-    def values(self, column: Column) -> NDArray[np.float64]:
-        """The values of a score at these points, `[n]`."""
-        absent = self.ids[~self.ids.isin(column.rows.index)]
-        if len(absent):
-            raise DataError(
-                "runs_differ",
-                f"{len(absent)} of {len(self.ids)} points that the detector is calibrated on are not in the run of the "
-                f"scores, first {absent[0]!r:.60}; score all of them",
-            )
-        return column.value.reindex(self.ids).to_numpy(np.float64)
 
 
 def known_points(

@@ -34,7 +34,6 @@ from brittle.norms import check_norm, parse_epsilon
 from brittle.scores import LogitMargin
 from brittle.scores.one_pass import OnePassScore
 from brittle.store.columns import Column
-from brittle.store.record import RunRecord
 from brittle.store.strict_json import MOST_WHOLE, Count, FormatProblem, Share, dump, parse, read_text
 from brittle.store.table import Table
 from brittle.store.writing import write
@@ -130,7 +129,6 @@ class Detector:
         *,
         limit: float | None = None,
         column: str | None = None,
-        scores: Table | None = None,
         pseudo_margin: PseudoMargin | None = None,
     ) -> Detector:
         """Calibrate on the points of a run, for the worst case or the average case; labels are not needed.
@@ -142,7 +140,8 @@ class Detector:
         points say what it achieves.
 
         Args:
-            table: a run with `input_margin` or a flip probability, and with the score unless `scores` holds it.
+            table: a run with `input_margin` or a flip probability, and with the score; `brittle join` puts together two
+                runs over the same points.
             epsilon: margins up to this are brittle, in the declared pixel units; a number, or a fraction as `8/255`.
             norm: of the margins, `l2`, `linf` or `l1`; by default the one that the run holds them in. With `limit`,
                 of the score where it has one.
@@ -154,36 +153,31 @@ class Detector:
             column: label of the margins, where the run holds several in this norm; with `limit` of the flip
                 probability, by default the one that was drawn for `limit`, and where there is none the one that speaks
                 for the run.
-            scores: another run of the same model and data that holds the score of every point that is used.
             pseudo_margin: the one that computed the score `pseudo_margin`; the points it was trained on are left out,
                 as far as `table` is of the data that it was trained on (`brittle.detector.Source.may_share`).
 
         Raises:
             DataError: a score or the norm is missing or ambiguous, there are too few brittle points or no robust one,
-                too many of the brittle points have no score, the run has no digest, or `scores` is a run of other data.
-            ModelError: `scores` is a run of another model, or the pseudo-margin is of another model.
-            ParameterError: `table` or `scores` is no table, both or neither of `epsilon` and `limit` are given, a
-                parameter is outside its range, or a pseudo-margin is given that the score does not read.
+                too many of the brittle points have no score, or the run has no digest.
+            ModelError: the pseudo-margin is of another model.
+            ParameterError: `table` is no table, both or neither of `epsilon` and `limit` are given, a parameter is
+                outside its range, or a pseudo-margin is given that the score does not read.
         """
         tpr, confidence, seed = _goal(tpr, confidence, seed)
-        for one in (table,) if scores is None else (table, scores):
-            check_table(one)
+        check_table(table)
         score_of(score, None, pseudo_margin)
         check_share("limit", limit)
         if norm is not None:
             check_norm(norm)
         identity, source = Identity.of_run(table.record.model), Source.of(vars(table.record.data))
-        if scores is not None:
-            _check_same(identity, source, scores.record)
         if pseudo_margin is not None:
             pseudo_margin.check_model(identity.state_sha256)
         learned_from = () if pseudo_margin is None else pseudo_margin.learned_from(source)
         size = None if epsilon is None else parse_epsilon(epsilon)
         criterion, points = known_points(table, size, limit, norm, column, learned_from)
         norm = criterion.norm or norm
-        run = scores or table
-        decisive = _column(run, score, norm, pseudo_margin)
-        values = oriented(kind_of(score), points.values(decisive))
+        decisive = _column(table, score, norm, pseudo_margin)
+        values = oriented(kind_of(score), decisive.value.reindex(points.ids).to_numpy(np.float64))
         threshold, counts, verdict = calibrate(points, values, tpr, confidence, seed)
         return cls(
             format=FORMAT,
@@ -192,7 +186,7 @@ class Detector:
             criterion=criterion,
             score=score,
             parameters=dict(decisive.parameters),
-            head=run.record.model.head if kind_of(score).uses_features else None,
+            head=table.record.model.head if kind_of(score).uses_features else None,
             threshold=threshold,
             tpr=tpr,
             confidence=confidence,
@@ -403,23 +397,6 @@ def _goal(tpr: float, confidence: float, seed: int) -> tuple[float, float, int]:
     if not isinstance(seed, Integral) or isinstance(seed, bool) or not 0 <= seed <= MOST_WHOLE:
         raise ParameterError(f"the seed must be at least 0, a whole number; found {seed!r:.60}")
     return float(tpr), float(confidence), int(seed)
-
-
-def _check_same(identity: Identity, source: Source, scores: RunRecord) -> None:
-    """Raise unless the run of the scores is of this model and these data."""
-    differing, theirs = identity.differences(Identity.of_run(scores.model)), Source.of(vars(scores.data))
-    if differing:
-        raise ModelError(
-            "other_model",
-            f"the run of the scores is of another model or preprocessing than that of the margins: {differing}; score "
-            f"the points by the same",
-        )
-    if not source.same(theirs):
-        raise DataError(
-            "runs_differ",
-            f"the run of the scores is of other data ({theirs}) than that of the margins ({source}), so that an id may "
-            f"be another point; score the same data",
-        )
 
 
 def _column(table: Table, score: str, norm: str | None, pseudo_margin: PseudoMargin | None) -> Column:

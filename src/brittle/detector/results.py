@@ -17,8 +17,8 @@ CHANCE = 0.5
 class Rate:
     """A share of points that were flagged, with its exact interval (Clopper-Pearson).
 
-    Points that may or may not belong to the kind that is counted are *undecided*. The share without them is `value`;
-    it is `lowest` where of the undecided those belong that are not flagged, and `highest` where those do that are. The
+    Points that may or may not belong to the kind that is counted are *undecided*. The share without them is `value`.
+    It is lowest where of the undecided those belong that are not flagged, and highest where those do that are. The
     interval reaches from the lower end of the interval of the lowest share to the upper end of that of the highest: it
     holds that of every way in which the undecided may belong.
 
@@ -39,17 +39,7 @@ class Rate:
     @property
     def value(self) -> float | None:
         """The share of the decided points, or None where there are none."""
-        return _ratio(self.flagged, self.points)
-
-    @property
-    def lowest(self) -> float | None:
-        """The share where of the undecided points those belong that are not flagged."""
-        return _ratio(*self._fewest)
-
-    @property
-    def highest(self) -> float | None:
-        """The share where of the undecided points those belong that are flagged."""
-        return _ratio(*self._most)
+        return self.flagged / self.points if self.points else None
 
     @property
     def low(self) -> float:
@@ -75,14 +65,11 @@ class Rate:
         return self.flagged + self.undecided_flagged, self.points + self.undecided_flagged
 
     def __str__(self) -> str:
-        value, lowest, highest = (
-            "unknown" if share is None else f"{share:.1%}" for share in (self.value, self.lowest, self.highest)
-        )
+        value = "unknown" if self.value is None else f"{self.value:.1%}"
         shown = f"{value} [{self.low:.1%}, {self.high:.1%}], {self.flagged} of {self.points} points"
         if not self.undecided:
             return shown
-        flagged = f"{self.undecided} undecided ones, {self.undecided_flagged} of them flagged"
-        return f"{shown}; between {lowest} and {highest} with {flagged}, counted either way"
+        return f"{shown}; {self.undecided} undecided ones, {self.undecided_flagged} of them flagged, counted either way"
 
 
 @dataclass(frozen=True)
@@ -193,7 +180,3 @@ class Verdict:
             f"weak: {measured}; the AUROC may be below {GOOD_AUROC}, so look at how many robust points are flagged; "
             f"where these are too many, {better}"
         )
-
-
-def _ratio(flagged: int, points: int) -> float | None:
-    return flagged / points if points else None
