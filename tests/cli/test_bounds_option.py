@@ -9,6 +9,7 @@ import pytest
 from helpers.commands import score
 
 import brittle
+from brittle.cli import main
 from brittle.cli.options import bounds_of
 from brittle.errors import UsageError
 
@@ -65,3 +66,10 @@ def test_words_that_are_no_bounds_are_refused(tmp_path: Path) -> None:
     for words in (("a", "b"), ("none", "1"), ("0",), ("0", "1", "2"), *files):
         with pytest.raises(UsageError, match="bounds"):
             bounds_of(words)
+
+
+def test_model_and_data_behind_the_values_are_not_taken_for_values(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["score", "--bounds", "0", "1", "net.py:make", "data.npz"]) == 2
+    said = capsys.readouterr().err
+    assert "MODEL" in said
+    assert "before the options" in said

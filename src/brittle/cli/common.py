@@ -207,5 +207,7 @@ def explained(error: CycloptsError, words: Sequence[str]) -> str:
             return f"{option} takes numbers with spaces between them; found {word!r:.60}: write {option} {apart}"
     if isinstance(error, MissingArgumentError) and error.command_chain and error.argument is not None:
         command = " ".join((NAME, *error.command_chain))
-        return f"{command} needs a value for {error.argument.name}; {command} --help shows how it is called"
+        options = any(word.startswith("--") for word in words)
+        place = ", before the options: one of several values takes all that follow it" if options else ""
+        return f"{command} needs a value for {error.argument.name}{place}; {command} --help shows how it is called"
     return str(error)

@@ -384,7 +384,7 @@ class Detector:
             raise ModelError(
                 "no_head",
                 f"the detector reads the features of the layer {wanted!r}; the classifier names {named!r}; leave the "
-                f"name out (--head, head=)",
+                f"name out (head=)",
             )
         return classifier if named == self.head else classifier.with_head(self.head), score, bool(differing)
 
