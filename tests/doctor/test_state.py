@@ -90,7 +90,7 @@ def test_memory_is_seen_before_the_run(name: str) -> None:
         assert code in codes(subject_of(closure(change))).values()
 
 
-@pytest.mark.parametrize(("calls", "wrapped"), [(130, Remembers), (300, closure)], ids=["a module", "a function"])
+@pytest.mark.parametrize(("calls", "wrapped"), [(130, Remembers), (110, closure)], ids=["a module", "a function"])
 def test_a_network_that_changes_in_mid_run_ends_it(calls: int, wrapped: Callable[..., Any], tmp_path: Path) -> None:
     """No table, no finished record; the shards before the change are there, and no other."""
     classifier = brittle.Classifier(wrapped(after(calls)))

@@ -25,17 +25,28 @@ ALL_CLASSES_UP_TO = 100
 KEPT_CLASSES = 20
 """How many of the nearest competitors are kept above that, by default."""
 
-ROWS = 64
-"""Rows in one pass through the network on a CPU by default; larger passes are slower there with small inputs."""
+ROWS, MOST_ROWS = 64, 1024
+"""Rows in one pass through the network on a CPU by default, of large inputs and of small ones."""
 
-NUMBERS = 2**23
-"""Input numbers in one pass through the network, where `ROWS` rows would hold more."""
+SMALL, NUMBERS = 2**18, 2**23
+"""Input numbers in one pass: what passes of small inputs are filled up to, as many small passes take far longer than
+few (`benchmarks/overhead.py`), and the most where `ROWS` rows would hold more."""
+
+POINTS = 32
+"""Points that are measured at a time on a CPU: no more, so that few points can be shared among workers."""
 
 
 def default_rows(inputs: Tensor, device: torch.device) -> int:
-    """How many rows like `inputs[0]` go through the network at a time: `ROWS`, 8 times as many on an accelerator."""
-    most = ROWS if device.type == "cpu" else 8 * ROWS
-    return max(1, min(most, NUMBERS // max(1, inputs[0].numel())))
+    """How many rows like `inputs[0]` go through the network at a time; 8 times `ROWS` on an accelerator."""
+    size = max(1, inputs[0].numel())
+    rows = min(max(ROWS, SMALL // size), MOST_ROWS) if device.type == "cpu" else 8 * ROWS
+    return max(1, min(rows, NUMBERS // size))
+
+
+def batch_points(rows: int, device: torch.device) -> int:
+    """Points that are measured at a time; their noisy copies fill passes of `rows` rows."""
+    most = max(POINTS, rows // POINTS) if device.type == "cpu" else rows
+    return max(1, min(rows // 2, most))
 
 
 def competitors_kept(classes: int, count: int | None = None) -> int:

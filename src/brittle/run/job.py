@@ -14,6 +14,7 @@ from brittle.data.points import check_values
 from brittle.doctor.rounding import Reference
 from brittle.errors import ParameterError
 from brittle.estimate import Status
+from brittle.measure.forward import batch_points
 from brittle.model.classifier import Classifier
 from brittle.run.rechecks import Rechecks
 from brittle.run.rows import evaluate_rows
@@ -66,8 +67,8 @@ class Job:
 
     @property
     def batch_points(self) -> int:
-        """Points that are measured at a time; noisy copies fill a pass of `rows` rows."""
-        return max(1, self.rows // 2)
+        """Points that are measured at a time."""
+        return batch_points(self.rows, self.classifier.device)
 
     def share(self, part: tuple[int, int] | None) -> range:
         """The shards of a part of the run, such as (1, 8), in which points are shared evenly; None has all.

@@ -19,7 +19,7 @@ from brittle.errors import ParameterError
 from brittle.estimate import CONFIDENCE, FLIP_PROBABILITY, Direction, Estimate, Parameters, Status, score_label
 from brittle.intervals import check_confidence
 from brittle.measure import Clean, Measurement, NearestPoint
-from brittle.measure.forward import as_points, default_rows
+from brittle.measure.forward import as_points, batch_points, default_rows
 from brittle.model.classifier import Classifier
 from brittle.noise import Gaussian, Noise
 from brittle.scores.evaluate import check_classifier, check_seed, concatenate, evaluate
@@ -147,7 +147,7 @@ class Score(ABC):
         rows = default_rows(next(iter(points.batches(1, 0, 1))).inputs, classifier.device)
         parts: list[Estimate] = []
         with classifier.evaluating():
-            for batch in points.batches(max(1, rows // 2)):
+            for batch in points.batches(batch_points(rows, classifier.device)):
                 check_values(batch, classifier.bounds)
                 parts += evaluate(classifier, batch, [self], seed, rows, confidence).estimates
         return concatenate(parts)

@@ -13,7 +13,7 @@ from torch import Tensor
 from brittle.data.points import Points, check_values
 from brittle.errors import DataError, ParameterError
 from brittle.measure.base import Measurement, NetworkTraits, Passes
-from brittle.measure.forward import Clean, as_points, default_rows, look
+from brittle.measure.forward import Clean, as_points, batch_points, default_rows, look
 from brittle.measure.nearest.apgd import apgd
 from brittle.measure.nearest.effort import EFFORTS, Effort, stages
 from brittle.measure.nearest.exchange import blocks, exchange
@@ -201,7 +201,7 @@ def nearest(
     need = Nearest(norm, attack, effort, bounded)
     points = as_points(inputs, classifier.bounds, extra_inputs=extra_inputs, mask=mask)
     rows, parts = default_rows(next(iter(points.batches(1, 0, 1))).inputs, classifier.device), []
-    for batch in points.batches(max(1, rows // 2)):
+    for batch in points.batches(batch_points(rows, classifier.device)):
         check_values(batch, classifier.bounds)
         unread = next(filter(None, batch.detail), None)
         if unread is not None:
