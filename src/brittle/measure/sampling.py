@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -50,8 +50,7 @@ class Sample(Measurement):
     their mirror images and then whole pairs, is for those points alone whose nearest margin then has a mean within
     `NEAR` of its standard deviations from 0: where the first copies say that nearly all will agree, more of them change
     little. What a point showed in the end is in single copies, or in pairs. The result is a `SampledInStages`. Whether
-    a point goes on follows from its own copies, and a second stage goes through the network point by point, so that
-    what it shows does not depend on the other points of the batch.
+    a point goes on follows from its own copies; points that go on share the passes.
 
     Attributes:
         noise: the noise.
@@ -122,14 +121,18 @@ class _Copies:
         self.after_first: dict[int, Sampled] = {}
 
     def results(self) -> list[Sampled | SampledInStages]:
-        """The results of all needs: the copies that every point has, then those of points that are sent alone."""
+        """The results of all needs: the copies that every point has, then those of points that go on."""
         unpaired = self._take_common()
         going = {need: needs_more(self.after_first[need.first_stage]) for need in self.needs if need.adaptive}
-        later: dict[int, list[Sampled]] = {self.units[need]: [] for need in going}
+        later: dict[int, list[tuple[Tensor, Sampled]]] = {self.units[need]: [] for need in going}
+        groups: dict[frozenset[int], list[int]] = {}
         for point in range(len(self.clean.ids)):
             ends = {self.units[need] for need, some in going.items() if some[point]} - self.after.keys()
-            for end, found in self._complete(point, ends, unpaired).items() if ends else ():
-                later[end].append(found)
+            groups.setdefault(frozenset(ends), []).append(point)
+        for ends, points in groups.items():
+            rows = torch.tensor(points, device=self.clean.inputs.device)
+            for end, found in self._complete(rows, ends, unpaired).items() if ends else ():
+                later[end].append((rows, found))
         return [
             self._in_stages(need, going[need], later) if need.adaptive else self.after[self.units[need]]
             for need in self.needs
@@ -170,13 +173,13 @@ class _Copies:
         if end in self.firsts:
             self.after_first[end] = self.singles.read(end)
 
-    def _complete(self, point: int, ends: set[int], unpaired: Tensor | None) -> dict[int, Sampled]:
-        """What one point's units show, by their number: mirror images of its single copies first, then whole units."""
-        row = torch.tensor([point], device=self.clean.inputs.device)
-        clean, sums, found = self.clean.only(row), pick(self.sums, row), {}
+    def _complete(self, rows: Tensor, ends: Set[int], unpaired: Tensor | None) -> dict[int, Sampled]:
+        """What the units of the points at the positions `rows` show, by their number: mirror images of their single
+        copies first, then whole units."""
+        clean, sums, found = self.clean.only(rows), pick(self.sums, rows), {}
         for chunk, logits in self._passes(clean, {min(end, self.first) for end in ends}, MIRRORED, self.common):
             assert unpaired is not None
-            own = unpaired[row, chunk.first - self.common : chunk.end - self.common]
+            own = unpaired[rows, chunk.first - self.common : chunk.end - self.common]
             sums.add(torch.stack((own, logits[:, :, 0]), dim=2))
             if chunk.end in ends:
                 found[chunk.end] = sums.read(chunk.end)
@@ -186,13 +189,19 @@ class _Copies:
                 found[chunk.end] = sums.read(chunk.end)
         return found
 
-    def _in_stages(self, need: Sample, going: Tensor, later: Mapping[int, Sequence[Sampled]]) -> SampledInStages:
+    def _in_stages(
+        self, need: Sample, going: Tensor, later: Mapping[int, Sequence[tuple[Tensor, Sampled]]]
+    ) -> SampledInStages:
         """What was found for an adaptive need: of the points that stopped, then of those `going` on, `[B]`."""
         stopped, went = (some.nonzero().flatten() for some in (~going, going))
         parts = [(stopped, pick(self.after_first[need.first_stage], stopped))] if len(stopped) else []
         if len(went):
             units = self.units[need]
-            parts.append((went, pick(self.after[units], went) if units in self.after else join(later[units])))
+            if units in self.after:
+                parts.append((went, pick(self.after[units], went)))
+            else:
+                rows, found = (join(each) for each in zip(*later[units], strict=True))
+                parts.append((rows, found))
         copies = torch.where(going, need.draws, need.first_stage)
         return SampledInStages(tuple(parts), copies + self.clean.passes)
 
