@@ -16,6 +16,7 @@ from torch import Tensor
 
 from brittle.errors import ParameterError
 from brittle.noise.base import Noise, at_one, is_own, no_mirror
+from brittle.noise.families import Gaussian
 from brittle.noise.relative import Relative
 from brittle.noise.transform import Transforming, check_keyed, transformed
 
@@ -30,6 +31,10 @@ LIMIT, ROUNDING = 10.0, 1e-3
 
 EVENTS = 1 / 5
 """An average to which less than this share of the draws contributes says nothing: a few large draws would decide."""
+
+BLOCK = 16
+"""Normal numbers that PyTorch makes together on a CPU: as many draws of whole blocks as one likes are one call, and the
+same numbers."""
 
 FALSE_FAIL = 1e-6
 """Probability at most with which a symmetric family is said not to be."""
@@ -106,10 +111,8 @@ class Stream:
         draws = self._like.new_zeros(len(self._generators), count, shape.numel())
         for point, generator in enumerate(self._generators):
             places, size = self._places(point)
-            # A family may write each draw over the one before.
-            drawn = [check_draw(noise, noise.draw(generator, size), size).clone() for _ in range(count)]
-            if drawn:
-                draws[point][:, places] = torch.stack(drawn).to(draws)
+            if count:
+                draws[point][:, places] = self._next(generator, size, count).to(draws)
         check_finite(noise, draws)
         if isinstance(noise, Relative):
             draws.mul_(noise.scales(self._like, self._varies).to(draws)[:, None, None])
@@ -121,8 +124,19 @@ class Stream:
         self._drawn += count
         for point, generator in enumerate(self._generators):
             size = self._places(point)[1]
-            for _ in range(count):
-                self._noise.draw(generator, size)
+            step = max(1, NUMBERS // max(1, size))
+            for first in range(0, count, step):
+                self._next(generator, size, min(step, count - first))
+
+    def _next(self, generator: torch.Generator, size: int, count: int) -> Tensor:
+        """The next `count` draws of the family, `[count, size]`; at least one."""
+        noise = self._noise
+        if type(noise) is Gaussian and size % BLOCK == 0 and generator.device.type == "cpu":
+            return torch.randn(count, size, generator=generator, dtype=torch.float32)
+        if is_own(type(noise)):
+            return torch.stack([noise.draw(generator, size) for _ in range(count)])
+        # A family may write each draw over the one before.
+        return torch.stack([check_draw(noise, noise.draw(generator, size), size).clone() for _ in range(count)])
 
     def _places(self, point: int) -> tuple[slice | Tensor, int]:
         """Places of the coordinates of a point for which the family draws, and how many there are.
