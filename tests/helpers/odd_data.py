@@ -218,8 +218,8 @@ ODD_DATA = [
     OddData("half precision", lambda: (X.half(), Y.bfloat16())),
     OddData("huge ids", lambda: array_points(X, Y, ids=[2**70 + row for row in range(COUNT)], bounds=BOUNDS),
             rows=lambda _, ids: [int(own) - 2**70 for own in ids]),
-    OddData("an image of two frames", lambda: [image(save_all=True, append_images=[Image.new("RGB", (99, 99))])],
-            (ITEM,)),
+    OddData("an image of two frames",
+            lambda: [image(save_all=True, append_images=[Image.new("RGB", (99, 99), "white")])], (ITEM,)),
     OddData("an image that is cut short", lambda: [image()], (ITEM,)),
 ]  # fmt: skip
 """All of them."""

@@ -48,6 +48,7 @@ def distances(classifier: brittle.Classifier, x: torch.Tensor, norm: str, lower,
 def _nearest(slope: np.ndarray, height: float, low: np.ndarray, high: np.ndarray, norm: str) -> float:
     """`min ||d||` with `slope . d <= -height` inside a box: a linear program, or the clipped multiple of the slope."""
     size = len(slope)
+    low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)  # a point in single precision may lie outside by a rounding
     if norm == "l2":
         room = np.where(slope > 0, -low, high)
         fallen = lambda t: float((np.abs(slope) * np.minimum(t * np.abs(slope), room)).sum()) - height  # noqa: E731
