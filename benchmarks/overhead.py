@@ -5,7 +5,7 @@
 The bare loop draws normal noise for every copy, sends it through the network and counts the flips; its batch is the
 best of `BATCHES`, tried once for each network. Both give every point `DRAWS` copies. The time of `brittle.score` is
 that of the whole call: doctor, standing checks and table. Weights are random, of known shapes; the trees are fitted to
-random labels. `--profile` prints the functions that take most of one score.
+labels of a noisy rule. `--profile` prints the functions that take most of one score.
 """
 
 from __future__ import annotations
@@ -122,13 +122,13 @@ CASES: dict[str, Callable[[], Case]] = {
 
 def bare(case: Case, x: Tensor, batch: int) -> Tensor:
     """Flips of each point, by nothing but copies and passes; at least one point and one copy a pass."""
-    copies, flips = min(DRAWS, batch), torch.zeros(len(x), dtype=torch.int64)
-    points = max(1, batch // copies)
+    points, flips = max(1, batch // DRAWS), torch.zeros(len(x), dtype=torch.int64)
     with torch.no_grad():
         base = torch.cat([case.forward(part).argmax(1) for part in x.split(batch)])
         for first in range(0, len(x), points):
             some = slice(first, first + points)
-            for _ in range(DRAWS // copies):
+            for done in range(0, DRAWS, batch):
+                copies = min(batch, DRAWS - done)
                 rows = x[some].repeat_interleave(copies, 0)
                 labels = case.forward(rows + SIGMA * torch.randn_like(rows)).argmax(1).view(-1, copies)
                 flips[some] += (labels != base[some, None]).sum(1)

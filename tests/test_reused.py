@@ -14,7 +14,16 @@ from torch import Tensor, nn
 import brittle
 from brittle.data import Batch, array_points
 from brittle.decisions import Custom
-from brittle.noise import DiagonalGaussian, FactorGaussian, Noise, Swap, TokenDropout, Transform, Transforming
+from brittle.noise import (
+    DiagonalGaussian,
+    FactorGaussian,
+    FunctionGaussian,
+    Noise,
+    Swap,
+    TokenDropout,
+    Transform,
+    Transforming,
+)
 from brittle.scores import FirstOrderMargin, Moments, MonteCarlo, Score, Shrinkage, Taylor
 
 COUNT, SIZE = 20, 6
@@ -49,11 +58,11 @@ def fresh(value: Tensor) -> Tensor:
 
 
 def numbers(
-    *scores: Score, model: Any = NETWORK, data: Any = None, **declared: Any
+    *scores: Score, model: Any = NETWORK, data: Any = None, rows: int = 8, **declared: Any
 ) -> list[tuple[str, float | None, float | None, float | None]]:
-    """Point, value and interval of every row."""
+    """Point, value and interval of every row; with few `rows` in several batches, with many several draws at a time."""
     classifier = brittle.Classifier(model, bounds=(0, 1), **declared)
-    table = brittle.score(classifier, (X, Y) if data is None else data, scores, batch_size=8)
+    table = brittle.score(classifier, (X, Y) if data is None else data, scores, batch_size=rows)
     columns = table.scores.select(["point", "value", "low", "high"]).to_pydict()
     return [*zip(*columns.values(), strict=True)]
 
@@ -191,7 +200,7 @@ REUSED: dict[str, Callable[[bool], Any]] = {
     "the copies of a transform": buffered(shaken),
     "the copies of a transform, arrays": in_arrays(shaken),
     "the copies of a family": buffered(lambda write: numbers(*sampled(Shaky(1.0, write)))),
-    "the draws of a family": buffered(lambda write: numbers(*sampled(Added(0.3, write)))),
+    "the draws of a family": buffered(lambda write: numbers(*sampled(Added(0.3, write)), rows=256)),
     "the covariance of a family": buffered(lambda write: numbers(Taylor(noise=Added(0.3, write)))),
     "the outputs of a model": buffered(of_model),
     "the outputs of a model in a mapping": buffered(
@@ -206,6 +215,9 @@ REUSED: dict[str, Callable[[bool], Any]] = {
     "the mask of a model": lambda reused: beside((lambda one: one) if reused else fresh, zero=False),
     "tensors beside the inputs": lambda reused: beside(fresh, zero=reused),
     "the scales of noise": lambda zero: zeroed(lambda own: DiagonalGaussian(0.3, own), ROWS[0], zero),
+    "the draws of a function": buffered(
+        lambda write: numbers(*sampled(FunctionGaussian(0.3, lambda v: v, write)), rows=256)
+    ),
     "the factor of noise": lambda zero: zeroed(lambda own: FactorGaussian(0.3, own), ROWS.T, zero),
     "the rows of swaps": lambda zero: zeroed(lambda own: Swap(0.5, own), ROWS, zero),
     "the embeddings of a token dropout": lambda zero: zeroed_tokens(zero),

@@ -64,11 +64,13 @@ def test_sampler_has_the_covariance_of_the_action(noise: Noise) -> None:
     assert torch.allclose(found.T @ found / DRAWS, expected, atol=6 * largest * (6.0 / DRAWS) ** 0.5)
 
 
-@each
-@pytest.mark.parametrize("wide", [40, 48])
-def test_draws_depend_on_the_point_and_their_number_alone(noise: Noise, wide: int) -> None:
+@pytest.mark.parametrize(
+    ("noise", "size"),
+    [(one, size) for one in KINDS for size in ((40, 48) if one.name in FAMILIES else (SIZE,))],
+    ids=lambda one: getattr(one, "name", str(one)),
+)  # fewer than 16 numbers at a time are drawn alike in both dtypes
+def test_draws_depend_on_the_point_and_their_number_alone(noise: Noise, size: int) -> None:
     """Not on the batch, on how many are asked for, on those passed over, or on the default dtype."""
-    size = wide if noise.name in FAMILIES else SIZE  # fewer than 16 numbers at a time are drawn alike in both dtypes
     together = stream(noise, "a", "b", size=size).draw(6)
     assert not torch.equal(together[0], together[1])
     assert not torch.equal(stream(noise, "a", size=size, seed=1).draw(6)[0], together[0])
@@ -96,6 +98,8 @@ def test_sphere_and_ball_are_uniform_in_radius() -> None:
 def test_wrong_sizes_are_said() -> None:
     with pytest.raises(ParameterError, match="the scale has 3 coordinates, the input 6"):
         draws(DiagonalGaussian(SIGMA, torch.ones(3)), 1)
+    with pytest.raises(ParameterError, match=r"expected a draw \[6\] .*\[1\]"):
+        draws(FunctionGaussian(SIGMA, lambda v: v, lambda u: u[:1]), 1)
     with pytest.raises(ParameterError, match="sampled scores need `root`"):
         draws(FunctionGaussian(SIGMA, lambda v: v), 1)
 

@@ -150,3 +150,14 @@ def test_signals_stop_cleanly(number: signal.Signals, code: int, project: Path) 
     assert "--resume" in said
     assert "Traceback" not in said
     assert not (project / "run" / LOCK).exists()
+
+
+def test_an_interrupted_text_of_python_ends_with_the_code_as_well(project: Path) -> None:
+    """Where the signal meets the text of an `exec`, as when a dataclass is made, Python would end by the signal."""
+    (project / "interrupted.py").write_text("def make():\n    exec('raise KeyboardInterrupt')\n")
+    line = command_line(project, "--scores", "monte_carlo", "--quiet")
+    line[1] = f"{project / 'interrupted.py'}:make"
+    with started([sys.executable, "-m", "brittle", *line], stderr=PIPE) as running:
+        _, said = running.communicate(timeout=LIMIT)
+    assert running.returncode == 130
+    assert "--resume" in said

@@ -77,6 +77,9 @@ def run() -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         os._exit(READER_GONE)  # Python would flush the output once more
+    if code == INTERRUPTED:
+        sys.stderr.flush()
+        os._exit(code)  # `python -m` would end by the signal, where it met the text of an `exec`, as dataclasses have
     sys.exit(code)
 
 

@@ -48,7 +48,7 @@ class Criterion:
 
     def __post_init__(self) -> None:
         if self.limit is None:
-            if self.column != INPUT_MARGIN or self.epsilon is None:
+            if self.column != INPUT_MARGIN or self.epsilon is None or not self.epsilon > 0.0:
                 raise ParameterError(f"epsilon must be positive, of {INPUT_MARGIN}; found {self.epsilon!r}")
             check_norm(str(self.norm))
             return

@@ -133,9 +133,7 @@ class Stream:
         noise = self._noise
         if type(noise) is Gaussian and size % BLOCK == 0 and generator.device.type == "cpu":
             return torch.randn(count, size, generator=generator, dtype=torch.float32)
-        if is_own(type(noise)):
-            return torch.stack([noise.draw(generator, size) for _ in range(count)])
-        # A family may write each draw over the one before.
+        # A family may write each draw over the one before, and so may a function that a family of brittle is given.
         return torch.stack([check_draw(noise, noise.draw(generator, size), size).clone() for _ in range(count)])
 
     def _places(self, point: int) -> tuple[slice | Tensor, int]:
