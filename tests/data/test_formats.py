@@ -142,3 +142,10 @@ def test_an_unknown_format_lists_the_known(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"data\.pt is none of the formats") as caught:
         open_points(tmp_path / "data.pt")
     assert all(f"{known.name}:" in str(caught.value) for known in FORMATS)
+
+
+@pytest.mark.parametrize("name", ["state.json", "dataset_dict.json"])
+def test_what_save_to_disk_wrote_is_to_be_written_as_parquet(name: str, tmp_path: Path) -> None:
+    (tmp_path / "train").mkdir()
+    (tmp_path / name).write_text("{}")
+    refused("unknown_format", "to_parquet", open_points, tmp_path)

@@ -1,4 +1,4 @@
-"""Columns of files as Arrow: text files, Parquet, and what `save_to_disk` of Hugging Face `datasets` writes."""
+"""Columns of files as Arrow: text files and Parquet."""
 
 from __future__ import annotations
 
@@ -15,14 +15,12 @@ from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
-from brittle.data.files import changed_error, choose_split, files_digest, path_text, refuse_split, split_files
+from brittle.data.files import changed_error, files_digest, path_text, refuse_split, split_files
 from brittle.data.reading import Reading
-from brittle.errors import ArtefactError, DataError, ParameterError, listed
-from brittle.store.plain_parquet import ERRORS, PlainFile, check_plain, reason
-from brittle.store.strict_json import FormatProblem, parse_json, read_text
+from brittle.errors import DataError, ParameterError, listed
+from brittle.store.plain_parquet import ERRORS, PlainFile, reason
 
 SUFFIXES = (".csv", ".tsv")
 """What text files of tables end in."""
@@ -30,16 +28,11 @@ SUFFIXES = (".csv", ".tsv")
 LABEL_NAMES = ("label", "labels", "target", "targets", "class", "y")
 """A column that is called so holds the labels, if it is the only one and no other is named; case does not matter."""
 
-STATE = "state.json"
-_MOST_STATE = 1 << 22
-"""A file in the folder of each split of a saved data set, and its bytes at most."""
-
 ROWS = 1 << 8
 """Rows of Parquet that are unpacked at a time."""
 
-_NAME = re.compile(r"(?P<split>.*?)(?:(?:^|-)(?P<shard>\d{4,})(?:-of-(?P<shards>\d+))?)?\.(?:parquet|arrow)")
-_END = b"\xff\xff\xff\xff\0\0\0\0"
-_ERRORS = (*ERRORS, EOFError, ValueError, LookupError)
+_NAME = re.compile(r"(?P<split>.*?)(?:(?:^|-)(?P<shard>\d{4,})(?:-of-(?P<shards>\d+))?)?\.parquet")
+_ERRORS = (*ERRORS, ValueError, LookupError)
 """What broken files raise."""
 
 
@@ -47,7 +40,7 @@ class ArrowFile(NamedTuple):
     """One file of columns.
 
     Attributes:
-        parts: the rows of each group or batch of it, which is read in one go.
+        parts: the rows of each group of it, which is read in one go.
         read: called with columns, and perhaps with the place of one part, gives their rows; `image.bytes` is a column,
             too, where `image` is one of structs.
     """
@@ -130,8 +123,8 @@ def is_csv(path: Path) -> bool:
 
 
 def is_table(path: Path) -> bool:
-    """Whether `path` is a text file of a table, Parquet, or a folder of Parquet or of a saved data set."""
-    return is_csv(path) or bool(_saved_roots(path)) or bool(_parquet(path))
+    """Whether `path` is a text file of a table, Parquet, or a folder of Parquet."""
+    return is_csv(path) or bool(_parquet(path))
 
 
 def is_image(kind: pa.DataType) -> bool:
@@ -146,19 +139,10 @@ def open_table(path: Path, reading: Reading) -> Table:
         refuse_split(path, reading.split)
         file, header = _open_csv(path, reading)
         return Table((file,), path_text(path), reading.record(path, files_digest(path, [path])), header)
-    root, split, roots = path, None, _saved_roots(path)
-    if roots == [path]:
-        refuse_split(path, reading.split)
-        paths = _saved_files(path)
-    elif roots:
-        split = choose_split(path, [one.name for one in roots], reading.split)
-        root = path / split
-        paths = _saved_files(root)
-    else:
-        paths, split = split_files(path, _NAME, reading.split)
-        if path.is_dir():
-            _check_shards(path, paths)
-    files = tuple(map(_open_stream if roots else _open_parquet, paths))
+    paths, split = split_files(path, _NAME, reading.split)
+    if path.is_dir():
+        _check_shards(path, paths)
+    files = tuple(map(_open_parquet, paths))
     for file in files:
         if not file.schema.equals(files[0].schema):
             raise DataError(
@@ -167,7 +151,7 @@ def open_table(path: Path, reading: Reading) -> Table:
                 f"{files[0].schema.names}; the files of a split must agree in names and types",
             )
     named = [path_text(one.name) for one in paths]
-    return Table(files, path_text(path), reading.record(path, files_digest(root, paths), split=split, files=named))
+    return Table(files, path_text(path), reading.record(path, files_digest(path, paths), split=split, files=named))
 
 
 def _open_csv(path: Path, reading: Reading) -> tuple[ArrowFile, bool]:
@@ -264,88 +248,7 @@ def _open_parquet(path: Path) -> ArrowFile:
 def _read_parquet(path: Path, columns: Sequence[str], part: int | None = None) -> pa.Table:
     with _readable(path), PlainFile(path, path_text(path)) as parquet:
         found = pa.Table.from_batches(list(parquet.batches(ROWS, columns, None if part is None else [part])))
-        return _selected(found, columns)
-
-
-def _saved_roots(path: Path) -> list[Path]:
-    """The folder itself where `save_to_disk` wrote one data set, or those in it of its splits."""
-    return [path] if (path / STATE).is_file() else sorted(file.parent for file in path.glob(f"*/{STATE}"))
-
-
-def _saved_files(root: Path) -> list[Path]:
-    """The files of a saved data set, in the order that its state gives."""
-    where = path_text(root / STATE)
-    try:
-        state: Any = parse_json(read_text(root / STATE, _MOST_STATE))
-        chosen = state.get("_indices_files") or state.get("_indices_data_files")
-        found = [root / one["filename"] for one in state["_data_files"]]
-    except (OSError, FormatProblem, LookupError, AttributeError, TypeError) as error:
-        raise DataError("corrupt", f"{where} names no files of data ({error!r}); save the data set again") from error
-    if chosen or not found:
-        raise DataError(
-            "corrupt", f"{where} names no files, or a choice of their rows; save it after dataset.flatten_indices()"
-        )
-    for file in found:
-        if file.parent != root or file.resolve().parent != root.resolve():
-            raise ArtefactError("file_refused", f"{path_text(root)} names {file.name!r:.80}, which lies elsewhere")
-    return found
-
-
-def _open_stream(path: Path) -> ArrowFile:
-    """A file of Arrow batches, all of which is read once: of plain types, not compressed, up to its mark."""
-    with _readable(path), pa.OSFile(str(path)) as file:
-        messages = iter(pa.ipc.MessageReader.open_stream(file))
-        schema, parts = pa.ipc.read_schema(next(messages)), list[int]()
-        check_plain(schema, path_text(path))
-        for message in messages:
-            if message.type != "record batch" or _is_compressed(message.metadata.to_pybytes()):
-                raise ArtefactError(
-                    "file_refused",
-                    f"{path_text(path)} has a message that is compressed, which may unpack to any size, or of another "
-                    "kind; only plain batches are read, as save_to_disk of datasets writes them",
-                )
-            batch = pa.ipc.read_record_batch(message, schema)
-            batch.validate(full=True)
-            parts.append(len(batch))
-        file.seek(max(0, file.size() - len(_END)))
-        if file.read() != _END or sum(parts) > 8 * file.size():
-            raise EOFError(f"it ends without a mark, or says that {file.size():,} bytes hold {sum(parts):,} rows")
-    return ArrowFile(path, schema, tuple(parts), partial(_read_stream, path))
-
-
-def _read_stream(path: Path, columns: Sequence[str], part: int | None = None) -> pa.Table:
-    """Columns of all batches, or of one, copied out of a map of the file."""
-    with _readable(path), pa.memory_map(str(path)) as file:
-        copied = list[pa.Table]()
-        for place, batch in enumerate(pa.ipc.open_stream(file)):
-            if part in (None, place):
-                batch.validate(full=True)
-                some = _selected(pa.Table.from_batches([batch]), columns)
-                copied.append(some.take(pa.array(np.arange(len(some)))))
-        return pa.concat_tables(copied)
-
-
-def _selected(table: pa.Table, columns: Sequence[str]) -> pa.Table:
-    return (table if set(columns).issubset(table.column_names) else table.flatten()).select(columns)
-
-
-def _is_compressed(metadata: bytes) -> bool:
-    """Whether the header of a batch, which is a flatbuffer, has a fourth field: how its body is compressed.
-
-    A table of a flatbuffer begins with how far before it lies the list of its fields: bytes of the list, of the table,
-    then where each field lies. PyArrow has verified the frame, and tells nothing of it.
-    """
-
-    def number(at: int, size: int) -> int:
-        return int.from_bytes(metadata[at : at + size], "little", signed=size == 4)
-
-    def field_place(table: int, place: int) -> int:
-        fields = table - number(table, 4)
-        own = number(fields + 4 + 2 * place, 2) if 4 + 2 * place < number(fields, 2) else 0
-        return table + own if own else 0
-
-    header = field_place(number(0, 4), 2)
-    return not header or bool(field_place(header + number(header, 4), 3))
+        return (found if set(columns).issubset(found.column_names) else found.flatten()).select(columns)
 
 
 @contextmanager
@@ -353,5 +256,4 @@ def _readable(path: Path) -> Iterator[None]:
     try:
         yield
     except _ERRORS as error:
-        kind = "Parquet" if path.suffix == ".parquet" else "Arrow"
-        raise DataError("corrupt", f"{path_text(path)} cannot be read as {kind}: {reason(error)}") from error
+        raise DataError("corrupt", f"{path_text(path)} cannot be read as Parquet: {reason(error)}") from error

@@ -48,7 +48,7 @@ TEXTS = Format("texts", "a table with a column of texts", is_table, read_texts, 
 FORMATS = (
     Format("npz", "a .npz file with x and y, or images and labels", _ending(".npz"), read_npz, ARRAY_OPTIONS),
     Format("array", "a .npy file with one array", _ending(".npy"), read_npy, ARRAY_OPTIONS | {"labels"}),
-    Format("table", "a table of features or images, .csv, .tsv, .parquet or saved", is_table, read_table, TABLES),
+    Format("table", "a table of features or images, .csv, .tsv or .parquet", is_table, read_table, TABLES),
     Format("webdataset", "WebDataset shards, .tar, or a folder of them", is_webdataset, read_webdataset, IMAGE_OPTIONS),
     Format("idx", "a folder with PREFIX-images-idx3-ubyte[.gz]", is_idx_folder, read_idx),
     Format("folder", "a folder of images by class, CLASS/NAME.png", is_folder_of_classes, read_folder, IMAGE_OPTIONS),
@@ -56,6 +56,9 @@ FORMATS = (
     TEXTS,
 )
 """All formats; the first that recognises a path reads it."""
+
+SAVED = ("state.json", "dataset_dict.json")
+"""One of these lies in a folder that `save_to_disk` of Hugging Face `datasets` wrote."""
 
 T = TypeVar("T")
 
@@ -161,6 +164,12 @@ def _format_of(path: Path, reading: Reading) -> Format:
 
 def _recognised(path: Path) -> Format:
     """The first of `FORMATS` that recognises a path."""
+    if any((path / name).is_file() for name in SAVED):
+        raise DataError(
+            "unknown_format",
+            f"{path_text(path)} was written by save_to_disk of datasets, which is not read; write each split as "
+            "Parquet: dataset.to_parquet('test.parquet')",
+        )
     known = next((one for one in FORMATS if one.recognise(path)), None)
     if known is None:
         forms = "; ".join(f"{one.name}: {one.form}" for one in FORMATS)

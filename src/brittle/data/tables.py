@@ -91,7 +91,7 @@ def _images(table: Table, images: list[str], reading: Reading) -> ListedPoints:
         raise DataError(
             "corrupt",
             f"{table.where} holds the paths of images, such as {named!r:.80}, and not their bytes; give the "
-            "folder that these images are in, or write the data with their bytes, as save_to_disk of datasets does",
+            "folder that these images are in, or write the data with their bytes, as to_parquet of datasets does",
         )
     return encoded_points(
         encoded,

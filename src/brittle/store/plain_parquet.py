@@ -47,7 +47,7 @@ class PlainFile(pq.ParquetFile):
         self.name, self.size = name, len(source) if isinstance(source, bytes) else source.stat().st_size
         place = pa.BufferReader(source) if isinstance(source, bytes) else source
         super().__init__(place, page_checksum_verification=True, read_dictionary=list(shared))
-        check_plain(self.schema_arrow, name)
+        _check_plain(self.schema_arrow, name)
         # Nothing is asked of single columns: on broken ones PyArrow ends the whole process.
         groups = [self.metadata.row_group(number) for number in range(self.metadata.num_row_groups)]
         self._check_unpacked(sum(group.total_byte_size for group in groups))
@@ -90,7 +90,7 @@ def reason(error: BaseException) -> str:
     return str(error).partition("\n")[0] or type(error).__name__
 
 
-def check_plain(schema: pa.Schema, name: str) -> None:
+def _check_plain(schema: pa.Schema, name: str) -> None:
     """Raise `ArtefactError` where a schema has an extension type, also inside of others."""
     waiting = [(one.name, one) for one in schema]
     while waiting:
