@@ -108,13 +108,13 @@ def test_without_a_digest_that_of_the_file_is_taken_and_a_folder_is_refused(plac
 
 
 def test_options_that_a_format_does_not_take_are_refused(place: Path) -> None:
-    options: list[dict[str, Any]] = [{"layout": "nchw"}, {"exif": "apply"}]
+    options: list[dict[str, Any]] = [{"layout": "nchw"}, {"mode": "L"}]
     for option in options:
         with pytest.raises(ParameterError, match=r"mydata\.csv is anything"):
             open_points("mydata.csv", format=CSV, **option)
     taking = CSV._replace(options=ARRAY_OPTIONS | IMAGE_OPTIONS)
-    known = open_points("mydata.csv", format=taking, layout="nchw", exif="apply").provenance
-    assert (known["layout"], known["exif"]) == ("nchw", "apply")
+    known = open_points("mydata.csv", format=taking, layout="nchw", mode="L").provenance
+    assert (known["layout"], known["mode"]) == ("nchw", "L")
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,6 @@ class DataOptions:
         split: Which part of the data, such as test.
         layout: Axis order of image arrays in .npz files (nchw).
         scale_uint8: Map whole numbers 0..255 in .npz files to the bounds.
-        exif: What becomes of images that say in their EXIF data that they are turned: ignore (the default) or apply.
         resize: Height and width to which encoded images are brought, or their shorter side alone, bilinear or by the
             rule that the folder of the model declares; where neither this nor --center-crop is given, what it declares.
         center_crop: Height and width of the middle of encoded images that is kept, after --resize.
@@ -154,7 +153,6 @@ class DataOptions:
     split: str | None = None
     layout: Literal["nchw", "nhwc"] | None = None
     scale_uint8: bool = False
-    exif: Literal["ignore", "apply"] = "ignore"
     format: str | None = None
     label_column: str | None = None
     text_column: str | None = None

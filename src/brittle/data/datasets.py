@@ -16,7 +16,7 @@ from brittle.data.arrays import as_tensor, check_inputs, memory_points
 from brittle.data.images import DECLARED, UnreadableImage, check_image, decoding, from_levels, pixels_of
 from brittle.data.labels import plain_array
 from brittle.data.points import ListedPoints
-from brittle.data.reading import FITTED, Reading
+from brittle.data.reading import IMAGE_OPTIONS, Reading
 from brittle.errors import DataError, ParameterError
 
 INPUT_KEYS = ("x", "image", "images", "img", "pixel_values", "input", "inputs", "features", "data")
@@ -26,7 +26,7 @@ LABEL_KEYS = ("y", "label", "labels", "target", "targets")
 LOOKED_AT = 16
 """Items, or batches, of a stream that are read a second time."""
 
-_OPTIONS = FITTED | {"bounds", "limit", "layout", "scale_uint8", "targets"}
+_OPTIONS = IMAGE_OPTIONS | {"bounds", "limit", "layout", "scale_uint8", "targets"}
 
 
 class _Part(NamedTuple):

@@ -56,8 +56,7 @@ def encoded_points(
         found = _decoded(open_image, row, reading, reading.mode)
         if isinstance(found, Picture):
             images = EncodedImages(open_image, names, reading, row, tuple(found.pixels.shape))
-            source = {**record, "exif": reading.exif}
-            return reading.points(source, ids, images.read, names=names if named else None, **known)
+            return reading.points(record, ids, images.read, names=names if named else None, **known)
         failures.append(f"{names[row]}: {found.reason}")
     raise DataError("corrupt", f"none of the first {len(failures)} images can be read; {failures[0]}")
 
@@ -88,18 +87,17 @@ class EncodedImages:
     def _check_size(self, row: int, pixels: Tensor) -> None:
         if tuple(pixels.shape) != self.shape:
             (height, width), (high, wide) = pixels.shape[1:], self.shape[1:]
-            turned = " (they were turned as their EXIF data say)" if self.reading.exif == "apply" else ""
             raise DataError(
                 "shape",
                 f"{self.names[row]} has {width} x {height} pixels, {self.names[self.first]} {wide} x {high}; bring all "
-                f"images to one size first, or use --resize H W or --center-crop H W (resize=, center_crop=){turned}",
+                f"images to one size first, or use --resize H W or --center-crop H W (resize=, center_crop=)",
             )
 
 
 def _decoded(open_image: Open, row: int, reading: Reading, mode: str | None) -> Picture | UnreadableImage:
     with open_image(row) as stream:
         try:
-            return decode(stream, mode, turn=reading.exif == "apply", fitting=reading.fitting)
+            return decode(stream, mode, reading.fitting)
         except UnreadableImage as error:
             return error
 

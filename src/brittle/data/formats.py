@@ -21,7 +21,7 @@ from brittle.data.ids import choose_points
 from brittle.data.labels import name_classes
 from brittle.data.numpy_files import is_idx_folder, read_idx, read_npy, read_npz
 from brittle.data.points import Points, SomePoints
-from brittle.data.reading import ARRAY_OPTIONS, FITTED, IMAGE_OPTIONS, Format, Reading
+from brittle.data.reading import ARRAY_OPTIONS, IMAGE_OPTIONS, Format, Reading
 from brittle.data.tables import read_table
 from brittle.data.texts import read_texts
 from brittle.data.webdataset import is_webdataset, read_webdataset
@@ -145,7 +145,7 @@ def reads_images(path: str | os.PathLike[str], format: str | None = None) -> boo
         known = _recognised(Path(path)) if format is None else find_format(format)
     except BrittleError:
         return False  # opening it says what is wrong
-    return known.options >= FITTED
+    return known.options >= IMAGE_OPTIONS
 
 
 def _format_of(path: Path, reading: Reading) -> Format:
@@ -201,8 +201,7 @@ def _read_outside(known: Format, path: Path, reading: Reading) -> SomePoints:
     if digest is None:
         raise refused(where, "gives no sha256 of what it read from a folder; add one to the provenance of its points")
     code = named_code.digests((known.recognise, known.read))
-    exif = {"exif": reading.exif} if "exif" in known.options else {}
-    record = {**points.provenance, **reading.record(path, digest, format=known.name, points=count, code=code, **exif)}
+    record = {**points.provenance, **reading.record(path, digest, format=known.name, points=count, code=code)}
     record_of(DataRecord, record, f"the provenance of {where}")
     return SomePoints.of(points, range(count), provenance=record)
 

@@ -1,7 +1,7 @@
 """Images: decoded without trust in the file, brought to one size, and drawn as thumbnails.
 
 A file is looked at before it is decoded: its format must be on a short list, its size under a cap, its frames one.
-It lies as its pixels do, as in torchvision, unless it is to be turned as its EXIF data say.
+It is taken as its pixels lie, as in torchvision, whatever its EXIF data say of its orientation.
 """
 
 from __future__ import annotations
@@ -41,22 +41,8 @@ CHANNELS = {"L": 1, "RGB": 3}
 DECLARED = {"1": "L", "L": "L", "LA": "L", "P": "RGB", "RGB": "RGB", "RGBA": "RGB"}
 """The mode a data set gets from its first image; images in other modes are not read."""
 
-EXIF = ("ignore", "apply")
-"""What may be done with the orientation: leave the pixels as they lie, or turn them as it says."""
-
-UPRIGHT = 1
-"""The orientation of an image whose pixels lie upright."""
-
-TURNS = {
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_90,
-}
-"""What brings the pixels of an image of each other orientation to lie upright; from 5 on the sides change places."""
+TURNED = range(2, 9)
+"""The orientations in EXIF data of images whose pixels are turned or mirrored."""
 
 MOST_EXIF = 1 << 16
 """Bytes of EXIF data that are read, which are all that a JPEG file can hold; in longer data the tags come first too.
@@ -155,16 +141,11 @@ class Fitting(NamedTuple):
 UNCHANGED = Fitting()
 
 
-def decode(stream: BinaryIO, mode: str | None = None, *, turn: bool = False, fitting: Fitting = UNCHANGED) -> Picture:
-    """The pixels of an image in a file, converted to the mode `L` or `RGB`, by default its own, without transparency.
-
-    With `turn` it is turned as its EXIF data say, before anything else is done with it.
-    """
+def decode(stream: BinaryIO, mode: str | None = None, fitting: Fitting = UNCHANGED) -> Picture:
+    """The pixels of an image in a file, converted to a mode, by default its own of `CHANNELS`, without transparency."""
     with _opened(stream) as image, decoding():
         image.load()
-        lies = _orientation(image)
-        upright = image.transpose(TURNS[lies]) if turn and lies != UPRIGHT else image
-        return Picture(pixels_of(upright, mode or DECLARED[image.mode], fitting), lies != UPRIGHT)
+        return Picture(pixels_of(image, mode or DECLARED[image.mode], fitting), _is_turned(image))
 
 
 def pixels_of(image: Image.Image, mode: str, fitting: Fitting) -> Tensor:
@@ -256,18 +237,18 @@ def decoding() -> Iterator[None]:
         raise UnreadableImage(Status.DECODE_ERROR, f"{type(error).__name__}: {error}") from error
 
 
-def _orientation(image: Image.Image) -> int:
-    """The orientation in the EXIF data of an image, 1 to 8; 1 where there is none that can be read.
+def _is_turned(image: Image.Image) -> bool:
+    """Whether the EXIF data of an image, where they can be read, say that its pixels are turned or mirrored.
 
     Only what was read of the file so far is looked at: the EXIF data of a PNG file may follow its pixels.
     """
     data = image.info.get("exif")
     if not isinstance(data, bytes):
-        return UPRIGHT
+        return False
     exif = Image.Exif()
     try:
         exif.load(data[:MOST_EXIF])
         lies = exif.get(ExifTags.Base.Orientation)
     except DECODER_ERRORS:
-        return UPRIGHT
-    return lies if isinstance(lies, int) and lies in TURNS else UPRIGHT
+        return False
+    return isinstance(lies, int) and lies in TURNED

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from brittle.data.files import file_digest, path_text
-from brittle.data.images import EXIF, INTERPOLATIONS, ROUNDINGS, Fitting
+from brittle.data.images import INTERPOLATIONS, ROUNDINGS, Fitting
 from brittle.data.points import ListedPoints, Points, Read
 from brittle.errors import ParameterError
 from brittle.model.bounds import Bounds, BoundsLike
@@ -21,7 +21,6 @@ MOST_PIXELS = 1 << 13
 """Longest side to which an image is brought."""
 
 WORDS = {
-    "exif": EXIF,
     "layout": ("nchw", "nhwc"),
     "mode": ("RGB", "L"),
     "interpolation": INTERPOLATIONS,
@@ -29,10 +28,9 @@ WORDS = {
 }
 """What options that are words may be, beside their default."""
 
-FITTED = frozenset({"resize", "center_crop", "interpolation", "crop_rounding", "mode"})
+IMAGE_OPTIONS = frozenset({"resize", "center_crop", "interpolation", "crop_rounding", "mode"})
 """Options of encoded images that bring them to one form; a model's folder may declare some of them."""
 
-IMAGE_OPTIONS = FITTED | {"exif"}
 ARRAY_OPTIONS = frozenset({"layout", "scale_uint8"})
 
 MEANT_FOR = {
@@ -71,8 +69,6 @@ class Reading:
         targets: whether what is right for a point is no class, but several labels (1 holds, 0 does not) or numbers.
         class_names: names of the model's classes in the order of its outputs; labels of data that name their classes
             are mapped into them, as `brittle.data.labels.name_classes` does.
-        exif: `apply` turns encoded images as the orientation in their EXIF data says, before anything else is done with
-            them; `ignore` leaves them as their pixels lie, as torchvision does.
         mode: `RGB` or `L` (grey), to which encoded images are converted; None takes the mode of the first.
         resize: `(height, width)` to which encoded images are brought, or `(side,)` for the shorter side, which keeps
             their shape.
@@ -98,7 +94,6 @@ class Reading:
     texts: TextForm | None = None
     targets: bool = False
     class_names: Sequence[str] | None = None
-    exif: str = "ignore"
     mode: str | None = None
     resize: Any = None
     center_crop: Any = None
@@ -137,7 +132,7 @@ class Reading:
 
     def record(self, path: Path | None, sha256: str, **found: Any) -> dict[str, Any]:
         """What a run records of points that are read so, with what was `found` in the data."""
-        asked = {name: getattr(self, name) for name in self.given - {"labels", "exif"}}
+        asked = {name: getattr(self, name) for name in self.given - {"labels"}}
         known = {
             "format": self.format if isinstance(self.format, str) else None,
             "path": None if path is None else path_text(path),

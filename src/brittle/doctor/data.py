@@ -110,13 +110,13 @@ def check_unchanged(points: Points, before: str) -> None:
             raise changed_error(path, f"sha256 {now[:16]}… instead of {then[:16]}…")
 
 
-def about_orientation(turned: int, points: int, *, applied: bool) -> Finding:
-    """`turned` of the images say in their EXIF data that they are turned; `applied` where they were."""
-    ignored = "the tag was ignored, as torchvision does (--exif apply, exif='apply', turns them)"
+def about_orientation(turned: int, points: int) -> Finding:
+    """`turned` of the images say in their EXIF data that they are turned, and are taken as their pixels lie."""
     return Finding(
         "exif_orientation",
-        f"{turned:,} of {points:,} images say in their EXIF data that they are turned or mirrored; "
-        f"{'they were turned upright' if applied else ignored}",
+        f"{turned:,} of {points:,} images say in their EXIF data that they are turned or mirrored; they are taken as "
+        "their pixels lie, as torchvision does: where the model was trained on upright ones, save them so first "
+        "(PIL.ImageOps.exif_transpose)",
     )
 
 
@@ -169,7 +169,7 @@ def check_images(subject: Subject) -> Iterator[Finding | str]:
     """No image says that it is turned."""
     turned = subject.batch.turned or ()
     if any(turned):
-        yield about_orientation(sum(turned), len(turned), applied=subject.provenance.get("exif") == "apply")
+        yield about_orientation(sum(turned), len(turned))
     yield f"none of {len(turned)} is turned by its EXIF data"
 
 

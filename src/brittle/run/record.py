@@ -103,7 +103,7 @@ class RunningRecord:
         account, data, model = self.now.account, self.now.data, self.now.model
         found = []
         if account.turned:
-            found.append(about_orientation(account.turned, account.points, applied=data.exif == "apply"))
+            found.append(about_orientation(account.turned, account.points))
         if model.decision is None and data.chosen_from is None:  # the wrong ones may have been chosen for it
             source = {"format": model.format, "spec": model.spec, "weights": model.weights}
             found += about_accuracy(account.correct, account.labelled, model.classes or 0, self.confusion, source)

@@ -190,7 +190,6 @@ class DataRecord:
         labels: where the file of labels lies, where these lie in one of their own.
         class_names: in the order of their index, or None; of the labels, where several may hold.
         decided_names: names of what stands for a decision that is no class, such as sets of labels; or None.
-        exif: what was done with the orientation of encoded images.
         reading: all else that says how they were read, such as `layout`, `resize` or `label_column`; what a format from
             outside says of itself, too.
     """
@@ -211,7 +210,6 @@ class DataRecord:
     labels: str | None = None
     class_names: tuple[str, ...] | None = None
     decided_names: tuple[str, ...] | None = None
-    exif: str | None = None
     reading: Mapping[str, Any] = field(default_factory=dict)
 
     @property
