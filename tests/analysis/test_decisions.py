@@ -19,8 +19,6 @@ import brittle
 from brittle.analysis import (
     class_bias,
     decide,
-    decisions,
-    format_decisions,
     format_point_list,
     overview,
     point_list,
@@ -68,20 +66,6 @@ def test_a_wide_table_holds_the_states(table: brittle.Table) -> None:
     name = "monte_carlo(draws=300, limit=0.9, sigma=0.5).state"
     assert table.wide()[name].tolist() == decide(table)["state"].tolist()
     assert not [column for column in table.wide().columns if column.startswith("moments") and column.endswith("state")]
-
-
-def test_decisions_are_counted(table: brittle.Table) -> None:
-    (row,) = decisions(table).to_dict("records")
-    states = decide(table)["state"].tolist()
-    assert [row[state] for state in ("holds", "breaks", "undecided")] == [
-        states.count(state) for state in ("holds", "breaks", "undecided")
-    ]
-    assert (row["points"], row["limit"], row["most"]) == (29, 0.9, 300)
-    assert row["draws"] == pytest.approx(decide(table)["draws"].mean())
-    said = format_decisions(decisions(table))
-    assert "does it hold?" in said
-    assert f" {row['holds']} " in said
-    assert format_decisions(decisions(make_table(points=5))) == ""
 
 
 @pytest.mark.parametrize("limit", [0.0, 1.0, float("nan"), "0.9"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from hypothesis import settings as settings_of_hypothesis
 from hypothesis import strategies as st
 
 from brittle import Table
-from brittle.analysis import extremes, ranked, sample_points
+from brittle.analysis import extremes
 from brittle.analysis.columns import safety
 from brittle.analysis.point_list import format_point_list, point_list
 from brittle.errors import DataError, ParameterError
@@ -84,32 +83,33 @@ def test_a_terminal_shows_the_first_ones() -> None:
     assert text.splitlines()[-1] == "  and 57 more; --top shows them"
 
 
-def test_ranked_orders_by_flip_probability_however_small() -> None:
+def test_points_are_ordered_by_flip_probability_however_small() -> None:
     table = make_table(points=5, scores=("taylor",), sigmas=(0.1,))
-    found = ranked(with_value(table, "taylor(sigma=0.1)", [1e-12, 0.4, 3e-17, None, 2e-17]))
-    assert found["row"].tolist() == [1, 0, 2, 4]
-    assert found["p_robust"].tolist() == pytest.approx([0.6, 1.0, 1.0, 1.0])
+    found = point_list(with_value(table, "taylor(sigma=0.1)", [1e-12, 0.4, 3e-17, None, 2e-17]))
+    assert found["row"].tolist() == [1, 0, 2, 4, 3]
+    assert found["value"].tolist()[:4] == pytest.approx([0.6, 1.0, 1.0, 1.0])
 
 
 def test_ties_are_broken_by_the_next_estimator_then_by_place() -> None:
     table = make_table(points=6, scores=("moments", "monte_carlo"), sigmas=(0.1,), budgets=(200,))
     table = with_value(table, "monte_carlo(draws=200, sigma=0.1)", [0.0, 0.0, 0.5, 0.0, 0.0, 0.0])
     table = with_value(table, "moments(draws=200, sigma=0.1)", [1e-9, 1e-3, 0.4, 1e-6, 1e-9, None])
-    assert ranked(table)["row"].tolist() == [2, 1, 3, 0, 4, 5]
+    assert point_list(table, table["monte_carlo"])["row"].tolist() == [2, 1, 3, 0, 4, 5]
 
 
 @settings_of_hypothesis(max_examples=12, deadline=None)
 @given(st.integers(1, 40), st.integers(1, 6), st.integers(1, 4))
 def test_extremes_are_the_ends_of_each_class(points: int, count: int, classes: int) -> None:
     table = make_table(points=points, classes=classes, scores=("taylor",), sigmas=(0.1,), images=False)
-    found, order = extremes(table, count), ranked(table)
+    found, order = extremes(table, count), point_list(table).assign(**{"class": lambda one: one["label"]})
+    order["flips"] = 1.0 - order["low"]
     assert not found.duplicated("point").any()
     for number, group in order.groupby("class"):
         of_class = found[found["class"] == number]
         least = of_class[of_class["side"] == "least"]["point"].tolist()
         most = of_class[of_class["side"] == "most"]["point"].tolist()
         assert least == group["point"].tolist()[: len(least)]
-        others = group.iloc[len(least) :][::-1].sort_values("high", kind="stable")
+        others = group.iloc[len(least) :][::-1].sort_values("flips", kind="stable")
         assert most == others["point"].tolist()[: len(most)]
         assert len(least) + len(most) == min(len(group), 2 * count)
         assert len(least) - len(most) in (0, 1)
@@ -130,23 +130,3 @@ def test_the_most_robust_are_surely_so() -> None:
     found = extremes(with_rows(table, rows), 4)
     assert found.loc[found["side"] == "least", "row"].tolist() == [0, 1, 2, 3]
     assert found.loc[found["side"] == "most", "row"].tolist() == [4, 6, 5, 7]
-
-
-def test_a_sample_depends_on_seed_and_ids_alone() -> None:
-    table = make_table(points=60, images=False)
-    found = sample_points(table, 20, seed=3)
-    order = np.random.default_rng(0).permutation(60)
-    mixed = sample_points(replace(table, points=table.points.take(order)), 20, seed=3)
-    other = make_table(points=60, images=False, seed=1, labels=False)
-    assert set(mixed["point"]) == set(found["point"])
-    assert sample_points(other, 20, seed=3)["point"].tolist() == found["point"].tolist()
-    assert set(sample_points(table, 20, seed=4)["point"]) != set(found["point"])
-    assert found["row"].is_monotonic_increasing
-    assert set(sample_points(table, 10, seed=3)["point"]) < set(found["point"])
-    assert len(sample_points(table, 100)) == 60
-
-
-@pytest.mark.parametrize("count", [0, -1, 2.5, True])
-def test_a_sample_of_no_whole_number_is_refused(count: int) -> None:
-    with pytest.raises(ParameterError, match="a whole number of points, at least 1; found"):
-        sample_points(make_table(points=5, images=False), count)

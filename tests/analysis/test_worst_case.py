@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from helpers.tables import make_table, with_score, with_value
 
-from brittle.analysis import detection, equidistance, isometry, margin_columns, margin_consistency, worst_case_table
+from brittle.analysis import detection, isometry, margin_columns, margin_consistency, worst_case_table
 from brittle.analysis.worst_case import safer
 from brittle.estimate import INPUT_MARGIN
 from brittle.store.table import Table
@@ -115,17 +115,6 @@ def test_the_interval_covers() -> None:
     halved = [((one.low + one.value) / 2.0, (one.high + one.value) / 2.0) for one in found]
     assert sum(not low <= truth <= high for low, high in halved) > MOST_MISSES
     assert np.mean([one.high - one.low for one in found]) < 0.65
-
-
-# Equidistance
-
-
-def test_equidistance_by_hand() -> None:
-    found = equidistance([[0.0, 0.0], [3.0, 4.0], [0.0, 4.0]], "l2")
-    assert (found.low, found.high, found.mean) == (3.0, 5.0, 4.0)
-    assert found.std == pytest.approx(math.sqrt(2.0 / 3.0))
-    assert found.variation == pytest.approx(found.std / 4.0)
-    assert equidistance([[0.0, 0.0], [3.0, 4.0]], "linf").mean == 7.0
 
 
 # Isometry

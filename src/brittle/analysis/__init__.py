@@ -5,18 +5,18 @@ from brittle.analysis.class_bias import ClassBias, class_bias, mean_differences
 from brittle.analysis.columns import margin_columns
 from brittle.analysis.comparison import compare, format_comparison
 from brittle.analysis.correlation import kendall_tau
-from brittle.analysis.decisions import decide, decisions, format_decisions
+from brittle.analysis.decisions import decide
 from brittle.analysis.detection import Detection, auroc, detection
 from brittle.analysis.expected_change import expected_change_points, expected_change_table
 from brittle.analysis.features import changed_features, feature_names, features, kept_counterexamples, kept_inputs
 from brittle.analysis.label_flips import label_flips, mean_absolute
-from brittle.analysis.margin_consistency import equidistance, isometry, margin_consistency
+from brittle.analysis.margin_consistency import isometry, margin_consistency
 from brittle.analysis.mean_interval import mean_interval
 from brittle.analysis.outcomes import outcomes
 from brittle.analysis.overview import Overview, overview
 from brittle.analysis.overview_text import format_overview, next_steps
 from brittle.analysis.point_card import find_point, format_point_card, point_card
-from brittle.analysis.point_list import extremes, format_point_list, point_list, ranked, sample_points
+from brittle.analysis.point_list import extremes, format_point_list, point_list
 from brittle.analysis.probabilistic_accuracy import ProbabilisticAccuracy, probabilistic_accuracy
 from brittle.analysis.robust_accuracy import direct_robust_accuracy, estimate_robust_accuracy
 from brittle.analysis.worst_case import worst_case_table
@@ -25,11 +25,11 @@ from brittle.store.settings import Setting
 
 __all__ = (
     "ClassBias", "Column", "Detection", "Overview", "ProbabilisticAccuracy", "Setting", "agreement", "auroc",
-    "changed_features", "class_bias", "compare", "decide", "decisions", "detection",
-    "direct_robust_accuracy", "equidistance", "estimate_robust_accuracy", "expected_change_points",
+    "changed_features", "class_bias", "compare", "decide", "detection",
+    "direct_robust_accuracy", "estimate_robust_accuracy", "expected_change_points",
     "expected_change_table", "extremes", "feature_names", "features", "find_point", "format_comparison",
-    "format_decisions", "format_overview", "format_point_card", "format_point_list", "isometry", "kendall_tau",
+    "format_overview", "format_point_card", "format_point_list", "isometry", "kendall_tau",
     "kept_counterexamples", "kept_inputs", "label_flips", "margin_columns", "margin_consistency", "mean_absolute",
     "mean_differences", "mean_interval", "next_steps", "outcomes", "overview", "point_card", "point_list",
-    "probabilistic_accuracy", "ranked", "sample_points", "worst_case_table",
+    "probabilistic_accuracy", "worst_case_table",
 )  # fmt: skip

@@ -12,7 +12,6 @@ from brittle.errors import DataError, ParameterError
 from brittle.estimate import Evidence
 from brittle.intervals import check_share
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column, Scored
-from brittle.text import aligned, number
 
 STATES = (HOLDS, BREAKS, UNDECIDED)
 """What a point may be."""
@@ -158,32 +157,3 @@ def drawn(column: Column) -> pd.Series:
     if column.stops:
         return (column.passes - 1.0).where(column.value.notna())  # all but the clean pass
     return column.value.where(column.value.isna(), math.nan if column.draws is None else column.draws)
-
-
-def decisions(table: Scored) -> pd.DataFrame:
-    """How many points hold, break and are undecided, for each column whose points were drawn for a limit.
-
-    Returns:
-        `label`, `limit`, `holds`, `breaks`, `undecided`, `points`, `draws` (mean over the points), `most` (draws that a
-        point could have).
-    """
-    rows = []
-    for column in table.columns:
-        if column.is_probability and column.limit is not None:
-            states = column.states(column.limit).value_counts().reindex(STATES, fill_value=0)
-            draws = {"draws": float(drawn(column).mean()), "most": column.parameters["draws"]}
-            counts = states.to_dict() | {"points": int(states.sum())}
-            rows.append({"label": column.label, "limit": column.limit} | counts | draws)
-    return pd.DataFrame(rows, columns=["label", "limit", *STATES, "points", "draws", "most"])
-
-
-def format_decisions(frame: pd.DataFrame) -> str:
-    """The result of `decisions` as text for a terminal; empty without any."""
-    if frame.empty:
-        return ""
-    header = ["does it hold?", "limit", *STATES, "draws a point", "at most"]
-    rows = [
-        [row["label"], f"{row['limit']:g}", *(str(row[one]) for one in STATES), number(row["draws"]), str(row["most"])]
-        for row in frame.to_dict("records")
-    ]
-    return "\n".join(aligned([header, *rows]))

@@ -10,33 +10,8 @@ import scipy
 from numpy.typing import ArrayLike
 
 from brittle.analysis.correlation import Correlation, kendall, paired
-from brittle.errors import ParameterError
 from brittle.estimate import CONFIDENCE
 from brittle.intervals import check_confidence
-from brittle.norms import DUAL_ORDER, check_norm
-
-
-@dataclass(frozen=True)
-class Equidistance:
-    """How alike the distances between the rows of a linear head are.
-
-    Attributes:
-        norm: of the distance between features.
-        pairs: `C (C - 1) / 2` pairs of classes.
-        mean: of the distances, in units of the weights.
-        std: of the distances over all pairs.
-        low: smallest.
-        high: largest.
-        variation: `std / mean`; 0 for equidistant rows, NaN where all rows are equal.
-    """
-
-    norm: str
-    pairs: int
-    mean: float
-    std: float
-    low: float
-    high: float
-    variation: float
 
 
 @dataclass(frozen=True)
@@ -98,38 +73,6 @@ def margin_consistency(margin: ArrayLike, score: ArrayLike, confidence: float = 
     check_confidence(confidence)
     (margins, scores), dropped = paired(margin=margin, score=score)
     return kendall(margins, scores, confidence)._replace(dropped=dropped)
-
-
-def equidistance(weight: ArrayLike, norm: str) -> Equidistance:
-    r"""All distances `||w_i - w_j||_q` between the rows of a linear head, `q` the dual of the norm.
-
-    Where they are one, the logit margin is the feature margin times that distance, so that both order points alike.
-
-    Validity: exact; `std` is that of all pairs, not an estimate from a sample.
-
-    References:
-        Detecting brittle decisions for free, Jonas Ngnawé et al., 2024, section 2.2, equation 2,
-        https://arxiv.org/abs/2406.18451
-
-    Args:
-        weight: rows of the last linear layer, `[C, d]`, `C >= 2`.
-        norm: of the distance between features, `l2`, `linf` or `l1`.
-
-    Raises:
-        ParameterError: an unknown norm, or a weight that is not a matrix of at least two rows.
-
-    Example:
-        >>> equidistance([[1.0, 0.0], [0.0, 1.0]], "linf").mean
-        2.0
-    """
-    check_norm(norm)
-    rows = np.asarray(weight, dtype=np.float64)
-    if rows.ndim != 2 or len(rows) < 2:
-        raise ParameterError(f"the weight must be a matrix of at least two rows; found {list(rows.shape)}")
-    distances = scipy.spatial.distance.pdist(rows, "minkowski", p=DUAL_ORDER[norm])
-    mean, std = float(distances.mean()), float(distances.std())
-    ends = float(distances.min()), float(distances.max())
-    return Equidistance(norm, distances.size, mean, std, *ends, std / mean if mean > 0.0 else math.nan)
 
 
 def isometry(input_distance: ArrayLike, feature_distance: ArrayLike) -> Isometry:

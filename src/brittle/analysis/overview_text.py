@@ -45,6 +45,12 @@ STEEP = 20
 """Over `1 - limit`, noisy copies that are more than enough to show that a point which none of them flips holds."""
 
 
+RIGHT_BREAKS = "right, and broken by noise: look at them"
+WRONG_HOLDS = "wrong, and no noise shows it: check what the data say is right"
+WRONG_OPEN = "wrong, and none is known to hold, so noise hints at no mistake in the data yet: look at them"
+"""What is said of points that noise should not break, or should."""
+
+
 class DecisionWords(NamedTuple):
     """How a run speaks of what is right: what is counted, the verbs for one and several, what the right ones are."""
 
@@ -95,14 +101,14 @@ class NextStep:
 
     Attributes:
         points: how many points it is about.
-        words: why, without the number, for one point and for several.
+        words: why, without the number.
         command: what does it, as one types it.
         state: of these points, as `brittle show --state` takes it; empty for any.
         kind: `right` or `wrong`, where it is about these alone; else empty.
     """
 
     points: int
-    words: tuple[str, str]
+    words: str
     command: str
     state: str = ""
     kind: str = ""
@@ -110,7 +116,7 @@ class NextStep:
     @property
     def text(self) -> str:
         """Why, in a sentence."""
-        return f"{self.points:,} {by_number(self.points, *self.words)}."
+        return f"{self.points:,} {self.words}."
 
 
 def how_brittle(found: Overview) -> str:
@@ -189,60 +195,30 @@ def next_steps(found: Overview, run: str | None = None) -> tuple[NextStep, ...]:
     run = _taken_apart(found.record.command)[0] if run is None else run
     show = f"brittle show {shlex.quote(run)}"
     if found.column is None:
-        words = "point: look at it", "points: list them, the least safe first"
-        return (NextStep(found.points, words, f"{show} --by {shlex.quote(found.order)}"),) if found.order else ()
+        step = NextStep(found.points, "in all: look at the least safe", f"{show} --by {shlex.quote(found.order)}")
+        return (step,) if found.order else ()
     if not found.judges:
         words = "that no noise was drawn for: see which the network itself is the least sure of"
-        return (NextStep(found.points, (words, words), f"{show} --by {shlex.quote(found.column.shown)}"),)
+        return (NextStep(found.points, words, f"{show} --by {shlex.quote(found.column.shown)}"),)
     limit = f"--limit {_limit(found)}"
     held, broken, held_wrong = found.count(HOLDS), found.count(BREAKS), found.count(HOLDS, WRONG)
     calibrates = found.record.model.decision in DETECTED and min(broken, held) >= FEWEST_FOR_DETECTOR
-    detector = "calibrate a detector that flags such predictions in one pass"
-    check, hint = "check what the data say is right for", "so noise hints at no mistake in the data yet: look at"
-    steps = (
-        NextStep(
-            found.count(UNDECIDED),
-            ("undecided: draw noise until it is decided", "undecided: draw noise until they are decided"),
-            _draw_more(found, run),
-            UNDECIDED,
-        ),
-        NextStep(
-            found.count(BREAKS, RIGHT),
-            ("right, and noise breaks it: look at it", "right, and noise breaks them: look at them"),
-            f"{show} --state breaks --right {limit}",
-            BREAKS,
-            RIGHT,
-        ),
-        NextStep(
-            held_wrong,
-            (f"wrong, and no noise shows it: {check} it", f"wrong, and no noise shows it: {check} them"),
-            f"{show} --state holds --wrong {limit}",
-            HOLDS,
-            WRONG,
-        ),
-        NextStep(
-            0 if held_wrong else found.labelled - found.right,
-            (
-                f"wrong, and it is not known to hold, {hint} it",
-                f"wrong, and none of them is known to hold, {hint} them",
-            ),
-            f"{show} --wrong {limit}",
-            kind=WRONG,
-        ),
-        NextStep(
+    fit = f"brittle detector fit {shlex.quote(run)} {limit}"
+    rows: tuple[tuple[int, str, str, str, str], ...] = (
+        (found.count(UNDECIDED), "undecided: draw noise until they are not", _draw_more(found, run), UNDECIDED, ""),
+        (found.count(BREAKS, RIGHT), RIGHT_BREAKS, f"{show} --state breaks --right {limit}", BREAKS, RIGHT),
+        (held_wrong, WRONG_HOLDS, f"{show} --state holds --wrong {limit}", HOLDS, WRONG),
+        (0 if held_wrong else found.labelled - found.right, WRONG_OPEN, f"{show} --wrong {limit}", "", WRONG),
+        (
             broken if calibrates else 0,
-            (f"breaks: {detector}", f"break: {detector}"),
-            f"brittle detector fit {shlex.quote(run)} {limit}",
+            "broken by noise: calibrate a detector that flags such in one pass",
+            fit,
             BREAKS,
+            "",
         ),
-        NextStep(
-            found.without_number,
-            ("without a number: see why", "without a number: see why"),
-            f"{show} --state failed",
-            FAILED,
-        ),
+        (found.without_number, "without a number: see why", f"{show} --state failed", FAILED, ""),
     )
-    return tuple(step for step in steps if step.points)
+    return tuple(NextStep(*row) for row in rows if row[0])
 
 
 def where_to_run(found: Overview) -> str:

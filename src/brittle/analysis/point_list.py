@@ -1,8 +1,7 @@
-"""Which points, in which order: by any score, of a class, of a kind; the extremes of each class; a random sample."""
+"""Which points, in which order: by any score, of a class, of a kind; the extremes of each class."""
 
 from __future__ import annotations
 
-import hashlib
 from typing import Literal
 
 import numpy as np
@@ -19,7 +18,6 @@ from brittle.text import aligned, chosen_text, number, span
 Correct = Literal["right", "wrong"]
 
 _SHOWN = ("point", "row", "name", "label", "predicted", "target", "decided", "correct")
-_RANKED = (*_SHOWN, "class", "p_robust", "flip_probability", "low", "high", "status", "evidence")
 
 
 def point_list(
@@ -33,6 +31,10 @@ def point_list(
     judge: Column | None = None,
 ) -> pd.DataFrame:
     """The points of a run, the least safe by a score first.
+
+    The order is that of the values as they are recorded, which tells flip probabilities apart however small they are.
+    Points that tie, such as those that no Monte Carlo draw flipped, are ordered by the next estimator in the list of
+    preference, then by their place in the data.
 
     Args:
         table: a run.
@@ -78,8 +80,10 @@ def point_list(
         if frame["correct"].isna().all():
             raise DataError("no_labels", "no point of the run has a label, so none is known to be right or wrong")
         wanted &= frame["correct"].eq(correct == "right")
-    chosen = frame.assign(danger=order)[wanted.to_numpy(dtype=bool)]
-    return chosen.sort_values(["danger", "row"], na_position="last", ignore_index=True).drop(columns="danger")
+    second = preferred(table.columns, by.setting, exclude=by.score) if by.is_probability else None
+    keys = {"danger": order, "second": 0.0 if second is None else -second.value}
+    chosen = frame.assign(**keys)[wanted.to_numpy(dtype=bool)]
+    return chosen.sort_values([*keys, "row"], na_position="last", ignore_index=True).drop(columns=[*keys])
 
 
 def format_point_list(frame: pd.DataFrame, table: Scored, by: Column, top: int, judge: Column | None = None) -> str:
@@ -125,44 +129,11 @@ def _in_class(table: Scored, of_class: str | int) -> pd.Series:
     return found
 
 
-def ranked(table: Scored, column: Column | None = None) -> pd.DataFrame:
-    """All points that have a robustness, the least robust first.
-
-    The order is that of the flip probability, which tells points apart however near to 1 their robustness is. Points
-    that tie, such as those that no Monte Carlo draw flipped, are ordered by the next estimator in the list of
-    preference, then by their place in the data.
-
-    Args:
-        table: a run.
-        column: the probability column to read; by default the one that speaks for the run.
-
-    Returns:
-        What `point_list` says of a point, with `class` (the label, or without labels the prediction), `p_robust`,
-        `flip_probability` with its interval `low`, `high`, `status`, `evidence`.
-    """
-    column = column if column is not None else typical(table.columns)
-    if column is None:
-        return pd.DataFrame(columns=_RANKED)
-    second = tie_breaker(table.columns, column)
-    frame = table.points.select([*_SHOWN]).to_pandas().set_index("point", drop=False)
-    frame = frame.assign(**{"class": class_of(table)[1]}, p_robust=column.p_robust, flip_probability=column.value)
-    frame = frame.join(column.rows[["low", "high", "status", "evidence"]])
-    frame["second"] = second.value if second is not None else 0.0
-    frame = frame[frame["flip_probability"].notna()]
-    order = frame.sort_values(["flip_probability", "second", "row"], ascending=[False, False, True], ignore_index=True)
-    return order[list(_RANKED)]
-
-
-def tie_breaker(columns: tuple[Column, ...], column: Column) -> Column | None:
-    """The column that orders the points which tie in `column`; None where the run has no other."""
-    return preferred(columns, column.setting, exclude=column.score)
-
-
 def extremes(table: Scored, count: int = 5, column: Column | None = None) -> pd.DataFrame:
     """The most and the least robust points of each class.
 
-    The least robust are the first of `ranked`. The most robust are those whose flip probability is surely small: they
-    are ordered by the upper end of its interval, so that a point whose interval says nothing does not stand first.
+    The least robust are the first of `point_list`. The most robust are those whose flip probability is surely small:
+    they are ordered by the upper end of its interval, so that a point whose interval says nothing is not the first.
 
     A class with fewer than `2 * count` points is split in halves, so that no point is on both sides.
 
@@ -172,39 +143,19 @@ def extremes(table: Scored, count: int = 5, column: Column | None = None) -> pd.
         column: the probability column to read; by default the one that speaks for the run.
 
     Returns:
-        The columns of `ranked`, with `side` (`least` or `most`) and `rank` (1 for the extreme one), by class.
+        The columns of `point_list`, with `class` (the label, or without labels the prediction), `side` (`least` or
+        `most`) and `rank` (1 for the extreme one), by class.
     """
-    points = ranked(table, column)
+    column = column if column is not None else typical(table.columns)
+    if column is None:
+        return pd.DataFrame(columns=[*_SHOWN, "class", "side", "rank"])
+    points = point_list(table, column).dropna(subset="value")
+    points = points.join(class_of(table)[1].rename("class"), on="point").join(column.high.rename("end"), on="point")
     sides = []
     for _, group in points.groupby("class"):
         least = group.head(min(count, (len(group) + 1) // 2))
-        others = group.iloc[len(least) :][::-1].sort_values("high", kind="stable", na_position="last")
+        others = group.iloc[len(least) :][::-1].sort_values("end", kind="stable", na_position="last")
         for side, chosen in (("least", least), ("most", others.head(min(count, len(group) // 2)))):
             sides.append(chosen.assign(side=side, rank=np.arange(1, len(chosen) + 1)))
-    return pd.concat(sides, ignore_index=True) if sides else points.iloc[:0].assign(side=[], rank=[])
-
-
-def sample_points(table: Scored, count: int, seed: int = 0) -> pd.DataFrame:
-    """`count` of the points of `table`, each set of so many as likely as any other, whatever their values are.
-
-    Every point gets a number keyed by `seed` and its id, and those with the smallest are taken. So the choice knows
-    no score, does not depend on the order of the points, and a smaller sample lies within a larger one. Points that
-    could not be evaluated take part: to leave them out is up to what is computed on the sample.
-
-    Args:
-        table: a run.
-        count: how many points; all of them, if the run holds no more.
-        seed: another one is another sample.
-
-    Returns:
-        `point` (its id), `row` (its place in the data) and `name`, in the order of the data.
-
-    Raises:
-        ParameterError: `count` is no whole number of at least 1.
-    """
-    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise ParameterError(f"the sample must hold a whole number of points, at least 1; found {count!r:.60}")
-    points = table.points.select(["point", "row", "name"]).to_pandas()
-    keys = [f"{seed}\nsample of points\n{point}".encode("utf-8", "surrogatepass") for point in points["point"]]
-    order = sorted(range(len(points)), key=lambda place: hashlib.blake2b(keys[place]).digest())
-    return points.iloc[sorted(order[:count])].reset_index(drop=True)
+    found = pd.concat(sides, ignore_index=True) if sides else points.iloc[:0].assign(side=[], rank=[])
+    return found.drop(columns="end")

@@ -112,8 +112,9 @@ def _open_job(
 
 def _conclude(record: RunRecord, out: Path, running: RunOptions, *, silent: bool) -> int:
     """Say what became of the points, but for the result where `silent`; the exit code."""
-    from brittle.analysis import decisions, format_decisions
     from brittle.analysis.outcomes import refuted_points, refuted_text
+    from brittle.analysis.overview import overview
+    from brittle.analysis.overview_text import how_brittle
     from brittle.store.reading import read_table
     from brittle.text import chosen_text
 
@@ -121,7 +122,7 @@ def _conclude(record: RunRecord, out: Path, running: RunOptions, *, silent: bool
     right = f"{account.correct / account.labelled:.1%}" if account.labelled else ""
     accuracy = right and (f"accuracy {right}, " if record.model.decision is None else f"{right} right, ")
     if any("limit" in score.parameters for score in record.scores) and not running.quiet:
-        show(format_decisions(decisions(read_table(out))))
+        show(how_brittle(overview(read_table(out))))
     doubt = ""
     if any(score.parameters.get("certify") for score in record.scores):
         doubt = refuted_text(refuted_points(read_table(out).columns))

@@ -24,7 +24,6 @@ from brittle.report.chapter import Chapter, Entry
 from brittle.report.chapters import (
     agreement,
     classes,
-    distribution,
     expected_change,
     fragile,
     other_runs,
@@ -41,7 +40,6 @@ from brittle.store.writing import check_target, write
 CHAPTERS = (
     overview.CHAPTER,
     scored.CHAPTER,
-    distribution.CHAPTER,
     classes.CHAPTER,
     agreement.CHAPTER,
     fragile.CHAPTER,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from brittle.analysis.point_list import extremes, ranked
+from brittle.analysis.point_list import extremes, point_list
 from brittle.estimate import Evidence
 from brittle.report.chapter import Chapter, Grid
 from brittle.report.contents import Contents, extreme_classes
@@ -46,13 +46,13 @@ OPEN = 0.95
 def summarize(contents: Contents) -> dict[str, Any] | None:
     """The first points by robustness, as images where there are any; None where no point has a robustness."""
     column = contents.chosen
-    order = ranked(contents, column)
-    if column is None or order.empty:
+    order = None if column is None else point_list(contents, column).dropna(subset="value")
+    if column is None or order is None or order.empty:
         return None
     images = dict(zip(contents.points["row"].to_pylist(), contents.points["image"].to_pylist(), strict=True))
-    faces = [_face(contents, column, row, images) for row in order.head(FACES).to_dict("records")]
+    faces = [_face(contents, column, row, images) for row in _flips_of(column, order.head(FACES))]
     faces = [face for face in faces if face["image"]]
-    rows = [_row(contents, column, row) for row in order.head(MOST_FRAGILE).to_dict("records")]
+    rows = [_row(contents, column, row) for row in _flips_of(column, order.head(MOST_FRAGILE))]
     return {
         "faces": faces,
         "grid": Grid(HEAD, rows, frozenset({1, 2, 3, 4, 8, 9})),
@@ -64,6 +64,12 @@ def summarize(contents: Contents) -> dict[str, Any] | None:
 
 
 CHAPTER = Chapter("fragile", "The most fragile predictions", summarize)
+
+
+def _flips_of(column: Column, points: pd.DataFrame) -> list[Row]:
+    """Points with the flip probability of a column, its interval and its evidence, which are near 0 to all digits."""
+    own = column.rows[["value", "low", "high", "evidence"]]
+    return points.drop(columns=["value", "low", "high"]).join(own, on="point").to_dict("records")
 
 
 def _face(contents: Contents, column: Column, row: Row, images: dict[int, bytes | None]) -> dict[str, Any]:
@@ -83,7 +89,7 @@ def _face(contents: Contents, column: Column, row: Row, images: dict[int, bytes 
 
 
 def _row(contents: Contents, column: Column, row: Row) -> tuple[str, ...]:
-    flip, modelled = row["flip_probability"], row["evidence"] == Evidence.EXTRAPOLATED.slug
+    flip, modelled = row["value"], row["evidence"] == Evidence.EXTRAPOLATED.slug
     return (
         f"{row['row']:,}",
         show(row["name"], 48),
@@ -100,7 +106,7 @@ def _row(contents: Contents, column: Column, row: Row) -> tuple[str, ...]:
 
 def _flips(row: Row, column: Column) -> str:
     """How often the prediction flips; where a model alone says that it hardly does, the bound that it gives."""
-    flip = row["flip_probability"]
+    flip = row["value"]
     if row["evidence"] == Evidence.EXTRAPOLATED.slug and flip < NEAR_ONE:
         return extrapolated(flip, row["high"], column.model)
     return small_percent(flip)
@@ -113,7 +119,7 @@ def _galleries(contents: Contents, images: dict[int, bytes | None]) -> dict[str,
         return {"galleries": []}
     classes = sorted(extreme_classes(bias, MAX_GALLERIES))
     portraits: dict[tuple[int, str], list[dict[str, Any]]] = {}
-    for row in extremes(contents, PER_SIDE, bias.column).to_dict("records"):
+    for row in _flips_of(bias.column, extremes(contents, PER_SIDE, bias.column)):
         portraits.setdefault((row["class"], row["side"]), []).append(_portrait(contents, bias.column, row, images))
     galleries = [
         {
@@ -135,8 +141,8 @@ def _portrait(contents: Contents, column: Column, row: Row, images: dict[int, by
     """A point of a class; the most robust with the upper end of how often they flip, by which they are ordered."""
     face = _face(contents, column, row, images)
     flips = f"flips {face['flips']}"
-    if row["side"] == "most" or row["flip_probability"] == 0.0:
+    if row["side"] == "most" or row["value"] == 0.0:
         flips = f"flips {under(row['high'])}" if row["high"] < OPEN else "undecided"
-        flips = f"flips {small_percent(row['flip_probability'])}" if pd.isna(row["high"]) else flips
+        flips = f"flips {small_percent(row['value'])}" if pd.isna(row["high"]) else flips
     own = f"{contents.class_text(row['class'])}, predicted as " if face["label"] else ""
     return face | {"flips": flips, "text": f"{own}{face['predicted']}, {flips}"}

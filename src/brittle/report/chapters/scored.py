@@ -9,16 +9,31 @@ from typing import Any
 
 import pandas as pd
 
+from brittle.analysis.columns import TYPICAL_P_ROBUST, largest_budgets, preferred
+from brittle.analysis.mean_interval import mean_interval
 from brittle.analysis.outcomes import outcomes
 from brittle.analysis.overview_text import words_of
 from brittle.estimate import short_labels
 from brittle.intervals import clopper_pearson
 from brittle.report.chapter import Chapter, Entry, Grid
 from brittle.report.contents import Contents
-from brittle.report.wording import MISSING, percent, percent_interval, plural, range_text, show
+from brittle.report.wording import (
+    MISSING,
+    draws_text,
+    fixed,
+    interval,
+    percent,
+    percent_interval,
+    plural,
+    range_text,
+    show,
+)
 from brittle.store.columns import Column, Row
 from brittle.store.settings import Setting
 from brittle.text import chosen_text, duration
+
+FRAGILE = 0.01
+"""A prediction whose flip probability exceeds this counts as fragile."""
 
 
 def summarize(contents: Contents) -> dict[str, Any]:
@@ -48,6 +63,8 @@ def _entries(contents: Contents) -> list[Entry]:
         Entry("Accuracy" if contents.record.model.decision is None else "Right", _accuracy_text(contents)),
         *([Entry("Noise", _noise_text(contents, settings))] if settings else []),
         *([Entry("Noise level", _sigma_text(contents, settings))] if settings else []),
+        *(_mean_entry(contents, setting) for setting in contents.panels),
+        *([Entry("One number per point", _chosen_text(contents, contents.chosen))] if contents.chosen else []),
         Entry("Cost", _cost_text(contents)),
         Entry("Intervals", f"{percent(contents.confidence)} confidence, each for itself."),
     ]
@@ -128,6 +145,33 @@ def _sigma_text(contents: Contents, settings: Sequence[Setting]) -> str:
         shares = ", ".join(f"{100.0 * sigma / (high - low):.3g}%" for sigma in sigmas)
         text += f", from {low:g} to {high:g}; that is {shares} of this range"
     return f"{others and f'{others}. '}{text}."
+
+
+def _mean_entry(contents: Contents, setting: Setting) -> Entry:
+    """How robust the points are on average under a noise that the page shows."""
+    text, column = MISSING, preferred(contents.columns, setting)
+    if column is not None:
+        mean = mean_interval(column.p_robust, contents.confidence)
+        fragile = percent(float((column.value.dropna() > FRAGILE).mean()))
+        ends = interval(mean.low, mean.high)
+        often = f"{fragile} of the points flip with a probability above {100.0 * FRAGILE:g}%"
+        text = f"{fixed(mean.mean)}; {ends}. {often}."
+    return Entry(f"Mean p_robust, {show(str(setting))}", text)
+
+
+def _chosen_text(contents: Contents, chosen: Column) -> str:
+    """Which column speaks for a point, and why; of the estimators of the run the first in their order does."""
+    columns = [one for one in largest_budgets(contents.columns) if one.preference is not None]
+    columns = sorted((one for one in columns if one.value.notna().any()), key=lambda one: (one.preference, one.label))
+    names = [(show(one.variant, 40), draws_text(one.most_draws, one.stops)) for one in columns]
+    estimators = list(dict.fromkeys(f"{name} with {draws}" if draws else name for name, draws in names))
+    text = f"Where one is wanted, this page reads {show(chosen.shown)}."
+    if len(contents.settings) > 1:
+        text += f" Its noise level is the one whose mean p_robust is nearest to {TYPICAL_P_ROBUST:g}."
+    if len(estimators) > 1:
+        text += f" Its estimator is the first of those that this run holds, in this order: {', '.join(estimators)}."
+    left = len(contents.settings) - len(contents.panels)
+    return f"{text} {plural(left, 'further noise level')} of the run left out here." if left else text
 
 
 def _cost_text(contents: Contents) -> str:

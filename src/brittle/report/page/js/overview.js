@@ -210,7 +210,7 @@ function bar({ number, tally, sum }) {
  * @param {HTMLElement} step
  */
 function drawStep(step) {
-  const { kind = "", state: name = "", one = "", many = "" } = step.dataset;
+  const { kind = "", state: name = "", words = "" } = step.dataset;
   let points = 0;
   for (let point = 0; point < count; point++) {
     if ((!name || STATES[states[point]] === name) && (!kind || KINDS[kinds[point]] === kind)) points++;
@@ -218,7 +218,7 @@ function drawStep(step) {
   const heldWrong = !name && states.some((which, point) => which === 0 && kinds[point] === 1);
   step.hidden = points === 0 || heldWrong;
   const text = step.querySelector("p");
-  if (text) text.textContent = `${counted(points)} ${byNumber(points, one, many)}.`;
+  if (text) text.textContent = `${counted(points)} ${words}.`;
   const command = step.querySelector("code");
   if (command) {
     commands.set(step, commands.get(step) ?? command.textContent ?? "");
