@@ -195,7 +195,7 @@ class DataOptions:
         from brittle.data.formats import reads_images
         from brittle.model.loading.image_steps import ImageSteps, declared_steps
 
-        steps = ImageSteps(self.resize or None, self.center_crop or None)  # type: ignore[arg-type]
+        steps = ImageSteps(self.resize or None, self.center_crop or None)
         found = declared_steps(model) if model is not None and reads_images(data, self.format) else None
         if found is None:
             return steps

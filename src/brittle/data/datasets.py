@@ -158,7 +158,7 @@ def _parts(data: Any, reading: Reading) -> Iterator[_Part]:
             try:
                 check_image(x)
                 with decoding():
-                    x = from_levels(pixels_of(x, mode, reading.fitting), reading.bounds)
+                    x = from_levels(pixels_of(x, mode, reading.steps), reading.bounds)
             except UnreadableImage as error:
                 raise DataError("dataset", f"{where} is an image that is not read: {error.reason}") from error
         inputs, labels = _tensor(x, where), None if y is None else _labels(y, where)

@@ -97,7 +97,7 @@ class EncodedImages:
 def _decoded(open_image: Open, row: int, reading: Reading, mode: str | None) -> Picture | UnreadableImage:
     with open_image(row) as stream:
         try:
-            return decode(stream, mode, reading.fitting)
+            return decode(stream, mode, reading.steps)
         except UnreadableImage as error:
             return error
 

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from brittle.estimate import Status
 from brittle.model.bounds import Bounds, BoundsLike
+from brittle.model.loading.image_steps import UNCHANGED, ImageSteps
 
 FORMATS = ("PNG", "JPEG", "BMP", "WEBP", "PPM")
 """The image formats that are read, PPM with its kin PGM and PBM; none of them starts another program.
@@ -50,12 +51,6 @@ MOST_EXIF = 1 << 16
 Pillow before 13 copies what each tag claims to be, so data of so many bytes may cost it 360 MB, and longer ones more.
 """
 
-INTERPOLATIONS = tuple(one.name.lower() for one in Image.Resampling)
-"""How pixels are computed from those of another size, by the names of Pillow; all but nearest with antialiasing."""
-
-ROUNDINGS = ("even", "down")
-"""Where the middle begins if it cannot lie in the middle: at the even one of two pixels, or at the upper left one."""
-
 DECODER_ERRORS = (
     *(OSError, SyntaxError, ValueError, TypeError, LookupError, EOFError, OverflowError, MemoryError),
     *(struct.error, zlib.error),
@@ -74,9 +69,6 @@ _OTHER_FORMATS = {
 }
 """Beginnings of files in formats that are known and not read."""
 
-Size = tuple[int, int]
-"""Width and height in pixels, as Pillow has them."""
-
 
 class UnreadableImage(Exception):
     """An image that is not decoded: how reading it ended, and what was found."""
@@ -93,66 +85,52 @@ class Picture(NamedTuple):
     turned: bool
 
 
-class Fitting(NamedTuple):
-    """How an image is brought to the size that the model takes: first resized, then cut.
+def fit(image: Image.Image, steps: ImageSteps) -> Image.Image:
+    """An image that is resized, then cut, with antialiasing but for `nearest`.
 
-    The numbers are those of `torchvision.transforms.Resize` and `CenterCrop` on images of Pillow, bilinear with
-    antialiasing by default; parts beyond an image are not made up, so one that is smaller than the crop cannot be cut.
+    The numbers are those of `torchvision.transforms.Resize` and `CenterCrop` on images of Pillow.
 
-    Attributes:
-        resize: `(height, width)`, or the shorter side alone, `(side,)`, which keeps the shape; None leaves the size.
-        crop: `(height, width)` of the middle that is kept; None keeps all.
-        interpolation: one of `INTERPOLATIONS`; None is bilinear.
-        rounding: one of `ROUNDINGS`, `even` as torchvision rounds, `down` as image processors of transformers; None is
-            `even`.
+    Raises:
+        UnreadableImage: it would become too large, or is too small to be cut: parts beyond it are not made up.
     """
-
-    resize: tuple[int, ...] | None = None
-    crop: tuple[int, ...] | None = None
-    interpolation: str | None = None
-    rounding: str | None = None
-
-    def apply(self, image: Image.Image) -> Image.Image:
-        """An image after all; `UnreadableImage` where it would become too large, or is too small to be cut."""
-        width, height = self._resized(image.size)
-        found = f"{width} x {height} pixels{'' if self.resize is None else ' once resized'}"
-        if width * height > MAX_PIXELS:
-            raise UnreadableImage(Status.IMAGE_TOO_LARGE, f"{found}; at most {MAX_PIXELS} are made")
-        if (width, height) != image.size:
-            image = image.resize((width, height), Image.Resampling[(self.interpolation or "bilinear").upper()])
-        if self.crop is None:
-            return image
-        high, wide = self.crop
-        if high > height or wide > width:
-            raise UnreadableImage(Status.DECODE_ERROR, f"{found}, from which the middle {wide} x {high} cannot be cut")
-        first = math.floor if self.rounding == "down" else round
-        left, top = first((width - wide) / 2.0), first((height - high) / 2.0)
-        return image.crop((left, top, left + wide, top + high))
-
-    def _resized(self, size: Size) -> Size:
-        if self.resize is None:
-            return size
-        if len(self.resize) == 2:
-            return self.resize[1], self.resize[0]
-        (side,), (width, height) = self.resize, size
-        return (side, int(side * height / width)) if width <= height else (int(side * width / height), side)
+    width, height = _resized(image.size, steps.resize)
+    found = f"{width} x {height} pixels{'' if steps.resize is None else ' once resized'}"
+    if width * height > MAX_PIXELS:
+        raise UnreadableImage(Status.IMAGE_TOO_LARGE, f"{found}; at most {MAX_PIXELS} are made")
+    if (width, height) != image.size:
+        image = image.resize((width, height), Image.Resampling[(steps.interpolation or "bilinear").upper()])
+    if steps.center_crop is None:
+        return image
+    high, wide = steps.center_crop
+    if high > height or wide > width:
+        raise UnreadableImage(Status.DECODE_ERROR, f"{found}, from which the middle {wide} x {high} cannot be cut")
+    first = math.floor if steps.crop_rounding == "down" else round
+    left, top = first((width - wide) / 2.0), first((height - high) / 2.0)
+    return image.crop((left, top, left + wide, top + high))
 
 
-UNCHANGED = Fitting()
+def _resized(size: tuple[int, int], resize: tuple[int, ...] | None) -> tuple[int, int]:
+    """Width and height of an image of this width and height once it is resized."""
+    if resize is None:
+        return size
+    if len(resize) == 2:
+        return resize[1], resize[0]
+    (side,), (width, height) = resize, size
+    return (side, int(side * height / width)) if width <= height else (int(side * width / height), side)
 
 
-def decode(stream: BinaryIO, mode: str | None = None, fitting: Fitting = UNCHANGED) -> Picture:
+def decode(stream: BinaryIO, mode: str | None = None, steps: ImageSteps = UNCHANGED) -> Picture:
     """The pixels of an image in a file, converted to a mode, by default its own of `CHANNELS`, without transparency."""
     with _opened(stream) as image, decoding():
         image.load()
-        return Picture(pixels_of(image, mode or DECLARED[image.mode], fitting), _is_turned(image))
+        return Picture(pixels_of(image, mode or DECLARED[image.mode], steps), _is_turned(image))
 
 
-def pixels_of(image: Image.Image, mode: str, fitting: Fitting) -> Tensor:
+def pixels_of(image: Image.Image, mode: str, steps: ImageSteps) -> Tensor:
     """An image converted to a mode and brought to its size, `[channels, height, width]`, uint8."""
     # Pillow wants palettes with transparency to pass through RGBA.
     image = image.convert("RGBA") if image.mode == "P" else image
-    levels = torch.from_numpy(np.array(fitting.apply(image.convert(mode))))
+    levels = torch.from_numpy(np.array(fit(image.convert(mode), steps)))
     return levels.unsqueeze(0) if levels.dim() == 2 else levels.permute(2, 0, 1).contiguous()
 
 

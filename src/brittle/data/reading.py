@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from brittle.data.files import file_digest, path_text
-from brittle.data.images import INTERPOLATIONS, ROUNDINGS, Fitting
 from brittle.data.points import ListedPoints, Points, Read
 from brittle.errors import ParameterError
 from brittle.model.bounds import Bounds, BoundsLike
+from brittle.model.loading.image_steps import INTERPOLATIONS, ROUNDINGS, ImageSteps
 from brittle.model.texts import TextForm
 
 MOST_PIXELS = 1 << 13
@@ -121,9 +121,9 @@ class Reading:
         Bounds.of(self.bounds)
 
     @property
-    def fitting(self) -> Fitting:
+    def steps(self) -> ImageSteps:
         """How encoded images are brought to one size."""
-        return Fitting(self.resize, self.center_crop, self.interpolation, self.crop_rounding)
+        return ImageSteps(self.resize, self.center_crop, self.interpolation, self.crop_rounding)
 
     @property
     def given(self) -> frozenset[str]:

@@ -19,6 +19,12 @@ from brittle.model.loading.timm_model import PREFIX, is_timm, pretrained_descrip
 CODES = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}
 """The interpolations of Pillow by the numbers that image processors keep."""
 
+INTERPOLATIONS = tuple(CODES.values())
+"""How pixels are computed from those of another size, by the names of Pillow."""
+
+ROUNDINGS = ("even", "down")
+"""Where the middle begins if it cannot lie in the middle: at the even one of two pixels, or at the upper left one."""
+
 SQUASHED = 384
 """From this size on, the image processor of ConvNeXt brings images to a square and cuts nothing."""
 
@@ -31,17 +37,18 @@ KNOWN = (
 
 @dataclass(frozen=True)
 class ImageSteps:
-    """What is done to an image, in this order, in the words of `brittle.data.open_points`.
+    """What is done to an image, in this order, in the words of `brittle.data.Reading`.
 
     Attributes:
-        resize: `(height, width)`, or `(side,)` for the shorter side, or None.
-        center_crop: `(height, width)` of the middle that is kept, or None.
-        interpolation: how it is resized, or None where it is not.
-        crop_rounding: `even` or `down`, or None where nothing is cut.
+        resize: `(height, width)`, or `(side,)` for the shorter side, which keeps the shape; None leaves the size.
+        center_crop: `(height, width)` of the middle that is kept; None keeps all.
+        interpolation: one of `INTERPOLATIONS`; None is bilinear.
+        crop_rounding: one of `ROUNDINGS`, `even` as torchvision rounds, `down` as image processors of transformers;
+            None is `even`.
     """
 
     resize: tuple[int, ...] | None = None
-    center_crop: tuple[int, int] | None = None
+    center_crop: tuple[int, ...] | None = None
     interpolation: str | None = None
     crop_rounding: str | None = None
 
@@ -55,6 +62,9 @@ class ImageSteps:
         if self.center_crop is not None:
             parts.append(f"the middle {self.center_crop[0]} x {self.center_crop[1]} kept")
         return ", ".join(parts) or "neither resized nor cut"
+
+
+UNCHANGED = ImageSteps()
 
 
 def declared_steps(model: str) -> ImageSteps | str | None:
@@ -83,7 +93,7 @@ def timm_steps(known: Mapping[str, Any]) -> ImageSteps | str | None:
     height, width = size[1:]
     whole = all(isinstance(one, int) and one > 0 for one in (height, width))
     known_mode = mode == "squash" or (mode == "center" and height == width)
-    if not whole or not isinstance(share, int | float) or share <= 0 or not known_mode or method not in CODES.values():
+    if not whole or not isinstance(share, int | float) or share <= 0 or not known_mode or method not in INTERPOLATIONS:
         return f"{mode!s:.20} to {height!r:.20} x {width!r:.20}, crop_pct {share!r:.20}, interpolation {method!s:.20}"
     sides = (height,) if mode == "center" else (height, width)
     return ImageSteps(tuple(math.floor(side / share) for side in sides), (height, width), method, "even")
@@ -98,7 +108,7 @@ def transformers_steps(processor: Mapping[str, Any]) -> ImageSteps | str:
     size, crop = sides(processor.get("size")), sides(processor.get("crop_size"))
     if resizes and (not size or method is None):
         return f"size {processor.get('size')!s:.60}, resample {processor.get('resample')!s:.20}"
-    steps = ImageSteps()
+    steps: ImageSteps | str = UNCHANGED
     if resizes and name == "ConvNext":
         steps = _of_convnext(size, str(method), processor.get("crop_pct"))
     elif resizes:
