@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from helpers.frames import TWO_SIGMAS, column
 from helpers.tables import make_table, with_scores, with_value
 from scipy.stats import kendalltau
 
@@ -20,8 +19,8 @@ def row(frame: pd.DataFrame, **wanted: object) -> pd.Series:
 
 
 def test_an_estimator_equal_to_the_reference_agrees_fully() -> None:
-    table = make_table(points=40, scores=("mmse", "monte_carlo"), **TWO_SIGMAS)
-    truth = column(table, "monte_carlo(draws=400, sigma=0.1)").value
+    table = make_table(points=40, scores=("mmse", "monte_carlo"), sigmas=(0.1, 0.2), budgets=(10, 400))
+    truth = table["monte_carlo(draws=400, sigma=0.1)"].value
     found = agreement(with_value(table, "mmse(draws=10, sigma=0.1)", truth.tolist()))
     same = row(found, sigma=0.1, estimator="mmse", budget=10)
     assert (same["mae"], same["tau"], same["points"], same["left_out"]) == (0.0, pytest.approx(1.0), 40, 0)
@@ -36,7 +35,7 @@ def test_the_held_out_reference_is_the_votes_of_the_other_draws() -> None:
     table = with_value(table, "monte_carlo(draws=4, sigma=0.1)", votes[:, :4].mean(axis=1).tolist())
     table = with_value(table, "monte_carlo(draws=10, sigma=0.1)", votes.mean(axis=1).tolist())
     rest, first = votes[:, 4:].mean(axis=1), votes[:, :4].mean(axis=1)
-    moments = column(table, "moments(draws=4, sigma=0.1)").value.to_numpy()
+    moments = table["moments(draws=4, sigma=0.1)"].value.to_numpy()
     found = agreement(table)
     for estimator, values in (("monte_carlo", first), ("moments", moments)):
         held_out = row(found, estimator=estimator, budget=4)
@@ -49,7 +48,7 @@ def test_the_held_out_reference_is_the_votes_of_the_other_draws() -> None:
     whole = row(found, estimator="moments", budget=10)
     assert whole["shares_draws"]
     assert whole["mae"] == pytest.approx(
-        np.abs(column(table, "moments(draws=10, sigma=0.1)").value - votes.mean(axis=1)).mean()
+        np.abs(table["moments(draws=10, sigma=0.1)"].value - votes.mean(axis=1)).mean()
     )
 
 
@@ -69,7 +68,7 @@ def test_too_few_draws_left_or_votes_unknown_share_the_reference() -> None:
 
 
 def test_an_estimator_without_noise_is_compared_at_every_sigma() -> None:
-    found = agreement(make_table(scores=("softmax", "monte_carlo"), **TWO_SIGMAS))
+    found = agreement(make_table(scores=("softmax", "monte_carlo"), sigmas=(0.1, 0.2), budgets=(10, 400)))
     softmax = found[found["estimator"] == "softmax"]
     assert softmax["sigma"].tolist() == [0.1, 0.2]
     assert softmax["budget"].isna().all()  # pyright: ignore[reportAttributeAccessIssue] a cell, a column or a frame
@@ -84,6 +83,6 @@ def test_the_error_of_monte_carlo_is_the_one_expected() -> None:
     """Counts of 50 and 1,000 draws of known p differ by `sqrt(2/pi) sqrt(p(1-p)(1/50 + 1/950))` on average."""
     table = make_table(points=2000, scores=("monte_carlo", "taylor"), sigmas=(0.25,), budgets=(50, 1000), images=False)
     found = row(agreement(table), estimator="monte_carlo")
-    p = 1.0 - column(table, "monte_carlo(draws=1000, sigma=0.25)").value
+    p = 1.0 - table["monte_carlo(draws=1000, sigma=0.25)"].value
     expected = np.sqrt(2 / np.pi) * np.sqrt(p * (1 - p) * (1 / 50 + 1 / 950)).mean()
     assert found["mae"] == pytest.approx(expected, rel=0.06)

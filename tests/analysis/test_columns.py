@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from helpers.frames import column
 from helpers.tables import make_table, score_record, with_scores, with_value
 
 from brittle.analysis.columns import Setting, named_column, preferred, settings, typical
@@ -17,7 +16,7 @@ from brittle.store.schemas import SCORES
 
 def test_a_value_beside_a_status_without_number_is_not_believed() -> None:
     table = make_table(points=4, scores=("taylor",), sigmas=(0.1,), broken=2)
-    assert column(with_value(table, "taylor(sigma=0.1)", [0.5] * 4), "taylor(sigma=0.1)").value.isna().tolist() == [
+    assert with_value(table, "taylor(sigma=0.1)", [0.5] * 4)["taylor(sigma=0.1)"].value.isna().tolist() == [
         True,
         True,
         False,

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from helpers.tables import make_table, with_model, with_value
-from helpers.two_runs import POINTS_MADE, first_points, renamed, two_runs, values, with_column
+from helpers.tables import first_points, make_table, with_model, with_value
+from helpers.two_runs import POINTS_MADE, renamed, two_runs, values, with_column
 from scipy.stats import binomtest
 
 from brittle.analysis import compare, format_comparison

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from helpers.change_tables import LAPLACIAN, change, curved_run, flipping_run, with_score
-from helpers.tables import make_table, without_score
+from helpers.change_runs import LAPLACIAN, change, curved_run, flipping_run
+from helpers.tables import make_table, with_score, without_score
 from scipy.stats import mannwhitneyu
 
 from brittle.analysis import (

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from helpers.browser import VIEWS, Measures, Opened, launched, opened
-from helpers.change_tables import LAPLACIAN, change, with_score
+from helpers.change_runs import LAPLACIAN, change
 from helpers.gestures import ALONE, chosen, run
 from helpers.pages import text_of
-from helpers.tables import make_table
+from helpers.tables import make_table, with_score
 from playwright.sync_api import Browser, sync_playwright
 
 from brittle.store.table import Table

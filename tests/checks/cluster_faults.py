@@ -18,17 +18,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from checks.faults import contents
+from checks.faults import Tally, contents, examine
 from helpers.processes import LIMIT
 from helpers.ray_nodes import Nodes, nodes, workers
 
-import brittle
 from brittle.run.job import SHARD
 
 SHARDS, NODES, KILLS = 24, 3, 10
@@ -116,20 +114,10 @@ class Runs:
 
 
 @dataclass
-class Tally:
-    """What was seen after kills."""
+class Timed(Tally):
+    """What was seen after kills, and how long each run took."""
 
-    kills: int = 0
-    rows_lost: int = 0
-    rows_doubled: int = 0
-    other_bytes: int = 0
-    failed: list[str] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
-
-    @property
-    def faults(self) -> int:
-        """How much went wrong."""
-        return self.rows_lost + self.rows_doubled + self.other_bytes + len(self.failed)
 
 
 Kill = Callable[[Runs, str, subprocess.Popen[bytes], int], None]
@@ -162,7 +150,7 @@ def gone(process: int) -> None:
     raise AssertionError(f"process {process} lives on")
 
 
-def survive(runs: Runs, kind: str, number: int, kill: Kill, expected: dict[str, str], tally: Tally) -> None:
+def survive(runs: Runs, kind: str, number: int, kill: Kill, expected: dict[str, str], tally: Timed) -> None:
     """Kill once, at a random shard of a run, and compare what it leaves with an undisturbed one."""
     name = f"{kind}-{number}"
     began = time.monotonic()
@@ -175,19 +163,9 @@ def survive(runs: Runs, kind: str, number: int, kill: Kill, expected: dict[str, 
     code = run.wait(LIMIT)
     tally.seconds.append(time.monotonic() - began)
     if code == 0:
-        compare(runs.place / name, expected, runs.shards, tally)
+        examine(runs.place / name, expected, tally, SHARD * runs.shards - 100)
     else:
-        tally.failed.append(f"{name}: exit {code}: {runs.said(name)}")
-
-
-def compare(run: Path, expected: dict[str, str], shards: int, tally: Tally) -> None:
-    """Add to `tally` what a run lacks, has twice or has otherwise than an undisturbed one."""
-    found = contents(run)
-    tally.other_bytes += len(set(found) ^ set(expected))
-    tally.other_bytes += sum(found[name] != digest for name, digest in expected.items() if name in found)
-    points = Counter(brittle.read_table(run).points["point"].to_pylist())
-    tally.rows_lost += SHARD * shards - 100 - len(points)
-    tally.rows_doubled += sum(points.values()) - len(points)
+        tally.not_resumed.append(f"{name}: exit {code}: {runs.said(name)}")
 
 
 def undisturbed(runs: Runs, name: str, *options: str) -> tuple[float, dict[str, str]]:
@@ -209,15 +187,13 @@ def node_killer(cluster: Nodes, silent: bool = False) -> Kill:
     return kill
 
 
-def report(kind: str, tally: Tally, clean: float) -> None:
+def report(kind: str, tally: Timed, clean: float) -> None:
     longest = max(tally.seconds)
     print(
-        f"{kind}: {tally.kills} kills landed; rows lost {tally.rows_lost}, rows doubled {tally.rows_doubled}, files "
-        f"with other bytes {tally.other_bytes}, not finished {len(tally.failed)}; seconds at most {longest:.1f}, "
-        f"{longest / clean:.2f} times an undisturbed run",
+        f"{kind}: {tally}; seconds at most {longest:.1f}, {longest / clean:.2f} times an undisturbed run",
         flush=True,
     )
-    for sentence in tally.failed:
+    for sentence in tally.not_resumed:
         print(sentence)
 
 
@@ -239,7 +215,7 @@ def main(arguments: list[str]) -> int:
             ("node", node_killer(cluster)),
             ("silent node", node_killer(cluster, silent=True)),
         ):
-            tally = Tally()
+            tally = Timed()
             for number in range(kills):
                 survive(runs, kind, number, kill, expected, tally)
                 cluster.renew(NODES)

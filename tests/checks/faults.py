@@ -76,6 +76,13 @@ class Tally:
         numbers = (self.rows_lost, self.rows_doubled, self.unreadable_files, self.stray_files, self.other_bytes)
         return sum(numbers) + len(self.not_resumed)
 
+    def __str__(self) -> str:
+        return (
+            f"{self.kills} kills landed; rows lost {self.rows_lost}, rows doubled {self.rows_doubled}, unreadable "
+            f"files {self.unreadable_files}, stray files {self.stray_files}, files with other bytes "
+            f"{self.other_bytes}, not resumed {len(self.not_resumed)}"
+        )
+
 
 def in_child(work: Callable[[], object], kill_after: float | None = None) -> int:
     """Run `work` in a child of this process; gives its wait status. It is killed after so many seconds, if told.
@@ -98,51 +105,42 @@ def in_child(work: Callable[[], object], kill_after: float | None = None) -> int
     return os.waitpid(child, 0)[1]
 
 
+def at_every_step(do: Callable[[], None], out: Path) -> None:
+    """The run, which does something before and after every step of its commits: flushes and renames."""
+
+    def counted(function: Callable) -> Callable:
+        def call(*arguments):
+            do()
+            result = function(*arguments)
+            do()
+            return result
+
+        return call
+
+    os.fsync = counted(os.fsync)
+    Path.replace = counted(Path.replace)  # type: ignore[method-assign]
+    score(out)
+
+
 def killed_at(step: int, out: Path) -> Callable[[], None]:
-    """A run that kills itself before step `step` of its commits: flushes and renames, and right after each."""
+    """A run that kills itself before step `step`."""
+    left = iter(range(step, -1, -1))
 
-    def work() -> None:
-        left = [step]
+    def step_or_die() -> None:
+        if next(left) == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
 
-        def step_or_die() -> None:
-            if left[0] == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-            left[0] -= 1
-
-        def counted(function: Callable) -> Callable:
-            def call(*arguments):
-                step_or_die()
-                result = function(*arguments)
-                step_or_die()
-                return result
-
-            return call
-
-        os.fsync = counted(os.fsync)
-        Path.replace = counted(Path.replace)  # type: ignore[method-assign]
-        score(out)
-
-    return work
+    return lambda: at_every_step(step_or_die, out)
 
 
 def steps(folder: Path) -> int:
-    """Steps of the commit protocol in a whole run."""
+    """Steps of a whole run."""
     out, told = folder / "counted", folder / "steps"
 
     def work() -> None:
-        seen = [0]
-
-        def counted(function: Callable) -> Callable:
-            def call(*arguments):
-                seen[0] += 2
-                return function(*arguments)
-
-            return call
-
-        os.fsync = counted(os.fsync)
-        Path.replace = counted(Path.replace)  # type: ignore[method-assign]
-        score(out)
-        told.write_text(str(seen[0]))
+        seen: list[None] = []
+        at_every_step(lambda: seen.append(None), out)
+        told.write_text(str(len(seen)))
 
     assert in_child(work) == 0
     shutil.rmtree(out)
@@ -164,8 +162,8 @@ def reference(folder: Path) -> dict[str, str]:
     return found
 
 
-def examine(run: Path, expected: dict[str, str], tally: Tally) -> None:
-    """Compare a resumed run with the uninterrupted one, and add what differs to `tally`."""
+def examine(run: Path, expected: dict[str, str], tally: Tally, wanted: int | None = None) -> None:
+    """Compare a resumed run with the uninterrupted one, and add what differs to `tally`; of so many points."""
     found = contents(run)
     tally.stray_files += len(set(found) - set(expected))
     tally.other_bytes += sum(found.get(name) != digest for name, digest in expected.items())
@@ -174,7 +172,7 @@ def examine(run: Path, expected: dict[str, str], tally: Tally) -> None:
     except BrittleError:
         tally.unreadable_files += 1
         return
-    wanted = POINTS_IN_A_SHARD * SHARDS - 5
+    wanted = POINTS_IN_A_SHARD * SHARDS - 5 if wanted is None else wanted
     tally.rows_lost += wanted - len(points)
     tally.rows_doubled += sum(points.values()) - len(points)
 
@@ -284,11 +282,7 @@ def main() -> int:
             *((f"{parts} parts, joined", killed_parts(folder, parts, expected)) for parts in (1, 3, 8)),
         ):
             faults += tally.faults
-            print(
-                f"{name}: {tally.kills} kills landed; rows lost {tally.rows_lost}, rows doubled {tally.rows_doubled}, "
-                f"unreadable files {tally.unreadable_files}, stray files {tally.stray_files}, files with other bytes "
-                f"{tally.other_bytes}, not resumed {len(tally.not_resumed)}"
-            )
+            print(f"{name}: {tally}")
         print(f"sha256 of every joined run: {digest(expected)}")
     return int(faults > 0)
 

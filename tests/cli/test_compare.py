@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pyarrow.csv as csv
 import pytest
-from helpers.tables import with_scores
-from helpers.two_runs import first_points, renamed, two_runs
+from helpers.tables import first_points, with_scores
+from helpers.two_runs import renamed, two_runs
 
 from brittle.analysis import compare, format_comparison
 from brittle.cli import main

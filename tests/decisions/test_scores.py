@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.decided import DECISIONS, bent_network
-from helpers.normal import normal_cdf
+from helpers.normals import normal_cdf
 from scipy.special import owens_t
 from scipy.stats import norm
 from torch import Tensor, nn

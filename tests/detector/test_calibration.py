@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from helpers.calibrated import classifier, points, with_margins, without
-from helpers.tables import with_scores, without_score
+from helpers.calibrated import classifier, points, with_margins
+from helpers.tables import first_points, with_scores, without_score
 from scipy.stats import beta, betabinom, binom
 
 from brittle.detector import Detector, Rate, points_needed, steady_rate
@@ -110,9 +110,7 @@ def test_a_calibration_that_misses_says_so(detector: Detector) -> None:
 
 def margins_alone(table: Table, margins: Any, status: Any = None, norm: str = "linf") -> Table:
     """`table` with other input margins in place of its own."""
-    mask = pa.array([score != "input_margin" for score in table.scores["score"].to_pylist()])
-    bare = replace(without_score(table, "input_margin"), scores=table.scores.filter(mask))
-    return with_margins(bare, margins, status, norm)
+    return with_margins(without_score(table, "input_margin"), margins, status, norm)
 
 
 def only(table: Table, *names: str) -> Table:
@@ -157,7 +155,7 @@ def test_points_that_cannot_calibrate_are_refused(table: Table) -> None:
     """Such as with 8 for 8/255: no point would be robust, and every score look poor."""
     largest = float(table["input_margin"].value.max())
     for run, epsilon, said in (
-        (without(table, 30), 0.15, r"needs 38 brittle points.*found"),
+        (first_points(table, 30), 0.15, r"needs 38 brittle points.*found"),
         (table, 8, "400 points are brittle, 0 robust .*choose another epsilon, in the units"),
         (table, largest, "400 points are brittle"),
         (table, 1e-9, "0 points are brittle"),

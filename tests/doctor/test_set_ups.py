@@ -1,7 +1,4 @@
-"""Mistakes in how trained networks are given are noticed, and healthy set-ups raise no alarm; the fast part.
-
-`python -m checks.set_ups` makes the whole table, with networks by others.
-"""
+"""Mistakes in how trained networks are given are noticed, and healthy set-ups raise no alarm."""
 
 from __future__ import annotations
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import torch
 from helpers.problems import inputs, linear_network
@@ -49,13 +48,6 @@ def classifier(seed: int = 0) -> brittle.Classifier:
 
 def points(count: int, seed: int = 0) -> Tensor:
     return inputs(count, (6,), seed)
-
-
-def without(table: Table, rows: int) -> Table:
-    """`table` with the first `rows` points only."""
-    kept = set(table.points["point"].to_pylist()[:rows])
-    mask = pa.array([point in kept for point in table.scores["point"].to_pylist()])
-    return replace(table, points=table.points[:rows], scores=table.scores.filter(mask))
 
 
 def lenient(detector: Detector, score: str, network: nn.Module, outputs: str = "logits") -> Detector:

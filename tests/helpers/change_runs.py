@@ -1,20 +1,50 @@
-"""Runs with a Laplacian and sampled changes, as the report shows them beside each other."""
+"""Runs with a Laplacian and sampled changes, of known relation."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
-from helpers.change_tables import LAPLACIAN, change, with_score
 from helpers.pages import values_of
-from helpers.tables import make_table
+from helpers.tables import make_table, with_score
 
 from brittle.report.chapters import expected_change, other_runs
 from brittle.store.schemas import POINTS
 from brittle.store.table import Table
+
+LAPLACIAN = {"method": "auto"}
+
+
+def change(sigma: float, draws: int = 100, **more: Any) -> dict[str, Any]:
+    return {"sigma": sigma, "draws": draws, "statistic": "mean"} | more
+
+
+def curved_run(points: int = 60, sigmas: Sequence[float] = (0.1, 0.5), seed: int = 0) -> tuple[Table, np.ndarray]:
+    """A run whose sampled changes are exactly those that its Laplacians predict."""
+    curvature = np.random.default_rng(seed).standard_t(3, points)
+    table = with_score(make_table(points=points, scores=()), "laplacian", curvature, LAPLACIAN)
+    for sigma in sigmas:
+        table = with_score(table, "probability_change", sigma**2 / 2 * curvature, change(sigma))
+    return table, curvature
+
+
+def flipping_run(seed: int = 0) -> tuple[Table, pd.DataFrame]:
+    """A run of 200 points, the more bent the more often flipped, of two noise settings and two numbers of draws."""
+    generator = np.random.default_rng(seed)
+    curvature = generator.normal(size=200)
+    flips = np.clip(-0.2 * curvature + 0.05 * generator.normal(size=200), 0.0, 1.0)
+    sure = generator.uniform(0.6, 1.0, 200)
+    table = with_score(make_table(points=200, scores=()), "laplacian", curvature, LAPLACIAN)
+    table = with_score(table, "max_probability", sure)
+    few, many = {"sigma": 0.1, "draws": 10}, {"sigma": 0.1, "draws": 100}
+    table = with_score(table, "monte_carlo", np.zeros(200), few)
+    table = with_score(table, "monte_carlo", flips, many)
+    table = with_score(table, "monte_carlo", np.zeros(200), {"sigma": 0.01, "draws": 10})
+    return table, pd.DataFrame({"laplacian": curvature, "flips": flips, "sure": sure})
 
 
 def change_run(
@@ -45,19 +75,6 @@ def other_run(seed: int = 1, points: int = 160) -> Table:
     labelled = change_run(points).points.select(names).to_pylist()
     rows = [row | label for row, label in zip(other.points.to_pylist(), labelled, strict=True)]
     return replace(other, points=pa.Table.from_pylist(rows, schema=POINTS))
-
-
-def without(table: Table, score: str) -> Table:
-    """`table` without one score."""
-    frame = table.long()
-    entries = tuple(entry for entry in table.record.scores if entry.score != score)
-    kept = pa.Table.from_pandas(frame[frame["score"] != score], schema=table.scores.schema, preserve_index=False)
-    return replace(table, scores=kept, record=replace(table.record, scores=entries))
-
-
-def another(table: Table, **model: Any) -> Table:
-    """`table` as another model would have recorded it."""
-    return replace(table, record=replace(table.record, model=replace(table.record.model, **model)))
 
 
 def change_values(table: Table) -> dict[str, Any]:

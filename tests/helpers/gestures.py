@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from helpers.browser import Opened
-from helpers.change_tables import LAPLACIAN, with_score
-from helpers.tables import make_table
+from helpers.change_runs import LAPLACIAN
+from helpers.tables import make_table, with_score
 from playwright.sync_api import Locator
 
 from brittle.report import open_contents

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from helpers.pages import values_of
+from helpers.tables import with_rows
 
 from brittle.report.chapters import worst_case
-from brittle.store.schemas import SCORES
 from brittle.store.table import Table
 
 SCORED = ("logit_margin", "entropy", "input_margin")
@@ -32,4 +30,4 @@ def with_status(table: Table, status: str) -> Table:
     """`table` with the status of every input margin replaced."""
     rows = table.long()
     rows.loc[rows["score"] == "input_margin", "status"] = status
-    return replace(table, scores=pa.Table.from_pandas(rows, schema=SCORES, preserve_index=False))
+    return with_rows(table, rows)

@@ -26,13 +26,6 @@ def parsed(html: str) -> Page:
     return page
 
 
-def grids(html: str) -> list[list[list[str]]]:
-    """The cells of every table in it, row by row, the header first; by other means than a parser."""
-    cells = re.compile(r"<t[hd][^>]*>(.*?)</t[hd]>")
-    tables = re.findall(r"<table.*?</table>", html, re.DOTALL)
-    return [[cells.findall(row) for row in re.findall(r"<tr>.*?</tr>", table)] for table in tables]
-
-
 def short_text(said: str, most: int = 5) -> bool:
     """Whether what a terminal prints is a few lines of characters that can be read."""
     lines = said.split("\n")

@@ -150,11 +150,15 @@ def with_score(
     value: Any,
     parameters: Mapping[str, Any] | None = None,
     *,
+    half: float = 0.0,
     ends: tuple[Any, Any] | None = None,
     status: Sequence[str] | None = None,
     **changes: Any,
 ) -> Table:
-    """`table` with one more score, and `changes` of its record; NaN is a row without a number."""
+    """`table` with one more score, and `changes` of its record; NaN is a row without a number.
+
+    Its intervals are twice `half` wide, where no ends are given.
+    """
     given, numbers = dict(parameters or {}), np.array(value, dtype=np.float64)
     missing, count = Status.NONFINITE_LOGITS.slug, len(numbers)
     rows = {
@@ -164,7 +168,7 @@ def with_score(
         "value": pa.array(numbers, from_pandas=True),
         **{
             name: pa.array(np.array(np.broadcast_to(end, count), dtype=np.float64), from_pandas=True)
-            for name, end in zip(("low", "high"), ends or (numbers, numbers), strict=True)
+            for name, end in zip(("low", "high"), ends or (numbers - half, numbers + half), strict=True)
         },
         "status": list(status or [missing if np.isnan(one) else Status.OK.slug for one in numbers]),
         "detail": [None] * count,
@@ -428,8 +432,18 @@ def with_scores(table: Table, scores: Iterable[ScoreRecord]) -> Table:
 
 
 def without_score(table: Table, *names: str) -> Table:
-    """`table` whose record does not name some scores."""
-    return with_scores(table, (one for one in table.record.scores if one.score not in names))
+    """`table` without some scores."""
+    kept = pa.array([score not in names for score in table.scores["score"].to_pylist()], pa.bool_())
+    bare = replace(table, scores=table.scores.filter(kept))
+    return with_scores(bare, (one for one in table.record.scores if one.score not in names))
+
+
+def first_points(table: Table, count: int) -> Table:
+    """The first points of `table` only."""
+    points = table.points.slice(0, count)
+    ids = set(points["point"].to_pylist())
+    kept = pa.array([point in ids for point in table.scores["point"].to_pylist()], pa.bool_())
+    return replace(table, points=points, scores=table.scores.filter(kept))
 
 
 def with_model(table: Table, **changes: Any) -> Table:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from helpers.tables import make_table, score_record, with_value
+from helpers.tables import make_table, with_score, with_value
 
 from brittle.store.schemas import POINTS
 from brittle.store.table import Table
@@ -41,17 +41,8 @@ def values(table: Table, label: str) -> np.ndarray:
 
 
 def with_laplacian(table: Table, seed: int) -> Table:
-    """`table` with its logit margins copied as Laplacians of either sign."""
-    long = table.long()
-    rows = long[long["score"] == "logit_margin"].assign(score="laplacian", parameters='{"method":"auto"}')
-    rows["value"] = noise(seed, len(rows)) * (1.0 + seed)
-    added = pa.Table.from_pandas(rows, schema=table.scores.schema, preserve_index=False)
-    scores = (*table.record.scores, score_record("laplacian", {"method": "auto"}))
-    return replace(
-        table,
-        scores=pa.concat_tables([table.scores, added]),
-        record=replace(table.record, scores=scores),
-    )
+    """`table` with Laplacians of either sign."""
+    return with_score(table, "laplacian", noise(seed, len(table.points)) * (1.0 + seed), {"method": "auto"})
 
 
 def with_column(table: Table, name: str, content: Sequence[Any]) -> pa.Table:
@@ -66,10 +57,3 @@ def renamed(table: Table, prefix: str = "copy-") -> Table:
         ids = pa.array([prefix + point for point in part["point"].to_pylist()])
         parts.append(part.set_column(0, part.schema.field(0), ids))
     return replace(table, points=parts[0], scores=parts[1])
-
-
-def first_points(table: Table, count: int) -> Table:
-    kept = table.points.slice(0, count)
-    ids = set(kept["point"].to_pylist())
-    mask = pa.array([point in ids for point in table.scores["point"].to_pylist()], pa.bool_())
-    return replace(table, points=kept, scores=table.scores.filter(mask))

@@ -9,8 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from helpers.normal import normal_cdf
-from helpers.normals import equicorrelated, relative, single
+from helpers.normals import equicorrelated, normal_cdf, relative, single
 from scipy import integrate, special
 from torch import Tensor
 

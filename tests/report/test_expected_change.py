@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.change_runs import change_run, change_values, without
-from helpers.change_tables import with_score
+from helpers.change_runs import change_run, change_values
 from helpers.pages import assert_inert, page_of
+from helpers.tables import with_score, without_score
 
 from brittle.analysis import expected_change_points, expected_change_table, mean_absolute
 from brittle.analysis.mean_interval import ranged_interval
@@ -52,9 +52,7 @@ def test_the_large_numbers_are_those_of_the_analysis(table: Table) -> None:
 )
 @pytest.mark.usefixtures("nothing_drawn")
 def test_scores_that_are_missing(table: Table, gone: tuple[str, ...], words: tuple[str, ...]) -> None:
-    for score in gone:
-        table = without(table, score)
-    page = page_of(table)
+    page = page_of(without_score(table, *gone))
     assert_inert(page)
     assert [part for part in words if part not in page.text] == []
 

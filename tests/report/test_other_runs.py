@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from helpers.change_runs import another, beside, change_run, other_run
+from helpers.change_runs import beside, change_run, other_run
 from helpers.pages import assert_inert, page_of
-from helpers.tables import make_table
+from helpers.tables import make_table, with_model
 
 from brittle.analysis import compare, mean_absolute, mean_interval
 from brittle.errors import DataError
@@ -42,8 +42,8 @@ def test_what_differs_is_said(table: Table) -> None:
 
     assert facts(table)["Model"].startswith("The same, models:cnn (9f86d081884")
     assert facts(table)["Points"] == "160 points in both, paired by id."
-    assert facts(another(table, sha256="abc"))["Model"].startswith("Another one, models:cnn (abc; here 9f86")
-    assert "no digest tells" in facts(another(table, sha256=None))["Model"]
+    assert facts(with_model(table, sha256="abc"))["Model"].startswith("Another one, models:cnn (abc; here 9f86")
+    assert "no digest tells" in facts(with_model(table, sha256=None))["Model"]
     fewer = replace(table, points=table.points.slice(0, 100))
     assert facts(fewer)["Points"] == "100 points in both, paired by id; 60 only here."
 

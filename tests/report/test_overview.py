@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from helpers.change_tables import curved_run
+from helpers.change_runs import curved_run
 from helpers.pages import assert_inert, open_contents, page_of, values_of
 from helpers.tables import HOSTILE, make_table
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checks.cluster_faults import NETWORK, SLEEP, Runs, Tally, kill_worker, node_killer, survive
+from checks.cluster_faults import NETWORK, SLEEP, Runs, Timed, kill_worker, node_killer, survive
 from checks.faults import contents
 from helpers.documents import blocks
 from helpers.processes import LIMIT
@@ -86,7 +86,7 @@ def expected(quick: Runs) -> Path:
 def test_whoever_dies(kind: str, runs: Runs, started: Nodes, expected: Path) -> None:
     """A worker or a node is killed, or falls silent, once in a run; `make test-cluster` kills more, and drivers."""
     kill = kill_worker if kind == "worker" else node_killer(started, silent=kind != "node")
-    tally = Tally()
+    tally = Timed()
     survive(runs, kind, 0, kill, contents(expected), tally)
     started.renew(NODES)
     assert tally.kills == 1

@@ -9,7 +9,6 @@ import pytest
 import torch
 from helpers.inputs import SIGMA
 from helpers.laws import estimate
-from helpers.linear_truth import SIZE
 from helpers.measured import pairs_of, slow_jacobian
 from helpers.problems import inputs, linear_network, small_network
 from scipy import stats
@@ -21,6 +20,7 @@ from brittle.estimate import Status
 from brittle.scores import MMSE, MMSEMVS, Taylor, TaylorMVS
 from brittle.scores.choose import choose
 
+SIZE = 12
 BOTH_FORMS = [MMSE, lambda sigma, **options: MMSE(sigma, form="linear", **options)]
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.laws import MANY_ROWS, estimate
-from helpers.linear_truth import SIGMA, SIZE, margin_problem
-from helpers.normal import normal_cdf
+from helpers.normals import normal_cdf
 from helpers.problems import inputs, linear_network
 from scipy import stats
 
@@ -15,6 +14,17 @@ import brittle
 from brittle.estimate import Status
 from brittle.noise import DiagonalGaussian, FactorGaussian, FunctionGaussian, Gaussian, Noise
 from brittle.scores import MMSE, FirstOrderMargin, MonteCarlo, Softmax, Taylor, TaylorMVS
+
+SIGMA, SIZE = 0.3, 12
+
+
+def margin_problem(network: torch.nn.Linear, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """`(g, dg)`: margins of one input and their gradients, without the predicted class."""
+    with torch.no_grad():
+        logits = network(x)
+        top = int(logits.argmax())
+        others = [number for number in range(len(logits)) if number != top]
+        return logits[top] - logits[others], network.weight[top] - network.weight[others]
 
 
 def exact_two_class_flip(network: torch.nn.Linear, x: torch.Tensor, sigma: float) -> float:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from helpers.calibrated import with_margins, without
+from helpers.calibrated import with_margins
 from helpers.stand_ins import SMALL, Misleading, everything, margin
+from helpers.tables import first_points
 
 import brittle
 from brittle.data import array_points
@@ -21,4 +22,4 @@ def classifier() -> brittle.Classifier:
 def learned(classifier: brittle.Classifier) -> PseudoMargin:
     x = everything()
     run = with_margins(brittle.score(classifier, x, [LogitMargin()]), margin(x).tolist())
-    return PseudoMargin.fit_run(without(run, 400), classifier, array_points(x, None, bounds=(0, 1)), **SMALL)
+    return PseudoMargin.fit_run(first_points(run, 400), classifier, array_points(x, None, bounds=(0, 1)), **SMALL)
