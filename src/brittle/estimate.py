@@ -71,7 +71,6 @@ class Status(IntEnum):
     MULTI_FRAME = 104
     FORMAT_NOT_ALLOWED = 105
     LABEL_RANGE = 106
-    WORKER_DIED = 107
     NONFINITE_LOGITS = 110
     NONFINITE_GRADIENT = 111
     ZERO_GRADIENT = 112
@@ -126,7 +125,6 @@ _SENTENCES = {
     Status.MULTI_FRAME: "The image holds more than one frame.",
     Status.FORMAT_NOT_ALLOWED: "The image format is not on the list of formats that are read.",
     Status.LABEL_RANGE: "The label is not one of the model's classes.",
-    Status.WORKER_DIED: "The process that computed this point died of it.",
     Status.NONFINITE_LOGITS: "The model returned NaN or infinite logits.",
     Status.NONFINITE_GRADIENT: "The gradient of the logits holds NaN or infinite values.",
     Status.ZERO_GRADIENT: "The gradient of every margin is zero, so a linear estimate says nothing.",
