@@ -6,12 +6,11 @@ import pytest
 import torch
 
 import brittle
-from brittle.decisions import Custom, Decision, MultiLabel, OneLogit, PredictedClass, SameTop, Within, as_decision
+from brittle.decisions import Custom, Decision, MultiLabel, PredictedClass, SameTop, Within, as_decision
 from brittle.errors import ParameterError
 
 WORDS: dict[str, Decision] = {
     "class": PredictedClass(),
-    "one-logit": OneLogit(),
     "multilabel": MultiLabel(),
     "multilabel:3": MultiLabel(only=3),
     "multilabel:calm": MultiLabel(only="calm"),
@@ -56,7 +55,6 @@ def test_other_words_are_refused(word: str) -> None:
         lambda: as_decision(5),  # type: ignore[arg-type]
         lambda: brittle.Classifier(torch.nn.Linear(2, 2), outputs="probs", decision=Within(0.1)),
         lambda: brittle.Classifier(torch.nn.Linear(2, 2), outputs="binary-logit", decision="multilabel"),
-        lambda: brittle.Classifier(torch.nn.Linear(2, 2), outputs="probs", decision="one-logit"),
         lambda: brittle.Classifier(torch.nn.Linear(2, 2), outputs="probs", decision=MultiLabel(threshold=1.0)),
         lambda: brittle.Classifier(torch.nn.Linear(2, 2), outputs="probs", decision=MultiLabel(threshold=(0.3, 0.0))),
     ],
@@ -65,9 +63,3 @@ def test_what_is_no_decision_is_refused(make) -> None:
     with pytest.raises(ParameterError) as found:
         make()
     assert found.value.code == "parameter"
-
-
-def test_one_logit_is_the_outputs_of_that_name() -> None:
-    classifier = brittle.Classifier(torch.nn.Linear(2, 1), decision="one-logit")
-    assert classifier.outputs == "binary-logit"
-    assert classifier(torch.rand(3, 2)).shape == (3, 2)

@@ -140,8 +140,11 @@ def test_one_label_has_the_probability_of_a_two_class_model() -> None:
     for name in ("laplacian", "first_order_change", "entropy", "softmax"):
         score = CATALOGUE[name](sigma=0.1) if name == "first_order_change" else CATALOGUE[name]()  # pyright: ignore[reportCallIssue]
         label, logit = (
-            score(brittle.Classifier(model, decision=decision), POINTS).value.tolist()
-            for model, decision in ((network, "multilabel:2"), (alone, "one-logit"))
+            score(one, POINTS).value.tolist()
+            for one in (
+                brittle.Classifier(network, decision="multilabel:2"),
+                brittle.Classifier(alone, outputs="binary-logit"),
+            )
         )
         assert label == pytest.approx(logit, rel=1e-9), name
 

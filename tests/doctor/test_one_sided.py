@@ -20,6 +20,8 @@ from brittle.scores import Moments, MonteCarlo
 
 COUNT, SIZE, LABELS = 64, 20, 5
 LOGSIGMOID = nn.functional.logsigmoid
+ONE_LOGIT: dict[str, Any] = {"outputs": "binary-logit"}
+LABEL_SETS: dict[str, Any] = {"decision": "multilabel"}
 
 
 def points(count: int = COUNT) -> Tensor:
@@ -78,15 +80,16 @@ ONE_SIDED: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 @pytest.mark.parametrize(
-    ("body", "decision"), [("linear", "one-logit"), ("tanh", "multilabel"), ("relu", "multilabel:each")]
+    ("body", "declared"),
+    [("linear", ONE_LOGIT), ("tanh", LABEL_SETS), ("relu", {"decision": "multilabel:each"})],
 )
 @pytest.mark.parametrize("head", ONE_SIDED)
-def test_what_cannot_change_sign_is_refused(head: str, decision: str, body: str) -> None:
+def test_what_cannot_change_sign_is_refused(head: str, declared: dict[str, Any], body: str) -> None:
     """At whatever the last layer adds, so also where labels are rare or hold nearly always."""
     for added in (0.0, -3.0, 3.0) if head not in ("rectified", "hard sigmoid") else (0.0,):
-        own = network(body, 1 if decision == "one-logit" else LABELS)
+        own = network(body, 1 if declared == ONE_LOGIT else LABELS)
         model = Changed(own, lambda z, added=added: ONE_SIDED[head](z + added))
-        assert found(model, points(), decision=decision) == ["refused"], added
+        assert found(model, points(), **declared) == ["refused"], added
 
 
 @pytest.mark.parametrize("count", [1, 5, 64])
@@ -105,10 +108,10 @@ def test_a_healthy_network_is_never_refused(kind: str, shift: float) -> None:
     """
     x = torch.rand(COUNT, *zoo.SHAPE, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     for dtype in (torch.float32, torch.float64, torch.bfloat16):
-        for gain, outputs, decision in ((1.0, 1, "one-logit"), (3.0, zoo.CLASSES, "multilabel")):
+        for gain, outputs, declared in ((1.0, 1, ONE_LOGIT), (3.0, zoo.CLASSES, LABEL_SETS)):
             model = Changed(zoo.network(kind, dtype, gain=gain), lambda z, n=outputs: z[:, :n] - shift)
             given = x if dtype == torch.float64 else x.float()
-            assert found(model, given, decision=decision) in ([], ["noted"])
+            assert found(model, given, **declared) in ([], ["noted"])
 
 
 def test_a_decision_that_is_the_same_everywhere_is_noted_unless_all_labels_agree() -> None:

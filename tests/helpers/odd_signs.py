@@ -24,7 +24,7 @@ def signs(name: str, change: Callable[[Tensor], Tensor], *refused: str, **more: 
 
 def one(name: str, change: Callable[[Tensor], Tensor], *refused: str, **more: Any) -> OddNetwork:
     """One logit, from the small network's first number after `change`."""
-    options: dict[str, Any] = {"decision": "one-logit", "meaning": truth.one_logit} | more
+    options: dict[str, Any] = {"decision": None, "outputs": "binary-logit", "meaning": truth.one_logit} | more
     return signs(name, lambda z: change(z[:, :1]), *refused, **options)
 
 

@@ -22,9 +22,6 @@ FEWEST_FOR_DETECTOR = 38
 """Points that hold, and that break, before a detector is worth fitting: with fewer that break a true positive rate of
 0.95 cannot be calibrated."""
 
-DETECTED = (None, "one-logit")
-"""Decisions that a detector knows."""
-
 RESTS = {
     Evidence.MODELLED: "a model of the margins that the noisy copies bear out",
     Evidence.EXTRAPOLATED: "a model alone, of noise that no noisy copy drew",
@@ -202,7 +199,7 @@ def next_steps(found: Overview, run: str | None = None) -> tuple[NextStep, ...]:
         return (NextStep(found.points, words, f"{show} --by {shlex.quote(found.column.shown)}"),)
     limit = f"--limit {_limit(found)}"
     held, broken, held_wrong = found.count(HOLDS), found.count(BREAKS), found.count(HOLDS, WRONG)
-    calibrates = found.record.model.decision in DETECTED and min(broken, held) >= FEWEST_FOR_DETECTOR
+    calibrates = found.record.model.decision is None and min(broken, held) >= FEWEST_FOR_DETECTOR
     fit = f"brittle detector fit {shlex.quote(run)} {limit}"
     rows: tuple[tuple[int, str, str, str, str], ...] = (
         (found.count(UNDECIDED), "undecided: draw noise until they are not", _draw_more(found, run), UNDECIDED, ""),

@@ -16,7 +16,10 @@ from brittle.errors import ModelError, ParameterError
 
 @dataclass(frozen=True)
 class PredictedClass(Decision):
-    """The class with the largest score: margins `z_t - z_j`, `j != t`. The default; every score serves it."""
+    """The class with the largest score: margins `z_t - z_j`, `j != t`. The default; every score serves it.
+
+    Of a model that returns one logit `z` (`outputs="binary-logit"`) it is the sign, with the margin `z` or `-z`.
+    """
 
     name: ClassVar[str] = "class"
     explanation: ClassVar[str] = "the predicted class"
@@ -41,17 +44,6 @@ class PredictedClass(Decision):
 
     def described(self, decided: Tensor) -> list[str]:
         return [str(own) for own in decided[:, 0].tolist()]
-
-
-@dataclass(frozen=True)
-class OneLogit(PredictedClass):
-    """The sign of one logit `z`: class 1 where it is positive, margin `z` or `-z`. Every score serves it.
-
-    The same as `outputs="binary-logit"`.
-    """
-
-    name: ClassVar[str] = "one-logit"
-    explanation: ClassVar[str] = "the sign of one logit"
 
 
 @dataclass(frozen=True)
@@ -186,8 +178,6 @@ def as_decision(given: Decision | str | None) -> Decision:
         match name:
             case "class" if not value:
                 return PredictedClass()
-            case "one-logit" if not value:
-                return OneLogit()
             case "top":
                 return SameTop(int(value)) if value else SameTop()
             case "within" if value:
@@ -201,7 +191,7 @@ def as_decision(given: Decision | str | None) -> Decision:
     except ValueError:
         pass
     raise ParameterError(
-        f"a decision is one of class, one-logit, multilabel, multilabel:J (one label, counted from 0, or its name), "
+        f"a decision is one of class, multilabel, multilabel:J (one label, counted from 0, or its name), "
         f"multilabel:each, top:K, within:T (such as within:0.1), or in Python one of brittle.decisions; found "
         f"{given!r:.60}"
     )

@@ -95,9 +95,8 @@ def _check_decision(decision: str | None) -> None:
     if decision is not None:
         raise ModelError(
             "other_model",
-            f"a detector and a pseudo-margin know the predicted class alone (or one logit); found the decision "
-            f"{decision}; for one label wrap the model in one that returns its logit, with --decision one-logit "
-            f"(decision='one-logit')",
+            f"a detector and a pseudo-margin know the predicted class alone; found the decision {decision}; for one "
+            f"label wrap the model in one that returns its logit, with --outputs binary-logit (outputs='binary-logit')",
         )
 
 

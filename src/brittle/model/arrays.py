@@ -76,10 +76,7 @@ class Estimator(ArrayModel):
         classes = _classes(estimator)
         name = type(estimator).__name__
         if outputs == "binary-logit":
-            raise ParameterError(
-                f"{name} scores each of its classes; leave out --outputs binary-logit (outputs=), or --decision "
-                f"one-logit (decision=)"
-            )
+            raise ParameterError(f"{name} scores each of its classes; leave out --outputs binary-logit (outputs=)")
         self.class_values = _whole(classes)
         self.class_names = tuple(map(str, self.class_values or classes))
         self._probabilities = outputs == "probs" or not hasattr(estimator, "decision_function")

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from brittle.decisions import Decision, OneLogit, as_decision
+from brittle.decisions import Decision, as_decision
 from brittle.decisions.base import as_numbers
 from brittle.errors import ModelError, ParameterError
 from brittle.model.arrays import ArrayModel, Estimator, as_model
@@ -89,11 +89,9 @@ class Classifier:
     ) -> None:
         if outputs not in OUTPUTS:
             raise ParameterError(f"outputs must be one of {', '.join(OUTPUTS)}; found {outputs!r}")
-        self.decision = as_decision(decision)
-        if isinstance(self.decision, OneLogit) and outputs == "logits":
-            outputs = "binary-logit"
-        check_decision(self.decision, outputs, model)
-        self.decision = self.decision.taken_from(outputs)
+        decided = as_decision(decision)
+        check_decision(decided, outputs, model)
+        self.decision = decided.taken_from(outputs)
         self.model = as_model(model, outputs, arrays)
         known = self.model if isinstance(self.model, Estimator) else None
         self.class_names: tuple[str, ...] | None = None if known is None else known.class_names

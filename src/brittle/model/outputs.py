@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from brittle.decisions import Custom, Decision, MultiLabel, OneLogit, PredictedClass, SameTop, Within
+from brittle.decisions import Custom, Decision, MultiLabel, PredictedClass, SameTop, Within
 from brittle.errors import ModelError, ParameterError
 
 OUTPUTS = ("logits", "probs", "binary-logit")
@@ -63,7 +63,7 @@ def _widened(scores: Tensor) -> Tensor:
 
 PROBLEMS: dict[str, tuple[tuple[type[Decision], ...], str]] = {
     "single_label_classification": ((PredictedClass, SameTop, Custom), "class"),
-    "multi_label_classification": ((MultiLabel, OneLogit, Custom), "multilabel"),
+    "multi_label_classification": ((MultiLabel, Custom), "multilabel"),
     "regression": ((Within, Custom), "within:T"),
 }
 """For each `problem_type` of a model of Hugging Face the decisions that may be taken from it, and how to write one."""
@@ -81,10 +81,10 @@ def check_decision(decision: Decision, outputs: str, model: Any = None) -> None:
         )
     only = {
         "logits": Decision,
-        "binary-logit": (OneLogit, PredictedClass),
+        "binary-logit": PredictedClass,
         "probs": (PredictedClass, MultiLabel, SameTop),
     }
-    if not isinstance(decision, only[outputs]) or (outputs == "probs" and isinstance(decision, OneLogit)):
+    if not isinstance(decision, only[outputs]):
         raise ParameterError(
             f"the decision {decision.label} is not taken from outputs={outputs}; leave out --outputs (outputs=) where "
             f"the model returns no such numbers, else --decision (decision=)",

@@ -62,7 +62,7 @@ class Score(ABC):
         model: what a report names as its source where no noisy copy showed a flip probability: `counting` the copies,
             or a model alone, such as `the linear model`; None where every number is counted.
         serves: which decisions of a classifier it is about: `all` that have margins, those with a `probability` of
-            their own (the predicted class, one logit, one label), or `classes` alone.
+            their own (the predicted class, one label), or `classes` alone.
         unsaid: fields that its parameters hold only where they differ from their defaults.
     """
 
