@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from brittle.analysis import detection, isometry, kendall_tau, margin_consistency
+from brittle.analysis import detection, kendall_tau, margin_consistency
 from studies.margin_consistency.facts import NORMS
 from studies.margin_consistency.few import from_few
 from studies.margin_consistency.margins import SCORES
@@ -92,7 +92,8 @@ def consistency(points: Frame, epsilon: float) -> Row:
     right = right_points(points)
     margin, logit = right["margin"].to_numpy(), right["logit_margin"].to_numpy()
     found = margin_consistency(margin, logit, CONFIDENCE)
-    moved = isometry(margin, right["feature_distance"].to_numpy())
+    moved = right[["margin", "feature_distance"]].replace(np.inf, np.nan).dropna()
+    ratios = (moved["feature_distance"] / moved["margin"])[moved["margin"] > 0].quantile([0.25, 0.75])
     finite = margin[np.isfinite(margin)]
     middle = float(np.median(finite)) if len(finite) else np.nan
     return {
@@ -105,7 +106,8 @@ def consistency(points: Frame, epsilon: float) -> Row:
         "robust": float((points["right"] & (points["margin"] > epsilon)).mean()),
         "width": float(np.diff(np.quantile(finite, (0.25, 0.75)))[0] / middle) if middle > 0 else np.nan,
         "middle": middle, "auroc_middle": detected(margin, logit, middle)["auroc"],
-        "moved": moved.spearman, "spread": moved.kappa_high / moved.kappa_low if moved.kappa_low > 0 else np.nan,
+        "moved": moved.corr("spearman").iloc[0, 1],
+        "spread": ratios[0.75] / ratios[0.25] if ratios[0.25] > 0 else np.nan,
     } | detected(margin, logit, epsilon)  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from helpers.tables import make_table, with_score, with_value
 
-from brittle.analysis import detection, isometry, margin_columns, margin_consistency, worst_case_table
+from brittle.analysis import detection, margin_columns, margin_consistency, worst_case_table
 from brittle.analysis.worst_case import safer
 from brittle.estimate import INPUT_MARGIN
 from brittle.store.table import Table
@@ -115,18 +115,3 @@ def test_the_interval_covers() -> None:
     halved = [((one.low + one.value) / 2.0, (one.high + one.value) / 2.0) for one in found]
     assert sum(not low <= truth <= high for low, high in halved) > MOST_MISSES
     assert np.mean([one.high - one.low for one in found]) < 0.65
-
-
-# Isometry
-
-
-def test_an_isometry_up_to_scale() -> None:
-    distance = np.random.default_rng(0).gamma(2.0, size=30)
-    found = isometry(distance, 7.0 * distance)
-    assert found.spearman == pytest.approx(1.0)
-    assert (found.kappa_low, found.kappa, found.kappa_high) == pytest.approx((7.0, 7.0, 7.0))
-
-
-def test_isometry_leaves_out_what_was_not_found() -> None:
-    found = isometry([1.0, 2.0, math.inf, None, 0.0], [2.0, 5.0, 1.0, 1.0, 0.0])  # pyright: ignore[reportArgumentType] None is no number
-    assert (found.points, found.dropped, found.kappa) == (3, 2, 2.25)

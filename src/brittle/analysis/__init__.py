@@ -10,7 +10,7 @@ from brittle.analysis.detection import Detection, auroc, detection
 from brittle.analysis.expected_change import expected_change_points, expected_change_table
 from brittle.analysis.features import changed_features, feature_names, features, kept_counterexamples, kept_inputs
 from brittle.analysis.label_flips import label_flips, mean_absolute
-from brittle.analysis.margin_consistency import isometry, margin_consistency
+from brittle.analysis.margin_consistency import margin_consistency
 from brittle.analysis.mean_interval import mean_interval
 from brittle.analysis.outcomes import outcomes
 from brittle.analysis.overview import Overview, overview
@@ -28,7 +28,7 @@ __all__ = (
     "changed_features", "class_bias", "compare", "decide", "detection",
     "direct_robust_accuracy", "estimate_robust_accuracy", "expected_change_points",
     "expected_change_table", "extremes", "feature_names", "features", "find_point", "format_comparison",
-    "format_overview", "format_point_card", "format_point_list", "isometry", "kendall_tau",
+    "format_overview", "format_point_card", "format_point_list", "kendall_tau",
     "kept_counterexamples", "kept_inputs", "label_flips", "margin_columns", "margin_consistency", "mean_absolute",
     "mean_differences", "mean_interval", "next_steps", "outcomes", "overview", "point_card", "point_list",
     "probabilistic_accuracy", "worst_case_table",

@@ -1,38 +1,12 @@
-"""Does a score order the points as their distances to the boundary do, and does the geometry say why?"""
+"""Does a score order the points as their distances to the boundary do?"""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-
-import numpy as np
-import scipy
 from numpy.typing import ArrayLike
 
 from brittle.analysis.correlation import Correlation, kendall, paired
 from brittle.estimate import CONFIDENCE
 from brittle.intervals import check_confidence
-
-
-@dataclass(frozen=True)
-class Isometry:
-    """How far distances between features follow distances between inputs.
-
-    Attributes:
-        points: pairs of distances compared.
-        dropped: pairs left out because either is missing or infinite.
-        spearman: correlation of the ranks.
-        kappa: median of `feature distance / input distance` over the points whose inputs differ.
-        kappa_low: lower quartile of the ratios; an isometry has the same three.
-        kappa_high: upper quartile.
-    """
-
-    points: int
-    dropped: int
-    spearman: float
-    kappa: float
-    kappa_low: float
-    kappa_high: float
 
 
 def margin_consistency(margin: ArrayLike, score: ArrayLike, confidence: float = CONFIDENCE) -> Correlation:
@@ -73,45 +47,3 @@ def margin_consistency(margin: ArrayLike, score: ArrayLike, confidence: float = 
     check_confidence(confidence)
     (margins, scores), dropped = paired(margin=margin, score=score)
     return kendall(margins, scores, confidence)._replace(dropped=dropped)
-
-
-def isometry(input_distance: ArrayLike, feature_distance: ArrayLike) -> Isometry:
-    r"""Do features move in proportion to inputs, `||h(x) - h(x')|| = kappa ||x - x'||`?
-
-    The paper's conjecture why margins are consistent, checked on points `x` and their nearest inputs `x'` with another
-    prediction.
-
-    Validity: descriptive; a correlation over points of one scale each, not a proof of an isometry. A correlation with
-    a constant is NaN.
-
-    References:
-        Detecting brittle decisions for free, Jonas Ngnawé et al., 2024, section 3.2, figure 6,
-        https://arxiv.org/abs/2406.18451
-
-    Args:
-        input_distance: `||x - x'||` in units of the input, `[n]`; a point that is NaN, None or infinite is left out.
-        feature_distance: `||h(x) - h(x')||` in units of the features, `[n]`; likewise.
-
-    Raises:
-        ParameterError: the arrays differ in length.
-
-    Example:
-        >>> isometry([1.0, 2.0, 3.0], [2.0, 4.0, 6.0]).kappa
-        2.0
-    """
-    (inputs, features), missing = paired(input_distance=input_distance, feature_distance=feature_distance)
-    finite = np.isfinite(inputs) & np.isfinite(features)
-    inputs, features = inputs[finite], features[finite]
-    varied = min(np.unique(inputs).size, np.unique(features).size) > 1
-    moved = inputs > 0.0
-    kappa_low, kappa, kappa_high = (
-        np.quantile(features[moved] / inputs[moved], [0.25, 0.5, 0.75]).tolist() if moved.any() else [math.nan] * 3
-    )
-    return Isometry(
-        points=inputs.size,
-        dropped=missing + int((~finite).sum()),
-        spearman=float(scipy.stats.spearmanr(inputs, features).statistic) if varied else math.nan,
-        kappa=kappa,
-        kappa_low=kappa_low,
-        kappa_high=kappa_high,
-    )
