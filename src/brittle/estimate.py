@@ -204,12 +204,6 @@ class Estimate:
         except Exception as error:  # noqa: BLE001 - whoever looks for what is wrong with an estimate prints it
             return f"Estimate whose fields are no tensors of a number per point ({type(error).__name__})"
 
-    def _repr_html_(self) -> str:
-        """The estimate as a notebook shows it."""
-        import brittle  # its door to what shows things, which knows estimates; imported when it is used
-
-        return brittle.report.estimate_html(self)
-
 
 def _lines(estimate: Estimate) -> list[str]:
     """An estimate in lines: the first says how many points have which status, the others are the first points."""

@@ -1,26 +1,20 @@
-"""Tables and estimates in a notebook and in a terminal, and the report in a frame; all of it inert.
-
-The HTML runs nothing, and takes colours and fonts from what is around it.
-"""
+"""The report in a frame of a notebook, which is inert, and a table in words."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from markupsafe import Markup
 
 from brittle.analysis.overview import overview
-from brittle.analysis.overview_text import how_brittle, how_sure, where
+from brittle.analysis.overview_text import how_brittle
 from brittle.errors import ParameterError
-from brittle.estimate import Estimate, Status
-from brittle.report.chapter import Grid
-from brittle.report.render import environment, open_contents, render
-from brittle.report.wording import MISSING, plural, reach, signed
+from brittle.report.render import open_contents, render
+from brittle.report.wording import plural
 from brittle.report.wording import show as show_text
 from brittle.store.reading import read_table
 from brittle.store.table import Table
@@ -29,17 +23,11 @@ from brittle.store.writing import check_target, write
 HEIGHT = 640
 """Pixels of the frame of a report."""
 
-POINTS = 10
-"""Points of an estimate that a notebook shows."""
-
-DIGITS = 3
-"""Digits of a number of an estimate."""
-
-COLUMNS_IN_TERMINAL, COLUMNS_IN_NOTEBOOK = 3, 12
+COLUMNS = 3
 """Columns of a table that are named."""
 
-LONGEST_NAME, LONGEST_LABEL, LONGEST_SENTENCE = 40, 80, 120
-"""Characters of a name, of the label of a column in a notebook, and of a sentence that is not ours."""
+LONGEST_NAME, LONGEST_SENTENCE = 40, 120
+"""Characters of a name, and of a sentence that is not ours."""
 
 _WITHIN = re.compile(r'<(script|style)\b.*?</\1>|(<a\b[^>]*?\shref=")#', re.DOTALL)
 """A link to another place of the page; or a style or a script, which the policy of the page knows to the byte."""
@@ -134,36 +122,7 @@ def table_text(table: Table) -> str:
         said = how_brittle(overview(table)) if len(table.points) else ""
         return "\n".join([_title(table), *(f"  {show_text(line)}" for line in (said, _columns(table)) if line)])
     except Exception as error:  # noqa: BLE001 - whoever looks for what is wrong with a table prints it
-        return _unreadable("Table", error)
-
-
-def table_html(table: Table) -> str:
-    """`table` as inert HTML, as `table_text`: what was scored, the sentences of its overview, and its columns."""
-    try:
-        found = overview(table)
-        sentences = (how_brittle(found), where(found), how_sure(found), *found.margins)
-        parts = [*(show_text(one) for one in sentences if one), *_numbers(table)]
-        return _html(_title(table), parts, "brittle.show(table)")
-    except Exception as error:  # noqa: BLE001 - as in a terminal
-        return _html(_unreadable("Table", error))
-
-
-def estimate_html(estimate: Estimate) -> str:
-    """`estimate` as inert HTML, as `table_text`: the first points, and how many have which status."""
-    try:
-        return _html(f"Estimate of {plural(len(estimate.status), 'point')}", _estimate_parts(estimate))
-    except Exception as error:  # noqa: BLE001 - as in a terminal
-        return _html(_unreadable("Estimate", error))
-
-
-def _html(title: str, parts: Sequence[str | Grid] = (), code: str = "") -> str:
-    """A title, paragraphs and tables of text, each escaped by the template."""
-    return environment().get_template("notebook.html.jinja").render(title=title, parts=parts, code=code)
-
-
-def _unreadable(what: str, error: Exception) -> str:
-    """Stands for a thing whose parts do not fit together."""
-    return f"{what} that cannot be read: {show_text(error, LONGEST_SENTENCE)} ({type(error).__name__})"
+        return f"Table that cannot be read: {show_text(error, LONGEST_SENTENCE)} ({type(error).__name__})"
 
 
 def _title(table: Table) -> str:
@@ -181,42 +140,6 @@ def _title(table: Table) -> str:
 def _columns(table: Table) -> str:
     """The first columns, and how many more there are."""
     labels = [show_text(column.shown, LONGEST_NAME) for column in table.columns]
-    left = len(labels) - COLUMNS_IN_TERMINAL
+    left = len(labels) - COLUMNS
     more = f" and {left:,} more" if left > 0 else ""
-    return f"columns: {', '.join(labels[:COLUMNS_IN_TERMINAL])}{more}" if labels else ""
-
-
-def _numbers(table: Table) -> list[str | Grid]:
-    """The columns, and how many points each has a number for."""
-    columns = table.columns[:COLUMNS_IN_NOTEBOOK]
-    rows = [(show_text(one.shown, LONGEST_LABEL), f"{one.value.notna().sum():,} of {len(one):,}") for one in columns]
-    left = len(table.columns) - len(columns)
-    more = [f"and {plural(left, 'column')} more"] if left else []
-    return [Grid(("column", "points with a number"), rows), *more] if rows else []
-
-
-def _estimate_parts(estimate: Estimate) -> list[str | Grid]:
-    codes = estimate.status.tolist()
-    details = estimate.detail or (None,) * len(codes)
-    numbers = (one[:POINTS].tolist() for one in (estimate.value, estimate.low, estimate.high))
-    rows = []
-    for place, (value, low, high, code, detail) in enumerate(zip(*numbers, codes, details, strict=False)):
-        _, sentence = _status(code)
-        status = f"{sentence} Found: {detail}." if detail else sentence
-        interval = MISSING if low != low else reach(low, high, DIGITS)
-        rows.append((str(place), signed(value, DIGITS), interval, show_text(status, LONGEST_SENTENCE + len(sentence))))
-    left = len(codes) - len(rows)
-    counts = [(_status(code)[0], f"{count:,}", _status(code)[1]) for code, count in sorted(Counter(codes).items())]
-    return [
-        *([Grid(("point", "value", "interval", "status"), rows, frozenset({3}))] if rows else []),
-        *([f"and {plural(left, 'point')} more"] if left else []),
-        *([Grid(("status", "points", "what it says"), counts, frozenset({0, 2}))] if counts else []),
-    ]
-
-
-def _status(code: int) -> tuple[str, str]:
-    """The name of a status and its sentence."""
-    try:
-        return Status(code).slug, Status(code).sentence
-    except ValueError:
-        return f"status {code}", f"Status {code}, which this version does not know."
+    return f"columns: {', '.join(labels[:COLUMNS])}{more}" if labels else ""

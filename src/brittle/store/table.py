@@ -43,12 +43,6 @@ class Table:
 
         return brittle.report.table_text(self)
 
-    def _repr_html_(self) -> str:
-        """The table as a notebook shows it."""
-        import brittle
-
-        return brittle.report.table_html(self)
-
     def __getitem__(self, key: Key) -> Column:
         """The column of one score.
 
