@@ -33,17 +33,20 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True)
 class Source:
-    """A file of Python, parsed.
+    """A file of Python.
 
     Attributes:
         path: where it is, below the root of the tree.
         text: what it holds.
-        tree: what that means.
     """
 
     path: Path
     text: str
-    tree: ast.Module
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """What the text means."""
+        return ast.parse(self.text)
 
     @cached_property
     def nodes(self) -> list[ast.AST]:
@@ -55,15 +58,17 @@ class Source:
         """Every function and method, those within others included."""
         return [node for node in self.nodes if isinstance(node, Function)]
 
+    @cached_property
+    def imported(self) -> set[str]:
+        """The modules that it imports from, by the lines that say so."""
+        return set(re.findall(r"^ *(?:from|import) ([\w.]+)", self.text, flags=re.MULTILINE))
+
 
 @cache
 def sources(root: Path, folder: str) -> list[Source]:
     """The Python files below a folder of the tree, in the order of their paths; read once in a process."""
-    found = []
-    for path in sorted((root / folder).rglob("*.py")):
-        text = path.read_text(encoding="utf-8")
-        found.append(Source(path.relative_to(root), text, ast.parse(text)))
-    return found
+    paths = sorted((root / folder).rglob("*.py"))
+    return [Source(path.relative_to(root), path.read_text(encoding="utf-8")) for path in paths]
 
 
 # How long.
@@ -97,13 +102,7 @@ def long_functions(files: list[Source]) -> list[str]:
 def importing_tests(tests: list[Source]) -> list[str]:
     """Files of tests, checks and helpers that import a file of tests."""
     names = {file.path.stem for file in tests if file.path.name.startswith("test_")}
-    found = []
-    for file in tests:
-        named = {alias.name for node in file.nodes if isinstance(node, ast.Import) for alias in node.names}
-        named |= {node.module for node in file.nodes if isinstance(node, ast.ImportFrom) and node.module}
-        if any(part in names for name in named for part in name.split(".")):
-            found.append(str(file.path))
-    return found
+    return [str(file.path) for file in tests if names & {part for one in file.imported for part in one.split(".")}]
 
 
 # Rooms and concepts.
@@ -149,13 +148,8 @@ def dataclasses(package: list[Source]) -> int:
 
 def beyond_public(tests: list[Source]) -> list[str]:
     """Files of tests that import more of the package than `brittle` and its rooms by name."""
-    found = []
-    for file in tests:
-        named = {node.module for node in file.nodes if isinstance(node, ast.ImportFrom) and node.module}
-        deep = any(name.startswith("brittle.") and name.count(".") > 1 for name in named)
-        if deep and file.path.name.startswith("test_"):
-            found.append(str(file.path))
-    return found
+    deep = re.compile(r"brittle\.\w+\.")
+    return [str(one.path) for one in tests if one.path.name.startswith("test_") and any(map(deep.match, one.imported))]
 
 
 def figures(root: Path) -> Iterator[tuple[str, object]]:
