@@ -54,13 +54,6 @@ def test_paired_proportion_covers_whatever_the_dependence(proportion: float, dep
     assert misses(low, high, proportion) <= MOST_MISSES
 
 
-def test_ignoring_the_pairs_would_not_cover() -> None:
-    """The reason for `paired_proportion`: equal members make Clopper-Pearson over all draws too narrow."""
-    votes = 2 * np.random.default_rng(2).binomial(100, 0.3, REPLICATES)
-    low, high = clopper_pearson(votes, 200, CONFIDENCE)
-    assert misses(low, high, 0.3) > MOST_MISSES
-
-
 def test_paired_proportion_holds_the_estimate() -> None:
     one, both = np.meshgrid(np.arange(0, 11), np.arange(0, 11))
     valid = one + both <= 10

@@ -14,7 +14,6 @@ import pytest
 import torch
 from helpers.bounded_networks import certified
 from helpers.documents import ROOT
-from scipy.optimize import linprog
 from torch import Tensor, nn
 
 import brittle
@@ -117,27 +116,6 @@ def inputs_of(network: nn.Sequential, count: int, seed: int) -> Tensor:
     return torch.rand(count, network[0].in_features, generator=torch.Generator().manual_seed(seed))  # type: ignore[arg-type]
 
 
-def by_pattern(network: nn.Sequential, x: np.ndarray, own: int) -> float:
-    """The distance by a linear program for each pattern of the one hidden layer, and each other class."""
-    inner, outer = (
-        (part.weight.double().numpy(), part.bias.double().numpy()) for part in network if isinstance(part, nn.Linear)
-    )
-    size, nearest = len(x), np.inf
-    ball = np.block([[np.eye(size), -np.ones((size, 1))], [-np.eye(size), -np.ones((size, 1))]])
-    for pattern in itertools.product((0.0, 1.0), repeat=len(inner[1])):
-        active = np.array(pattern)
-        side = (1 - 2 * active)[:, None] * inner[0]
-        for other in set(range(len(outer[1]))) - {own}:
-            lead = outer[0][own] - outer[0][other]
-            rows = np.vstack([side, (lead * active) @ inner[0]])
-            limits = [*((2 * active - 1) * inner[1]), outer[1][other] - outer[1][own] - (lead * active) @ inner[1]]
-            matrix = np.vstack([ball, np.hstack([rows, np.zeros((len(rows), 1))])])
-            bounds = [*[(0, 1)] * size, (0, None)]
-            found = linprog(np.eye(size + 1)[size], matrix, [*x, *-x, *limits], bounds=bounds)
-            nearest = min(nearest, found.fun if found.success else np.inf)
-    return nearest
-
-
 def exact_distances(
     pieces: dict[str, Any], network: nn.Sequential, x: Tensor, found: brittle.NearestPoint
 ) -> np.ndarray:
@@ -149,24 +127,11 @@ def exact_distances(
     return np.array([truth.distance for truth in truths])
 
 
-def test_the_mixed_integer_program_agrees_with_a_program_for_each_pattern(pieces: dict[str, Any]) -> None:
-    network = rectifiers(4, 5, 3, seed=0)
-    x = inputs_of(network, 4, seed=1)
-    own = network(x).argmax(dim=1).tolist()
-    truth = np.array([by_pattern(network, point, j) for point, j in zip(x.double().numpy(), own, strict=True)])
-    found = brittle.nearest(brittle.Classifier(network, bounds=(0, 1)), x, effort="fast")
-    assert np.isfinite(truth).sum() >= 2
-    known = np.isfinite(truth)
-    answer = exact_distances(pieces, network, x[known], _only(found, torch.from_numpy(known)))
-    # HiGHS lets constraints be missed by 1e-7, and which side it ends on is the processor's.
-    assert answer == pytest.approx(truth[known], rel=1e-5, abs=1e-6)
-
-
 @pytest.mark.parametrize(("widths", "seed"), [((8, 8, 8, 8, 4), 3), ((12, 10, 10, 4), 5)])
 def test_the_search_ends_at_the_exact_distance(pieces: dict[str, Any], widths: tuple[int, ...], seed: int) -> None:
     """On boundaries of many pieces, where one start, or steps without momentum, end a tenth farther away.
 
-    No certified radius is beyond it.
+    Nothing is found nearer than the program says, and no certified radius is beyond it.
     """
     network = rectifiers(*widths, seed=seed)
     x = inputs_of(network, 6, seed)

@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 from helpers.processes import LIMIT
 
-pytestmark = pytest.mark.xdist_group("other systems")  # one process shows it all
-
 WITHOUT_POSIX = '''
 import importlib.abc, os, sys
 from pathlib import Path
@@ -71,30 +69,12 @@ assert brittle.score(classifier, data, scores, out=place / "run", resume=True).s
 """
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("place")
-
-
-@pytest.fixture(scope="module")
-def said(place: Path) -> tuple[str, str]:
-    """What a process says that scores and writes on such a system, and what it complains of."""
-    quiet = "ignore:only soft file lock"  # filelock's own word on a POSIX system without locks
-    command = [sys.executable, "-W", quiet, "-c", WITHOUT_POSIX + SCORE + WRITE, str(place)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
-    return done.stdout, done.stderr
-
-
-def test_numbers_in_memory_need_no_posix(said: tuple[str, str]) -> None:
-    assert said[0].startswith("scored"), said[1]
-
-
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="which files are open is read there")
-def test_files_are_written_without_posix(said: tuple[str, str], place: Path) -> None:
-    """Flags of the system that are missing are left out, and nothing that is open is renamed or has to be removed.
-
-    Where the system can lock no file at all, no run is written, and the error is one of ours.
-    """
-    assert said[1] == ""
-    assert {path.name for path in place.iterdir()} == {"report.html", "run"}
-    assert not [path for path in place.rglob("*") if path.suffix == ".tmp"]
+def test_numbers_and_files_need_no_posix(tmp_path: Path) -> None:
+    """Flags of the system that are missing are left out, and nothing that is open is renamed or has to be removed."""
+    quiet = "ignore:only soft file lock"  # filelock's own word on a POSIX system without locks
+    command = [sys.executable, "-W", quiet, "-c", WITHOUT_POSIX + SCORE + WRITE, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
+    assert (done.stdout, done.stderr) == ("scored\n", "")
+    assert {path.name for path in tmp_path.iterdir()} == {"report.html", "run"}
+    assert not [path for path in tmp_path.rglob("*") if path.suffix == ".tmp"]

@@ -1,12 +1,12 @@
 """Scores odd networks and sets every number beside an independent truth; prints network, verdict, and what was said.
 
-    PYTHONPATH=tests python -m checks.hostile [--zoo | --data | --geometry] [NAME ...]
+    PYTHONPATH=tests python -m checks.hostile [--zoo | --data] [NAME ...]
 
 The zoo (`odd_networks.py`, and under noise of their own `odd_noises.py`) is a law: a network is refused by a name that
 fits, or every number that `brittle` stands behind holds the truth (`truth.py`: each noisy copy alone through the
 network). `beside_truth.py` says which numbers these are. Odd data sets (`odd_data.py`) obey it with the truth about the
-rows that they mean. The geometry (`replicates.py`) counts wrong numbers in many runs of the same points. All lie in
-`tests/helpers/`.
+rows that they mean. All lie in `tests/helpers/`. How often intervals miss in many runs of one point, `checks.coverage`
+counts.
 
 By chance: intervals are taken at 99%, those of the truth at 99.9%, so two that are right lie apart in at most 1.1% of
 the comparisons. A row of the zoo counts as wrong where that happens in each of `RUNS` runs with noise of their own:
@@ -25,8 +25,8 @@ from functools import cache
 
 import numpy as np
 import torch
-from helpers import replicates, truth
-from helpers.beside_truth import NUMBER, VOTES, Compared, compare, too_many
+from helpers import truth
+from helpers.beside_truth import Compared, compare, too_many
 from helpers.odd_data import ODD_DATA, wrong
 from helpers.odd_networks import ZOO
 from helpers.odd_noises import NOISES, OddNoise
@@ -234,35 +234,15 @@ def run_data(names: Sequence[str]) -> bool:
     return lawful
 
 
-def run_geometry() -> bool:
-    """Count wrong numbers by what they are called; print them and say whether the laws hold."""
-    hard, easy = (replicates.replicate(cells()) for cells in (replicates.hard_cells, replicates.easy_cells))
-    lawful = True
-    for title, found in (("Margins that are not normal", hard), ("Margins that are nearly normal", easy)):
-        print(f"\n{title}: rows by what they are called; wrong of all\n")
-        for (score, draws), counted in found.items():
-            kinds = dict.fromkeys((NUMBER, VOTES), 0) | counted.right | counted.wrong
-            shown = ", ".join(f"{kind} {counted.wrong[kind]}/{counted.wrong[kind] + counted.right[kind]}"
-                              for kind in kinds)  # fmt: skip
-            print(f"{score:25} {draws:4} draws  {shown}; contradicted among right ones {counted.contradicted:.2%}")
-            problems = counted.problems()
-            if found is easy and counted.contradicted > replicates.MOST_CONTRADICTED:
-                problems.append(f"right rows are called contradicted in more than {replicates.MOST_CONTRADICTED:.0%}")
-            lawful = lawful and not problems
-            print("".join(f"    {problem}\n" for problem in problems), end="", flush=True)
-    return lawful
-
-
 def main(arguments: Sequence[str]) -> int:
     """Run what was asked for; 0 where every law holds."""
     torch.set_num_threads(1)
     started = time.perf_counter()
-    every = {"--zoo", "--data", "--geometry"}
+    every = {"--zoo", "--data"}
     parts = every & set(arguments) or every
     names = [each for each in arguments if not each.startswith("--")]
     lawful = [run_zoo(names)] if "--zoo" in parts else []
     lawful += [run_data(names)] if "--data" in parts else []
-    lawful += [run_geometry()] if "--geometry" in parts and not names else []
     print(f"\n{'Every law holds' if all(lawful) else 'A law is broken'}, in {time.perf_counter() - started:.0f} s.")
     return 0 if all(lawful) else 1
 

@@ -7,14 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from helpers.calibrated import COUNTED, FORWARD, classifier, points, with_kept, with_margins
-from scipy.stats import betabinom, norm
 
 import brittle
 from brittle.detector import Criterion, Detector
 from brittle.errors import DataError, ParameterError
-from brittle.scores.one_pass import feature_margin
 from brittle.store.table import Table
 
 POINTS = 400
@@ -54,32 +51,6 @@ def test_margins_and_noise_that_say_the_same_give_one_detector(run: Table) -> No
     assert average.counts == worst.counts
     assert (average.verdict.auroc, average.verdict.auroc_low) == (worst.verdict.auroc, worst.verdict.auroc_low)
     assert average.criterion == Criterion(None, 0.9, "monte_carlo", COUNTED)
-
-
-def test_fresh_points_of_a_problem_with_known_answers(run: Table) -> None:
-    """A point at distance `d` from a linear boundary keeps its prediction with probability `Phi(d / sigma)`.
-
-    The score is the distance in another norm. Of 20,000 fresh points that break at least 90% are flagged, up to what
-    the draw of the calibration explains: k of n + 1 by the beta-binomial law, false-fail rate 1e-6. Both rates lie in
-    their intervals, false-fail rate 0.02.
-    """
-    subject, sigma = classifier(), 0.1
-    weight = subject.head.weight.double() / 0.3
-
-    def kept(inputs: torch.Tensor) -> np.ndarray:
-        with torch.no_grad():
-            return norm.cdf(feature_margin(subject(inputs), weight, "l2").numpy() / sigma)
-
-    found = Detector.fit(with_kept(run, kept(points(POINTS))), limit=0.9, tpr=0.9, score="feature_margin")
-    fresh = points(20_000, seed=9)
-    with torch.no_grad():
-        flags = found.flag(feature_margin(subject(fresh), weight * 0.3, "linf"))
-    breaks, count = kept(fresh) < 0.9, found.counts.calibration
-    rank = math.ceil(0.9 * (count + 1))
-    assert flags[breaks].sum() >= betabinom(int(breaks.sum()), rank, count + 1 - rank).ppf(1e-6)
-    assert found.parameters == {"norm": "linf"}
-    assert found.true_positives.low <= flags[breaks].mean() <= found.true_positives.high
-    assert found.false_positives.low <= flags[~breaks].mean() <= found.false_positives.high
 
 
 def test_points_are_counted_by_their_intervals(run: Table) -> None:

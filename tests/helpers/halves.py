@@ -4,27 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, Protocol
 
 import pytest
 
 
-class Collected(Protocol):
-    """What is asked of an item of pytest."""
-
-    @property
-    def nodeid(self) -> str:
-        """Its name, with the case in brackets."""
-        ...
-
-    def get_closest_marker(self, name: str) -> Any:
-        """The marker of this name, or None."""
-
-    def add_marker(self, marker: pytest.MarkDecorator) -> None:
-        """Mark it."""
-
-
-def leave_every_other(items: Iterable[Collected]) -> None:
+def leave_every_other(items: Iterable[pytest.Item]) -> None:
     """Mark the second, the fourth, ... case of each law that has the marker `every_other` as slow."""
     seen: Counter[str] = Counter()
     for item in items:

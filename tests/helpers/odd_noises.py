@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from brittle.model.bounds import BoundsLike
-from brittle.noise import DiagonalGaussian, FactorGaussian, Gaussian, Noise, PerFeature, Swap, Transform, identity
+from brittle.noise import DiagonalGaussian, FactorGaussian, Gaussian, Noise, PerFeature, Swap, Transform
 
 KINDS = 12
 """Categories of a column."""
@@ -172,20 +172,12 @@ ADDED: dict[str, tuple[Callable[[float, Tensor], Noise], Copies, tuple[str, ...]
     "three values": (family(three_values), _scaled(_chosen), ()),
     "three values, their covariance said": (
         family(three_values, covariance=lambda self, v: 1.25 * v), _scaled(_chosen), ()),
-    "three values, said to be symmetric": (family(three_values, **SYMMETRIC), _scaled(_chosen), ("parameter",)),
     "one exponential number": (family(one_exponential), _scaled(_one_exponential), ()),
     "one exponential number, said to be symmetric": (
         family(one_exponential, **SYMMETRIC), _scaled(_one_exponential), ("parameter",)),
     "mean 1": (family(beside_zero), _scaled(lambda *sizes: 1.0 + _normal(*sizes)), ()),
-    "mean 1, its covariance said": (
-        family(beside_zero, covariance=identity), _scaled(lambda *sizes: 1.0 + _normal(*sizes)), ("parameter",)),
-    "product of signs, said to be symmetric": (
-        family(product_of_signs, **SYMMETRIC), _scaled(_normal), ("parameter",)),
     "normal, and silent": (family(lambda g, n: torch.randn(n, generator=g)), _scaled(_normal), ()),
-    "from torch's generator": (family(of_torch), _scaled(_normal), ("parameter",)),
     "from NumPy's generator": (family(of_numpy, **SYMMETRIC), _scaled(_normal), ("parameter",)),
-    "one draw for ever": (family(seeded_again), _scaled(_normal), ("parameter",)),
-    "every second draw from before": (family(Spare()), _scaled(_normal), ("parameter",)),
 }  # fmt: skip
 """By name the noise, its copies, and by what it is refused."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -86,19 +85,3 @@ def test_strictness(tmp_path: Path, learned: PseudoMargin) -> None:
         PseudoMargin.load(tmp_path / "absent.safetensors")
     with pytest.raises(ParameterError, match=r"must end in \.safetensors; found 'a\.pt'"):
         learned.save(tmp_path / "a.pt")
-
-
-def test_mutated_files_give_the_named_error(tmp_path: Path, learned: PseudoMargin) -> None:
-    content = learned.save(tmp_path / "good.safetensors").read_bytes()
-    header = 8 + int.from_bytes(content[:8], "little")
-    rng, refused = random.Random(0), 0
-    for number in range(300):
-        start = rng.randrange(header)
-        noise = rng.choice([bytes([rng.randrange(256)]), b"", b"9" * 30, b'"', b"F8_E5M2"])
-        cut = content[: rng.randrange(len(content))]
-        (tmp_path / "mutant").write_bytes(cut if number % 5 == 0 else content[:start] + noise + content[start + 1 :])
-        try:
-            PseudoMargin.load(tmp_path / "mutant")
-        except ArtefactError:
-            refused += 1
-    assert refused > 200
