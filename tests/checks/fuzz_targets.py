@@ -154,7 +154,7 @@ def image_target() -> Target:
         (path,) = folder.iterdir()
         for mode in (None, "L", "RGB"):
             with contextlib.suppress(UnreadableImage):
-                decode(io.BytesIO(path.read_bytes()), mode, turn=mode is not None)
+                decode(io.BytesIO(path.read_bytes()), mode)
 
     return Target(files, mutate, read)
 
