@@ -69,7 +69,6 @@ class Status(IntEnum):
     IMAGE_MODE = 102
     IMAGE_TOO_LARGE = 103
     MULTI_FRAME = 104
-    FORMAT_NOT_ALLOWED = 105
     LABEL_RANGE = 106
     NONFINITE_LOGITS = 110
     NONFINITE_GRADIENT = 111
@@ -119,11 +118,10 @@ _SENTENCES = {
     "the radius that was certified. Nothing is certified, the low end is 0, and the value is the distance that the "
     "attack found.",
     Status.NONFINITE_INPUT: "The input holds NaN or infinite values.",
-    Status.DECODE_ERROR: "The image could not be decoded.",
+    Status.DECODE_ERROR: "The image could not be decoded, or its format is none of those that are read.",
     Status.IMAGE_MODE: "The image's colour mode cannot be converted to that of the data set.",
     Status.IMAGE_TOO_LARGE: "The image has more pixels than the limit and was not decoded.",
     Status.MULTI_FRAME: "The image holds more than one frame.",
-    Status.FORMAT_NOT_ALLOWED: "The image format is not on the list of formats that are read.",
     Status.LABEL_RANGE: "The label is not one of the model's classes.",
     Status.NONFINITE_LOGITS: "The model returned NaN or infinite logits.",
     Status.NONFINITE_GRADIENT: "The gradient of the logits holds NaN or infinite values.",

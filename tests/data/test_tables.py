@@ -109,28 +109,18 @@ def test_several_columns_may_hold_the_labels(reader: Reader, tmp_path: Path) -> 
     assert points.provenance["feature_names"] == [*NAMES, "y"]
 
 
-@pytest.mark.parametrize("place", ["4", "-1"])
-def test_a_table_without_a_header(place: str, tmp_path: Path) -> None:
-    FEATURES.assign(species=SPECIES).to_csv(tmp_path / "table.csv", index=False, header=False)
-    points = open_points(tmp_path / "table.csv", label_column=place)
-    assert torch.equal(inputs(points), torch.from_numpy(X))
-    assert (points.labels, points.provenance["label_column"]) == (Y, "4")
-    assert "feature_names" not in points.provenance
-    refused("columns", "row 0, column '4' .* holds 'setosa'", open_points, tmp_path / "table.csv")
-
-
 @pytest.mark.parametrize(
     "content",
     [
         "0,1,2\n0.5,0.25,1\n",
-        "1,2,3,4\n0.1,0.2,0.3,0\n",
+        "5.1,3.5,setosa\n4.9,3.0,virginica\n",
         "id,1,2\na,0.5,0\n",
         "0.1,0.2,Y\n0.3,0.4,n\n",
     ],
 )
-def test_a_first_row_that_may_be_names_or_values_is_refused(content: str, tmp_path: Path) -> None:
+def test_a_first_row_that_may_be_values_is_refused(content: str, tmp_path: Path) -> None:
     for options in ({}, {"label_column": "-1"}):
-        refused("parameter", "may be names of columns or values", text, tmp_path, content, **options)
+        refused("parameter", "must name the columns, and holds numbers", text, tmp_path, content, **options)
     assert len(text(tmp_path, "0.1,0.2,y\n0.3,0.4,n\n", label_column="y")) == 1, "it was named"
     assert len(text(tmp_path, "na,k,y\n1,2,0\n")) == 1, "a word for a missing value is no number"
 

@@ -53,12 +53,11 @@ class ArrowFile(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """The rows of files that agree in their columns, which are called by their places where there is no header."""
+    """The rows of files that agree in their columns."""
 
     files: tuple[ArrowFile, ...]
     where: str
     record: dict[str, Any]
-    header: bool = True
 
     @property
     def schema(self) -> pa.Schema:
@@ -137,8 +136,7 @@ def open_table(path: Path, reading: Reading) -> Table:
     """The table in a text file, or in the files of one split."""
     if is_csv(path):
         refuse_split(path, reading.split)
-        file, header = _open_csv(path, reading)
-        return Table((file,), path_text(path), reading.record(path, files_digest(path, [path])), header)
+        return Table((_open_csv(path, reading),), path_text(path), reading.record(path, files_digest(path, [path])))
     paths, split = split_files(path, _NAME, reading.split)
     if path.is_dir():
         _check_shards(path, paths)
@@ -154,8 +152,8 @@ def open_table(path: Path, reading: Reading) -> Table:
     return Table(files, path_text(path), reading.record(path, files_digest(path, paths), split=split, files=named))
 
 
-def _open_csv(path: Path, reading: Reading) -> tuple[ArrowFile, bool]:
-    """The cells of a text file in UTF-8, all as text, and whether its first row names the columns.
+def _open_csv(path: Path, reading: Reading) -> ArrowFile:
+    """The cells of a text file in UTF-8, all as text, below a row with the names of the columns.
 
     They are separated by commas, by semicolons where the first line has no comma, and in a `.tsv` file by tabs.
     """
@@ -170,10 +168,9 @@ def _open_csv(path: Path, reading: Reading) -> tuple[ArrowFile, bool]:
             first = next(rows, None)
             if first is None:
                 raise DataError("empty_dataset", f"{where} holds no rows; expected at least 1")
-            header = _is_header(first, reading, where)
-            names = [cell.strip() for cell in first] if header else list(map(str, range(len(first))))
-            parts, some = [], [] if header else [first]
-            while some := [*some, *islice(rows, ROWS)]:
+            names, parts = [cell.strip() for cell in first], []
+            _check_header(names, reading, where)
+            while some := list(islice(rows, ROWS)):
                 odd = next((row for row in some if len(row) != len(first)), None)
                 if odd is not None:
                     raise DataError(
@@ -182,29 +179,23 @@ def _open_csv(path: Path, reading: Reading) -> tuple[ArrowFile, bool]:
                     )
                 cells = [pa.array(column, pa.string()) for column in zip(*some, strict=True)]
                 parts.append(pa.Table.from_arrays(cells, names))
-                some = []
     except (csv.Error, UnicodeError, OSError) as error:
         raise DataError("corrupt", f"{where} is not a readable table in UTF-8: {reason(error)}") from error
     cells = pa.concat_tables([pa.schema([(name, pa.string()) for name in names]).empty_table(), *parts])
-    return ArrowFile(path, cells.schema, (len(cells),), cells.select), header
+    return ArrowFile(path, cells.schema, (len(cells),), cells.select)
 
 
-def _is_header(row: Sequence[str], reading: Reading, where: str) -> bool:
-    """Whether the first row names the columns: it holds a name that is asked for, or none of its cells is a number, or
-    all but that of the labels count from 0 as pandas does."""
-    names = [cell.strip() for cell in row]
+def _check_header(names: Sequence[str], reading: Reading, where: str) -> None:
+    """Raise where the first row may be values: no cell is a name that is asked for, and one is a number, unless all but
+    that of the labels count from 0 as pandas does."""
     asked = {one for one in (reading.label_column, reading.text_column) if one is not None and not is_number(one)}
     numbers = [name for name in names if is_number(name)]
-    labelled, count = any(name.lower() in LABEL_NAMES for name in names), len(numbers)
-    if asked.intersection(names) or not numbers or (labelled and numbers == list(map(str, range(count)))):
-        return True
-    counted = count > 1 and [*map(float, numbers)] in ([*range(count)], [*range(1, count + 1)])
-    if labelled or counted:
+    counted = any(name.lower() in LABEL_NAMES for name in names) and numbers == list(map(str, range(len(numbers))))
+    if numbers and not counted and not asked.intersection(names):
         raise ParameterError(
-            f"the first row of {where} may be names of columns or values: {', '.join(names[:3])}; write a name that is "
-            "no number over each column, or name that of the labels with --label-column (label_column=)"
+            f"the first row of {where} must name the columns, and holds numbers: {', '.join(names[:3])}; write a name "
+            "that is no number over each column, or name that of the labels with --label-column (label_column=)"
         )
-    return False
 
 
 def is_number(cell: str) -> bool:

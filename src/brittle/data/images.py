@@ -57,18 +57,6 @@ DECODER_ERRORS = (
 )
 """What Pillow raises on broken files."""
 
-_OTHER_FORMATS = {
-    b"GIF8": "GIF",
-    b"II*\0": "TIFF",
-    b"MM\0*": "TIFF",
-    b"%!": "EPS or PostScript",
-    b"\xc5\xd0\xd3\xc6": "EPS or PostScript",
-    b"%PDF": "PDF",
-    b"<svg": "SVG or XML",
-    b"<?xml": "SVG or XML",
-}
-"""Beginnings of files in formats that are known and not read."""
-
 
 class UnreadableImage(Exception):
     """An image that is not decoded: how reading it ended, and what was found."""
@@ -177,13 +165,9 @@ def _png(pixels: np.ndarray) -> bytes:
 def _opened(stream: BinaryIO) -> Iterator[Image.Image]:
     """An image with an acceptable header; Pillow's own warnings are replaced by the checks here."""
     with warnings.catch_warnings(action="ignore"):
-        start = stream.read(256)
-        stream.seek(0)
-        if not start:
+        if not stream.read(1):
             raise UnreadableImage(Status.DECODE_ERROR, "the file is empty (0 bytes)")
-        other = next((name for begin, name in _OTHER_FORMATS.items() if start.lstrip().startswith(begin)), None)
-        if other is not None:
-            raise UnreadableImage(Status.FORMAT_NOT_ALLOWED, f"{other}; only {', '.join(FORMATS)} are read")
+        stream.seek(0)
         with decoding():
             image = Image.open(stream, formats=FORMATS)
         check_image(image)

@@ -70,8 +70,7 @@ def _features(table: Table, reading: Reading) -> ListedPoints:
         raise DataError("columns", f"{table.where} has {found}; write it with names of features and index=False")
     cells = table.read(table.schema.names)
     inputs = torch.from_numpy(np.stack([_numbers(cells, name, table.where) for name in roles.others], axis=1))
-    names = np.array(roles.others) if table.header else None
-    record = table.record | roles.record | feature_record(names, f"the header of {table.where}", inputs)
+    record = table.record | roles.record | feature_record(np.array(roles.others), table.where, inputs)
     read = partial(read_arrays, inputs, reading.bounds, None)
     return reading.points(record, ids_in(cells, roles, table), read, **answers_in(cells, roles, table, reading))
 
@@ -114,7 +113,7 @@ def find_roles(table: Table, reading: Reading) -> Roles:
         several = asked.split(",") if reading.targets and asked not in names else [asked]
         answers = [find_column(table, one) for one in several]
     else:
-        called = [name for name in names if name.lower() in LABEL_NAMES and table.header]
+        called = [name for name in names if name.lower() in LABEL_NAMES]
         answers = called or list(table.class_names)
         if len(answers) > 1:
             raise ParameterError(
@@ -133,10 +132,9 @@ def find_column(table: Table, asked: str, option: str = "--label-column (label_c
         return asked
     if re.fullmatch(r"-?\d{1,6}", asked) and -len(names) <= int(asked) < len(names):
         return names[int(asked)]
-    there = listed(names, SHOWN) if table.header else f"{len(names)} without a header"
     raise ParameterError(
-        f"{table.where} has no column {asked!r:.60}; it has {there}: name one with {option}, or give its place; "
-        "several, with commas between them, are for --decision multilabel or within:T (decision=)"
+        f"{table.where} has no column {asked!r:.60}; it has {listed(names, SHOWN)}: name one with {option}, or give "
+        "its place; several, with commas between them, are for --decision multilabel or within:T (decision=)"
     )
 
 
@@ -158,7 +156,7 @@ def answers_in(cells: pa.Table, roles: Roles, table: Table, reading: Reading) ->
         return {}
     if reading.targets:
         numbers = np.stack([_numbers(cells, name, table.where) for name in roles.answers], axis=1)
-        names = roles.answers if len(roles.answers) > 1 and table.header else None
+        names = roles.answers if len(roles.answers) > 1 else None
         return {"targets": torch.from_numpy(numbers), "class_names": names}
     (label,) = roles.answers
     labels, names = _classes(cells[label].to_pylist(), f"the label column {label!r:.60} in {table.where}")
