@@ -240,11 +240,6 @@ def test_a_damaged_npy_file_is_named_and_no_header_is_believed(content: bytes, t
     refused("corrupt", "x.npy is not a readable .npy file", open_points, tmp_path / "x.npy")
 
 
-def test_a_split_that_two_keys_may_hold_is_refused(tmp_path: Path) -> None:
-    np.savez(tmp_path / "x.npz", x_test=FLOATS, test_x=FLOATS, y_test=np.zeros(len(FLOATS), int))
-    refused("columns", "test_x", open_points, tmp_path / "x.npz", split="test")
-
-
 def test_options_that_are_not_for_this(tmp_path: Path) -> None:
     none = tmp_path / "none.npy"
     refused("no_such_path", "none.npy .--labels, labels=. does not exist", npy_points, tmp_path, FLOATS, labels=none)

@@ -66,17 +66,12 @@ def test_it_holds_the_points_of_its_images(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "code", "match"),
     [
-        (pa.table({"x": ["a"]}), "columns", "column 'x' .* holds 'a'"),
         (image_table(GOOD, copy=image_table(GOOD)["picture"]), "columns", "has 2 columns"),
-        (image_table(GOOD, labels=pa.array([0.5] * COUNT)), "labels", "holds 0.5 in row 0; class indices"),
         (image_table(GOOD, label=pa.array([0, 1, None, 0, 0, 0, 0])), "labels", "row 2 of .* is empty"),
         (image_table(GOOD, id=pa.array([1, 2, 3, 1, 5, 6, 7])), "ids", "rows 0 and 3 .* '1'"),
         (image_table(GOOD, id=pa.array([None] * COUNT, pa.string())), "ids", "row 0"),
         (image_table(GOOD).replace_schema_metadata({"huggingface": "[1]"}), "corrupt", "metadata 'huggingface'"),
         (image_table([None] * COUNT), "corrupt", "paths of images, such as '000.png', and not"),
-        (numbers(town=pa.array(list("abcde"))), "columns", "column 'town' of .* holds 'a', which is no number"),
-        (numbers(gap=pa.array([1.0, None, 2.0, 3.0, 4.0])), "columns", "row 1, column 'gap'"),
-        (numbers(many=pa.array([[1.0]] * 5)), "columns", "column 'many'"),
     ],
 )
 def test_tables_of_another_form(table: pa.Table, code: str, match: str, tmp_path: Path) -> None:
@@ -105,14 +100,6 @@ def test_one_of_several_columns_of_classes_has_to_be_named(tmp_path: Path) -> No
     refused("parameter", "'coarse_label' and 'fine_label'; name the one", open_points, path)
     only_fine = open_points(parquet(tmp_path / "one", class_columns(GOOD, fine_label=LABELS)))
     assert (only_fine.labels, only_fine.provenance["label_column"]) == (LABELS, "fine_label")
-
-
-def test_labels_may_be_text_or_another_column(tmp_path: Path) -> None:
-    path = parquet(tmp_path, image_table(GOOD, kind=pa.array([CLASSES[label] for label in LABELS]), n=pa.array(LABELS)))
-    assert open_points(path).labels is None
-    named = open_points(path, label_column="kind")
-    assert (named.labels, named.class_names) == (LABELS, CLASSES)
-    assert open_points(path, label_column="-1").labels == LABELS
 
 
 @pytest.mark.parametrize("kind", range(4))

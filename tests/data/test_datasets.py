@@ -191,10 +191,6 @@ def test_a_stream_that_can_be_read_once_is_read_once(limit: int | None) -> None:
     assert len(list(data)) == COUNT - (limit or COUNT)
 
 
-def test_a_stream_of_several_workers_is_refused() -> None:
-    refused("ids", "2 workers.*num_workers=0", dataset_points, DataLoader(Stream(PAIRS), 2, num_workers=2))
-
-
 class Endless(IterableDataset[Any]):
     def __iter__(self) -> Iterator[Any]:
         while True:

@@ -31,21 +31,11 @@ def png(levels: np.ndarray) -> bytes:
     return save(Image.fromarray(levels), "PNG")
 
 
-def in_classes(path: Path, files: list[bytes], **options: Any) -> Points:
-    (path / "images" / "ant").mkdir(parents=True, exist_ok=True)
-    for row, content in enumerate(files):
-        (path / "images" / "ant" / f"{row}.png").write_bytes(content)
-    return open_points(path / "images", **options)
-
-
 def flat(path: Path, files: list[bytes], **options: Any) -> Points:
     (path / "flat").mkdir(exist_ok=True)
     for row, content in enumerate(files):
         (path / "flat" / f"{row}.png").write_bytes(content)
     return open_points(path / "flat", **options)
-
-
-each = pytest.mark.parametrize("reader", [in_classes, flat], ids=lambda reader: reader.__name__)
 
 
 def triangles(size: int, wanted: int) -> np.ndarray:
@@ -57,27 +47,23 @@ def triangles(size: int, wanted: int) -> np.ndarray:
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-@each
 @pytest.mark.parametrize("wanted", [(4, 6), (16, 3)])
-def test_resizing_is_bilinear_with_antialiasing(reader: Any, wanted: tuple[int, int], tmp_path: Path) -> None:
+def test_resizing_is_bilinear_with_antialiasing(wanted: tuple[int, int], tmp_path: Path) -> None:
     pictures = [picture(8, 12), picture(5, 7), picture(20, 3)]
-    found = inputs(reader(tmp_path, [png(one) for one in pictures], resize=wanted)).numpy()
+    found = inputs(flat(tmp_path, [png(one) for one in pictures], resize=wanted)).numpy()
     assert found.shape == (3, 1, *wanted)
     for one, levels in zip(found, pictures, strict=True):
         rows, columns = triangles(levels.shape[0], wanted[0]), triangles(levels.shape[1], wanted[1])
         assert np.abs(255 * one[0] - rows @ levels @ columns.T).max() <= 1.01  # rounded to a level after each axis
 
 
-@each
 @pytest.mark.parametrize(
     ("size", "crop", "top", "left"),
     [((5, 8), (2, 4), 2, 2), ((3, 7), (2, 4), 0, 2)],
 )  # fmt: skip
-def test_the_middle_is_kept(
-    reader: Any, size: tuple[int, int], crop: tuple[int, int], top: int, left: int, tmp_path: Path
-) -> None:
+def test_the_middle_is_kept(size: tuple[int, int], crop: tuple[int, int], top: int, left: int, tmp_path: Path) -> None:
     levels = picture(*size)
-    found = 255 * inputs(reader(tmp_path, [png(levels), png(picture(30, 40))], center_crop=crop)).numpy()
+    found = 255 * inputs(flat(tmp_path, [png(levels), png(picture(30, 40))], center_crop=crop)).numpy()
     assert np.array_equal(found[0, 0].round(), levels[top : top + crop[0], left : left + crop[1]])
 
 
@@ -86,12 +72,11 @@ def test_the_shorter_side_keeps_the_shape(size: tuple[int, int], expected: tuple
     assert only(flat(tmp_path, [png(picture(*size))], resize=[5])).inputs.shape[2:] == expected
 
 
-@each
-def test_grey_and_colour_become_one(reader: Any, tmp_path: Path) -> None:
+def test_grey_and_colour_become_one(tmp_path: Path) -> None:
     grey, colour = picture(6, 8), picture(6, 8, 3)
-    found = 255 * inputs(reader(tmp_path, [png(grey), png(colour)], mode="RGB")).numpy()
+    found = 255 * inputs(flat(tmp_path, [png(grey), png(colour)], mode="RGB")).numpy()
     assert np.array_equal(found.round(), np.stack([np.stack([grey] * 3), colour.transpose(2, 0, 1)]))
-    found = 255 * inputs(reader(tmp_path, [png(colour), png(grey)], mode="L")).numpy()
+    found = 255 * inputs(flat(tmp_path, [png(colour), png(grey)], mode="L")).numpy()
     luma = colour @ np.array([0.299, 0.587, 0.114])  # ITU-R 601-2
     assert np.abs(found[0, 0] - luma).max() <= 1
     assert np.array_equal(found[1, 0].round(), grey)

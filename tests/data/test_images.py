@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 import torch
 from helpers.data_files import (
@@ -19,17 +18,15 @@ from helpers.data_files import (
     HEIGHT,
     LEVELS,
     WIDTH,
-    Reader,
     encode,
     encoded_folder,
-    image_table,
     only,
     refused,
     save,
 )
 from PIL import Image, ImageFile
 
-from brittle.data import Points, open_points
+from brittle.data import open_points
 from brittle.data.images import FORMATS as IMAGE_FORMATS
 from brittle.data.images import THUMBNAIL_SIDE, thumbnails
 from brittle.estimate import Status
@@ -37,22 +34,12 @@ from brittle.estimate import Status
 bad_images = pytest.mark.parametrize("name", BAD_IMAGES)
 
 
-def encoded_parquet(path: Path, files: list[bytes]) -> Points:
-    path.mkdir()
-    pq.write_table(image_table(list(files)), path / "images.parquet")
-    return open_points(path / "images.parquet")
-
-
-encoded = pytest.mark.parametrize("reader", [encoded_folder, encoded_parquet], ids=lambda reader: reader.__name__)
-
-
-@encoded
 @bad_images
-def test_a_bad_image_leaves_the_others_alone(reader: Reader, name: str, tmp_path: Path) -> None:
+def test_a_bad_image_leaves_the_others_alone(name: str, tmp_path: Path) -> None:
     content, status, seen = BAD_IMAGES[name]
     good = [encode(one) for one in LEVELS]
-    batch = only(reader(tmp_path / "bad", [content, *good[1:3], content, *good[4:]]))
-    twin = only(reader(tmp_path / "good", good))
+    batch = only(encoded_folder(tmp_path / "bad", [content, *good[1:3], content, *good[4:]]))
+    twin = only(encoded_folder(tmp_path / "good", good))
     others = [row for row in range(COUNT) if row not in (0, 3)]
     assert torch.equal(batch.inputs[others], twin.inputs[others])
     for field in ("ids", "labels", "status", "detail", "images"):
@@ -95,24 +82,22 @@ def test_a_large_image_is_not_decoded(tmp_path: Path, monkeypatch: pytest.Monkey
     assert set(decoded) == {(WIDTH, HEIGHT)}
 
 
-@encoded
 @pytest.mark.parametrize("kind", IMAGE_FORMATS)
-def test_formats_without_loss_keep_their_pixels(reader: Reader, kind: str, tmp_path: Path) -> None:
+def test_formats_without_loss_keep_their_pixels(kind: str, tmp_path: Path) -> None:
     colour = np.random.default_rng(0).integers(0, 256, (3, HEIGHT, WIDTH), dtype=np.uint8)
     options = {"lossless": True} if kind == "WEBP" else {}
-    found = only(reader(tmp_path / "images", [encode(colour, kind, **options)])).inputs
+    found = only(encoded_folder(tmp_path / "images", [encode(colour, kind, **options)])).inputs
     if kind == "JPEG":  # the only one with loss
         assert found.shape == (1, 3, HEIGHT, WIDTH)
     else:
         assert torch.equal(found[0], torch.from_numpy(colour).float() / 255)
 
 
-@encoded
 @pytest.mark.parametrize(("first", "channels"), [("L", 1), ("1", 1), ("LA", 1), ("P", 3), ("RGB", 3), ("RGBA", 3)])
-def test_the_first_image_decides_the_mode(reader: Reader, first: str, channels: int, tmp_path: Path) -> None:
+def test_the_first_image_decides_the_mode(first: str, channels: int, tmp_path: Path) -> None:
     colour = Image.fromarray(np.random.default_rng(1).integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8))
     modes = [first, "L", "1", "LA", "P", "RGB", "RGBA"]
-    batch = only(reader(tmp_path / "images", [save(colour.convert(mode), "PNG") for mode in modes]))
+    batch = only(encoded_folder(tmp_path / "images", [save(colour.convert(mode), "PNG") for mode in modes]))
     assert set(batch.status) == {Status.OK}
     assert batch.inputs.shape == (7, channels, HEIGHT, WIDTH)
     rgb = batch.inputs[5]
@@ -121,9 +106,8 @@ def test_the_first_image_decides_the_mode(reader: Reader, first: str, channels: 
     assert torch.equal(batch.inputs[6], rgb)
 
 
-@encoded
-def test_images_of_two_sizes(reader: Reader, tmp_path: Path) -> None:
-    points = reader(tmp_path / "images", [encode(LEVELS[0]), encode(LEVELS[1]), encode(LEVELS[2, :, :3])])
+def test_images_of_two_sizes(tmp_path: Path) -> None:
+    points = encoded_folder(tmp_path / "images", [encode(LEVELS[0]), encode(LEVELS[1]), encode(LEVELS[2, :, :3])])
     batches = points.batches(2)
     assert len(next(batches)) == 2
     refused("shape", "8 x 3 pixels", next, batches)

@@ -168,21 +168,11 @@ def test_what_was_read_is_in_the_provenance(tmp_path: Path) -> None:
         ("text,label\na,b", {"text_column": "review"}, "parameter", "no column 'review'"),
         ("text,label\na,b", {"text_column": "label"}, "parameter", "no text in 'label'"),
         ("text,label\n,bad\nfine,good", {}, "columns", "row 0, column 'text'"),
-        ("text,label\nfine,good\n  ,bad", {}, "columns", "row 1, column"),
         ("text,label\nfine,", {}, "labels", "row 0"),
-        ("text,label\nfine,good,more", {}, "columns", "a row of 3 cells"),
-        ("text,label", {}, "empty_dataset", "no rows"),
-        ("text,label\na,b", {"split": "test"}, "split", "has no splits"),
     ],
 )
 def test_what_is_refused(content: str, options: dict[str, Any], code: str, match: str, tmp_path: Path) -> None:
     refused(code, match, opened, written(tmp_path / "a.csv", content), **options)
-
-
-def test_what_is_refused_of_parquet(tmp_path: Path) -> None:
-    path = parquet(tmp_path / "a.parquet", text=["a", None], n=[1, 2])
-    refused("columns", "row 1, column 'text'", opened, path)
-    refused("parameter", "no text in 'n'", opened, path, text_column="n")
 
 
 def test_texts_and_other_data_are_not_mistaken_for_each_other(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ import torch
 from helpers.odd_parts import BOUNDS, seeded
 from PIL import Image
 from torch import nn
-from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, WeightedRandomSampler, get_worker_info
+from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
 import brittle
 from brittle.data import array_points
@@ -112,20 +112,6 @@ class OwnWay(DataLoader[Any]):
         return iter([(X[some], Y[some]) for some in (order[:10], order[10:])])
 
 
-class Anew:
-    """A sampler of the user's that shuffles; in batches of `size`, where it is given."""
-
-    def __init__(self, size: int = 0) -> None:
-        self.size, self.random = size, random.Random(5)
-
-    def __iter__(self) -> Iterator[Any]:
-        order = self.random.sample(range(COUNT), COUNT)
-        return iter([order[at : at + self.size] for at in range(0, COUNT, self.size)] if self.size else order)
-
-    def __len__(self) -> int:
-        return -(-COUNT // self.size) if self.size else COUNT
-
-
 def written(as_tensors: bool = True, kind: Callable[[Any, Any], Any] = lambda x, y: (x, y)) -> Callable[[int], Any]:
     """Writes each item over the one before, in tensors or in arrays."""
     x, y = np.zeros(SIZE, np.float32), np.zeros((), np.int64)
@@ -170,12 +156,6 @@ def memory_map() -> Any:
     return found
 
 
-def with_stop(place: int) -> Any:
-    if place == 7:
-        raise StopIteration
-    return PAIRS[place]
-
-
 def image(**options: Any) -> Any:
     """An image of Pillow out of a file."""
     file = io.BytesIO()
@@ -200,17 +180,10 @@ ODD_DATA = [
     OddData("a stream that two workers share", lambda: DataLoader(Stream(lambda _: share(PAIRS)), **TWO), (TWICE,)),
     OddData("each point twice, by design", lambda: DataLoader(Items(HALVES.__getitem__, 2 * COUNT), **TWO),
             rows=in_order([*range(COUNT), *range(COUNT)])),
-    OddData("a sampler that shuffles", lambda: DataLoader(ITEMS, 5, sampler=Anew()), (SHUFFLED,)),  # pyright: ignore[reportArgumentType] any iterable is taken
-    OddData("a batch sampler that shuffles", lambda: DataLoader(ITEMS, batch_sampler=Anew(5)), (SHUFFLED,)),  # pyright: ignore[reportArgumentType] any iterable is taken
-    OddData("a weighted sampler", lambda: DataLoader(ITEMS, batch_sampler=BatchSampler(
-        WeightedRandomSampler([1.0] * COUNT, COUNT), 5, False)), (SHUFFLED,)),
     OddData("a stream that shuffles", Shuffled, (SHUFFLED,)),
     OddData("a loader of a stream that shuffles", lambda: DataLoader(Shuffled(), 5), (SHUFFLED,)),
     OddData("a stream that shrinks", lambda: Shuffled(fewer=True), (SHUFFLED,)),
     OddData("a loader with a way of its own", lambda: OwnWay(ITEMS, 5), (SHUFFLED,)),
-    OddData("a data set that raises", lambda: Items(PAIRS[:9].__getitem__), (ITEM,)),
-    OddData("a data set that stops", lambda: Items(with_stop), (ITEM,)),
-    OddData("a masked array", lambda: (np.ma.masked_less(X.numpy(), 0.0), Y), ("dtype",)),
     OddData("a column-major array", lambda: (np.asfortranarray(X.numpy()), Y)),
     OddData("a transposed tensor", lambda: (X.T.contiguous().T, Y)),
     OddData("big-endian, in reverse", lambda: (X.numpy().astype(">f8")[::-1], Y.numpy().astype(">i2")[::-1]),
