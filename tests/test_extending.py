@@ -228,16 +228,6 @@ def test_settings_that_cannot_be_made(place: Path, setting: str, fact: str) -> N
         choose(["./mine.py:Jeffreys"], [0.1], settings=[setting])
 
 
-def test_settings_reach_scores_of_brittle() -> None:
-    found = choose(["mmse", "input_margin"], [0.1], settings=["mmse.antithetic=no", "input_margin.norm=linf"])
-    assert [score.parameters for score in found] == [
-        {"sigma": 0.1, "draws": 20, "antithetic": False},
-        {"norm": "linf"},
-    ]
-    with pytest.raises(UsageError, match="'l3'"):
-        choose(["input_margin"], [0.1], settings=["input_margin.norm=l3"])
-
-
 def test_fields_of_a_noise_family_can_be_set(place: Path) -> None:
     Path("speckle.py").write_text(
         "from dataclasses import dataclass\n"

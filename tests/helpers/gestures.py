@@ -54,10 +54,6 @@ def count(page: Opened) -> int:
     return int(page.page.locator("#count").inner_text().split(" of ")[0].replace(",", ""))
 
 
-def press(page: Opened, text: str, within: str = "body") -> None:
-    page.page.locator(within).get_by_role("button", name=text).first.click()
-
-
 def saved(page: Opened, button: str) -> str:
     with page.page.expect_download() as waiting:
         page.page.locator(button).click()

@@ -60,25 +60,6 @@ def nan_under_noise(x: Tensor, logits: Tensor) -> Tensor:
     return torch.where(outside[:, None], torch.nan, logits)
 
 
-class Step(nn.Module):
-    """Two classes that part where the first number of an input is `place`; the margin hardly varies on either side."""
-
-    def __init__(self, place: float) -> None:
-        super().__init__()
-        self.place = place
-        self.eval()
-
-    def forward(self, x: Tensor) -> Tensor:
-        flat = x.flatten(1)
-        margin = torch.where(flat[:, 0] > self.place, -1.0, 1.0) + 0.05 * flat[:, 1]
-        return torch.stack([margin, -margin], dim=1)
-
-
-def step_of(flip: float, sigma: float) -> Step:
-    """A step that this share of the noise around 0 passes."""
-    return Step(float(stats.norm.isf(flip)) * sigma)
-
-
 def step_points(count: int) -> Tensor:
     """Points that such a step treats alike, each with an id and noise of its own, `[count, 1, 1, 2]`."""
     x = torch.zeros(count, 1, 1, 2)

@@ -81,15 +81,6 @@ HOSTILE = (
 )
 
 _SAMPLED = ("monte_carlo", "shrinkage", "moments", "mmse", "mmse_mvs")
-_QUANTITIES = {
-    "logit_margin": "logit_margin",
-    "first_order_margin": "first_order_margin_l2",
-    "feature_margin": "feature_distance",
-    "input_margin": "distance",
-    "max_probability": "probability",
-    "probability_margin": "probability",
-    "entropy": "entropy",
-}
 _PASSES = {
     "taylor": 11, "taylor_mvs": 11, "softmax": 1, "logit_margin": 1, "first_order_margin": 11, "feature_margin": 1,
     "input_margin": 600, "max_probability": 1, "probability_margin": 1, "entropy": 1,
@@ -236,11 +227,15 @@ def _make(recipe: Recipe) -> Table:
     )
 
 
+def _flips(score: str) -> bool:
+    return CATALOGUE[score].quantity == FLIP_PROBABILITY
+
+
 def _grid(recipe: Recipe) -> Iterator[tuple[str, dict[str, Any]]]:
     for score in recipe.scores:
         if score == "input_margin":
             yield from ((score, {"norm": norm}) for norm in recipe.norms)
-        elif score in _QUANTITIES:
+        elif not _flips(score):
             yield score, {}
         elif score == "softmax":
             yield score, {"temperature": 1.0}
@@ -315,7 +310,7 @@ def _values(
     if score in ("max_probability", "probability_margin", "entropy"):
         sure = norm.cdf(distance * 8.0 * rng.lognormal(0.0, 0.5, distance.size))
         return {"max_probability": sure, "probability_margin": 2.0 * sure - 1.0, "entropy": 1.0 - sure}[score], none
-    if score in _QUANTITIES:
+    if not _flips(score):
         return distance * unit * rng.lognormal(0.0, 0.3, distance.size), none
     if sigma is None:
         return norm.sf(distance * 14.0), none

@@ -11,7 +11,7 @@ from helpers.laws import MANY_ROWS, estimate
 import brittle
 from brittle.errors import ParameterError
 from brittle.noise import Decibels, Relative, Stream
-from brittle.scores import CATALOGUE, Moments, MonteCarlo, NoiseScore, RareEvent, Shrinkage, Taylor
+from brittle.scores import Moments, MonteCarlo, RareEvent, Shrinkage, Taylor
 
 SIZE, DRAWS = 8, 2000
 each = pytest.mark.parametrize("noise", [Relative(0.3), Decibels(6.0)], ids=lambda noise: noise.name)
@@ -75,12 +75,3 @@ def test_decibels_are_those_of_the_definition() -> None:
     for wrong in (math.nan, math.inf, "20", True):
         with pytest.raises(ParameterError, match="decibels"):
             Decibels(wrong)  # type: ignore[arg-type]
-
-
-def test_only_scores_of_derivatives_refuse_it() -> None:
-    for kind in (one for one in CATALOGUE.values() if issubclass(one, NoiseScore)):
-        if kind.name == "change_bound":
-            with pytest.raises(ParameterError):
-                kind(noise=Relative(0.1))
-        else:
-            assert kind(noise=Relative(0.1)).parameters["unit"] == "of the rms"

@@ -157,7 +157,7 @@ def test_the_nearest_margins_are_kept_up_to_a_number() -> None:
 def test_flips_that_a_normal_model_passes_over_are_held(
     margin: float, flips: float, depth: float, adaptive: bool
 ) -> None:
-    """A normal model passes its tests and says too little; `checks.unannounced_flips` prints what `moments` misses.
+    """A normal model passes its tests and says too little; the family `step` of `checks.coverage` counts more of them.
 
     Of 100 replicates at most 1 may miss in the mean; 8 do less than once in 1e5.
     """

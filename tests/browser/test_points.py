@@ -1,0 +1,162 @@
+"""The points on the page: what is selected, listed, saved and opened is the table's own, counted here by pandas."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.browser import Opened, opened
+from helpers.gestures import POINTS, count, drag, ids, listed, saved
+from playwright.sync_api import Browser
+
+from brittle.store.table import Table
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+# What is selected.
+
+
+@pytest.mark.parametrize(("kind", "state"), [("right", "holds"), ("wrong", "undecided"), ("right", "breaks")])
+def test_a_group_selects_its_points(page: Opened, frame: pd.DataFrame, kind: str, state: str) -> None:
+    own = frame[(frame["kind"] == kind) & (frame["state"] == state)]
+    button = page.page.locator("#overview .groups button", has_text=f"{kind}, {state} (")
+    assert button.inner_text().endswith(f"({len(own):,})")
+    button.click()
+    assert count(page) == len(own)
+    assert set(listed(page)) == set(own.index)
+    assert button.get_attribute("aria-pressed") == "true"
+    button.click()
+    assert count(page) == POINTS
+
+
+def test_a_drag_over_the_histogram_selects_its_bins(page: Opened, frame: pd.DataFrame) -> None:
+    """The scale has eleven bins of equal width; the last five begin at 10%."""
+    drag(page, page.page.locator("#histogram"), (6.5 / 11, 0.5), (10.5 / 11, 0.5))
+    assert set(listed(page)) == set(ids(frame, frame["flip"] >= 0.1))
+    drag(page, page.page.locator("#histogram"), (6.5 / 11, 0.5), (10.5 / 11, 0.5))
+    assert count(page) == POINTS
+    drag(page, page.page.locator("#histogram"), (0.5 / 11, 0.5), (5.5 / 11, 0.5))
+    assert set(listed(page)) == set(ids(frame, frame["flip"] < 0.1))
+
+
+def test_classes_keep_their_order_and_show_how_much_of_each_is_selected(page: Opened, frame: pd.DataFrame) -> None:
+    def bars() -> list[list[str]]:
+        return page.page.locator("#overview .bars tbody tr").evaluate_all(
+            """(rows) => rows.map((row) => [row.children[0].innerText, row.children[2].innerText,
+               [...row.querySelectorAll("rect")].reduce((sum, one) => sum + Number(one.getAttribute("width")), 0)])"""
+        )
+
+    before = [name for name, *_ in bars()]
+    page.page.locator("#overview .groups button", has_text="right, undecided (").click()
+    rated = frame[frame["flip"].notna()]
+    assert [name for name, *_ in bars()] == before
+    for name, text, width in bars():
+        own = rated[rated["label_name"] == name]
+        some = own[(own["kind"] == "right") & (own["state"] == "undecided")]
+        assert text.startswith(f"{len(some)} of {len(own)} (")
+        assert float(width) == pytest.approx(100 * len(some) / len(own), abs=0.01)
+
+
+# The list: its order, what is saved of it, and the address that brings it back.
+
+
+def test_heads_sort_both_ways_and_points_without_a_number_come_last(page: Opened, frame: pd.DataFrame) -> None:
+    numbered = pd.Series(frame["flip"]).dropna()
+    falling = numbered.sort_values(ascending=False, kind="stable").index.tolist()
+    rest = ids(frame, frame["flip"].isna())
+    assert listed(page) == falling + rest
+    page.page.locator("#head").get_by_role("button", name="Sort by flip probability").click()
+    assert listed(page) == numbered.sort_values(kind="stable").index.tolist() + rest
+    page.page.locator("#head").get_by_role("button", name="Sort by point").click()
+    assert listed(page) == frame.index.tolist()
+
+
+def test_the_csv_is_the_selection(page: Opened, frame: pd.DataFrame, table: Table) -> None:
+    page.page.locator("#overview .groups button", has_text="right, breaks (").click()
+    rows = list(csv.DictReader(io.StringIO(saved(page, "#save-csv"))))
+    assert [row["point"] for row in rows] == listed(page)
+    columns = {column.label: column for column in table.columns}
+    for row in rows:
+        own = frame.loc[row["point"]]
+        assert (row["name"], row["label"], row["state"]) == (own["name"], own["label_name"], own["state"])
+        for label, column in columns.items():
+            value: float = column.value.to_dict()[row["point"]]
+            heading = f"{label}.flip_probability" if column.is_probability else label
+            assert row[heading] == "" if np.isnan(value) else float(row[heading]) == value
+            assert {heading, f"{label}.low", f"{label}.high", f"{label}.status"} <= set(table.wide().columns)
+            assert row[f"{label}.status"] == column.status.to_dict()[row["point"]]
+
+
+def test_the_address_brings_everything_back(browser: Browser, place: Path, page: Opened) -> None:
+    page.page.locator("#overview .groups button", has_text="right, breaks (").click()
+    drag(page, page.page.locator("#histogram"), (7.5 / 11, 0.5), (8.5 / 11, 0.5))
+    page.page.locator("#limit").fill("0.8")
+    page.page.locator("#head").get_by_role("button", name="Sort by label").click()
+    page.page.locator("#rows .row").first.click()
+    before = listed(page), page.page.locator("#card h3").inner_text()
+    with opened(browser, place) as again:
+        again.page.goto(place.as_uri() + page.page.evaluate("location.hash"))
+        assert (listed(again), again.page.locator("#card h3").inner_text()) == before
+        again.page.reload()
+        assert (listed(again), again.page.locator("#card h3").inner_text()) == before
+        assert again.page.locator("#limit").input_value() == "0.8"
+        assert again.said == []
+
+
+# The open point, and the notes on it.
+
+
+def test_a_card_says_what_the_table_says(page: Opened, table: Table) -> None:
+    page.page.locator("#rows .row").nth(2).click()
+    name = page.page.locator("#card h3").inner_text()
+    point = next(row["point"] for row in table.points.to_pylist() if row["name"] == name)
+    rows = {row[0]: row for row in page.page.locator("#card tbody tr").evaluate_all(
+        "(rows) => rows.map((row) => [...row.children].map((cell) => cell.innerText))"
+    )}  # fmt: skip
+    margin = next(one for one in table.columns if one.score == "logit_margin")
+    assert float(rows["Logit margin"][1].replace("−", "-")) == pytest.approx(margin.value.to_dict()[point], rel=5e-3)
+    rank = int((margin.value < margin.value.to_dict()[point]).sum()) + 1
+    assert rows["Logit margin"][3] == f"{rank} of {margin.value.notna().sum()}"
+    assert page.page.locator("#card figure canvas").count() >= 1
+
+
+def test_notes_are_kept_found_and_saved(browser: Browser, place: Path, page: Opened) -> None:
+    page.page.locator("#rows .row").first.click()
+    page.page.locator("#tags").fill("odd, =SUM(A1)")
+    page.page.locator("#note").fill("look\nagain")
+    point = page.page.locator("#rows .row").first.get_attribute("id")
+    page.page.reload()
+    page.page.locator("#find").fill("odd")
+    page.page.locator("#filters li").wait_for()
+    assert count(page) == 1
+    assert page.page.locator("#rows .row").first.get_attribute("id") == point
+    (row,) = csv.DictReader(io.StringIO(saved(page, "#save-csv")))
+    assert (row["tags"], row["note"]) == ("odd, =SUM(A1)", "look\nagain")
+
+
+# Keys alone.
+
+
+def test_keys_alone_go_from_the_top_to_a_card_and_back(page: Opened) -> None:
+    for _ in range(80):
+        page.page.keyboard.press("Tab")
+        if page.page.evaluate("document.activeElement.id") == "rows":
+            break
+    assert page.page.evaluate("document.activeElement.id") == "rows"
+    names = [page.page.locator("#rows .row .name").nth(place).inner_text() for place in range(3)]
+    page.page.keyboard.press("ArrowDown")
+    page.page.keyboard.press("ArrowDown")
+    assert page.page.locator("#card h3").inner_text() == names[1]
+    page.page.keyboard.press("End")
+    page.page.keyboard.press("ArrowDown")
+    assert page.page.locator("#card .walk").inner_text().split(" of ")[0].split()[-1] == str(POINTS)
+    page.page.keyboard.press("Home")
+    page.page.keyboard.press("Enter")
+    assert page.page.evaluate("document.activeElement.id") == "card"
+    assert page.page.locator("#card h3").inner_text() == names[0]
+    page.page.keyboard.press("Escape")
+    assert page.page.evaluate("document.activeElement.id") == "rows"
