@@ -1,22 +1,21 @@
-"""Outcomes and evidence: each has a name in tables, a sentence, and says whether there is a number."""
+"""Outcomes: each has a name in tables, a sentence, and says whether there is a number."""
 
 from __future__ import annotations
 
 import pytest
 
-from brittle.estimate import Evidence, Status, short_labels
+from brittle.estimate import Status, short_labels
 
 
-@pytest.mark.parametrize("outcome", [*Status, *Evidence], ids=lambda outcome: outcome.name)
-def test_an_outcome_is_told_in_a_sentence(outcome: Status | Evidence) -> None:
+@pytest.mark.parametrize("outcome", Status, ids=lambda outcome: outcome.name)
+def test_an_outcome_is_told_in_a_sentence(outcome: Status) -> None:
     assert outcome.slug == outcome.name.lower()
     assert outcome.sentence[0].isupper()
     assert outcome.sentence.endswith(".")
 
 
 def test_no_two_outcomes_say_the_same() -> None:
-    for kind in (Status, Evidence):
-        assert len({outcome.sentence for outcome in kind}) == len(kind)
+    assert len({outcome.sentence for outcome in Status}) == len(Status)
 
 
 def test_what_cannot_be_read_or_computed_has_no_number() -> None:

@@ -132,9 +132,13 @@ _SENTENCES = {
 
 
 class Evidence(IntEnum):
-    """What stands behind a flip probability.
+    """What stands behind a flip probability; in tables its lower-case name.
 
-    In tables it is its lower-case name.
+    `COUNTED`: noisy copies were counted; the interval holds for every model. `MODELLED`: a model was fitted to noisy
+    copies that reach as far as the number does; the interval counts them. `EXTRAPOLATED`: a model says it, of noise
+    that no noisy copy drew: below one flip in the number of draws, whose interval counts them, or without any draws
+    and without an interval. `SAMPLED`: rare flips were found, and their probability was sampled in several ways; flips to
+    which no margin leads and that few rays from the point meet are not in it.
     """
 
     COUNTED = 0
@@ -146,22 +150,6 @@ class Evidence(IntEnum):
     def slug(self) -> str:
         """The name used in tables, such as `modelled`."""
         return self.name.lower()
-
-    @property
-    def sentence(self) -> str:
-        """The evidence in words."""
-        return _EVIDENCE[self]
-
-
-_EVIDENCE = {
-    Evidence.COUNTED: "Noisy copies were counted; the interval holds for every model.",
-    Evidence.MODELLED: "A model was fitted to noisy copies that reach as far as the number does; the interval counts "
-    "them.",
-    Evidence.EXTRAPOLATED: "A model says it, of noise that no noisy copy drew: below one flip in the number of draws, "
-    "whose interval counts them, or without any draws and without an interval.",
-    Evidence.SAMPLED: "Rare flips were found, and their probability was sampled in several ways; flips to which no "
-    "margin leads and that few rays from the point meet are not in it.",
-}
 
 
 SHOWN = 3

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from brittle.analysis.columns import key_of
 from brittle.errors import DataError
-from brittle.store.columns import Column, Key, Scored, column_of, storable
+from brittle.store.columns import Key, Scored, column_of, storable
 from brittle.store.record import DataRecord
 from brittle.store.schemas import MAX_KEPT, keeps, unpack
 
@@ -57,12 +57,12 @@ def kept_inputs(table: Scored) -> np.ndarray:
     return _inputs(table, table.points["input"])
 
 
-def kept_counterexamples(table: Attacked, score: Key | Column | None = None) -> np.ndarray:
+def kept_counterexamples(table: Attacked, score: Key | None = None) -> np.ndarray:
     """The nearest inputs found with another prediction, `[N, D]`, in the order of `table.points`; NaN where none was.
 
     Args:
         table: a run.
-        score: the score that found them, as `table[score]` takes it, or its column; by default the first of the run
+        score: the score that found them, as `table[score]` takes it; by default the first of the run
             that found any.
 
     Raises:
@@ -92,14 +92,14 @@ def features(table: Scored, point: str) -> pd.DataFrame:
     return pd.DataFrame({"feature": feature_names(table.record.data), "value": value})
 
 
-def changed_features(table: Attacked, point: str, score: Key | Column | None = None) -> pd.DataFrame:
+def changed_features(table: Attacked, point: str, score: Key | None = None) -> pd.DataFrame:
     """How the nearest input found with another prediction differs from a point, feature by feature.
 
     Args:
         table: a run.
         point: its id (`find_point` gives it).
-        score: the score that found that input, as `table[score]` takes it, or its column; by default the first of the
-            run that found one for this point.
+        score: the score that found that input, as `table[score]` takes it; by default the first of the run that found
+            one for this point.
 
     Returns:
         One row per feature: `feature` (its name), `value` at the point, `other` at the input that was found, and
@@ -118,12 +118,10 @@ def changed_features(table: Attacked, point: str, score: Key | Column | None = N
     return frame.iloc[order].reset_index(drop=True)
 
 
-def _found_by(table: Attacked, rows: pa.Table, score: Key | Column | None) -> pa.Table:
+def _found_by(table: Attacked, rows: pa.Table, score: Key | None) -> pa.Table:
     """Those of the counterexamples `rows` that a score found, by default the first of the run that found one."""
     found = list(zip(rows["score"].to_pylist(), rows["parameters"].to_pylist(), strict=True))
-    asked = table.columns
-    if score is not None:
-        asked = (score if isinstance(score, Column) else column_of(table.columns, score),)
+    asked = table.columns if score is None else (column_of(table.columns, score),)
     key = next((key_of(column) for column in asked if key_of(column) in found), None)
     if key is None:
         who = "any score of the run" if score is None else asked[0].label

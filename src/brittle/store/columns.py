@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 import pyarrow as pa
@@ -249,22 +249,16 @@ NEAREST = 5
 """Labels that a message about a column that is not there names at most."""
 
 
-@runtime_checkable
-class Named(Protocol):
-    """What names a column, as a `brittle.scores.Score` does: a score's name, its parameters and both in one text."""
-
-    name: ClassVar[str]
-
-    @property
-    def parameters(self) -> Mapping[str, Any]: ...
+class Labelled(Protocol):
+    """What names a column by its label, as a `brittle.scores.Score` and a `Column` do."""
 
     @property
     def label(self) -> str: ...
 
 
-Key = Named | str | tuple[str, Parameter]
-"""What a column is asked for by: a score; a label or a name; a name and its sigma, or where it has none the value of
-another parameter."""
+Key = Labelled | str | tuple[str, Parameter]
+"""What a column is asked for by: a score, by its label; a label or a name; a name and its sigma, or where it has none the
+value of another parameter."""
 
 
 def column_of(columns: Sequence[Column], key: Key) -> Column:
@@ -306,9 +300,9 @@ def _asked(key: object) -> tuple[str, str, Callable[[Column], bool]]:
             return key, key.partition("(")[0], lambda column: key in (column.label, column.shown, column.score)
         case (str() as score, int() | float() | str() as value) if not isinstance(value, bool):
             return f"{score}, {value}", score, lambda column: column.score == score and value in _beside_name(column)
-        case Named() if not isinstance(key, type):
-            name, own = key.name, parameters_json(key.parameters)
-            return key.label, name, lambda column: (column.score, parameters_json(column.parameters)) == (name, own)
+    label = getattr(key, "label", None)
+    if isinstance(label, str):
+        return label, label.partition("(")[0], lambda column: column.label == storable(label)
     expected = "expected a score such as Moments(sigma=0.1), a label, a name, or a name and its sigma"
     raise ParameterError(f"{expected}; found {key!r:.80}")
 
