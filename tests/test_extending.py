@@ -8,7 +8,6 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
 
@@ -134,54 +133,6 @@ def test_files_of_one_name_are_told_apart(place: Path) -> None:
     assert digests(kinds) == {"mine.py": " ".join(both)}
     assert digests([kinds[0]]) != digests([kinds[1]])
     assert digests([dict, Score]) is None
-
-
-def offer(monkeypatch: pytest.MonkeyPatch, **points: str) -> None:
-    """Entry points of all groups, as an installed package has them; those given are scores."""
-    others = {"noise": "mine:Salt", "formats": "myformat:CSV"}
-    names = {"noise": "salt", "formats": "csv"}
-
-    def found(*, group: str) -> list[EntryPoint]:
-        kind = group.removeprefix("brittle.")
-        given = points if kind == "scores" else {names[kind]: others[kind]}
-        return [EntryPoint(name, value, group) for name, value in given.items()]
-
-    monkeypatch.setattr("brittle.model.loading.named_code.entry_points", found)
-
-
-def test_an_installed_package_offers_its_own(
-    mine: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    offer(monkeypatch, jeffreys="mine:Jeffreys")
-    assert find_score("jeffreys") is mine.Jeffreys
-    assert find_family("salt") is mine.Salt
-    (score,) = choose(["jeffreys"], [0.1], "salt", settings=["jeffreys.prior=2"])
-    assert score == mine.Jeffreys(noise=mine.Salt(0.1), prior=2.0)
-    assert main(["list"]) == 0
-    assert "Jeffreys' estimate" in capsys.readouterr().out
-    command = ["score", "./mynet.py:make", "mydata.csv", "--format", "csv", "--out", "run", "--scores", "jeffreys"]
-    assert main([*command, "--noise", "salt", "--sigma", "0.2"]) == 0
-
-
-def test_one_that_is_broken_is_named_and_the_others_are_listed(
-    mine: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    offer(monkeypatch, jeffreys="mine:Jeffreys", lost="mine:Lost", other="mine:Jeffreys")
-    assert main(["list"]) == 0
-    said = capsys.readouterr()
-    assert "jeffreys" in said.out
-    assert "monte_carlo" in said.out
-    assert "lost of a package cannot be loaded (mine:Lost)" in said.err
-    assert "is offered as 'other' and calls itself another name" in said.err
-    assert main(["score", "x", "y", "--out", "z", "--scores", "lost"]) == 3
-
-
-def test_a_name_of_nothing_lists_what_is_offered(monkeypatch: pytest.MonkeyPatch) -> None:
-    offer(monkeypatch, jeffreys="mine:Jeffreys")
-    with pytest.raises(
-        UsageError, match=r"no score is called 'jefreys'; did you mean jeffreys\? there are monte_carlo"
-    ):
-        find_score("jefreys")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import torch
 
 from brittle.errors import ParameterError, UsageError
 from brittle.model.bounds import Bounds, BoundsLike, check_bounds
-from brittle.model.loading.named_code import find_named, offered, unknown
+from brittle.model.loading.named_code import find_named, unknown
 from brittle.noise import (
     FAMILIES,
     Corruption,
@@ -25,7 +25,6 @@ from brittle.noise import (
     Transform,
 )
 from brittle.noise.corruption import KINDS
-from brittle.scores.outside import FAMILIES_GROUP
 
 if TYPE_CHECKING:
     from brittle.data import Points
@@ -60,7 +59,7 @@ def has_level(text: str) -> bool:
 def check_noise(text: str, sigmas: Sequence[float], categories: Collection[str]) -> None:
     """Raise unless the options of noise fit together."""
     name = plain_name(text)
-    known = (*FAMILIES, PER_FEATURE, RELATIVE, *LEVELED, *offered(FAMILIES_GROUP))
+    known = (*FAMILIES, PER_FEATURE, RELATIVE, *LEVELED)
     named = ":" not in text or re.fullmatch(r".*:[\d.,]+", text)
     if named and not {name, text} & {*known} and not text.endswith(".py"):
         raise unknown("noise", name, known)
@@ -136,7 +135,7 @@ def _function(text: str) -> Transform | None:
     """The transform that `FILE.py:FUNCTION` or `PACKAGE.MODULE:FUNCTION` stands for; None for anything else."""
     if ":" not in text or plain_name(text) in (*LEVELED, RELATIVE, SPHERE):
         return None
-    found = find_named(text, FAMILIES_GROUP)
+    found = find_named(text)
     if isinstance(found, Transform):
         return found
     if not inspect.isfunction(found):

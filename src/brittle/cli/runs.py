@@ -196,19 +196,15 @@ def verify(run_folder: Run) -> int:
 
 
 def list_scores() -> int:
-    """Show the scores of brittle and of installed packages: name, what it is, value, cost, source."""
+    """Show the scores: name, what it is, value, cost, source."""
     from rich import box
     from rich.console import Console
     from rich.table import Table as Grid
 
     from brittle.scores import CATALOGUE
-    from brittle.scores.outside import installed_scores
 
-    installed, faults = installed_scores()
     grid = Grid("name", "what it is", "value", "passes per point", "source", box=box.SIMPLE_HEAD)
-    for name, kind in {**CATALOGUE, **installed}.items():
+    for name, kind in CATALOGUE.items():
         grid.add_row(name, kind.title, kind.quantity, kind.cost, kind.reference)
     Console(width=None if sys.stdout.isatty() else 180).print(grid)
-    for fault in faults:
-        print_lines(f"brittle: note: {fault}", sys.stderr)
     return 0

@@ -32,9 +32,6 @@ from brittle.model.loading.named_code import kind_of, refused
 from brittle.store.record import DataRecord, record_of
 from brittle.store.writing import nearby
 
-GROUP = "brittle.formats"
-"""Entry point group in which an installed package offers formats."""
-
 
 def _ending(suffix: str) -> Callable[[Path], bool]:
     return lambda path: path.is_file() and path.suffix == suffix
@@ -133,9 +130,9 @@ def find_format(name: str) -> Format:
     own = {known.name: known for known in FORMATS}
     if name in own:
         return own[name]
-    value = named_code.find_named(name, GROUP, lambda one: isinstance(one, Format))
+    value = named_code.find_named(name, lambda one: isinstance(one, Format))
     if value is None:
-        raise named_code.unknown("format", name, [*own, *named_code.offered(GROUP)])
+        raise named_code.unknown("format", name, list(own))
     return _checked_format(value, name)
 
 

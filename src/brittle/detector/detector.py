@@ -146,7 +146,7 @@ class Detector:
             norm: of the margins, `l2`, `linf` or `l1`; by default the one that the run holds them in. With `limit`,
                 of the score where it has one.
             tpr: true positive rate to hold, between 0 and 1.
-            score: name of the score, one of `READINGS`, or of a score that an installed package offers.
+            score: name of the score, one of `READINGS`.
             confidence: of every interval.
             seed: of the split.
             limit: probability with which a prediction has to be kept, between 0 and 1.

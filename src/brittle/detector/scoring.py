@@ -8,10 +8,8 @@ from typing import Any, TypeGuard, TypeVar
 
 from brittle.detector.pseudo_margin import PseudoMargin, PseudoMarginScore
 from brittle.errors import ParameterError, UnknownNameError
-from brittle.model.loading.named_code import offered
 from brittle.scores import CATALOGUE, Score
 from brittle.scores.one_pass import OnePassScore
-from brittle.scores.outside import SCORES, find_score
 
 PSEUDO_MARGIN = PseudoMarginScore.name
 """The score that is learned rather than computed."""
@@ -19,9 +17,9 @@ PSEUDO_MARGIN = PseudoMarginScore.name
 Numbers = TypeVar("Numbers", bound=Any)
 
 
-def _readable(kind: type[Score] | None) -> TypeGuard[type[OnePassScore]]:
+def _readable(kind: type[Score]) -> TypeGuard[type[OnePassScore]]:
     """Whether a score has a formula of one pass, and says which way is safer."""
-    return kind is not None and issubclass(kind, OnePassScore) and kind.safer in ("higher", "lower")
+    return issubclass(kind, OnePassScore) and kind.safer in ("higher", "lower")
 
 
 READINGS = {kind.name: kind for kind in (*CATALOGUE.values(), PseudoMarginScore) if _readable(kind)}
@@ -29,23 +27,18 @@ READINGS = {kind.name: kind for kind in (*CATALOGUE.values(), PseudoMarginScore)
 
 
 def kind_of(score: str) -> type[OnePassScore]:
-    """The score of this name that a detector can read: one of `READINGS`, or one that an installed package offers.
-
-    A name that says where a file stands is none, because it may come out of a detector's file.
+    """The score of this name that a detector can read, one of `READINGS`.
 
     Raises:
-        UnknownNameError: there is none, or the score has no formula of one pass, or does not say which way is safer.
-        ParameterError: the package cannot be imported, or its score cannot be used.
+        UnknownNameError: there is none.
     """
-    installed = [name for name in offered(SCORES) if name not in {**CATALOGUE, **READINGS}]
-    kind = find_score(score) if score in installed else READINGS.get(str(score))
-    if _readable(kind):
+    kind = READINGS.get(str(score))
+    if kind is not None:
         return kind
-    names = [*READINGS, *installed]
-    near = get_close_matches(str(score), names, 1)
-    hint = f"; did you mean {near[0]}?" if near and score not in installed else ""
+    near = get_close_matches(str(score), READINGS, 1)
+    hint = f"; did you mean {near[0]}?" if near else ""
     raise UnknownNameError(
-        f"a detector reads a score of one pass that says which way is safer, one of {', '.join(names)}; found "
+        f"a detector reads a score of one pass that says which way is safer, one of {', '.join(READINGS)}; found "
         f"{score!r:.60}{hint}"
     )
 

@@ -1,7 +1,7 @@
-"""Scores and noise families by name: those of brittle, of installed packages, and of files of the user's.
+"""Scores and noise families by name: those of brittle, and of files and packages of the user's.
 
-A name is one of the catalogue, or one that `brittle.model.loading.named_code` finds: an entry point of the groups
-`brittle.scores` and `brittle.noise`, or `FILE.py:CLASS`, or `PACKAGE.MODULE:CLASS`.
+A name is one of the catalogue, or one that `brittle.model.loading.named_code` finds: `FILE.py:CLASS`, or
+`PACKAGE.MODULE:CLASS`.
 """
 
 from __future__ import annotations
@@ -13,19 +13,14 @@ from brittle.decisions.function_code import class_digest
 from brittle.model.loading.named_code import (
     check_name,
     digests,
-    find_installed,
     find_named,
     kind_of,
-    offered,
     refused,
     unknown,
 )
 from brittle.noise import FAMILIES, Noise, Transform
 from brittle.scores import CATALOGUE, NoiseScore, Score
 from brittle.scores.sound import check_class, check_dataclass, check_score
-
-SCORES, FAMILIES_GROUP = "brittle.scores", "brittle.noise"
-"""Entry point groups in which an installed package offers scores and noise families."""
 
 Named = TypeVar("Named", Score, Noise)
 
@@ -34,10 +29,10 @@ def find_score(name: str) -> type[Score]:
     """The class of scores that `name` stands for; a `UsageError` where there is none."""
     if name in CATALOGUE:
         return CATALOGUE[name]
-    kind = find_named(name, SCORES)
+    kind = find_named(name)
     if kind is None:
         hint = "give its file with --pseudo-margin FILE; " if name.replace("-", "_") == "pseudo_margin" else ""
-        raise unknown("score", name, [*CATALOGUE, *offered(SCORES)], hint)
+        raise unknown("score", name, list(CATALOGUE), hint)
     return check_kind(kind, name)
 
 
@@ -45,19 +40,14 @@ def find_family(name: str) -> type[Noise]:
     """The class of noise that `name` stands for, which `sigma` alone must describe; a `UsageError` likewise."""
     if name in FAMILIES:
         return FAMILIES[name]
-    kind = find_named(name, FAMILIES_GROUP)
+    kind = find_named(name)
     if kind is None:
-        raise unknown("noise family", name, [*FAMILIES, *offered(FAMILIES_GROUP)])
+        raise unknown("noise family", name, list(FAMILIES))
     if not (isinstance(kind, type) and issubclass(kind, Noise)):
         raise refused(name, f"is {kind_of(kind)}; expected a subclass of brittle.noise.Noise")
     check_dataclass(kind, name)
     check_name(name, getattr(kind, "name", None), "name = 'speckle'")
     return kind
-
-
-def installed_scores() -> tuple[dict[str, type[Score]], list[str]]:
-    """The scores that installed packages offer, by name, and for each that cannot be used why."""
-    return find_installed(SCORES, find_score)
 
 
 def code_of(score: Score) -> dict[str, str] | None:

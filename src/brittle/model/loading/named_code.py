@@ -1,8 +1,7 @@
-"""Code of the user's: run because the command line names it, or a package that is installed offers it.
+"""Code of the user's: run because the command line names it.
 
-A name outside brittle's own lists is an entry point of an installed package, or says where it stands: `FILE.py:NAME`,
-`PACKAGE.MODULE:NAME`. A file is run because it is so named, and at no other time; a package that is installed is
-imported when one of its names is asked for, or all are listed.
+A name outside brittle's own lists says where it stands: `FILE.py:NAME`, `PACKAGE.MODULE:NAME`. A file is run because it
+is so named, and at no other time.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -122,21 +120,13 @@ def digest_of_module(module: ModuleType) -> str | None:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
-def offered(group: str) -> dict[str, EntryPoint]:
-    """Entry points of a group in installed packages, by name; nothing of them is loaded."""
-    return {point.name: point for point in entry_points(group=group)}
-
-
-def find_named(
-    name: str, group: str, wanted: Callable[[object], bool] = lambda found: isinstance(found, type)
-) -> object:
-    """What `name` stands for, of an entry point of `group`, or `FILE.py:NAME`, or `PACKAGE.MODULE:NAME`; None where it
-    stands for nothing. A message names what is `wanted` in a file, by default all classes."""
+def find_named(name: str, wanted: Callable[[object], bool] = lambda found: isinstance(found, type)) -> object:
+    """What `FILE.py:NAME` or `PACKAGE.MODULE:NAME` stands for; None where `name` is neither. A message names what is
+    `wanted` in a file, by default all classes."""
     if name.endswith(".py"):
         raise UsageError(f"{name} is a file{defined_in(name)}; name a class in it: {name}:CLASS")
     if ":" not in name:
-        point = offered(group).get(name)
-        return None if point is None else _loaded(point)
+        return None
     place, _, attribute = name.rpartition(":")
     if place.endswith(".py"):
         try:
@@ -156,31 +146,6 @@ def find_named(
 def _run_once(path: Path, source: bytes) -> ModuleType:
     """The module of a file, run once for all that is named of it."""
     return run_file(path, source, ParameterError)
-
-
-def _loaded(point: EntryPoint) -> object:
-    """What an entry point stands for, under the name that it is offered by."""
-    package = "a package" if point.dist is None else point.dist.name
-    try:
-        found = point.load()
-    except Exception as error:
-        seen = f"{type(error).__name__}: {error}"
-        raise ParameterError(f"{point.name} of {package} cannot be loaded ({point.value}): {seen}") from error
-    if getattr(found, "name", None) != point.name:
-        raise refused(f"{point.value} of {package}", f"is offered as {point.name!r} and calls itself another name")
-    return found
-
-
-def find_installed(group: str, find: Callable[[str], T]) -> tuple[dict[str, T], list[str]]:
-    """What installed packages offer in an entry point group, by name, and for each that cannot be used why."""
-    found: dict[str, T] = {}
-    faults: list[str] = []
-    for name in offered(group):
-        try:
-            found[name] = find(name)
-        except BrittleError as error:
-            faults.append(str(error.args[0]))
-    return found, faults
 
 
 def check_name(where: str, name: object, example: str) -> None:
