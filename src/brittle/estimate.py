@@ -137,8 +137,8 @@ class Evidence(IntEnum):
     `COUNTED`: noisy copies were counted; the interval holds for every model. `MODELLED`: a model was fitted to noisy
     copies that reach as far as the number does; the interval counts them. `EXTRAPOLATED`: a model says it, of noise
     that no noisy copy drew: below one flip in the number of draws, whose interval counts them, or without any draws
-    and without an interval. `SAMPLED`: rare flips were found, and their probability was sampled in several ways; flips to
-    which no margin leads and that few rays from the point meet are not in it.
+    and without an interval. `SAMPLED`: rare flips were found, and their probability was sampled in several ways; flips
+    to which no margin leads and that few rays from the point meet are not in it.
     """
 
     COUNTED = 0

@@ -47,9 +47,14 @@ def refused(address: str, **options: Any) -> BrittleError:
 
 
 @pytest.mark.slow
-def test_nobody_listens() -> None:
+def test_nobody_listens(token: None) -> None:
     """Ray alone waits for a quarter of an hour."""
-    assert refused("127.0.0.1:9", insecure=True).code == "cluster"
+    assert refused("127.0.0.1:9").code == "cluster"
+
+
+@pytest.fixture
+def token(no_token: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "secret")
 
 
 @pytest.fixture(scope="module")
@@ -126,39 +131,34 @@ def test_a_signal_ends_a_run(number: signal.Signals, code: int, runs: Runs) -> N
     assert verify(runs.place / name) == []
 
 
-@pytest.fixture(scope="module")
-def open_to_all() -> Iterator[Nodes]:
-    """A cluster that asks nobody for a token."""
-    with nodes(1, token=False) as found:
-        yield found
+@pytest.mark.slow
+def test_a_node_without_room_is_told(runs: Runs) -> None:
+    no_room = runs.start("no-room", "--cluster", runs.address, "--device", "cuda", "--workers", "1")
+    assert no_room.wait(LIMIT) == 3
+    assert f"none of the {NODES + 1} nodes" in runs.said("no-room")
 
 
 @pytest.mark.slow
-def test_a_cluster_that_asks_nobody_for_a_token(open_to_all: Nodes, tmp_path: Path) -> None:
-    """Who has a token gets no workers where the nodes ask for none, and --insecure-cluster gets no GPUs that none has.
-
-    That it joins without a token shows below.
-    """
-    runs = Runs.prepare(tmp_path, open_to_all, 1)
-    insecure = ("--cluster", open_to_all.address, "--insecure-cluster", "--device", "cuda", "--workers", "1")
-    careful, no_room = replace(runs, environment=TOKEN).start("careful"), runs.start("no-room", *insecure)
-    assert careful.wait(LIMIT) == 3
+def test_a_cluster_that_asks_nobody_for_a_token(tmp_path: Path) -> None:
+    """Who has a token gets no workers where the nodes ask for none."""
+    with nodes(1, token=False) as open_to_all:
+        runs = replace(Runs.prepare(tmp_path, open_to_all, 1), environment=TOKEN)
+        assert runs.start("careful").wait(LIMIT) == 3
     assert "workers_die" in runs.said("careful")
     assert not (tmp_path / "careful").exists()
-    assert no_room.wait(LIMIT) == 3
-    assert "none of the 2 nodes" in runs.said("no-room")
 
 
 @pytest.mark.slow
-def test_a_head_that_dies_is_told(open_to_all: Nodes, tmp_path: Path) -> None:
-    """Long before Ray ends the process; the run goes on without the cluster. Nothing uses this cluster afterwards."""
-    runs = Runs.prepare(tmp_path, open_to_all, 120)
-    run = runs.start("run", "--cluster", open_to_all.address, "--insecure-cluster")
-    runs.wait_for("run", 2, run)
-    open_to_all.kill_head()
-    began = time.monotonic()
-    assert run.wait(LIMIT) == 7, runs.said("run")
-    assert time.monotonic() - began < 45
+def test_a_head_that_dies_is_told(tmp_path: Path) -> None:
+    """Long before Ray ends the process; the run goes on without the cluster."""
+    with nodes(1) as own:
+        runs = Runs.prepare(tmp_path, own, 120)
+        run = runs.start("run")
+        runs.wait_for("run", 2, run)
+        own.kill_head()
+        began = time.monotonic()
+        assert run.wait(LIMIT) == 7, runs.said("run")
+        assert time.monotonic() - began < 45
     assert "cluster_lost" in runs.said("run")
     assert 2 <= runs.done("run") < 120
     assert verify(tmp_path / "run") == []
@@ -218,8 +218,6 @@ def test_an_address_without_a_token_is_refused(address: str, no_token: Path) -> 
     error = refused(address)
     assert error.code == "insecure_cluster"
     assert address in error.args[0]
-    assert "--insecure-cluster" in error.args[0]
-    cluster(address, insecure=True)
 
 
 def test_where_a_token_may_lie(no_token: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,12 +242,12 @@ def test_where_a_token_may_lie(no_token: Path, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("address", ["", "ray://head:10001", "head:", ":6379", "head:99999", "head:²"])
 def test_what_is_no_address(address: str) -> None:
-    assert refused(address, insecure=True).code == "usage"
+    assert refused(address).code == "usage"
 
 
-def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_ray(token: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    error = refused("auto", insecure=True)
+    error = refused("auto")
     assert error.code == "cluster"
     assert "pip install 'brittle[ray]'" in error.args[0]
 
@@ -257,7 +255,6 @@ def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--insecure-cluster"], "is for --cluster"),
         (["--cluster", "auto", "--device", "cuda:1"], "give --device cuda"),
         (["--cluster", "head:6379"], "no token is set here"),
     ],

@@ -45,13 +45,11 @@ class WorkerOptions:
         workers: Processes that compute side by side, with one thread each; by default one process with all threads, or
             as many as the cluster has room for.
         cluster: Let them run on a Ray cluster: auto (the one that this machine belongs to), or host:port of its head.
-        insecure_cluster: Use a cluster though it asks nobody for a token.
         part: Compute one part of so many, such as 3/8, into a run folder of its own; brittle join puts them together.
     """
 
     workers: int | None = None
     cluster: str | None = None
-    insecure_cluster: bool = False
     part: str | None = None
 
     @property
@@ -68,8 +66,6 @@ class WorkerOptions:
     def processes(self, opening: Opening, device: str | None) -> Workers | None:
         """The processes, each of which opens the run by `opening`; None for this one alone."""
         if self.cluster is None:
-            if self.insecure_cluster:
-                raise UsageError("--insecure-cluster is for --cluster")
             if self.workers is None:
                 return None
             from brittle.run.workers import Processes
@@ -79,6 +75,6 @@ class WorkerOptions:
             raise UsageError(f"each worker of a cluster sees its own GPUs alone: give --device cuda, not {device}")
         from brittle.run.cluster import Cluster
 
-        cluster = Cluster(self.cluster, opening, self.workers, int(device == "cuda"), self.insecure_cluster)
+        cluster = Cluster(self.cluster, opening, self.workers, int(device == "cuda"))
         cluster.prepare()
         return cluster

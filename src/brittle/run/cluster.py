@@ -47,14 +47,12 @@ class Cluster:
         opening: opens the job in a worker, in a folder of the same name as the current one.
         size: how many workers; None is as many as the cluster has room for.
         gpus: of each worker.
-        insecure: whether to join without a token, which a cluster takes only where it asks nobody for one.
     """
 
     address: str
     opening: Opening
     size: int | None = None
     gpus: int = 0
-    insecure: bool = False
     _answered: float = field(default=0.0, init=False)
     _looked: float = field(default=0.0, init=False)
 
@@ -66,12 +64,11 @@ class Cluster:
             )
         if self.size is not None and self.size < 1:
             raise ParameterError(f"workers must be 1 or more; found {self.size}")
-        if not self.insecure and not _has_token():
+        if not _has_token():
             raise ClusterError(
                 "insecure_cluster",
                 f"no token is set here for the cluster at {self.address}, so whoever reaches it may run code on it; "
-                f"set RAY_AUTH_MODE=token and a token on every node (ray get-auth-token --generate), or say "
-                f"--insecure-cluster",
+                f"set RAY_AUTH_MODE=token and a token on every node (ray get-auth-token --generate)",
             )
 
     def prepare(self) -> None:
@@ -101,11 +98,10 @@ class Cluster:
                 _check_listens(self.address)
                 ray.init(self.address, log_to_driver=False, logging_level="ERROR")
             except (ConnectionError, RuntimeError, ValueError, OSError, ray.exceptions.RayError) as error:
-                token = "" if self.insecure else " and has the same token"
                 raise ClusterError(
                     "cluster",
                     f"the cluster at {self.address} cannot be joined ({last_line(error)}); see that this machine is "
-                    f"one of its nodes (ray status){token}",
+                    f"one of its nodes (ray status) and has the same token",
                 ) from error
         try:
             self._answered = self._looked = time.monotonic()
@@ -133,8 +129,7 @@ class Cluster:
 
     def _variables(self) -> dict[str, str | None]:
         """Environment variables that Ray reads when it is imported and when it starts; None for those it must not."""
-        joining = {"RAY_ADDRESS": None, JOIN_TRIES: os.environ.get(JOIN_TRIES, "1")}
-        return joining if self.insecure else joining | {"RAY_AUTH_MODE": "token"}
+        return {"RAY_ADDRESS": None, JOIN_TRIES: os.environ.get(JOIN_TRIES, "1"), "RAY_AUTH_MODE": "token"}
 
     def _room(self, ray: Any) -> int:
         """How many workers the cluster has room for."""

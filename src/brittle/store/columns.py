@@ -257,8 +257,8 @@ class Labelled(Protocol):
 
 
 Key = Labelled | str | tuple[str, Parameter]
-"""What a column is asked for by: a score, by its label; a label or a name; a name and its sigma, or where it has none the
-value of another parameter."""
+"""What a column is asked for by: a score, by its label; a label or a name; a name and its sigma, or where it has none
+the value of another parameter."""
 
 
 def column_of(columns: Sequence[Column], key: Key) -> Column:
