@@ -12,7 +12,7 @@ import torch
 from helpers.problems import inputs, small_classifier
 
 import brittle
-from brittle.decisions.function_code import class_digest, code_digest
+from brittle.decisions.function_code import code_digest
 from brittle.errors import ParameterError, ResumeError
 from brittle.noise import Transform, Transforming
 from brittle.scores import MonteCarlo
@@ -147,8 +147,8 @@ def typed(**numbers: float) -> type[Transforming]:
 
 @pytest.mark.parametrize("place", PLACES)
 def test_the_digest_of_a_class_tells_it_from_others(place: str) -> None:
-    assert class_digest(typed()) == class_digest(typed())
-    assert class_digest(typed()) != class_digest(typed(**{place: 0.2}))
+    assert code_digest(typed()) == code_digest(typed())
+    assert code_digest(typed()) != code_digest(typed(**{place: 0.2}))
 
 
 def test_two_functions_of_one_name_are_refused() -> None:

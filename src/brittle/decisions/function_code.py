@@ -14,27 +14,16 @@ import numpy as np
 import torch
 
 
-def code_digest(function: Callable[..., Any]) -> str:
-    """A digest of what a function is, 16 hexadecimal digits.
+def code_digest(thing: Callable[..., Any] | type) -> str:
+    """A digest of what a function or a class is, 16 hexadecimal digits.
 
-    That is its bytecode, its defaults, what it holds of the function around it, and what it names of its module:
-    values, objects, networks, functions of that module; of an object its class and what it holds. Modules, classes and
-    functions of other modules that it names are not looked at: the record of a run has the digest of the file in which
-    it stands.
+    Of a function that is its bytecode, its defaults, what it holds of the function around it, and what it names of its
+    module: values, objects, networks, functions of that module; of an object its class and what it holds. Of a class it
+    is its methods, its properties and the values that it holds, and those of the classes of its module that it is
+    derived from. Modules, classes and functions of other modules that it names are not looked at: the record of a run
+    has the digest of the file in which it stands.
     """
-    return _digest(_parts(function, set()))
-
-
-def class_digest(kind: type) -> str:
-    """A digest of what a class is, 16 hexadecimal digits.
-
-    That is its methods as `code_digest` has functions, its properties and the values that it holds; and those of the
-    classes of its module that it is derived from.
-    """
-    return _digest(_of_class(kind, set()))
-
-
-def _digest(parts: Iterable[str]) -> str:
+    parts = _of_class(thing, set()) if isinstance(thing, type) else _parts(thing, set())
     return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 

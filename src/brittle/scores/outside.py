@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeVar
 
-from brittle.decisions.function_code import class_digest
+from brittle.decisions.function_code import code_digest
 from brittle.model.loading.named_code import (
     check_name,
     digests,
@@ -61,7 +61,7 @@ def code_of(score: Score) -> dict[str, str] | None:
     files = digests((*own, *(kind for part in parts for kind in type(part).__mro__)))
     kinds = [type(part) for part in (score, noise) if part is not None]
     typed = [kind for kind in kinds if kind.__module__.partition(".")[0] != "brittle" and digests([kind]) is None]
-    return (files or {}) | {f"class {kind.__qualname__}": class_digest(kind) for kind in typed} or None
+    return (files or {}) | {f"class {kind.__qualname__}": code_digest(kind) for kind in typed} or None
 
 
 def check_scores(scores: Iterable[Score]) -> None:
