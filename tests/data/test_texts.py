@@ -129,7 +129,7 @@ def test_every_form_gives_the_points_that_python_makes(tmp_path: Path) -> None:
         (written(tmp_path / "a.csv", f"text,label\n{ROWS}"), {}),
         (written(tmp_path / "b.tsv", "label\tn\treview\n" + "\n".join(numbered)), {}),
         (written(tmp_path / "d.tsv", f"words\tkind\n{tabs}"), kinds),
-        (parquet(tmp_path / "f.parquet", text=TEXTS, other=TEXTS, label=LABELS), {"text_column": "0"}),
+        (parquet(tmp_path / "f.parquet", text=TEXTS, other=TEXTS, label=LABELS), {"text_column": "text"}),
     ]
     labels = [LABELS.index(label) ^ 1 for label in LABELS]
     whole = only(brittle.data.text_points(TEXTS, labels, tokenizer=Tokenizer(), model=Model()))

@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 import torch
+from helpers.artefacts import refused as refused
 from PIL import Image
 
 from brittle.data import Batch, Points, array_points, open_points
-from brittle.errors import BrittleError
 from brittle.estimate import Status
 
 COUNT, HEIGHT, WIDTH = 7, 5, 8
@@ -124,13 +123,6 @@ def inputs(points: Points, size: int = COUNT) -> torch.Tensor:
 def only(points: Points) -> Batch:
     (batch,) = points.batches(1000)
     return batch
-
-
-def refused(code: str, match: str, function: Callable[..., Any], *args: Any, **options: Any) -> None:
-    """`function` raises the error `code` with a sentence that holds `match`."""
-    with pytest.raises(BrittleError, match=match) as caught:
-        function(*args, **options)
-    assert caught.value.code == code
 
 
 def grey_png(width: int, height: int) -> bytes:

@@ -141,10 +141,9 @@ class DataOptions:
             that name their classes are mapped into them.
         format: What DATA are: npz, array (.npy), table, webdataset (.tar), idx, folder, images, texts, or
             FILE.py:NAME; found out by default.
-        label_column: Column of a table with the labels, by name or place (-1 is the last), several with commas; label,
-            target, class or y by default.
-        text_column: Column of a table that holds the texts, by its name or its place, for a model that reads texts; by
-            default the only one of text beside labels and ids.
+        label_column: Column of a table with the labels, several with commas; label, target, class or y by default.
+        text_column: Column of a table that holds the texts, for a model that reads texts; by default the only one of
+            text beside labels and ids.
         labels: A .npy file with the class index of each point, for a .npy file or a folder of images without classes.
         points: Take so many points only, the first.
         ids: Take the points only whose ids stand in this file, one a line; ids are the column point of a run.

@@ -61,10 +61,10 @@ class Reading:
         scale_uint8: whether whole numbers 0..255 in arrays of type uint8 are mapped to the bounds.
         labels: a `.npy` file with the class index of each point, for a `.npy` file or a folder of images without
             classes.
-        label_column: name of the column of a table that holds the labels, or its place as text, `0` being the first and
-            `-1` the last; None takes the one that is called label, target, class or y, in a table of images label or
-            labels, or else the only one that is declared as classes. With `targets` several, with commas between them.
-        text_column: name of the column of a table that holds texts, or its place; None takes the only one of text.
+        label_column: name of the column of a table that holds the labels; None takes the one that is called label,
+            target, class or y, in a table of images label or labels, or else the only one that is declared as classes.
+            With `targets` several, with commas between them.
+        text_column: name of the column of a table that holds texts; None takes the only one of text.
         texts: how texts become points, for a model that reads texts; the data must then be a table of texts.
         targets: whether what is right for a point is no class, but several labels (1 holds, 0 does not) or numbers.
         class_names: names of the model's classes in the order of its outputs; labels of data that name their classes

@@ -126,15 +126,13 @@ def find_roles(table: Table, reading: Reading) -> Roles:
 
 
 def find_column(table: Table, asked: str, option: str = "--label-column (label_column=)") -> str:
-    """The column that is called so, or that stands at this place, the last one being -1; `option` asked for it."""
+    """The column that is called so; `option` asked for it."""
     names = table.schema.names
     if asked in names:
         return asked
-    if re.fullmatch(r"-?\d{1,6}", asked) and -len(names) <= int(asked) < len(names):
-        return names[int(asked)]
     raise ParameterError(
-        f"{table.where} has no column {asked!r:.60}; it has {listed(names, SHOWN)}: name one with {option}, or give "
-        "its place; several, with commas between them, are for --decision multilabel or within:T (decision=)"
+        f"{table.where} has no column {asked!r:.60}; it has {listed(names, SHOWN)}: name one with {option}; several, "
+        "with commas between them, are for --decision multilabel or within:T (decision=)"
     )
 
 
