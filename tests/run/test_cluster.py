@@ -133,8 +133,8 @@ def test_a_signal_ends_a_run(number: signal.Signals, code: int, runs: Runs) -> N
 
 @pytest.mark.slow
 def test_a_node_without_room_is_told(runs: Runs) -> None:
-    no_room = runs.start("no-room", "--cluster", runs.address, "--device", "cuda", "--workers", "1")
-    assert no_room.wait(LIMIT) == 3
+    large = replace(runs, environment=runs.environment | {"OMP_NUM_THREADS": "99"})
+    assert large.start("no-room").wait(LIMIT) == 3
     assert f"none of the {NODES + 1} nodes" in runs.said("no-room")
 
 

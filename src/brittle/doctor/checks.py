@@ -48,7 +48,6 @@ class Outcome:
 RUNS, FINITE = ("forward",), ("forward", "outputs")
 
 CHECKS = (
-    Check("weights", passes.check_weights),
     Check("same data", data.check_same_data),
     Check("forward", passes.check_forward),
     Check("range", data.check_range),

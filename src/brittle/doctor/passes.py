@@ -19,7 +19,6 @@ from brittle.doctor.rounding import allowed, differences, excess, precision_of
 from brittle.doctor.shapes import explained
 from brittle.doctor.subject import OTHERS, Finding, Subject
 from brittle.errors import BrittleError, ModelError, listed
-from brittle.model.loading.weights import check_weights as check_finite_weights
 from brittle.model.loading.weights import dense
 
 REPEATS = 5
@@ -40,17 +39,6 @@ MIXES = (
     "the model mixes the rows of a batch (an LSTM without batch_first, batch norm without running statistics, "
     "attention across rows, a number of rows that is written into it), make it treat each row alone"
 )
-
-
-def check_weights(subject: Subject) -> Iterator[Finding | str]:
-    """Weights and buffers are finite."""
-    model = subject.classifier.model
-    if not isinstance(model, nn.Module):
-        yield "a function: its weights cannot be checked"
-        return
-    check_finite_weights(model, "the model")
-    learned, kept = (sum(tensor.numel() for tensor in tensors) for tensors in (model.parameters(), model.buffers()))
-    yield f"{learned:,} parameters and {kept:,} numbers in buffers are finite"
 
 
 def check_forward(subject: Subject) -> Iterator[Finding | str]:
