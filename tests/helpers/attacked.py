@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 import brittle
 from brittle.measure.forward import Clean, look
@@ -23,3 +24,12 @@ def run(classifier: brittle.Classifier, points: Tensor, **options) -> NearestPoi
 
 def clean_pass(classifier: brittle.Classifier, points: Tensor, rows: int | None = None) -> Clean:
     return look(classifier, points, [str(number) for number in range(len(points))], 0, rows=rows)
+
+
+def linear_margin(network: nn.Linear, points: Tensor, norm: str) -> Tensor:
+    """`min_j g_j / ||w_t - w_j||_q` without a box, `[B]`."""
+    logits, weight = network(points).detach().double(), network.weight.detach().double()
+    top = logits.argmax(dim=1)
+    gaps = logits.gather(1, top[:, None]) - logits
+    slopes = (weight[top][:, None] - weight).norm(p={"linf": 1, "l2": 2, "l1": torch.inf}[norm], dim=2)
+    return (gaps / slopes).scatter(1, top[:, None], torch.inf).amin(dim=1)

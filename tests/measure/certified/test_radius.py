@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from helpers.attacked import linear_margin
 from helpers.bounded_networks import CASES, HEAVY, NORMS, certified, classifier_of, lively
 from helpers.problems import inputs, linear_network, small_network
 from torch import Tensor, nn
@@ -18,11 +19,7 @@ from brittle.measure.certified.proof import ACCURACY
 def test_a_linear_model_has_its_exact_margin(norm: str, classes: int, dtype: torch.dtype) -> None:
     network = linear_network(classes, 20, dtype=dtype)
     points = inputs(8, (20,), dtype=dtype)
-    logits, weight = network(points).detach().double(), network.weight.detach().double()
-    top = logits.argmax(dim=1)
-    gaps = logits.gather(1, top[:, None]) - logits
-    slopes = torch.linalg.vector_norm(weight[top][:, None] - weight, ord=1 if norm == "linf" else 2, dim=2)
-    exact = (gaps / slopes).nan_to_num(torch.inf).min(dim=1).values
+    exact = linear_margin(network, points, norm)
     found = certified(brittle.Classifier(network), points, norm, bounded=False).radius
     assert (found < exact).all()
     assert (found > 0.998 * exact).all()

@@ -13,18 +13,8 @@ pytestmark = pytest.mark.usefixtures("few_queries")
 
 
 @pytest.mark.parametrize("norm", NORMS)
-def test_more_effort_never_ends_farther_away(norm: str) -> None:
-    check_order(norm, 0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("norm", NORMS)
-def test_the_most_effort_ends_no_farther_away(norm: str) -> None:
-    check_order(norm, 1)
-
-
-def check_order(norm: str, first: int) -> None:
-    """Two efforts in turn."""
+@pytest.mark.parametrize("first", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_more_effort_never_ends_farther_away(first: int, norm: str) -> None:
     efforts = list(EFFORTS)[first : first + 2]
     cheap, dear = (run(problems.small_classifier(), problems.inputs(3), norm=norm, effort=one) for one in efforts)
     assert (dear.distance <= cheap.distance).all()

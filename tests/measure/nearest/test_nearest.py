@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 from helpers import problems
-from helpers.attacked import PAIRS, run
+from helpers.attacked import PAIRS, linear_margin, run
 from torch import Tensor, nn
 
 import brittle
@@ -16,16 +16,6 @@ from brittle.measure.nearest import ATTACKS, Nearest
 from brittle.measure.nearest.norms import NORMS
 
 GUIDED = [pair for pair in PAIRS if pair[0] == "best" or ATTACKS[pair[0]].guided]
-
-
-def linear_margin(network: nn.Linear, points: Tensor, norm: str) -> Tensor:
-    """`min_j g_j / ||w_t - w_j||_q`, without a box."""
-    logits = network(points).detach()
-    predicted = logits.argmax(dim=1)
-    gaps = logits.gather(1, predicted[:, None]) - logits
-    dual = {"linf": 1, "l2": 2, "l1": torch.inf}[norm]
-    slopes = (network.weight[predicted][:, None] - network.weight).detach().norm(p=dual, dim=2)
-    return (gaps / slopes).scatter(1, predicted[:, None], torch.inf).amin(dim=1)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +30,7 @@ def test_linear_models_are_exact(attack: str, norm: str, classes: int) -> None:
     network = problems.linear_network(classes, 12, seed=classes, dtype=torch.float32)
     points = torch.randn(60, 12, generator=torch.Generator().manual_seed(1))
     found = run(brittle.Classifier(network), points, attack=attack, norm=norm, bounded=False)
-    exact = linear_margin(network, points, norm).double()
+    exact = linear_margin(network, points, norm)
     assert (found.distance >= exact * (1 - 1e-5) - 1e-6).all()
     assert (found.distance <= exact * 1.001 + 1e-6).all()
     assert not found.masked.any()
