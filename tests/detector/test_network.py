@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from helpers.calibrated import FORWARD, SIMPLE, below_all, classifier, lenient, points, with_margins
+from helpers.calibrated import FORWARD, SIMPLE, below_all, classifier, exported, lenient, points, with_margins
 from helpers.problems import inputs, linear_network, small_network
 from torch import Tensor, nn
 
@@ -34,13 +34,11 @@ def test_wrapped_network_is_the_rule(table: Table, score: str) -> None:
     with torch.no_grad():
         assert torch.equal(logits, subject(points(400)))
     fresh = points(1000, seed=3)
-    exported = torch.export.export(
-        wrapped, (points(4),), dynamic_shapes={"inputs": {0: torch.export.Dim("batch")}}, strict=False
-    ).module()
-    for network in (wrapped, exported):
+    program = exported(wrapped, points(4))
+    for network in (wrapped, program):
         values, flags = network(fresh)[1:]
         assert np.array_equal(flags.numpy(), found.flag(values))
-    assert torch.equal(exported(fresh)[1], wrapped(fresh)[1])
+    assert torch.equal(program(fresh)[1], wrapped(fresh)[1])
     assert 0 < int(flags.sum()) < 1000
 
 
@@ -106,11 +104,10 @@ def test_a_layer_that_does_not_give_the_logits_is_refused(table: Table) -> None:
     with pytest.raises(ModelError, match="'projector' gives"):
         wrapped(points(4))
     sound = found.wrap(classifier())
-    shapes = {"inputs": {0: torch.export.Dim("batch")}}
     with pytest.raises(ModelError, match="run the network once"):
-        torch.export.export(sound, (points(4),), dynamic_shapes=shapes, strict=False)
+        exported(sound, points(4))
     sound(points(4))
-    torch.export.export(sound, (points(4),), dynamic_shapes=shapes, strict=False)
+    exported(sound, points(4))
 
 
 @pytest.mark.parametrize("score", SIMPLE)
@@ -143,14 +140,12 @@ def test_inputs_outside_the_bounds_are_brittle(detector: Detector) -> None:
     network = linear_network(3, 6, 0, torch.float32)
     wrapped = below_all(detector).wrap(network)
     x = points(8)
-    exported = torch.export.export(
-        wrapped, (x,), dynamic_shapes={"inputs": {0: torch.export.Dim("batch")}}, strict=False
-    ).module()
+    program = exported(wrapped, x)
     assert not wrapped(x)[2].any()
     edges = x.clone()
     edges[0, 3], edges[1, 0], edges[2, 5] = 1.001, -0.001, math.nan
     edges[3, 0], edges[4, 0], edges[5, 1], edges[6, 1] = 0.0, 1.0, 1.0 + 5e-7, -5e-7
-    for one in (wrapped, exported):
+    for one in (wrapped, program):
         assert one(edges)[2].tolist() == [True] * 3 + [False] * 5
         assert one(x * 255)[2].all()
 

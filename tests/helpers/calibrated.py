@@ -50,6 +50,12 @@ def points(count: int, seed: int = 0) -> Tensor:
     return inputs(count, (6,), seed)
 
 
+def exported(wrapped: nn.Module, x: Tensor) -> nn.Module:
+    """The network with its detector as an exported program, for batches of any size."""
+    shapes = {"inputs": {0: torch.export.Dim("batch")}}
+    return torch.export.export(wrapped, (x,), dynamic_shapes=shapes, strict=False).module()
+
+
 def lenient(detector: Detector, score: str, network: nn.Module, outputs: str = "logits") -> Detector:
     """A detector of `network` that calls nothing brittle but what it must."""
     known = brittle.detector.Identity(

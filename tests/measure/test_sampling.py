@@ -70,11 +70,11 @@ def _whole_and_first(x: torch.Tensor, draws: int, first: int) -> tuple[list[bool
     return near, (single <= 0).sum(1).tolist(), (nearest <= 0).sum(1).tolist()
 
 
-def _mixed_points() -> torch.Tensor:
+def _mixed_points(classes: int = 4) -> torch.Tensor:
     """Points of the small network from near a boundary to far from any."""
     x = inputs(80)
     with torch.no_grad():
-        top = small_classifier()(x).topk(2, dim=1).values
+        top = small_classifier(classes=classes)(x).topk(2, dim=1).values
     return x[(top[:, 0] - top[:, 1]).argsort()[torch.linspace(0, 79, COUNT).long()]]
 
 
@@ -114,11 +114,13 @@ def test_stages_and_fixed_budgets_share_their_passes() -> None:
             assert torch.equal(one.passes, other.passes)
 
 
-@pytest.mark.parametrize("neighbour", [0, 7])
-def test_what_a_second_stage_shows_does_not_depend_on_the_other_points(neighbour: int) -> None:
-    """To the last bit, whether the neighbour goes on or not."""
-    classifier, score = small_classifier(), Shrinkage(SIGMA, draws=40, adaptive=True)
-    x = _mixed_points()
+@pytest.mark.parametrize(("neighbour", "classes", "sigma"), [(0, 4, SIGMA), (7, 4, SIGMA), (0, 130, 0.03)])
+def test_what_a_second_stage_shows_does_not_depend_on_the_other_points(
+    neighbour: int, classes: int, sigma: float
+) -> None:
+    """To the last bit, whether the neighbour goes on or not; above 100 classes not all competitors are kept."""
+    classifier, score = small_classifier(classes=classes), Shrinkage(sigma, draws=40, adaptive=True)
+    x = _mixed_points(classes)
     changed = x.clone()
     changed[2] = inputs(1, seed=neighbour)[0]
     one, other = (
@@ -127,6 +129,7 @@ def test_what_a_second_stage_shows_does_not_depend_on_the_other_points(neighbour
     others = torch.arange(COUNT) != 2
     assert torch.equal(one.value[others], other.value[others])
     assert torch.equal(one.passes[others], other.passes[others])
+    assert len(set(one.passes.tolist())) == 2
 
 
 def test_copies_that_are_not_finite_ask_for_no_more() -> None:

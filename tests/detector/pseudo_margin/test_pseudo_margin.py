@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from helpers.calibrated import with_margins
+from helpers.calibrated import exported, with_margins
 from helpers.stand_ins import SMALL, Misleading, everything, margin, points, small
 from helpers.tables import first_points
 from torch import nn
@@ -109,13 +109,11 @@ def test_detector_with_a_pseudo_margin(classifier: brittle.Classifier, learned: 
     wrapped = found.wrap(classifier, pseudo_margin=read)
     fresh = points(1000, seed=6)
     wrapped(points(4, 0))
-    exported = torch.export.export(
-        wrapped, (points(4, 0),), dynamic_shapes={"inputs": {0: torch.export.Dim("batch")}}, strict=False
-    ).module()
+    program = exported(wrapped, points(4, 0))
     flags = found.apply(classifier, fresh, pseudo_margin=read)
     _, score, brittle_points = wrapped(fresh)
     assert np.array_equal(brittle_points.numpy(), found.flag(score))
-    assert torch.equal(exported(fresh)[2], brittle_points)
+    assert torch.equal(program(fresh)[2], brittle_points)
     assert np.mean(flags["brittle"].to_numpy() == brittle_points.numpy()) > 0.998
     another = PseudoMargin.fit(points(50, 0), margin(points(50, 0)), **SMALL)
     for wrong, error in ((None, ParameterError), (another, ModelError)):
