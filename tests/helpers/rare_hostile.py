@@ -20,6 +20,9 @@ from torch import Tensor
 RARER = 100.0
 """By how much the flips that the slope leads to are rarer than those of the cliff beside it."""
 
+Hostile = Callable[[int, float], tuple[Margins, float]]
+"""Margins and their probability by the number of coordinates and about what it is to be."""
+
 Region = Callable[[Tensor], Tensor]
 """From noise `[B, n]` to whether it lies in a cliff, `[B]`."""
 
@@ -35,16 +38,14 @@ def either(hidden: float, slope: float) -> float:
     return hidden + slope - hidden * slope
 
 
-def cliff(size: int, p: float) -> tuple[Margins, float]:
-    """`u_2 > c`."""
-    c = tail_quantile(p)
-    return beside_a_slope(lambda u: u[:, 1] > c, p), either(p, p / RARER)
+def cliff(rarer: float) -> Hostile:
+    """`u_2 > c`, beside flips of the slope that are so many times rarer."""
 
+    def make(size: int, p: float) -> tuple[Margins, float]:
+        c = tail_quantile(p)
+        return beside_a_slope(lambda u: u[:, 1] > c, p, p / rarer), either(p, p / rarer)
 
-def cliff_as_rare(size: int, p: float) -> tuple[Margins, float]:
-    """`u_2 > c`, as rare as the flips of the slope."""
-    c = tail_quantile(p)
-    return beside_a_slope(lambda u: u[:, 1] > c, p, p), either(p, p)
+    return make
 
 
 def cliff_of_all(size: int, p: float) -> tuple[Margins, float]:
@@ -69,16 +70,14 @@ def cliff_behind(size: int, p: float) -> tuple[Margins, float]:
     return beside_a_slope(lambda u: u[:, 0] < -c, p), p + slope
 
 
-def slab_cliff(size: int, p: float) -> tuple[Margins, float]:
-    """`c < u_2 < c + 1`."""
-    c = root(lambda c: math.log(stats.norm.sf(c) - stats.norm.sf(c + 1.0)) - math.log(p), 0.5, 20.0)
-    return beside_a_slope(lambda u: (u[:, 1] > c) & (u[:, 1] < c + 1.0), p), either(p, p / RARER)
+def slab_cliff(width: float) -> Hostile:
+    """`c < u_2 < c + width`."""
 
+    def make(size: int, p: float) -> tuple[Margins, float]:
+        c = root(lambda c: math.log(stats.norm.sf(c) - stats.norm.sf(c + width)) - math.log(p), 0.5, 20.0)
+        return beside_a_slope(lambda u: (u[:, 1] > c) & (u[:, 1] < c + width), p), either(p, p / RARER)
 
-def thin_slab_cliff(size: int, p: float) -> tuple[Margins, float]:
-    """`c < u_2 < c + 0.1`."""
-    c = root(lambda c: math.log(stats.norm.sf(c) - stats.norm.sf(c + 0.1)) - math.log(p), 0.5, 20.0)
-    return beside_a_slope(lambda u: (u[:, 1] > c) & (u[:, 1] < c + 0.1), p), either(p, p / RARER)
+    return make
 
 
 def corner_cliff(size: int, p: float) -> tuple[Margins, float]:
@@ -262,14 +261,14 @@ def narrow_corner(size: int, p: float) -> tuple[Margins, float]:
     return beside_a_slope(lambda u: u[:, 1 : 1 + count].amin(dim=1) > a, p), either(p, p / RARER)
 
 
-HOSTILE: dict[str, Callable[[int, float], tuple[Margins, float]]] = {
-    "a cliff beside a slope": cliff,
-    "a cliff as rare as the slope": cliff_as_rare,
+HOSTILE: dict[str, Hostile] = {
+    "a cliff beside a slope": cliff(RARER),
+    "a cliff as rare as the slope": cliff(1.0),
     "a cliff of all coordinates": cliff_of_all,
     "a cliff uphill": cliff_uphill,
     "a cliff behind": cliff_behind,
-    "a slab as a cliff": slab_cliff,
-    "a thin slab as a cliff": thin_slab_cliff,
+    "a slab as a cliff": slab_cliff(1.0),
+    "a thin slab as a cliff": slab_cliff(0.1),
     "a corner as a cliff": corner_cliff,
     "XOR corners as cliffs": xor_cliff,
     "outside a ball as a cliff": shell_cliff,
@@ -287,7 +286,6 @@ HOSTILE: dict[str, Callable[[int, float], tuple[Margins, float]]] = {
     "a tiny ball as a cliff": tiny_ball,
     "a narrow corner as a cliff": narrow_corner,
 }
-"""Margins and their probability by the number of coordinates and about what it is to be."""
 
 INVISIBLE = (
     "a slab as a cliff",

@@ -140,30 +140,6 @@ def test_networks_without_gradients_are_masked(norm: str) -> None:
     assert not run(problems.small_classifier(), points, norm=norm, effort="fast").masked.any()
 
 
-def test_what_is_found_anew_counts_afterwards_and_not_before() -> None:
-    """A far input found before does not limit a search that begins anew; what that finds, nearer or not, is kept."""
-    network = nn.Linear(1, 3)
-    with torch.no_grad():
-        network.weight.copy_(torch.tensor([[0.0], [1.0], [-1.0]]))
-        network.bias.copy_(torch.tensor([1.0, 0.0, 0.0]))
-    points = torch.zeros(1, 1)
-    classifier = brittle.Classifier(network, bounds=(-9, 9))
-    search, row = Search(classifier, clean_pass(classifier, points), NORMS["l2"], True), torch.tensor([0])
-    with search.attack("apgd") as own:
-        search.look(row, torch.tensor([[2.0]]))
-        with search.anew() as found:
-            assert found.distance.isinf().all()
-            search.look(row, torch.tensor([[-3.0]]))
-            assert found.distance.tolist() == [3.0]
-        assert (search.best.distance.tolist(), own.distance.tolist()) == ([2.0], [2.0])
-        with search.anew():
-            search.look(row, torch.tensor([[1.5]]))
-        assert (search.best.distance.tolist(), own.distance.tolist()) == ([1.5], [1.5])
-        search.look(row, torch.tensor([[1.25]]))
-    assert (search.best.distance.tolist(), own.distance.tolist()) == ([1.25], [1.25])
-    assert search.by_class.tolist() == [[torch.inf, 1.25, 3.0]]
-
-
 @pytest.mark.parametrize("norm", NORMS)
 def test_what_is_settled_stays_while_gradients_are_judged(norm: str) -> None:
     """An input that failed alone is looked at again in a batch, where rounding may let it pass."""
