@@ -47,17 +47,6 @@ def test_a_folder_that_is_a_link_to_nothing_is_refused_at_once(
     assert "is a link to nothing, which is not there; make it first" in capsys.readouterr().err
 
 
-def test_the_run_of_the_demo_is_in_its_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The folder that the user names may be a link, the one in it may not; that is said before anything is trained."""
-    monkeypatch.setattr("brittle.cli.digits.prepare", lambda folder: pytest.fail("it is trained"))
-    (tmp_path / "somebody").mkdir()
-    (tmp_path / "run").symlink_to("somebody")
-    assert main(["demo", "--out", str(tmp_path)]) == StorageError.exit_code
-    assert "run is a link to somebody, so files would be written there; name that folder" in capsys.readouterr().err
-
-
 def test_files_of_others_in_the_folder_of_a_run_stay(tmp_path: Path) -> None:
     """Only what a run names is taken for a leftover of a run."""
     others = ["notes.txt", ".notes.tmp", "points-of-view.parquet", "scores-1.parquet", ".report.html.tmp"]

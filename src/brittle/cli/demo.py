@@ -34,10 +34,8 @@ def demo(*, out: Path = Path("brittle-demo"), quiet: Quiet = False) -> int:
     from brittle.report import MARK, write_report
     from brittle.store.folder import check_free
     from brittle.store.reading import read_table
-    from brittle.store.writing import check_folder
 
     run, page = out / "run", out / "report.html"
-    check_folder(run)
     check_free(run)
     check_own(page, MARK, "report")
     with digits.one_thread():

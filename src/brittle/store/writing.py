@@ -61,18 +61,6 @@ def check_writable_file(path: Path) -> None:
         raise StorageError("unwritable", f"{path} cannot be written: its folder must exist; choose another")
 
 
-def check_folder(path: Path) -> None:
-    """Raise where a link is at `path`, a folder that brittle names, so that files would be written elsewhere.
-
-    Raises:
-        StorageError: there is one.
-    """
-    if path.is_symlink():
-        raise StorageError(
-            "unwritable", f"{path} is a link to {path.readlink()}, so files would be written there; name that folder"
-        )
-
-
 def make_folder(path: Path) -> None:
     """Make a folder that the user names, and those above it; it may be a link to one.
 
