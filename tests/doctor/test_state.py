@@ -95,7 +95,7 @@ def test_a_network_that_changes_in_mid_run_ends_it(calls: int, wrapped: Callable
     """No table, no finished record; the shards before the change are there, and no other."""
     classifier = brittle.Classifier(wrapped(after(calls)))
     with pytest.raises(ModelError, match=r"row \d gets other logits at the end of shard \d+ than") as caught:
-        brittle.score(classifier, inputs(600), SCORES, out=tmp_path / "run")
+        brittle.score(classifier, inputs(600), SCORES, out=tmp_path / "run", batch_size=64)
     assert caught.value.code == "model_changed"
     shard = int(str(caught.value).partition("of shard ")[2].split()[0])
     assert len(list((tmp_path / "run").glob("scores-*.parquet"))) == shard

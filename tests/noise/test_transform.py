@@ -77,7 +77,7 @@ def test_copies_are_single_and_have_the_exact_binomial_interval() -> None:
     sampled = Sample(noise, 40)(falling(), clean)
     assert (sampled.votes.members, sampled.votes.units) == (1, 40)
     flips = sampled.votes.flips[:, 1].numpy()
-    found = MonteCarlo(noise=noise, draws=40).estimate({Sample(noise, 40): sampled}, 0.99)
+    found = MonteCarlo(noise=noise, draws=40).estimate({Sample(noise, 40, votes_only=True): sampled}, 0.99)
     low, high = clopper_pearson(flips, 40, 0.99)
     assert np.allclose(found.low, low)
     assert np.allclose(found.high, high)

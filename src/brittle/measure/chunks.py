@@ -52,15 +52,22 @@ PAIRS, SINGLE, MIRRORED = (1, -1), (1,), (-1,)
 
 
 def noisy_chunks(
-    clean: Clean, noise: Noise, purpose: str, budgets: Sequence[int], signs: tuple[int, ...] = PAIRS, after: int = 0
+    clean: Clean,
+    noise: Noise,
+    purpose: str,
+    budgets: Sequence[int],
+    signs: tuple[int, ...] = PAIRS,
+    after: int = 0,
+    passes: int = 1,
 ) -> Iterator[NoiseChunk]:
     """Noisy copies of the points after the first `after` draws and up to the largest of `budgets`.
 
-    They come in chunks that end at every budget. The noise of a unit is the same for all `signs`.
+    They come in chunks that end at every budget, for about so many `passes` through the network each. The noise of a
+    unit is the same for all `signs`.
     """
     members = len(signs)
     stream = clean.stream(noise, purpose)
-    most = max(1, clean.rows // (len(clean.inputs) * members))
+    most = max(1, passes * clean.rows // (len(clean.inputs) * members))
     first = after // members
     stream.skip(first)
     for end in sorted({budget // members for budget in budgets}):

@@ -32,8 +32,9 @@ SMALL, NUMBERS = 2**18, 2**23
 """Input numbers in one pass: what passes of small inputs are filled up to, as many small passes take far longer than
 few (`benchmarks/overhead.py`), and the most where `ROWS` rows would hold more."""
 
-POINTS = 32
-"""Points that are measured at a time on a CPU: no more, so that few points can be shared among workers."""
+POINTS, SHARE = 32, 8
+"""Points that are measured at a time on a CPU, or one for so many rows of a pass where these are more; not all that a
+pass holds, so that few points can be shared among workers."""
 
 
 def default_rows(inputs: Tensor, device: torch.device) -> int:
@@ -45,7 +46,7 @@ def default_rows(inputs: Tensor, device: torch.device) -> int:
 
 def batch_points(rows: int, device: torch.device) -> int:
     """Points that are measured at a time; their noisy copies fill passes of `rows` rows."""
-    most = max(POINTS, rows // POINTS) if device.type == "cpu" else rows
+    most = max(POINTS, rows // SHARE) if device.type == "cpu" else rows
     return max(1, min(rows // 2, most))
 
 
@@ -90,10 +91,16 @@ class Clean:
         """Logits `[N, C]` of copies `[N, *shape]` of the points, by what was decided at the points: `N` forward passes.
 
         `rows` is the position of the point that each of them is a copy of, `[N]`; None is one copy of every point.
+        No more than `self.rows` go through the network together.
         """
-        if self.extra_inputs is None or rows is None:
-            return classifier(inputs, self.extra_inputs)
-        return classifier(inputs, self.extra_inputs.only(rows))
+        extra = self.extra_inputs
+        if extra is not None and rows is not None:
+            extra = extra.only(rows)
+        if len(inputs) <= self.rows:
+            return classifier(inputs, extra)
+        places = torch.arange(len(inputs), device=inputs.device).split(self.rows)
+        parts = zip(inputs.split(self.rows), places, strict=True)
+        return torch.cat([classifier(part, extra and extra.only(some)) for part, some in parts])
 
     def stream(self, noise: Noise, purpose: str) -> Stream:
         """The noise of the points, one draw after another."""

@@ -55,6 +55,7 @@ class Sampled:
         left_out: whether competitors were not kept.
         change: how the probability changed; None below two units.
         nearest: margin to the nearest competitor in each copy, `[B, draws]`; None above `KEPT_DRAWS` copies.
+            These three are None, too, where the votes alone were wanted.
         tied: whether the prediction of the clean input was a tie, `[B]`.
         passes: passes through the network per point, the clean one included.
     """
@@ -84,6 +85,7 @@ class SampleSums:
         changes: the average `dp`, `dp^2` and `|dp|` of a unit, `[B, 3]`; `change_products` their products, `[B, 3, 3]`.
         doubts: of `KEPT_UNITS` units at least.
         nearest: margins of `KEPT_DRAWS` copies at least.
+        votes_only: nothing but the votes is summed.
     """
 
     clean: Clean
@@ -98,9 +100,10 @@ class SampleSums:
     change_products: Tensor
     doubts: list[Tensor] = field(default_factory=list)
     nearest: list[Tensor] = field(default_factory=list)
+    votes_only: bool = False
 
     @classmethod
-    def start(cls, clean: Clean, members: int = 2) -> SampleSums:
+    def start(cls, clean: Clean, members: int = 2, votes_only: bool = False) -> SampleSums:
         """No units of `members` copies yet."""
         competitors, logits = clean.competitors(), clean.logits.double()
         finite = logits.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
@@ -110,12 +113,15 @@ class SampleSums:
         shapes = ((8, kept), (kept, kept), (kept, kept), (3,), (3, 3))
         powers, even, odd, changes, products = (logits.new_zeros(len(logits), *shape) for shape in shapes)
         doubts = doubt(finite, clean.predicted)
-        return cls(clean, competitors, origin, doubts, none, powers, even, odd, changes, products)
+        sums = (powers, even, odd, changes, products)
+        return cls(clean, competitors, origin, doubts, none, *sums, votes_only=votes_only)
 
     def add(self, logits: Tensor) -> None:
         """Add the logits `[B, units, members, C]` of some units."""
         predicted = self.clean.predicted[:, None, None]
         self.votes += Votes.of(logits, self.clean.predicted)
+        if self.votes_only:
+            return
         shifted = margins_of(logits, predicted) - self.origin[:, None, None]
         kept = shifted.gather(3, self.competitors[:, None, None].expand(*shifted.shape[:3], -1))
         even, odd = kept[:, :, 0], torch.zeros_like(kept[:, :, 0])
@@ -137,17 +143,17 @@ class SampleSums:
     def read(self, units: int) -> Sampled:
         """What the units so far showed."""
         change, draws = None, self.votes.draws
-        if units >= 2:
+        if units >= 2 and not self.votes_only:
             mean = self.changes / units
             between = (self.change_products - units * mean[:, :, None] * mean[:, None, :])[:, 0, 0] / (units - 1)
             change = ProbabilityChanges(mean, between, self.doubt, torch.cat(self.doubts, dim=1))
         return Sampled(
             draws=draws,
             votes=self.votes,
-            margins=self._margins(units) if units >= 2 else None,
+            margins=self._margins(units) if units >= 2 and not self.votes_only else None,
             left_out=self.competitors.shape[1] < self.origin.shape[1] - 1,
             change=change,
-            nearest=torch.cat(self.nearest, dim=1) if draws <= KEPT_DRAWS else None,
+            nearest=torch.cat(self.nearest, dim=1) if draws <= KEPT_DRAWS and not self.votes_only else None,
             tied=self.clean.tied,
             passes=self.clean.passes + draws,
         )

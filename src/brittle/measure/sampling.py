@@ -24,6 +24,10 @@ FIRST_SHARE = 0.3
 FEWEST_FIRST = 4
 """Noisy copies of a point that a first stage has at least, where that many pairs are to be had."""
 
+TOGETHER, MOST_PASSES = 2**21, 16
+"""Numbers of inputs, or of logits, that are drawn or summed in one go, where these are several passes, and how many
+passes at most."""
+
 NEAR = 3.0
 """Standard deviations of the nearest margin within which its mean must lie for a point to need the second stage."""
 
@@ -57,12 +61,14 @@ class Sample(Measurement):
         draws: number of noisy copies, even; at most, where it is adaptive.
         clip: clip the noisy copies to the classifier's bounds; the linear theory then no longer holds exactly.
         adaptive: draw them in two stages.
+        votes_only: only how they vote is wanted, which takes less time; who shares the copies may get more.
     """
 
     noise: Noise
     draws: int
     clip: bool = False
     adaptive: bool = False
+    votes_only: bool = False
 
     differentiates = False
 
@@ -72,7 +78,7 @@ class Sample(Measurement):
     @property
     def stream(self) -> Hashable:
         """Stages and numbers of draws share their passes: those of a smaller budget are the first of a larger one."""
-        return replace(self, draws=2, adaptive=False)
+        return replace(self, draws=2, adaptive=False, votes_only=False)
 
     @property
     def noise_source(self) -> Hashable:
@@ -116,7 +122,9 @@ class _Copies:
         self.common = max((units for need, units in self.units.items() if not need.adaptive), default=0)
         if self.signs == SINGLE:
             self.common = max(self.common, self.first)
-        self.sums, self.singles = SampleSums.start(clean, len(self.signs)), SampleSums.start(clean, members=1)
+        votes_only = all(need.votes_only for need in needs)
+        self.sums = SampleSums.start(clean, len(self.signs), votes_only)
+        self.singles = SampleSums.start(clean, members=1, votes_only=not self.firsts)
         self.after: dict[int, Sampled] = {}
         self.after_first: dict[int, Sampled] = {}
 
@@ -146,7 +154,8 @@ class _Copies:
         budgets = [end * len(signs) for end in ends if end > after]
         if not budgets:
             return
-        for chunk in noisy_chunks(clean, self.needs[0].noise, "sample", budgets, signs, after * len(signs)):
+        passes = passes_together(clean)
+        for chunk in noisy_chunks(clean, self.needs[0].noise, "sample", budgets, signs, after * len(signs), passes):
             copies = self.classifier.bounds.clip(chunk.inputs) if self.needs[0].clip else chunk.inputs
             with torch.no_grad():
                 logits = chunk.unfold(clean.logits_of(self.classifier, copies, chunk.rows).double())
@@ -204,6 +213,12 @@ class _Copies:
                 parts.append((rows, found))
         copies = torch.where(going, need.draws, need.first_stage)
         return SampledInStages(tuple(parts), copies + self.clean.passes)
+
+
+def passes_together(clean: Clean) -> int:
+    """Passes whose copies are drawn, and whose logits are summed, in one go: small ones cost less so."""
+    row = max(clean.inputs[0].numel(), clean.logits.shape[1])
+    return max(1, min(MOST_PASSES, TOGETHER // (clean.rows * row)))
 
 
 def needs_more(first: Sampled) -> Tensor:

@@ -33,8 +33,8 @@ EVENTS = 1 / 5
 """An average to which less than this share of the draws contributes says nothing: a few large draws would decide."""
 
 BLOCK = 16
-"""Normal numbers that PyTorch makes together on a CPU: as many draws of whole blocks as one likes are one call, and the
-same numbers."""
+"""Normal numbers that PyTorch makes together on a CPU. As many draws as fill whole blocks are one call, which gives the
+same numbers however many they are."""
 
 FALSE_FAIL = 1e-6
 """Probability at most with which a symmetric family is said not to be."""
@@ -64,6 +64,7 @@ class Stream:
         self._keys = [(seed, purpose, point) for point in ids]
         self._drawn = 0
         self._generators: list[torch.Generator] = []
+        self._left: list[Tensor] = []
         if isinstance(noise, Transforming):
             if len(like):
                 check_keyed(noise, like[0], lambda: self._single(0, 0))
@@ -71,6 +72,7 @@ class Stream:
         if not is_own(type(noise)):
             check_promise(at_one(noise), like[0].numel(), like.device)
         self._generators = [_generator(*key, like.device) for key in self._keys]
+        self._left = [like.new_zeros(0, 0, dtype=torch.float32)] * len(like)
 
     def copies(self, count: int, signs: tuple[int, ...] = (1,)) -> Tensor:
         """The next `count` noisy copies of each point, once for each of `signs`, `[B, count, len(signs), *shape]`.
@@ -86,7 +88,10 @@ class Stream:
         like = self._like[:, None, None]
         if not isinstance(self._noise, Transforming):
             half = self.draw(count)
-            return like + torch.stack([half if sign > 0 else -half for sign in signs], dim=2)
+            copies = half.new_empty(len(half), count, len(signs), *half.shape[2:])
+            for member, sign in enumerate(signs):
+                torch.add(like[:, 0], half, alpha=sign, out=copies[:, :, member])
+            return copies
         copies = like.new_empty(len(like), count, 1, *like.shape[3:])
         for row, point in enumerate(self._like):
             numbers = range(self._drawn, self._drawn + count)
@@ -109,11 +114,11 @@ class Stream:
         if not noise.added:
             noise.draw(torch.Generator(), shape.numel())  # says that there is none
         draws = self._like.new_zeros(len(self._generators), count, shape.numel())
-        for point, generator in enumerate(self._generators):
+        for point in range(len(draws)) if count else ():
             places, size = self._places(point)
-            if count:
-                draws[point][:, places] = self._next(generator, size, count).to(draws)
-        check_finite(noise, draws)
+            draws[point][:, places] = self._next(point, size, count).to(draws)
+        if type(noise) is not Gaussian:
+            check_finite(noise, draws)
         if isinstance(noise, Relative):
             draws.mul_(noise.scales(self._like, self._varies).to(draws)[:, None, None])
         draws = draws.mul_(noise.sigma).view(len(draws), count, *shape)
@@ -122,19 +127,25 @@ class Stream:
     def skip(self, count: int) -> None:
         """Pass over the next `count` draws of each point, as if they had been drawn."""
         self._drawn += count
-        for point, generator in enumerate(self._generators):
+        for point in range(len(self._generators)):
             size = self._places(point)[1]
             step = max(1, NUMBERS // max(1, size))
             for first in range(0, count, step):
-                self._next(generator, size, min(step, count - first))
+                self._next(point, size, min(step, count - first))
 
-    def _next(self, generator: torch.Generator, size: int, count: int) -> Tensor:
-        """The next `count` draws of the family, `[count, size]`; at least one."""
-        noise = self._noise
-        if type(noise) is Gaussian and size % BLOCK == 0 and generator.device.type == "cpu":
-            return torch.randn(count, size, generator=generator, dtype=torch.float32)
-        # A family may write each draw over the one before, and so may a function that a family of brittle is given.
-        return torch.stack([check_draw(noise, noise.draw(generator, size), size).clone() for _ in range(count)])
+    def _next(self, point: int, size: int, count: int) -> Tensor:
+        """The next `count` draws of the family for a point, `[count, size]`; at least one."""
+        noise, generator = self._noise, self._generators[point]
+        if type(noise) is not Gaussian or generator.device.type != "cpu":
+            # A family may write each draw over the one before, and so may a function that a family of brittle is given.
+            return torch.stack([check_draw(noise, noise.draw(generator, size), size).clone() for _ in range(count)])
+        left, together = self._left[point], BLOCK // math.gcd(BLOCK, size)
+        more = -((len(left) - count) // together) * together  # whole blocks that hold what is not left
+        drawn = torch.randn(max(0, more), size, generator=generator, dtype=torch.float32)
+        if together > 1:
+            drawn = torch.cat((left.view(-1, size), drawn))
+            self._left[point] = drawn[count:]
+        return drawn[:count]
 
     def _places(self, point: int) -> tuple[slice | Tensor, int]:
         """Places of the coordinates of a point for which the family draws, and how many there are.
@@ -152,7 +163,9 @@ class Stream:
         self._like = self._like[list(rows)]
         self._varies = None if self._varies is None else self._varies[list(rows)]
         self._keys = [self._keys[row] for row in rows]
-        self._generators = [self._generators[row] for row in rows] if self._generators else []
+        if self._generators:
+            self._generators = [self._generators[row] for row in rows]
+            self._left = [self._left[row] for row in rows]
 
 
 def _generator(seed: int, purpose: str, point: str, device: torch.device) -> torch.Generator:

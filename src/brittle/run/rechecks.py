@@ -23,8 +23,9 @@ from brittle.model.inputs import ExtraInputs
 BATCHES = 8
 """Batches of a shard, evenly spaced, of which one row of the pass without noise is looked at again."""
 
-FIRST_PASSES = 16
-"""Passes at the start of a shard of which each is looked at; a fault that comes and goes falls on one of them."""
+FIRST_PASSES, FEWEST_PASSES = 16, 4
+"""Passes at the start of the first shard of which each is looked at, half as many of the next, and so on down to the
+fewest; a fault that comes and goes falls on one of them."""
 
 SPACING = 0.6180339887498949
 """Step between the rows that are chosen, as a share of the batch: the golden ratio spreads them evenly."""
@@ -49,8 +50,8 @@ class PassRow:
 class Rechecks:
     """Watches the passes of one shard.
 
-    One row is kept of the first pass of some batches, of each of the first `FIRST_PASSES` passes of the shard, and of
-    the passes 32, 64, 128 and so on.
+    One row is kept of the first pass of some batches, of each of the first passes of the shard (`FIRST_PASSES`), and of
+    the passes 8, 16, 32 and so on.
     `reference` has the first points as this process saw them at first; None looks at none.
     """
 
@@ -120,9 +121,9 @@ class Rechecks:
         self._passes += 1
         clean, self._fresh = self._fresh, False
         spaced = clean and self._number % -(-self.batches // BATCHES) == 0
-        recorded = inputs.requires_grad
+        recorded, first = inputs.requires_grad, max(FEWEST_PASSES, FIRST_PASSES >> self.shard)
         if (len(inputs) < 2 and not recorded) or not (
-            spaced or self._passes <= FIRST_PASSES or self._passes & (self._passes - 1) == 0
+            spaced or self._passes <= first or self._passes & (self._passes - 1) == 0
         ):
             return
         row = int(SPACING * (self.shard + len(self._kept)) % 1 * len(inputs))

@@ -103,7 +103,7 @@ class MonteCarlo(SampledScore):
     @property
     def needs(self) -> tuple[Measurement]:
         if not self.stops:
-            return super().needs
+            return (Sample(self.noise, self.draws, self.clip, votes_only=True),)
         return (SampleUntil(self.noise, self.draws, self.limit, self.precision, self.clip),)
 
     @property
