@@ -20,7 +20,7 @@ def test_no_two_outcomes_say_the_same() -> None:
 
 def test_what_cannot_be_read_or_computed_has_no_number() -> None:
     assert Status.OK.has_value
-    assert not any(status.has_value for status in (Status.NONFINITE_INPUT, Status.DECODE_ERROR))
+    assert not any(status.has_value for status in (Status.NONFINITE_INPUT, Status.DECODE_ERROR, Status.WORKER_DIED))
 
 
 def test_what_people_read_of_a_label_is_short_and_stays_unique() -> None:

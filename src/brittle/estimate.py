@@ -70,6 +70,7 @@ class Status(IntEnum):
     IMAGE_TOO_LARGE = 103
     MULTI_FRAME = 104
     LABEL_RANGE = 106
+    WORKER_DIED = 107
     NONFINITE_LOGITS = 110
     NONFINITE_GRADIENT = 111
     ZERO_GRADIENT = 112
@@ -123,6 +124,7 @@ _SENTENCES = {
     Status.IMAGE_TOO_LARGE: "The image has more pixels than the limit and was not decoded.",
     Status.MULTI_FRAME: "The image holds more than one frame.",
     Status.LABEL_RANGE: "The label is not one of the model's classes.",
+    Status.WORKER_DIED: "The process that computed this point died of it.",
     Status.NONFINITE_LOGITS: "The model returned NaN or infinite logits.",
     Status.NONFINITE_GRADIENT: "The gradient of the logits holds NaN or infinite values.",
     Status.ZERO_GRADIENT: "The gradient of every margin is zero, so a linear estimate says nothing.",

@@ -11,6 +11,7 @@ import pytest
 from brittle.cli import main
 
 NETWORK = """
+import os, signal
 import torch
 
 
@@ -21,6 +22,9 @@ class Net(torch.nn.Module):
         self.layer = torch.nn.Linear(12, 3)
 
     def forward(self, x):
+        poisoned = (x.flatten(1)[:, 0] == 0.123).any()
+        if poisoned and "POISON" in os.environ and "spawn_main" in open("/proc/self/cmdline").read():
+            os.kill(os.getpid(), signal.SIGSEGV)
         return self.layer(x.flatten(1))
 
 
@@ -32,10 +36,14 @@ def make():
 COUNT = 700
 """Points: eleven shards."""
 
+POISONED = 303
+"""The row that kills a worker."""
+
 
 def prepare(place: Path) -> Path:
     (place / "net.py").write_text(NETWORK)
     x = np.random.default_rng(0).random((COUNT, 12), dtype=np.float32)
+    x[POISONED, 0] = 0.123
     np.savez(place / "data.npz", x=x, y=np.arange(COUNT) % 3)
     return place
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 from helpers.problems import inputs, small_classifier
+from helpers.small_runs import COUNT
 
+from brittle.data import array_points, choose_points
 from brittle.run import make_job
 from brittle.scores import Softmax
 
@@ -34,3 +36,17 @@ def test_long_runs_have_larger_shards(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (job.shard_points, job.shards) == (points, shards)
         rows = [row for number in range(shards) for batch in job.batches(number) for row in batch.rows]
         assert rows == list(range(count))
+
+
+def test_a_point_that_is_lost_is_known_by_its_row_among_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers name a point that killed one by its row in the data, chosen or not."""
+    monkeypatch.setattr("brittle.run.job.FEW_SHARDS", 1)
+    points = choose_points(array_points(inputs(COUNT)), ["3", "9", "15", "17", "18"])
+    job = make_job(small_classifier(), points, [Softmax()], 0, 4, 0.99)
+    begun: list[tuple[int, ...]] = []
+    shard = job.shard(0, {15: "it died"}, lambda batch: begun.append(batch.rows))
+    assert begun == [(3, 9), (15, 17), (18,)]
+    status = dict(
+        zip(shard.tables["points"]["row"].to_pylist(), shard.tables["points"]["status"].to_pylist(), strict=True)
+    )
+    assert status == {3: "ok", 9: "ok", 15: "worker_died", 17: "ok", 18: "ok"}

@@ -1,4 +1,4 @@
-"""Processes side by side write the same bytes, survive kills, and lose no row."""
+"""Processes side by side write the same bytes, survive kills, and lose no row but one that kills its process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -24,7 +24,7 @@ import pytest
 import torch
 from checks.faults import contents
 from helpers.artefacts import refused
-from helpers.crews import NETWORK, line, prepare, run
+from helpers.crews import COUNT, NETWORK, POISONED, line, prepare, run
 from helpers.problems import small_classifier
 from helpers.processes import started
 from helpers.tables import make_table
@@ -85,16 +85,31 @@ def test_workers_write_the_bytes_of_one_process_and_kills_lose_nothing(
     assert brittle.read_table(project / "run").record.account == brittle.read_table(alone).record.account
 
 
+@pytest.mark.slow
+def test_a_row_that_kills_its_process_is_left_out(alone: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All others get the numbers that they have beside it."""
+    monkeypatch.setenv("POISON", "1")
+    assert run(project, "run", monkeypatch, "--workers", "2") == 4
+    found, whole = (brittle.read_table(place) for place in (project / "run", alone))
+    dead = [row for row in found.points.to_pylist() if row["status"] == "worker_died"]
+    assert [row["row"] for row in dead] == [POISONED]
+    own, others = (
+        [row for row in table.scores.to_pylist() if row["point"] != str(POISONED)] for table in (found, whole)
+    )
+    assert own == others
+    assert len(own) == 2 * (COUNT - 1)
+
+
 RECORD = make_table(points=2).record
 REFERENCE = {"rows": [0], "logits": [[1.0, 2.0]], "explained": [[0.1, 0.1]]}
 
 
 class Pretended:
-    """A worker that answers at once, or dies: what `dies` says of the shard."""
+    """A worker that answers at once, or dies: what `dies` says of the shard and the rows that are lost."""
 
     opened: Any = (RECORD, REFERENCE)
 
-    def __init__(self, dies: Callable[[int], bool], begins: Callable[[], bool] = lambda: True):
+    def __init__(self, dies: Callable[[int, Mapping[int, str]], bool], begins: Callable[[], bool] = lambda: True):
         self.dies, self.begins = dies, begins
 
     def submit(self, method: str, *arguments: Any) -> Future[Any]:
@@ -102,14 +117,15 @@ class Pretended:
         if not self.begins() if method == "open" else self.dies(*arguments):
             future.set_exception(BrokenProcessPool())
         else:
-            future.set_result(self.opened if method == "open" else arguments[0])
+            future.set_result(self.opened if method == "open" else arguments)
         return future
 
     def close(self) -> None:
         pass
 
 
-JOB: Any = SimpleNamespace(shard_points=64)
+JOB: Any = SimpleNamespace(batches=lambda number: [SimpleNamespace(rows=(10, 11, 12)), SimpleNamespace(rows=(13, 14))])
+"""Two batches in every shard."""
 
 
 def shards(hire: Callable[[], Any], numbers: list[int]) -> list[Any]:
@@ -117,17 +133,24 @@ def shards(hire: Callable[[], Any], numbers: list[int]) -> list[Any]:
     return list(team.shards(numbers, 2, JOB, (RECORD, REFERENCE)))
 
 
-def test_a_kill_from_outside_loses_nothing() -> None:
+@pytest.mark.parametrize("fatal", [{10}, {14}, {11, 12, 13}])
+def test_the_rows_that_kill_are_found_wherever_they_stand(fatal: set[int]) -> None:
+    """By halves of the shard, and no other is left out."""
+    found = dict(shards(lambda: Pretended(lambda number, lost: number == 1 and not fatal <= lost.keys()), [0, 1, 2]))
+    assert {number: {*lost} for number, lost in found.items()} == {0: set(), 1: fatal, 2: set()}
+
+
+def test_no_row_is_blamed_for_a_kill_from_outside() -> None:
     """Twice at one shard, and once at each of the others."""
     deaths = [0, 0, 1, 2]
 
-    def dies(number: int) -> bool:
+    def dies(number: int, lost: Mapping[int, str]) -> bool:
         if number in deaths:
             deaths.remove(number)
             return True
         return False
 
-    assert sorted(shards(lambda: Pretended(dies), [0, 1, 2])) == [0, 1, 2]
+    assert sorted(shards(lambda: Pretended(dies), [0, 1, 2])) == [(0, {}), (1, {}), (2, {})]
 
 
 def test_a_worker_that_has_no_room_is_not_waited_for() -> None:
@@ -135,13 +158,13 @@ def test_a_worker_that_has_no_room_is_not_waited_for() -> None:
     hired: list[Pretended] = []
 
     def hire() -> Pretended:
-        worker = Pretended(lambda number: False)
+        worker = Pretended(lambda number, lost: False)
         if hired:
             worker.submit = lambda method, *arguments: Future()  # type: ignore[method-assign]
         hired.append(worker)
         return worker
 
-    assert sorted(shards(hire, [0, 1, 2])) == [0, 1, 2]
+    assert sorted(shards(hire, [0, 1, 2])) == [(0, {}), (1, {}), (2, {})]
     assert len(hired) == 2
 
 
@@ -151,7 +174,7 @@ def test_workers_that_die_whatever_they_do_stop_the_run(begins: bool) -> None:
 
     def hire() -> Pretended:
         hired.append(0)
-        return Pretended(lambda number: True, lambda: begins)
+        return Pretended(lambda number, lost: True, lambda: begins)
 
     with pytest.raises(BrittleError) as caught:
         shards(hire, [0])
@@ -170,7 +193,7 @@ def test_workers_that_die_whatever_they_do_stop_the_run(begins: bool) -> None:
 )
 def test_a_worker_that_opens_something_else_is_refused(opened: Any, code: str) -> None:
     def hire() -> Pretended:
-        worker = Pretended(lambda number: False)
+        worker = Pretended(lambda number, lost: False)
         worker.opened = opened
         return worker
 
@@ -212,7 +235,7 @@ def test_a_worker_ends_with_its_parent(project: Path) -> None:
         "from brittle.run.workers import Process\n"
         "worker = Process()\n"
         "worker.submit('open', partial(open_again, sys.argv[1:])).result()\n"
-        "worker.submit('shard', 0)\n"
+        "worker.submit('shard', 0, {})\n"
         "print(multiprocessing.active_children()[0].pid, flush=True)\n"
         "time.sleep(60)\n"
     )

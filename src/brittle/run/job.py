@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import torch
@@ -13,12 +13,12 @@ from brittle.data import Batch, Points
 from brittle.data.points import check_values
 from brittle.doctor.rounding import Reference
 from brittle.errors import ParameterError
+from brittle.estimate import Status
 from brittle.measure.forward import batch_points
 from brittle.model.classifier import Classifier
 from brittle.run.rechecks import Rechecks
-from brittle.run.rows import rows_of
+from brittle.run.rows import evaluate_rows
 from brittle.scores import Score
-from brittle.scores.evaluate import evaluate
 from brittle.store.folder import Shard
 from brittle.store.record import Account
 
@@ -89,6 +89,7 @@ class Job:
     def shard(
         self,
         number: int,
+        lost: Mapping[int, str] | None = None,
         begun: Callable[[Batch], None] | None = None,
         reference: Reference | None = None,
     ) -> Shard:
@@ -96,6 +97,7 @@ class Job:
 
         Args:
             number: position of the shard in the run.
+            lost: rows of the data that are not to be measured, and why.
             begun: called with each batch before it is measured.
             reference: the first points as this process saw them at first, to check that the network is still the same;
                 None does not look.
@@ -104,13 +106,14 @@ class Job:
         parts: list[dict[str, pa.Table]] = []
         rechecks = Rechecks(self.classifier, number, -(-self.shard_points // self.batch_points), reference)
         with self.classifier.evaluating():
-            for batch in self.batches(number):
+            for batch in self.batches(number, lost):
                 if begun is not None:
                     begun(batch)
                 turned += sum(batch.turned or ())
-                with rechecks.watching(batch):
-                    found = evaluate(self.classifier, batch, self.scores, self.seed, self.rows, self.confidence)
-                parts.append(rows_of(found, self.scores, self.classifier))
+                rechecks.begin(batch)
+                with rechecks.watching():
+                    found = evaluate_rows(self.classifier, batch, self.scores, self.seed, self.rows, self.confidence)
+                    parts.append(found)
             spent = self.classifier.passes - before
             check_passes = rechecks.check()
         tables = {kind: pa.concat_tables([part[kind] for part in parts]).combine_chunks() for kind in parts[0]}
@@ -125,9 +128,20 @@ class Job:
         with self.classifier.evaluating(), torch.no_grad():
             return subject.reference(others_first=True)
 
-    def batches(self, number: int) -> Iterator[Batch]:
-        """The batches of a shard."""
+    def batches(self, number: int, lost: Mapping[int, str] | None = None) -> Iterator[Batch]:
+        """The batches of a shard, with the rows of `lost` marked."""
         start = number * self.shard_points
         for batch in self.points.batches(self.batch_points, start, start + self.shard_points):
             check_values(batch, self.classifier.bounds)
-            yield batch
+            yield _without(batch, lost or {})
+
+
+def _without(batch: Batch, lost: Mapping[int, str]) -> Batch:
+    """`batch` with the rows of `lost` marked as lost, so that the others are computed as ever."""
+    if not any(row in lost for row in batch.rows):
+        return batch
+    status = [Status.WORKER_DIED if row in lost else own for row, own in zip(batch.rows, batch.status, strict=True)]
+    detail = [
+        f"row {row}: {lost[row]}" if row in lost else own for row, own in zip(batch.rows, batch.detail, strict=True)
+    ]
+    return replace(batch, status=tuple(status), detail=tuple(detail))

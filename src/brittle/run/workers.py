@@ -1,7 +1,8 @@
 """Other processes that compute the shards of a run: of this machine here, of a Ray cluster in `brittle.run.cluster`.
 
 A worker opens the job, says what it has opened, and computes one shard after another. Only the process that holds the
-run folder writes there, so the table is the same bytes in any order and by any process.
+run folder writes there, so the table is the same bytes in any order and by any process. A row that kills its process is
+found by halves of its shard, and left out.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ MOST_WORKERS = 256
 """More processes than one machine is given; a larger number is a mistyped number."""
 
 MOST_DEATHS = 10
-"""How often workers may die of one shard, or one after the other before they open the run."""
+"""How often workers may die of one shard without a row that kills them, or one after the other before they open it."""
+
+MOST_LOST = 16
+"""Rows of one shard that may kill a worker; with more of them the run stops."""
 
 LOOK_SECONDS = 1.0
 """How long the run waits at a time."""
@@ -81,10 +85,10 @@ class Station:
             return error
         return describe(self._job), self._reference.content(self._job.classifier)
 
-    def shard(self, number: int) -> Shard | BrittleError:
-        """A shard."""
+    def shard(self, number: int, lost: Mapping[int, str]) -> Shard | BrittleError:
+        """A shard, without the rows of the data that are lost."""
         try:
-            return self._job.shard(number, reference=self._reference)
+            return self._job.shard(number, lost, reference=self._reference)
         except BrittleError as error:
             return error
 
@@ -109,11 +113,12 @@ class Team:
     def shards(self, numbers: Sequence[int], size: int, job: Job, expected: Opened) -> Generator[Shard]:
         """As `Workers.shards`, by so many workers."""
         waiting, left, deaths = deque(numbers), set(numbers), Counter[int | None]()
+        lost: dict[int, dict[int, str]] = {number: {} for number in numbers}
         try:
             for _ in range(min(size, len(waiting))):
                 self._open()
             while left:  # a worker that has no room yet is not waited for once all are done
-                future = self._next()
+                future = self._next(self._busy)
                 worker, number = self._busy.pop(future)
                 try:
                     answer = _answer(future)
@@ -121,12 +126,12 @@ class Team:
                     worker.close()
                     deaths[number] += 1
                     if number is not None:
-                        waiting.append(number)
-                    if deaths[number] > MOST_DEATHS:
-                        what = "before they open the run"
-                        if number is not None:
-                            first = number * job.shard_points
-                            what = f"of the points {first} to {first + job.shard_points - 1}"
+                        waiting.appendleft(number)
+                        if deaths[number] > 1 and (row := self._fatal_row(number, job, lost[number])) is not None:
+                            lost[number][row] = "the process that computed it died"
+                            deaths[number] = 0
+                    if deaths[number] > MOST_DEATHS or (number is not None and len(lost[number]) > MOST_LOST):
+                        what = "before they open the run" if number is None else f"of shard {number}"
                         raise ModelError(
                             "workers_die",
                             f"the processes that compute die {what} ({last_line(error)}); what they said is above, or "
@@ -142,7 +147,7 @@ class Team:
                     yield answer
                 if waiting:
                     following = waiting.popleft()
-                    self._busy[worker.submit("shard", following)] = worker, following
+                    self._busy[worker.submit("shard", following, lost[following])] = worker, following
                 else:
                     worker.close()
         finally:
@@ -153,13 +158,45 @@ class Team:
         worker = self.hire()
         self._busy[worker.submit("open", self.opening)] = worker, None
 
-    def _next(self) -> Future[Any]:
-        """The first answer that is there."""
+    def _next(self, futures: Mapping[Future[Any], object]) -> Future[Any]:
+        """The first of some answers that is there."""
         while True:
-            done, _ = wait(self._busy, LOOK_SECONDS, FIRST_COMPLETED)
+            done, _ = wait(futures, LOOK_SECONDS, FIRST_COMPLETED)
             self.look()
             if done:
                 return done.pop()
+
+    def _fatal_row(self, number: int, job: Job, lost: Mapping[int, str]) -> int | None:
+        """The row of a shard that kills its process alone, twice, found by halves; None where none does.
+
+        The others are left out meanwhile. Rows keep their places in their batches, so those that are computed get the
+        numbers that they have beside any others.
+        """
+        rows = [row for batch in job.batches(number) for row in batch.rows]
+        opened: list[Worker] = []
+
+        def kills(some: Sequence[int]) -> bool:
+            others, asked = {row: "left out for a trial" for row in rows if row not in some}, False
+            try:
+                if not opened:
+                    opened.append(self.hire())
+                    _answer(self._next({opened[0].submit("open", self.opening): None}))
+                asked = True
+                _answer(self._next({opened[0].submit("shard", number, {**others, **lost}): None}))
+            except self.died:
+                opened.pop().close()
+                return asked
+            return False
+
+        suspects = [row for row in rows if row not in lost]
+        try:
+            while len(suspects) > 1:
+                half, rest = suspects[: len(suspects) // 2], suspects[len(suspects) // 2 :]
+                suspects = half if kills(half) else rest
+            return suspects[0] if suspects and kills(suspects) and kills(suspects) else None
+        finally:
+            for worker in opened:
+                worker.close()
 
 
 @dataclass
