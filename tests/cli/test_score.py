@@ -59,7 +59,7 @@ def test_some_points_by_their_ids(place: Path, capsys: pytest.CaptureFixture[str
         (["--ids", "weights.safetensors"], 3, "weights.safetensors cannot be read"),
         (["--ids", "nothing.txt"], 3, "nothing.txt does not exist"),
         (["--ids", "net.py", "--points", "3"], 3, "give one of them"),
-        (["--scores", "lucky_guess"], 2, "no score is called 'lucky_guess'; there are monte_carlo"),
+        (["--scores", "lucky_guess"], 2, "no score is called 'lucky_guess'"),
         (["--draws", "50", "--scores", "softmax"], 2, "--draws changes none of these scores; it is for monte_carlo"),
         (["--no-such-option"], 2, "no-such-option"),
         (["--most-draws", "100"], 2, "--most-draws is for --until decided and --precision"),
