@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from helpers.attacked import linear_margin
 from helpers.bounded_networks import certified
 from helpers.documents import ROOT
 from torch import Tensor, nn
@@ -21,7 +22,6 @@ import brittle
 FOLDER = ROOT / "benchmarks" / "nearest"
 PIECES = ("nearest_data", "nearest_rivals", "nearest_apgd", "nearest_foolbox", "nearest_rows", "nearest_exact")
 PASSES = 400
-DUAL = {"linf": 1, "l2": 2}
 
 
 @pytest.fixture
@@ -45,17 +45,6 @@ def linear(classes: int) -> tuple[torch.nn.Linear, torch.Tensor, torch.Tensor]:
     return network, x, network(x).argmax(dim=1)
 
 
-def exact(network: torch.nn.Linear, x: torch.Tensor, norm: str) -> np.ndarray:
-    """`min_j (z_t - z_j) / norm(w_t - w_j)`, in the dual norm."""
-    weight, logits = network.weight.double().numpy(), network(x).double().numpy()
-    nearest = []
-    for row in logits:
-        top = int(row.argmax())
-        slopes = [np.linalg.norm(weight[top] - other, DUAL[norm]) for other in weight]
-        nearest.append(min((row[top] - z) / slope for z, slope in zip(row, slopes, strict=True) if slope))
-    return np.array(nearest)
-
-
 @pytest.mark.parametrize(
     ("name", "norm", "classes"),
     [
@@ -75,7 +64,7 @@ def test_rivals_find_the_nearest_input_of_a_linear_network(
     counted = rows.Counted(network)
     points = rows.RIVALS[name][0](counted, x, labels, norm, PASSES)
     found = rows.judge(rows.Subject("linear", Path(), network, x, labels), points, norm).numpy()
-    truth = exact(network, x, norm)
+    truth = linear_margin(network, x, norm).numpy()
     assert (found >= truth * (1 - 1e-5)).all()
     assert (found <= truth * 1.02).all()
     assert PASSES <= counted.passes / len(x) <= 1.25 * PASSES

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 from checks.faults import contents
 from helpers.damaged import parquet_bytes, signed
-from helpers.killed import some_kills
 from helpers.problems import inputs, small_classifier
+from helpers.processes import some_kills
 from helpers.resumed import SHARD, run
 
 import brittle

@@ -14,9 +14,8 @@ from subprocess import PIPE
 import numpy as np
 import pytest
 from checks.faults import contents
-from helpers.killed import some_kills
 from helpers.problems import inputs
-from helpers.processes import LIMIT, started
+from helpers.processes import LIMIT, some_kills, started
 from helpers.resumed import SHARD, classifier, run
 
 from brittle.cli import main

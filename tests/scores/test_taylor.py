@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from helpers.attacked import linear_margin
 from helpers.laws import MANY_ROWS, estimate
 from helpers.normals import normal_cdf
 from helpers.problems import inputs, linear_network
@@ -111,14 +112,12 @@ def test_softmax_equals_taylor_mvs_under_the_condition_of_the_lemma() -> None:
     assert float((one - other).abs().max()) <= 1e-12
 
 
-@pytest.mark.parametrize(("norm", "dual"), [("l2", 2), ("linf", 1), ("l1", float("inf"))])
-def test_first_order_margin_is_the_distance(norm: str, dual: int) -> None:
+@pytest.mark.parametrize("norm", ["l2", "linf", "l1"])
+def test_first_order_margin_is_the_distance(norm: str) -> None:
     network = linear_network(4, SIZE)
     x = inputs(6, (SIZE,), dtype=torch.float64)
     found = estimate(brittle.Classifier(network), x, FirstOrderMargin(norm)).value
-    for number, point in enumerate(x):
-        margin, gradient = margin_problem(network, point)
-        assert float(found[number]) == pytest.approx(float((margin / gradient.norm(dual, dim=1)).min()), rel=1e-12)
+    torch.testing.assert_close(found, linear_margin(network, x, norm), rtol=1e-12, atol=0)
 
 
 def test_units_do_not_matter() -> None:
