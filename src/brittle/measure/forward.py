@@ -25,14 +25,14 @@ ALL_CLASSES_UP_TO = 100
 KEPT_CLASSES = 20
 """How many of the nearest competitors are kept above that, by default."""
 
-ROWS, MOST_ROWS = 64, 1024
+ROWS, MOST_ROWS = 64, 4096
 """Rows in one pass through the network on a CPU by default, of large inputs and of small ones."""
 
 SMALL, NUMBERS = 2**18, 2**23
 """Input numbers in one pass: what passes of small inputs are filled up to, as many small passes take far longer than
 few (`benchmarks/overhead.py`), and the most where `ROWS` rows would hold more."""
 
-POINTS, SHARE = 32, 8
+POINTS, SHARE = 32, 16
 """Points that are measured at a time on a CPU, or one for so many rows of a pass where these are more; not all that a
 pass holds, so that few points can be shared among workers."""
 

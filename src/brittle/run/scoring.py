@@ -97,7 +97,7 @@ def score(
             as `brittle.data.open_points` does; or points from either of these two.
         scores: what to compute; each at most once, told apart by name and parameters.
         seed: seed of the noise.
-        batch_size: most rows in one pass through the network; by default 64 on a CPU, up to 1,024 of small inputs,
+        batch_size: most rows in one pass through the network; by default 64 on a CPU, up to 4,096 of small inputs,
             and 512 elsewhere; fewer of very large ones.
         confidence: of all intervals in the table.
         out: folder to write the run to, shard by shard; None keeps it in memory.
