@@ -80,9 +80,9 @@ def test_the_scores_are_those_of_the_network_on_normalised_pixels(saved: Path, l
             torch.testing.assert_close(classifier(low + (high - low) * _x()), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_names_and_sizes_are_read_and_recorded(saved: Path, loaded: LoadedModel) -> None:
+def test_names_are_read_and_recorded(saved: Path, loaded: LoadedModel) -> None:
     assert loaded.declared is not None
-    assert (loaded.declared.class_names, loaded.declared.size) == (NAMES, (8, 8))
+    assert loaded.declared.class_names == NAMES
     classifier = ModelOptions().classifier(str(saved))
     scores = [Taylor(sigma=0.1), Laplacian(), FeatureMargin()]
     table = brittle.score(classifier.with_head(None), _x(), scores)
@@ -98,7 +98,7 @@ def test_a_declaration_of_the_users_wins(saved: Path, capsys: pytest.CaptureFixt
     classifier = ModelOptions().classifier(str(saved))
     assert (classifier.mean, classifier.std) == ((0.5, 0.4, 0.3), (0.2, 0.25, 0.5))
     said = capsys.readouterr().err
-    assert "declares mean 0.5 0.4 0.3, std 0.2 0.25 0.5, images of 8 x 8, 3 classes ('ant', 'bee', 'cat')" in said
+    assert "declares mean 0.5 0.4 0.3, std 0.2 0.25 0.5, 3 classes ('ant', 'bee', 'cat')" in said
     classifier = ModelOptions(mean=(0.1,)).classifier(str(saved))
     assert (classifier.mean, classifier.std) == ((0.1,), None)
     assert "--mean and --std are yours" in capsys.readouterr().err

@@ -26,14 +26,12 @@ class Declared:
     Attributes:
         mean: subtracted from inputs in [0, 1], one number a channel, or None.
         std: what the difference is divided by, likewise.
-        size: height and width of the images that it was made for, or None.
         class_names: in the order of its outputs, or None.
         texts: how texts become its inputs, where it reads texts; else None.
     """
 
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
-    size: tuple[int, int] | None = None
     class_names: tuple[str, ...] | None = None
     texts: TextForm | None = None
 
@@ -53,8 +51,6 @@ class Declared:
             parts.append(f"texts of {length} ({self.texts.facts.get('tokenizer')})")
         elif not parts:
             parts.append("neither mean nor std")
-        if self.size is not None:
-            parts.append(f"images of {self.size[0]} x {self.size[1]}")
         if self.class_names is not None:
             some = listed([f"{name!r:.40}" for name in self.class_names], 3)
             parts.append(f"{len(self.class_names)} classes ({some})")

@@ -71,7 +71,7 @@ def load_hugging_face(folder: Path) -> tuple[nn.Module, Declared, str]:
         return module, Declared(class_names=_class_names(config), texts=form), digest
     processor = processor_options(folder)
     mean, std = _normalisation(folder, processor) if processor else (None, None)
-    return module, Declared(mean, std, _size(processor, config), _class_names(config)), digest
+    return module, Declared(mean, std, _class_names(config)), digest
 
 
 def _is_kind(config: Mapping[str, Any], ending: str) -> bool:
@@ -123,22 +123,6 @@ def _normalisation(
         )
     mean, std = (tuple(round(one / (LEVELS * factor), 12) for one in values) for values in (mean, std))
     return (None, None) if {*mean} == {0.0} and {*std} == {1.0} else (mean, std)
-
-
-def sides(size: Any) -> tuple[int, ...]:
-    """Height and width, or the shorter side, of a size as image processors have it; empty where it is neither, or where
-    one is no number of pixels."""
-    keys = next((keys for keys in (("height", "width"), ("shortest_edge",)) if set(size or ()) == set(keys)), ())
-    found = tuple(size[key] for key in keys)
-    return found if all(type(side) is int and side > 0 for side in found) else ()
-
-
-def _size(processor: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Height and width of the images that the processor gives, or that the network was built for."""
-    found = sides(processor.get("crop_size" if processor.get("do_center_crop") else "size"))
-    if not found and isinstance(config.get("image_size"), int):
-        found = (config["image_size"],)
-    return (found[0], found[-1]) if found else None
 
 
 def _class_names(config: Mapping[str, Any]) -> tuple[str, ...] | None:

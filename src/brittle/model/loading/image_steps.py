@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from brittle.model.loading.hugging_face import processor_options, sides
+from brittle.model.loading.hugging_face import processor_options
 from brittle.model.loading.timm_model import PREFIX, is_timm, pretrained_description
 
 CODES = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}
@@ -105,7 +105,7 @@ def transformers_steps(processor: Mapping[str, Any]) -> ImageSteps | str:
     if name not in KNOWN:
         return f"image processor {name:.40}"
     resizes, method = processor.get("do_resize"), CODES.get(processor.get("resample", -1))
-    size, crop = sides(processor.get("size")), sides(processor.get("crop_size"))
+    size, crop = _sides(processor.get("size")), _sides(processor.get("crop_size"))
     if resizes and (not size or method is None):
         return f"size {processor.get('size')!s:.60}, resample {processor.get('resample')!s:.20}"
     steps: ImageSteps | str = UNCHANGED
@@ -121,6 +121,14 @@ def transformers_steps(processor: Mapping[str, Any]) -> ImageSteps | str:
     if any(side < least for side, least in zip(found * 2 if len(found) == 1 else found, crop, strict=True)):
         return f"the middle {crop[0]} x {crop[1]} of smaller images, with a border of zeros"
     return ImageSteps(steps.resize, (crop[0], crop[1]), steps.interpolation, "down")
+
+
+def _sides(size: Any) -> tuple[int, ...]:
+    """Height and width, or the shorter side, of a size as image processors have it; empty where it is neither, or where
+    one is no number of pixels."""
+    keys = next((keys for keys in (("height", "width"), ("shortest_edge",)) if set(size or ()) == set(keys)), ())
+    found = tuple(size[key] for key in keys)
+    return found if all(type(side) is int and side > 0 for side in found) else ()
 
 
 def _of_convnext(size: tuple[int, ...], method: str, share: Any) -> ImageSteps | str:

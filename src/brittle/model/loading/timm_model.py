@@ -33,7 +33,7 @@ def build_timm(spec: str, weights: Path | None) -> tuple[nn.Module, Declared]:
     classes = _rows_of(weights, f"{known.get('classifier')}.weight")
     if classes is not None and classes != getattr(module, "num_classes", classes):
         module = _create(spec, name, {"num_classes": classes})
-    return module, _declared(known, None)
+    return module, Declared(numbers(known.get("mean")), numbers(known.get("std")))
 
 
 def load_timm(folder: Path) -> tuple[nn.Module, Declared, str]:
@@ -47,7 +47,8 @@ def load_timm(folder: Path) -> tuple[nn.Module, Declared, str]:
     module = _create(str(folder), str(config["architecture"]), options)
     load_weights(module, path)
     described = _described(module) | dict(config.get("pretrained_cfg") or {})
-    return module, _declared(described, config.get("label_names")), digest_of([folder / CONFIG, path])
+    mean, std = numbers(described.get("mean")), numbers(described.get("std"))
+    return module, Declared(mean, std, names(config.get("label_names"))), digest_of([folder / CONFIG, path])
 
 
 def pretrained_description(spec: str) -> dict[str, Any] | None:
@@ -84,9 +85,3 @@ def _rows_of(path: Path, name: str) -> int | None:
             return file.get_slice(name).get_shape()[0]
     except (safetensors.SafetensorError, IndexError, OSError):
         return None
-
-
-def _declared(known: Mapping[str, Any], labels: Any) -> Declared:
-    size = known.get("input_size")
-    sides = (int(size[1]), int(size[2])) if isinstance(size, list | tuple) and len(size) == 3 else None
-    return Declared(numbers(known.get("mean")), numbers(known.get("std")), sides, names(labels))
