@@ -10,6 +10,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,7 @@ def detector_target() -> Target:
     return Target([{"f.json": content} for content in contents], mutate, read)
 
 
+@cache
 def pseudo_margin_target() -> Target:
     import torch
 

@@ -17,20 +17,24 @@ from brittle.estimate import Status
 from brittle.scores import Laplacian
 
 
+def bowl(at: float, top: float = 1.0) -> Callable[[Tensor], Tensor]:
+    """Two classes whose margins have a gradient of 0 at one point."""
+
+    def network(x: Tensor) -> Tensor:
+        square = (x - at).square().flatten(1).sum(dim=1)
+        return torch.stack((top - square, square), dim=1)
+
+    return network
+
+
 def test_smooth_at_a_stationary_point_has_a_laplacian() -> None:
     """Where every margin's gradient is 0 the second derivatives still are not."""
-
-    class Bowl(nn.Module):
-        def forward(self, x: Tensor) -> Tensor:
-            square = (x - 0.5).square().flatten(1).sum(dim=1)
-            return torch.stack((1.0 - square, square), dim=1)
-
     x = torch.full((2, 3), 0.5, dtype=torch.float64)
-    found = estimate(brittle.Classifier(Bowl()), x, Laplacian())
+    found = estimate(brittle.Classifier(bowl(0.5)), x, Laplacian())
     p = torch.sigmoid(torch.tensor(1.0, dtype=torch.float64))
     assert torch.allclose(found.value, (p * (1 - p) * -12.0).expand(2))
     assert set(found.status.tolist()) == {int(Status.OK)}
-    alone = estimate(brittle.Classifier(Bowl()), x, Laplacian("gram"))
+    alone = estimate(brittle.Classifier(bowl(0.5)), x, Laplacian("gram"))
     assert set(alone.status.tolist()) == {int(Status.ZERO_GRADIENT)}
 
 
@@ -84,20 +88,10 @@ def test_a_ridge_is_not_flat(size: int) -> None:
 
 @pytest.mark.parametrize("at", [0.1, 0.7])
 def test_a_stationary_point_of_a_smooth_network_is_no_kink(at: float) -> None:
-    class Bowl(nn.Module):
-        def forward(self, x: Tensor) -> Tensor:
-            square = (x - at).square().flatten(1).sum(dim=1)
-            return torch.stack((1.0 - square, square), dim=1)
-
     x = torch.full((2, 12), at)
-    assert int(Status.KINK) not in estimate(brittle.Classifier(Bowl()), x, Laplacian()).status.tolist()
+    assert int(Status.KINK) not in estimate(brittle.Classifier(bowl(at)), x, Laplacian()).status.tolist()
 
 
 def test_a_tie_at_a_stationary_point_stays_a_tie() -> None:
-    class Saddle(nn.Module):
-        def forward(self, x: Tensor) -> Tensor:
-            square = (x - 0.5).square().flatten(1).sum(dim=1)
-            return torch.stack((square, -square), dim=1)
-
-    found = estimate(brittle.Classifier(Saddle()), torch.full((1, 3), 0.5, dtype=torch.float64), Laplacian())
+    found = estimate(brittle.Classifier(bowl(0.5, 0.0)), torch.full((1, 3), 0.5, dtype=torch.float64), Laplacian())
     assert found.status.tolist() == [int(Status.TIE)]

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 import pytest
 import torch
-from helpers.inputs import EXAMPLES, SIGMA
+from helpers.inputs import EXAMPLES, SIGMA, said
 from helpers.laws import check_passes_of_points
 from helpers.problems import inputs, small_classifier
 from torch import Tensor, nn
 
 import brittle
-from brittle.estimate import Direction, Estimate
+from brittle.estimate import Estimate
 from brittle.measure import Clean, Forward, Measurement, NetworkTraits, Passes, Sample, passes_of, take
 from brittle.measure.forward import look
 from brittle.noise import Gaussian
@@ -122,37 +122,16 @@ class Silent(Measurement):
         return [found for _ in needs]
 
 
-@dataclass(frozen=True)
-class Outside(Score):
-    """The clean margin, beside a measurement of its own."""
-
-    extra: Measurement
-    stated: int
-
-    name: ClassVar[str] = "outside"
-    title: ClassVar[str] = "A score of a user"
-    quantity: ClassVar[str] = "logit_margin"
-    cost: ClassVar[str] = "a few"
-    reference: ClassVar[str] = "this test"
-    explanation: ClassVar[str] = "A score of a user's own."
-    safer: ClassVar[Direction] = "higher"
-
-    @property
-    def needs(self) -> tuple[Measurement, ...]:
-        return Forward(), self.extra
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"extra": type(self.extra).__name__, "stated": self.stated}
-
-    def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        clean = measured[Forward()]
-        top = clean.logits.double().topk(2, dim=1).values
-        margin = top[:, 0] - top[:, 1]
-        return finish(margin, margin, margin, clean_status(clean), self.stated)
+def margin_of(self: Score, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
+    """The clean margin, said to be of three passes."""
+    clean = measured[Forward()]
+    top = clean.logits.double().topk(2, dim=1).values
+    margin = top[:, 0] - top[:, 1]
+    return finish(margin, margin, margin, clean_status(clean), 3)
 
 
 def test_passes_that_no_result_speaks_of_are_counted() -> None:
-    table = brittle.score(small_classifier(), inputs(5), [Outside(Silent(), 3)], skip_doctor=True)
+    outside = said(needs=(Forward(), Silent()), estimate=margin_of)()
+    table = brittle.score(small_classifier(), inputs(5), [outside], skip_doctor=True)
     assert sum(table.points["passes"].to_pylist()) == 15
-    check_passes_of_points(small_classifier(), inputs(5), [Outside(Silent(), 3)])
+    check_passes_of_points(small_classifier(), inputs(5), [outside])

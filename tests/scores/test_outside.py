@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 import torch
+from helpers.inputs import said
 from helpers.problems import inputs, small_classifier
 
 import brittle
@@ -18,19 +19,6 @@ from brittle.measure import Forward, Measurement, Passes
 from brittle.noise import Noise
 from brittle.scores import Moments, MonteCarlo, Score
 from brittle.scores.outside import check_kind
-
-
-def said(**changes: object) -> type[Score]:
-    """A score that says all it must, but for `changes`."""
-    texts = {name: name for name in ("title", "quantity", "cost", "reference", "explanation")}
-    body = {
-        **texts,
-        "name": "mine",
-        "needs": (),
-        "estimate": lambda self, measured, confidence: None,
-        "__annotations__": {},
-    }
-    return dataclass(frozen=True)(type("Mine", (Score,), body | changes))
 
 
 def refuse(score: Score, fact: str) -> None:
