@@ -17,7 +17,6 @@ from brittle.decisions import Custom
 from brittle.noise import (
     DiagonalGaussian,
     FactorGaussian,
-    FunctionGaussian,
     Noise,
     Swap,
     TokenDropout,
@@ -215,9 +214,6 @@ REUSED: dict[str, Callable[[bool], Any]] = {
     "the mask of a model": lambda reused: beside((lambda one: one) if reused else fresh, zero=False),
     "tensors beside the inputs": lambda reused: beside(fresh, zero=reused),
     "the scales of noise": lambda zero: zeroed(lambda own: DiagonalGaussian(0.3, own), ROWS[0], zero),
-    "the draws of a function": buffered(
-        lambda write: numbers(*sampled(FunctionGaussian(0.3, lambda v: v, write)), rows=256)
-    ),
     "the factor of noise": lambda zero: zeroed(lambda own: FactorGaussian(0.3, own), ROWS.T, zero),
     "the rows of swaps": lambda zero: zeroed(lambda own: Swap(0.5, own), ROWS, zero),
     "the embeddings of a token dropout": lambda zero: zeroed_tokens(zero),

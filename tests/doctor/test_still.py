@@ -17,7 +17,7 @@ from brittle import doctor
 from brittle.data import array_points
 from brittle.estimate import Estimate
 from brittle.measure import Forward
-from brittle.noise import DiagonalGaussian, FactorGaussian, FunctionGaussian, Gaussian, Noise, PerFeature, Swap
+from brittle.noise import DiagonalGaussian, FactorGaussian, Gaussian, Noise, PerFeature, Swap
 from brittle.scores import FirstOrderMargin, InputMargin, MonteCarlo, Score, Shrinkage
 
 X = with_categories(torch.rand(40, 4, generator=torch.Generator().manual_seed(1)) * 2 - 1)
@@ -58,13 +58,11 @@ def test_a_search_beside_such_noise_goes_along_the_other_coordinates() -> None:
         PER_FEATURE,
         DiagonalGaussian(0.3, NUMBERS),
         FactorGaussian(0.3, torch.diag(NUMBERS)[:, :2]),
-        FunctionGaussian(0.3, lambda v: v @ torch.diag(NUMBERS), lambda u: u * NUMBERS),
         Swap(0.3, X, NUMBERS),
     ],
     ids=lambda noise: noise.name,
 )
 def test_what_noise_moves(noise: Noise) -> None:
-    """A function for the sampled scores alone may be one of single precision, as their draws are."""
     moves = noise.moves(4)
     assert moves is not None
     assert moves.tolist() == [True, True, False, False]

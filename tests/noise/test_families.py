@@ -20,7 +20,6 @@ from brittle.noise import (
     FAMILIES,
     DiagonalGaussian,
     FactorGaussian,
-    FunctionGaussian,
     Gaussian,
     Laplace,
     Noise,
@@ -38,7 +37,6 @@ KINDS: list[Noise] = [
     *(family(SIGMA) for family in FAMILIES.values()),
     DiagonalGaussian(SIGMA, torch.linspace(0.0, 2.0, SIZE)),
     FactorGaussian(SIGMA, ROOT[:, :3]),
-    FunctionGaussian(SIGMA, lambda v: v @ (ROOT @ ROOT.T).to(v), lambda u: ROOT @ u),
 ]
 each = pytest.mark.parametrize("noise", KINDS, ids=lambda noise: noise.name)
 noise_scores = pytest.mark.parametrize(
@@ -98,10 +96,6 @@ def test_sphere_and_ball_are_uniform_in_radius() -> None:
 def test_wrong_sizes_are_said() -> None:
     with pytest.raises(ParameterError, match="the scale has 3 coordinates, the input 6"):
         draws(DiagonalGaussian(SIGMA, torch.ones(3)), 1)
-    with pytest.raises(ParameterError, match=r"expected a draw \[6\] .*\[1\]"):
-        draws(FunctionGaussian(SIGMA, lambda v: v, lambda u: u[:1]), 1)
-    with pytest.raises(ParameterError, match="sampled scores need `root`"):
-        draws(FunctionGaussian(SIGMA, lambda v: v), 1)
 
 
 # Families of one's own: what they promise is looked at, and a broken promise is named.

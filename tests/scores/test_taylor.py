@@ -13,7 +13,7 @@ from scipy import stats
 
 import brittle
 from brittle.estimate import Status
-from brittle.noise import DiagonalGaussian, FactorGaussian, FunctionGaussian, Gaussian, Noise
+from brittle.noise import DiagonalGaussian, FactorGaussian, Gaussian, Noise
 from brittle.scores import MMSE, FirstOrderMargin, MonteCarlo, Softmax, Taylor, TaylorMVS
 
 SIGMA, SIZE = 0.3, 12
@@ -62,7 +62,6 @@ def colours() -> list[Noise]:
     return [
         DiagonalGaussian(SIGMA, torch.linspace(0.1, 2.0, SIZE, dtype=torch.float64)),
         FactorGaussian(SIGMA, a[:, :4]),
-        FunctionGaussian(SIGMA, lambda v: v @ (a @ a.T).to(v), lambda u: a.to(u) @ u),
     ]
 
 

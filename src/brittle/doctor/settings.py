@@ -86,7 +86,7 @@ def _about_size(subject: Subject, noise: Noise) -> str | None:
 
 def _check_not_absorbed(subject: Subject, noise: Noise) -> None:
     """Raise where adding the noise leaves inputs as they are, because it is below their spacing."""
-    if not (noise.has_draws and noise.added):
+    if not noise.added:
         return
     inputs = subject.inputs[:8].to(subject.classifier.dtype or subject.inputs.dtype)
     ids = [f"probe {number}" for number in range(len(inputs))]

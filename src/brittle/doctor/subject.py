@@ -217,7 +217,7 @@ class Subject:
         a tenth of the range of each coordinate for sigma; without bounds that is the range of the inputs.
         """
         inputs, bounds, varies = self.inputs, self.classifier.bounds, self.extra_inputs and self.extra_inputs.varies
-        drawing = [score for score in self.scores if isinstance(score, NoiseScore) and score.noise.has_draws]
+        drawing = [score for score in self.scores if isinstance(score, NoiseScore)]
         noise = max((score.noise for score in drawing), key=lambda one: (one.in_pixels, one.sigma), default=None)
         stream = Stream(noise or Gaussian(1.0), inputs, self._ids, self.seed, "doctor", varies)
         if noise is None:

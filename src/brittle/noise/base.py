@@ -100,7 +100,7 @@ class Noise(ABC):
         if not self.added or self.alike or not self.has_covariance:
             return None
         generator = torch.Generator(device).manual_seed(0)
-        if is_own(_where(type(self), "draw")) and self.has_draws:
+        if is_own(_where(type(self), "draw")):
             found = torch.stack([self.draw(generator, size) for _ in range(2)])
         else:  # of a row of K that is not 0 the products with both vectors are 0 with probability 0
             found = self.covariance(torch.randn(2, size, generator=generator, dtype=torch.float64, device=device))
@@ -128,11 +128,6 @@ class Noise(ABC):
         Uncorrelated coordinates of one variance need not be: it is so of brittle's own draws alone.
         """
         return is_own(_where(type(self), "draw")) and type(self).covariance is identity
-
-    @property
-    def has_draws(self) -> bool:
-        """Whether it can be drawn from; the linear scores need no draws."""
-        return True
 
     @property
     def shape(self) -> Noise | None:

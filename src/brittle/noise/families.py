@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from brittle.errors import ParameterError
-from brittle.estimate import Parameters
-from brittle.noise.base import Action, Noise, identity
+from brittle.noise.base import Noise, identity
 
 
 @dataclass(frozen=True)
@@ -169,44 +168,6 @@ class FactorGaussian(Noise):
         _check_size(self.factor.shape[0], vectors.shape[-1], "factor")
         factor = self.factor.to(vectors)
         return (vectors @ factor) @ factor.T
-
-
-@dataclass(frozen=True)
-class FunctionGaussian(Noise):
-    """Normal noise with full covariance by functions, for covariances too large to write down.
-
-    Attributes:
-        sigma: common factor.
-        action: `v -> K v` for each row of `[..., n]`.
-        root: `u -> A u` with `A A^T = K`, applied to a standard normal vector `[n]`. Only the sampled scores need it.
-    """
-
-    action: Action
-    root: Action | None = None
-
-    name: ClassVar[str] = "function_gaussian"
-    explanation: ClassVar[str] = "Normal, with a covariance given by a function"
-    normal: ClassVar[bool] = True
-
-    @property
-    def has_draws(self) -> bool:
-        return self.root is not None
-
-    def draw(self, generator: torch.Generator, size: int) -> Tensor:
-        if self.root is None:
-            raise ParameterError(
-                "sampled scores need `root`, a function u -> A u with A A^T = K; only `action` was given"
-            )
-        return self.root(_normal(size, generator))
-
-    def covariance(self, vectors: Tensor) -> Tensor:
-        return self.action(vectors)
-
-    @property
-    def parameters(self) -> Parameters:
-        """The family as the table writes it, the function by its name."""
-        name = getattr(self.action, "__qualname__", type(self.action).__qualname__)
-        return {"sigma": self.sigma, "noise": self.name, "action": name}
 
 
 FAMILIES: dict[str, type[Noise]] = {family.name: family for family in (Gaussian, Uniform, Laplace, Sphere, Ball)}

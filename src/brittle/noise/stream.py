@@ -137,7 +137,7 @@ class Stream:
         """The next `count` draws of the family for a point, `[count, size]`; at least one."""
         noise, generator = self._noise, self._generators[point]
         if type(noise) is not Gaussian or generator.device.type != "cpu":
-            # A family may write each draw over the one before, and so may a function that a family of brittle is given.
+            # A family from outside may write each draw over the one before.
             return torch.stack([check_draw(noise, noise.draw(generator, size), size).clone() for _ in range(count)])
         left, together = self._left[point], BLOCK // math.gcd(BLOCK, size)
         more = -((len(left) - count) // together) * together  # whole blocks that hold what is not left

@@ -71,9 +71,9 @@ class RareEvent(NoiseScore):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not (self.noise.normal and self.noise.has_draws):
+        if not self.noise.normal:
             raise ParameterError(
-                f"{self.name} needs normal noise that says its covariance and has draws, and the family "
+                f"{self.name} needs normal noise that says its covariance, and the family "
                 f"{self.noise.name} is not; use brittle.noise.Gaussian, or monte_carlo for this family",
             )
         RareFlips(self.noise, self.copies)
