@@ -17,8 +17,9 @@ from brittle.estimate import Status
 from brittle.measure.forward import batch_points
 from brittle.model.classifier import Classifier
 from brittle.run.rechecks import Rechecks
-from brittle.run.rows import evaluate_rows
+from brittle.run.rows import rows_of
 from brittle.scores import Score
+from brittle.scores.evaluate import evaluate
 from brittle.store.folder import Shard
 from brittle.store.record import Account
 
@@ -110,10 +111,9 @@ class Job:
                 if begun is not None:
                     begun(batch)
                 turned += sum(batch.turned or ())
-                rechecks.begin(batch)
-                with rechecks.watching():
-                    found = evaluate_rows(self.classifier, batch, self.scores, self.seed, self.rows, self.confidence)
-                    parts.append(found)
+                with rechecks.watching(batch):
+                    found = evaluate(self.classifier, batch, self.scores, self.seed, self.rows, self.confidence)
+                parts.append(rows_of(found, self.scores, self.classifier))
             spent = self.classifier.passes - before
             check_passes = rechecks.check()
         tables = {kind: pa.concat_tables([part[kind] for part in parts]).combine_chunks() for kind in parts[0]}

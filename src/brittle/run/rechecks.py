@@ -66,19 +66,15 @@ class Rechecks:
     _kept: list[PassRow] = field(default_factory=list, init=False)
 
     @contextmanager
-    def watching(self) -> Iterator[None]:
-        """Record the passes that are made in the block."""
+    def watching(self, batch: Batch) -> Iterator[None]:
+        """Record the passes that are made in the block, which are of this batch."""
+        self._batch, self._fresh = batch, True
+        self._number += 1
         before = WATCHER.set(self._keep_row)
         try:
             yield
         finally:
             WATCHER.reset(before)
-
-    def begin(self, batch: Batch) -> None:
-        """The next passes are of this batch."""
-        self._batch = batch
-        self._number += 1
-        self._fresh = True
 
     def check(self) -> int:
         """Look again at what was kept, and raise `ModelError` where it is otherwise; gives the passes that it took."""

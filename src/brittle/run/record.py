@@ -112,6 +112,10 @@ class RunningRecord:
 
 def describe(job: Job, command: Sequence[str] | None = None, part: tuple[int, int] | None = None) -> RunRecord:
     """Everything needed to repeat `job`, or a part of it; no pass through the network is made for it."""
+    points, device, dtype = job.points, job.classifier.device, torch.get_default_dtype()
+    labelled = points.labels is not None or points.provenance.get("targets") is not None
+    names = list(points.class_names or job.classifier.class_names or ()) or None
+    data = dict(points.provenance) | {"class_names": names, "labelled": labelled}
     return RunRecord(
         brittle=_version("brittle"),
         command=None if command is None else tuple(command),
@@ -121,10 +125,15 @@ def describe(job: Job, command: Sequence[str] | None = None, part: tuple[int, in
         shard_points=job.shard_points,
         part=part,
         model=_describe_model(job.classifier),
-        data=_describe_data(job),
+        data=record_of(DataRecord, data, "the provenance of the data"),
         scores=tuple(map(describe_score, job.scores)),
         versions={"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
-        machine=_machine(job.classifier.device),
+        machine=MachineRecord(
+            device=torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
+            default_dtype=None if dtype == torch.float32 else str(dtype).removeprefix("torch."),
+            threads=torch.get_num_threads(),
+            platform=platform.machine(),
+        ),
     )
 
 
@@ -133,15 +142,12 @@ def describe_score(score: Score) -> ScoreRecord:
     own = ("parameters", "label", "quantity", "title", "reference")
     own += ("explanation", "safer", "colour", "preference", "model")
     content = {"score": score.name, "code": code_of(score)} | {name: getattr(score, name) for name in own}
-    content |= {"noise": _describe_noise(getattr(score, "noise", None)), "sources": draws_of(score)}
+    content |= {"sources": draws_of(score)}
+    if isinstance(noise := getattr(score, "noise", None), Noise):
+        isotropic = noise.shape is None if noise.has_covariance else None
+        own = {"explanation": noise.explanation, "isotropic": isotropic, "fixed_length": noise.fixed_length}
+        content["noise"] = own
     return record_of(ScoreRecord, content, f"the score {score.label}")
-
-
-def _describe_noise(noise: object) -> dict[str, str | bool | None] | None:
-    if not isinstance(noise, Noise):
-        return None
-    isotropic = noise.shape is None if noise.has_covariance else None
-    return {"explanation": noise.explanation, "isotropic": isotropic, "fixed_length": noise.fixed_length}
 
 
 def draws_of(score: Score) -> dict[str, int]:
@@ -195,29 +201,10 @@ def _describe_model(classifier: Classifier) -> ModelRecord:
     return record_of(ModelRecord, content | dict(classifier.source), "the source of the model")
 
 
-def _describe_data(job: Job) -> DataRecord:
-    points = job.points
-    known = points.class_names or job.classifier.class_names
-    names = None if known is None else list(known)
-    content = dict(points.provenance) | {"class_names": names, "labelled": points.labels is not None}
-    content["labelled"] |= content.get("targets") is not None
-    return record_of(DataRecord, content, "the provenance of the data")
-
-
 @cache
 def _version(package: str) -> str:
     """Of an installed package; read once in a process, for it takes a millisecond or two."""
     return metadata.version(package)
-
-
-def _machine(device: torch.device) -> MachineRecord:
-    dtype = torch.get_default_dtype()
-    return MachineRecord(
-        device=torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
-        default_dtype=None if dtype == torch.float32 else str(dtype).removeprefix("torch."),
-        threads=torch.get_num_threads(),
-        platform=platform.machine(),
-    )
 
 
 def _now() -> str:

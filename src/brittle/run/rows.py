@@ -10,21 +10,17 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from brittle.data import Batch
 from brittle.data.images import is_image, thumbnails
 from brittle.estimate import Estimate, Evidence, Status, parameters_json
 from brittle.model.bounds import Bounds
 from brittle.model.classifier import Classifier
 from brittle.scores import Score
-from brittle.scores.evaluate import Evaluated, evaluate
+from brittle.scores.evaluate import Evaluated
 from brittle.store.schemas import COUNTEREXAMPLES, POINTS, SCORES, keeps, pack
 
 
-def evaluate_rows(
-    classifier: Classifier, batch: Batch, scores: Sequence[Score], seed: int, rows: int, confidence: float
-) -> dict[str, pa.Table]:
-    """The rows of a batch, by the kinds of shard file that hold them; arguments are those of `evaluate`."""
-    found = evaluate(classifier, batch, scores, seed, rows, confidence)
+def rows_of(found: Evaluated, scores: Sequence[Score], classifier: Classifier) -> dict[str, pa.Table]:
+    """The rows of a batch, by the kinds of shard file that hold them."""
     return {
         "points": _points(found, classifier),
         "scores": _scores(found, scores),
