@@ -1,15 +1,23 @@
-"""Figures of a tree: how large its rooms are, how many concepts it has, and how long its functions are.
+"""Figures of a tree: how large its rooms are, how many concepts it has, how long its functions are and things take.
 
-    python tests/checks/figures.py [ROOT]
+    python tests/checks/figures.py [ROOT] [--call] [--seconds] [--all]
 
-Everything is read off the files of the tree, which may be an older one; nothing of it is imported.
+Everything is read off the files of the tree, which may be an older one; nothing of it is imported. `--call` scores five
+points and counts the functions of the package that run. `--seconds` times `import brittle` and `brittle --help`, the
+median of five. `--all` also runs the demo and the suite, once each.
 """
 
 from __future__ import annotations
 
+import argparse
 import ast
+import os
 import re
+import statistics
+import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -17,6 +25,9 @@ from pathlib import Path
 
 LONG = 30
 """A function with more lines of code than this is long."""
+
+TIMES = 5
+"""How often a short command is timed."""
 
 BUDGET = {
     "the top": (700, 6), "model": (3000, 21), "decisions": (700, 6), "data": (2800, 16), "noise": (1300, 8),
@@ -28,25 +39,40 @@ BUDGET = {
 ERRORS = re.compile(r"\w*Error|Finding|warn")
 """What is called with a code first."""
 
+CALL = """
+import sys, torch, brittle
+torch.manual_seed(0)
+ran, package = set(), brittle.__path__[0]
+def note(frame, event, argument):
+    if event == "call" and frame.f_code.co_filename.startswith(package):
+        ran.add(frame.f_code)
+x = torch.rand(5, 6)
+classifier = brittle.Classifier(torch.nn.Linear(6, 3), bounds=(0, 1))
+brittle.score(classifier, (x, torch.zeros(5, dtype=torch.long)), [brittle.scores.Shrinkage(0.1)])
+sys.setprofile(note)
+brittle.score(classifier, (x, torch.zeros(5, dtype=torch.long)), [brittle.scores.Shrinkage(0.1)])
+sys.setprofile(None)
+named = {one for one in ran if not one.co_name.startswith("<")}
+print(len(named), "functions in", len({one.co_filename for one in named}), "files")
+"""
+"""One call of `brittle.score` on five points, after another that has imported what it needs."""
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file of Python.
+    """A file of Python, parsed.
 
     Attributes:
         path: where it is, below the root of the tree.
         text: what it holds.
+        tree: what that means.
     """
 
     path: Path
     text: str
-
-    @cached_property
-    def tree(self) -> ast.Module:
-        """What the text means."""
-        return ast.parse(self.text)
+    tree: ast.Module
 
     @cached_property
     def nodes(self) -> list[ast.AST]:
@@ -58,17 +84,15 @@ class Source:
         """Every function and method, those within others included."""
         return [node for node in self.nodes if isinstance(node, Function)]
 
-    @cached_property
-    def imported(self) -> set[str]:
-        """The modules that it imports from, by the lines that say so."""
-        return set(re.findall(r"^ *(?:from|import) ([\w.]+)", self.text, flags=re.MULTILINE))
-
 
 @cache
 def sources(root: Path, folder: str) -> list[Source]:
     """The Python files below a folder of the tree, in the order of their paths; read once in a process."""
-    paths = sorted((root / folder).rglob("*.py"))
-    return [Source(path.relative_to(root), path.read_text(encoding="utf-8")) for path in paths]
+    found = []
+    for path in sorted((root / folder).rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        found.append(Source(path.relative_to(root), text, ast.parse(text)))
+    return found
 
 
 # How long.
@@ -102,7 +126,13 @@ def long_functions(files: list[Source]) -> list[str]:
 def importing_tests(tests: list[Source]) -> list[str]:
     """Files of tests, checks and helpers that import a file of tests."""
     names = {file.path.stem for file in tests if file.path.name.startswith("test_")}
-    return [str(file.path) for file in tests if names & {part for one in file.imported for part in one.split(".")}]
+    found = []
+    for file in tests:
+        named = {alias.name for node in file.nodes if isinstance(node, ast.Import) for alias in node.names}
+        named |= {node.module for node in file.nodes if isinstance(node, ast.ImportFrom) and node.module}
+        if any(part in names for name in named for part in name.split(".")):
+            found.append(str(file.path))
+    return found
 
 
 # Rooms and concepts.
@@ -148,8 +178,47 @@ def dataclasses(package: list[Source]) -> int:
 
 def beyond_public(tests: list[Source]) -> list[str]:
     """Files of tests that import more of the package than `brittle` and its rooms by name."""
-    deep = re.compile(r"brittle\.\w+\.")
-    return [str(one.path) for one in tests if one.path.name.startswith("test_") and any(map(deep.match, one.imported))]
+    found = []
+    for file in tests:
+        named = {node.module for node in file.nodes if isinstance(node, ast.ImportFrom) and node.module}
+        deep = any(name.startswith("brittle.") and name.count(".") > 1 for name in named)
+        if deep and file.path.name.startswith("test_"):
+            found.append(str(file.path))
+    return found
+
+
+# Seconds.
+
+
+def seconds(root: Path, command: list[str], times: int = 1) -> str:
+    """The median of the times that a command takes, run in the tree; a code that is not 0 is told."""
+    taken, codes = [], []
+    environment = os.environ | {"PYTHONPATH": str(root / "src"), "OMP_NUM_THREADS": "1"}
+    for _ in range(times):
+        start = time.perf_counter()
+        ended = subprocess.run(command, cwd=root, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        taken.append(time.perf_counter() - start)
+        codes.append(ended.returncode)
+    return f"{statistics.median(taken):.2f}" + (f" (exit {max(codes)})" if any(codes) else "")
+
+
+def call(root: Path) -> str:
+    """Functions and files of the package that one call of `brittle.score` runs through."""
+    environment = os.environ | {"PYTHONPATH": str(root / "src"), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", CALL], cwd=root, env=environment, capture_output=True, text=True)
+    return done.stdout.strip() or done.stderr[-200:]
+
+
+def timed(root: Path, everything: bool) -> Iterator[tuple[str, object]]:
+    """What takes how long, in seconds."""
+    yield "seconds of import brittle", seconds(root, [sys.executable, "-c", "import brittle"], TIMES)
+    yield "seconds of brittle --help", seconds(root, [sys.executable, "-m", "brittle", "--help"], TIMES)
+    if everything:
+        with tempfile.TemporaryDirectory() as folder:
+            demo = [sys.executable, "-m", "brittle", "demo", "--quiet", "--out", str(Path(folder) / "demo")]
+            yield "seconds of make demo", seconds(root, demo)
+        suite = [sys.executable, "-m", "pytest", "-n", "2", "--dist", "loadgroup", "-q"]
+        yield "seconds of the suite, two processes", seconds(root, suite)
 
 
 def figures(root: Path) -> Iterator[tuple[str, object]]:
@@ -177,8 +246,15 @@ def figures(root: Path) -> Iterator[tuple[str, object]]:
 
 def main() -> None:
     """Print a figure a line."""
-    root = Path(sys.argv[1]) if sys.argv[1:] else Path(__file__).parents[2]
-    rows = list(figures(root.resolve()))
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).parents[2], help="the tree")
+    parser.add_argument("--call", action="store_true", help="also count what a call of brittle.score runs")
+    parser.add_argument("--seconds", action="store_true", help="also time the import and the help")
+    parser.add_argument("--all", action="store_true", help="also time the demo and the suite")
+    given = parser.parse_args()
+    root = given.root.resolve()
+    rows = list(figures(root)) + list(timed(root, given.all) if given.seconds or given.all else ())
+    rows += [("one brittle.score of five points", call(root))] if given.call or given.all else []
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
         print(f"{name:<{width}}  {value}")
