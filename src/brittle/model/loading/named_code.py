@@ -183,7 +183,7 @@ def kind_of(found: object) -> str:
 
 def unknown(what: str, name: str, known: Sequence[str], hint: str = "") -> UsageError:
     """The error for a name that is on no list."""
-    near = get_close_matches(name, known, 1, 0.3)
+    near = get_close_matches(name, known, 1)
     advice = f"did you mean {near[0]}? " if near else "separate names with blanks; " if "," in name else ""
     there = ", ".join(known) or f"no names; a {what} of your own is FILE.py:NAME"
     return UsageError(f"no {what} is called {name!r}; {hint or advice}there are {there}")
