@@ -99,19 +99,26 @@ def standardised(x: Tensor) -> Tensor:
 
 FAMILY_COMPANY = [
     series("LSTM along the batch", lambda: Recurrent(nn.LSTM)),
+    series("LSTM along the batch, both ways", lambda: Recurrent(nn.LSTM, bidirectional=True)),
     series("GRU along the batch", lambda: Recurrent(nn.GRU)),
+    series("RNN along the batch", lambda: Recurrent(nn.RNN), gain=1.5),
     series("transformer along the batch", lambda: Attentive()),
     series("batch norm without running statistics", lambda: nn.Sequential(
         nn.BatchNorm1d(STEPS, track_running_stats=False), nn.Flatten(), small(3, 15)), gain=1.0),
     company("attention across rows", custom(lambda m, x: torch.softmax(-4 * torch.cdist(x, x), dim=1) @ m.base(x))),
     company("experts with a capacity", custom(with_capacity)),
     company("relative to the previous row", on_logits(lambda z: z - 0.7 * z.roll(1, 0))),
+    company("relative to the next row", on_logits(lambda z: z - 0.7 * z.roll(-1, 0))),
     company("relative to the first row", on_logits(lambda z: z - 0.7 * z[:1])),
+    company("relative to the last row", on_logits(lambda z: z - 0.7 * z[-1:])),
     company("relative to the mean row", on_logits(lambda z: z - 0.7 * z.mean(0))),
+    company("relative to the median row", on_logits(lambda z: z - 0.7 * z.median(0).values)),
     company("relative to the largest of the batch", on_logits(lambda z: z * torch.sign(z - z.amax(0) + 1.5))),
     company("softmax over the batch", on_logits(lambda z: z + 3 * z.softmax(0) * len(z))),
     company("a branch on the batch's mean", custom(lambda m, x: m.base(x) if x.mean() > 0 else m.base(x).roll(1, 1))),
+    company("a branch on the batch's maximum", custom(lambda m, x: m.base(x if x.amax() < 1.2 else -x))),
     company("inputs standardised over the batch", custom(lambda m, x: m.base(standardised(x)))),
+    company("inputs scaled by the batch's largest", custom(lambda m, x: m.base(x / x.abs().amax()))),
     company("rounded to levels of the batch's range", custom(lambda m, x: m.base(_levels(x))), refused=(
         *COMPANY, *GRADIENTS)),
     company("hidden layer standardised over the batch", custom(
@@ -133,6 +140,7 @@ FAMILY_COMPANY = [
     company("a code for the place in the batch", custom(
         lambda m, x: m.base(x) + torch.sin(place(x)[:, None] * torch.arange(1, 4)))),
     company("running mean over rows", on_logits(lambda z: z.cumsum(0) / torch.arange(1, len(z) + 1)[:, None])),
+    company("running maximum over rows", on_logits(lambda z: z + 0.5 * z.cummax(0).values)),
     company("Sinkhorn", custom(balanced)),
     company("distances to the batch", custom(lambda m, x: m.base(x) + 3 * torch.cdist(x, x).mean(1, keepdim=True)
                                              * torch.tensor([1.0, 0.0, -1.0]))),
@@ -280,6 +288,7 @@ FAMILY_STATE = [
     state("smoothed in time", smoothed_in_time),
     state("weights that decay", decaying, base=lambda: copy.deepcopy(small())),
     state("a buffer that counts", counting_buffer, base=counted),
+    state("other outputs every second call", every(2)),
     state("other outputs every tenth call", every(10)),
     state("dropout left on", dropped),
     state("noise of its own", lambda m, x: m.base(x + 0.3 * torch.randn_like(x))),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -63,7 +62,8 @@ HEADS: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] 
 FAMILY_SIGNS = [
     *(
         signs(f"{head} declared as logits, {decision}", change, *NO_SIGN, decision=decision, meaning=meaning)
-        for (head, (change, meaning)), decision in zip(HEADS.items(), itertools.cycle(EACH), strict=False)
+        for head, (change, meaning) in HEADS.items()
+        for decision in EACH
     ),
     signs("sigmoids in half precision", lambda z: z.half().sigmoid(), *NO_SIGN, meaning=HALF),
     signs("sigmoids that are clipped", lambda z: z.sigmoid().clamp(0.05, 0.95), *NO_SIGN, meaning=HALF),
@@ -96,10 +96,13 @@ FAMILY_SIGNS = [
     signs("one sigmoid declared as such", torch.sigmoid, outputs="probs", decision="multilabel:2", meaning=THIRD),
     signs("a threshold of probabilities", torch.sigmoid, outputs="probs", decision=MultiLabel(threshold=0.3),
           meaning=LOW),
+    signs("thresholds of probabilities", torch.sigmoid, outputs="probs",
+          decision=MultiLabel(threshold=(0.2, 0.5, 0.7)), meaning=truth.label_sets((0.2, 0.5, 0.7))),
     signs("a threshold of logits", lambda z: z, decision=MultiLabel(threshold=0.3), meaning=LOW),
     signs("a threshold between sigmoids that are no logits", torch.sigmoid, decision=MultiLabel(threshold=0.3),
           meaning=LOW),
     signs("rare labels", lambda z: z - 9),
+    signs("labels that always hold", lambda z: z + 9),
     signs("labels, one of them masked", lambda z: torch.cat((z[:, :2], torch.full_like(z[:, :1], -1e4)), 1)),
     signs("labels of which one is rare", lambda z: z - torch.tensor([0.0, 0.0, 9.0])),
     one("a rare class", lambda z: z - 9),

@@ -246,6 +246,10 @@ def of_tables() -> Iterator[SetUp]:
     for name, load in (("breast cancer", datasets.load_breast_cancer), ("wine", datasets.load_wine)):
         found: Any = load()
         x, y, test_x, test_y = split(torch.tensor(found.data, dtype=torch.float32), torch.tensor(found.target))
-        mean, std = x.mean(0), x.std(0).clamp(min=1e-6)
-        network = train(dense(x.shape[1], int(y.max()) + 1), (x - mean) / std, y, 200)
-        yield SetUp(name, network, test_x, test_y, None, tuple(mean.tolist()), tuple(std.tolist()), "none")
+        yield standardised(name, x, y, test_x, test_y)
+
+
+def standardised(name: str, x: Tensor, y: Tensor, test_x: Tensor, test_y: Tensor, steps: int = 200) -> SetUp:
+    mean, std = x.mean(0), x.std(0).clamp(min=1e-6)
+    network = train(dense(x.shape[1], int(y.max()) + 1), (x - mean) / std, y, steps)
+    return SetUp(name, network, test_x, test_y, None, tuple(mean.tolist()), tuple(std.tolist()), "none")
