@@ -27,6 +27,9 @@ FIRST_PASSES, FEWEST_PASSES = 16, 4
 """Passes at the start of the first shard of which each is looked at, half as many of the next, and so on down to the
 fewest; a fault that comes and goes falls on one of them."""
 
+SIZED = 256
+"""Rows of a pass by which it is said how large its logits are."""
+
 SPACING = 0.6180339887498949
 """Step between the rows that are chosen, as a share of the batch: the golden ratio spreads them evenly."""
 
@@ -129,7 +132,8 @@ class Rechecks:
         row = int(SPACING * (self.shard + len(self._kept)) % 1 * len(inputs))
         rows = self._batch.rows
         at = f"row {rows[row]}" if clean else f"a copy of one of the rows {rows[0]} to {rows[-1]}"
-        explained = allowed(logits, precision_of(classifier))[row : row + 1]
+        sizes = torch.cat((logits[:: -(-len(logits) // SIZED)], logits[row : row + 1]))
+        explained = allowed(sizes, precision_of(classifier))[-1:]
         own, found = (part[row : row + 1].detach().clone() for part in (inputs, logits))
         beside = None if extra_inputs is None else extra_inputs.only(torch.tensor([row], device=logits.device))
         self._kept.append(PassRow(at, len(inputs), own, beside, found, explained, recorded))
