@@ -32,9 +32,9 @@ SMALL, NUMBERS = 2**18, 2**23
 """Input numbers in one pass: what passes of small inputs are filled up to, as many small passes take far longer than
 few (`benchmarks/overhead.py`), and the most where `ROWS` rows would hold more."""
 
-POINTS, SHARE = 32, 16
-"""Points that are measured at a time on a CPU, or one for so many rows of a pass where these are more; not all that a
-pass holds, so that few points can be shared among workers."""
+POINTS, SHARE, MOST_POINTS = 32, 4, 256
+"""Points that are measured at a time on a CPU, one for so many rows of a pass where these are more, and the most: not
+all that a pass holds, so that few points can be shared among workers."""
 
 
 def default_rows(inputs: Tensor, device: torch.device) -> int:
@@ -46,7 +46,7 @@ def default_rows(inputs: Tensor, device: torch.device) -> int:
 
 def batch_points(rows: int, device: torch.device) -> int:
     """Points that are measured at a time; their noisy copies fill passes of `rows` rows."""
-    most = max(POINTS, rows // SHARE) if device.type == "cpu" else rows
+    most = max(POINTS, min(rows // SHARE, MOST_POINTS)) if device.type == "cpu" else rows
     return max(1, min(rows // 2, most))
 
 
