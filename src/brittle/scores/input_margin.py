@@ -125,7 +125,7 @@ class FeatureDistance(_Searched):
     """`||h(x') - h(x)||_p`, `x'` the input that `InputMargin` found, `h` the features; in units of the features.
 
     Where it is a fixed multiple of the input margin the features keep distances (an isometry up to scale), which is
-    what makes margins in them consistent with margins in the input (`brittle.analysis.isometry`).
+    what makes margins in them consistent with margins in the input.
 
     Validity: exact for the input that was found, with an interval of no width; that input need not be the nearest.
 
