@@ -45,7 +45,8 @@ STEEP = 20
 RIGHT_BREAKS = "right, and broken by noise: look at them"
 WRONG_HOLDS = "wrong, and no noise shows it: check what the data say is right"
 WRONG_OPEN = "wrong, and none is known to hold, so noise hints at no mistake in the data yet: look at them"
-"""What is said of points that noise should not break, or should."""
+CALIBRATES = "broken by noise: calibrate a detector that flags such predictions in one pass"
+"""What is said of points, after their number."""
 
 
 class DecisionWords(NamedTuple):
@@ -200,22 +201,17 @@ def next_steps(found: Overview, run: str | None = None) -> tuple[NextStep, ...]:
     limit = f"--limit {_limit(found)}"
     held, broken, held_wrong = found.count(HOLDS), found.count(BREAKS), found.count(HOLDS, WRONG)
     calibrates = found.record.model.decision is None and min(broken, held) >= FEWEST_FOR_DETECTOR
+    open_wrong = 0 if held_wrong else found.labelled - found.right
     fit = f"brittle detector fit {shlex.quote(run)} {limit}"
-    rows: tuple[tuple[int, str, str, str, str], ...] = (
-        (found.count(UNDECIDED), "undecided: draw noise until they are not", _draw_more(found, run), UNDECIDED, ""),
-        (found.count(BREAKS, RIGHT), RIGHT_BREAKS, f"{show} --state breaks --right {limit}", BREAKS, RIGHT),
-        (held_wrong, WRONG_HOLDS, f"{show} --state holds --wrong {limit}", HOLDS, WRONG),
-        (0 if held_wrong else found.labelled - found.right, WRONG_OPEN, f"{show} --wrong {limit}", "", WRONG),
-        (
-            broken if calibrates else 0,
-            "broken by noise: calibrate a detector that flags such in one pass",
-            fit,
-            BREAKS,
-            "",
-        ),
-        (found.without_number, "without a number: see why", f"{show} --state failed", FAILED, ""),
+    steps = (
+        NextStep(found.count(UNDECIDED), "undecided: draw more noise", _draw_more(found, run), UNDECIDED),
+        NextStep(found.count(BREAKS, RIGHT), RIGHT_BREAKS, f"{show} --state breaks --right {limit}", BREAKS, RIGHT),
+        NextStep(held_wrong, WRONG_HOLDS, f"{show} --state holds --wrong {limit}", HOLDS, WRONG),
+        NextStep(open_wrong, WRONG_OPEN, f"{show} --wrong {limit}", kind=WRONG),
+        NextStep(broken if calibrates else 0, CALIBRATES, fit, BREAKS),
+        NextStep(found.without_number, "without a number: see why", f"{show} --state failed", FAILED),
     )
-    return tuple(NextStep(*row) for row in rows if row[0])
+    return tuple(step for step in steps if step.points)
 
 
 def where_to_run(found: Overview) -> str:

@@ -145,8 +145,8 @@ def describe_score(score: Score) -> ScoreRecord:
     content |= {"sources": draws_of(score)}
     if isinstance(noise := getattr(score, "noise", None), Noise):
         isotropic = noise.shape is None if noise.has_covariance else None
-        own = {"explanation": noise.explanation, "isotropic": isotropic, "fixed_length": noise.fixed_length}
-        content["noise"] = own
+        length = noise.fixed_length
+        content["noise"] = {"explanation": noise.explanation, "isotropic": isotropic, "fixed_length": length}
     return record_of(ScoreRecord, content, f"the score {score.label}")
 
 

@@ -67,7 +67,7 @@ CHAPTER = Chapter("fragile", "The most fragile predictions", summarize)
 
 
 def _flips_of(column: Column, points: pd.DataFrame) -> list[Row]:
-    """Points with the flip probability of a column, its interval and its evidence, which are near 0 to all digits."""
+    """Points with the flip probability of a column, its interval and its evidence; near 0 all digits are kept."""
     own = column.rows[["value", "low", "high", "evidence"]]
     return points.drop(columns=["value", "low", "high"]).join(own, on="point").to_dict("records")
 
