@@ -44,6 +44,7 @@ WRONG: list[tuple[str, object, str]] = [
     ("seed", -1, "seed"),
     ("format", 3, "format 1, found 3"),
     ("score", "moments", "a detector reads"),
+    ("score", "/tmp/mine.py:Peak", "a detector reads"),
     ("parameters", {"sigma": -1}, "logit_margin has no such parameters"),
     ("parameters", [[[[[]]]]], "parameters"),
     ("tpr", 0.999, "tpr 0.999 needs 999"),

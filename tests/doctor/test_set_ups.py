@@ -1,4 +1,7 @@
-"""Mistakes in how trained networks are given are noticed, and healthy set-ups raise no alarm."""
+"""Mistakes in how trained networks are given are noticed, and healthy set-ups raise no alarm; the fast part.
+
+`python -m checks.set_ups` makes the whole table, with networks by others.
+"""
 
 from __future__ import annotations
 

@@ -60,8 +60,8 @@ def nan_under_noise(x: Tensor, logits: Tensor) -> Tensor:
     return torch.where(outside[:, None], torch.nan, logits)
 
 
-def step_points(count: int) -> Tensor:
-    """Points that such a step treats alike, each with an id and noise of its own, `[count, 1, 1, 2]`."""
+def shallow_points(count: int) -> Tensor:
+    """Points that `Shallow` treats alike, each with an id and noise of its own, `[count, 1, 1, 2]`."""
     x = torch.zeros(count, 1, 1, 2)
     x[:, 0, 0, 1] = 1e-7 * torch.arange(count)
     return x

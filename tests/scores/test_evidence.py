@@ -10,7 +10,7 @@ import pytest
 import torch
 from helpers.inputs import EXAMPLES
 from helpers.laws import MANY_ROWS, estimate
-from helpers.problems import Shallow, Wrapped, inputs, linear_network, small_classifier, step_points
+from helpers.problems import Shallow, Wrapped, inputs, linear_network, shallow_points, small_classifier
 from torch import nn
 
 import brittle
@@ -31,7 +31,7 @@ FLIPS = [score for score in EXAMPLES if score.quantity == FLIP_PROBABILITY]
 def test_what_the_votes_exclude_is_contradicted() -> None:
     """A normal model says 4% where 8% of the copies flip."""
     network = Shallow(2.0, 0.06, 0.01, 0.1)
-    found = estimate(brittle.Classifier(network), step_points(20), Moments(0.1, draws=1000), rows=MANY_ROWS)
+    found = estimate(brittle.Classifier(network), shallow_points(20), Moments(0.1, draws=1000), rows=MANY_ROWS)
     assert found.counted is not None
     excluded = (found.value < found.counted[0]) | (found.value > found.counted[1])
     assert bool(excluded.any())

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.laws import estimate
-from helpers.problems import Shallow, Wrapped, inputs, small_classifier, step_points
+from helpers.problems import Shallow, Wrapped, inputs, shallow_points, small_classifier
 from scipy import stats
 from torch import Tensor
 
@@ -162,7 +162,7 @@ def test_flips_that_a_normal_model_passes_over_are_held(
     Of 100 replicates at most 1 may miss in the mean; 8 do less than once in 1e5.
     """
     network = Shallow(margin, flips, depth, 0.1)
-    found = estimate(brittle.Classifier(network), step_points(100), Shrinkage(0.1, adaptive=adaptive))
+    found = estimate(brittle.Classifier(network), shallow_points(100), Shrinkage(0.1, adaptive=adaptive))
     assert int(((found.low > network.flip) | (found.high < network.flip)).sum()) < 8
 
 
