@@ -51,6 +51,7 @@ def test_fresh_points_of_a_fitted_detector(table: Table) -> None:
     rank = math.ceil(0.95 * (count + 1))
     assert flags[brittle_points].sum() >= betabinom(int(brittle_points.sum()), rank, count + 1 - rank).ppf(1e-6)
     assert found.true_positives.low <= flags[brittle_points].mean() <= found.true_positives.high
+    assert found.false_positives.low <= flags[~brittle_points].mean() <= found.false_positives.high
     assert not flags.all()
 
 
