@@ -46,7 +46,7 @@ def notebook(monkeypatch: pytest.MonkeyPatch) -> Notebook:
     return found
 
 
-@pytest.mark.parametrize(("between", "lines"), [(1e9, 1), (0.0, 4)])
+@pytest.mark.parametrize(("between", "lines"), [(1e9, 1), (0.0, 5)])
 def test_lines_are_not_written_too_often_and_the_last_always(
     between: float, lines: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -54,12 +54,27 @@ def test_lines_are_not_written_too_often_and_the_last_always(
     stream = io.StringIO()
     with progress(True, stream) as advance:
         assert advance is not None
-        for done in (10, 20, 30, 40):
+        for done in (0, 10, 20, 30, 40):
             advance(done, 40, 1000 * done)
     said = stream.getvalue().splitlines()
     assert len(said) == lines
     assert said[-1] == "scoring: 40 of 40 points, 40,000 passes"
-    assert all(line.endswith(" left") for line in said[:-1])
+    assert all(line.endswith(" left") for line in said[1:-1])
+
+
+def test_the_time_that_is_left_is_that_of_the_points_of_this_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that goes on after 900 of 1,000 points, of which it computes 5 in a second."""
+    clock = iter([0.0, 100.0, 110.0])
+    monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(module, "SECONDS_BETWEEN_LINES", 0.0)
+    stream = io.StringIO()
+    with progress(True, stream) as advance:
+        assert advance is not None
+        advance(900, 1000, 9000)
+        advance(950, 1000, 9500)
+    first, second = stream.getvalue().splitlines()
+    assert first == "scoring: 900 of 1,000 points, 9,000 passes"
+    assert second == "scoring: 950 of 1,000 points, 9,500 passes, 0:10 left"
 
 
 def test_a_terminal_gets_one_line_that_changes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,9 +86,10 @@ def test_a_terminal_gets_one_line_that_changes(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(module, "SECONDS_BETWEEN_CHANGES", 0.0)
     with progress(True, stream) as advance:
         assert advance is not None
+        advance(0, 40, 0)
         advance(30, 40, 600)
         advance(40, 40, 1234)
-    first, second = stream.getvalue().split("\r\x1b[K")[1:]
+    _, first, second = stream.getvalue().split("\r\x1b[K")[1:]
     assert first.startswith("scoring: 30 of 40 points, 600 passes, 0:0")
     assert second == "scoring: 40 of 40 points, 1,234 passes\n"
 
@@ -81,12 +97,12 @@ def test_a_terminal_gets_one_line_that_changes(monkeypatch: pytest.MonkeyPatch) 
 def test_a_notebook_gets_one_output_that_changes(notebook: Notebook, capsys: pytest.CaptureFixture[str]) -> None:
     with progress(True, sys.stderr) as advance:
         assert advance is not None
-        for done in (50, 100, 150, 200):
+        for done in (0, 50, 100, 150, 200):
             advance(done, 200, 10 * done)
     said = [state["text/plain"] for state in notebook.outputs[0]]
-    assert said[1].startswith("scoring: 50 of 200 points, 500 passes, 0:0")
+    assert said[2].startswith("scoring: 50 of 200 points, 500 passes, 0:0")
     assert said[-1] == "scoring: 200 of 200 points, 2,000 passes"
-    assert len(said) == 5
+    assert len(said) == 6
     assert capsys.readouterr() == ("", "")
 
 

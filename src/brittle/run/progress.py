@@ -18,7 +18,7 @@ Progress = Callable[[int, int, int], None]
 """Called with the points done, all points, and the passes through the network so far."""
 
 SECONDS_BETWEEN_LINES, SECONDS_BETWEEN_CHANGES = 10.0, 0.2
-"""How often a line is written at most where none changes, and how often one changes; the last is always written."""
+"""At least so long from one line to the next, and from one change of a line to the next; the last is always written."""
 
 
 @contextmanager
@@ -33,18 +33,19 @@ def progress(wanted: Progress | bool | None, stream: TextIO | None = None) -> It
     to, display = stream or sys.stderr, _notebook()
     changes = display is not None or to.isatty()
     handle = None if display is None else display.display({"text/plain": ""}, raw=True, display_id=True)
-    started = time.monotonic()
-    last = float("-inf") if changes else started
+    last = float("-inf") if changes else time.monotonic()
+    began: tuple[float, int] | None = None  # when it was called first; a run that goes on had points before
 
     def advance(done: int, total: int, passes: int) -> None:
-        nonlocal last
+        nonlocal last, began
         now = time.monotonic()
+        began = since, before = began or (now, done)
         if done != total and now - last < (SECONDS_BETWEEN_CHANGES if changes else SECONDS_BETWEEN_LINES):
             return
         last = now
         text = f"scoring: {done:,} of {total:,} points, {passes:,} passes"
-        if 0 < done < total:
-            minutes, rest = divmod(round((now - started) * (total - done) / done), 60)
+        if before < done < total:
+            minutes, rest = divmod(round((now - since) * (total - done) / (done - before)), 60)
             text += f", {minutes:,}:{rest:02} left"
         if handle is not None:
             handle.update({"text/plain": text}, raw=True)
