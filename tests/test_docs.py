@@ -93,7 +93,7 @@ FACTORIES = {
     "price": "make = lambda: torch.nn.Linear(2, 1)",
     "mynoise": "def brighten(x, generator):\n    return x + 0.1 * torch.rand(1, generator=generator)",
     "forest": "from sklearn.ensemble import RandomForestClassifier as Forest\n"
-    "make = lambda: Forest(9).fit([[13.0, 1.5], [12.0, 700.0]] * 9, ['red', 'white'] * 9)",
+    "make = lambda: Forest(9, random_state=0).fit([[13.0, 1.5], [12.0, 700.0]] * 9, ['red', 'white'] * 9)",
 }
 
 
