@@ -11,7 +11,9 @@ import pytest
 from helpers.pages import values_of
 from helpers.tables import make_table
 
+from brittle.analysis import mean_interval
 from brittle.report.chapters import fragile, scored
+from brittle.report.wording import fixed, interval, percent
 from brittle.store.schemas import SCORES
 
 pytestmark = pytest.mark.usefixtures("figures_drawn_once")
@@ -52,6 +54,16 @@ def test_the_most_robust_show_what_is_sure_of_them() -> None:
     ((_, least), (_, most)) = values_of(fragile.CHAPTER, made)["galleries"][0]["sides"]
     assert [one["flips"] for one in least] == ["flips 50%", "flips 40%", "flips 30%", "flips 20%"]
     assert [one["flips"] for one in most] == ["flips under 0.1%", "flips under 1.2%", "flips under 4%", "undecided"]
+
+
+def test_means_are_those_of_the_column_that_speaks_for_each_noise() -> None:
+    table = make_table(points=40, scores=("taylor", "monte_carlo"), sigmas=(0.1, 0.2), budgets=(20, 200))
+    said = {entry.term: entry.text for entry in values_of(scored.CHAPTER, table)["entries"]}
+    for sigma in (0.1, 0.2):
+        column = table[f"monte_carlo(draws=200, sigma={sigma})"]
+        mean, share = mean_interval(column.p_robust, 0.99), (column.value > 0.01).mean()
+        shown = f"{fixed(mean.mean)}; {interval(mean.low, mean.high)}. {percent(share)} of the points"
+        assert said[f"Mean p_robust, sigma {sigma}"].startswith(shown)
 
 
 def test_points_without_a_number_are_listed_apart_from_those_with_a_remark() -> None:
