@@ -137,6 +137,17 @@ def test_noisy_passes_are_looked_at_too() -> None:
     assert caught.value.code == "batch_dependent"
 
 
+def test_a_pass_has_copies_of_all_points() -> None:
+    """So the few rows that are looked at again stand for every point, where few points alone mix rows under noise."""
+    change = where(lambda x: len(x) > 1 and bool((x[:, 0, 0, 0] > 1.6).any()))
+    x = inputs(1500)
+    x[:, 0, 0, 0] = 0.0
+    x[700:760, 0, 0, 0] = 1.0
+    with pytest.raises(ModelError) as caught:
+        brittle.score(brittle.Classifier(Wrapped(change)), x, [MonteCarlo(0.3, draws=200)])
+    assert caught.value.code == "batch_dependent"
+
+
 def test_the_passes_of_the_checks_are_counted_apart() -> None:
     """In every shard 8 reference rows, and one row of each batch."""
     classifier = brittle.Classifier(small_network())

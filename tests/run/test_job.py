@@ -13,12 +13,12 @@ from brittle.scores import Softmax
 
 @pytest.mark.parametrize(
     ("points", "batch_size", "size"),
-    [(10, None, 256), (200, 2, 16), (1000, 64, 64), (1000, 14, 256), (5000, None, 512)],
+    [(10, None, 32), (200, 2, 32), (1000, None, 128), (1000, 14, 256), (5000, None, 256)],
 )
 def test_few_points_are_divided_between_their_batches(points: int, batch_size: int | None, size: int) -> None:
     """So several processes can share them; the batches, and so the numbers, are those of one shard."""
     job = make_job(small_classifier(), inputs(points), [Softmax()], 0, batch_size, 0.99)
-    assert job.shard_points == min(size, 256)
+    assert job.shard_points == size
     batches = [batch.rows for number in range(job.shards) for batch in job.batches(number)]
     step = job.batch_points
     assert batches == [

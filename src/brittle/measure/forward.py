@@ -32,21 +32,30 @@ SMALL, NUMBERS = 2**18, 2**23
 """Input numbers in one pass: what passes of small inputs are filled up to, as many small passes take far longer than
 few (`benchmarks/overhead.py`), and the most where `ROWS` rows would hold more."""
 
+LOGITS = 2**22
+"""Logits of one pass at most, where that is more than `ROWS` rows."""
+
 POINTS, SHARE, MOST_POINTS = 32, 4, 256
-"""Points that are measured at a time on a CPU, one for so many rows of a pass where these are more, and the most: not
-all that a pass holds, so that few points can be shared among workers."""
+"""Points that are measured at a time on a CPU; one for so many rows of a pass where these are more, and the most."""
 
 
-def default_rows(inputs: Tensor, device: torch.device) -> int:
-    """How many rows like `inputs[0]` go through the network at a time; 8 times `ROWS` on an accelerator."""
-    size = max(1, inputs[0].numel())
+def default_rows(inputs: Tensor, device: torch.device, extra_inputs: ExtraInputs | None = None) -> int:
+    """How many rows like `inputs[0]`, with what it has beside it, go through the network at a time; 8 times `ROWS` on
+    an accelerator."""
+    size = max(1, row_numbers(inputs, extra_inputs))
     rows = min(max(ROWS, SMALL // size), MOST_ROWS) if device.type == "cpu" else 8 * ROWS
     return max(1, min(rows, NUMBERS // size))
 
 
+def row_numbers(inputs: Tensor, extra_inputs: ExtraInputs | None) -> int:
+    """Numbers that a model is given for one row."""
+    return inputs[0].numel() + sum(one[0].numel() for one in (extra_inputs.tensors.values() if extra_inputs else ()))
+
+
 def batch_points(rows: int, device: torch.device) -> int:
-    """Points that are measured at a time; their noisy copies fill passes of `rows` rows."""
-    most = max(POINTS, min(rows // SHARE, MOST_POINTS)) if device.type == "cpu" else rows
+    """Points that are measured at a time, above `POINTS` a power of 2; noisy copies of them fill a pass of `rows`."""
+    shared = 1 << max(1, rows // SHARE).bit_length() - 1
+    most = max(POINTS, min(shared, MOST_POINTS)) if device.type == "cpu" else rows
     return max(1, min(rows // 2, most))
 
 
@@ -91,16 +100,17 @@ class Clean:
         """Logits `[N, C]` of copies `[N, *shape]` of the points, by what was decided at the points: `N` forward passes.
 
         `rows` is the position of the point that each of them is a copy of, `[N]`; None is one copy of every point.
-        No more than `self.rows` go through the network together.
+        No more than `self.rows` go through the network together: of several passes each has copies of all points, so
+        that a row of any of them that is looked at again stands for all.
         """
-        extra = self.extra_inputs
-        if extra is not None and rows is not None:
-            extra = extra.only(rows)
-        if len(inputs) <= self.rows:
-            return classifier(inputs, extra)
-        places = torch.arange(len(inputs), device=inputs.device).split(self.rows)
-        parts = zip(inputs.split(self.rows), places, strict=True)
-        return torch.cat([classifier(part, extra and extra.only(some)) for part, some in parts])
+        passes, extra = -(-len(inputs) // self.rows), self.extra_inputs
+        if extra is None or rows is None:
+            rows = torch.arange(len(inputs), device=inputs.device)
+        if passes <= 1:
+            return classifier(inputs, extra and extra.only(rows))
+        parts = [classifier(inputs[at::passes], extra and extra.only(rows[at::passes])) for at in range(passes)]
+        order = torch.cat([torch.arange(at, len(inputs), passes, device=inputs.device) for at in range(passes)])
+        return torch.cat(parts)[order.argsort()]
 
     def stream(self, noise: Noise, purpose: str) -> Stream:
         """The noise of the points, one draw after another."""
@@ -172,7 +182,7 @@ def look(
     With `differentiate` a Jacobian can be taken from the same pass, with `observe` it keeps the features. The points
     are kept in the finer one of their precision and the model's, as noise is added to them in it.
     """
-    rows = rows or default_rows(inputs, classifier.device)
+    rows = rows or default_rows(inputs, classifier.device, extra_inputs)
     with classifier.evaluating(), torch.set_grad_enabled(differentiate):
         precision = torch.promote_types(inputs.dtype, classifier.dtype or inputs.dtype)
         inputs = inputs.detach().to(classifier.device, precision)
@@ -185,6 +195,7 @@ def look(
             (logits, extra_inputs), features = classifier.decide(start, extra_inputs), None
     graph = (start, logits) if differentiate else None
     features = None if features is None else features.detach()
+    rows = min(rows, max(ROWS, LOGITS // logits.shape[1]))
     return Clean(
         inputs, tuple(ids), seed, logits.detach(), rows, graph, features, confidence, extra_inputs=extra_inputs
     )

@@ -22,7 +22,7 @@ KEPT_DRAWS = 2000
 """Noisy copies of a point whose nearest margins are kept."""
 
 KEPT_UNITS = 2**16
-"""Units of noise, more or less, whose doubts are kept: more draws narrow the interval of a change no further."""
+"""Units of noise whose doubts are kept: more draws narrow the interval of a change no further."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class SampleSums:
         if units >= 2 and not self.votes_only:
             mean = self.changes / units
             between = (self.change_products - units * mean[:, :, None] * mean[:, None, :])[:, 0, 0] / (units - 1)
-            change = ProbabilityChanges(mean, between, self.doubt, torch.cat(self.doubts, dim=1))
+            change = ProbabilityChanges(mean, between, self.doubt, torch.cat(self.doubts, dim=1)[:, :KEPT_UNITS])
         return Sampled(
             draws=draws,
             votes=self.votes,

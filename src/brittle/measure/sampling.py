@@ -12,7 +12,7 @@ from torch import Tensor
 
 from brittle.measure.base import Measurement, NetworkTraits, Passes, check_draws
 from brittle.measure.chunks import MIRRORED, PAIRS, SINGLE, NoiseChunk, noisy_chunks
-from brittle.measure.forward import Clean
+from brittle.measure.forward import Clean, row_numbers
 from brittle.measure.rows import join, pick
 from brittle.measure.sample_sums import KEPT_DRAWS, Sampled, SampleSums
 from brittle.model.classifier import Classifier
@@ -217,7 +217,7 @@ class _Copies:
 
 def passes_together(clean: Clean) -> int:
     """Passes whose copies are drawn, and whose logits are summed, in one go: small ones cost less so."""
-    row = max(clean.inputs[0].numel(), clean.logits.shape[1])
+    row = max(row_numbers(clean.inputs, clean.extra_inputs), clean.logits.shape[1])
     return max(1, min(MOST_PASSES, TOGETHER // (clean.rows * row)))
 
 

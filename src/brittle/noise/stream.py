@@ -36,6 +36,9 @@ BLOCK = 16
 """Normal numbers that PyTorch makes together on a CPU. As many draws as fill whole blocks are one call, which gives the
 same numbers however many they are."""
 
+LARGE = 2**14
+"""Above this size a draw that is no number of whole blocks is made alone: it takes long enough, and so much memory."""
+
 FALSE_FAIL = 1e-6
 """Probability at most with which a symmetric family is said not to be."""
 
@@ -136,7 +139,7 @@ class Stream:
     def _next(self, point: int, size: int, count: int) -> Tensor:
         """The next `count` draws of the family for a point, `[count, size]`; at least one."""
         noise, generator = self._noise, self._generators[point]
-        if type(noise) is not Gaussian or generator.device.type != "cpu":
+        if type(noise) is not Gaussian or generator.device.type != "cpu" or (size % BLOCK and size > LARGE):
             # A family from outside may write each draw over the one before.
             return torch.stack([check_draw(noise, noise.draw(generator, size), size).clone() for _ in range(count)])
         left, together = self._left[point], BLOCK // math.gcd(BLOCK, size)
@@ -144,7 +147,7 @@ class Stream:
         drawn = torch.randn(max(0, more), size, generator=generator, dtype=torch.float32)
         if together > 1:
             drawn = torch.cat((left.view(-1, size), drawn))
-            self._left[point] = drawn[count:]
+            self._left[point] = drawn[count:].clone()
         return drawn[:count]
 
     def _places(self, point: int) -> tuple[slice | Tensor, int]:

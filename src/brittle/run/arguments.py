@@ -60,7 +60,7 @@ def make_job(
     if isinstance(classifier.decision, MultiLabel) and classifier.decision.each:
         scores = of_each_label(scores, classifier.decision, _label_names(classifier, points))
         _check_distinct(scores)
-    rows = batch_size or default_rows(first.inputs, classifier.device)
+    rows = batch_size or default_rows(first.inputs, classifier.device, first.extra_inputs)
     return Job(classifier, varying(points, first, scores, classifier.device), scores, seed, rows, confidence)
 
 

@@ -14,7 +14,7 @@ from brittle.data.points import check_values
 from brittle.doctor.rounding import Reference
 from brittle.errors import ParameterError
 from brittle.estimate import Status
-from brittle.measure.forward import batch_points
+from brittle.measure.forward import POINTS, batch_points
 from brittle.model.classifier import Classifier
 from brittle.run.rechecks import Rechecks
 from brittle.run.rows import rows_of
@@ -26,7 +26,7 @@ from brittle.store.record import Account
 SHARD = 256
 """Points in a shard of the run folder, unless the run has so many that it is a multiple of this, or few."""
 
-MOST_SHARDS, FEW_SHARDS = 512, 16
+MOST_SHARDS, FEW_SHARDS = 512, 8
 """Shards of a run at most, so that the manifest, which is written with each of them, stays small; and shards that a run
 of few points is divided into at most, between its batches, so that they can be shared."""
 
@@ -68,8 +68,11 @@ class Job:
 
     @property
     def batch_points(self) -> int:
-        """Points that are measured at a time."""
-        return batch_points(self.rows, self.classifier.device)
+        """Points that are measured at a time: of few points fewer, so that they can be shared among workers."""
+        shared = POINTS
+        while shared * FEW_SHARDS < len(self.points):
+            shared *= 2
+        return min(shared, batch_points(self.rows, self.classifier.device))
 
     def share(self, part: tuple[int, int] | None) -> range:
         """The shards of a part of the run, such as (1, 8), in which points are shared evenly; None has all.

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from brittle.data import Batch
-from brittle.doctor.rounding import Reference, allowed, excess, precision_of
+from brittle.doctor.rounding import Reference, allowed, differences, excess, precision_of
 from brittle.errors import ModelError
 from brittle.model.classifier import WATCHER, Classifier
 from brittle.model.inputs import ExtraInputs
@@ -23,9 +23,11 @@ from brittle.model.inputs import ExtraInputs
 BATCHES = 8
 """Batches of a shard, evenly spaced, of which one row of the pass without noise is looked at again."""
 
-FIRST_PASSES, FEWEST_PASSES = 16, 4
-"""Passes at the start of the first shard of which each is looked at, half as many of the next, and so on down to the
-fewest; a fault that comes and goes falls on one of them."""
+FIRST_PASSES = 16
+"""Passes at the start of a shard of which each is looked at; a fault that comes and goes falls on one of them."""
+
+ROWS, NOISY_ROWS = 64, 2048
+"""One row is looked at of so many rows of a pass without noise, and of one with noise."""
 
 SIZED = 256
 """Rows of a pass by which it is said how large its logits are."""
@@ -53,8 +55,8 @@ class PassRow:
 class Rechecks:
     """Watches the passes of one shard.
 
-    One row is kept of the first pass of some batches, of each of the first passes of the shard (`FIRST_PASSES`), and of
-    the passes 8, 16, 32 and so on.
+    Rows are kept of the first pass of some batches, of each of the first `FIRST_PASSES` passes of the shard, and of the
+    passes 32, 64, 128 and so on; of a pass of many rows more of them.
     `reference` has the first points as this process saw them at first; None looks at none.
     """
 
@@ -84,9 +86,7 @@ class Rechecks:
         before = self.classifier.passes
         if self.reference is not None:
             self.reference.checked(self.classifier, f"at the end of shard {self.shard}")
-        for kept in self._kept:
-            with torch.no_grad():
-                alone = self.classifier.numbers(kept.inputs, kept.extra_inputs)
+        for kept, alone in self._other():
             found = excess(self.classifier, kept.inputs, kept.logits, alone, kept.explained, kept.extra_inputs)
             if found is not None:
                 self._check_recorded(kept, alone)
@@ -98,6 +98,16 @@ class Rechecks:
                     f"model mixes the rows of a batch, make it treat each row alone",
                 )
         return self.classifier.passes - before
+
+    def _other(self) -> list[tuple[PassRow, Tensor]]:
+        """The rows that get other logits alone, by more than rounding explains, with these."""
+        if not self._kept:
+            return []
+        with torch.no_grad():
+            alone = [self.classifier.numbers(kept.inputs, kept.extra_inputs) for kept in self._kept]
+        between = differences(torch.cat([kept.logits for kept in self._kept]), torch.cat(alone))
+        unlike = between > torch.cat([kept.explained for kept in self._kept])
+        return [(self._kept[row], alone[row]) for row in unlike.any(dim=1).nonzero().flatten().tolist()]
 
     def _check_recorded(self, kept: PassRow, alone: Tensor) -> None:
         """Raise where the recording of gradients makes the difference, and not the batch."""
@@ -124,16 +134,17 @@ class Rechecks:
         self._passes += 1
         clean, self._fresh = self._fresh, False
         spaced = clean and self._number % -(-self.batches // BATCHES) == 0
-        recorded, first = inputs.requires_grad, max(FEWEST_PASSES, FIRST_PASSES >> self.shard)
+        recorded = inputs.requires_grad
         if (len(inputs) < 2 and not recorded) or not (
-            spaced or self._passes <= first or self._passes & (self._passes - 1) == 0
+            spaced or self._passes <= FIRST_PASSES or self._passes & (self._passes - 1) == 0
         ):
             return
-        row = int(SPACING * (self.shard + len(self._kept)) % 1 * len(inputs))
-        rows = self._batch.rows
-        at = f"row {rows[row]}" if clean else f"a copy of one of the rows {rows[0]} to {rows[-1]}"
-        sizes = torch.cat((logits[:: -(-len(logits) // SIZED)], logits[row : row + 1]))
-        explained = allowed(sizes, precision_of(classifier))[-1:]
-        own, found = (part[row : row + 1].detach().clone() for part in (inputs, logits))
-        beside = None if extra_inputs is None else extra_inputs.only(torch.tensor([row], device=logits.device))
-        self._kept.append(PassRow(at, len(inputs), own, beside, found, explained, recorded))
+        rows, count = self._batch.rows, -(-len(inputs) // (ROWS if clean else NOISY_ROWS))
+        sizes = logits[:: -(-len(logits) // SIZED)]
+        for _ in range(count):
+            row = int(SPACING * (self.shard + len(self._kept)) % 1 * len(inputs))
+            own, found = (part[row : row + 1].detach().clone() for part in (inputs, logits))
+            at = f"row {rows[row]}" if clean else f"a copy of one of the rows {rows[0]} to {rows[-1]}"
+            explained = allowed(torch.cat((sizes, logits[row : row + 1])), precision_of(classifier))[-1:]
+            beside = None if extra_inputs is None else extra_inputs.only(torch.tensor([row], device=logits.device))
+            self._kept.append(PassRow(at, len(inputs), own, beside, found, explained, recorded))

@@ -144,7 +144,8 @@ class Score(ABC):
         check_seed(seed)
         points = as_points(x, classifier.bounds, ids=ids, extra_inputs=extra_inputs, mask=mask)
         classifier.look_up(points.class_names)
-        rows = default_rows(next(iter(points.batches(1, 0, 1))).inputs, classifier.device)
+        first = next(iter(points.batches(1, 0, 1)))
+        rows = default_rows(first.inputs, classifier.device, first.extra_inputs)
         parts: list[Estimate] = []
         with classifier.evaluating():
             for batch in points.batches(batch_points(rows, classifier.device)):

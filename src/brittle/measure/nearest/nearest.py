@@ -200,7 +200,8 @@ def nearest(
     """
     need = Nearest(norm, attack, effort, bounded)
     points = as_points(inputs, classifier.bounds, extra_inputs=extra_inputs, mask=mask)
-    rows, parts = default_rows(next(iter(points.batches(1, 0, 1))).inputs, classifier.device), []
+    first, parts = next(iter(points.batches(1, 0, 1))), []
+    rows = default_rows(first.inputs, classifier.device, first.extra_inputs)
     for batch in points.batches(batch_points(rows, classifier.device)):
         check_values(batch, classifier.bounds)
         unread = next(filter(None, batch.detail), None)
