@@ -132,7 +132,7 @@ class Stream:
         self._drawn += count
         for point in range(len(self._generators)):
             size = self._places(point)[1]
-            step = max(1, NUMBERS // max(1, size))
+            step = max(1, NUMBERS // 16 // max(1, size))
             for first in range(0, count, step):
                 self._next(point, size, min(step, count - first))
 
