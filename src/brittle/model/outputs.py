@@ -73,7 +73,8 @@ def check_decision(decision: Decision, outputs: str, model: Any = None) -> None:
     """Raise unless `decision` can be taken from what the user and the config of the model say that it returns."""
     problem = getattr(getattr(model, "config", None), "problem_type", None)
     fitting, written = PROBLEMS.get(str(problem), ((Decision,), ""))
-    if not isinstance(decision, fitting):
+    one_label = outputs == "binary-logit" and problem == "multi_label_classification"
+    if not (one_label or isinstance(decision, fitting)):
         tolerance = ", with a tolerance T" if written.endswith("T") else ""
         raise ParameterError(
             f"config.json of the model says {problem}, and the decision is {decision.label}; use --decision {written} "

@@ -26,7 +26,7 @@ from brittle.store.record import Account
 SHARD = 256
 """Points in a shard of the run folder, unless the run has so many that it is a multiple of this, or few."""
 
-MOST_SHARDS, FEW_SHARDS = 512, 8
+MOST_SHARDS, FEW_SHARDS = 512, 4
 """Shards of a run at most, so that the manifest, which is written with each of them, stays small; and shards that a run
 of few points is divided into at most, between its batches, so that they can be shared."""
 

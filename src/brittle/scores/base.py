@@ -218,7 +218,8 @@ class NoiseScore(Score):
             raise ParameterError(f"{type(self).__name__} needs sigma or noise")
         if not isinstance(self.noise, Noise | None):
             raise ParameterError(
-                f"expected a noise family such as brittle.noise.Gaussian(0.1), found {self.noise!r:.80}"
+                f"expected a noise family such as brittle.noise.Gaussian(0.1) or, of tables, "
+                f"brittle.noise.PerFeature.of(points, 0.1); found {self.noise!r:.80}"
                 + ("; a function (x, generator) goes in as brittle.noise.Transform(function)" * isfunction(self.noise)),
             )
         if self.noise is None:
