@@ -219,11 +219,11 @@ DEFECTS: dict[str, tuple[str, Callable[[Trained], Case]]] = {
         lambda it: _with(it.healthy, model=it.changed(at_features=lambda z: z - z.mean(0))),
     ),
     "a number of rows": (
-        "batch_dependent",
+        "fixed_batch",
         lambda it: _with(it.healthy, model=it.changed(at_features=lambda z: z.view(ROWS, -1))),
     ),
     "another number of rows": (
-        "batch_dependent",
+        "fixed_batch",
         lambda it: _with(it.healthy, model=it.changed(at_features=lambda z: z.view(32, -1))),
     ),
     "channels last": ("layout", lambda it: _with(it.healthy, x=it.x.permute(0, 2, 3, 1))),

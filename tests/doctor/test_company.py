@@ -35,19 +35,6 @@ def where(condition: Callable[[Tensor], bool]) -> Callable[[Tensor, Tensor], Ten
     return lambda x, z: z.flip(1) if condition(x) else z
 
 
-class FirstState(nn.Module):
-    """A recurrent network whose first state has as many rows as there are points."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.register_buffer("state", torch.zeros(1, COUNT, 8))
-        self.cell, self.head = nn.GRU(6, 8, batch_first=True), nn.Linear(8, 4)
-        self.eval()
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.head(self.cell(x[:, 0], self.state)[0][:, -1])
-
-
 LEANING: dict[str, Callable[[], nn.Module]] = {
     "an LSTM over the batch": lambda: Recurrent(nn.LSTM),
     "attention across rows": lambda: Wrapped(lambda x, z: (z @ z.T).softmax(1) @ z),
@@ -60,8 +47,6 @@ LEANING: dict[str, Callable[[], nn.Module]] = {
         lambda x, z: nn.functional.batch_norm(z, None, None, training=True)
     ),
     "right for the first 40 rows": lambda: Wrapped(first_rows(40)),
-    "a number of rows in its first state": FirstState,
-    "rows by eight": lambda: Wrapped(lambda x, z: z.view(-1, 8, 4).reshape(-1, 4)),
     "another function of one row": lambda: Wrapped(where(lambda x: len(x) == 1)),
 }
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from brittle.doctor.rounding import allowed, differences, excess, precision_of
-from brittle.doctor.shapes import explained
+from brittle.doctor.shapes import WRONG_SIZE, explained, fixed_batch, is_only
 from brittle.doctor.subject import OTHERS, Finding, Subject
 from brittle.errors import BrittleError, ModelError, listed
 from brittle.model.loading.weights import dense
@@ -37,7 +37,7 @@ the same order only sums of an accelerator differ, and what `allowed` says would
 
 MIXES = (
     "the model mixes the rows of a batch (an LSTM without batch_first, batch norm without running statistics, "
-    "attention across rows, a number of rows that is written into it), make it treat each row alone"
+    "attention across rows), make it treat each row alone"
 )
 
 
@@ -170,7 +170,11 @@ def _logits(subject: Subject, inputs: Tensor, rows: Tensor) -> Tensor:
     try:
         return subject.logits_of(inputs, rows)
     except ModelError as error:
-        if error.code != "model_failed" or len(inputs) == first:
+        if error.code not in WRONG_SIZE or len(inputs) == first:
+            raise
+        if is_only(subject, first):
+            raise fixed_batch(first, len(inputs), error) from error
+        if error.code != "model_failed":
             raise
         reason = str(error.__cause__ or error.args[0]).strip().partition("\n")[0]
         raise ModelError(

@@ -1,8 +1,9 @@
-"""What a model takes where it does not take the data: another shape, or fewer columns."""
+"""What a model takes where it does not take the data: another shape, another number of rows, fewer columns."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 
 import torch
@@ -14,8 +15,14 @@ from brittle.errors import BrittleError, DataError, ModelError
 FEW = 4
 """At most so many rows are taken for one image without a batch axis: its channels."""
 
-WRONG_SHAPE = ("model_failed", "input_shape", "parameter")
-"""Codes that inputs of another layout end with."""
+WRONG_SHAPE, WRONG_SIZE = ("model_failed", "input_shape", "parameter"), ("model_failed", "output_shape")
+"""Codes that inputs of another layout, and batches of the wrong size, end with."""
+
+USUAL = (1, 2, 4, 5, 8, 10, 16, 20, 25, 32, 50, 64, 100, 128, 200, 250, 256, 500, 512, 1000, 1024)
+"""Numbers of rows that people write into a network, tried where it does not take the first batch."""
+
+MOST_NUMBERS = 2**24
+"""Numbers that a batch may hold which is tried for its size."""
 
 MOST_LABELS = 64
 """Columns that are at most taken for labels."""
@@ -42,6 +49,12 @@ def explained(error: BrittleError, subject: Subject) -> BrittleError:
             if changed.shape != inputs.shape and _runs(subject, changed):
                 found = f"the model takes inputs of shape {list(changed.shape)}, found {list(inputs.shape)}"
                 return ModelError("layout", f"{found}; {advice}")
+    if error.code in WRONG_SIZE:
+        named = [int(number) for number in re.findall(r"\d+", str(error.__cause__ or error))]
+        for size in dict.fromkeys((*named, *USUAL)):
+            possible = 0 < size <= MOST_NUMBERS // inputs[0].numel() and size != len(inputs)
+            if possible and not _fails(subject, size):
+                return fixed_batch(size, len(inputs), error) if is_only(subject, size) else error
     return error
 
 
@@ -52,6 +65,31 @@ def _runs(subject: Subject, inputs: Tensor) -> bool:
             return len(subject.classifier(inputs)) == len(inputs)
     except BrittleError:
         return False
+
+
+def _fails(subject: Subject, size: int) -> bool:
+    """Whether the model fails on so many of the points, some of them again where they are few, by their number."""
+    try:
+        subject.logits_of(subject.inputs[torch.arange(size) % len(subject.inputs)])
+    except ModelError as error:
+        return error.code in WRONG_SIZE
+    return False
+
+
+def is_only(subject: Subject, size: int) -> bool:
+    """Whether the model fails on one row more and one less than `size`, on half as many and on twice as many."""
+    return all(_fails(subject, other) for other in {size - 1, size + 1, size // 2, 2 * size} - {0})
+
+
+def fixed_batch(size: int, other: int, error: BrittleError) -> ModelError:
+    """The error for a model that takes `size` rows alone, where a batch of `other` rows gave `error`."""
+    reason = str(error.__cause__ or error.args[0]).strip().partition("\n")[0]
+    return ModelError(
+        "fixed_batch",
+        f"the model takes batches of {size} rows and no others ({other} rows: {reason}); this number is written into "
+        f"it: take that of the input, x.flatten(1) in place of x.view({size}, -1), and give buffers and first states "
+        f"no axis of {size} rows",
+    )
 
 
 def _other_forms(inputs: Tensor, count: int) -> Iterator[tuple[Tensor, str]]:

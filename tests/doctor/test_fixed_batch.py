@@ -1,0 +1,44 @@
+"""A number of rows that is written into a network is named, however many points there are."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from helpers.examined import codes, subject_of
+from helpers.problems import inputs
+from torch import Tensor, nn
+
+import brittle
+from brittle.errors import BrittleError
+from brittle.scores import MonteCarlo
+
+
+class FirstState(nn.Module):
+    """A recurrent network whose first state has so many rows."""
+
+    def __init__(self, rows: int) -> None:
+        super().__init__()
+        self.register_buffer("state", torch.zeros(1, rows, 8))
+        self.cell, self.head = nn.GRU(6, 8, batch_first=True), nn.Linear(8, 4)
+        self.eval()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.cell(x[:, 0], self.state)[0][:, -1])
+
+
+@pytest.mark.parametrize(("rows", "points"), [(1, 1), (1, 64), (40, 64), (64, 64), (128, 1)])
+def test_the_number_of_rows_is_named(rows: int, points: int) -> None:
+    def viewed(x: Tensor) -> Tensor:
+        return x.view(rows, -1)[:, :4]
+
+    for model in (viewed, FirstState(rows)):
+        assert set(codes(subject_of(model, rows=64, count=points)).values()) == {"fixed_batch"}
+        with pytest.raises(BrittleError, match=f"takes batches of {rows} rows and no others") as caught:
+            brittle.score(brittle.Classifier(model), inputs(points), [MonteCarlo(0.1, draws=4)])
+        assert caught.value.code == "fixed_batch"
+
+
+def test_a_model_that_takes_several_sizes_is_not_said_to_take_one() -> None:
+    found = codes(subject_of(lambda x: x.flatten(1).view(-1, 8, 36)[:, :, :4].reshape(-1, 4)))
+    assert "fixed_batch" not in found.values()
+    assert found["rows apart"] == "batch_dependent"
