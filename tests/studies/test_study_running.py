@@ -68,25 +68,15 @@ def setting(seed: int = 0) -> Setting:
     return Setting(Path("shared"), None, "tiny", seed)
 
 
-def test_what_is_done_is_not_done_again(tmp_path: Path) -> None:
-    counter = Counter()
+def test_a_stopped_study_goes_on_and_what_is_done_is_not_done_again(tmp_path: Path) -> None:
+    """Results are there of a run that was finished, and of no other."""
+    stopped, counter = Counter("x/b"), Counter()
+    with pytest.raises(RuntimeError, match="broken"):
+        run_study(stopped.study(), ONE, setting(), tmp_path)
     for _ in range(2):
         found = run_study(counter.study(), ONE, setting(), tmp_path)
         assert found["sum"].to_pydict() == {"value": [1, 2, 3, 11, 4], "step": STEPS}
-    assert counter.done == STEPS
-
-
-def test_a_stopped_study_goes_on(tmp_path: Path) -> None:
-    stopped = Counter("x/b")
-    with pytest.raises(RuntimeError, match="broken"):
-        run_study(stopped.study(), ONE, setting(), tmp_path)
-    again = Counter()
-    run_study(again.study(), ONE, setting(), tmp_path)
-    assert again.done == STEPS[1:]
-
-
-def test_there_are_results_only_of_a_run_that_was_finished(tmp_path: Path) -> None:
-    run_study(Counter().study(), ONE, setting(), tmp_path)
+    assert counter.done == STEPS[1:]
     assert (tmp_path / "counter" / "results" / "sum.parquet").is_file()
     with pytest.raises(RuntimeError, match="broken"):
         run_study(Counter("after").study(), ONE, setting(1), tmp_path)
