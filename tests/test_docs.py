@@ -179,7 +179,7 @@ OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")
 
 def test_readme_options_exist(capsys: pytest.CaptureFixture[str]) -> None:
     with_help = ""
-    commands = ("demo", "score", "report", "show", "list", "compare", "corrupt", "doctor")
+    commands = ("demo", "score", "report", "show", "list", "compare", "doctor")
     commands += ("detector fit", "detector apply", "pseudo-margin fit")
     for command in commands:
         assert main([*command.split(), "--help"]) == 0

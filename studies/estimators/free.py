@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import brittle
-from brittle.data.corruptions import CORRUPTIONS, corrupt, generator_for
 from brittle.errors import BrittleError
 from brittle.scores import (
     Entropy,
@@ -24,6 +23,7 @@ from brittle.scores import (
     Taylor,
     TaylorMVS,
 )
+from studies.corruptions import STRENGTHS, corrupt, generator_for
 
 SEVERITY = 3
 """Of every corruption: the middle one."""
@@ -71,7 +71,7 @@ def changed_by_corruption(network: nn.Module, x: Tensor, seed: int) -> NDArray[n
     """The share of the corruptions that change the prediction of each point."""
     own, changed, kinds = network(x).argmax(1), torch.zeros(len(x)), 0
     levels = (255 * x).round().to(torch.uint8).permute(0, 2, 3, 1).numpy()
-    for kind in CORRUPTIONS:
+    for kind in STRENGTHS:
         if kind == "saturate" and levels.shape[-1] == 1:
             continue
         kinds += 1

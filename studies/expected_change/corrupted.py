@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from brittle.data.corruptions import CORRUPTIONS, corrupt, generator_for
+from studies.corruptions import STRENGTHS, corrupt, generator_for
 
 SEVERITIES = (1, 3, 5)
 """The least, the middle and the strongest."""
@@ -19,8 +19,8 @@ TRANSLATE = "translate"
 
 
 def kinds(channels: int) -> list[str]:
-    """The kinds for images of so many channels: those of `brittle corrupt`, and `translate`."""
-    return [name for name in CORRUPTIONS if channels > 1 or name != "saturate"] + [TRANSLATE]
+    """The kinds for images of so many channels: those of `studies/corruptions.py`, and `translate`."""
+    return [name for name in STRENGTHS if channels > 1 or name != "saturate"] + [TRANSLATE]
 
 
 def translate(image: NDArray[np.uint8], pixels: int, generator: np.random.Generator) -> NDArray[np.uint8]:

@@ -23,8 +23,6 @@ from helpers.tables import make_table, with_model
 
 from brittle.cli import main
 from brittle.cli.digits import prepare
-from brittle.data import array_points
-from brittle.data.corruptions import write_copies
 from brittle.detector import FLAGS, Detector, write_flags
 from brittle.detector.pseudo_margin import PseudoMargin
 from brittle.errors import BrittleError
@@ -97,10 +95,6 @@ def pseudo_margin_in(folder: Path) -> None:
     known_pseudo_margin().save(folder / "pseudo-margin.safetensors")
 
 
-def copies_in(folder: Path) -> None:
-    write_copies(array_points(torch.rand(2, 1, 8, 8)), folder, ["brightness"], [1])
-
-
 def command(*arguments: str) -> Callable[[Path], object]:
     """A command whose error is raised; FOLDER stands for the folder, RUN for a run beside it."""
 
@@ -138,7 +132,6 @@ PLACES = (
     Place("flags in Parquet", "flags.parquet", flags_in(".parquet"), things=FEW),
     Place("flags in CSV", "flags.csv", flags_in(".csv"), things=FEW),
     Place("a pseudo-margin", "pseudo-margin.safetensors", pseudo_margin_in, things=FEW),
-    Place("a corrupted copy", "brightness-1.npz", copies_in),
     Place("a comparison", "c.csv", command("compare", "RUN", "RUN", "--out", "FOLDER/c.csv"), things=FEW),
     Place("the network of the demo", "digits.pt2", prepare, things=FEW),
     Place("the data of the demo", "digits.npz", prepare, things=FEW),

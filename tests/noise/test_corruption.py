@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import PIL.Image
 import pytest
 import torch
 from scipy import stats
@@ -74,6 +75,49 @@ def test_the_strength_is_uniform_up_to_the_one_named(kind: str, strength: float)
     assert stats.kstest(found, stats.uniform(-strength, 2 * strength).cdf).pvalue > 1e-6
     assert abs(found.mean()) <= 6 * strength / np.sqrt(3 * DRAWS)
     assert found.var() == pytest.approx(strength**2 / 3, rel=6 * np.sqrt(0.8 / DRAWS))
+
+
+def applied(kind: str, image: np.ndarray, strength: float) -> np.ndarray:
+    """Levels `[H, W, C]` at one strength."""
+    return KINDS[kind].apply(image.astype(np.float64), strength, np.random.default_rng(0))
+
+
+def test_strength_of_the_noises() -> None:
+    """Half a million numbers: standard errors are about 0.1 % of the deviations, and 1.5 % is allowed."""
+    flat = np.full((400, 400, 3), 128.0)
+    for strength in (0.04, 0.1):
+        assert applied("gaussian_noise", flat, strength).std() == pytest.approx(255 * strength, rel=0.015)
+        shot = applied("shot_noise", flat, 10 / strength)
+        assert shot.std() == pytest.approx(255 * (128 / 255 * strength / 10) ** 0.5, rel=0.015)
+        assert shot.mean() == pytest.approx(128, rel=0.01)
+        impulse = applied("impulse_noise", flat, strength)
+        assert set(np.unique(impulse)) == {0, 128, 255}
+        for level in (0, 255):  # 9,600 hits or more, standard error at most 1 %: ten of them
+            assert (impulse == level).mean() == pytest.approx(strength / 2, rel=0.1)
+
+
+def test_saturation_against_pillow() -> None:
+    """Hue, saturation and value by Pillow, which rounds each to a level; grey pixels, which have no hue, aside."""
+    image = np.random.default_rng(0).integers(0, 256, (32, 32, 3), dtype=np.uint8)
+    hue, saturation, value = PIL.Image.fromarray(image).convert("HSV").split()
+    for factor in (0.1, 0.6, 1.5):
+        levels = np.rint((np.asarray(saturation) * factor).clip(0, 255)).astype(np.uint8)
+        expected = np.asarray(PIL.Image.merge("HSV", (hue, PIL.Image.fromarray(levels), value)).convert("RGB"))
+        coloured = np.asarray(saturation) > 40
+        assert coloured.mean() > 0.5
+        assert np.abs(applied("saturate", image, factor) - expected)[coloured].mean() < 3
+    grey = np.full((2, 2, 3), 80)
+    assert (applied("saturate", grey, 2.0) == grey).all()
+
+
+def test_blur_is_as_long_as_the_image_is_large() -> None:
+    """A white line through the middle: its profile has the standard deviation of the blur."""
+    for side, pixels in ((16, 1.0), (32, 1.0), (96, 3.0)):
+        line = np.zeros((side, side, 1))
+        line[:, side // 2] = 255
+        profile = applied("gaussian_blur", line, 1.0)[0, :, 0]
+        spread = ((np.arange(side) - side // 2) ** 2 * profile).sum() / profile.sum()
+        assert spread**0.5 == pytest.approx(pixels, rel=0.03)
 
 
 def mean_at_most(threshold: float) -> brittle.Classifier:

@@ -20,7 +20,6 @@ from brittle.cli.common import (
     show,
     whole_numbers,
 )
-from brittle.cli.corrupt import corrupt
 from brittle.cli.demo import demo
 from brittle.cli.detector import detector, pseudo_margin
 from brittle.cli.join import join
@@ -52,7 +51,6 @@ app.command(
 app.command(detector)
 app.command(pseudo_margin)
 app.command(compare)
-app.command(corrupt)
 app.command(
     "brittle.cli.doctor:doctor",
     name="doctor",

@@ -1,19 +1,25 @@
-"""Corruptions of images with a random strength, up to the one that is named: rotation, shift, light, blur and more."""
+"""Corruptions of images with a random strength, up to the one that is named: rotation, shift, light, blur and more.
+
+Most kinds are those of CIFAR-10-C (D. Hendrycks, T. Dietterich, Benchmarking neural network robustness to common
+corruptions and perturbations, 2019, https://arxiv.org/abs/1903.12261). As theirs are for images of 32 x 32 pixels, the
+length of a blur grows with the shorter side of larger ones (times side / 32).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from io import BytesIO
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import PIL.Image
 import scipy
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from brittle.data.corruptions import CORRUPTIONS
 from brittle.errors import ParameterError, UsageError
 from brittle.estimate import Parameters
 from brittle.model.bounds import check_bounds
@@ -22,6 +28,9 @@ from brittle.noise.transform import Transforming
 WHITE = 255.0
 """The level that the upper bound of the values becomes; the lower one is 0."""
 
+USUAL_SIDE = 32
+"""Side of the images, in pixels, for which the length of a blur is given."""
+
 SLACK = 1e-4
 """How far an input may be beyond the bounds, as a share of their range."""
 
@@ -29,96 +38,132 @@ Image = NDArray[np.float64]
 Draw = np.random.Generator
 
 
-class RandomStrength(NamedTuple):
-    """A way to corrupt an image by a random strength.
+class Kind(NamedTuple):
+    """A way to corrupt an image.
 
     Attributes:
-        unit: of the strength, in words.
+        unit: of the strength that a caller names, in words.
         explanation: what it does, for a report.
-        change: an image `[H, W, C]` of levels from 0 to 255, the strength and a generator to an image, not yet clipped.
-        most: the largest strength; a smallest one is above 0.
+        draw: the strength of one copy, from the one that is named and a generator.
+        apply: an image `[H, W, C]` of levels from 0 to 255, the strength of a copy and a generator to levels that are
+            not yet clipped.
+        most: the largest strength that may be named; a smallest one is above 0.
     """
 
     unit: str
     explanation: str
-    change: Callable[[Image, float, Draw], NDArray[Any]]
+    draw: Callable[[float, Draw], Any]
+    apply: Callable[[Image, Any, Draw], NDArray[Any]]
     most: float = np.inf
 
 
-def _rotation(image: Image, degrees: float, draw: Draw) -> Image:
-    angle = draw.uniform(-degrees, degrees)
-    return scipy.ndimage.rotate(image, angle, axes=(1, 0), reshape=False, order=1, mode="grid-constant", cval=0.0)
+def _up_to(most: float, draw: Draw) -> float:
+    return draw.uniform(0.0, most)
 
 
-def _shift(image: Image, pixels: float, draw: Draw) -> Image:
-    by = (*draw.uniform(-pixels, pixels, 2), 0.0)
-    return scipy.ndimage.shift(image, by, order=1, mode="grid-constant", cval=0.0)
+def _either_way(most: float, draw: Draw) -> float:
+    return draw.uniform(-most, most)
 
 
-def _brightness(image: Image, most: float, draw: Draw) -> Image:
+def _factor(most: float, draw: Draw) -> float:
+    return draw.uniform(max(0.0, 1.0 - most), 1.0 + most)
+
+
+def _photons(variance: float, draw: Draw) -> float:
+    return 1.0 / draw.uniform(1e-9, variance)
+
+
+def _quality(lost: float, draw: Draw) -> int:
+    return int(draw.integers(round(100 - lost), 100, endpoint=True))
+
+
+def _rotate(image: Image, degrees: float, draw: Draw) -> Image:
+    return scipy.ndimage.rotate(image, degrees, axes=(1, 0), reshape=False, order=1, mode="grid-constant", cval=0.0)
+
+
+def _shift(image: Image, pixels: NDArray[np.float64], draw: Draw) -> Image:
+    return scipy.ndimage.shift(image, (*pixels, 0.0), order=1, mode="grid-constant", cval=0.0)
+
+
+def _brighten(image: Image, added: float, draw: Draw) -> Image:
     """The value of hue, saturation and value is the largest channel; the others keep their ratio to it."""
     value = image.max(axis=2, keepdims=True)
-    lighter = (value + WHITE * draw.uniform(-most, most)).clip(0.0, WHITE)
+    lighter = (value + WHITE * added).clip(0.0, WHITE)
     return np.where(value > 0, image * (lighter / np.where(value > 0, value, 1.0)), lighter)
 
 
-def _contrast(image: Image, most: float, draw: Draw) -> Image:
+def _contrast(image: Image, factor: float, draw: Draw) -> Image:
     mean = image.mean(axis=(0, 1))
-    return mean + draw.uniform(1.0 - most, 1.0 + most) * (image - mean)
+    return mean + factor * (image - mean)
 
 
-def _corrupted(kind: str, image: NDArray[Any], strength: Any, draw: Draw) -> NDArray[Any]:
-    """The image as `brittle corrupt` makes it."""
-    return CORRUPTIONS[kind].apply(image, strength, draw)
+def _blur(image: Image, sigma: float, draw: Draw) -> Image:
+    pixels = sigma * max(1.0, min(image.shape[:2]) / USUAL_SIDE)
+    return scipy.ndimage.gaussian_filter(image, (pixels, pixels, 0), mode="nearest")
 
 
-def _up_to(kind: str) -> Callable[[Image, float, Draw], NDArray[Any]]:
-    return lambda image, most, draw: _corrupted(kind, image, draw.uniform(0.0, most), draw)
+def _gaussian_noise(image: Image, sigma: float, draw: Draw) -> NDArray[Any]:
+    return image + draw.normal(0.0, WHITE * sigma, image.shape)
 
 
-def _shot_noise(image: Image, variance: float, draw: Draw) -> NDArray[Any]:
-    return _corrupted("shot_noise", image, 1.0 / draw.uniform(1e-9, variance), draw)
+def _shot_noise(image: Image, photons: float, draw: Draw) -> Image:
+    return draw.poisson(image / WHITE * photons) * (WHITE / photons)
 
 
-def _saturate(image: Image, most: float, draw: Draw) -> NDArray[Any]:
-    return _corrupted("saturate", image, (draw.uniform(max(0.0, 1.0 - most), 1.0 + most), 0.0), draw)
+def _impulse_noise(image: Image, share: float, draw: Draw) -> Image:
+    drawn = draw.random(image.shape)
+    return np.where(drawn < share / 2, 0.0, np.where(drawn < share, WHITE, image))
 
 
-def _jpeg_compression(image: Image, lost: float, draw: Draw) -> NDArray[Any]:
-    quality = int(draw.integers(round(100 - lost), 100, endpoint=True))
-    return _corrupted("jpeg_compression", _levels(image), quality, draw)
+def _saturate(image: Image, factor: float, draw: Draw) -> NDArray[Any]:
+    """Saturation `s` becomes `factor s`, at most 1; hue and value stay, and grey pixels stay grey."""
+    value = image.max(axis=2, keepdims=True)
+    below = value - image
+    saturation = below.max(axis=2, keepdims=True) / np.maximum(value, 1)
+    wanted = np.minimum(factor * saturation, 1)
+    return value - below * np.divide(wanted, saturation, out=np.ones_like(wanted), where=saturation > 0)
 
 
-def _pixelate(image: Image, lost: float, draw: Draw) -> NDArray[Any]:
-    return _corrupted("pixelate", _levels(image), draw.uniform(1.0 - lost, 1.0), draw)
+def _compress(image: Image, quality: int, draw: Draw) -> NDArray[np.uint8]:
+    file = BytesIO()
+    _picture(image).save(file, "JPEG", quality=quality)
+    return np.asarray(PIL.Image.open(file)).reshape(image.shape)
 
 
-def _levels(image: Image) -> NDArray[np.uint8]:
-    return np.rint(image).clip(0, 255).astype(np.uint8)
+def _pixelate(image: Image, share: float, draw: Draw) -> NDArray[np.uint8]:
+    picture = _picture(image)
+    width, height = (max(1, int(side * share)) for side in picture.size)
+    small = picture.resize((width, height), PIL.Image.Resampling.BOX)
+    return np.asarray(small.resize(picture.size, PIL.Image.Resampling.BOX)).reshape(image.shape)
+
+
+def _picture(image: Image) -> PIL.Image.Image:
+    levels = np.rint(image).clip(0, 255).astype(np.uint8)
+    return PIL.Image.fromarray(np.ascontiguousarray(levels[..., 0] if image.shape[2] == 1 else levels))
 
 
 KINDS = {
-    "rotation": RandomStrength(
-        "degrees", "Turned by a random angle, at most so many degrees either way", _rotation, 180.0),
-    "shift": RandomStrength(
-        "pixels", "Moved along both sides by a random length, at most so many pixels either way", _shift),
-    "brightness": RandomStrength(
-        "of the range", "Lighter or darker by a random share of the value range", _brightness, 1.0),
-    "contrast": RandomStrength("of the contrast", "More or less contrast, by a random share of it", _contrast, 1.0),
-    "gaussian_blur": RandomStrength(
-        "pixels", "Blurred, with a random standard deviation in pixels", _up_to("gaussian_blur")),
-    "gaussian_noise": RandomStrength(
-        "of the range", "Normal noise with a random standard deviation, clipped to the range",
-        _up_to("gaussian_noise")),
-    "shot_noise": RandomStrength("per photon", "Poisson noise, of at least one photon over the level",
-                                 _shot_noise, 1.0),
-    "impulse_noise": RandomStrength(
-        "of the pixels", "A random share of the numbers black or white", _up_to("impulse_noise"), 1.0),
-    "saturate": RandomStrength("of the saturation", "Colours stronger or weaker by a random share", _saturate),
-    "jpeg_compression": RandomStrength(
-        "points of quality", "Compressed as JPEG, with a random quality", _jpeg_compression, 99.0),
-    "pixelate": RandomStrength(
-        "of the side", "Fewer pixels by a random share of the side, made large again", _pixelate, 0.99),
+    "rotation": Kind(
+        "degrees", "Turned by a random angle, at most so many degrees either way", _either_way, _rotate, 180.0),
+    "shift": Kind(
+        "pixels", "Moved along both sides by a random length, at most so many pixels either way",
+        lambda most, draw: draw.uniform(-most, most, 2), _shift),
+    "brightness": Kind(
+        "of the range", "Lighter or darker by a random share of the value range", _either_way, _brighten, 1.0),
+    "contrast": Kind("of the contrast", "More or less contrast, by a random share of it", _factor, _contrast, 1.0),
+    "gaussian_blur": Kind("pixels", "Blurred, with a random standard deviation in pixels", _up_to, _blur),
+    "gaussian_noise": Kind(
+        "of the range", "Normal noise with a random standard deviation, clipped to the range", _up_to, _gaussian_noise),
+    "shot_noise": Kind(
+        "per photon", "Poisson noise, of at least one photon over the level", _photons, _shot_noise, 1.0),
+    "impulse_noise": Kind(
+        "of the pixels", "A random share of the numbers black or white", _up_to, _impulse_noise, 1.0),
+    "saturate": Kind("of the saturation", "Colours stronger or weaker by a random share", _factor, _saturate),
+    "jpeg_compression": Kind(
+        "points of quality", "Compressed as JPEG, with a random quality", _quality, _compress, 99.0),
+    "pixelate": Kind(
+        "of the side", "Fewer pixels by a random share of the side, made large again",
+        lambda lost, draw: draw.uniform(1.0 - lost, 1.0), _pixelate, 0.99),
 }  # fmt: skip
 """All kinds, by name."""
 
@@ -128,9 +173,8 @@ class Corruption(Transforming):
     """Images corrupted with a random strength: rotated, moved, in another light, blurred, compressed.
 
     The strength of every copy is drawn uniformly up to the one that is named, either way where it has two ways. What
-    comes into the image from beyond its edge is the lower bound; values stay inside the bounds. `gaussian_noise`,
-    `gaussian_blur`, `impulse_noise`, `shot_noise`, `saturate`, `jpeg_compression` and `pixelate` are those of `brittle
-    corrupt`; the last two round to 256 levels, the others do not.
+    comes into the image from beyond its edge is the lower bound; values stay inside the bounds. `jpeg_compression` and
+    `pixelate` round to 256 levels, the others do not.
 
     Attributes:
         sigma: the largest strength, in the unit of the kind (`brittle.noise.corruption.KINDS`).
@@ -187,6 +231,7 @@ class Corruption(Transforming):
                 f"it the bounds of the values",
             )
         image = (x.permute(1, 2, 0).double().numpy() - low) * (WHITE / (high - low))
-        changed = KINDS[self.kind].change(image, self.sigma, np.random.default_rng(generator.initial_seed()))
+        kind, draw = KINDS[self.kind], np.random.default_rng(generator.initial_seed())
+        changed = kind.apply(image, kind.draw(self.sigma, draw), draw)
         levels = np.ascontiguousarray(changed, dtype=np.float64).clip(0.0, WHITE)
         return torch.from_numpy(levels * ((high - low) / WHITE) + low).permute(2, 0, 1).to(x.dtype)
