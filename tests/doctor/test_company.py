@@ -11,6 +11,7 @@ from helpers.problems import Wrapped, inputs, small_network
 from torch import Tensor, nn
 
 import brittle
+from brittle.data import array_points
 from brittle.doctor.passes import given_otherwise
 from brittle.errors import ModelError
 from brittle.scores import MonteCarlo, Score, Softmax
@@ -68,15 +69,17 @@ def test_batches_as_large_as_those_of_the_run_are_looked_at(
     assert codes(subject_of(Wrapped(change), COUNT)) == {}
 
 
-def test_every_row_and_every_noisy_copy_is_compared() -> None:
+@pytest.mark.parametrize(("points", "repeated"), [(None, COUNT), (inputs(COUNT), 16)], ids=["alone", "a short run"])
+def test_every_row_and_every_noisy_copy_is_compared(points: Tensor | None, repeated: int) -> None:
     """A row alone is the slow and obvious way; what is compared is the batch of all of them, each in its place."""
     subject = subject_of(small_network())
+    subject.points = None if points is None else array_points(points, None)
     with torch.no_grad(), subject.classifier.evaluating():
         companies = list(given_otherwise(subject))
         alone = [torch.cat([subject.classifier(row[None]) for row in each[1]]) for each in companies]
     assert {how.startswith("with noise") for how, *_ in companies} == {True, False}
     for (_, rows, first, logits), one in zip(companies, alone, strict=True):
-        assert rows.shape == (COUNT, 1, 6, 6)
+        assert rows.shape == (repeated, 1, 6, 6)
         assert torch.allclose(first, one, rtol=0, atol=1e-5)
         assert torch.allclose(logits, one, rtol=0, atol=1e-5)
 

@@ -7,7 +7,6 @@ from helpers.examined import examined
 from helpers.problems import inputs, small_network
 
 import brittle
-from brittle.doctor.cost import passes_per_point
 from brittle.scores import MMSE, Laplacian, Moments, MonteCarlo, Score, Softmax, Taylor
 
 PASSES = [
@@ -22,7 +21,7 @@ PASSES = [
 
 @pytest.mark.parametrize(("scores", "expected"), PASSES, ids=lambda value: str(value))
 def test_the_passes_of_the_estimate_are_those_of_a_run(scores: list[Score], expected: tuple[int, int]) -> None:
-    found = passes_per_point(examined(small_network(), scores))
+    found = examined(small_network(), scores).passes_per_point
     assert (found.forward, found.backward) == expected
     record = brittle.score(brittle.Classifier(small_network()), (inputs(16), None), scores).record
     assert record.account.passes / 16 == pytest.approx(found.forward + found.backward, rel=0.1)

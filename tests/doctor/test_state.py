@@ -75,7 +75,7 @@ def closure(change: Callable[[Any, Tensor], Tensor]) -> Callable[[Tensor], Tenso
 
 REFUSED = {
     "a memo by shape": ("batch_dependent", by_shape, True),
-    "another function after 30 calls": ("model_changed", after(30), True),
+    "another function after 15 calls": ("model_changed", after(15), True),
     "a slow moving average": ("model_changed", moving, True),
     "statistics of the first batch": ("model_changed", first_batch, False),
 }

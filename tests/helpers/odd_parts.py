@@ -26,7 +26,7 @@ BOUNDS = (-1.0, 1.0)
 COMPANY = ("batch_dependent",)
 """What networks may be called whose rows lean on each other."""
 
-STATE = ("nondeterministic_model", "mutates_state", "nondeterministic_model", "model_changed", "batch_dependent")
+STATE = ("nondeterministic_model", "nondeterministic_model", "model_changed", "batch_dependent")
 """What networks may be called that remember."""
 
 GRADIENTS = ("masked_gradient", "masked_gradient", "not_differentiable")

@@ -9,20 +9,11 @@ from torch import Tensor
 
 from brittle.doctor.subject import Subject
 from brittle.errors import BrittleError
-from brittle.measure import Certified, Passes
-from brittle.measure.base import by_stream
+from brittle.measure import Certified
 from brittle.text import duration
 
 TIMED = 3
 """Batches of which the fastest is taken for the time of one."""
-
-
-def passes_per_point(subject: Subject) -> Passes:
-    """What the chosen scores spend on a point, the clean pass included and certificates not: as measurements say."""
-    spent = Passes(1, 0)
-    for needs in by_stream(need for need in subject.needs if not isinstance(need, Certified)):
-        spent += max((need.cost(subject) for need in needs), key=lambda each: each.total)
-    return spent
 
 
 def check_cost(subject: Subject) -> Iterator[str]:
@@ -35,7 +26,7 @@ def check_cost(subject: Subject) -> Iterator[str]:
             backward = _seconds(lambda: subject.classifier.gradient(logits.amax(dim=1), inputs, keep=False))
         except BrittleError:
             backward = forward
-    count, spent = len(subject.batch if subject.points is None else subject.points), passes_per_point(subject)
+    count, spent = len(subject.batch if subject.points is None else subject.points), subject.passes_per_point
     forward, backward = forward / len(inputs), backward / len(inputs)
     also = ", certificates" if any(isinstance(need, Certified) for need in subject.needs) else ""
     yield (

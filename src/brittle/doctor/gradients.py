@@ -48,7 +48,8 @@ BLEND = 0.1
 """Share of uniform noise in the inputs where slopes are compared: away from the bounds, and from kinks at pixel 0."""
 
 DIRECTIONS, MOST_DIRECTIONS, ENOUGH = 2, 8, 8
-"""Directions per row: at least two, more where there are few rows; fewer than `ENOUGH` clear changes decide nothing."""
+"""Directions per row: at least two, up to eight where there are fewer rows than make `MANY` probes; fewer than `ENOUGH`
+clear changes decide nothing."""
 
 SIGNAL, ROUNDING = 8.0, 4.0
 """Changes of a margin count when they are so many times what rounding explains; and the units in the last place of the
@@ -130,7 +131,7 @@ def _tolerance(subject: Subject) -> Tolerance:
 
 def best_slopes(subject: Subject) -> Slopes | None:
     """The slopes at the step of which the gradient misses least; None where rounding hides them all."""
-    like, tolerance = subject.inputs, _tolerance(subject)
+    like, tolerance = subject.inputs[: subject.repeated], _tolerance(subject)
     like = like if like.dtype.itemsize >= 4 else like.float()
     noise = torch.rand(like.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     bounds = subject.classifier.bounds.closed(like)
@@ -139,7 +140,7 @@ def best_slopes(subject: Subject) -> Slopes | None:
     low, high = bounds.ends(base)
     span = high - low
     gradient, first = _margin_gradient(subject, base)
-    count = min(MOST_DIRECTIONS, max(DIRECTIONS, -(-4 * ENOUGH // len(base))))
+    count = min(MOST_DIRECTIONS, max(DIRECTIONS, -(-MANY // len(base))))
     signs = torch.randint(0, 2, (count, *base.shape), generator=torch.Generator().manual_seed(0)).to(base) * 2 - 1
     found = []
     for step in tolerance.steps:

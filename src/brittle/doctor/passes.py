@@ -7,19 +7,17 @@ row is compared with what it gave in the first batch.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from copy import copy
 from itertools import chain, cycle
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from brittle.doctor.rounding import allowed, differences, excess, precision_of
 from brittle.doctor.shapes import WRONG_SIZE, explained, fixed_batch, is_only
 from brittle.doctor.subject import OTHERS, Finding, Subject
-from brittle.errors import BrittleError, ModelError, listed
-from brittle.model.loading.weights import dense
+from brittle.errors import BrittleError, ModelError
 
 REPEATS = 5
 """Forward passes of the same points that must agree."""
@@ -64,22 +62,15 @@ def check_forward(subject: Subject) -> Iterator[Finding | str]:
 
 
 def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
-    """The same rows give the same logits every time, and leave weights and buffers as they were."""
-    logits, classifier = subject.logits, subject.classifier  # what a model sets up in its first pass is no change
-    before = _digests(classifier.model)
-    repeats = [subject.logits_of(subject.inputs) for _ in range(REPEATS - 1)]
-    after = _digests(classifier.model)
-    changed = [name for name, old in before.items() if after.get(name) != old]
-    if changed:
-        raise ModelError(
-            "mutates_state",
-            f"{listed(changed, 3)} of the model changed in {len(repeats)} forward passes, so a score would depend on "
-            f"what was scored before; keep forward() from writing to weights and buffers",
-        )
+    """The same rows give the same logits every time."""
+    classifier, inputs = subject.classifier, subject.inputs[: subject.repeated]
+    places = torch.arange(len(inputs), device=inputs.device)
+    logits = subject.logits if len(inputs) == len(subject.inputs) else _logits(subject, inputs, places)
+    repeats = [subject.logits_of(inputs) for _ in range(REPEATS - 1)]
     precision = precision_of(classifier)
     explained = allowed(logits, precision) / (SAME_BATCH if precision > COARSE else 1.0)
     for again in repeats:
-        found = excess(classifier, subject.inputs, logits, again, explained, subject.extra_inputs)
+        found = excess(classifier, inputs, logits, again, explained, subject.beside(len(inputs)))
         if found is not None:
             raise ModelError(
                 "nondeterministic_model",
@@ -90,29 +81,22 @@ def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
     yield f"{REPEATS} passes differ by at most {worst:.3g} in the logits"
 
 
-def _digests(model: object) -> dict[str, bytes]:
-    """A digest of every parameter and buffer, by name; none of a function."""
-    tensors = chain(model.named_parameters(), model.named_buffers()) if isinstance(model, nn.Module) else ()
-    flat = ((name, dense(tensor).contiguous().reshape(-1).view(torch.uint8).numpy()) for name, tensor in tensors)
-    return {name: hashlib.blake2b(numbers.tobytes(), digest_size=16).digest() for name, numbers in flat}
-
-
 def check_rows_apart(subject: Subject) -> Iterator[Finding | str]:
     """A row gives the same logits alone and among others, in any order and in batches of any size."""
     largest = 0.0
     for how, inputs, first, logits in given_otherwise(subject):
-        found = excess(subject.classifier, inputs, first, logits, extra_inputs=subject.extra_inputs)
+        found = excess(subject.classifier, inputs, first, logits, extra_inputs=subject.beside(len(inputs)))
         if found is not None:
             subject.check_same("now")  # a network that changes by itself is reported as such
             raise ModelError(
                 "batch_dependent",
-                f"row {subject.numbers[found.row]} {how} and in the first batch of {len(inputs)} differ by {found}; "
-                f"{MIXES}",
+                f"row {subject.numbers[found.row]} {how} and in the first batch of {len(subject.inputs)} differ by "
+                f"{found}; {MIXES}",
             )
         largest = max(largest, float(differences(first, logits).max()))
     yield (
-        f"{len(subject.inputs)} rows and their noisy copies, alone and in batches of up to {subject.rows}, differ by "
-        f"at most {largest:.3g} in the logits"
+        f"{subject.repeated} rows and their noisy copies, alone and in batches of up to {subject.rows}, differ by at "
+        f"most {largest:.3g} in the logits"
     )
 
 
@@ -120,16 +104,18 @@ def given_otherwise(subject: Subject) -> Iterator[tuple[str, Tensor, Tensor, Ten
     """The points and noisy copies of them, given in one way after another.
 
     Yields:
-        how they are given, in words; the inputs `[V, *shape]`; their logits in the first batch, `[V, C]`; their logits
-        when they are given so.
+        how they are given, in words; the first inputs `[R, *shape]`; their logits in the first batch, `[R, C]`; their
+        logits when they are given so.
     """
-    points, noisy = (subject.inputs, subject.logits), (subject.noisy, subject.noisy_logits)
+    first = slice(subject.repeated)
+    points = subject.inputs[first], subject.logits[first]
+    noisy = subject.noisy[first], subject.noisy_logits[first]
     yield "in another order", *points, _in_pieces(subject, points[0], (len(points[0]),), seed=0)
     yield "in a batch of another size", *points, _in_pieces(subject, points[0], (subject.rows // 2, *SIZES))
     if subject.rows > 1:
-        yield "beside bright inputs", *points, _beside(subject, BRIGHT, subject.rows, last=True)
         most = min(subject.rows, 2 * len(points[0]))
-        yield "beside dark inputs", *points, _beside(subject, DARK, most, last=False)
+        yield "beside bright inputs", *points, _beside(subject, points[0], BRIGHT, subject.rows, last=True)
+        yield "beside dark inputs", *points, _beside(subject, points[0], DARK, most, last=False)
     yield "with noise, in a batch of another size", *noisy, _in_pieces(subject, noisy[0], NOISY_SIZES)
 
 
@@ -148,11 +134,11 @@ def _in_pieces(subject: Subject, inputs: Tensor, sizes: tuple[int, ...], seed: i
     return torch.empty_like(logits).index_copy_(0, order, logits)
 
 
-def _beside(subject: Subject, values: tuple[float, float], size: int, *, last: bool) -> Tensor:
-    """Logits of the points, `[V, C]`, in batches of `size` rows of which they are at most half, at one end."""
+def _beside(subject: Subject, inputs: Tensor, values: tuple[float, float], size: int, *, last: bool) -> Tensor:
+    """Logits of the first `inputs`, `[R, C]`, in batches of `size` rows of which they are at most half, at one end."""
     parts = []
-    for rows in torch.arange(len(subject.inputs), device=subject.inputs.device).split(size // 2):
-        part = subject.inputs[rows]
+    for rows in torch.arange(len(inputs), device=inputs.device).split(size // 2):
+        part = inputs[rows]
         others = subject.random_inputs(size - len(part), values)
         beside = torch.arange(len(others), device=rows.device) % len(subject.inputs)
         both = ((others, part), (beside, rows)) if last else ((part, others), (rows, beside))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from functools import cached_property
@@ -14,7 +15,8 @@ from torch import Tensor, fx, nn
 from brittle.data.points import Batch, Points, readable
 from brittle.doctor.rounding import Reference, changed_model, excess
 from brittle.errors import BrittleError, DataError, ParameterError
-from brittle.measure import Clean, Curvature, Measurement
+from brittle.measure import Certified, Clean, Curvature, Measurement, Passes
+from brittle.measure.base import by_stream
 from brittle.model.classifier import Classifier
 from brittle.model.inputs import ExtraInputs
 from brittle.noise import Gaussian, Stream
@@ -23,6 +25,12 @@ from brittle.store.record import Finding as Finding
 
 LOOKED_AT = 64
 """Points that the checks send through the network."""
+
+FEWEST, COST = 16, 0.02
+"""Points at least that go through again in other ways, some `WAYS` times; and the share of the passes of the run, up to
+which it is more of them."""
+
+WAYS = 20
 
 KEPT, OTHERS = 8, 3
 """Points whose logits are compared during a run, and inputs that a worker, or a copy of the model, sees before them."""
@@ -108,6 +116,20 @@ class Subject:
     def logits(self) -> Tensor:
         """Logits of `inputs`, `[V, C]`, from the first pass."""
         return self.logits_of(self.inputs)
+
+    @cached_property
+    def repeated(self) -> int:
+        """How many of the first points go through again in other ways: all of them only where a run is long."""
+        spent = math.inf if self.points is None else len(self.points) * self.passes_per_point.total
+        return int(min(len(self.inputs), max(FEWEST, COST / WAYS * spent)))
+
+    @property
+    def passes_per_point(self) -> Passes:
+        """What the chosen scores spend on a point, the clean pass included and certificates not, as they say."""
+        spent = Passes(1, 0)
+        for needs in by_stream(need for need in self.needs if not isinstance(need, Certified)):
+            spent += max((need.cost(self) for need in needs), key=lambda each: each.total)
+        return spent
 
     def logits_of(self, inputs: Tensor, rows: Tensor | None = None) -> Tensor:
         """Logits of inputs of the same shape, `[N, C]`, from one pass; for gradients where `inputs` ask for them.
