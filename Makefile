@@ -66,7 +66,6 @@ test-hostile: $(READY)  ## scores odd networks and sets every number beside a tr
 
 test-coverage: $(READY)  ## counts how often the intervals of sampled scores miss the truth, hours
 	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m checks.coverage
-	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m checks.change_coverage
 
 test-groups: $(READY)  ## counts how often the intervals of means over groups miss the truth
 	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m checks.groups

@@ -29,6 +29,10 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 
+import pyarrow.pandas_compat  # noqa: F401 - here once, rather than in every child
+import scipy.ndimage
+import scipy.optimize
+import scipy.stats  # noqa: F401
 import torch
 from torch import nn
 

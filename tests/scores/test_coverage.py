@@ -7,11 +7,12 @@ happen once in 2e5. An interval that is always [0, 1] fails on its width.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import pytest
 import torch
-from checks.coverage import Counted, Key, beyond, count
+from checks.coverage import Counted, Key, beyond, count, estimates
 from helpers.laws import MANY_ROWS, estimate
 from helpers.margins import Case, cases
 from helpers.problems import inputs, small_classifier
@@ -60,7 +61,7 @@ HARD = [case for case in cases() if case.competitors == 1 and 0.02 < case.flip <
 def test_covers_the_exact_probability(case: Case) -> None:
     """1,000 replicates of each; of an interval that misses 0.5% on a side more than 15 miss once in 1e4."""
     counts: dict[Key, Counted] = {}
-    count(case, 60, 1000, counts)
+    count(case, 60, estimates(case, 60, 1000), {}, counts)
     assert not list(beyond(counts))
 
 
@@ -68,5 +69,5 @@ def test_too_many_misses_are_told() -> None:
     """An interval that always lies below the truth is named, with the case."""
     case = HARD[0]
     counts: dict[Key, Counted] = {}
-    count(Case(case.family, case.name, case.size, case.competitors, case.margins, flip=0.999), 60, 20, counts)
+    count(replace(case, flip=0.999), 60, estimates(case, 60, 20), {}, counts)
     assert {line.partition(",")[0] for line in beyond(counts)} >= {"moments", "mmse", "shrinkage"}
