@@ -25,10 +25,10 @@ MOST_ENTRIES = 21
 WITHOUT_TORCH = ("brittle.analysis", "brittle.report")
 """Rooms that read tables and import no torch, not even for typing."""
 
-STORE = {f"brittle.store.{name}" for name in ("columns", "record", "schemas", "settings")}
+STORE = {f"brittle.store.{name}" for name in ("columns", "record", "schemas", "settings", "table")}
 """What these rooms may import of the storage."""
 
-PAGE = {"brittle.store.table", "brittle.store.reading", "brittle.store.writing"}
+PAGE = {"brittle.store.reading", "brittle.store.writing"}
 """What the page of the report and the notebook may import beyond that."""
 
 AT_THE_DOOR = {"brittle.store.table"}

@@ -15,7 +15,6 @@ from helpers.problems import inputs, small_classifier
 from playwright.sync_api import Browser
 
 import brittle
-from brittle.analysis.decisions import numbers_beside
 from brittle.analysis.overview import overview
 from brittle.analysis.overview_text import how_brittle, how_sure
 from brittle.scores import MonteCarlo
@@ -28,7 +27,7 @@ FINISHED, STOPPED = MonteCarlo(0.5, draws=500), MonteCarlo(0.5, draws=3000, limi
 def test_states_are_of_the_copies_for_the_limit_and_numbers_of_the_finished_ones(
     browser: Browser, written: Callable[[str], Path]
 ) -> None:
-    """At another limit the better count says both."""
+    """At another limit the finished copies say both."""
     table = brittle.score(small_classifier(), inputs(40), [FINISHED, STOPPED], skip_doctor=True)
     finished, stopped = table[FINISHED], table[STOPPED]
     assert finished.states(0.9).tolist() != stopped.states(0.9).tolist()
@@ -37,8 +36,7 @@ def test_states_are_of_the_copies_for_the_limit_and_numbers_of_the_finished_ones
         def states() -> dict[str, str]:
             return {row["point"]: row["state"] for row in csv.DictReader(io.StringIO(saved(page, "#save-csv")))}
 
-        better = numbers_beside(table, stopped)
-        assert listed(page) == better.value.sort_values(ascending=False, kind="stable").index.tolist()
+        assert listed(page) == finished.value.sort_values(ascending=False, kind="stable").index.tolist()
         assert states() == stopped.states(0.9).to_dict()
         assert page.page.locator("#overview .lead").inner_text() == how_brittle(overview(table))
         assert page.page.locator("#overview .sure").inner_text() == how_sure(overview(table))
@@ -46,5 +44,5 @@ def test_states_are_of_the_copies_for_the_limit_and_numbers_of_the_finished_ones
         assert "kept with probability below 0.9, by Monte Carlo" in page.page.locator("#card > p").inner_text()
         page.page.locator("#limit").fill("0.8")
         page.page.locator("#overview .lead", has_text="probability 0.8").wait_for()
-        assert states() == better.states(0.8).to_dict()
+        assert states() == finished.states(0.8).to_dict()
         assert page.said == []

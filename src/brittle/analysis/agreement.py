@@ -10,8 +10,9 @@ import pandas as pd
 
 from brittle.analysis.columns import MONTE_CARLO, most_draws_by
 from brittle.analysis.correlation import kendall_tau
-from brittle.store.columns import Column, Row, Scored
+from brittle.store.columns import Column, Row
 from brittle.store.settings import Setting
+from brittle.store.table import Table
 
 MIN_SHARE_HELD_OUT = 0.5
 """Share of the reference's draws that must remain once those of an estimator are taken out."""
@@ -28,7 +29,7 @@ class _Reference(NamedTuple):
     shares_draws: bool
 
 
-def agreement(table: Scored) -> pd.DataFrame:
+def agreement(table: Table) -> pd.DataFrame:
     r"""Every estimator of p_robust against Monte Carlo with the most draws at the same noise.
 
     An estimator that read the first `m` of the reference's `N` draws, by the record, is compared with the votes of the

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from brittle.analysis.columns import class_name, class_of, typical
 from brittle.analysis.mean_interval import mean_ends, mean_interval
 from brittle.intervals import check_confidence
-from brittle.store.columns import Column, Scored
+from brittle.store.columns import Column
+from brittle.store.table import Table
 
 TAILS = np.geomspace(0.5, 1e-15, 121)
 """Shares of misses at which intervals are compared: a p-value is at most a third larger than it need be."""
@@ -50,7 +51,7 @@ class ClassBias:
         return self.p_value < 1.0 - self.confidence
 
 
-def class_bias(table: Scored, column: Column | None = None) -> ClassBias | None:
+def class_bias(table: Table, column: Column | None = None) -> ClassBias | None:
     """Robustness by class, with intervals and a test of the differences.
 
     Validity: the points of a class are drawn independently. Interval and test are for means of numbers in [0, 1] and

@@ -10,8 +10,9 @@ import pandas as pd
 
 from brittle.errors import ParameterError
 from brittle.estimate import INPUT_MARGIN, parameters_json
-from brittle.store.columns import Column, Scored, column_of, storable
+from brittle.store.columns import Column, column_of, storable
 from brittle.store.settings import Setting
+from brittle.store.table import Table
 
 TYPICAL_P_ROBUST = 0.7
 """The noise level whose mean robustness is nearest to this tells points apart best: few at 1, few at chance."""
@@ -147,7 +148,7 @@ def sampled_columns(columns: Iterable[Column], score: str) -> dict[Setting, Colu
     return {setting: best[setting] for setting in sorted(best, key=lambda one: (one.sigma or 0.0, one.noise))}
 
 
-def margin_columns(table: Scored) -> tuple[Column, ...]:
+def margin_columns(table: Table) -> tuple[Column, ...]:
     """The columns of `table` that hold input margins, in the order of its record.
 
     A value is a distance in the norm that the parameters name, infinite where nothing was found. Those of single labels
@@ -157,20 +158,20 @@ def margin_columns(table: Scored) -> tuple[Column, ...]:
     return tuple(column for column in found if not column.setting.of_label) or found
 
 
-def class_of(table: Scored) -> tuple[Literal["label", "predicted"], pd.Series]:
+def class_of(table: Table) -> tuple[Literal["label", "predicted"], pd.Series]:
     """The class of each point: its label where any point has one, else the prediction."""
     points = table.points.select(["point", "label", "predicted"]).to_pandas().set_index("point")
     by = "label" if points["label"].notna().any() else "predicted"
     return by, points[by]
 
 
-def class_name(table: Scored, number: int) -> str:
+def class_name(table: Table, number: int) -> str:
     """The name of class `number`, or `class 3` where it has none, or one that is a number, as scikit-learn's."""
     names = table.record.data.names
     name = storable(names[number]) if 0 <= number < len(names) else str(number)
     return f"class {name}" if name.removeprefix("-").isdecimal() else name
 
 
-def answer_text(table: Scored, number: int | None, words: str | None) -> str | None:
+def answer_text(table: Table, number: int | None, words: str | None) -> str | None:
     """A label or a prediction: the name of its class, or the words for what is no class; None where there is none."""
     return words and storable(words) if number is None else class_name(table, number)

@@ -14,7 +14,8 @@ from brittle.analysis.columns import LAPLACIAN, key_of, margin_columns, most_dra
 from brittle.analysis.mean_interval import mean_interval, median_interval, ranged_interval
 from brittle.errors import DataError, listed
 from brittle.estimate import short_labels
-from brittle.store.columns import Column, Row, Scored
+from brittle.store.columns import Column, Row
+from brittle.store.table import Table
 from brittle.text import aligned, named_interval, number, with_interval
 
 ACCURACY = "accuracy"
@@ -66,7 +67,7 @@ class Pairing(NamedTuple):
     only_second: int
 
 
-def compare(first: Scored, second: Scored) -> pd.DataFrame:
+def compare(first: Table, second: Table) -> pd.DataFrame:
     r"""Every score that both runs hold, with the same parameters, compared point by point.
 
     Two models on one data set, or one model on a data set and on corrupted copies of it. Points are paired by their
@@ -139,12 +140,12 @@ def compare(first: Scored, second: Scored) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=FIELDS)
 
 
-def _noise_key(table: Scored) -> tuple[int, str]:
+def _noise_key(table: Table) -> tuple[int, str]:
     """What, beside the id of a point, its draws follow from: the seed, and the device whose generator makes them."""
     return table.record.seed, table.record.machine.device
 
 
-def _check_alike(first: Scored, second: Scored) -> None:
+def _check_alike(first: Table, second: Table) -> None:
     """Raise where the two runs are about different decisions, or their inputs are in different units."""
     one, other = first.record.model, second.record.model
     if (one.decision, one.decision_parameters) != (other.decision, other.decision_parameters):
@@ -163,7 +164,7 @@ def _check_alike(first: Scored, second: Scored) -> None:
         )
 
 
-def pair_points(first: Scored, second: Scored) -> Pairing:
+def pair_points(first: Table, second: Table) -> Pairing:
     """The pairs of points."""
     places = [table.points.select(["point", "row", "label"]).to_pandas() for table in (first, second)]
     for key in ("point", "row"):
@@ -255,7 +256,7 @@ def _most_drawn(columns: Iterable[Column]) -> Iterable[Column]:
     return most_draws_by(columns, lambda column: key_of(column, without_draws=True)).values()
 
 
-def unpaired(first: Scored, second: Scored) -> str:
+def unpaired(first: Table, second: Table) -> str:
     """Which scores `compare` leaves out, as only one run holds them with these parameters; empty for none."""
     named = []
     for run, other, place in ((first, second, "first"), (second, first, "second")):

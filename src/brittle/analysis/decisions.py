@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import pandas as pd
 
@@ -11,7 +10,8 @@ from brittle.analysis.columns import check_column, largest_budgets, typical
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import Evidence
 from brittle.intervals import check_share
-from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column, Scored
+from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column
+from brittle.store.table import Table
 
 STATES = (HOLDS, BREAKS, UNDECIDED)
 """What a point may be."""
@@ -23,7 +23,7 @@ MORE_DRAWS = 10
 """How many times the draws of a run that left points undecided are worth spending on those."""
 
 
-def decide(table: Scored, limit: float | None = None, column: Column | None = None) -> pd.DataFrame:
+def decide(table: Table, limit: float | None = None, column: Column | None = None) -> pd.DataFrame:
     """Whether the prediction of each point is kept with probability `limit` or more under the noise of a column.
 
     `holds` where the whole interval of `p_robust` lies at `limit` or above, `breaks` where it lies below, `undecided`
@@ -62,7 +62,7 @@ def unjudged_text(column: Column) -> str:
     return f"{column.title} is no measurement under noise: it has no interval, so no point is held or broken by it"
 
 
-def column_for(table: Scored, limit: float | None = None, sigma: float | None = None) -> Column:
+def column_for(table: Table, limit: float | None = None, sigma: float | None = None) -> Column:
     """The flip probability that answers for `limit`: one that was drawn for it, else the one that speaks for the run.
 
     Of several that were drawn for it, the one at the noise that speaks for the run, and rather one that no precision
@@ -75,7 +75,7 @@ def column_for(table: Scored, limit: float | None = None, sigma: float | None = 
     return found
 
 
-def column_if_any(table: Scored, limit: float | None = None, sigma: float | None = None) -> Column | None:
+def column_if_any(table: Table, limit: float | None = None, sigma: float | None = None) -> Column | None:
     """As `column_for`; None where the run holds no flip probability with a value."""
     columns = [one for one in table.columns if sigma is None or one.setting.sigma == sigma]
     spoken = typical(columns)
@@ -88,53 +88,19 @@ def column_if_any(table: Scored, limit: float | None = None, sigma: float | None
     )
 
 
-def numbers_beside(table: Scored, judge: Column) -> Column:
-    """The values and intervals that stand beside the states of `judge`: of each point those of its better count.
+def numbers_beside(table: Table, judge: Column) -> Column:
+    """The count whose numbers stand beside the states of `judge`, and whose means have no bias: mostly `judge` itself.
 
     Points that were drawn for a limit stop once they are decided, those that break after a few copies, so that their
-    numbers are coarse. So `asked_of_all` speaks, and a count that stops in its place only where it is narrower and,
-    where the other is a count of its own, looked at more copies. So later draws make no interval wider.
-
-    Counts that stop read one sequence of copies, and all looks at it together miss with at most `1 - confidence`:
-    among them the narrowest may be taken. Beside another count the errors could add up; where the one that stops has
-    to have more copies they do not (`PYTHONPATH=tests python -m checks.decisions` computes the share exactly).
-
-    Returns:
-        a column of the table where it speaks for every point, else one with a label of its own.
+    numbers are coarse. Where the run also counts as many copies of each point, under the same noise, it is that count;
+    of several the one that rather speaks for a run. It follows from what was asked for, not from what was drawn.
     """
-    first = asked_of_all(table, judge)
     if judge.limit is None:
-        return first
-    stopping = [one for one in _alike(table, judge) if _stopped(one) and one is not first]
-    counts, chosen, rows = [first, *stopping], pd.Series(0, index=first.rows.index), first.rows
-    for place, one in enumerate(stopping, 1):
-        narrower = one.high - one.low < rows["high"] - rows["low"]
-        better = narrower if first is judge else narrower & (drawn(one) > drawn(first))
-        chosen, rows = chosen.mask(better, place), one.rows.where(better, rows)
-    used = [counts[place] for place in sorted(set(chosen))]
-    if len(used) < 2:
-        return used[0] if used else judge
-    label, shown, title = (
-        " or ".join(dict.fromkeys(getattr(one, name) for one in used)) for name in ("label", "shown", "title")
-    )
-    title, variant = f"Better count of {title}", label.partition("(")[0]
-    return replace(judge, label=label, title=title, variant=variant, rows=rows, shown=shown)
-
-
-def asked_of_all(table: Scored, judge: Column) -> Column:
-    """The count whose values have no bias beside the states of `judge`, for means: mostly `judge` itself.
-
-    Where points were drawn for a limit and the run also counts as many copies of each, under the same noise, it is that
-    count; of several the one that rather speaks for a run. It follows from what was asked for, not from what was drawn.
-    """
-    fitting = [one for one in largest_budgets(_alike(table, judge)) if _counted(one) and not _stopped(one)]
-    return judge if judge.limit is None else min(fitting, key=lambda one: one.preference or 0.0, default=judge)
-
-
-def _alike(table: Scored, judge: Column) -> list[Column]:
-    """The flip probabilities under the noise of `judge`, itself among them."""
+        return judge
     kind = (judge.setting, judge.parameters.get("clip"))
-    return [one for one in table.columns if one.is_probability and (one.setting, one.parameters.get("clip")) == kind]
+    alike = [one for one in table.columns if one.is_probability and (one.setting, one.parameters.get("clip")) == kind]
+    fitting = [one for one in largest_budgets(alike) if _counted(one) and not _stopped(one)]
+    return min(fitting, key=lambda one: one.preference or 0.0, default=judge)
 
 
 def _stopped(column: Column) -> bool:

@@ -14,8 +14,9 @@ from brittle.analysis.mean_interval import MeanInterval, median_interval
 from brittle.errors import ParameterError
 from brittle.estimate import Status
 from brittle.intervals import clopper_pearson, jackknife
-from brittle.store.columns import Column, Row, Scored
+from brittle.store.columns import Column, Row
 from brittle.store.settings import Setting
+from brittle.store.table import Table
 from brittle.text import named_interval
 
 CHANGE = "probability_change"
@@ -38,7 +39,7 @@ _FIELDS = (
 )  # fmt: skip
 
 
-def expected_change_points(table: Scored, setting: Setting | None = None) -> pd.DataFrame:
+def expected_change_points(table: Table, setting: Setting | None = None) -> pd.DataFrame:
     r"""The change that the Laplacian predicts and the one that was sampled, point by point, at one noise setting.
 
     $$E[p_c(x + e) - p_c(x)] = \frac{\sigma^2}{2} L + O(\sigma^4).$$
@@ -76,7 +77,7 @@ def expected_change_points(table: Scored, setting: Setting | None = None) -> pd.
     return _points(table, laplacian, changes[setting])
 
 
-def expected_change_table(table: Scored) -> pd.DataFrame:
+def expected_change_table(table: Table) -> pd.DataFrame:
     r"""How well `sigma^2 / 2 L` predicts the sampled mean change of the predicted probability, by noise setting.
 
     With predicted changes `p_i` and sampled ones `s_i`, the slope is that of least squares through the origin,
@@ -112,7 +113,7 @@ def expected_change_table(table: Scored) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=_FIELDS).astype({"draws": "Int64"})
 
 
-def _points(table: Scored, laplacian: Column, change: Column) -> pd.DataFrame:
+def _points(table: Table, laplacian: Column, change: Column) -> pd.DataFrame:
     sigma, noise = change.setting
     frame = table.points.select(["point", "row"]).to_pandas().set_index("point", drop=False)
     frame = frame.assign(sigma=sigma, noise=noise, laplacian=laplacian.value)

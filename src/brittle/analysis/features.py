@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from itertools import product
-from typing import Protocol
 
 import numpy as np
 import pandas as pd
@@ -13,18 +12,10 @@ import pyarrow.compute as pc
 
 from brittle.analysis.columns import key_of
 from brittle.errors import DataError
-from brittle.store.columns import Key, Scored, column_of, storable
+from brittle.store.columns import Key, column_of, storable
 from brittle.store.record import DataRecord
 from brittle.store.schemas import MAX_KEPT, keeps, unpack
-
-
-class Attacked(Scored, Protocol):
-    """A run with the inputs that break its predictions; a `brittle.Table` is one."""
-
-    @property
-    def counterexamples(self) -> pa.Table:
-        """The nearest inputs found with another prediction."""
-        ...
+from brittle.store.table import Table
 
 
 def feature_names(data: DataRecord) -> list[str]:
@@ -45,7 +36,7 @@ def feature_names(data: DataRecord) -> list[str]:
     return [f"x[{', '.join(map(str, place))}]" for place in product(*map(range, shape))]
 
 
-def kept_inputs(table: Scored) -> np.ndarray:
+def kept_inputs(table: Table) -> np.ndarray:
     """The inputs of all points in the order of `table.points`, `[N, D]`, float64, in the declared units.
 
     They are what the network got, without a rounding: in the precision in which it computes. Rows of NaN are those of
@@ -57,7 +48,7 @@ def kept_inputs(table: Scored) -> np.ndarray:
     return _inputs(table, table.points["input"])
 
 
-def kept_counterexamples(table: Attacked, score: Key | None = None) -> np.ndarray:
+def kept_counterexamples(table: Table, score: Key | None = None) -> np.ndarray:
     """The nearest inputs found with another prediction, `[N, D]`, in the order of `table.points`; NaN where none was.
 
     Args:
@@ -78,7 +69,7 @@ def kept_counterexamples(table: Attacked, score: Key | None = None) -> np.ndarra
     return whole
 
 
-def features(table: Scored, point: str) -> pd.DataFrame:
+def features(table: Table, point: str) -> pd.DataFrame:
     """The features of a point: `feature` (its name) and `value`, in the declared units, one row per feature.
 
     Args:
@@ -92,7 +83,7 @@ def features(table: Scored, point: str) -> pd.DataFrame:
     return pd.DataFrame({"feature": feature_names(table.record.data), "value": value})
 
 
-def changed_features(table: Attacked, point: str, score: Key | None = None) -> pd.DataFrame:
+def changed_features(table: Table, point: str, score: Key | None = None) -> pd.DataFrame:
     """How the nearest input found with another prediction differs from a point, feature by feature.
 
     Args:
@@ -118,7 +109,7 @@ def changed_features(table: Attacked, point: str, score: Key | None = None) -> p
     return frame.iloc[order].reset_index(drop=True)
 
 
-def _found_by(table: Attacked, rows: pa.Table, score: Key | None) -> pa.Table:
+def _found_by(table: Table, rows: pa.Table, score: Key | None) -> pa.Table:
     """Those of the counterexamples `rows` that a score found, by default the first of the run that found one."""
     found = list(zip(rows["score"].to_pylist(), rows["parameters"].to_pylist(), strict=True))
     asked = table.columns if score is None else (column_of(table.columns, score),)
@@ -132,7 +123,7 @@ def _found_by(table: Attacked, rows: pa.Table, score: Key | None) -> pa.Table:
     return rows.filter(pa.array([pair == key for pair in found], pa.bool_()))
 
 
-def _inputs(table: Scored, column: pa.ChunkedArray) -> np.ndarray:
+def _inputs(table: Table, column: pa.ChunkedArray) -> np.ndarray:
     """The inputs in a column of points or counterexamples, `[N, D]`."""
     shape = table.record.data.input_shape
     if shape is None or not keeps(shape) or table.points["input"].null_count == len(table.points):

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from brittle.analysis.columns import MONTE_CARLO, laplacian_column, sampled_columns
 from brittle.analysis.mean_interval import MeanInterval, mean_interval, skewed_mean
 from brittle.errors import ParameterError
-from brittle.store.columns import Column, Row, Scored
+from brittle.store.columns import Column, Row
+from brittle.store.table import Table
 from brittle.text import named_interval
 
 FLIPS, CONFIDENCE = MONTE_CARLO, "max_probability"
@@ -27,7 +28,7 @@ _FLIPS = (
 )  # fmt: skip
 
 
-def label_flips(table: Scored, confident: float = 0.8, group: int = 50) -> pd.DataFrame:
+def label_flips(table: Table, confident: float = 0.8, group: int = 50) -> pd.DataFrame:
     """Do the predictions with the lowest Laplacian flip most, however confident they are?
 
     Of the points with a predicted probability of at least `confident`, the `group` with the lowest and the `group` with
@@ -107,7 +108,7 @@ def _mann_whitney(larger: NDArray[np.float64], smaller: NDArray[np.float64]) -> 
     return float(scipy.stats.mannwhitneyu(larger, smaller, alternative="greater").pvalue)
 
 
-def mean_absolute(table: Scored, column: Column | None = None) -> MeanInterval:
+def mean_absolute(table: Table, column: Column | None = None) -> MeanInterval:
     """Mean of `|value|` over the points, `(1 / N) sum_i |L(x_i)|` for the Laplacian: how rough a model is.
 
     The interval is that of `skewed_mean` (Hall's, with the skewness of such heavy tails taken out), cut at 0. Points

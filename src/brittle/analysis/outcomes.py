@@ -8,14 +8,15 @@ from typing import cast
 import pandas as pd
 
 from brittle.estimate import Status
-from brittle.store.columns import BULKY, WITHOUT_VALUE, Column, Row, Scored
+from brittle.store.columns import BULKY, WITHOUT_VALUE, Column, Row
+from brittle.store.table import Table
 from brittle.text import by_number
 
 _FIELDS = ("labels", "status", "sentence", "has_value", "points", "first")
 _SENTENCES = {status.slug: status.sentence for status in Status}
 
 
-def outcomes(table: Scored, first: int = 5) -> pd.DataFrame:
+def outcomes(table: Table, first: int = 5) -> pd.DataFrame:
     """Every status other than `ok`, with its points and its scores.
 
     A status that came with a number at some points and without one at others has a row for either.

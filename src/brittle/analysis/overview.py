@@ -11,12 +11,13 @@ import pandas as pd
 
 from brittle.analysis.class_bias import ClassBias, class_bias
 from brittle.analysis.columns import check_column, class_name, class_of, margin_columns, safety
-from brittle.analysis.decisions import asked_of_all, column_if_any, numbers_beside
+from brittle.analysis.decisions import column_if_any, numbers_beside
 from brittle.estimate import short_labels
 from brittle.intervals import check_share
 from brittle.norms import COUNT
-from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column, Row, Scored
+from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column, Row
 from brittle.store.record import RunRecord
+from brittle.store.table import Table
 from brittle.text import by_number, number, share_of
 
 LIMIT = 0.9
@@ -102,7 +103,7 @@ class Overview:
 
 
 def overview(
-    table: Scored, limit: float | None = None, column: Column | None = None, sigma: float | None = None
+    table: Table, limit: float | None = None, column: Column | None = None, sigma: float | None = None
 ) -> Overview:
     """What a run says in one screen; `brittle.analysis.overview_text` says it in sentences.
 
@@ -122,9 +123,9 @@ def overview(
     """
     check_column("column", column)
     check_share("limit", limit)
-    numbers = means = column
+    numbers = column
     if column is None and (column := column_if_any(table, limit, sigma)) is not None:
-        numbers, means = numbers_beside(table, column), asked_of_all(table, column)
+        numbers = numbers_beside(table, column)
     limit = limit if limit is not None else (column.limit if column is not None else None) or LIMIT
     frame = _frame(table, limit, column)
     groups = pd.crosstab(frame["kind"], frame["state"]).reindex(
@@ -140,7 +141,7 @@ def overview(
         groups=groups,
         without_number=len(frame) if column is None else int(column.value.isna().sum()),
         classes=_classes(table, frame),
-        bias=class_bias(table, means) if column is not None and column.judges else None,
+        bias=class_bias(table, numbers) if column is not None and column.judges else None,
         evidence=frame.loc[frame["state"].notna(), "evidence"].value_counts().to_dict(),
         order=next((one.label for one in table.columns if safety(one) is not None), ""),
         record=table.record,
@@ -148,7 +149,7 @@ def overview(
     )
 
 
-def _frame(table: Scored, limit: float, column: Column | None) -> pd.DataFrame:
+def _frame(table: Table, limit: float, column: Column | None) -> pd.DataFrame:
     """`kind`, `class`, `state` and `evidence` of every point of the run."""
     frame = table.points.select(["point", "label", "correct"]).to_pandas().set_index("point")
     kind = frame["correct"].map({True: RIGHT, False: WRONG}).astype(object)
@@ -159,7 +160,7 @@ def _frame(table: Scored, limit: float, column: Column | None) -> pd.DataFrame:
     return frame
 
 
-def _classes(table: Scored, frame: pd.DataFrame) -> pd.DataFrame:
+def _classes(table: Table, frame: pd.DataFrame) -> pd.DataFrame:
     """The states of the points of each class, that of which the largest share breaks first."""
     known = frame.dropna(subset=["class", "state"])
     found = pd.crosstab(known["class"], known["state"]).reindex(columns=FROM_SAFE, fill_value=0)
@@ -171,7 +172,7 @@ def _classes(table: Scored, frame: pd.DataFrame) -> pd.DataFrame:
     return order.loc[:, ["class", "name", "points", *FROM_SAFE]]
 
 
-def margin_sentences(table: Scored) -> tuple[str, ...]:
+def margin_sentences(table: Table) -> tuple[str, ...]:
     """For each input margin, within which distance another prediction was found of half and of one in ten of the points
     with a number; and, where certificates were asked for, within which half of them have none.
 

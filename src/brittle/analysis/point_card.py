@@ -7,11 +7,12 @@ import pyarrow.compute as pc
 
 from brittle.analysis.columns import answer_text, key_of, largest_budgets, safety
 from brittle.analysis.decisions import column_if_any, unjudged_text
-from brittle.analysis.features import Attacked, changed_features, features
+from brittle.analysis.features import changed_features, features
 from brittle.analysis.overview import LIMIT
 from brittle.errors import DataError, listed
 from brittle.estimate import INPUT_MARGIN
-from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Row, Scored
+from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Row
+from brittle.store.table import Table
 from brittle.text import aligned, number, span
 
 FEATURES, CHANGES = 20, 10
@@ -30,7 +31,7 @@ VERDICTS = {
 _FIELDS = ("score", "quantity", "value", "low", "high", "rank", "of", "evidence", "status", "detail", "passes")
 
 
-def find_point(table: Scored, asked: str | int) -> str:
+def find_point(table: Table, asked: str | int) -> str:
     """The id of the point that has this id, this row number or this name, in that order.
 
     Raises:
@@ -53,7 +54,7 @@ def find_point(table: Scored, asked: str | int) -> str:
     )
 
 
-def point_card(table: Scored, point: str) -> pd.DataFrame:
+def point_card(table: Table, point: str) -> pd.DataFrame:
     """Every score of one point.
 
     Args:
@@ -79,7 +80,7 @@ def point_card(table: Scored, point: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=_FIELDS)
 
 
-def format_point_card(table: Attacked, point: str) -> str:
+def format_point_card(table: Table, point: str) -> str:
     """The result of `point_card` as plain text for a terminal, with what the point is.
 
     Of each estimator of the flip probability, that with the most draws.
@@ -108,7 +109,7 @@ def format_point_card(table: Attacked, point: str) -> str:
     return "\n".join(lines)
 
 
-def _what(table: Scored, row: Row) -> str:
+def _what(table: Table, row: Row) -> str:
     name = f" ({row['name']})" if row["name"] is not None else ""
     own, right = (
         answer_text(table, row[number], row[words]) for number, words in (("predicted", "decided"), ("label", "target"))
@@ -120,7 +121,7 @@ def _what(table: Scored, row: Row) -> str:
     return f"Point {row['point']}{name}, row {row['row']}: {predicted}{label}{wrong}{detail}"
 
 
-def _verdict(table: Scored, point: str) -> list[str]:
+def _verdict(table: Table, point: str) -> list[str]:
     """Whether the prediction holds, and how one would learn the distance to another one where the run has none."""
     column = column_if_any(table)
     lines = []

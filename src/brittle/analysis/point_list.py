@@ -12,7 +12,8 @@ from brittle.analysis.decisions import STATES, column_for, numbers_beside
 from brittle.analysis.overview import FAILED, LIMIT
 from brittle.errors import DataError, ParameterError, listed
 from brittle.intervals import check_share
-from brittle.store.columns import Column, Scored
+from brittle.store.columns import Column
+from brittle.store.table import Table
 from brittle.text import aligned, chosen_text, number, span
 
 Correct = Literal["right", "wrong"]
@@ -21,7 +22,7 @@ _SHOWN = ("point", "row", "name", "label", "predicted", "target", "decided", "co
 
 
 def point_list(
-    table: Scored,
+    table: Table,
     by: Column | None = None,
     *,
     of_class: str | int | None = None,
@@ -86,7 +87,7 @@ def point_list(
     return chosen.sort_values([*keys, "row"], na_position="last", ignore_index=True).drop(columns=[*keys])
 
 
-def format_point_list(frame: pd.DataFrame, table: Scored, by: Column, top: int, judge: Column | None = None) -> str:
+def format_point_list(frame: pd.DataFrame, table: Table, by: Column, top: int, judge: Column | None = None) -> str:
     """The first points of a `point_list` as plain text for a terminal."""
     names = table.record.data.names
 
@@ -116,7 +117,7 @@ def format_point_list(frame: pd.DataFrame, table: Scored, by: Column, top: int, 
     return "\n".join([f"{which}, the least safe by {by.shown} first{states}", *aligned([header, *rows]), *more])
 
 
-def _in_class(table: Scored, of_class: str | int) -> pd.Series:
+def _in_class(table: Table, of_class: str | int) -> pd.Series:
     """Whether each point is in a class, named by its name or its number."""
     names = table.record.data.names
     classes = class_of(table)[1]
@@ -129,7 +130,7 @@ def _in_class(table: Scored, of_class: str | int) -> pd.Series:
     return found
 
 
-def extremes(table: Scored, count: int = 5, column: Column | None = None) -> pd.DataFrame:
+def extremes(table: Table, count: int = 5, column: Column | None = None) -> pd.DataFrame:
     """The most and the least robust points of each class.
 
     The least robust are the first of `point_list`. The most robust are those whose flip probability is surely small:

@@ -12,7 +12,8 @@ from brittle.analysis.columns import check_column
 from brittle.analysis.decisions import column_if_any
 from brittle.errors import DataError, ParameterError
 from brittle.intervals import clopper_pearson
-from brittle.store.columns import Column, Scored
+from brittle.store.columns import Column
+from brittle.store.table import Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +47,7 @@ class ProbabilisticAccuracy:
     confidence: float
 
 
-def probabilistic_accuracy(table: Scored, rho: float, column: Column | None = None) -> ProbabilisticAccuracy:
+def probabilistic_accuracy(table: Table, rho: float, column: Column | None = None) -> ProbabilisticAccuracy:
     r"""Probabilistic robust accuracy: the share of points that are right and hold with probability at least `rho`.
 
     $$A_\rho = P(\mathrm{right\ and\ } p_{robust} \ge \rho)$$

@@ -8,7 +8,8 @@ from brittle.analysis.columns import largest_budgets, margin_columns, safer
 from brittle.analysis.detection import check_epsilon, detection
 from brittle.analysis.margin_consistency import margin_consistency
 from brittle.norms import DISTANCES, check_norm
-from brittle.store.columns import Column, Row, Scored
+from brittle.store.columns import Column, Row
+from brittle.store.table import Table
 from brittle.text import named_interval
 
 _FIELDS = (
@@ -17,7 +18,7 @@ _FIELDS = (
 )  # fmt: skip
 
 
-def worst_case_table(table: Scored, epsilon: float, norm: str | None = None) -> pd.DataFrame:
+def worst_case_table(table: Table, epsilon: float, norm: str | None = None) -> pd.DataFrame:
     """The table of the paper: how every score orders the points by input margin, and finds those within `epsilon`.
 
     Of probability scores, the column with the most draws at each noise setting takes part. Each row is over the points

@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 
 from brittle.analysis.class_bias import ClassBias, class_bias
 from brittle.analysis.columns import (
@@ -22,38 +21,30 @@ from brittle.analysis.columns import (
     settings,
     typical,
 )
-from brittle.analysis.decisions import asked_of_all
 from brittle.analysis.expected_change import CHANGE
 from brittle.analysis.overview import Overview, overview
 from brittle.norms import DISTANCES
 from brittle.report.charts import score_colours
 from brittle.report.wording import MISSING, show
 from brittle.store.columns import Column
-from brittle.store.record import NoiseRecord, RunRecord
+from brittle.store.record import NoiseRecord
 from brittle.store.settings import Setting
+from brittle.store.table import Table
 
 MAX_PANELS = 4
 """Noise levels shown side by side."""
 
 
-@dataclass(frozen=True, eq=False)
-class Contents:
-    """One run, as every chapter reads it.
+@dataclass(frozen=True, eq=False, repr=False)
+class Contents(Table):
+    """One run, as every chapter reads it: its table, with what was asked of the page.
 
     Attributes:
-        points: the points of the run, one row each, in the order of the data.
-        counterexamples: the nearest inputs with another prediction, as the run holds them.
-        columns: its scores, each with a row per point.
-        record: how the run was made.
         epsilon: perturbation size that was asked for, in pixel units; None where a chapter is to choose.
         epsilon_text: how it was written, such as `2/255`; empty for the number.
         others: other runs over the same points, by the names that the page gives them.
     """
 
-    points: pa.Table
-    counterexamples: pa.Table
-    columns: tuple[Column, ...]
-    record: RunRecord
     epsilon: float | None = None
     epsilon_text: str = ""
     others: Mapping[str, Contents] = field(default_factory=dict)
@@ -122,10 +113,9 @@ class Contents:
     def biases(self) -> Mapping[Setting, ClassBias]:
         """Robustness by class under each setting that is shown."""
         columns = {setting: preferred(self.columns, setting) for setting in self.panels}
-        whole, judge = self.overview.bias, self.overview.column
-        means = None if whole is None or judge is None else asked_of_all(self, judge)
+        whole, numbers = self.overview.bias, self.overview.numbers
         known = {
-            setting: whole if column is means else class_bias(self, column)
+            setting: whole if whole is not None and column is numbers else class_bias(self, column)
             for setting, column in columns.items()
             if column is not None
         }

@@ -116,9 +116,9 @@ def open_contents(
     """
     return Contents(
         points=table.points,
-        counterexamples=table.counterexamples,
-        columns=table.columns,
+        scores=table.scores,
         record=table.record,
+        counterexamples=table.counterexamples,
         epsilon=None if epsilon is None else parse_epsilon(epsilon),
         epsilon_text=show(epsilon.strip(), 24) if isinstance(epsilon, str) else "",
         others={name: open_contents(other) for name, other in (against or {}).items()},

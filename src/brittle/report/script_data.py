@@ -70,8 +70,9 @@ class _Run:
 
 def page_data(contents: Contents) -> dict[str, object] | None:
     """The points and scores of a run as the script of its page reads them; None for a run without points or scores."""
-    judge, spoken, known = _known(contents)
-    columns = _columns(contents, known, [one for one in (spoken, judge) if one is not None])
+    judge = column_if_any(contents)
+    spoken = None if judge is None else numbers_beside(contents, judge)
+    columns = _columns(contents, [one for one in (spoken, judge) if one is not None])
     if not contents.points.num_rows or not columns:
         return None
     own = _Run("this run", contents, contents.points["point"].to_pylist(), columns)
@@ -97,14 +98,6 @@ def page_data(contents: Contents) -> dict[str, object] | None:
         "nearest": _nearest(contents, answers, order),
         "inputs": _inputs(contents),
     }
-
-
-def _known(contents: Contents) -> tuple[Column | None, Column | None, list[Column]]:
-    """The column that judges points, the one whose numbers stand beside (`numbers_beside`), and all columns."""
-    judge = column_if_any(contents)
-    spoken = None if judge is None else numbers_beside(contents, judge)
-    own = [spoken] if spoken is not None and spoken not in contents.columns else []
-    return judge, spoken, [*own, *contents.columns]
 
 
 class Answers:
@@ -145,7 +138,7 @@ def _other(own: _Run, name: str, other: Contents) -> _Run:
     pairing = pair_points(own.contents, other)
     partner = dict(zip(pairing.first, pairing.second, strict=True))
     labels = {column.label for column in own.columns}
-    shared = [column for column in _known(other)[2] if column.label in labels]
+    shared = [column for column in other.columns if column.label in labels]
     return _Run(show(name, 40), other, [partner.get(point or "") for point in own.points], shared)
 
 
@@ -210,12 +203,12 @@ def _all_columns(runs: Sequence[_Run], judge: Column | None, numbers: Column | N
     ]
 
 
-def _columns(contents: Contents, known: Sequence[Column], spoken: Sequence[Column]) -> list[Column]:
+def _columns(contents: Contents, spoken: Sequence[Column]) -> list[Column]:
     """The scores that the page holds: `spoken`, of each estimator that with the most draws, and all others."""
     most = {column.label for column in largest_budgets(contents.columns)}
     wanted = [
         column
-        for column in known
+        for column in contents.columns
         if column in spoken or ((column.label in most or not column.is_probability) and column.value.notna().any())
     ]
     first = [column for column in wanted if column in spoken]

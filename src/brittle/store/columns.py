@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from brittle.errors import DataError, ParameterError, listed
 from brittle.estimate import FLIP_PROBABILITY, Evidence, Parameter, Status, parameters_json, score_label, short_labels
-from brittle.store.record import RunRecord, ScoreRecord
+from brittle.store.record import ScoreRecord
 from brittle.store.settings import Setting, setting_of
 
 if TYPE_CHECKING:
@@ -177,25 +177,6 @@ class Column(ScoreRecord):
 
 Row = dict[Any, Any]
 """A row of a frame by the names of its columns, as pandas gives it; every frame says what these hold."""
-
-
-class Scored(Protocol):
-    """What a reader of scores asks for; a `brittle.Table` is one."""
-
-    @property
-    def points(self) -> pa.Table:
-        """One row per point, in the order of the data."""
-        ...
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """The scores, in the order in which they were asked for."""
-        ...
-
-    @property
-    def record(self) -> RunRecord:
-        """What the run recorded."""
-        ...
 
 
 def columns_of(points: pa.Table, scores: pa.Table, records: Sequence[ScoreRecord]) -> tuple[Column, ...]:
