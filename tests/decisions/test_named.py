@@ -8,13 +8,13 @@ import torch
 import brittle
 from brittle.decisions import Custom, Decision, MultiLabel, PredictedClass, SameTop, Within, as_decision
 from brittle.errors import ParameterError
+from brittle.scores import LogitMargin
 
 WORDS: dict[str, Decision] = {
     "class": PredictedClass(),
     "multilabel": MultiLabel(),
     "multilabel:3": MultiLabel(only=3),
     "multilabel:calm": MultiLabel(only="calm"),
-    "multilabel:each": MultiLabel(each=True),
     "top:5": SameTop(5),
     "within:0.1": Within(0.1),
     "within:0.1,2": Within((0.1, 2)),
@@ -50,7 +50,6 @@ def test_other_words_are_refused(word: str) -> None:
         lambda: MultiLabel(threshold=float("inf")),
         lambda: MultiLabel(only=True),  # type: ignore[arg-type]
         lambda: MultiLabel(only=""),
-        lambda: MultiLabel(only=1, each=True),
         lambda: Custom("overlap"),  # type: ignore[arg-type]
         lambda: as_decision(5),  # type: ignore[arg-type]
         lambda: brittle.Classifier(torch.nn.Linear(2, 2), outputs="probs", decision=Within(0.1)),
@@ -63,3 +62,33 @@ def test_what_is_no_decision_is_refused(make) -> None:
     with pytest.raises(ParameterError) as found:
         make()
     assert found.value.code == "parameter"
+
+
+X = torch.rand(9, 4, generator=torch.Generator().manual_seed(5))
+NAMES = ("rain", "snow", "fog", "wind")
+
+
+def of_label(network: torch.nn.Module, label: str, names: tuple[str, ...] | None = NAMES) -> brittle.Table:
+    points = brittle.data.array_points(X, class_names=names)
+    classifier = brittle.Classifier(network, decision=f"multilabel:{label}")
+    return brittle.score(classifier, points, [LogitMargin()], skip_doctor=True)
+
+
+def test_a_label_by_its_name_is_the_label_by_its_position() -> None:
+    """With the names of the data, then with those of the model, which go first; the records are equal."""
+    network = torch.nn.Linear(4, 4)
+    one, two = of_label(network, "fog"), of_label(network, "2")
+    assert one.record.model == two.record.model
+    assert one["logit_margin"].value.tolist() == two["logit_margin"].value.tolist()
+    classifier = brittle.Classifier(network, decision=MultiLabel(only="fog"))
+    classifier.class_names = tuple(reversed(NAMES))
+    with torch.no_grad():
+        assert LogitMargin()(classifier, X).value.tolist() == pytest.approx(network(X)[:, 1].abs().tolist())
+
+
+@pytest.mark.parametrize("names", [NAMES, None])
+def test_a_name_that_no_label_has_is_refused(names: tuple[str, ...] | None) -> None:
+    with pytest.raises(ParameterError, match="fogg"):
+        of_label(torch.nn.Linear(4, 4), "fogg", names)
+    with pytest.raises(ParameterError, match="fogg"):
+        LogitMargin()(brittle.Classifier(torch.nn.Linear(4, 4), decision="multilabel:fogg"), X)

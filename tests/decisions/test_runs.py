@@ -121,7 +121,7 @@ def test_the_margin_of_a_tolerance_is_not_scored_unless_it_is_asked_for(
     assert set(brittle.read_table(tmp_path / "asked")["logit_margin"].value) == {0.5}
 
 
-@pytest.mark.parametrize("decision", ["multilabel", "multilabel:2", "multilabel:each", "within:0.5"])
+@pytest.mark.parametrize("decision", ["multilabel", "multilabel:2", "within:0.5"])
 def test_as_many_labels_as_outputs_are_needed(decision: str) -> None:
     """One column beside three outputs was compared with each of them."""
     classifier = brittle.Classifier(torch.nn.Linear(4, 3), decision=decision)

@@ -50,7 +50,7 @@ def same_positive(new: Tensor, old: Tensor) -> Tensor:
 HALF, LOW = truth.label_sets(0.5), truth.label_sets(0.3)
 THIRD = truth.one_of_labels(2, 0.5)
 SCALE = nn.Parameter(torch.tensor([100.0]))
-EACH: list[str | Decision] = ["multilabel", "multilabel:2", "multilabel:each"]
+EACH: list[str | Decision] = ["multilabel", "multilabel:2"]
 HEADS: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] = {
     "sigmoids": (torch.sigmoid, HALF),
     "log-sigmoids": (nn.functional.logsigmoid, lambda z: HALF(z.exp())),

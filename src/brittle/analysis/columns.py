@@ -82,13 +82,8 @@ def preferred(columns: Sequence[Column], setting: Setting, exclude: str | None =
 
 
 def typical(columns: Sequence[Column]) -> Column | None:
-    """The preferred column of the setting whose mean robustness is nearest to `TYPICAL_P_ROBUST`.
-
-    One of a single label speaks only where none is of all labels together.
-    """
-    known = settings(columns)
-    together = [setting for setting in known if not setting.of_label]
-    chosen = [column for setting in together or known if (column := preferred(columns, setting)) is not None]
+    """The preferred column of the setting whose mean robustness is nearest to `TYPICAL_P_ROBUST`."""
+    chosen = [column for setting in settings(columns) if (column := preferred(columns, setting)) is not None]
     return min(chosen, key=lambda column: abs(float(column.p_robust.mean()) - TYPICAL_P_ROBUST), default=None)
 
 
@@ -120,12 +115,11 @@ def named_column(columns: Sequence[Column], name: str) -> Column:
 
 
 def laplacian_column(columns: Iterable[Column]) -> Column | None:
-    """The Laplacian of the predicted class that speaks for the run; that of one of several labels does not."""
+    """The Laplacian of the predicted class that speaks for the run."""
     candidates = [
         column
         for column in columns
-        if column.score == LAPLACIAN and "target" not in column.parameters and not column.setting.of_label
-        if column.value.notna().any()
+        if column.score == LAPLACIAN and "target" not in column.parameters and column.value.notna().any()
     ]
     order = {method: place for place, method in enumerate(METHODS)}
     return min(candidates, key=lambda one: order.get(str(one.parameters.get("method")), len(METHODS)), default=None)
@@ -151,11 +145,9 @@ def sampled_columns(columns: Iterable[Column], score: str) -> dict[Setting, Colu
 def margin_columns(table: Table) -> tuple[Column, ...]:
     """The columns of `table` that hold input margins, in the order of its record.
 
-    A value is a distance in the norm that the parameters name, infinite where nothing was found. Those of single labels
-    are among them only where there are none of all labels together.
+    A value is a distance in the norm that the parameters name, infinite where nothing was found.
     """
-    found = tuple(column for column in table.columns if column.score == INPUT_MARGIN)
-    return tuple(column for column in found if not column.setting.of_label) or found
+    return tuple(column for column in table.columns if column.score == INPUT_MARGIN)
 
 
 def class_of(table: Table) -> tuple[Literal["label", "predicted"], pd.Series]:

@@ -65,7 +65,7 @@ def words_of(decision: str | None) -> DecisionWords:
     unknown = "so nothing is known of how many are right."
     if name == "top":
         return words._replace(right=f"among the {value} classes that score highest")
-    if name == "multilabel" and value in ("", "each"):
+    if name == "multilabel" and not value:
         return words._replace(counted="point", verbs=("has", "have"), right="every label predicted right")
     if name == "within":
         unlabelled = f"The data do not say which number is right, {unknown}"
@@ -82,12 +82,10 @@ def decision_text(decision: str | None) -> str:
     sentences = {
         "": "",
         "multilabel": "A prediction is which labels hold; a class is such a set of labels.",
-        "multilabel:each": "A prediction is which labels hold, all together and each by itself; a class is such a set "
-        "of labels.",
         "top": f"A prediction is which {value} classes score highest, in any order.",
         "within": f"A prediction holds while every number stays within {value} of what it is.",
     }
-    if name == "multilabel" and value not in ("", "each"):
+    if name == "multilabel" and value:
         return f"A prediction is whether label {value} holds."
     own = f"A prediction holds while the function {printable(value)} says that it is the same."
     return sentences.get(decision or "", sentences.get(name, own))

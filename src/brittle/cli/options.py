@@ -92,8 +92,8 @@ class ModelOptions:
         std: What the difference is divided by, likewise.
         outputs: What the network returns.
         head: Name of the last linear layer, for the scores that need features; found by default.
-        decision: class, multilabel (which labels hold), multilabel:J (label J), multilabel:each, top:K (the best K), or
-            within:T (a number within T).
+        decision: class, multilabel (which labels hold), multilabel:J (label J), top:K (the best K), or within:T (a
+            number within T).
     """
 
     weights: Weights = None

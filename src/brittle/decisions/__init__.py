@@ -3,13 +3,12 @@
 from brittle.decisions.base import Decision
 from brittle.decisions.by_user import Custom
 from brittle.decisions.kinds import PredictedClass, SameTop, Within, as_decision
-from brittle.decisions.labels import MultiLabel, OneLabel
+from brittle.decisions.labels import MultiLabel
 
 __all__ = [
     "Custom",
     "Decision",
     "MultiLabel",
-    "OneLabel",
     "PredictedClass",
     "SameTop",
     "Within",

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from brittle.decisions.base import Decision, alone, check_count, numbers
-from brittle.decisions.labels import EACH, MultiLabel
+from brittle.decisions.labels import MultiLabel
 from brittle.errors import ModelError, ParameterError
 
 
@@ -182,8 +182,8 @@ def as_decision(given: Decision | str | None) -> Decision:
                 return SameTop(int(value)) if value else SameTop()
             case "within" if value:
                 return Within(tuple(float(each) for each in value.split(",")))
-            case "multilabel" if value in ("", EACH):
-                return MultiLabel(each=value == EACH)
+            case "multilabel" if not value:
+                return MultiLabel()
             case "multilabel":
                 return MultiLabel(only=int(value) if value.removeprefix("-").isdecimal() else value)
     except ParameterError:
@@ -192,6 +192,5 @@ def as_decision(given: Decision | str | None) -> Decision:
         pass
     raise ParameterError(
         f"a decision is one of class, multilabel, multilabel:J (one label, counted from 0, or its name), "
-        f"multilabel:each, top:K, within:T (such as within:0.1), or in Python one of brittle.decisions; found "
-        f"{given!r:.60}"
+        f"top:K, within:T (such as within:0.1), or in Python one of brittle.decisions; found {given!r:.60}"
     )

@@ -13,29 +13,11 @@ from torch import Tensor
 from brittle.decisions.base import Decision, alone, check_count
 from brittle.errors import ModelError, ParameterError, listed
 
-EACH, SHOWN = "each", 8
-"""How the command line asks for all labels together and for each of them; and how many names a message shows."""
+SHOWN = 8
+"""How many names a message shows."""
 
 MOST_NAMED = 10
 """With at most this many labels, every set of them is one of the classes that tables and reports show."""
-
-
-@dataclass(frozen=True)
-class OneLabel:
-    """One of the labels that a run asks for each by itself.
-
-    Attributes:
-        position: of its output, from 0.
-        name: what tables call it; None where nobody names it, and then it is its position.
-    """
-
-    position: int
-    name: str | None = None
-
-    @property
-    def written(self) -> int | str:
-        """Its name, or its position where it has none."""
-        return self.position if self.name is None else self.name
 
 
 @dataclass(frozen=True)
@@ -51,17 +33,15 @@ class MultiLabel(Decision):
         only: one label, to ask for it alone, by its position from 0 or by its name; None asks whether all labels stay
             as they are. One label has a probability, so the scores of the expected change serve it as well. A name is
             looked up among the `class_names` of the classifier or of the data.
-        each: whether a run asks for all labels together and for each of them by itself, in columns of its own.
         of_probabilities: whether the declared outputs are probabilities; a classifier sets it.
 
     Raises:
-        ParameterError: a threshold is no finite number, or as a probability not between 0 and 1; the position is
-            negative, or both `only` and `each` are given.
+        ParameterError: a threshold is no finite number, or as a probability not between 0 and 1; or the position is
+            negative.
     """
 
     threshold: float | tuple[float, ...] | None = None
     only: int | str | None = None
-    each: bool = False
     of_probabilities: bool = field(default=False, repr=False, compare=False)
 
     name: ClassVar[str] = "multilabel"
@@ -82,13 +62,10 @@ class MultiLabel(Decision):
             raise ParameterError(
                 f"a label is asked for by its position from 0, or by its name; found {self.only!r:.40}"
             )
-        if self.each and self.only is not None:
-            raise ParameterError(f"give each=True or only={self.only!r:.40}, not both")
 
     @property
     def label(self) -> str:
-        value = EACH if self.each else self.only
-        return self.name if value is None else f"{self.name}:{value}"
+        return self.name if self.only is None else f"{self.name}:{self.only}"
 
     @property
     def has_probability(self) -> bool:
@@ -107,10 +84,6 @@ class MultiLabel(Decision):
 
     def taken_from(self, outputs: str) -> MultiLabel:
         return replace(self, of_probabilities=outputs == "probs")
-
-    def alone(self, position: int) -> MultiLabel:
-        """One of the labels, asked for by itself."""
-        return replace(self, only=position, each=False)
 
     @property
     def _place(self) -> int | None:

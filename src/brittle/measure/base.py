@@ -86,16 +86,6 @@ class Measurement(ABC):
         """What keys the noise that it draws; of equal sources the fewer draws are the first of the more."""
         return (type(self), self.stream)
 
-    def splits(self, found: Any) -> bool:
-        """Whether `of_margin` gives the result for each margin alone from `found`, that for all margins together."""
-        return False
-
-    def of_margin(self, found: Any, number: int, classifier: Classifier, clean: Clean) -> Any:
-        """The result for one margin of a decision, from that for all; the same, but for rounding, as measured alone.
-        The classifier decides by this margin alone, and remembers the passes of all; so were the points decided.
-        """
-        raise NotImplementedError
-
     @classmethod
     @abstractmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Any]:

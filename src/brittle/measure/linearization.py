@@ -52,36 +52,9 @@ class Linearization:
     quadratic_gram: Tensor | None = None
     votes: Votes | None = None
 
-    def of_margin(self, number: int, clean: Clean, votes: Votes | None) -> Linearization:
-        """The same of one margin alone, from logits `[0, -m_1, .., -m_K]`: those of a decision that is no class.
-        The points and the votes of noisy copies, None at the point, are decided by this margin alone.
-        """
-        pair, one = [0, 1 + number], slice(number, number + 1)
-        logits = self.logits[:, pair]
-        before = 1 + (0 if self.draws is not None else self.passes - 1 - self.classes.shape[1])
-        return Linearization(
-            logits=logits,
-            gram=_block(self.gram, pair),
-            classes=torch.arange(2, device=logits.device).expand(len(logits), 2),
-            predicted=clean.predicted,
-            tied=clean.tied,
-            passes=before + 2 if self.draws is None else before + 3 * self.draws,
-            draws=self.draws,
-            nonfinite=(~logits.isfinite().all(dim=1)).long() if votes is None else votes.nonfinite,
-            dimension=self.dimension,
-            lengths=None if self.lengths is None else self.lengths[:, one],
-            quadratic_gram=None if self.quadratic_gram is None else _block(self.quadratic_gram, pair),
-            votes=votes,
-        )
-
     def quadratic(self) -> Linearization:
         """The same with `quadratic_gram` in the place of `gram`; itself at the point, where it has none."""
         return self if self.quadratic_gram is None else replace(self, gram=self.quadratic_gram)
-
-
-def _block(gram: Tensor, rows: list[int]) -> Tensor:
-    """Some rows and columns of Gram matrices `[B, M, M]`."""
-    return gram[:, rows][:, :, rows]
 
 
 def contract(jacobian: Tensor, action: Action | None) -> Tensor:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import add
 from typing import Any
 
 import torch
@@ -89,25 +87,6 @@ class Linearize(Measurement):
     def uses_graph(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         """At the point the Jacobian is that of the clean pass."""
         return self.draws is None
-
-    def splits(self, found: Any) -> bool:
-        """Where no competitor was left out."""
-        return isinstance(found, Linearization) and found.classes.shape[1] == found.logits.shape[1]
-
-    def of_margin(self, found: Any, number: int, classifier: Classifier, clean: Clean) -> Linearization:
-        """Its logits and its block of the Gram; the copies vote anew, by the passes that are remembered."""
-        return found.of_margin(number, clean, None if self.draws is None else self._votes(classifier, clean))
-
-    def _votes(self, classifier: Classifier, clean: Clean) -> Votes:
-        """How the noisy copies vote."""
-        assert self.noise is not None
-        assert self.draws is not None
-        votes = []
-        for chunk in noisy_chunks(clean, self.noise, "linearize", [self.draws], PAIRS if self.antithetic else SINGLE):
-            with torch.no_grad():
-                logits = chunk.unfold(clean.logits_of(classifier, chunk.inputs, chunk.rows).double())
-            votes.append(Votes.of(logits, clean.predicted))
-        return reduce(add, votes)
 
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Linearization]:

@@ -22,7 +22,7 @@ from brittle.model.evaluation_mode import check_mode, evaluating
 from brittle.model.head import Head, check_head, find_head
 from brittle.model.inputs import ExtraInputs, as_seen, channel_numbers, place
 from brittle.model.outputs import OUTPUTS, check_decision, outputs_of, scores_of
-from brittle.model.passes import NO_GRADIENT, PassMemory, derivative, hessian_product, one_sentence
+from brittle.model.passes import NO_GRADIENT, derivative, hessian_product, one_sentence
 
 Watcher = Callable[["Classifier", Tensor, Tensor, ExtraInputs | None], None]
 """Called with the classifier, the inputs of a pass, what `Classifier.read` makes of its output, and what the rows have
@@ -105,8 +105,7 @@ class Classifier:
         self.source = dict(source or {})
         self.device, self.dtype = place(self.model, device)
         self._sent = [0, 0]  # rows forward and backward, counted for all classifiers that share this
-        self._memory: PassMemory | None = None
-        self._recalls = self._undecided = False
+        self._undecided = False
         self.output_dtype = self.dtype or torch.float32
         self.taken: str | None = None
         self.perturb = perturb
@@ -140,11 +139,6 @@ class Classifier:
 
     def read(self, inputs: Tensor, extra_inputs: ExtraInputs | None = None) -> Tensor:
         """What the decision is taken from, `[B, ...]`, logits `[B, C]` where it is the class; counts `B` passes."""
-        if self._memory is not None:
-            return self._memory.outputs(self._read, inputs.to(self.device), extra_inputs, recall=self._recalls)
-        return self._read(inputs, extra_inputs)
-
-    def _read(self, inputs: Tensor, extra_inputs: ExtraInputs | None) -> Tensor:
         return self._outputs(self._pass(self.model, inputs, extra_inputs), inputs, extra_inputs)
 
     def numbers(self, inputs: Tensor, extra_inputs: ExtraInputs | None = None) -> Tensor:
@@ -173,25 +167,13 @@ class Classifier:
 
     def deciding(self, decision: Decision) -> Classifier:
         """The same model with another decision of the same output; its passes are counted here."""
-        return self._changed(decision=decision, _recalls=True, _undecided=False)
+        return self._changed(decision=decision, _undecided=False)
 
     def _changed(self, **fields: Any) -> Classifier:
         other = copy(self)
         vars(other).pop("head", None)  # it is found again
         vars(other).update(fields)
         return other
-
-    @contextmanager
-    def remembering(self) -> Iterator[None]:
-        """Inside the block other decisions (`deciding`) send no input forward that went forward before.
-
-        Passes that record gradients are always made.
-        """
-        self._memory = PassMemory()
-        try:
-            yield
-        finally:
-            self._memory = None
 
     def look_up(self, names: Sequence[str] | None = None) -> None:
         """Take the position of a label that the decision calls by its name: one of the classifier's own names, or where

@@ -1,9 +1,8 @@
-"""Derivatives of a model, what it raises in one sentence, and outputs kept for other decisions."""
+"""Derivatives of a model, and what it raises in one sentence."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
@@ -11,54 +10,6 @@ from torch import Tensor
 
 from brittle.errors import ModelError
 from brittle.model.evaluation_mode import quiet
-from brittle.model.inputs import ExtraInputs
-
-MOST_ROWS = 2**20
-"""Inputs of one batch whose outputs are kept at most; what comes later is computed anew."""
-
-Read = Callable[[Tensor, ExtraInputs | None], Tensor]
-"""From inputs `[N, *shape]`, and what they have beside them, to outputs `[N, ...]`."""
-
-
-class PassMemory:
-    """Outputs of a network by the bytes of their inputs, so that no input is sent forward twice."""
-
-    def __init__(self) -> None:
-        self._known: dict[bytes, Tensor] = {}
-
-    def outputs(self, read: Read, inputs: Tensor, extra_inputs: ExtraInputs | None, *, recall: bool) -> Tensor:
-        """What `read` returns for `inputs` `[N, *shape]`, `[N, ...]`; with `recall` only what is new goes through it.
-
-        Where gradients are recorded all inputs go, because the graph is wanted.
-        """
-        digests = _digests(inputs, extra_inputs)
-        recall = recall and not (torch.is_grad_enabled() and inputs.requires_grad)
-        new = [row for row, digest in enumerate(digests) if not recall or digest not in self._known]
-        if len(new) == len(digests):
-            outputs = read(inputs, extra_inputs)
-            self._keep(digests, outputs)
-            return outputs
-        found = {}
-        if new:
-            rows = torch.tensor(new, device=inputs.device)
-            outputs = read(inputs[rows], extra_inputs and extra_inputs.only(rows))
-            self._keep([digests[row] for row in new], outputs)
-            found = dict(zip(new, outputs, strict=True))
-        return torch.stack([found[row] if row in found else self._known[digest] for row, digest in enumerate(digests)])
-
-    def _keep(self, digests: list[bytes], outputs: Tensor) -> None:
-        if len(self._known) + len(digests) <= MOST_ROWS:
-            for digest, output in zip(digests, outputs.detach().clone(), strict=True):
-                self._known.setdefault(digest, output)
-
-
-def _digests(inputs: Tensor, extra_inputs: ExtraInputs | None) -> list[bytes]:
-    """A digest of each input with what it has beside it, `[N]`."""
-    parts = [inputs if extra_inputs is None else extra_inputs.kept(inputs)]
-    parts += [] if extra_inputs is None else [extra_inputs.tensors[name] for name in sorted(extra_inputs.tensors)]
-    rows = [part.detach().cpu().reshape(len(part), -1).contiguous().view(torch.uint8).numpy() for part in parts]
-    return [hashlib.blake2b(b"".join(map(bytes, row)), digest_size=16).digest() for row in zip(*rows, strict=True)]
-
 
 FAILURES = (RuntimeError, ValueError, TypeError, AssertionError, LookupError, ArithmeticError, AttributeError)
 """What a model may raise where it is wrong, or its input."""

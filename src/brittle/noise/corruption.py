@@ -106,7 +106,7 @@ def _gaussian_noise(image: Image, sigma: float, draw: Draw) -> NDArray[Any]:
     return image + draw.normal(0.0, WHITE * sigma, image.shape)
 
 
-def _shot_noise(image: Image, photons: float, draw: Draw) -> Image:
+def _shot_noise(image: Image, photons: float, draw: Draw) -> NDArray[Any]:
     return draw.poisson(image / WHITE * photons) * (WHITE / photons)
 
 

@@ -6,22 +6,18 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from brittle.data import Points, as_points
 from brittle.data.labels import in_classes, label_places
-from brittle.data.points import readable
-from brittle.decisions import MultiLabel
-from brittle.doctor import LOOKED_AT, varying
-from brittle.errors import DataError, ModelError, ParameterError
+from brittle.doctor import varying
+from brittle.errors import DataError, ParameterError
 from brittle.intervals import check_confidence
 from brittle.measure.forward import default_rows
 from brittle.model.classifier import Classifier
 from brittle.run.job import Job
 from brittle.scores import Score
-from brittle.scores.choose import of_each_label
 from brittle.scores.evaluate import check_classifier, check_seed
 from brittle.scores.outside import check_scores
 from brittle.scores.sound import check_serves, serves
@@ -57,9 +53,6 @@ def make_job(
     _check_distinct(scores)
     classifier.look_up(points.class_names)
     first = next(iter(points.batches(1)))
-    if isinstance(classifier.decision, MultiLabel) and classifier.decision.each:
-        scores = of_each_label(scores, classifier.decision, _label_names(classifier, points))
-        _check_distinct(scores)
     rows = batch_size or default_rows(first.inputs, classifier.device, first.extra_inputs)
     return Job(classifier, varying(points, first, scores, classifier.device), scores, seed, rows, confidence)
 
@@ -72,25 +65,6 @@ def _points_for(classifier: Classifier, data: Data) -> Points:
     if isinstance(data, tuple) and len(data) == 2:
         data = (data[0], label_places(data[1], names))
     return in_classes(as_points(data, classifier.bounds), names, classifier.class_values)
-
-
-def _label_names(classifier: Classifier, points: Points) -> list[str]:
-    """The names of the labels that one pass of a point returns, empty where nobody names them.
-
-    There are none where no pass can be made; the checks of the run say why.
-    """
-    batch = next(iter(points.batches(LOOKED_AT)))
-    rows = readable(batch).nonzero().flatten()[:1]
-    if not len(rows):
-        return []
-    try:
-        with classifier.evaluating(), torch.no_grad():
-            extra = batch.extra_inputs and batch.extra_inputs.only(rows)
-            outputs = classifier.undecided.read(batch.inputs[rows], extra)
-    except ModelError:
-        return []
-    count, names = outputs.shape[1], classifier.class_names or points.class_names or ()
-    return list(names) if len(set(names)) == len(names) == count else [""] * count
 
 
 def _check_columns(classifier: Classifier, points: Points) -> None:

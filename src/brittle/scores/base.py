@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field, fields
 from inspect import isfunction
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from brittle.data.points import Points, check_values
-from brittle.decisions import OneLabel
 from brittle.errors import ParameterError
 from brittle.estimate import CONFIDENCE, FLIP_PROBABILITY, Direction, Estimate, Parameters, Status, score_label
 from brittle.intervals import check_confidence
@@ -65,9 +63,6 @@ class Score(ABC):
             their own (the predicted class, one label), or `classes` alone.
         unsaid: fields that its parameters hold only where they differ from their defaults.
     """
-
-    of_label: OneLabel | None = field(default=None, init=False, repr=False, metadata=NO_OPTION)
-    """The label that a run asks for by itself, where it asks for each (`about`); None for all that is decided."""
 
     name: ClassVar[str]
     title: ClassVar[str]
@@ -153,12 +148,6 @@ class Score(ABC):
                 parts += evaluate(classifier, batch, [self], seed, rows, confidence).estimates
         return concatenate(parts)
 
-    def about(self, label: OneLabel | None) -> Self:
-        """The same score of one of several labels, or of all."""
-        other = copy(self)
-        object.__setattr__(other, "of_label", label)
-        return other
-
     def counterexamples(self, measured: Mapping[Measurement, Any]) -> NearestPoint | None:
         """The inputs with another prediction that the score found on its way, if it looks for any."""
         return None
@@ -166,7 +155,7 @@ class Score(ABC):
     @property
     def parameters(self) -> Parameters:
         """The parameters as the table writes them: JSON values; by default every field that has one."""
-        written: Parameters = {} if self.of_label is None else {"label": self.of_label.written}
+        written: Parameters = {}
         for name, option in options_of(type(self)).items():
             value = getattr(self, name)
             if value is not None and not (name in self.unsaid and value == option.default):

@@ -1,13 +1,12 @@
-"""The scores of a run: from names and numbers, as the command line takes them, with a rule to stop, of each label."""
+"""The scores of a run: from names and numbers, as the command line takes them, with a rule to stop."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from itertools import product
 from typing import TypeVar
 
-from brittle.decisions import Decision, MultiLabel, OneLabel
 from brittle.errors import ParameterError, UsageError
 from brittle.estimate import FLIP_PROBABILITY, MOST_DRAWS
 from brittle.intervals import check_share
@@ -17,7 +16,6 @@ from brittle.noise import Noise
 from brittle.scores import CATALOGUE, MonteCarlo, NoiseScore, Score
 from brittle.scores.options import Option, by_name, options_of
 from brittle.scores.outside import check_alone, check_scores, find_family, find_score
-from brittle.scores.sound import serves
 
 RUNGS = (6, 10, 20, 50, 100, 200, 500)
 """Budgets of draws, with 100 times their numbers, at which a comparison also reads off what the draws so far say."""
@@ -195,22 +193,3 @@ def drawn_until(
     for score in scores:
         kept[stopped.pop((score.noise, score.clip), score) if isinstance(score, MonteCarlo) else score] = None
     return tuple(kept | dict.fromkeys(stopped.values()))
-
-
-def of_each_label(scores: Sequence[Score], decision: Decision, names: Sequence[str]) -> tuple[Score, ...]:
-    """`scores` of all labels together, then those of each label; as they are where the decision asks for no label.
-
-    `names` are those of the labels, in the order of the outputs; an empty one is not known.
-    """
-    if not isinstance(decision, MultiLabel) or not decision.each:
-        return tuple(scores)
-    together = [score for score in scores if serves(score, replace(decision, each=False))]
-    labels = [OneLabel(position, name or None) for position, name in enumerate(names)]
-    single = [score.about(label) for label in labels for score in scores]
-    silent = next((score for score in single if "label" not in score.parameters), None)
-    if silent is not None:
-        raise ParameterError(
-            f"{silent.name} leaves the label out of its parameters, so no table could tell labels apart; let its "
-            f"parameters begin with super().parameters",
-        )
-    return (*together, *single)

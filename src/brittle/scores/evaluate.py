@@ -7,7 +7,6 @@ status carries none, in `estimate_of` alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -16,7 +15,6 @@ import torch
 from torch import Tensor
 
 from brittle.data.points import Batch
-from brittle.decisions import MultiLabel, OneLabel
 from brittle.errors import ParameterError
 from brittle.estimate import FLIP_PROBABILITY, Estimate, Status
 from brittle.measure import Clean, Measurement, NearestPoint, passes_of, take
@@ -96,38 +94,25 @@ def plan(scores: Iterable[Any]) -> tuple[Measurement, ...]:
 def evaluate(
     classifier: Classifier, batch: Batch, scores: Sequence[ScoreLike], seed: int, rows: int, confidence: float
 ) -> Evaluated:
-    """Everything that `scores` say of a batch, of all that is decided and of single labels; each measurement once.
+    """Everything that `scores` say of a batch; each measurement once.
 
     The values of the batch lie inside the bounds, and at most `rows` of it go through the network together.
     """
     found = Evaluated(batch)
-    labels = list(dict.fromkeys([None, *(score.of_label for score in scores)]))
-    estimates: dict[int, Estimate] = {}
-    known: dict[Measurement, Any] = {}
-    found.counterexamples = [None] * len(scores)
-    with classifier.remembering() if len(labels) > 1 else nullcontext():
-        together = plan(score for score in scores if score.of_label is None)
-        clean = _look(classifier, found, together, seed, rows, confidence)
-        if clean is None:
-            found.estimates = [_without_numbers(found, classifier.device)] * len(scores)
-            return found
-        known_of = enumerate(zip(found.status, found.detail, strict=True))
-        failed = {position: each for position, each in known_of if not each[0].has_value}
-        for label in labels:
-            own = [number for number, score in enumerate(scores) if score.of_label == label]
-            before = classifier.passes
-            if label is None:
-                measured = known = take(together, classifier, clean)
-            else:
-                needs = plan(scores[number] for number in own)
-                measured = _measure_label(classifier, needs, label, clean, known)
-            for number in own:
-                found.counterexamples[number] = _counterexamples(scores[number], measured, found, classifier, clean)
-            _count_passes(found, measured, clean, classifier.passes - before, label)
-            for number in own:
-                estimates[number] = estimate_of(scores[number], measured, confidence, len(batch), failed)
+    needs = plan(scores)
+    clean = _look(classifier, found, needs, seed, rows, confidence)
+    if clean is None:
+        found.counterexamples = [None] * len(scores)
+        found.estimates = [_without_numbers(found, classifier.device)] * len(scores)
+        return found
+    known_of = enumerate(zip(found.status, found.detail, strict=True))
+    failed = {position: each for position, each in known_of if not each[0].has_value}
+    before = classifier.passes
+    measured = take(needs, classifier, clean)
+    found.counterexamples = [_counterexamples(score, measured, found, classifier, clean) for score in scores]
+    _count_passes(found, measured, clean, classifier.passes - before)
+    found.estimates = [estimate_of(score, measured, confidence, len(batch), failed) for score in scores]
     _note_decisions(found, classifier, clean)
-    found.estimates = [estimates[number] for number in range(len(scores))]
     return found
 
 
@@ -158,28 +143,6 @@ def estimate_of(
     return Estimate(
         value, low, high, status, passes, details, found.evidence, (counted[0], counted[1]) if counted else None
     )
-
-
-def _measure_label(
-    classifier: Classifier,
-    needs: Sequence[Measurement],
-    label: OneLabel,
-    together: Clean,
-    known: Mapping[Measurement, Any],
-) -> dict[Measurement, Any]:
-    """What the scores of one label need, from what is `known` of all labels and from what that lacks.
-
-    The clean pass `together` is the one by which all labels are decided; `classifier` remembers its passes.
-    """
-    assert isinstance(classifier.decision, MultiLabel)
-    alone = classifier.deciding(classifier.decision.alone(label.position))
-    split = [need for need in needs if need in known and need.splits(known[need])]
-    lacking = [need for need in needs if need not in split]
-    parts = (together.inputs, together.ids, together.seed, together.rows, together.confidence, together.extra_inputs)
-    clean = replace(look_for(lacking, alone, *parts), wanted=together.wanted)
-    with alone.evaluating():
-        measured = {need: need.of_margin(known[need], label.position, alone, clean) for need in split}
-    return measured | take(lacking, alone, clean)
 
 
 def _look(
@@ -216,18 +179,12 @@ def _without_numbers(found: Evaluated, device: torch.device) -> Estimate:
     return Estimate(none, none, none, status, torch.zeros_like(status), tuple(found.detail))
 
 
-def _count_passes(
-    found: Evaluated, measured: Mapping[Measurement, Any], clean: Clean, spent: int, label: OneLabel | None
-) -> None:
+def _count_passes(found: Evaluated, measured: Mapping[Measurement, Any], clean: Clean, spent: int) -> None:
     """Add the passes `spent` on a batch to those of its points, which add up to what the classifier counted.
 
-    What the results state of all labels is each point's own; the rest, and all that one label took, is dealt out
-    evenly.
+    What the results state is each point's own; the rest is dealt out evenly.
     """
-    stated = [0] * len(found.passes)
-    if label is None:
-        stated = passes_of(measured, clean).tolist()
-        found.passes = [clean.passes] * len(found.passes)
+    stated = passes_of(measured, clean).tolist()
     if sum(stated) > spent:
         kinds = ", ".join(sorted({type(need).__qualname__ for need in measured}))
         raise ParameterError(
@@ -235,9 +192,7 @@ def _count_passes(
             f"`passes` of a result to be those of each point",
         )
     even, more = divmod(spent - sum(stated), len(stated))
-    found.passes = [
-        passes + own + even + (at < more) for at, (passes, own) in enumerate(zip(found.passes, stated, strict=True))
-    ]
+    found.passes = [clean.passes + own + even + (at < more) for at, own in enumerate(stated)]
 
 
 def _note_decisions(found: Evaluated, classifier: Classifier, clean: Clean) -> None:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import MISSING, fields, replace
+from dataclasses import MISSING, fields
 from functools import cache
 from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor
 
-from brittle.decisions import Decision, MultiLabel, OneLabel
+from brittle.decisions import Decision
 from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Evidence, Parameters, Status
 from brittle.measure import Measurement, NearestPoint
@@ -33,8 +33,6 @@ class ScoreLike(Protocol):
     quantity: ClassVar[str]
     serves: ClassVar[str]
 
-    @property
-    def of_label(self) -> OneLabel | None: ...
     @property
     def needs(self) -> tuple[Measurement, ...]: ...
     @property
@@ -116,18 +114,14 @@ def check_parameters(score: ScoreLike) -> None:
 
 
 def serves(score: ScoreLike | type[ScoreLike], decision: Decision) -> bool:
-    """Whether `score` is about such a decision; of all labels and each of them, about each."""
-    if isinstance(decision, MultiLabel) and decision.each:
-        return serves(score, decision.alone(0))
+    """Whether `score` is about such a decision."""
     if decision.of_classes or score.serves == "all":
         return True
     return score.serves == "probability" and decision.has_probability
 
 
 def check_serves(score: ScoreLike, decision: Decision) -> None:
-    """Raise unless `score` is about such a decision; a single call answers for all labels together."""
-    if isinstance(decision, MultiLabel) and decision.each:
-        decision = replace(decision, each=False)
+    """Raise unless `score` is about such a decision."""
     if not serves(score, decision):
         about = "a probability of the decision" if score.serves == "probability" else "the scores of classes"
         raise ParameterError(

@@ -248,8 +248,7 @@ def column_of(columns: Sequence[Column], key: Key) -> Column:
     Args:
         columns: of a run.
         key: a score, such as `Moments(sigma=0.1)`; a label, such as `moments(draws=100, sigma=0.1)`; a name that one
-            column alone has; or a name and the value of a parameter, such as `("moments", 0.1)`. Where a run asks for
-            each label by itself, the column of all labels together goes first; `("moments", "calm")` names one label.
+            column alone has; or a name and the value of a parameter, such as `("moments", 0.1)`.
 
     Raises:
         DataError: no column fits, or several do; the nearest labels are named.
@@ -259,9 +258,6 @@ def column_of(columns: Sequence[Column], key: Key) -> Column:
     fitting = [column for column in columns if fits(column)]
     if len(fitting) == 1:
         return fitting[0]
-    together = [column for column in fitting if not column.setting.of_label]
-    if len(together) == 1:
-        return together[0]
     if fitting:
         labels = listed([column.label for column in fitting], NEAREST)
         raise DataError("no_such_score", f"{asked} is one of {len(fitting)} columns: {labels}; say which by its label")

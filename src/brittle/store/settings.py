@@ -14,26 +14,21 @@ GAUSSIAN = "gaussian"
 DECIBELS = "dB"
 """The unit of a level that is a ratio of the noise to the point: `-20 log10(sigma)` of them."""
 
-UNIT, FUNCTION, LABEL = "\u2009in\u2009", "\u2009(function)", "\u2009label\u2009"
-"""What stands behind a family of noise whose level is not in pixel units, behind a function of the user's, and before
-the one label that is asked for."""
+UNIT, FUNCTION = "\u2009in\u2009", "\u2009(function)"
+"""What stands behind a family of noise whose level is not in pixel units, and behind a function of the user's."""
 
 
 class Setting(NamedTuple):
     """The noise that a robustness refers to: its level in pixel units and its family.
 
     A level in another unit has that behind the family, `rotation in degrees`, with thin spaces, which no family's own
-    name has by chance; a function of the user's has its parameters in brackets behind it, and no level. Where a run
-    asks for each label by itself, the label of a score stands behind all that.
+    name has by chance; a function of the user's has its parameters in brackets behind it, and no level.
     """
 
     sigma: float | None
     noise: str
 
     def __str__(self) -> str:
-        family, _, label = self.noise.partition(LABEL)
-        if label:
-            return f"{Setting(self.sigma, family)}, label {label}"
         if self.sigma is None or self.in_pixels:
             sigma = "no noise level" if self.sigma is None else f"sigma {self.sigma:g}"
             return sigma if self.noise == GAUSSIAN else f"{sigma}, {self.noise}"
@@ -63,18 +58,12 @@ class Setting(NamedTuple):
     @property
     def in_pixels(self) -> bool:
         """Whether its level is one in pixel units."""
-        family = self.noise.partition(LABEL)[0]
-        return self.sigma is not None and UNIT not in family and not family.endswith(FUNCTION)
-
-    @property
-    def of_label(self) -> bool:
-        """Whether it is of one of several labels."""
-        return LABEL in self.noise
+        return self.sigma is not None and UNIT not in self.noise and not self.noise.endswith(FUNCTION)
 
     @property
     def without_noise(self) -> Setting:
         """The setting of a score of the same that knows no noise."""
-        return Setting(None, "".join((GAUSSIAN, *self.noise.partition(LABEL)[1:])))
+        return Setting(None, GAUSSIAN)
 
 
 def setting_of(parameters: Mapping[str, Parameter]) -> Setting:
@@ -87,6 +76,4 @@ def setting_of(parameters: Mapping[str, Parameter]) -> Setting:
         said += f"{UNIT}{parameters['unit']}"
     elif "code" in parameters:
         said += FUNCTION
-    if "label" in parameters:
-        said += f"{LABEL}{parameters['label']}"
     return Setting(float(sigma) if isinstance(sigma, int | float) else None, said)

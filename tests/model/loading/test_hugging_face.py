@@ -177,7 +177,7 @@ def test_other_preprocessing_is_refused(option: dict[str, Any], tmp_path: Path) 
 
 PROBLEMS = {
     "single_label_classification": (("class", "top:2"), ("multilabel", "multilabel:1", "within:0.1")),
-    "multi_label_classification": (("multilabel", "multilabel:1", "multilabel:each"), ("class", "top:2", "within:0.1")),
+    "multi_label_classification": (("multilabel", "multilabel:1"), ("class", "top:2", "within:0.1")),
     "regression": (("within:0.1",), ("class", "top:2", "multilabel")),
     None: (("class", "multilabel", "within:0.1"), ()),
 }

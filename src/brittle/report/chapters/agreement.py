@@ -69,8 +69,7 @@ def _cheap(contents: Contents) -> dict[str, Any] | None:
     scores = [
         column
         for column in contents.columns
-        if chosen is not None and column is not chosen and column.setting.sigma is None
-        if column.setting.of_label == chosen.setting.of_label and column.value.notna().any()
+        if column is not chosen and column.setting.sigma is None and column.value.notna().any()
         if column.score not in (INPUT_MARGIN, LAPLACIAN)
     ]
     if chosen is None or not scores:
