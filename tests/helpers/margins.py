@@ -18,8 +18,9 @@ import torch
 from scipy import optimize, special, stats
 from torch import Tensor
 
-PLACES = 40_001
-"""Places of the integral over one shared number, from -12 to 12."""
+PLACES = np.linspace(-12.0, 12.0, 40_001)
+WEIGHTS = stats.norm.pdf(PLACES)
+"""Of the integral over one shared number."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Case:
         return torch.cat((torch.zeros_like(margins[..., :1]), -margins), dim=-1)
 
 
+@cache
 def cases() -> list[Case]:
     """Every case; flip probabilities from 1e-3 to 0.33, and 0 for parabolas that never reach 0."""
     found = [_linear(p, k) for p in (0.3, 0.1, 0.0254, 1e-3) for k in (1, 4, 9)]
@@ -69,9 +71,8 @@ def cases() -> list[Case]:
 
 def _flips(shared: Callable[[np.ndarray], np.ndarray], own: float, competitors: int) -> float:
     """`1 - E Phi(shared(v) / own)^competitors` for standard normal `v`."""
-    places = np.linspace(-12.0, 12.0, PLACES)
-    survive = competitors * special.log_ndtr(shared(places) / own)
-    return float((stats.norm.pdf(places) * -np.expm1(survive)).sum() * (places[1] - places[0]))
+    survive = competitors * special.log_ndtr(shared(PLACES) / own)
+    return float((WEIGHTS * -np.expm1(survive)).sum() * (PLACES[1] - PLACES[0]))
 
 
 def _level(flips: Callable[[float], float], flip: float) -> float:
@@ -95,12 +96,10 @@ def _beside(family: str, name: str, shared: Callable, own: float, flip: float, c
     )
 
 
-@cache
 def _linear(flip: float, competitors: int) -> Case:
     return _beside("linear", "even", lambda v: v * math.sqrt(0.5), math.sqrt(0.5), flip, competitors)
 
 
-@cache
 def _quadratic(a: float, sign: float, flip: float, competitors: int) -> Case:
     """Variance 1, of which the share `a` is quadratic, in a coordinate of its own."""
     bend = sign * math.sqrt(a / 2)
@@ -114,7 +113,6 @@ def _lowest(a: float) -> float:
     return (1 - a) / (4 * math.sqrt(a / 2))
 
 
-@cache
 def _bent_along(a: float, sign: float, mean: float) -> Case:
     """`mean + sqrt(1 - a) v + sign sqrt(a / 2) (v^2 - 1)`: it bends along its gradient."""
     slope, bend = math.sqrt(1 - a), sign * math.sqrt(a / 2)
@@ -129,14 +127,12 @@ def _bent_along(a: float, sign: float, mean: float) -> Case:
     return Case("quadratic", name, 1, 1, lambda noise: constant + slope * noise + bend * noise.square(), flip)
 
 
-@cache
 def _cubic(mean: float) -> Case:
     """`mean - v^3`: odd in the noise, so that pairs show no bend."""
     flip = float(stats.norm.sf(np.cbrt(mean)))
     return Case("cubic", f"cubic, {flip:.3g}", 1, 1, lambda noise: mean - noise**3, flip)
 
 
-@cache
 def _kink(steep: float, bend: float, flip: float) -> Case:
     """`mean + u / 2 - steep relu(v - bend)`."""
 
@@ -144,7 +140,6 @@ def _kink(steep: float, bend: float, flip: float) -> Case:
     return _beside("kink", name, lambda v: -steep * (v - bend + abs(v - bend)) / 2, 0.5, flip, 1)
 
 
-@cache
 def _kink_alone(steep: float, bend: float) -> Case:
     """`3 - steep relu(v - bend)`."""
     flip = float(stats.norm.sf(bend + 3.0 / steep))
@@ -152,7 +147,6 @@ def _kink_alone(steep: float, bend: float) -> Case:
     return Case("kink", name, 1, 1, lambda noise: 3.0 - steep * (noise - bend).clamp_min(0.0), flip)
 
 
-@cache
 def _step(mean: float, q: float, depth: float, both: bool) -> Case:
     """`mean + u`, but `-depth` with probability `q`, whatever `u`: at one end of `v`, or at both ends alike."""
     start = float(stats.norm.isf(q / 2 if both else q))
@@ -166,7 +160,6 @@ def _step(mean: float, q: float, depth: float, both: bool) -> Case:
     return Case("step", f"step, {mean:g} + u, -{depth:g} in {q:g} at {where}, {flip:.3g}", 2, 1, margins, flip)
 
 
-@cache
 def _shell(size: int, off: float, flip: float) -> Case:
     """`r^2 - |u + d|^2`, `d` of length `off`: inside a ball, at or beside its centre."""
     square = float(stats.chi2.isf(flip, size) if off == 0 else stats.ncx2.isf(flip, size, off**2))

@@ -1,10 +1,9 @@
-"""Runs on a Ray cluster: the same bytes as without it, whoever dies, and nobody lets strangers in."""
+"""Runs on a Ray cluster: what is refused and told, and nobody lets strangers in; `make test-cluster` kills nodes."""
 
 from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -19,8 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checks.cluster_faults import NETWORK, SLEEP, Runs, Timed, kill_worker, node_killer, survive
-from checks.faults import contents
+from checks.cluster_faults import NETWORK, Runs
 from helpers.documents import blocks
 from helpers.processes import LIMIT
 from helpers.ray_nodes import TOKEN, Nodes, nodes
@@ -66,36 +64,6 @@ def started() -> Iterator[Nodes]:
 @pytest.fixture(scope="module")
 def runs(started: Nodes, tmp_path_factory: pytest.TempPathFactory) -> Runs:
     return Runs.prepare(tmp_path_factory.mktemp("runs"), started, 6)
-
-
-@pytest.fixture(scope="module")
-def quick(runs: Runs) -> Runs:
-    """The same job with a network that does not sleep."""
-    place = runs.place / "quick"
-    place.mkdir()
-    (place / "net.py").write_text("import ray\n" + NETWORK.replace(SLEEP, ""))
-    shutil.copy(runs.place / "data.npz", place)
-    return replace(runs, place=place, environment={})
-
-
-@pytest.fixture(scope="module")
-def expected(quick: Runs) -> Path:
-    """What this process computes, without a cluster."""
-    assert main(quick.line("alone")) == 0
-    return quick.place / "alone"
-
-
-@pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=pytest.mark.slow) for kind in ("worker", "node", "silent node")]
-)
-def test_whoever_dies(kind: str, runs: Runs, started: Nodes, expected: Path) -> None:
-    """A worker or a node is killed, or falls silent, once in a run; `make test-cluster` kills more, and drivers."""
-    kill = kill_worker if kind == "worker" else node_killer(started, silent=kind != "node")
-    tally = Timed()
-    survive(runs, kind, 0, kill, contents(expected), tally)
-    started.renew(NODES)
-    assert tally.kills == 1
-    assert tally.faults == 0, tally
 
 
 @pytest.mark.slow
