@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from checks.fuzz import SHARES, hunt, outcome
+from checks.fuzz import hunt, outcome
 from checks.fuzz_damage import with_header
-from checks.fuzz_targets import pseudo_margin_target
+from checks.fuzz_targets import TARGETS, pseudo_margins
 from helpers.artefacts import Records, edited, export
 
 from brittle.data import open_points
@@ -27,35 +27,24 @@ from brittle.model.loading.archive import load_archive
 
 FINDINGS = Path(__file__).parent / "findings"
 
-BUDGETS = {
-    "detector": 110, "pseudo_margin": 90, "run": 50, "image": 90, "parquet": 70, "npz": 110, "idx": 80,
-    "safetensors": 80, "archive": 12,
-}  # fmt: skip
-"""Inputs of each reader in the suite."""
-
 
 def test_damaged_files_give_named_errors_only() -> None:
     """700 inputs, always the same: no other error, no crash, none above 5 s or 1 GiB."""
-    counts, findings = hunt(seed=0, budgets=BUDGETS)
+    counts, findings = hunt(seed=0)
     assert findings == []
-    assert counts == BUDGETS
-    assert set(BUDGETS) == set(SHARES)
+    assert counts == {name: target.inputs for name, target in TARGETS.items()}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_many_damaged_files_give_named_errors_only(seed: int) -> None:
-    counts, findings = hunt(seed, seconds=150.0)
+    counts, findings = hunt(seed, seconds=300.0)
     assert findings == []
     assert all(count > 500 for count in counts.values())
 
 
 def test_the_hunt_sees_what_it_looks_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another error, a slow reader and a hungry one are told apart from a named error and from success."""
-    target = pseudo_margin_target()
-
-    def ends(read: Callable[[Path], object]) -> str | None:
-        return outcome(type(target)(target.valid, target.mutate, read), tmp_path)
 
     def wrong(folder: Path) -> None:
         raise KeyError("x")
@@ -63,14 +52,14 @@ def test_the_hunt_sees_what_it_looks_for(tmp_path: Path, monkeypatch: pytest.Mon
     def named(folder: Path) -> None:
         raise ArtefactError("code", "sentence")
 
-    assert ends(lambda folder: None) is None
-    assert ends(named) is None
-    assert ends(wrong) == "KeyError: 'x'"
+    assert outcome(lambda folder: None, tmp_path) is None
+    assert outcome(named, tmp_path) is None
+    assert outcome(wrong, tmp_path) == "KeyError: 'x'"
     monkeypatch.setattr("checks.fuzz.SLOWEST", -1.0)
-    assert str(ends(lambda folder: None)).endswith(" s")
+    assert str(outcome(lambda folder: None, tmp_path)).endswith(" s")
     monkeypatch.undo()
     monkeypatch.setattr("checks.fuzz.MOST_MEMORY", -1)
-    assert str(ends(lambda folder: None)).endswith(" MiB")
+    assert str(outcome(lambda folder: None, tmp_path)).endswith(" MiB")
 
 
 # What was found.
@@ -138,7 +127,7 @@ def test_a_packed_record_that_shrinks_without_bounds(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["F8_E8M0", "F6_E2M3", "F4"])
 def test_number_types_that_pytorch_does_not_know(kind: str, tmp_path: Path) -> None:
     """They came out of a pseudo-margin's file as a KeyError."""
-    (files,) = pseudo_margin_target().valid
+    (files,) = pseudo_margins()
     content = with_header(files["p.safetensors"], lambda header: header.replace(b'"F64"', f'"{kind}"'.encode(), 1))
     (tmp_path / "p.safetensors").write_bytes(content)
     refused(ArtefactError, "file_refused", PseudoMargin.load, tmp_path / "p.safetensors")

@@ -4,7 +4,7 @@ Valid files (`fuzz_targets.py`) are mutated (`fuzz_damage.py`: bit flips, trunca
 fields, hostile tokens), with the digests and checksums around them set right again in about half of the cases, so that
 the damage gets past the first door. Input `i` of a target depends on the seed, the target and `i` alone. One process
 reads all inputs; a parent watches it, so that a crash of a library is a finding like any other. Alone, for as long as
-one likes:
+one likes, all readers as long:
 
     PYTHONPATH=tests python -m checks.fuzz --minutes 10 --seed 1
 """
@@ -23,11 +23,12 @@ import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from checks.fuzz_damage import Files
-from checks.fuzz_targets import TARGETS, Target
+from checks.fuzz_damage import Files, one_damaged
+from checks.fuzz_targets import TARGETS
 
 PATH = str(Path(__file__).parents[1])
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, (PATH, os.environ.get("PYTHONPATH"))))}
@@ -39,17 +40,6 @@ SLOWEST = 5.0
 MOST_MEMORY = 1 << 30
 """Bytes by which reading may raise the largest memory of the process."""
 
-SHARES = {
-    "detector": 1.0, "pseudo_margin": 1.0, "run": 2.0, "image": 1.0, "parquet": 2.0, "npz": 1.0, "idx": 0.5,
-    "safetensors": 1.0, "archive": 2.5,
-}  # fmt: skip
-"""How the time is shared among the targets."""
-
-
-def one_input(name: str, target: Target, seed: int, number: int) -> Files:
-    rng = random.Random(f"{seed}/{name}/{number}")
-    return target.mutate(rng, rng.choice(target.valid))
-
 
 def write(folder: Path, files: Files) -> None:
     for path in folder.iterdir():
@@ -58,13 +48,13 @@ def write(folder: Path, files: Files) -> None:
         (folder / name).write_bytes(content)
 
 
-def outcome(target: Target, folder: Path) -> str | None:
+def outcome(read: Callable[[Path], object], folder: Path) -> str | None:
     """What is wrong with the way that reading ended; None where nothing is."""
     from brittle.errors import BrittleError
 
     before, start = peak(), time.monotonic()
     try:
-        target.read(folder)
+        read(folder)
     except BrittleError as error:
         if "\n" in str(error):
             return f"a message of several lines: {error!r}"
@@ -81,8 +71,11 @@ def peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def work(seed: int, budgets: dict[str, int] | None, seconds: float, state: Path) -> None:
-    """Read the inputs; every line of `state` is a JSON object, the last one what was being done."""
+def work(seed: int, seconds: float | None, state: Path) -> None:
+    """Read the inputs, those of the suite or for a time.
+
+    Every line of `state` is a JSON object, the last one what was being done.
+    """
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as place, state.open("a") as log:
 
@@ -90,28 +83,29 @@ def work(seed: int, budgets: dict[str, int] | None, seconds: float, state: Path)
             log.write(json.dumps(what) + "\n")
             log.flush()
 
-        for name in SHARES:
-            target = TARGETS[name]()
-            stop = time.monotonic() + seconds * SHARES[name] / sum(SHARES.values())
+        for name, target in TARGETS.items():
+            valid = target.valid()
+            stop = time.monotonic() + (seconds or 0.0) / len(TARGETS)
             for number in itertools.count():
-                if number >= budgets[name] if budgets is not None else time.monotonic() >= stop:
+                if number >= target.inputs if seconds is None else time.monotonic() >= stop:
                     tell(target=name, inputs=number)
                     break
-                write(Path(place), one_input(name, target, seed, number))
+                rng = random.Random(f"{seed}/{name}/{number}")
+                write(Path(place), one_damaged(rng, rng.choice(valid)))
                 tell(target=name, number=number)
                 faulthandler.dump_traceback_later(2 * SLOWEST, exit=True)
-                seen = outcome(target, Path(place))
+                seen = outcome(target.read, Path(place))
                 faulthandler.cancel_dump_traceback_later()
                 if seen is not None:
                     tell(target=name, number=number, seen=seen)
         tell(finished=True)
 
 
-def hunt(seed: int, budgets: dict[str, int] | None = None, seconds: float = 0.0) -> tuple[dict[str, int], list[str]]:
-    """Inputs read by target, and what did not end as it should; by numbers of inputs, or for a time."""
+def hunt(seed: int, seconds: float | None = None) -> tuple[dict[str, int], list[str]]:
+    """Inputs read by target, and what did not end as it should; those of the suite, or for a time."""
     with tempfile.TemporaryDirectory() as place:
         state = Path(place) / "state"
-        given = {"seed": seed, "budgets": budgets, "seconds": seconds}
+        given = {"seed": seed, "seconds": seconds}
         child = [sys.executable, "-m", "checks.fuzz", "--work", json.dumps(given), "--state", str(state)]
         done = subprocess.run(child, capture_output=True, text=True, check=False, env=ENVIRONMENT)
         lines = [json.loads(line) for line in state.read_text().splitlines()] if state.exists() else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import hashlib
 import io
 import json
@@ -139,28 +140,11 @@ def with_header(content: bytes, change: Callable[[bytes], bytes]) -> bytes:
     return struct.pack("<Q", len(header)) + header + content[8 + length :]
 
 
-def mutate_tensors(rng: random.Random, files: Files) -> Files:
-    name, content = next(iter(files.items()))
-    kind = rng.randrange(4)
-    if kind == 0:
-        return {name: with_header(content, lambda header: mutated(rng, header))}
-    if kind == 1:
-        return {name: with_header(content, lambda header: mutated_json(rng, header))}
-    if kind == 2:
-        kinds = ("F64", "F32", "F16", "BF16", "I64", "U64", "U8", "BOOL", "F8_E4M3", "F8_E8M0", "F4", "C64", "F6_E2M3")
-        old, new = rng.choice((b'"F32"', b'"F64"', b'"U8"')), f'"{rng.choice(kinds)}"'.encode()
-        return {name: with_header(content, lambda header: header.replace(old, new, rng.choice((1, -1))))}
-    return {name: mutated(rng, content)}
-
-
-def signed(files: Files, name: str) -> Files:
-    """The files of a run with the size and digest of one of them in the manifest set right."""
-    manifest = json.loads(files["manifest.json"])
-    for entry in manifest["shards"]:
-        for value in entry.values():
-            if isinstance(value, dict) and value.get("file") == name:
-                value |= {"bytes": len(files[name]), "sha256": hashlib.sha256(files[name]).hexdigest()}
-    return files | {"manifest.json": json.dumps(manifest).encode()}
+def retyped(rng: random.Random, header: bytes) -> bytes:
+    """The header of a safetensors file with another type of number."""
+    kinds = ("F64", "F32", "F16", "BF16", "I64", "U64", "U8", "BOOL", "F8_E4M3", "F8_E8M0", "F4", "C64", "F6_E2M3")
+    old, new = rng.choice((b'"F32"', b'"F64"', b'"U8"')), f'"{rng.choice(kinds)}"'.encode()
+    return header.replace(old, new, rng.choice((1, -1)))
 
 
 def with_checksums(png: bytes) -> bytes:
@@ -176,16 +160,50 @@ def with_checksums(png: bytes) -> bytes:
     return bytes(fixed)
 
 
-def repacked(
-    content: bytes, rng: random.Random, change: Callable[[str, bytes], bytes], kind: int = zipfile.ZIP_STORED
-) -> bytes:
-    """A zip archive with one of its records changed."""
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        records = {name: archive.read(name) for name in archive.namelist()}
-    name = rng.choice(sorted(records))
-    records[name] = change(name, records[name])
+def repacked(rng: random.Random, content: bytes) -> bytes:
+    """A zip archive with one of its records damaged."""
     sink = io.BytesIO()
-    with zipfile.ZipFile(sink, "w", kind) as archive:
-        for own, record in records.items():
-            archive.writestr(own, record)
+    with zipfile.ZipFile(io.BytesIO(content)) as whole, zipfile.ZipFile(sink, "w") as archive:
+        chosen = rng.choice(sorted(whole.namelist()))
+        for one in whole.infolist():
+            record = whole.read(one)
+            changed = damaged(rng, one.filename, record) if one.filename == chosen else record
+            archive.writestr(one.filename, changed, one.compress_type)
     return sink.getvalue()
+
+
+def damaged(rng: random.Random, name: str, content: bytes) -> bytes:
+    """A file that is damaged blindly, or inside of what says how it is laid out, whose lengths and checksums fit."""
+    if rng.random() < 0.4:
+        return mutated(rng, content)
+    if name.endswith(".json"):
+        return mutated_json(rng, content)
+    if name.endswith(".safetensors"):
+        change = rng.choice((mutated, mutated_json, retyped))
+        return with_header(content, lambda header: change(rng, header))
+    if name.endswith(".gz"):
+        return gzip.compress(damaged(rng, name.removesuffix(".gz"), gzip.decompress(content)), mtime=0)
+    if name.endswith(".parquet"):  # the footer
+        start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+        return content[:start] + mutated(rng, content[start:-8]) + content[-8:]
+    if content.startswith(b"PK"):
+        return repacked(rng, content)
+    return with_checksums(mutated(rng, content)) if name.endswith(".png") else mutated(rng, content)
+
+
+def signed(files: Files, name: str) -> Files:
+    """The files of a run with the size and digest of one of them in the manifest set right."""
+    manifest = json.loads(files["manifest.json"])
+    for entry in manifest["shards"]:
+        for value in entry.values():
+            if isinstance(value, dict) and value.get("file") == name:
+                value |= {"bytes": len(files[name]), "sha256": hashlib.sha256(files[name]).hexdigest()}
+    return files | {"manifest.json": json.dumps(manifest).encode()}
+
+
+def one_damaged(rng: random.Random, files: Files) -> Files:
+    """The files with one of them damaged; in a run mostly with the digest that belongs to it."""
+    name = rng.choice(sorted(files))
+    changed = files | {name: damaged(rng, name, files[name])}
+    known = "manifest.json" in files and not name.endswith(".json") and rng.random() < 0.9
+    return signed(changed, name) if known else changed

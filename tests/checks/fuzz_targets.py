@@ -1,20 +1,37 @@
-"""The readers that are given damaged files: what each reads when it is whole, how that is damaged, and the reading."""
+"""The readers that are given damaged files: what each reads when it is whole, and the reading."""
 
 from __future__ import annotations
 
 import contextlib
 import gzip
 import io
-import random
 import tempfile
-import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from checks.fuzz_damage import Files, mutate_tensors, mutated, mutated_json, repacked, signed, with_checksums
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import safetensors.torch
+import torch
+from checks.fuzz_damage import Files
+from helpers.artefacts import export
+from helpers.data_files import LABELS, LEVELS, encode, idx_bytes, image_table
+from helpers.tables import make_table, with_model
+from PIL import Image
+from torch import nn
+
+from brittle.analysis import kept_inputs
+from brittle.data import open_points
+from brittle.data.images import FORMATS, UnreadableImage, decode
+from brittle.detector import Detector
+from brittle.detector.pseudo_margin import PseudoMargin
+from brittle.model.loading.archive import load_archive
+from brittle.model.loading.weights import check_weights, load_weights
+from brittle.store.reading import read_table, verify
 
 
 @dataclass(frozen=True)
@@ -22,252 +39,145 @@ class Target:
     """A reader and files that it reads.
 
     Attributes:
-        valid: sets of files that are read without an error.
-        mutate: damages one of these sets.
+        inputs: how many are read in the suite.
+        valid: makes sets of files that are read without an error.
         read: reads a folder that holds such a set.
     """
 
-    valid: list[Files]
-    mutate: Callable[[random.Random, Files], Files]
+    inputs: int
+    valid: Callable[[], list[Files]]
     read: Callable[[Path], object]
 
 
-def detector_target() -> Target:
-    from helpers.tables import make_table, with_model
+def saved(save: Callable[[Path], object]) -> Files:
+    """The files that are written into a folder."""
+    with tempfile.TemporaryDirectory() as place:
+        save(Path(place))
+        return {path.name: path.read_bytes() for path in Path(place).iterdir() if path.is_file()}
 
-    from brittle.detector import Detector
 
+def written(save: Callable[[io.BytesIO], object]) -> bytes:
+    sink = io.BytesIO()
+    save(sink)
+    return sink.getvalue()
+
+
+def detectors() -> list[Files]:
     table = make_table(points=400, scores=("logit_margin", "input_margin", "monte_carlo"), budgets=(400,))
     known = with_model(table, state_sha256="0" * 64)
-    with tempfile.TemporaryDirectory() as place:
-        fitted = [Detector.fit(known, epsilon=0.02), Detector.fit(known, limit=0.9, tpr=0.8)]
-        contents = [one.save(Path(place) / "detector.json").read_bytes() for one in fitted]
+    fitted = [Detector.fit(known, epsilon=0.02), Detector.fit(known, limit=0.9, tpr=0.8)]
+    return [saved(lambda folder, one=one: one.save(folder / "f.json")) for one in fitted]
 
-    def mutate(rng: random.Random, files: Files) -> Files:
-        return {"f.json": (mutated_json if rng.random() < 0.5 else mutated)(rng, files["f.json"])}
 
-    def read(folder: Path) -> None:
-        found = Detector.load(folder / "f.json")
-        asked = found.criterion
-        sound = 0 < (asked.limit or 0.0) < 1 if asked.epsilon is None else 0 < asked.epsilon < float("inf")
-        rates = (found.tpr, found.confidence, found.true_positives.value, found.false_positives.value)
-        if not (sound and all(0 <= one <= 1 for one in rates if one is not None)):
-            raise AssertionError(f"a detector with {found.criterion} and the rates {rates} was read")
-
-    return Target([{"f.json": content} for content in contents], mutate, read)
+def read_detector(folder: Path) -> None:
+    found = Detector.load(folder / "f.json")
+    asked = found.criterion
+    sound = 0 < (asked.limit or 0.0) < 1 if asked.epsilon is None else 0 < asked.epsilon < float("inf")
+    rates = (found.tpr, found.confidence, found.true_positives.value, found.false_positives.value)
+    if not (sound and all(0 <= one <= 1 for one in rates if one is not None)):
+        raise AssertionError(f"a detector with {found.criterion} and the rates {rates} was read")
 
 
 @cache
-def pseudo_margin_target() -> Target:
-    import torch
-
-    from brittle.detector.pseudo_margin import PseudoMargin
-
-    generator = torch.Generator().manual_seed(0)
-    features = torch.randn(24, 3, generator=generator)
+def pseudo_margins() -> list[Files]:
+    features = torch.randn(24, 3, generator=torch.Generator().manual_seed(0))
     learned = PseudoMargin.fit(features, features.norm(dim=1).double(), layers=2, width=4, epochs=1)
-    with tempfile.TemporaryDirectory() as place:
-        content = learned.save(Path(place) / "p.safetensors").read_bytes()
-    return Target(
-        [{"p.safetensors": content}], mutate_tensors, lambda folder: PseudoMargin.load(folder / "p.safetensors")
-    )
+    return [saved(lambda folder: learned.save(folder / "p.safetensors"))]
 
 
-def safetensors_target() -> Target:
-    import safetensors.torch
-    import torch
-    from torch import nn
-
-    from brittle.model.loading.weights import check_weights, load_weights
-
-    network = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3))
-    content = safetensors.torch.save(network.state_dict(), {"format": "pt"})
-
-    def read(folder: Path) -> None:
-        with torch.random.fork_rng(devices=[]):
-            fresh = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3))
-        load_weights(fresh, folder / "w.safetensors")
-        check_weights(fresh, "w")
-
-    return Target([{"w.safetensors": content}], mutate_tensors, read)
+def network() -> nn.Module:
+    with torch.random.fork_rng(devices=[]):
+        return nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3))
 
 
-def run_target() -> Target:
-    from helpers.tables import make_table
+def read_weights(folder: Path) -> None:
+    fresh = network()
+    load_weights(fresh, folder / "w.safetensors")
+    check_weights(fresh, "w")
 
-    from brittle.analysis import kept_inputs
-    from brittle.store.reading import read_table, verify
 
+def runs() -> list[Files]:
     recipe = {"points": 12, "scores": ("moments", "softmax", "input_margin"), "sigmas": (0.1,), "budgets": (10,)}
-    valid = []
-    for features in (0, 5):
-        with tempfile.TemporaryDirectory() as place:
-            make_table(**recipe, features=features).save(Path(place) / "run")
-            valid.append({path.name: path.read_bytes() for path in (Path(place) / "run").iterdir() if path.is_file()})
-
-    def mutate(rng: random.Random, files: Files) -> Files:
-        name = rng.choice(sorted(files))
-        if name.endswith(".json"):
-            return files | {name: (mutated_json if rng.random() < 0.6 else mutated)(rng, files[name])}
-        changed = files | {name: mutated(rng, files[name])}
-        return signed(changed, name) if rng.random() < 0.9 else changed
-
-    def read(folder: Path) -> None:
-        found = read_table(folder)
-        repr(found)
-        found.wide()
-        if found.points["input"].null_count < len(found.points):
-            kept_inputs(found)
-        if not all(fault.stray for fault in verify(folder)):
-            raise AssertionError("a run that was read is called damaged")
-
-    return Target(valid, mutate, read)
+    return [saved(make_table(**recipe, features=features).save) for features in (0, 5)]
 
 
-def image_target() -> Target:
-    import numpy as np
-    from PIL import Image
+def read_run(folder: Path) -> None:
+    found = read_table(folder)
+    repr(found)
+    found.wide()
+    if found.points["input"].null_count < len(found.points):
+        kept_inputs(found)
+    if not all(fault.stray for fault in verify(folder)):
+        raise AssertionError("a run that was read is called damaged")
 
-    from brittle.data.images import FORMATS, UnreadableImage, decode
 
-    rng = np.random.default_rng(0)
-    files: list[Files] = []
-    exif = Image.Exif()
+def images() -> list[Files]:
+    rng, files, exif = np.random.default_rng(0), list[Files](), Image.Exif()
     exif[0x0112] = 6
     for mode, shape in (("L", (9, 11)), ("RGB", (9, 11, 3)), ("P", (9, 11)), ("RGBA", (9, 11, 4))):
         image = Image.fromarray(rng.integers(0, 256, shape, dtype=np.uint8)).convert(mode)
         for kind in FORMATS:
-            sink = io.BytesIO()
             with contextlib.suppress(OSError):
-                image.save(sink, format=kind, exif=exif)
-                files.append({f"x.{kind.lower()}": sink.getvalue()})
-    frames = [Image.new("RGB", (8, 8), (number, 0, 0)) for number in range(3)]
+                files.append({f"x.{kind.lower()}": written(partial(image.save, format=kind, exif=exif))})
+    first, *others = (Image.new("RGB", (8, 8), (number, 0, 0)) for number in range(3))
     for kind in ("PNG", "WEBP", "GIF", "TIFF"):
-        sink = io.BytesIO()
-        frames[0].save(sink, format=kind, save_all=True, append_images=frames[1:])
-        files.append({f"frames.{kind.lower()}": sink.getvalue()})
-
-    def mutate(rng: random.Random, files: Files) -> Files:
-        name, content = next(iter(files.items()))
-        changed = mutated(rng, content)
-        return {name: with_checksums(changed) if name.endswith(".png") and rng.random() < 0.7 else changed}
-
-    def read(folder: Path) -> None:
-        (path,) = folder.iterdir()
-        for mode in (None, "L", "RGB"):
-            with contextlib.suppress(UnreadableImage):
-                decode(io.BytesIO(path.read_bytes()), mode)
-
-    return Target(files, mutate, read)
+        save = partial(first.save, format=kind, save_all=True, append_images=others)
+        files.append({f"frames.{kind.lower()}": written(save)})
+    return files
 
 
-def parquet_target() -> Target:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-    from helpers.data_files import LABELS, LEVELS, encode, image_table
+def read_image(folder: Path) -> None:
+    (path,) = folder.iterdir()
+    for mode in (None, "L", "RGB"):
+        with contextlib.suppress(UnreadableImage):
+            decode(io.BytesIO(path.read_bytes()), mode)
 
-    table = image_table([encode(one) for one in LEVELS], LABELS, id=pa.array([f"p{row}" for row in range(len(LABELS))]))
-    files = []
-    writings: tuple[dict[str, Any], ...] = (
-        {"compression": "none", "write_page_checksum": False},
-        {"compression": "zstd", "write_page_checksum": True},
-        {"compression": "snappy", "row_group_size": 3, "use_dictionary": False},
-        {"compression": "gzip", "data_page_version": "2.0"},
-        {"compression": "none", "store_schema": False, "write_statistics": False, "column_encoding": None},
-    )
-    for options in writings:
-        sink = io.BytesIO()
-        pq.write_table(table, sink, **options)
-        files.append({"x.parquet": sink.getvalue()})
 
-    def mutate(rng: random.Random, files: Files) -> Files:
-        content = files["x.parquet"]
-        if rng.random() < 0.4:  # the footer says how everything is laid out
-            start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
-            return {"x.parquet": content[:start] + mutated(rng, content[start:-8]) + content[-8:]}
-        return {"x.parquet": mutated(rng, content)}
+WRITINGS: tuple[dict[str, Any], ...] = (
+    {"compression": "none", "write_page_checksum": False},
+    {"compression": "zstd", "write_page_checksum": True},
+    {"compression": "snappy", "row_group_size": 3, "use_dictionary": False},
+    {"compression": "gzip", "data_page_version": "2.0"},
+    {"compression": "none", "store_schema": False, "write_statistics": False, "column_encoding": None},
+)
 
-    return Target(files, mutate, lambda folder: read_all(folder / "x.parquet"))
+
+def parquets() -> list[Files]:
+    ids = pa.array([f"p{row}" for row in range(len(LABELS))])
+    table = image_table([encode(one) for one in LEVELS], LABELS, id=ids)
+    return [{"x.parquet": written(lambda sink, own=own: pq.write_table(table, sink, **own))} for own in WRITINGS]
+
+
+def npzs() -> list[Files]:
+    levels = np.random.default_rng(0).integers(0, 256, (5, 4, 3), dtype=np.uint8)
+    arrays = {"images": levels, "labels": np.arange(5), "class_names": np.array(["a", "b"])}
+    return [{"x.npz": written(partial(save, **arrays))} for save in (np.savez, np.savez_compressed)]
+
+
+def idxs() -> list[Files]:
+    levels = np.random.default_rng(0).integers(0, 256, (5, 4, 3), dtype=np.uint8)
+    plain = {"t10k-images-idx3-ubyte": idx_bytes(levels), "t10k-labels-idx1-ubyte": idx_bytes(np.arange(5))}
+    return [plain, {f"{name}.gz": gzip.compress(content, mtime=0) for name, content in plain.items()}]
 
 
 def read_all(path: Path, **options: Any) -> None:
-    from brittle.data import open_points
-
     for batch in open_points(path, **options).batches(3):
         assert len(batch.ids) == len(batch.inputs)
 
 
-def npz_target() -> Target:
-    import numpy as np
-
-    rng = np.random.default_rng(0)
-    images, names = rng.integers(0, 256, (5, 4, 3), dtype=np.uint8), np.array(["a", "b"])
-    arrays = {"images": images, "labels": np.arange(5), "class_names": names}
-    files = []
-    for save in (np.savez, np.savez_compressed):
-        sink = io.BytesIO()
-        save(sink, **arrays)
-        files.append({"x.npz": sink.getvalue()})
-
-    def mutate(rng: random.Random, files: Files) -> Files:
-        content = files["x.npz"]
-        if rng.random() < 0.5:
-            return {"x.npz": mutated(rng, content)}
-        return {"x.npz": repacked(content, rng, lambda name, record: mutated(rng, record), zipfile.ZIP_DEFLATED)}
-
-    return Target(files, mutate, lambda folder: read_all(folder / "x.npz", scale_uint8=True))
-
-
-def idx_target() -> Target:
-    import numpy as np
-    from helpers.data_files import idx_bytes
-
-    levels = np.random.default_rng(0).integers(0, 256, (5, 4, 3), dtype=np.uint8)
-    images, labels = idx_bytes(levels), idx_bytes(np.arange(5))
-    plain = {"t10k-images-idx3-ubyte": images, "t10k-labels-idx1-ubyte": labels}
-    packed = {f"{name}.gz": gzip.compress(content, mtime=0) for name, content in plain.items()}
-
-    def mutate(rng: random.Random, files: Files) -> Files:
-        name = rng.choice(sorted(files))
-        if name.endswith(".gz") and rng.random() < 0.5:
-            return files | {name: gzip.compress(mutated(rng, gzip.decompress(files[name])), mtime=0)}
-        return files | {name: mutated(rng, files[name])}
-
-    return Target([plain, packed], mutate, read_all)
-
-
-def archive_target() -> Target:
-    from helpers.artefacts import export
-
-    from brittle.model.loading.archive import load_archive
-
-    def mutate(rng: random.Random, files: Files) -> Files:
-        content = files["x.pt2"]
-        if rng.random() < 0.2:
-            return {"x.pt2": mutated(rng, content)}
-        return {"x.pt2": repacked(content, rng, lambda name, record: changed(rng, name, record))}
-
-    def changed(rng: random.Random, name: str, record: bytes) -> bytes:
-        if name.endswith(".json") and rng.random() < 0.8:
-            return mutated_json(rng, record)
-        if record[:2] == b"PK" and rng.random() < 0.8:
-            return repacked(record, rng, lambda name, inner: mutated(rng, inner))
-        return mutated(rng, record)
-
-    def read(folder: Path) -> None:
-        load_archive((folder / "x.pt2").read_bytes(), "x.pt2")
-
-    return Target([{"x.pt2": export(dynamic=True)}, {"x.pt2": export(dynamic=False)}], mutate, read)
-
-
-TARGETS: dict[str, Callable[[], Target]] = {
-    "detector": detector_target,
-    "pseudo_margin": pseudo_margin_target,
-    "run": run_target,
-    "image": image_target,
-    "parquet": parquet_target,
-    "npz": npz_target,
-    "idx": idx_target,
-    "safetensors": safetensors_target,
-    "archive": archive_target,
-}
+TARGETS: dict[str, Target] = {
+    "detector": Target(110, detectors, read_detector),
+    "pseudo_margin": Target(90, pseudo_margins, lambda folder: PseudoMargin.load(folder / "p.safetensors")),
+    "run": Target(50, runs, read_run),
+    "image": Target(90, images, read_image),
+    "parquet": Target(70, parquets, lambda folder: read_all(folder / "x.parquet")),
+    "npz": Target(110, npzs, lambda folder: read_all(folder / "x.npz", scale_uint8=True)),
+    "idx": Target(80, idxs, read_all),
+    "safetensors": Target(
+        80, lambda: [{"w.safetensors": safetensors.torch.save(network().state_dict(), {"format": "pt"})}], read_weights
+    ),
+    "archive": Target(
+        12, lambda: [{"x.pt2": export(dynamic)} for dynamic in (True, False)],
+        lambda folder: load_archive((folder / "x.pt2").read_bytes(), "x.pt2"),
+    ),
+}  # fmt: skip
