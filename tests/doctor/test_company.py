@@ -17,16 +17,6 @@ from brittle.errors import ModelError
 from brittle.scores import MonteCarlo, Score, Softmax
 
 
-def experts(x: Tensor, logits: Tensor) -> Tensor:
-    """Two experts, each of which takes so many rows of a batch and no more."""
-    chosen, capacity = (x.flatten(1)[:, 0] > 0.5).long(), int(0.6 * len(x)) + 1
-    out = torch.zeros_like(logits)
-    for expert in (0, 1):
-        taken = (chosen == expert).nonzero().flatten()[:capacity]
-        out[taken] = logits[taken] * (1 + expert)
-    return out
-
-
 def first_rows(count: int) -> Callable[[Tensor, Tensor], Tensor]:
     return lambda x, z: torch.where(torch.arange(len(z))[:, None] < count, z, 0 * z)
 
@@ -36,17 +26,12 @@ def where(condition: Callable[[Tensor], bool]) -> Callable[[Tensor, Tensor], Ten
     return lambda x, z: z.flip(1) if condition(x) else z
 
 
-LEANING: dict[str, Callable[[], nn.Module]] = {
+LEANING: dict[str, Callable[[], nn.Module]] = {  # `helpers/odd_company.py` has more
     "an LSTM over the batch": lambda: Recurrent(nn.LSTM),
-    "attention across rows": lambda: Wrapped(lambda x, z: (z @ z.T).softmax(1) @ z),
-    "experts with a capacity": lambda: Wrapped(experts),
     "logits relative to the last row": lambda: Wrapped(lambda x, z: z - 0.1 * z[-1:]),
     "logits relative to the mean": lambda: Wrapped(lambda x, z: z - 0.01 * z.mean(0)),
     "a branch where the mean is high": lambda: Wrapped(where(lambda x: bool(x.mean() > 0.6))),
     "a branch where the mean is low": lambda: Wrapped(where(lambda x: bool(x.mean() < 0.36))),
-    "batch norm without statistics": lambda: Wrapped(
-        lambda x, z: nn.functional.batch_norm(z, None, None, training=True)
-    ),
     "right for the first 40 rows": lambda: Wrapped(first_rows(40)),
     "another function of one row": lambda: Wrapped(where(lambda x: len(x) == 1)),
 }

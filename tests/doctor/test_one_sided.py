@@ -1,4 +1,7 @@
-"""A decision by a sign: outputs that cannot change it are refused; a network that predicts the same everywhere not."""
+"""A decision by a sign: outputs that cannot change it are refused; a network that predicts the same everywhere not.
+
+`helpers/odd_signs.py` has others: thresholds, functions for decisions, networks outside PyTorch.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,6 @@ from torch import Tensor, nn
 import brittle
 from brittle import doctor
 from brittle.data import array_points
-from brittle.decisions import Custom, Decision, MultiLabel
 from brittle.doctor.checks import CHECKS
 from brittle.errors import ModelError
 from brittle.scores import Moments, MonteCarlo
@@ -134,44 +136,6 @@ def test_a_label_is_looked_at_by_itself() -> None:
         assert found(beside, points(), decision="multilabel") == []
 
 
-def positive(new: Tensor, old: Tensor) -> Tensor:
-    return ((new > 0) == (old > 0)).flatten(1).all(dim=1)
-
-
-@pytest.mark.parametrize(("change", "refused"), [(torch.sigmoid, True), (lambda z: z, False)])
-def test_a_function_that_never_says_no_is_refused(change: Callable[[Tensor], Tensor], refused: bool) -> None:
-    """Masks of a segmentation: the sign of a sigmoid is no mask."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        masks = Changed(nn.Conv2d(1, 1, 3, padding=1), change)
-    x = torch.rand(8, 1, 8, 8, generator=torch.Generator().manual_seed(0))
-    assert found(masks, x, decision=Custom(positive)) == (["refused"] if refused else [])
-
-
-# Outside PyTorch, where no weights are seen.
-
-
-def outside(body: str, change: Callable[[Tensor], Tensor]) -> Callable[[Any], Any]:
-    """The network with ReLU or without, as a function of NumPy arrays."""
-    weights = [each.detach().numpy().copy() for each in network(body).parameters()]
-
-    def function(x: Any) -> Any:
-        *before, weight, bias = weights
-        hidden = (x @ before[0].T + before[1]).clip(min=0) if before else x
-        return change(torch.from_numpy(hidden @ weight.T + bias)).numpy()
-
-    return function
-
-
-@pytest.mark.parametrize("body", ["linear", "relu"])
-@pytest.mark.parametrize("head", ["sigmoid", "log-sigmoid", "per cent", "exponential", "softplus"])
-def test_without_weights_inputs_far_away_tell(head: str, body: str) -> None:
-    declared: dict[str, Any] = {"decision": "multilabel", "arrays": "numpy"}
-    assert found(outside(body, ONE_SIDED[head]), points(), **declared) == ["refused"]
-    for shift in (0.0, 9.0, -9.0):
-        assert found(outside(body, lambda z, s=shift: z - s), points(), **declared) in ([], ["noted"])
-
-
 def test_outputs_that_cannot_be_told_are_noted() -> None:
     """A threshold of trees: far away as near, one side of 0, and nothing to be seen inside."""
 
@@ -179,21 +143,3 @@ def test_outputs_that_cannot_be_told_are_noted() -> None:
         return 2.0 + (x > 0.5) @ torch.linspace(0.1, 1, SIZE * LABELS).reshape(SIZE, LABELS).numpy()
 
     assert found(steps, points(), decision="multilabel", arrays="numpy") == ["noted"]
-
-
-# What to type.
-
-
-@pytest.mark.parametrize(
-    ("threshold", "decision"), [(None, MultiLabel()), (0.3, MultiLabel(threshold=-0.8472978603872037))]
-)
-def test_probabilities_on_one_side_of_their_threshold(threshold: float | None, decision: Decision) -> None:
-    """The sigmoid of a sigmoid is above one half, and above 0.3; the threshold is what the outputs are set beside."""
-    twice = Changed(network("relu"), lambda z: z.sigmoid().sigmoid())
-    own = MultiLabel(threshold=threshold)
-    assert found(twice, points(), decision=own, outputs="probs") == ["refused"]
-    assert found(Changed(network("relu"), torch.sigmoid), points(), decision=own, outputs="probs") in (
-        [],
-        ["noted"],
-    )
-    assert found(network("relu"), points(), decision=decision) in ([], ["noted"])

@@ -1,4 +1,4 @@
-"""What the outputs are is checked against every declaration, and a masked class hides nothing."""
+"""What the outputs are is checked against every declaration."""
 
 from __future__ import annotations
 
@@ -35,20 +35,11 @@ def masked(value: float, *, filled: bool) -> Callable[[Tensor], Tensor]:
     return lambda z: torch.cat((z, z[:, :2].flip(1) + value), dim=1)
 
 
-DEFECTS: dict[str, tuple[str, Callable[[Tensor], Tensor]]] = {
-    "dropout": ("nondeterministic_model", lambda z: torch.nn.functional.dropout(z, 0.1, training=True)),
-    "centred over the batch": ("batch_dependent", lambda z: z - 0.01 * z.mean(0)),
-    "a detached branch": ("masked_gradient", lambda z: z.detach() + 1e-3 * z),
-}
-
-
 @pytest.mark.parametrize("filled", [True, False], ids=["replaced", "added to"])
 @pytest.mark.parametrize("value", MASKS)
-def test_a_mask_is_no_defect_and_hides_none(value: float, filled: bool) -> None:
-    mask = masked(value, filled=filled)
-    assert codes(subject_of(mask)) == {}
-    for name, (code, change) in DEFECTS.items():
-        assert code in codes(subject_of(lambda z, change=change: mask(change(z)))).values(), name
+def test_a_mask_is_no_defect(value: float, filled: bool) -> None:
+    """What it may hide is in `helpers/odd_networks.py`."""
+    assert codes(subject_of(masked(value, filled=filled))) == {}
 
 
 def test_saturated_gradients_are_seen_beside_a_mask() -> None:

@@ -8,18 +8,17 @@ from typing import Any, ClassVar
 
 import pytest
 import torch
-from helpers.inputs import EXAMPLES, SIGMA, said
+from helpers.inputs import EXAMPLES, said
 from helpers.laws import check_passes_of_points
 from helpers.problems import inputs, small_classifier
 from torch import Tensor, nn
 
 import brittle
 from brittle.estimate import Estimate
-from brittle.measure import Clean, Forward, Measurement, NetworkTraits, Passes, Sample, passes_of, take
+from brittle.measure import Clean, Forward, Measurement, NetworkTraits, Passes, passes_of, take
 from brittle.measure.forward import look
-from brittle.noise import Gaussian
 from brittle.run import plan
-from brittle.scores import Score
+from brittle.scores import FirstOrderMargin, Score, Taylor, TaylorMVS
 from brittle.scores.base import clean_status, finish
 
 COUNT = 4
@@ -93,14 +92,14 @@ def test_features_of_a_pass_of_their_own_are_counted() -> None:
     assert int(passes_of(take([need], classifier, clean), clean).sum()) == classifier.passes - before == COUNT
 
 
-def test_budgets_of_one_stream_count_once() -> None:
+def test_a_sweep_over_sigma_costs_one_jacobian() -> None:
+    scores = [kind(sigma) for kind in (Taylor, TaylorMVS) for sigma in torch.linspace(0.01, 1.0, 20).tolist()]
+    needs = plan([*scores, FirstOrderMargin()])
+    assert len(needs) == 1
     classifier = small_classifier()
-    clean = look(classifier, inputs(COUNT), [str(number) for number in range(COUNT)], 0)
-    needs = [Sample(Gaussian(SIGMA), draws) for draws in (4, 10, 6)]
-    before = classifier.passes
-    said = passes_of(take(needs, classifier, clean), clean)
-    assert said.tolist() == [10] * COUNT
-    assert int(said.sum()) == classifier.passes - before
+    clean = look(classifier, inputs(COUNT), list("abcd"), 0, differentiate=True)
+    take(needs, classifier, clean)
+    assert classifier.passes == COUNT * (1 + 4)
 
 
 # Measurements from outside the package.

@@ -11,8 +11,7 @@ from helpers.attacked import PAIRS, linear_margin, run
 from torch import Tensor, nn
 
 import brittle
-from brittle.errors import ParameterError
-from brittle.measure.nearest import ATTACKS, Nearest
+from brittle.measure.nearest import ATTACKS
 from brittle.measure.nearest.norms import NORMS
 
 GUIDED = [pair for pair in PAIRS if pair[0] == "best" or ATTACKS[pair[0]].guided]
@@ -51,15 +50,6 @@ def test_a_box_in_the_way_is_respected_and_counted(attack: str, norm: str) -> No
         assert float(found.distance) == pytest.approx(exact, rel=2e-3)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"norm": "l3"}, {"attack": "pgd"}, {"effort": "heroic"}, {"attack": "sparse_descent", "norm": "linf"}],
-)
-def test_unknown_names_are_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(ParameterError, match=next(iter(options.values()))):
-        Nearest(**options)
-
-
 @pytest.mark.parametrize("norm", list(NORMS))
 def test_the_inputs_are_those_of_the_score(norm: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever number of points is searched together."""
@@ -81,6 +71,9 @@ def test_the_inputs_are_those_of_the_score(norm: str, monkeypatch: pytest.Monkey
         (problems.inputs(3) * 255, {}, "3 of 3"),
         (problems.inputs(3)[:0], {}, "at least 1"),
         (problems.inputs(3), {"norm": "l3"}, "l3"),
+        (problems.inputs(3), {"attack": "pgd"}, "pgd"),
+        (problems.inputs(3), {"effort": "heroic"}, "heroic"),
+        (problems.inputs(3), {"attack": "sparse_descent", "norm": "linf"}, "sparse_descent"),
         (problems.inputs(3), {"attack": "exchange"}, "l0"),
     ],
 )

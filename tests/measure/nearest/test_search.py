@@ -34,17 +34,6 @@ class Counting(nn.Module):
         self.rows += len(gradient)
 
 
-class Signs(nn.Module):
-    """A network with sign activations: its gradients are zero everywhere."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.network = problems.small_network()
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.network[3:](torch.sign(self.network[:3](x) - 0.3))  # pyright: ignore[reportIndexIssue] a layer of a known kind
-
-
 def constant(x: Tensor) -> Tensor:
     """A model that never changes its mind."""
     return x.flatten(1)[:, :1] * 0 + torch.tensor([0.0, 1.0, -1.0])
@@ -126,18 +115,6 @@ def test_broken_rows_leave_the_others_alone(attack: str, norm: str) -> None:
     assert found.passes[[1, 2]].tolist() == [1, 1]
     alone = run(classifier, points[[0, 3]], attack=attack, norm=norm, effort="fast")
     torch.testing.assert_close(found.distance[[0, 3]], alone.distance, rtol=RESOLVED, atol=0)
-
-
-@pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.usefixtures("few_queries")
-def test_networks_without_gradients_are_masked(norm: str) -> None:
-    points = problems.inputs(6)
-    found = run(brittle.Classifier(Signs()), points, norm=norm, effort="fast")
-    assert found.masked.all()
-    assert found.distance.isfinite().any()
-    assert all(found.by_attack[name].isinf().all() for name in found.by_attack if ATTACKS[name].guided)
-    assert (found.by_attack["rays"] <= found.by_attack["segments"]).all()
-    assert not run(problems.small_classifier(), points, norm=norm, effort="fast").masked.any()
 
 
 @pytest.mark.parametrize("norm", NORMS)
