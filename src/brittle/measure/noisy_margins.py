@@ -50,7 +50,7 @@ class Votes:
     def of(cls, logits: Tensor, predicted: Tensor) -> Votes:
         """The votes of noisy copies with the logits `[B, units, members, C]`."""
         units, members = logits.shape[1:3]
-        nearest, finite = nearest_margins(logits, predicted[:, None, None]), logits.isfinite().all(dim=-1)
+        nearest, finite = nearest_margins(logits, predicted[:, None, None]), logits.abs().amax(dim=-1).isfinite()
         flipped, tied = ~(nearest > 0) | ~finite, (nearest == 0) & finite
         flips, without_ties = (one_hot(some.sum(2), members + 1).sum(1) for some in (flipped, flipped & ~tied))
         return cls(units * members, flips, without_ties, tied.sum((1, 2)), (~finite).sum((1, 2)))

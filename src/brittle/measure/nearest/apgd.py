@@ -204,10 +204,10 @@ def _descend(
             step, change = schedule.at(number / last)
             response = search.differentiate(rows, points, targets)
             length = search.norm.length(response.points - origin)
-            boundary = length + response.margin / search.norm.dual(response.gradient).clamp_min(TINY)
+            steepness = search.norm.dual(response.gradient).clamp_min(TINY)
+            boundary = length + response.margin / steepness
             radius = next_radius(response.flipped, length, boundary, found.distance[rows], radius, change)
-            steepness = search.norm.dual(response.gradient).clamp_min(TINY).to(points)[:, None]
-            heading = schedule.momentum * heading + response.gradient / steepness
+            heading = schedule.momentum * heading + response.gradient / steepness.to(points)[:, None]
             moved = response.points - (step * radius).to(points)[:, None] * search.norm.unit(heading)
             points = origin + search.norm.into_ball(moved - origin, radius)
             number += 1

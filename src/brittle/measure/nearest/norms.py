@@ -30,6 +30,8 @@ class Norm:
 
     def length(self, vectors: Tensor) -> Tensor:
         """Norm of each row, `[R]`, float64."""
+        if self.name == "linf":  # a largest size is exact in any precision
+            return torch.linalg.vector_norm(vectors, self.order, dim=1).double()
         return torch.linalg.vector_norm(vectors.double(), self.order, dim=1)
 
     def dual(self, gradients: Tensor) -> Tensor:
@@ -63,6 +65,8 @@ class Norm:
     def unit(self, gradient: Tensor) -> Tensor:
         """The steepest direction at length one, `[R, n]`; 0 where the gradient vanishes."""
         direction = self.steepest(gradient)
+        if self.name == "linf":
+            return direction
         return direction / self.length(direction).clamp_min(TINY).to(direction)[:, None]
 
 

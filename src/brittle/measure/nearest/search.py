@@ -285,36 +285,46 @@ class Search:
 
     def settle(self) -> Found:
         """The nearest inputs that hold in a batch of one, of this and all earlier calls."""
-        for row in self.best.distance.isfinite().nonzero():
-            self._settle_one(row)
+        rows = (self.best.distance < self._settled.distance).nonzero()[:, 0]
+        self._watching = [self._settled]
+        if len(rows):
+            points = self._admitted(rows, self.best.points[rows])
+            with torch.no_grad():
+                alone = [self._forward(*each) for each in zip(rows.split(1), points.split(1), strict=True)]
+            holds = self._record(rows, points, torch.cat(alone)) < 0
+            for row in rows[~holds].split(1) if not bool(holds.all()) else ():
+                self._settle_one(row)
         self._watching = [self.best]
         return self._settled
 
     def _settle_one(self, row: Tensor) -> None:
-        """Try the best, then what each attack found, stretched step by step, while nothing nearer is settled."""
+        """Stretch the best step by step, then try what each attack found, while nothing nearer is settled."""
         candidates = sorted((self.best, *self.by_attack.values()), key=lambda found: float(found.distance[row]))
         origin = self.origin[row]
         for found in candidates:
             if not bool(found.distance[row] < self._settled.distance[row]):
                 return
-            for share in OUTWARD:
+            for share in OUTWARD[found is self.best :]:
                 points = origin + (1 + share) * (found.points[row] - origin) if share else found.points[row]
-                self._watching = [self._settled]
                 if bool(self._look(row, points) < 0):
                     return
 
-    def _clipped(self, rows: Tensor, points: Tensor) -> Tensor:
-        """Inside the bounds; a value that is that of the point stays, which may lie outside them by rounding."""
-        return torch.where(points == self.origin[rows], points, self.bounds.clip(points))
+    def _admitted(self, rows: Tensor, points: Tensor) -> Tensor:
+        """Candidates inside the bounds, with the coordinates that do not vary as they are at the points, `[R, n]`.
+
+        A value that is that of the point stays, which may lie outside the bounds by rounding.
+        """
+        origin = self.origin[rows]
+        return self._varying(rows, torch.where(points == origin, points, self.bounds.clip(points)), origin)
 
     def _look(self, rows: Tensor, points: Tensor) -> Tensor:
-        points = self._kept(rows, self._clipped(rows, points))
+        points = self._admitted(rows, points)
         with torch.no_grad():
             logits = self._forward(rows, points)
         return self._record(rows, points, logits)
 
     def _differentiate(self, rows: Tensor, points: Tensor, targets: Tensor) -> Response:
-        points = self._kept(rows, self._clipped(rows, points.detach())).requires_grad_(True)
+        points = self._admitted(rows, points.detach()).requires_grad_(True)
         with torch.enable_grad(), self._mode():
             logits = self._forward(rows, points)
             own = logits.gather(1, self.own[rows, None])
@@ -341,10 +351,6 @@ class Search:
         pairs = zip(margins.detach().double().unbind(1), gradients, strict=True)
         return torch.stack([self.norm.to_plane(given, gradient, margin, *ends) for margin, gradient in pairs], dim=1)
 
-    def _kept(self, rows: Tensor, points: Tensor) -> Tensor:
-        """Candidates `[R, n]` with the coordinates that do not vary as they are at the points."""
-        return self._varying(rows, points, self.origin[rows])
-
     def _varying(self, rows: Tensor, values: Tensor, otherwise: Tensor | float) -> Tensor:
         """`values`, `[R, n]`, at the coordinates that vary, `otherwise` at the others."""
         if self._clean.varies is None:
@@ -365,7 +371,7 @@ class Search:
             if error.code != "not_differentiable":
                 raise
             return torch.zeros_like(points)
-        return self._varying(rows, torch.where(gradient.isfinite().all(dim=1, keepdim=True), gradient, 0), 0)
+        return self._varying(rows, torch.where(gradient.abs().amax(dim=1, keepdim=True).isfinite(), gradient, 0), 0)
 
     def _count(self, rows: Tensor) -> None:
         self.passes.index_add_(0, rows, torch.ones_like(rows))
@@ -374,7 +380,7 @@ class Search:
         """The margin over the nearest competitor, `[R]`; where it is negative, the point is kept if it is nearer."""
         own = logits.gather(1, self.own[rows, None])[:, 0]
         top, predicted = logits.scatter(1, self.own[rows, None], -torch.inf).max(dim=1)
-        margin = torch.where(logits.isfinite().all(dim=1), own.double() - top.double(), torch.nan)
+        margin = torch.where(logits.abs().amax(dim=1).isfinite(), own.double() - top.double(), torch.nan)
         which = (margin < 0).nonzero()[:, 0]
         if len(which):
             distance = self.norm.length(points[which].double() - self.origin[rows[which]].double())
