@@ -9,14 +9,8 @@ from typing import Any
 MISSING = "–"
 """Stands where there is nothing to say."""
 
-NEAR_ONE = 5e-4
-"""A flip probability below this would round `p_robust` to 1; it is then written as its complement."""
-
 LEAST_SHARE = 1e-6
 """A share below this is written as a bound: no network and no model of one is known as well as that."""
-
-LEAST_BOUND = 1e-12
-"""The smallest bound that is written: below it a number says more of a model's tail than of a network."""
 
 
 def show(value: Any, limit: int | None = None) -> str:
@@ -94,46 +88,6 @@ def small_percent(share: float) -> str:
 def p_value(value: float) -> str:
     """A p-value."""
     return MISSING if math.isnan(value) else "below 1e-16" if value < 1e-16 else short(value)
-
-
-def at_most(number: float) -> str:
-    """A positive upper bound, rounded up to three decimals, or to one digit if it is smaller."""
-    if number > 1e-3:
-        return f"{min(math.ceil(1000.0 * number) / 1000.0, 1.0):.3g}"
-    exponent = math.floor(math.log10(number))
-    return short(math.ceil(number / 10.0**exponent) * 10.0**exponent, 1)
-
-
-def under(high: float) -> str:
-    """An upper bound of a share in per cent, rounded up, such as `under 0.1%`."""
-    return f"under {100.0 * float(at_most(max(high, 1e-3))):.3g}%"
-
-
-def p_robust(flip: float, bound: float | None = None) -> str:
-    """`1 - flip`; as a difference where rounding would hide the flip probability.
-
-    Where a model alone says that it is small, `bound` is the upper end of its interval, NaN where it has none, and the
-    bound is shown.
-    """
-    if bound is not None and flip < NEAR_ONE:
-        bound = flip if math.isnan(bound) else bound
-        high = at_most(max(bound, LEAST_BOUND))
-        return f"above 1 − {high}" if bound < NEAR_ONE else f"above {fixed(1.0 - float(high))}"
-    return f"1 − {short(flip)}" if 0.0 < flip < NEAR_ONE else fixed(1.0 - flip)
-
-
-def extrapolated(flip: float, high: float, model: str | None) -> str:
-    """A flip probability that no noisy copy showed: a bound, where it is small, and what says it.
-
-    Args:
-        flip: the flip probability.
-        high: upper end of its interval; NaN where it has none.
-        model: what says it, such as `the linear model`.
-    """
-    by = show(model or "its model", 40)
-    if flip >= NEAR_ONE:
-        return f"{short(flip, 3)}, by {by}"
-    return f"below {at_most(max(flip if math.isnan(high) else high, LEAST_BOUND))}, by {by}"
 
 
 def draws_text(most: int | None, stops: bool) -> str:

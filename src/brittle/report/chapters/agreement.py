@@ -1,4 +1,4 @@
-"""The scores beside each other: estimators against Monte Carlo, and cheap scores against robustness."""
+"""Estimators against Monte Carlo: their errors, and what they cost."""
 
 from __future__ import annotations
 
@@ -7,28 +7,14 @@ from typing import Any
 import pandas as pd
 
 from brittle.analysis.agreement import agreement, by_setting
-from brittle.analysis.columns import LAPLACIAN, safer
-from brittle.analysis.margin_consistency import margin_consistency
-from brittle.estimate import INPUT_MARGIN
 from brittle.report.chapter import Chapter, Grid
 from brittle.report.contents import Contents
-from brittle.report.wording import MISSING, fixed, interval, show
+from brittle.report.wording import MISSING, fixed, show
 from brittle.store.settings import Setting
 
 
 def summarize(contents: Contents) -> dict[str, Any] | None:
-    """Errors and rank correlations; None where the run holds nothing to compare."""
-    estimators, cheap = _estimators(contents), _cheap(contents)
-    if estimators is None and cheap is None:
-        return None
-    return {"estimators": estimators, "cheap": cheap}
-
-
-CHAPTER = Chapter("agreement", "The scores beside each other", summarize, "methods")
-
-
-def _estimators(contents: Contents) -> dict[str, Any] | None:
-    """Estimators against Monte Carlo, a table for each noise setting."""
+    """A table of errors and rank correlations for each noise setting; None where the run holds nothing to compare."""
     frame = agreement(contents)
     if frame.empty or contents.chosen is None:
         return None
@@ -38,6 +24,9 @@ def _estimators(contents: Contents) -> dict[str, Any] | None:
         "shared": bool(frame["shares_draws"].any()),
         "left": max(frame["left_out"]),
     }
+
+
+CHAPTER = Chapter("agreement", "Estimators against Monte Carlo", summarize, "methods")
 
 
 def _comparison(contents: Contents, setting: Setting, rows: pd.DataFrame) -> dict[str, Any]:
@@ -60,33 +49,4 @@ def _comparison(contents: Contents, setting: Setting, rows: pd.DataFrame) -> dic
         f"{fixed(widest['mean_p_robust'])}, its own expected error {fixed(widest['floor'], 4)}",
         "grid": Grid(header, cells, colours=[contents.colours[score] for score in rows["score"]]),
         "main": contents.chosen is not None and contents.chosen.setting == setting,
-    }
-
-
-def _cheap(contents: Contents) -> dict[str, Any] | None:
-    """Scores that know no noise against robustness; None where the run lacks either."""
-    chosen = contents.chosen
-    scores = [
-        column
-        for column in contents.columns
-        if column is not chosen and column.setting.sigma is None and column.value.notna().any()
-        if column.score not in (INPUT_MARGIN, LAPLACIAN)
-    ]
-    if chosen is None or not scores:
-        return None
-    rows = []
-    for one in scores:
-        oriented = safer(one)
-        values = one.value if oriented is None else oriented
-        tau = margin_consistency(chosen.p_robust, values, contents.confidence)
-        rows.append((show(one.label, 60), fixed(tau.value), interval(tau.low, tau.high), f"{tau.points:,}"))
-    turned = [one for one in scores if one.safer == "lower" and not one.is_probability]
-    return {
-        "grid": Grid(
-            ("Score", "Kendall's tau with p_robust", "Interval", "Points"),
-            rows,
-            colours=[contents.colours[one.score] for one in scores],
-        ),
-        "chosen": show(chosen.shown),
-        "turned": ", ".join(show(one.variant, 40) for one in turned),
     }

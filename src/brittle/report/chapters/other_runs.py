@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
 import numpy as np
 import pandas as pd
 
-from brittle.analysis.columns import LAPLACIAN, laplacian_column, sampled_columns
+from brittle.analysis.columns import LAPLACIAN
 from brittle.analysis.comparison import BOUNDED, MEDIAN, compare, more_robust, most_drawn
 from brittle.analysis.expected_change import CHANGE
-from brittle.analysis.label_flips import FLIPS, mean_absolute
-from brittle.analysis.mean_interval import MeanInterval, mean_interval
 from brittle.report import charts
 from brittle.report.chapter import Chapter, Entry, Grid
 from brittle.report.contents import Contents
@@ -32,7 +30,6 @@ from brittle.report.wording import (
     with_reach,
 )
 from brittle.store.columns import Column, Row
-from brittle.store.settings import Setting
 
 MAX_DRAWN = 2
 """Other runs that get figures of their own; of more, each has a table."""
@@ -47,15 +44,12 @@ THIS = "this run"
 
 
 def summarize(contents: Contents) -> dict[str, Any] | None:
-    """The comparison with each run, and the means of several; None without any."""
+    """The comparison with each run; None without any."""
     if not contents.others:
         return None
     names = _told_apart([show(name, 40) for name in contents.others])
     others = dict(zip(names, contents.others.values(), strict=True))
-    return {
-        "runs": [_run(contents, name, other, len(others) <= MAX_DRAWN) for name, other in others.items()],
-        "means": _means(contents, others, _flips_setting(contents)) if len(others) > 1 else None,
-    }
+    return {"runs": [_run(contents, name, other, len(others) <= MAX_DRAWN) for name, other in others.items()]}
 
 
 CHAPTER = Chapter("other-runs", "Compared with other runs", summarize, "part")
@@ -65,13 +59,6 @@ def _told_apart(names: Sequence[str]) -> list[str]:
     """Names with their place where several are alike."""
     times = Counter(names)
     return [f"{name} ({place + 1})" if times[name] > 1 else name for place, name in enumerate(names)]
-
-
-def _flips_setting(contents: Contents) -> Setting | None:
-    """The noise setting whose flips are shown: the one that the page speaks of, or the noisiest."""
-    known = sampled_columns(contents.columns, FLIPS)
-    chosen = contents.chosen.setting if contents.chosen is not None else None
-    return chosen if chosen in known else next(reversed(known), None)
 
 
 def _run(contents: Contents, name: str, other: Contents, drawn: bool) -> dict[str, Any]:
@@ -195,27 +182,3 @@ def difference_chart(frame: pd.DataFrame, width: int = charts.NARROW) -> Any:
     x = {"title": title, "axis": charts.few_ticks(max(width // 150, 3))}
     layers = alt.layer(zero, *charts.interval_dots(place, **x))
     return layers.properties(width=width - names - 30, height=alt.Step(20))
-
-
-def _means(contents: Contents, others: Mapping[str, Contents], flips: Setting | None) -> Grid | None:
-    """Mean |Laplacian| and mean p_robust of each run, each over all points that it has a value for; None without."""
-    kinds: dict[str, Callable[[Contents], MeanInterval | None]] = {"Mean |Laplacian|": _mean_laplacian}
-    if flips is not None:
-        kinds[f"Mean p_robust, {contents.noise_text(flips)}"] = lambda run: _mean_robustness(run, flips)
-    means = {title: [mean(one) for one in (contents, *others.values())] for title, mean in kinds.items()}
-    means = {title: found for title, found in means.items() if found[0] is not None and any(found[1:])}
-    rows = [
-        (name, *(MISSING if one is None else with_reach(*one, digits=3) for one in found))
-        for name, found in zip((THIS, *others), zip(*means.values(), strict=True), strict=False)
-    ]
-    return Grid(("Run", *means), rows) if means else None
-
-
-def _mean_laplacian(contents: Contents) -> MeanInterval | None:
-    column = laplacian_column(contents.columns)
-    return None if column is None or np.isinf(column.value).any() else mean_absolute(contents, column)
-
-
-def _mean_robustness(contents: Contents, flips: Setting) -> MeanInterval | None:
-    column = sampled_columns(contents.columns, FLIPS).get(flips)
-    return None if column is None else mean_interval(column.p_robust, contents.confidence)
