@@ -24,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 from checks.faults import Tally, contents, examine
+from helpers.commands import PROGRAM
 from helpers.processes import LIMIT
 from helpers.ray_nodes import Nodes, nodes, workers
 
@@ -89,9 +90,7 @@ class Runs:
         """Start a run into the folder `name`."""
         line = self.line(name, *(options or ("--cluster", self.address)))
         with (self.place / f"{name}.log").open("ab") as log:
-            return subprocess.Popen(
-                [sys.executable, "-m", "brittle", *line], stdout=log, stderr=log, env=os.environ | self.environment
-            )
+            return subprocess.Popen([PROGRAM, *line], stdout=log, stderr=log, env=os.environ | self.environment)
 
     def done(self, name: str) -> int:
         """How many shards are in the manifest of a run."""
