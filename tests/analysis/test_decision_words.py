@@ -61,5 +61,5 @@ def test_terminal_and_page_say_the_same(decision: str | Custom, tmp_path: Path) 
     assert sentence in page
     if isinstance(decision, str) and decision.startswith("within"):
         target, decided = (table.points[name][0].as_py() for name in ("target", "decided"))
-        assert f">{target}<" in page
-        assert f">{decided}<" in page
+        assert f'"{target}"' in page
+        assert f'"{decided}"' in page

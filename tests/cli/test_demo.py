@@ -39,7 +39,7 @@ def test_the_demo(shown: tuple[Path, str, str]) -> None:
     table = brittle.read_table(place / "my demo" / "run")
     assert table.points.num_rows == 40
     page = (place / "my demo" / "report.html").read_text()
-    assert all(f'id="{view}"' in page for view in ("fragile", "worst-case", "expected-change"))
+    assert all(f'id="{view}"' in page for view in ("agreement", "worst-case", "expected-change"))
     assert said == ""
     assert printed.startswith("Under noise of sigma 0.2, ")
     found = re.search(r", (\d+) of 40 predictions .*? (\d+) breaks? and (\d+) (is|are) undecided", printed)
