@@ -117,9 +117,18 @@ class Stream:
         if not noise.added:
             noise.draw(torch.Generator(), shape.numel())  # says that there is none
         draws = self._like.new_zeros(len(self._generators), count, shape.numel())
-        for point in range(len(draws)) if count else ():
-            places, size = self._places(point)
-            draws[point][:, places] = self._next(point, size, count).to(draws)
+        whole = (
+            type(noise) is Gaussian
+            and self._varies is None
+            and draws.dtype == torch.float32
+            and draws.device.type == "cpu"
+        )
+        for point, own in enumerate(draws.unbind()) if count else ():
+            if whole and shape.numel() % BLOCK == 0:  # as `_next` has it, in place
+                own.normal_(generator=self._generators[point])
+            else:
+                places, size = self._places(point)
+                own[:, places] = self._next(point, size, count).to(draws)
         if type(noise) is not Gaussian:
             check_finite(noise, draws)
         if isinstance(noise, Relative):
