@@ -19,11 +19,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 from checks.faults import Tally, contents, examine
+from helpers import crews
 from helpers.commands import PROGRAM
 from helpers.processes import LIMIT
 from helpers.ray_nodes import Nodes, nodes, workers
@@ -32,26 +32,8 @@ from brittle.run.job import SHARD
 
 SHARDS, NODES, KILLS = 24, 3, 10
 
-SLEEP = "        time.sleep(0.01)\n"
-
-NETWORK = f"""
-import time
-import torch
-
-
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        torch.manual_seed(0)
-        self.layer = torch.nn.Linear(12, 3)
-
-    def forward(self, x):
-{SLEEP}        return self.layer(x.flatten(1))
-
-
-def make():
-    return Net().eval()
-"""
+BEGINS = "    def forward(self, x):\n"
+NETWORK = crews.NETWORK.replace(BEGINS, f"{BEGINS}        __import__('time').sleep(0.01)\n")
 
 
 @dataclass
@@ -73,22 +55,13 @@ class Runs:
     @classmethod
     def prepare(cls, place: Path, cluster: Nodes | None, shards: int, network: str = NETWORK) -> Runs:
         """Write the model and the data; the last shard is not full."""
-        points = SHARD * shards - 100
-        (place / "net.py").write_text(network)
-        x = np.random.default_rng(0).random((points, 12), dtype=np.float32)
-        np.savez(place / "data.npz", x=x, y=np.arange(points) % 3)
+        crews.prepare(place, SHARD * shards - 100, network)
         return cls(place, cluster.address if cluster else "", cluster.environment if cluster else {}, shards)
-
-    def line(self, name: str, *options: str) -> list[str]:
-        """The arguments of a run into the folder `name`."""
-        fixed = ["--scores", "monte_carlo", "logit_margin", "--draws", "10", "--skip-doctor", "--resume", "--quiet"]
-        fixed += ["--batch-size", str(2 * SHARD)]  # a batch is a shard
-        model, data = f"{self.place / 'net.py'}:make", str(self.place / "data.npz")
-        return ["score", model, data, "--out", str(self.place / name), *fixed, *options]
 
     def start(self, name: str, *options: str) -> subprocess.Popen[bytes]:
         """Start a run into the folder `name`."""
-        line = self.line(name, *(options or ("--cluster", self.address)))
+        fixed = ["--skip-doctor", "--resume", "--batch-size", str(2 * SHARD)]  # a batch is a shard
+        line = crews.line(self.place, name, *fixed, *(options or ("--cluster", self.address)))
         with (self.place / f"{name}.log").open("ab") as log:
             return subprocess.Popen([PROGRAM, *line], stdout=log, stderr=log, env=os.environ | self.environment)
 
@@ -110,13 +83,6 @@ class Runs:
     def said(self, name: str) -> str:
         """What the runs into the folder `name` said."""
         return (self.place / f"{name}.log").read_text()[-2000:]
-
-
-@dataclass
-class Timed(Tally):
-    """What was seen after kills, and how long each run took."""
-
-    seconds: list[float] = field(default_factory=list)
 
 
 Kill = Callable[[Runs, str, subprocess.Popen[bytes], int], None]
@@ -149,7 +115,7 @@ def gone(process: int) -> None:
     raise AssertionError(f"process {process} lives on")
 
 
-def survive(runs: Runs, kind: str, number: int, kill: Kill, expected: dict[str, str], tally: Timed) -> None:
+def survive(runs: Runs, kind: str, number: int, kill: Kill, expected: dict[str, str], tally: Tally) -> None:
     """Kill once, at a random shard of a run, and compare what it leaves with an undisturbed one."""
     name = f"{kind}-{number}"
     began = time.monotonic()
@@ -186,7 +152,7 @@ def node_killer(cluster: Nodes, silent: bool = False) -> Kill:
     return kill
 
 
-def report(kind: str, tally: Timed, clean: float) -> None:
+def report(kind: str, tally: Tally, clean: float) -> None:
     longest = max(tally.seconds)
     print(
         f"{kind}: {tally}; seconds at most {longest:.1f}, {longest / clean:.2f} times an undisturbed run",
@@ -214,7 +180,7 @@ def main(arguments: list[str]) -> int:
             ("node", node_killer(cluster)),
             ("silent node", node_killer(cluster, silent=True)),
         ):
-            tally = Timed()
+            tally = Tally()
             for number in range(kills):
                 survive(runs, kind, number, kill, expected, tally)
                 cluster.renew(NODES)

@@ -64,7 +64,7 @@ def score(out: Path, part: tuple[int, int] | None = None) -> None:
 
 @dataclass
 class Tally:
-    """What was seen after kills and resumptions."""
+    """What was seen after kills and resumptions, and how long the runs on a cluster took."""
 
     kills: int = 0
     rows_lost: int = 0
@@ -73,6 +73,7 @@ class Tally:
     stray_files: int = 0
     other_bytes: int = 0
     not_resumed: list[str] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
 
     @property
     def faults(self) -> int:

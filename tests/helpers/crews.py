@@ -1,4 +1,4 @@
-"""Runs of several processes on this machine."""
+"""Runs of several processes, of this machine or of a cluster."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ POISONED = 303
 """The row that kills a worker."""
 
 
-def prepare(place: Path) -> Path:
-    (place / "net.py").write_text(NETWORK)
-    x = np.random.default_rng(0).random((COUNT, 12), dtype=np.float32)
-    x[POISONED, 0] = 0.123
-    np.savez(place / "data.npz", x=x, y=np.arange(COUNT) % 3)
+def prepare(place: Path, points: int = COUNT, network: str = NETWORK) -> Path:
+    (place / "net.py").write_text(network)
+    x = np.random.default_rng(0).random((points, 12), dtype=np.float32)
+    x[POISONED:, 0][:1] = 0.123
+    np.savez(place / "data.npz", x=x, y=np.arange(points) % 3)
     return place
 
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 import functools
 import io
 import os
-import signal
 import socket
 import stat
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import torch
@@ -29,32 +28,23 @@ from brittle.errors import BrittleError
 from brittle.report import write_report
 from brittle.store.table import Table
 
-SECONDS = 20
-"""After so long a writer waits for something."""
-
 VICTIM = b"somebody's file"
 
 
 FEW = ("link", "pipe", "folder")
 
 
-@dataclass(frozen=True)
-class Place:
-    """A file that is written.
+class Place(NamedTuple):
+    """A file that is written below a folder, what writes it there, and what is put in its place.
 
-    Attributes:
-        name: what it is.
-        file: where, below a folder.
-        write: writes it, given that folder.
-        removed: whether what is there is taken away, by its name alone, as a killed run leaves it.
-        things: what is put there.
+    What is `removed` is taken away by its name alone, as a killed run leaves it.
     """
 
     name: str
     file: str
     write: Callable[[Path], object]
-    removed: bool = False
     things: tuple[str, ...] = ("link", "dangling link", "pipe", "device", "socket", "folder")
+    removed: bool = False
 
 
 @functools.cache
@@ -66,18 +56,10 @@ def run_in(folder: Path) -> None:
     known_run().save(folder / "run")
 
 
-def report_in(folder: Path) -> None:
-    write_report(known_run(), folder / "report.html")
-
-
 @functools.cache
 def known_detector() -> Detector:
     table = make_table(points=120, scores=("logit_margin", "input_margin"))
     return Detector.fit(with_model(table, state_sha256="0" * 64), epsilon=0.02, tpr=0.5)
-
-
-def detector_in(folder: Path) -> None:
-    known_detector().save(folder / "detector.json")
 
 
 def flags_in(suffix: str) -> Callable[[Path], object]:
@@ -89,10 +71,6 @@ def flags_in(suffix: str) -> Callable[[Path], object]:
 def known_pseudo_margin() -> PseudoMargin:
     features = torch.randn(24, 3, generator=torch.Generator().manual_seed(0))
     return PseudoMargin.fit(features, features.norm(dim=1).double(), layers=1, width=2, epochs=1)
-
-
-def pseudo_margin_in(folder: Path) -> None:
-    known_pseudo_margin().save(folder / "pseudo-margin.safetensors")
 
 
 def command(*arguments: str) -> Callable[[Path], object]:
@@ -121,21 +99,21 @@ PLACES = (
     Place("the manifest of a run", "run/manifest.json", run_in),
     Place("a shard of a run", "run/scores-00000.parquet", run_in, removed=True),
     Place("a file of a run while it is written", "run/.run.json.0.tmp", run_in, removed=True),
-    Place("the lock, by brittle score", "run/.lock", command(*SCORE), things=FEW),
-    Place("the record, by brittle score", "run/run.json", command(*SCORE), things=FEW),
-    Place("the report", "report.html", report_in, things=FEW),
-    Place("a detector", "detector.json", detector_in, things=FEW),
+    Place("the lock, by brittle score", "run/.lock", command(*SCORE), FEW),
+    Place("the record, by brittle score", "run/run.json", command(*SCORE), FEW),
+    Place("the report", "report.html", lambda folder: write_report(known_run(), folder / "report.html"), FEW),
+    Place("a detector", "detector.json", lambda folder: known_detector().save(folder / "detector.json"), FEW),
     Place(
         "a detector, by brittle detector fit", "detector.json",
         command("detector", "fit", "absent", "--epsilon", "1", "--out", "FOLDER/detector.json", "--overwrite"),
     ),
-    Place("flags in Parquet", "flags.parquet", flags_in(".parquet"), things=FEW),
-    Place("flags in CSV", "flags.csv", flags_in(".csv"), things=FEW),
-    Place("a pseudo-margin", "pseudo-margin.safetensors", pseudo_margin_in, things=FEW),
-    Place("a comparison", "c.csv", command("compare", "RUN", "RUN", "--out", "FOLDER/c.csv"), things=FEW),
-    Place("the network of the demo", "digits.pt2", prepare, things=FEW),
-    Place("the data of the demo", "digits.npz", prepare, things=FEW),
-    Place("the run of the demo", "run", command("demo", "--out", "FOLDER"), things=("link", "pipe")),
+    Place("flags in Parquet", "flags.parquet", flags_in(".parquet"), FEW),
+    Place("flags in CSV", "flags.csv", flags_in(".csv"), FEW),
+    Place("a pseudo-margin", "p.safetensors", lambda folder: known_pseudo_margin().save(folder / "p.safetensors"), FEW),
+    Place("a comparison", "c.csv", command("compare", "RUN", "RUN", "--out", "FOLDER/c.csv"), FEW),
+    Place("the network of the demo", "digits.pt2", prepare, FEW),
+    Place("the data of the demo", "digits.npz", prepare, FEW),
+    Place("the run of the demo", "run", command("demo", "--out", "FOLDER"), ("link", "pipe")),
 )  # fmt: skip
 
 
@@ -159,23 +137,8 @@ THINGS: dict[str, Callable[[Path, Path], None]] = {
 }
 
 
-@dataclass(frozen=True)
-class Seen:
-    """What became of something in the place of a file.
-
-    Attributes:
-        code: of the error, or None where the file was written.
-        sentence: of the error, the folder left out.
-        harm: what must not be, in words; empty where all is well.
-    """
-
-    code: str | None
-    sentence: str
-    harm: str
-
-
-def look(place: Place, put: Callable[[Path, Path], None], root: Path) -> Seen:
-    """Put something in a place, write there, and see what became of both.
+def look(place: Place, put: Callable[[Path, Path], None], root: Path) -> BrittleError | None:
+    """Put something in a place, write there, and see that nothing is harmed; gives what was raised.
 
     Raises:
         OSError: it cannot be put there, as a device by somebody who is not root.
@@ -185,38 +148,16 @@ def look(place: Place, put: Callable[[Path, Path], None], root: Path) -> Seen:
     path = where / place.file
     path.parent.mkdir(parents=True)
     put(path, victim)
-    before = path.lstat()
-    code, sentence = None, "taken away by its name, the file written anew"
-    with at_most(SECONDS):
-        try:
-            place.write(where)
-        except BrittleError as error:
-            code, sentence = error.code, str(error.args[0]).replace(f"{root}/", "")
-    harm = []
-    if victim.read_bytes() != VICTIM:
-        harm.append("the file behind the link was written")
-    if (root / "nothing").exists():
-        harm.append("the file behind the dangling link was made")
-    if code is not None and (path.lstat().st_ino, path.lstat().st_mode) != (before.st_ino, before.st_mode):
-        harm.append("it was refused and yet replaced")
-    if code is None and path.exists() and not stat.S_ISREG(path.lstat().st_mode):
-        harm.append("it was written to")
-    if strays := [str(one.relative_to(where)) for one in where.rglob(".*.tmp") if one != path]:
-        harm.append(f"left behind: {', '.join(strays)}")
-    return Seen(code, sentence, "; ".join(harm))
-
-
-@contextmanager
-def at_most(seconds: int) -> Iterator[None]:
-    """End the block where it waits."""
-
-    def late(number: int, frame: object) -> None:
-        raise TimeoutError(f"waited for {seconds} seconds")
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(seconds)
+    before, refused = path.lstat(), None
     try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        place.write(where)
+    except BrittleError as error:
+        refused = error
+    assert victim.read_bytes() == VICTIM, "the file behind the link was written"
+    assert not (root / "nothing").exists(), "the file behind the dangling link was made"
+    if refused is not None:
+        assert (path.lstat().st_ino, path.lstat().st_mode) == (before.st_ino, before.st_mode)
+    elif path.exists():
+        assert stat.S_ISREG(path.lstat().st_mode), "it was written to"
+    assert [one for one in where.rglob(".*.tmp") if one != path] == [], "left behind"
+    return refused
