@@ -117,8 +117,8 @@ def test_one_name_stands_for_every_statistic() -> None:
         "first_order_change(sigma=0.1, statistic=variance)",
         "first_order_change(sigma=0.1, statistic=absolute)",
     ]
-    with pytest.raises(UsageError, match="gradient-draws"):
-        choose(["probability_change"], [0.1], options={"gradient_draws": 8})
+    with pytest.raises(UsageError, match="--effort"):
+        choose(["probability_change"], [0.1], options={"effort": "fast"})
 
 
 def test_one_broken_clean_point_costs_its_row_alone() -> None:

@@ -14,7 +14,7 @@ from brittle.measure import Sample, SampleUntil
 from brittle.model.loading.named_code import unknown
 from brittle.noise import Noise
 from brittle.scores import CATALOGUE, MonteCarlo, NoiseScore, Score
-from brittle.scores.options import Option, by_name, options_of
+from brittle.scores.options import Option, options_of
 from brittle.scores.outside import check_alone, check_scores, find_family, find_score
 
 RUNGS = (6, 10, 20, 50, 100, 200, 500)
@@ -46,7 +46,7 @@ def choose(
         names: of scores, as `brittle.scores.outside.find_score` knows them.
         sigmas: noise levels in pixel units.
         family: name of the noise family, as `brittle.scores.outside.find_family` knows it; or noises as they are.
-        options: by name; None, False and () leave every score its own default, and several values make several scores.
+        options: by name; None and () leave every score its own default, and several values make several scores.
         settings: of one score or of the noise family alone, such as `mmse.antithetic=false`.
     """
     kinds: dict[str, type[Score]] = {}
@@ -55,8 +55,7 @@ def choose(
             raise ParameterError(f"{kind.name} is asked for twice; name it once")
         check_alone(kinds, kind.name, kind)
     noise = find_family(family) if isinstance(family, str) else None
-    # False equals 0, which is a value.
-    given = {name: value for name, value in (options or {}).items() if value not in (None, ()) and value is not False}
+    given = {name: value for name, value in (options or {}).items() if value not in (None, ())}
     taken = _taken(given, kinds)
     own = _settings(settings, kinds if noise is None else {**kinds, noise.name: noise})
     if noise is None:
@@ -79,28 +78,26 @@ def choose(
 def _taken(given: Given, kinds: Mapping[str, type[Score]]) -> dict[str, dict[str, tuple[object, ...]]]:
     """The fields that options set, with all their values, by the name of the score.
 
-    An option is that of the first score that has it. A field of another score that has its name, and is of another kind
-    or takes other words, is set by `--set` alone.
+    An option is that of the first score that has a field of its name. A field of another score that has this name, and
+    is of another kind or takes other words, is set by `--set` alone.
     """
-    known = by_name({**CATALOGUE, **kinds}.items())
     taken: dict[str, dict[str, tuple[object, ...]]] = {name: {} for name in kinds}
     for option, value in given.items():
+        known = {name: options_of(kind).get(option) for name, kind in {**CATALOGUE, **kinds}.items()}
+        having = {name: one for name, one in known.items() if one is not None and not one.alone}
+        first = next(iter(having.values()), None)
+        takers = [
+            name
+            for name, one in having.items()
+            if first is not None and one.kind is first.kind and one.choices in ((), first.choices)
+        ]
         words = value if isinstance(value, tuple) else (value,)
-        first = next(iter(known.get(option, {}).values()), None)
-        takers = {
-            name: one
-            for name, one in known.get(option, {}).items()
-            if first is not None and one.kind is first.kind and {*one.choices} in (set(), {*first.choices})
-        }
         for word in words:
             _check_word(option, word, first)
-        if not kinds.keys() & takers:
-            flag = option.replace("_", "-")
-            raise UsageError(f"--{flag} changes none of these scores; it is for {', '.join(takers) or 'no score'}")
-        for name, one in takers.items():
-            if name in kinds:  # a switch of another name turns its field from the default
-                turned = one.is_switch and one.name != one.field
-                taken[name][one.field] = (not one.default,) if turned else tuple(dict.fromkeys(words))
+        if not kinds.keys() & set(takers):
+            raise UsageError(f"--{option} changes none of these scores; it is for {', '.join(takers) or 'no score'}")
+        for name in kinds.keys() & set(takers):
+            taken[name][option] = tuple(dict.fromkeys(words))
     return taken
 
 

@@ -22,10 +22,10 @@ from brittle.scores.options import option
 
 @dataclass(frozen=True)
 class _Searched(Score):
-    norm: str = field(default="l2", metadata=option(choices=DISTANCES, several=True))
+    norm: str = field(default="l2", metadata=option(choices=DISTANCES))
     attack: str = field(default="best", metadata=option(choices=("best", *ATTACKS)))
     effort: str = field(default="standard", metadata=option(choices=tuple(EFFORTS)))
-    bounded: bool = field(default=True, metadata=option("unbounded", text="look for it outside the bounds, too"))
+    bounded: bool = True
 
     unsaid = ("attack", "effort", "bounded", "certify", "proof")
 

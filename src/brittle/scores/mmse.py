@@ -22,7 +22,7 @@ Form = Literal["quadratic", "linear"]
 
 @dataclass(frozen=True)
 class _Smoothed(NoiseScore):
-    draws: int = field(default=DRAWS, metadata=option("gradient_draws"))
+    draws: int = field(default=DRAWS, metadata=option(alone=True))
     antithetic: bool = True
     classes: int | None = None
 

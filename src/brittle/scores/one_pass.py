@@ -161,7 +161,7 @@ class FeatureMargin(OnePassScore):
         norm: of the distance between features, `l2`, `linf` or `l1`.
     """
 
-    norm: str = field(default="l2", metadata=option(choices=DISTANCES, several=True))
+    norm: str = field(default="l2", metadata=option(choices=DISTANCES))
 
     name: ClassVar[str] = "feature_margin"
     title = "Feature margin"

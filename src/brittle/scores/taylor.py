@@ -102,7 +102,7 @@ class FirstOrderMargin(Score):
         classes: competing classes to keep; by default all up to 100 classes, the 20 nearest by logit above.
     """
 
-    norm: str = field(default="l2", metadata=option(choices=DISTANCES, several=True))
+    norm: str = field(default="l2", metadata=option(choices=DISTANCES))
     classes: int | None = None
 
     name: ClassVar[str] = "first_order_margin"
