@@ -29,7 +29,7 @@ def test_a_record_is_read_as_it_is_written_and_nothing_else() -> None:
             convert(Noise, GOOD | changes)
     with pytest.raises(FormatProblem, match="lacks the key 'seed'"):
         convert(Noise, {"limit": 0.5, "parameters": {}})
-    for other in ({}, None, 1, []):
+    for other in ({}, None, 1, [], GOOD | {"\ud800": 1}):
         with pytest.raises(FormatProblem):
             convert(Noise, other)
 

@@ -114,7 +114,7 @@ def convert(kind: type[T], value: Any) -> T:
     """
     try:
         found = msgspec.convert(value, kind)
-    except (msgspec.ValidationError, OverflowError, BrittleError) as error:
+    except (msgspec.ValidationError, OverflowError, UnicodeEncodeError, BrittleError) as error:
         raise FormatProblem(f"{error!s:.400}") from error
     _check_keys(value, plain(found), "it")
     return found
