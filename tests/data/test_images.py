@@ -119,3 +119,16 @@ def test_thumbnails_are_small_and_only_of_images() -> None:
     assert [Image.open(io.BytesIO(png)).size for png in large] == [(THUMBNAIL_SIDE, THUMBNAIL_SIDE // 3)] * 2
     assert thumbnails(torch.rand(2, 2, 8, 8), (0.0, 1.0)) is None
     assert thumbnails(torch.rand(2, 8), (0.0, 1.0)) is None
+
+
+@pytest.mark.parametrize("number", [1, 3, 6, 65535])
+@pytest.mark.parametrize("kind", ["PNG", "JPEG"])
+def test_an_image_is_taken_as_its_pixels_lie(kind: str, number: int, tmp_path: Path) -> None:
+    """Whatever its EXIF data say of its orientation, as torchvision does."""
+    exif = Image.Exif()
+    exif[0x0112] = number
+    content = encode(np.random.default_rng(5).integers(0, 256, (3, 5, 8), dtype=np.uint8), kind, exif=exif)
+    with Image.open(io.BytesIO(content)) as image:
+        raw = np.asarray(image).transpose(2, 0, 1)
+    batch = only(encoded_folder(tmp_path, [content] * COUNT))
+    assert np.array_equal((255 * batch.inputs[0]).round().numpy(), raw)

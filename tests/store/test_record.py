@@ -77,7 +77,7 @@ def test_what_is_no_record_is_refused_with_its_place(changes: dict[str, Any], pl
 def test_accounts_add_up_in_any_grouping() -> None:
     one, two, three, four = (
         Account(points=3, failed=1, failed_early=1, labelled=3, correct=2, passes=30, failures=("a",)),
-        Account(points=5, check_passes=7, turned=2),
+        Account(points=5, check_passes=7),
         Account(points=2, failed=2, passes=4, failures=("b", "c")),
         Account(points=1, failed=1, failures=("d",)),
     )
@@ -89,7 +89,7 @@ def test_accounts_add_up_in_any_grouping() -> None:
 
 def test_every_point_of_a_table_is_counted_once() -> None:
     table = make_table(points=30, scores=("moments", "logit_margin"))
-    account = Account.of(table.points, table.scores, 77, turned=3, check_passes=5)
+    account = Account.of(table.points, table.scores, 77, check_passes=5)
     missing = {row["point"] for row in table.scores.to_pylist() if row["value"] is None}
     assert (account.points, account.failed, account.failed_early) == (30, len(missing), len(missing))
-    assert (account.passes, account.turned, account.check_passes) == (77, 3, 5)
+    assert (account.passes, account.check_passes) == (77, 5)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from brittle.data.files import changed_error, files_digest, path_text, refuse_split
-from brittle.data.images import Picture, UnreadableImage, decode, from_levels
+from brittle.data.images import UnreadableImage, decode, from_levels
 from brittle.data.numpy_files import read_answers
 from brittle.data.points import InputRows, ListedPoints
 from brittle.data.reading import Reading
@@ -54,8 +54,8 @@ def encoded_points(
     failures = list[str]()
     for row in range(min(TRIED, len(names[: reading.limit]))):
         found = _decoded(open_image, row, reading, reading.mode)
-        if isinstance(found, Picture):
-            images = EncodedImages(open_image, names, reading, row, tuple(found.pixels.shape))
+        if isinstance(found, Tensor):
+            images = EncodedImages(open_image, names, reading, row, tuple(found.shape))
             return reading.points(record, ids, images.read, names=names if named else None, **known)
         failures.append(f"{names[row]}: {found.reason}")
     raise DataError("corrupt", f"none of the first {len(failures)} images can be read; {failures[0]}")
@@ -74,15 +74,15 @@ class EncodedImages:
     def read(self, start: int, stop: int) -> InputRows:
         """Some images, `[B, channels, height, width]`, and what failed."""
         inputs = torch.zeros(stop - start, *self.shape, dtype=torch.float32)
-        failures, turned = dict[int, UnreadableImage](), [False] * len(inputs)
+        failures = dict[int, UnreadableImage]()
         for place, row in enumerate(range(start, stop)):
             found = _decoded(self.open, row, self.reading, "L" if self.shape[0] == 1 else "RGB")
             if isinstance(found, UnreadableImage):
                 failures[place] = found
                 continue
-            self._check_size(row, found.pixels)
-            inputs[place], turned[place] = from_levels(found.pixels, self.reading.bounds), found.turned
-        return InputRows(inputs, failures, tuple(turned))
+            self._check_size(row, found)
+            inputs[place] = from_levels(found, self.reading.bounds)
+        return InputRows(inputs, failures)
 
     def _check_size(self, row: int, pixels: Tensor) -> None:
         if tuple(pixels.shape) != self.shape:
@@ -94,7 +94,7 @@ class EncodedImages:
             )
 
 
-def _decoded(open_image: Open, row: int, reading: Reading, mode: str | None) -> Picture | UnreadableImage:
+def _decoded(open_image: Open, row: int, reading: Reading, mode: str | None) -> Tensor | UnreadableImage:
     with open_image(row) as stream:
         try:
             return decode(stream, mode, reading.steps)

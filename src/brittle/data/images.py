@@ -13,11 +13,11 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 import numpy as np
 import torch
-from PIL import ExifTags, Image, UnidentifiedImageError
+from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
 from brittle.estimate import Status
@@ -42,15 +42,6 @@ CHANNELS = {"L": 1, "RGB": 3}
 DECLARED = {"1": "L", "L": "L", "LA": "L", "P": "RGB", "RGB": "RGB", "RGBA": "RGB"}
 """The mode a data set gets from its first image; images in other modes are not read."""
 
-TURNED = range(2, 9)
-"""The orientations in EXIF data of images whose pixels are turned or mirrored."""
-
-MOST_EXIF = 1 << 16
-"""Bytes of EXIF data that are read, which are all that a JPEG file can hold; in longer data the tags come first too.
-
-Pillow before 13 copies what each tag claims to be, so data of so many bytes may cost it 360 MB, and longer ones more.
-"""
-
 DECODER_ERRORS = (
     *(OSError, SyntaxError, ValueError, TypeError, LookupError, EOFError, OverflowError, MemoryError),
     *(struct.error, zlib.error),
@@ -64,13 +55,6 @@ class UnreadableImage(Exception):
     def __init__(self, status: Status, reason: str) -> None:
         super().__init__(reason)
         self.status, self.reason = status, reason
-
-
-class Picture(NamedTuple):
-    """Pixels `[channels, height, width]`, uint8, and whether their EXIF data say that they are turned or mirrored."""
-
-    pixels: Tensor
-    turned: bool
 
 
 def fit(image: Image.Image, steps: ImageSteps) -> Image.Image:
@@ -107,11 +91,12 @@ def _resized(size: tuple[int, int], resize: tuple[int, ...] | None) -> tuple[int
     return (side, int(side * height / width)) if width <= height else (int(side * width / height), side)
 
 
-def decode(stream: BinaryIO, mode: str | None = None, steps: ImageSteps = UNCHANGED) -> Picture:
-    """The pixels of an image in a file, converted to a mode, by default its own of `CHANNELS`, without transparency."""
+def decode(stream: BinaryIO, mode: str | None = None, steps: ImageSteps = UNCHANGED) -> Tensor:
+    """The pixels of an image in a file, `[channels, height, width]`, uint8, converted to a mode, by default its own of
+    `CHANNELS`, without transparency."""
     with _opened(stream) as image, decoding():
         image.load()
-        return Picture(pixels_of(image, mode or DECLARED[image.mode], steps), _is_turned(image))
+        return pixels_of(image, mode or DECLARED[image.mode], steps)
 
 
 def pixels_of(image: Image.Image, mode: str, steps: ImageSteps) -> Tensor:
@@ -197,20 +182,3 @@ def decoding() -> Iterator[None]:
         raise UnreadableImage(Status.DECODE_ERROR, f"not an image in {', '.join(FORMATS)} format") from error
     except DECODER_ERRORS as error:
         raise UnreadableImage(Status.DECODE_ERROR, f"{type(error).__name__}: {error}") from error
-
-
-def _is_turned(image: Image.Image) -> bool:
-    """Whether the EXIF data of an image, where they can be read, say that its pixels are turned or mirrored.
-
-    Only what was read of the file so far is looked at: the EXIF data of a PNG file may follow its pixels.
-    """
-    data = image.info.get("exif")
-    if not isinstance(data, bytes):
-        return False
-    exif = Image.Exif()
-    try:
-        exif.load(data[:MOST_EXIF])
-        lies = exif.get(ExifTags.Base.Orientation)
-    except DECODER_ERRORS:
-        return False
-    return isinstance(lies, int) and lies in TURNED

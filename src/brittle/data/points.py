@@ -31,8 +31,6 @@ class Batch:
         status: how reading each point ended, `[B]`.
         detail: why reading failed, where it did, `[B]`.
         bounds: smallest and largest value of an input, for the thumbnails.
-        turned: whether the EXIF data of each point's image say that it is turned or mirrored, `[B]`; None where they
-            are not looked at.
         targets: of each point the numbers that are right, `[B, R]`, float64, where it has several labels (1 holds, 0
             does not) or a number is predicted; None elsewhere.
         extra_inputs: other tensors of the points, and which coordinates of the inputs vary, a row each; None where
@@ -47,7 +45,6 @@ class Batch:
     status: tuple[Status, ...]
     detail: tuple[str | None, ...]
     bounds: BoundsLike
-    turned: tuple[bool, ...] | None = None
     targets: Tensor | None = None
     extra_inputs: ExtraInputs | None = None
 
@@ -107,12 +104,11 @@ class Points(Protocol):
 
 
 class InputRows(NamedTuple):
-    """The inputs of some consecutive points, `[B, *shape]`; why those at some positions could not be read; whether each
-    is an image that its EXIF data call turned, `[B]`, where that was looked at; and the extra inputs, a row each."""
+    """The inputs of some consecutive points, `[B, *shape]`; why some could not be read, by their positions; and the
+    extra inputs, a row each."""
 
     inputs: Tensor
     failures: Mapping[int, UnreadableImage] = {}
-    turned: tuple[bool, ...] | None = None
     extra_inputs: ExtraInputs | None = None
 
 
@@ -185,7 +181,6 @@ class ListedPoints:
             status=tuple(status),
             detail=tuple(detail),
             bounds=self.bounds,
-            turned=read.turned,
             targets=None if self.targets is None else self.targets[part],
             extra_inputs=read.extra_inputs,
         )

@@ -5,7 +5,7 @@ goes into the run record and onto the report. `docs/doctor.md` explains every co
 """
 
 from brittle.doctor.checks import CHECKS, OF_THE_COMMAND, Outcome, examine, run_all
-from brittle.doctor.data import GUARD_ROWS, about_accuracy, about_orientation, check_unchanged, digest
+from brittle.doctor.data import GUARD_ROWS, about_accuracy, check_unchanged, digest
 from brittle.doctor.rounding import Reference
 from brittle.doctor.settings import varying
 from brittle.doctor.subject import LOOKED_AT, Finding, Subject
@@ -20,7 +20,6 @@ __all__ = [
     "Reference",
     "Subject",
     "about_accuracy",
-    "about_orientation",
     "check_unchanged",
     "digest",
     "examine",

@@ -70,7 +70,6 @@ ACCURACY = Check("accuracy", data.check_accuracy, FINITE)
 
 OF_THE_COMMAND = (
     Check("rows", data.check_rows, FINITE),
-    Check("images", data.check_images, FINITE),
     ACCURACY,
     Check("cost", cost.check_cost, FINITE),
 )

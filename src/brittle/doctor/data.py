@@ -110,16 +110,6 @@ def check_unchanged(points: Points, before: str) -> None:
             raise changed_error(path, f"sha256 {now[:16]}… instead of {then[:16]}…")
 
 
-def about_orientation(turned: int, points: int) -> Finding:
-    """`turned` of the images say in their EXIF data that they are turned, and are taken as their pixels lie."""
-    return Finding(
-        "exif_orientation",
-        f"{turned:,} of {points:,} images say in their EXIF data that they are turned or mirrored; they are taken as "
-        "their pixels lie, as torchvision does: where the model was trained on upright ones, save them so first "
-        "(PIL.ImageOps.exif_transpose)",
-    )
-
-
 def check_classes(subject: Subject) -> Iterator[Finding | str]:
     """The labels are classes of the model."""
     if subject.batch.targets is not None or subject.labels is None or not subject.decision.has_classes:
@@ -163,14 +153,6 @@ def check_rows(subject: Subject) -> Iterator[Finding | str]:
             f"read, or input or logits are NaN or infinite; a run stops at more than 10 of the first 1,000",
         )
     yield f"all of the first {len(batch)} get finite class scores"
-
-
-def check_images(subject: Subject) -> Iterator[Finding | str]:
-    """No image says that it is turned."""
-    turned = subject.batch.turned or ()
-    if any(turned):
-        yield about_orientation(sum(turned), len(turned))
-    yield f"none of {len(turned)} is turned by its EXIF data"
 
 
 def check_accuracy(subject: Subject) -> Iterator[Finding | str]:

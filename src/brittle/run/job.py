@@ -106,14 +106,13 @@ class Job:
             reference: the first points as this process saw them at first, to check that the network is still the same;
                 None does not look.
         """
-        before, turned = self.classifier.passes, 0
+        before = self.classifier.passes
         parts: list[dict[str, pa.Table]] = []
         rechecks = Rechecks(self.classifier, number, -(-self.shard_points // self.batch_points), reference)
         with self.classifier.evaluating():
             for batch in self.batches(number, lost):
                 if begun is not None:
                     begun(batch)
-                turned += sum(batch.turned or ())
                 with rechecks.watching(batch):
                     found = evaluate(self.classifier, batch, self.scores, self.seed, self.rows, self.confidence)
                 parts.append(rows_of(found, self.scores, self.classifier))
@@ -121,7 +120,7 @@ class Job:
             check_passes = rechecks.check()
         tables = {kind: pa.concat_tables([part[kind] for part in parts]).combine_chunks() for kind in parts[0]}
         first = number * self.shard_points
-        account = Account.of(tables["points"], tables["scores"], spent, turned, check_passes, first)
+        account = Account.of(tables["points"], tables["scores"], spent, check_passes, first)
         return Shard(number, tables, account)
 
     def begin(self) -> Reference:

@@ -177,11 +177,11 @@ def _sum(runs: Sequence[JoinedRun]) -> Table:
         raise UsageError(f"no run holds {label} of point {point}; a new score needs a run over all points")
     values = rows.take(pa.array(places, pa.int64()))
     of_kept = best["run"].reindex(found_by.set_index(NAME).index).to_numpy() == found_by["run"].to_numpy()
-    account, checks = records[0].account, sum(one.account.check_passes for one in records)
+    checks = sum(one.account.check_passes for one in records)
     record = replace(
         records[0],
         scores=tuple(known.values()),
-        account=Account.of(points, values, sum(points["passes"].to_pylist()), account.turned, checks),
+        account=Account.of(points, values, sum(points["passes"].to_pylist()), checks),
         warnings=tuple(dict.fromkeys(warning for one in records for warning in one.warnings)),
         **_together(records),
     )

@@ -15,7 +15,7 @@ import pyarrow as pa
 import torch
 from torch import nn
 
-from brittle.doctor import Subject, about_accuracy, about_orientation
+from brittle.doctor import Subject, about_accuracy
 from brittle.errors import DataError
 from brittle.estimate import parameters_json
 from brittle.model.classifier import Classifier
@@ -102,8 +102,6 @@ class RunningRecord:
         """Note what all points together show."""
         account, data, model = self.now.account, self.now.data, self.now.model
         found = []
-        if account.turned:
-            found.append(about_orientation(account.turned, account.points))
         if model.decision is None and data.chosen_from is None:  # the wrong ones may have been chosen for it
             source = {"format": model.format, "spec": model.spec, "weights": model.weights}
             found += about_accuracy(account.correct, account.labelled, model.classes or 0, self.confusion, source)

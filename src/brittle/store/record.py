@@ -47,7 +47,6 @@ class Account:
         correct: how many of these are predicted right.
         passes: passes through the network for them.
         check_passes: passes of the checks that are made during the run, on top of these.
-        turned: points whose image says in its EXIF data that it is turned or mirrored.
         failures: some of the failed points, in words; of one shard the first.
     """
 
@@ -58,14 +57,11 @@ class Account:
     correct: int = 0
     passes: int = 0
     check_passes: int = 0
-    turned: int = 0
     failures: tuple[str, ...] = ()
 
     @classmethod
-    def of(
-        cls, points: pa.Table, scores: pa.Table, passes: int, turned: int = 0, check_passes: int = 0, first: int = 0
-    ) -> Account:
-        """The account of the rows of some points, which took `passes`, and of which so many images are `turned`.
+    def of(cls, points: pa.Table, scores: pa.Table, passes: int, check_passes: int = 0, first: int = 0) -> Account:
+        """The account of the rows of some points, which took `passes`.
 
         `check_passes` were made to check them, and `first` points of the run stand before them.
         """
@@ -81,7 +77,6 @@ class Account:
             correct=correct.count(True),
             passes=passes,
             check_passes=check_passes,
-            turned=turned,
             failures=tuple(_in_words(row) for row in list(reversed(without.values()))[:SHOWN]),
         )
 

@@ -111,8 +111,8 @@ class Table:
                 table.filter(pc.field("point").isin(points["point"].to_pylist()))
                 for table in (self.scores, self.counterexamples)
             )
-            extra = () if start else (whole.turned, whole.check_passes)
-            account = Account.of(points, scores, sum(points["passes"].to_pylist()), *extra, first=start)
+            checks = 0 if start else whole.check_passes
+            account = Account.of(points, scores, sum(points["passes"].to_pylist()), checks, first=start)
             yield Shard(number, {"points": points, "scores": scores, "counterexamples": found}, account)
 
 
