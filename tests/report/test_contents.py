@@ -1,4 +1,4 @@
-"""What a page is made from: which noise levels stand side by side, and which classes."""
+"""What a page is made from: which classes it shows."""
 
 from __future__ import annotations
 

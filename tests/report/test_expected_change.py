@@ -66,11 +66,10 @@ def test_the_table_and_the_figure_hold_the_frames(table: Table) -> None:
         assert cells[3].split("\n")[0] == f"{row['spearman']:.3f}"
         assert cells[4] == f"{signed(row['slope'], 3)}\n{reach(row['slope_low'], row['slope_high'], 3)}"
         assert cells[5] == f"{signed(row['ratio'], 3)}\n{reach(row['ratio_low'], row['ratio_high'], 3)}"
-    for sigma, drawn in prediction["figure"].frame.groupby("setting"):
-        points = expected_change_points(table, Setting(float(str(sigma).split()[1]), "gaussian"))
-        assert drawn["predicted"].tolist() == points["predicted_change"].tolist()
-        assert drawn["sampled"].tolist() == points["sampled_change"].tolist()
-        assert (drawn["kind"] == KINK).tolist() == points["kink"].tolist()
+    drawn, points = prediction["figure"].frame, expected_change_points(table, Setting(0.2, "gaussian"))
+    assert drawn["predicted"].tolist() == points["predicted_change"].tolist()
+    assert drawn["sampled"].tolist() == points["sampled_change"].tolist()
+    assert (drawn["kind"] == KINK).tolist() == points["kink"].tolist()
     assert prediction["kinks"] == 3
 
 

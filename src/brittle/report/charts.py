@@ -1,4 +1,4 @@
-"""What the figures share: colours and marks, sizes, axes, panels, and a scale for numbers of any sign and size."""
+"""What the figures share: colours and marks, sizes, axes, and a scale for numbers of any sign and size."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ WIDTH = 960
 """Width of a figure, in pixels; the page's column is a little wider."""
 
 NARROW = 336
-"""Width of a drawing for small screens, and of one of several panels, in pixels: a phone's column."""
+"""Width of a drawing for small screens, in pixels: a phone's column."""
 
 MAX_DOTS = 1200
 """Points in one scatter plot."""
@@ -77,11 +77,6 @@ def thinned(frame: pd.DataFrame) -> pd.DataFrame:
 def legend(columns: int, **options: Any) -> alt.Legend:
     """A legend above the drawing, in so many columns."""
     return alt.Legend(title=None, orient="top", columns=columns, symbolSize=60, symbolOpacity=1, **options)
-
-
-def heading(frame: pd.DataFrame, by: str = "setting") -> alt.TitleParams:
-    """The head of the drawing of one value of `by`."""
-    return alt.TitleParams(str(frame[by].iloc[0]), fontSize=12, fontWeight=600, color=INK, anchor="start", offset=8)
 
 
 def interval_dots(place: Any, **axis: Any) -> list[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,6 @@ from brittle.analysis.columns import (
     class_name,
     laplacian_column,
     margin_columns,
-    preferred,
     sampled_columns,
     settings,
     typical,
@@ -30,9 +29,6 @@ from brittle.store.columns import Column
 from brittle.store.record import NoiseRecord
 from brittle.store.settings import Setting
 from brittle.store.table import Table
-
-MAX_PANELS = 4
-"""Noise levels shown side by side."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,11 +59,6 @@ class Contents(Table):
     def settings(self) -> tuple[Setting, ...]:
         """The noise settings that have a robustness."""
         return settings(self.columns)
-
-    @cached_property
-    def panels(self) -> tuple[Setting, ...]:
-        """Those of them that are shown side by side."""
-        return spread(self.settings, self.chosen.setting if self.chosen is not None else None)
 
     @cached_property
     def margins(self) -> Mapping[str, Column]:
@@ -110,21 +101,12 @@ class Contents(Table):
         return overview(self)
 
     @cached_property
-    def biases(self) -> Mapping[Setting, ClassBias]:
-        """Robustness by class under each setting that is shown."""
-        columns = {setting: preferred(self.columns, setting) for setting in self.panels}
-        whole, numbers = self.overview.bias, self.overview.numbers
-        known = {
-            setting: whole if whole is not None and column is numbers else class_bias(self, column)
-            for setting, column in columns.items()
-            if column is not None
-        }
-        return {setting: bias for setting, bias in known.items() if bias is not None}
-
-    @property
     def bias(self) -> ClassBias | None:
         """Robustness by class under the setting that speaks for the run."""
-        return self.biases.get(self.chosen.setting) if self.chosen is not None else None
+        whole = self.overview.bias
+        if whole is not None and self.overview.numbers is self.chosen:
+            return whole
+        return None if self.chosen is None else class_bias(self, self.chosen)
 
     @cached_property
     def colours(self) -> Mapping[str, str]:
@@ -169,18 +151,6 @@ def decided_signs(column: Column) -> tuple[int, int]:
     """Points whose change is surely below 0, and those whose is surely above."""
     low, high = (column.rows[end].tolist() for end in ("low", "high"))
     return sum(end < 0.0 for end in high), sum(end > 0.0 for end in low)
-
-
-def spread(available: Sequence[Setting], chosen: Setting | None) -> tuple[Setting, ...]:
-    """At most `MAX_PANELS` of the settings, evenly spread, the ends and `chosen` among them."""
-    if len(available) <= MAX_PANELS:
-        return tuple(available)
-    last = len(available) - 1
-    wanted = {round(step * last / (MAX_PANELS - 1)) for step in range(MAX_PANELS)}
-    if chosen in available and (place := available.index(chosen)) not in wanted:
-        wanted.remove(min(wanted - {0, last}, key=lambda kept: abs(kept - place)))
-        wanted.add(place)
-    return tuple(available[place] for place in sorted(wanted))
 
 
 def extreme_classes(bias: ClassBias, limit: int) -> list[int]:

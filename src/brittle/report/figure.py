@@ -6,7 +6,6 @@ be shown by a live Vega-Lite elsewhere. No name out of the data enters an expres
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -19,16 +18,12 @@ from altair.utils.schemapi import debug_mode
 
 from brittle.report.charts import NARROW, WIDTH, styled
 
-WIDE_ONLY, NARROW_ONLY, NATURAL = "wide-only", "narrow-only", "natural"
-"""Classes of drawings: shown on wide screens, on narrow ones, or on all in their own size, to be scrolled."""
-
-FITS = NARROW + 20
-"""Width of a drawing that a phone shows whole, in pixels."""
+WIDE_ONLY, NARROW_ONLY = "wide-only", "narrow-only"
+"""Classes of drawings: shown on wide screens, and on narrow ones."""
 
 GRAMMAR = "_".join(alt.SCHEMA_VERSION.split(".")[:2])
 """The version of Vega-Lite that Altair writes, as vl-convert calls it."""
 
-_WIDTH = re.compile(r'<svg[^>]* width="(\d+)')
 _SVG = "http://www.w3.org/2000/svg"
 _ELEMENTS = frozenset({"svg", "g", "path", "text", "tspan", "rect", "line", "circle", "defs", "clipPath"})
 _ATTRIBUTES = frozenset(
@@ -47,29 +42,18 @@ class Figure:
     """A drawing: the function that makes its Altair chart, the frame that this reads, and the result in words.
 
     Attributes:
-        chart: makes the chart of a frame; with `narrow` it takes its `width` in pixels, too.
+        chart: makes the chart of a frame, of a `width` in pixels.
         frame: what it draws.
         spoken: what a screen reader says of it.
-        by: a column of the frame, each value of which gets a drawing of its own; they stand beside each other, or below
-            on a small screen. Empty for one drawing.
-        narrow: whether to draw it twice, for wide screens and for small ones.
     """
 
     chart: Callable[..., Any]
     frame: pd.DataFrame
-    spoken: str = ""
-    by: str = ""
-    narrow: bool = False
-
-
-def panels(chart: Callable[..., Any], frame: pd.DataFrame, spoken: str = "", by: str = "setting") -> Figure:
-    """A figure of one drawing for each value of the column `by`; the only one fills the page."""
-    several = not frame.empty and len(set(frame[by])) > 1
-    return Figure(chart, frame, spoken, by=by if several else "", narrow=not several)
+    spoken: str
 
 
 def draw(figure: Figure, identity: str) -> str:
-    """`figure` as SVG text that holds shapes and text and nothing else; empty without data.
+    """`figure` as SVG of shapes and text alone, for wide screens and for small ones; empty without data.
 
     The specification is not held against the schema of Vega-Lite, which takes a quarter of the time: tests do that.
 
@@ -77,26 +61,17 @@ def draw(figure: Figure, identity: str) -> str:
         figure: what to draw.
         identity: begins the identifiers inside the drawings; another one for every figure of a page.
     """
-    frame = figure.frame
-    if frame.empty:
+    if figure.frame.empty:
         return ""
     with debug_mode(False):
-        if figure.by:
-            parts = [part.reset_index(drop=True) for _, part in frame.groupby(figure.by, sort=False)]
-            return "".join(_drawn(figure.chart(part), f"{identity}-{place}") for place, part in enumerate(parts))
-        if figure.narrow:
-            wide = _drawn(figure.chart(frame, width=WIDTH), f"{identity}-w", WIDE_ONLY)
-            return wide + _drawn(figure.chart(frame, width=NARROW), f"{identity}-n", NARROW_ONLY)
-        return _drawn(figure.chart(frame), identity)
+        wide = _drawn(figure.chart(figure.frame, width=WIDTH), f"{identity}-w", WIDE_ONLY)
+        return wide + _drawn(figure.chart(figure.frame, width=NARROW), f"{identity}-n", NARROW_ONLY)
 
 
-def _drawn(chart: Any, identity: str, kind: str = "") -> str:
+def _drawn(chart: Any, identity: str, kind: str) -> str:
     with alt.data_transformers.enable("default", max_rows=None):
         specification = styled(chart).to_dict(validate=False)
-    svg = vl_convert.vegalite_to_svg(specification, vl_version=GRAMMAR)
-    width = _WIDTH.search(svg)
-    too_wide = width is not None and int(width[1]) > FITS
-    return inert(svg, identity, kind or (NATURAL if too_wide else ""))
+    return inert(vl_convert.vegalite_to_svg(specification, vl_version=GRAMMAR), identity, kind)
 
 
 def inert(svg: str, name: str, kind: str = "") -> str:

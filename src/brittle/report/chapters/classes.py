@@ -9,9 +9,9 @@ import pandas as pd
 
 from brittle.analysis.class_bias import ClassBias
 from brittle.report.chapter import Chapter, Grid
-from brittle.report.charts import ACCENT, NARROW, dashed, few_ticks, heading, interval_dots, names_axis, width_beside
+from brittle.report.charts import ACCENT, NARROW, dashed, few_ticks, interval_dots, names_axis, width_beside
 from brittle.report.contents import Contents, extreme_classes
-from brittle.report.figure import panels
+from brittle.report.figure import Figure
 from brittle.report.wording import fixed, interval, plural, range_text, short, show
 
 MAX_CLASSES = 30
@@ -28,7 +28,7 @@ def summarize(contents: Contents) -> dict[str, Any] | None:
     spoken = f"Mean p_robust by class, from {first} to {last}."
     sizes = bias.classes["points"]
     return {
-        "figure": panels(classes_chart, _frame(contents, bias), spoken),
+        "figure": Figure(classes_chart, _frame(contents, bias), spoken),
         "by_label": bias.by == "label",
         "count": len(bias.classes),
         "sizes": range_text([f"{sizes.min():,}", f"{sizes.max():,}"]),
@@ -45,31 +45,28 @@ CHAPTER = Chapter("classes", "Robustness by class", summarize)
 
 
 def classes_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
-    """Mean p_robust by class with intervals at one noise level; a row without numbers marks a gap."""
+    """Mean p_robust by class with intervals; a row without numbers marks a gap."""
     names = frame.sort_values("order")["name"].tolist()
     known = alt.Chart(frame.dropna(subset=["value"]))
     y = alt.Y("name:N", scale=alt.Scale(domain=names), title=None, axis=names_axis())
     place, scale = known.encode(y=y, color=alt.value(ACCENT)), alt.Scale(zero=False, nice=True)
     dots = interval_dots(place, title="mean p_robust, further right is safer", scale=scale, axis=few_ticks())
     layers = alt.layer(dashed(known, x="mean(overall):Q"), *dots)
-    return layers.properties(width=width_beside(width, names), height=alt.Step(20), title=heading(frame))
+    return layers.properties(width=width_beside(width, names), height=alt.Step(20))
 
 
 def _frame(contents: Contents, bias: ClassBias) -> pd.DataFrame:
-    """Means of the classes under each setting, in the order of `bias`; a row without numbers stands for a gap."""
+    """Means of the classes, in the order of `bias`; a row without numbers stands for a gap."""
     shown = extreme_classes(bias, MAX_CLASSES)
     names = contents.class_labels(shown)
     left = len(bias.classes) - len(shown)
     rows = [
-        {"value": row["mean"], "low": row["low"], "high": row["high"]}
-        | {"setting": show(str(setting)), "name": names[row["class"]], "order": shown.index(row["class"])}
-        | {"overall": one.column.p_robust.mean()}
-        for setting, one in contents.biases.items()
-        for row in one.classes.to_dict("records")
+        {"value": row["mean"], "low": row["low"], "high": row["high"], "name": names[row["class"]]}
+        | {"order": shown.index(row["class"]), "overall": bias.column.p_robust.mean()}
+        for row in bias.classes.to_dict("records")
         if row["class"] in names
     ]
-    gap = {"name": f"⋮  {left:,} not drawn", "order": len(shown) // 2 - 0.5}
-    rows += [gap | {"setting": setting} for setting in dict.fromkeys(row["setting"] for row in rows) if left > 0]
+    rows += [{"name": f"⋮  {left:,} not drawn", "order": len(shown) // 2 - 0.5}] if left > 0 else []
     return pd.DataFrame(rows)
 
 

@@ -15,8 +15,8 @@ from brittle.analysis.label_flips import label_flips, mean_absolute
 from brittle.analysis.mean_interval import MeanInterval, ranged_interval
 from brittle.report import charts
 from brittle.report.chapter import Chapter, Grid, Number
-from brittle.report.contents import Contents, decided_signs, spread
-from brittle.report.figure import panels
+from brittle.report.contents import Contents, decided_signs
+from brittle.report.figure import Figure
 from brittle.report.wording import (
     MISSING,
     fixed,
@@ -128,32 +128,27 @@ def _prediction(contents: Contents) -> dict[str, Any]:
             "figure": None,
             "grid": None,
         }
-    drawn = spread(tuple(rows), contents.change_setting)
-    points = pd.concat([_points(contents, setting, order) for order, setting in enumerate(drawn)], ignore_index=True)
-    spoken = contents.change_setting or drawn[0]
+    spoken = contents.change_setting or next(iter(rows))
     conclusion = f"At {contents.noise_text(spoken)}: {_reading(rows[spoken])}"
     header = ("Noise", "Points", "Same sign", "Spearman", "Slope", "Median ratio", "Mean sampled change")
-    words = f"Sampled mean change against the change that the Laplacian predicts, by noise level. {conclusion}"
+    words = f"Sampled mean change against the change that the Laplacian predicts, at one noise level. {conclusion}"
     return {
         "conclusion": conclusion,
-        "figure": panels(change_chart, points, words),
+        "figure": Figure(change_chart, _points(contents, spoken), words),
         "grid": Grid(header, [_prediction_row(contents, setting, row) for setting, row in rows.items()]),
         "kinks": max(row["kinks"] for row in rows.values()),
         "dropped": max(row["dropped"] for row in rows.values()),
-        "left": len(rows) - len(drawn),
         "clipped": any(row["clipped"] for row in rows.values()),
     }
 
 
-def _points(contents: Contents, setting: Setting, order: int) -> pd.DataFrame:
+def _points(contents: Contents, setting: Setting) -> pd.DataFrame:
     """Both changes of the points at one setting, with the interval of the sampled one and the kind of the point."""
     points = expected_change_points(contents, setting)
     decided = (points["sampled_low"] > 0.0) | (points["sampled_high"] < 0.0)
     same = np.sign(points["predicted_change"]) == np.sign(points["sampled_change"])
     frame = pd.DataFrame(
         {
-            "setting": contents.noise_text(setting),
-            "order": order,
             "predicted": points["predicted_change"],
             "sampled": points["sampled_change"],
             "low": points["sampled_low"],
@@ -186,7 +181,7 @@ def change_chart(frame: pd.DataFrame, width: int = charts.NARROW) -> Any:
     marks = place.mark_point(filled=True, size=16, opacity=1).encode(
         y=alt.Y("sampled:Q", **y), shape=alt.Shape("kind:N", scale=shapes, legend=key, sort=None)
     )
-    return alt.layer(theory, thin, marks).properties(width=side, height=side, title=charts.heading(frame))
+    return alt.layer(theory, thin, marks).properties(width=side, height=side)
 
 
 def _prediction_row(contents: Contents, setting: Setting, row: Row) -> tuple[str, ...]:

@@ -72,7 +72,7 @@ def _run(contents: Contents, name: str, other: Contents, drawn: bool) -> dict[st
     return {
         "name": name,
         "entries": _entries(contents, other, frame, rows),
-        "differences": Figure(difference_chart, differences, _differences_spoken(name, differences), narrow=True),
+        "differences": Figure(difference_chart, differences, _differences_spoken(name, differences)),
         "grid": Grid(header, [_row(row, names[row["score"]]) for row in rows]),
         "confidence": percent(contents.confidence),
         "error": percent(1.0 - contents.confidence),

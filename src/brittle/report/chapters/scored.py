@@ -63,7 +63,7 @@ def _entries(contents: Contents) -> list[Entry]:
         Entry("Accuracy" if contents.record.model.decision is None else "Right", _accuracy_text(contents)),
         *([Entry("Noise", _noise_text(contents, settings))] if settings else []),
         *([Entry("Noise level", _sigma_text(contents, settings))] if settings else []),
-        *(_mean_entry(contents, setting) for setting in contents.panels),
+        *(_mean_entry(contents, setting) for setting in contents.settings),
         *([Entry("One number per point", _chosen_text(contents, contents.chosen))] if contents.chosen else []),
         Entry("Cost", _cost_text(contents)),
         Entry("Intervals", f"{percent(contents.confidence)} confidence, each for itself."),
@@ -170,8 +170,7 @@ def _chosen_text(contents: Contents, chosen: Column) -> str:
         text += f" Its noise level is the one whose mean p_robust is nearest to {TYPICAL_P_ROBUST:g}."
     if len(estimators) > 1:
         text += f" Its estimator is the first of those that this run holds, in this order: {', '.join(estimators)}."
-    left = len(contents.settings) - len(contents.panels)
-    return f"{text} {plural(left, 'further noise level')} of the run left out here." if left else text
+    return text
 
 
 def _cost_text(contents: Contents) -> str:

@@ -181,7 +181,7 @@ def _section(case: MarginCase) -> dict[str, Any]:
         "conclusion": f"For half of the predictions another one {half}.",
         "warning": " ".join(filter(None, (warning if masked else "", refuted_text(case.count(Status.REFUTED))))),
         "numbers": numbers,
-        "figure": Figure(nearest_chart, _curves(case), curves, narrow=True),
+        "figure": Figure(nearest_chart, _curves(case), curves),
         "certified": "certified" in case.curves,
         "confidence": percent(case.contents.confidence),
         "missing": len(case.margin) - len(case.distance),
