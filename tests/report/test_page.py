@@ -95,12 +95,11 @@ def test_hostile_scores_statuses_and_noises_are_shown_as_text() -> None:
 @pytest.mark.parametrize(
     "recipe",
     [
-        ({"labels": False, "images": False, "sigmas": (0.1,)}, "no point carries a label"),
-        ({"scores": ("softmax",)}, "None: no score of this run depends on noise"),
+        ({"labels": False, "images": False, "sigmas": (0.1,)}, "No point has a label"),
+        ({"scores": ("softmax",)}, "no measurement under noise"),
         ({"scores": ()}, "No point has a flip probability, so how many"),
         ({"classes": 2, "sigmas": (0.1,)}, "every pair compared"),
         ({"points": 0}, "The run holds no points"),
-        ({"budgets": (10,), "sigmas": (0.1,)}, "in this order: moments with 10 draws, mmse with 10 draws"),
     ],
 )
 @pytest.mark.usefixtures("nothing_drawn")

@@ -9,21 +9,17 @@ from typing import Any
 
 import pandas as pd
 
-from brittle.analysis.columns import TYPICAL_P_ROBUST, largest_budgets, preferred
+from brittle.analysis.columns import TYPICAL_P_ROBUST, preferred
 from brittle.analysis.mean_interval import mean_interval
 from brittle.analysis.outcomes import outcomes
-from brittle.analysis.overview_text import words_of
 from brittle.estimate import short_labels
-from brittle.intervals import clopper_pearson
 from brittle.report.chapter import Chapter, Entry, Grid
 from brittle.report.contents import Contents
 from brittle.report.wording import (
     MISSING,
-    draws_text,
     fixed,
     interval,
     percent,
-    percent_interval,
     plural,
     range_text,
     show,
@@ -60,9 +56,8 @@ def _entries(contents: Contents) -> list[Entry]:
         Entry("Model", _model_text(contents)),
         Entry("Data", _data_text(contents)),
         Entry("Points", _points_text(contents)),
-        Entry("Accuracy" if contents.record.model.decision is None else "Right", _accuracy_text(contents)),
         *([Entry("Noise", _noise_text(contents, settings))] if settings else []),
-        *([Entry("Noise level", _sigma_text(contents, settings))] if settings else []),
+        *([Entry("Noise level", "; ".join(show(str(one)) for one in settings))] if settings else []),
         *(_mean_entry(contents, setting) for setting in contents.settings),
         *([Entry("One number per point", _chosen_text(contents, contents.chosen))] if contents.chosen else []),
         Entry("Cost", _cost_text(contents)),
@@ -96,20 +91,6 @@ def _points_text(contents: Contents) -> str:
     return f"{plural(count, 'point')}{chosen and f', {chosen}'}{f', {lost:,} without a number' if lost else ''}."
 
 
-def _accuracy_text(contents: Contents) -> str:
-    decision, correct = contents.record.model.decision, contents.points["correct"].drop_null().to_pandas()
-    words = words_of(decision)
-    if correct.empty and decision is not None:
-        return show(words.unlabelled)
-    if correct.empty:
-        return "Unknown: no point carries a label. Robustness is that of the predicted class and needs none."
-    ends = clopper_pearson(int(correct.sum()), len(correct), contents.confidence)
-    share, reach = percent(correct.mean()), percent_interval(*map(float, ends))
-    if words[:3] == words_of(None)[:3]:
-        return f"{share} of {plural(len(correct), 'labelled point')} predicted right ({reach})."
-    return f"{share} of {plural(len(correct), words.counted)} {words.verbs[1]} {show(words.right)} ({reach})."
-
-
 def _noise_settings(contents: Contents) -> tuple[Setting, ...]:
     """The noise of the robustness, or else of the scores that know any; empty for a run of margins alone."""
     leveled = {column.setting for column in contents.columns if column.setting.sigma is not None}
@@ -130,23 +111,6 @@ def _noise_text(contents: Contents, settings: Sequence[Setting]) -> str:
     return f"{'; '.join(names)}.{clipped}"
 
 
-def _sigma_text(contents: Contents, settings: Sequence[Setting]) -> str:
-    """The noise levels, those in pixel units as shares of the range of the inputs, too."""
-    leveled = [setting for setting in settings if setting.sigma is not None]
-    if not leveled:
-        return "None: no score of this run depends on noise."
-    others = "; ".join(dict.fromkeys(show(str(one)) for one in leveled if not one.in_pixels))
-    sigmas = list(dict.fromkeys(one.sigma for one in leveled if one.in_pixels and one.sigma is not None))
-    if not sigmas:
-        return f"{others}."
-    text = f"Standard deviation sigma = {', '.join(f'{sigma:g}' for sigma in sigmas)} in the units of the inputs"
-    if contents.record.model.bounds is not None:
-        low, high = contents.record.model.bounds
-        shares = ", ".join(f"{100.0 * sigma / (high - low):.3g}%" for sigma in sigmas)
-        text += f", from {low:g} to {high:g}; that is {shares} of this range"
-    return f"{others and f'{others}. '}{text}."
-
-
 def _mean_entry(contents: Contents, setting: Setting) -> Entry:
     """How robust the points are on average under a noise that the page shows."""
     text, column = MISSING, preferred(contents.columns, setting)
@@ -160,17 +124,10 @@ def _mean_entry(contents: Contents, setting: Setting) -> Entry:
 
 
 def _chosen_text(contents: Contents, chosen: Column) -> str:
-    """Which column speaks for a point, and why; of the estimators of the run the first in their order does."""
-    columns = [one for one in largest_budgets(contents.columns) if one.preference is not None]
-    columns = sorted((one for one in columns if one.value.notna().any()), key=lambda one: (one.preference, one.label))
-    names = [(show(one.variant, 40), draws_text(one.most_draws, one.stops)) for one in columns]
-    estimators = list(dict.fromkeys(f"{name} with {draws}" if draws else name for name, draws in names))
-    text = f"Where one is wanted, this page reads {show(chosen.shown)}."
-    if len(contents.settings) > 1:
-        text += f" Its noise level is the one whose mean p_robust is nearest to {TYPICAL_P_ROBUST:g}."
-    if len(estimators) > 1:
-        text += f" Its estimator is the first of those that this run holds, in this order: {', '.join(estimators)}."
-    return text
+    """Which column speaks for a point, and why."""
+    text = f"Where one is wanted, this page reads {show(chosen.shown)}: of the estimators of the run the most preferred"
+    several = f", at the noise level whose mean p_robust is nearest to {TYPICAL_P_ROBUST:g}"
+    return f"{text}{several if len(contents.settings) > 1 else ''}."
 
 
 def _cost_text(contents: Contents) -> str:
