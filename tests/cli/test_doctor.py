@@ -31,6 +31,18 @@ def test_a_sound_model_passes_every_check(place: Path, capsys: pytest.CaptureFix
     assert "0 failed, 0 noted" in printed
 
 
+def test_what_each_check_costs_is_printed(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "./net.py:make", "data.npz", "--scores", "moments", "--sigma", "0.1", "--cost"]) == 0
+    printed = capsys.readouterr().out
+    spent = {
+        name: int(passes) for name, passes in re.findall(r"^  ([a-z ]+?) +(\d+) passes +\d+\.\d+ s$", printed, re.M)
+    }
+    assert (spent["forward"], spent["repeatable"]) == (8, 4 * 8)
+    checks = {check.name for check in doctor.CHECKS}
+    own = sum(passes for name, passes in spent.items() if name in checks)
+    assert f"before a run {own:,} passes; its scores take about 808" in printed
+
+
 def test_all_that_is_wrong_is_told_with_where_it_is_explained(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     np.savez(place / "bad.npz", x=inputs(40).numpy() * 255, y=np.arange(40) % 4 + 1)
     assert main(["doctor", "./net.py:detached", "bad.npz", "--scores", "taylor"]) == 3

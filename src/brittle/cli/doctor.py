@@ -33,6 +33,7 @@ def doctor(
     scoring: ScoreOptions = ScoreOptions(),
     batch_size: Annotated[BatchSize, Parameter(group=OUTPUT)] = None,
     expected_accuracy: Annotated[float | None, Parameter(group=OUTPUT)] = None,
+    cost: Annotated[bool, Parameter(group=OUTPUT, negative=())] = False,
 ) -> int:
     """Examine MODEL, DATA and settings as `brittle score` does before it scores, and print what is known of them.
 
@@ -42,6 +43,7 @@ def doctor(
         model: As for `brittle score`.
         data: As for `brittle score`.
         expected_accuracy: Fail where the accuracy on the first 1,000 labelled points is surely below.
+        cost: Print what each check took, too.
     """
     from brittle.data.labels import in_classes
     from brittle.doctor import GUARD_ROWS, Subject, varying
@@ -66,7 +68,7 @@ def doctor(
     subject = Subject(classifier, batch, points.labels, scores, scoring.seed, own, points, expected_accuracy)
     show(f"brittle doctor: {model} on {data}, for {', '.join(dict.fromkeys(score.name for score in subject.scores))}")
     with classifier.evaluating():
-        return _examine(subject)
+        return _examine(subject, cost)
 
 
 def _opened(name: str, opening: Callable[[], object], said: str) -> Outcome:
@@ -82,14 +84,22 @@ def _opened(name: str, opening: Callable[[], object], said: str) -> Outcome:
     return Outcome(name, "ok", None, said)
 
 
-def _examine(subject: Subject) -> int:
-    """Make the checks and print how they ended; the exit code."""
+def _examine(subject: Subject, cost: bool) -> int:
+    """Make the checks and print how they ended, with `cost` also what each took; the exit code."""
     from brittle.doctor import CHECKS, OF_THE_COMMAND, run_all
 
     outcomes = run_all(subject, (*CHECKS, *OF_THE_COMMAND))
     _print(outcomes)
     failed, noted = (sum(outcome.state == state for outcome in outcomes) for state in ("failed", "note"))
     print(f"\n{failed} failed, {noted} noted")
+    if cost:
+        print()
+        for outcome in outcomes:
+            if outcome.passes:
+                print(f"  {outcome.name:<15}{outcome.passes:>9,} passes{outcome.seconds:>9.3f} s")
+        before = {check.name for check in CHECKS}
+        own = sum(outcome.passes for outcome in outcomes if outcome.name in before)
+        print(f"before a run {own:,} passes; its scores take about {subject.passes_of_run:,.0f}")
     return FAILED if failed else 0
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from brittle.doctor import cost, data, gradients, outputs, passes, preprocessing, settings
 from brittle.doctor.subject import Finding, Subject
@@ -37,12 +38,16 @@ class Outcome:
         state: `ok`, `note`, `failed` or `skipped`.
         code: short name of what was found, or None.
         sentence: what was found.
+        passes: through the network that the check took, of one point each.
+        seconds: that it took.
     """
 
     name: str
     state: str
     code: str | None
     sentence: str
+    passes: int = 0
+    seconds: float = 0.0
 
 
 RUNS, FINITE = ("forward",), ("forward", "outputs")
@@ -101,16 +106,18 @@ def run_all(subject: Subject, checks: Sequence[Check] = CHECKS) -> list[Outcome]
             lost.add(check.name)
             outcomes.append(Outcome(check.name, SKIPPED, None, f"needs the check {missing!r} to succeed"))
             continue
+        passes, started = subject.classifier.passes, time.perf_counter()
         try:
             found = [*check.run(subject)]
         except BrittleError as error:
             lost.add(check.name)
-            outcomes.append(Outcome(check.name, FAILED, error.code, str(error.args[0])))
-            continue
-        notes = [one for one in found if isinstance(one, Finding)]
-        subject.findings += notes
-        sentence = "; ".join(one for one in found if isinstance(one, str))
-        outcomes += [Outcome(check.name, NOTE, one.code, one.sentence) for one in notes] or [
-            Outcome(check.name, OK, None, sentence)
-        ]
+            ended = [Outcome(check.name, FAILED, error.code, str(error.args[0]))]
+        else:
+            notes = [one for one in found if isinstance(one, Finding)]
+            subject.findings += notes
+            sentence = "; ".join(one for one in found if isinstance(one, str))
+            ended = [Outcome(check.name, NOTE, one.code, one.sentence) for one in notes]
+            ended = ended or [Outcome(check.name, OK, None, sentence)]
+        spent = {"passes": subject.classifier.passes - passes, "seconds": time.perf_counter() - started}
+        outcomes += [replace(ended[0], **spent), *ended[1:]]
     return outcomes

@@ -120,8 +120,12 @@ class Subject:
     @cached_property
     def repeated(self) -> int:
         """How many of the first points go through again in other ways: all of them only where a run is long."""
-        spent = math.inf if self.points is None else len(self.points) * self.passes_per_point.total
-        return int(min(len(self.inputs), max(FEWEST, COST / WAYS * spent)))
+        return int(min(len(self.inputs), max(FEWEST, COST / WAYS * self.passes_of_run)))
+
+    @property
+    def passes_of_run(self) -> float:
+        """What the chosen scores spend on all points; without an end where only the first are at hand."""
+        return math.inf if self.points is None else len(self.points) * self.passes_per_point.total
 
     @property
     def passes_per_point(self) -> Passes:
