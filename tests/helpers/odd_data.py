@@ -19,7 +19,7 @@ import torch
 from helpers.odd_parts import BOUNDS, seeded
 from PIL import Image
 from torch import nn
-from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
+from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 import brittle
 from brittle.data import array_points
@@ -32,7 +32,7 @@ X = (torch.rand(COUNT, SIZE, generator=torch.Generator().manual_seed(1)) * 128).
 Y = torch.arange(COUNT) % 3
 PAIRS = list(zip(X, Y.tolist(), strict=True))
 
-ITEM, TWICE, SHUFFLED = "dataset", "ids", "shuffled"
+ITEM, SHUFFLED = "dataset", "shuffled"
 
 Rows = Callable[[Any, Sequence[str]], Iterable[int]]
 """From the data and the ids of the points in their order to the rows that they should be."""
@@ -80,28 +80,10 @@ class Items(Dataset[Any]):
 
 
 class Stream(IterableDataset[Any]):
-    """What a function of the number of the reading gives."""
-
-    def __init__(self, items: Callable[[int], Iterable[Any]]) -> None:
-        self.items, self.readings = items, 0
+    """The pairs, in no order that can be asked for again."""
 
     def __iter__(self) -> Iterator[Any]:
-        self.readings += 1
-        yield from self.items(self.readings)
-
-
-class Shuffled(IterableDataset[Any]):
-    """The pairs in another order each time, or one fewer."""
-
-    def __init__(self, fewer: bool = False) -> None:
-        self.fewer, self.readings = fewer, 0
-
-    def __iter__(self) -> Iterator[Any]:
-        self.readings += 1
-        order = list(range(COUNT - 8 - self.readings if self.fewer else COUNT))
-        if not self.fewer:
-            random.Random(self.readings).shuffle(order)
-        yield from (PAIRS[row] for row in order)
+        return iter(PAIRS)
 
 
 class OwnWay(DataLoader[Any]):
@@ -136,12 +118,6 @@ def collated() -> Callable[[list[Any]], Any]:
     return collate
 
 
-def share(pairs: Sequence[Any]) -> Iterable[Any]:
-    """Those of this worker."""
-    worker = get_worker_info()
-    return pairs if worker is None else pairs[worker.id :: worker.num_workers]
-
-
 def refilled(x: Any) -> Any:
     """Points of an array that is written over before they are scored."""
     points = array_points(x, Y, bounds=BOUNDS)
@@ -171,18 +147,14 @@ ODD_DATA = [
     OddData("a tensor written over", lambda: Items(written())),
     OddData("arrays written over", lambda: Items(written(as_tensors=False))),
     OddData("a dictionary written over", lambda: Items(written(kind=lambda x, y: {"image": x, "label": y}))),
-    OddData("a stream into one tensor", lambda: Stream(lambda _: map(written(), range(COUNT)))),
     OddData("a loader without batches, of one tensor", lambda: DataLoader(Items(written()), batch_size=None)),
     OddData("batches into one tensor", lambda: DataLoader(ITEMS, 5, collate_fn=collated())),
     OddData("a tensor filled again", lambda: refilled(X.clone())),
     OddData("a memory map filled again", lambda: refilled(memory_map())),
-    OddData("a stream read by each of two workers", lambda: DataLoader(Stream(lambda _: PAIRS), **TWO), (TWICE,)),
-    OddData("a stream that two workers share", lambda: DataLoader(Stream(lambda _: share(PAIRS)), **TWO), (TWICE,)),
     OddData("each point twice, by design", lambda: DataLoader(Items(HALVES.__getitem__, 2 * COUNT), **TWO),
             rows=in_order([*range(COUNT), *range(COUNT)])),
-    OddData("a stream that shuffles", Shuffled, (SHUFFLED,)),
-    OddData("a loader of a stream that shuffles", lambda: DataLoader(Shuffled(), 5), (SHUFFLED,)),
-    OddData("a stream that shrinks", lambda: Shuffled(fewer=True), (SHUFFLED,)),
+    OddData("a stream", Stream, (ITEM,)),
+    OddData("a loader of a stream, with two workers", lambda: DataLoader(Stream(), **TWO), (ITEM,)),
     OddData("a loader with a way of its own", lambda: OwnWay(ITEMS, 5), (SHUFFLED,)),
     OddData("a column-major array", lambda: (np.asfortranarray(X.numpy()), Y)),
     OddData("a transposed tensor", lambda: (X.T.contiguous().T, Y)),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
@@ -22,9 +21,6 @@ from brittle.errors import DataError, ParameterError
 INPUT_KEYS = ("x", "image", "images", "img", "pixel_values", "input", "inputs", "features", "data")
 LABEL_KEYS = ("y", "label", "labels", "target", "targets")
 """What the inputs and the labels of items that are dictionaries are called; one of each is there."""
-
-LOOKED_AT = 16
-"""Items, or batches, of a stream that are read a second time."""
 
 _OPTIONS = IMAGE_OPTIONS | {"bounds", "limit", "layout", "scale_uint8", "targets"}
 
@@ -61,7 +57,7 @@ def dataset_points(
     arrays.
 
     Args:
-        data: a data set of either style, a loader that takes its items in turn, or a list of items.
+        data: a data set of numbered items, a loader that takes them in turn, or a list of items.
         class_names: names of the classes in the order of their index; by default those in `data.classes`, where
             torchvision keeps them.
         feature_names: as for `array_points`.
@@ -69,19 +65,17 @@ def dataset_points(
             `mode`, `resize`, `center_crop`.
 
     Raises:
-        DataError: the items come in another order when they are read again, or once for each worker of a loader; an
-            item cannot be read or is of another form, or two differ in shape, type or device; the code says which.
+        DataError: the items come as a stream or in an order of a loader's own; one cannot be read or is of another
+            form, or two differ in shape, type or device; the code says which.
         ParameterError: an option is not of its form.
     """
     if odd := sorted(options.keys() - _OPTIONS):
         raise ParameterError(f"{odd[0]} is no option of a data set in memory; these are {', '.join(sorted(_OPTIONS))}")
     reading, source = Reading(**options), data.dataset if isinstance(data, DataLoader) else data
-    if isinstance(data, DataLoader):
-        _check_order(data)
+    _check_order(data)
     parts = list(_parts(data, reading))
     if not parts:
         raise DataError("empty_dataset", f"{_name(source)} holds no items; expected at least 1")
-    _check_again(data, parts, reading)
     labels = [part.labels for part in parts if part.labels is not None]
     if class_names is None:
         there = getattr(source, "classes", None)
@@ -100,47 +94,27 @@ def is_list_of_images(data: object) -> TypeGuard[list[Any]]:
     return isinstance(data, list) and bool(data) and all(map(has_image, data))
 
 
-def _check_order(loader: DataLoader[Any]) -> None:
-    """Raise where a loader does not take each item once and in turn, as the data set gives them."""
-    name, batches = _name(loader.dataset), loader.batch_sampler
-    if isinstance(loader.dataset, IterableDataset):
-        if loader.num_workers > 1:
-            raise DataError(
-                "ids",
-                f"the DataLoader over {name} reads a stream with {loader.num_workers} workers, which give all of it "
-                "each, or take turns as their number has it; make it with num_workers=0",
-            )
-        return
-    sampler: Any = loader.sampler if batches is None else batches.sampler if type(batches) is BatchSampler else batches
-    if type(sampler) is not SequentialSampler or not getattr(loader, "in_order", True):
+def _check_order(data: Any) -> None:
+    """Raise unless each item is taken once and in turn, as a data set of numbered items gives them."""
+    loader = isinstance(data, DataLoader)
+    source = data.dataset if loader else data
+    if isinstance(source, IterableDataset):
         raise DataError(
-            "shuffled",
-            f"the DataLoader over {name} shuffles, or takes its items by a {type(sampler).__name__}, and ids, which "
-            "are positions, would name other points the next time; make it with shuffle=False, or give some items by "
-            "torch.utils.data.Subset(dataset, indices)",
+            "dataset",
+            f"{_name(source)} is a stream, whose items have no numbers by which to find them again; read it once and "
+            "give the list: brittle.data.dataset_points(list(stream))",
         )
-
-
-def _check_again(data: Any, parts: Sequence[_Part], reading: Reading) -> None:
-    """Raise where the beginning of a stream, or of a loader with a way of its own, is another when it is read again."""
-    source = data.dataset if isinstance(data, DataLoader) else data
-    own_way = isinstance(data, DataLoader) and type(data).__iter__ is not DataLoader.__iter__
-    stream = isinstance(source, IterableDataset)
-    if not (stream or own_way) or (stream and iter(source) is iter(source)):  # which can be read once
+    if not loader:
         return
-    first = parts[: 1 if isinstance(data, DataLoader) else LOOKED_AT]
-    again = list(islice(_parts(data, reading), len(first)))
-    same = (
-        one.kind == other.kind
-        and torch.equal(one.inputs.nan_to_num(), other.inputs.nan_to_num())
-        and np.array_equal(np.asarray(one.labels), np.asarray(other.labels))
-        for one, other in zip(first, again, strict=False)
-    )
-    if len(again) != len(first) or not all(same):
+    batches = data.batch_sampler
+    sampler: Any = data.sampler if batches is None else batches.sampler if type(batches) is BatchSampler else batches
+    in_turn = type(sampler) is SequentialSampler and type(data).__iter__ is DataLoader.__iter__
+    if not in_turn or not getattr(data, "in_order", True):
         raise DataError(
             "shuffled",
-            f"{_name(source)} gives other items when it is read again, and ids, which are positions, would name other "
-            "points the next time; let it give the same ones in one order, or give a list of its items",
+            f"the DataLoader over {_name(source)} shuffles, or takes its items by a {type(sampler).__name__} or in a "
+            "way of its own, and ids, which are positions, would name other points the next time; make it with "
+            "shuffle=False, or give some items by torch.utils.data.Subset(dataset, indices)",
         )
 
 
@@ -189,7 +163,7 @@ def _elements(data: Any) -> Iterator[tuple[str, Any]]:
     name = f"the DataLoader over {_name(data.dataset)}" if loader else _name(data)
     where, place = "batch {} of {}" if loader else "item {} of {}", 0
     try:
-        if isinstance(data, IterableDataset | DataLoader):
+        if loader:
             for element in data:
                 yield where.format(place, name), element
                 place += 1

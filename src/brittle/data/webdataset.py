@@ -8,7 +8,7 @@ import tarfile
 from collections.abc import Iterator, Sequence
 from functools import partial
 from io import BytesIO
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
@@ -20,8 +20,6 @@ from brittle.data.points import ListedPoints
 from brittle.data.reading import Reading
 from brittle.errors import ArtefactError, DataError
 
-COMPRESSED = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
-
 MOST_BYTES = 1 << 28
 """A larger file in a shard is not read."""
 
@@ -31,43 +29,36 @@ _ERRORS = (tarfile.TarError, OSError, EOFError, ValueError, OverflowError, Recur
 
 
 class _Member(NamedTuple):
-    """A file in an archive, where its bytes lie, and the first of them."""
+    """A file in an archive, and where its bytes lie."""
 
     file: Path
     name: str
     start: int
     size: int
-    begin: bytes
 
 
 def is_webdataset(path: Path) -> bool:
-    """Whether `path` is a `.tar` file, compressed or not, or a folder with `.tar` files."""
-    if path.is_file():
-        return path.suffix == ".tar" or path.name.endswith(COMPRESSED)
-    return any(file.is_file() for file in path.glob("*.tar"))
+    """Whether `path` is a `.tar` file, or a folder with `.tar` files."""
+    return path.suffix == ".tar" if path.is_file() else any(file.is_file() for file in path.glob("*.tar"))
 
 
 def read_webdataset(path: Path, reading: Reading) -> ListedPoints:
     """Points in a `.tar` file, or in those of one split in a folder (`test-000000.tar`), in their order.
 
     A sample is an image `KEY.png` (or another ending of an image) and, where there are labels, `KEY.cls`, a whole
-    number; other files are counted. Ids are `SHARD/KEY`. No link is followed, and a compressed archive is refused,
-    because it may unpack to any size.
+    number; other files are counted. Ids are `SHARD/KEY`. No link is followed.
     """
     where = path_text(path)
-    if path.is_file() and path.suffix != ".tar":
-        raise ArtefactError("file_refused", f"{where} is compressed, so it may unpack to any size; unpack it first")
     files, split = split_files(path, _SHARD, reading.split)
     images, classes, others = dict[str, _Member](), dict[str, _Member](), 0
     for member in (member for file in files for member in _members(file)):
         folder, slash, base = member.name.rpartition("/")
         stem, dot, kind = base.partition(".")
-        key, found = path_text(member.file.stem + "/" + folder + slash + stem), images
-        if kind.lower() == "cls":
-            found = classes
-        elif not IMAGE_SUFFIX.fullmatch(dot + kind):
+        is_class = kind.lower() == "cls"
+        if not is_class and not IMAGE_SUFFIX.fullmatch(dot + kind):
             others += 1
             continue
+        found, key = classes if is_class else images, path_text(f"{member.file.stem}/{folder}{slash}{stem}")
         if key in found:
             raise DataError("corrupt", f"{where} has two images or two classes of {key!r:.80}: {member.name!r:.80}")
         found[key] = member
@@ -81,25 +72,18 @@ def read_webdataset(path: Path, reading: Reading) -> ListedPoints:
 
 
 def _members(file: Path) -> Iterator[_Member]:
-    """The files in an archive, in its order: plain ones, of a usual size, with names that stay inside of it."""
-    size = file.stat().st_size
+    """The files in an archive, in its order: plain ones, of a usual size."""
     try:
         with tarfile.open(file, "r:") as archive:
             for one in archive:
-                place, end = PurePosixPath(one.name), one.offset_data + one.size
-                if one.isdir():
-                    continue
-                if end > size:
-                    raise EOFError(f"{one.name!r:.80} has {one.size:,} bytes and the archive of {size:,} ends before")
-                plain = one.isreg() and not one.issparse() and one.size <= MOST_BYTES and "\0" not in one.name
-                if not plain or place.is_absolute() or ".." in place.parts:
-                    raise ArtefactError(
-                        "file_refused",
-                        f"{one.name!r:.80} in {path_text(file)} is a link, a device, a sparse file, has more than "
-                        f"{MOST_BYTES:,} bytes, or has a name that leads out of the archive; pack plain files",
-                    )
-                stream = archive.extractfile(one)
-                yield _Member(file, one.name, one.offset_data, one.size, stream.read(20) if stream else b"")
+                if not one.isdir():
+                    if not one.isreg() or one.issparse() or one.size > MOST_BYTES:
+                        raise ArtefactError(
+                            "file_refused",
+                            f"{one.name!r:.80} in {path_text(file)} is a link, a device or a sparse file, or has more "
+                            f"than {MOST_BYTES:,} bytes; pack plain files",
+                        )
+                    yield _Member(file, one.name, one.offset_data, one.size)
             end = archive.offset
         rest = np.memmap(file, np.uint8, "r", offset=end)  # because `tarfile` takes a damaged header for the end
         if len(rest) < tarfile.BLOCKSIZE or rest.any():
@@ -111,7 +95,7 @@ def _members(file: Path) -> Iterator[_Member]:
 
 def _labels(images: dict[str, _Member], classes: dict[str, _Member], where: str) -> tuple[int, ...]:
     """The class index of each image."""
-    found = [classes[key].begin if key in classes else b"" for key in images]
+    found = [_content(classes[key], where)[:20] if key in classes else b"" for key in images]
     for key, text in zip(images, found, strict=True):
         if not re.fullmatch(rb"\s*-?\d{1,18}\s*", text):
             raise DataError("labels", f"{key!r:.80} in {where} has the class {text!r:.60}; give all a whole number")
@@ -120,7 +104,10 @@ def _labels(images: dict[str, _Member], classes: dict[str, _Member], where: str)
 
 def _open(images: Sequence[_Member], data: str, row: int) -> BinaryIO:
     """An image as a file in memory."""
-    one = images[row]
+    return BytesIO(_content(images[row], data))
+
+
+def _content(one: _Member, data: str) -> bytes:
     try:
         with one.file.open("rb") as stream:
             stream.seek(one.start)
@@ -129,4 +116,4 @@ def _open(images: Sequence[_Member], data: str, row: int) -> BinaryIO:
         raise changed_error(data, f"{path_text(one.file)} cannot be read ({error.strerror or error})") from error
     if len(content) < one.size:
         raise changed_error(data, f"{path_text(one.file)} is shorter than it was")
-    return BytesIO(content)
+    return content
