@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib.metadata import version
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -81,23 +81,11 @@ HOSTILE = (
 )
 
 _SAMPLED = ("monte_carlo", "shrinkage", "moments", "mmse", "mmse_mvs")
-_PASSES = {
-    "taylor": 11, "taylor_mvs": 11, "softmax": 1, "logit_margin": 1, "first_order_margin": 11, "feature_margin": 1,
-    "input_margin": 600, "max_probability": 1, "probability_margin": 1, "entropy": 1,
-}  # fmt: skip
+_WITH_GRADIENTS = ("taylor", "taylor_mvs", "first_order_margin", "mmse", "mmse_mvs")
+_BIAS = {"mmse": 0.04, "mmse_mvs": -0.1, "taylor": 0.35, "taylor_mvs": 0.3}
+_UNIT = {"linf": 0.2, "l2": 4.0}
 PICTURES = 256
 """How many pictures there are of each class."""
-
-_UNIT = {"linf": 0.2, "l2": 4.0}
-_PASSES_PER_DRAW = {"monte_carlo": 1, "shrinkage": 1, "moments": 1, "mmse": 11, "mmse_mvs": 11}
-_BIAS = {
-    "shrinkage": 0.0,
-    "moments": 0.0,
-    "mmse": 0.04,
-    "mmse_mvs": -0.1,
-    "taylor": 0.35,
-    "taylor_mvs": 0.3,
-}
 
 
 @dataclass(frozen=True)
@@ -185,45 +173,38 @@ def with_value(table: Table, label: str, values: Sequence[float | None]) -> Tabl
 
 
 def _make(recipe: Recipe) -> Table:
-    rng = np.random.default_rng(recipe.seed)
-    truth = rng.integers(recipe.classes, size=recipe.points)
+    rng, count = np.random.default_rng(recipe.seed), recipe.points
+    truth = rng.integers(recipe.classes, size=count)
     typical = np.linspace(0.05, 0.25, recipe.classes)
-    distance = typical[truth] * rng.lognormal(0.0, 0.7, size=recipe.points)
-    predicted = np.where(rng.random(recipe.points) < 0.9, truth, (truth + 1) % recipe.classes)
-    slugs = [Status.NONFINITE_INPUT.slug] * recipe.broken + [Status.OK.slug] * (recipe.points - recipe.broken)
-    ids = [f"{row:016x}" for row in range(recipe.points)]
+    distance = typical[truth] * rng.lognormal(0.0, 0.7, size=count)
+    predicted = np.where(rng.random(count) < 0.9, truth, (truth + 1) % recipe.classes)
+    ok = np.arange(count) >= recipe.broken
+    ids = [f"{row:016x}" for row in range(count)]
     entries = [score_record(score, parameters) for score, parameters in _grid(recipe)]
-    votes = {sigma: rng.random((recipe.points, max(recipe.budgets))) for sigma in recipe.sigmas}
-    scores = [_rows(entry, ids, slugs, distance, votes, rng) for entry in entries]
-    for part in scores:
-        if "input_margin" in part["score"]:
-            _spoil(part, recipe)
+    votes = {sigma: rng.random((count, max(recipe.budgets))) for sigma in recipe.sigmas}
+    scores = [SCORES.empty_table(), *(_rows(one, ids, ok, distance, votes, rng, recipe) for one in entries)]
+    nothing, labelled = pa.nulls(count), np.full(count, recipe.labels)
     points = {
         "point": ids,
-        "row": list(range(recipe.points)),
-        "name": [f"test/{row:05d}.png" for row in range(recipe.points)],
-        "label": truth.tolist() if recipe.labels else [None] * recipe.points,
-        "predicted": [None if slug != "ok" else int(c) for slug, c in zip(slugs, predicted, strict=True)],
-        "target": [None] * recipe.points,
-        "decided": [None] * recipe.points,
-        "correct": [
-            bool(right) if recipe.labels and slug == "ok" else None
-            for right, slug in zip(truth == predicted, slugs, strict=True)
-        ],
-        "status": slugs,
-        "detail": [None if slug == "ok" else "1 NaN of 3072" for slug in slugs],
-        "passes": [sum(part["passes"][row] for part in scores) for row in range(recipe.points)],
-        "image": [
-            picture(int(c), row % PICTURES) if recipe.images and not recipe.features else None
-            for row, c in enumerate(truth)
-        ],
+        "row": range(count),
+        "name": [f"test/{row:05d}.png" for row in range(count)],
+        "label": pa.array(truth, mask=~labelled),
+        "predicted": pa.array(predicted, mask=~ok),
+        "target": nothing,
+        "decided": nothing,
+        "correct": pa.array(truth == predicted, mask=~(ok & labelled)),
+        "status": _status(ok),
+        "detail": pa.array(["1 NaN of 3072"] * count, mask=ok),
+        "passes": np.sum([part["passes"] for part in scores[1:]], axis=0, dtype=np.int64) + np.zeros(count, np.int64),
+        "image": [_image(recipe, one, row) for row, one in enumerate(truth)],
         "input": _inputs(recipe, 2),
     }
+    found = pa.table({name: pa.array(points[name], POINTS.field(name).type) for name in POINTS.names}, POINTS)
     return Table(
-        points=pa.table(points, schema=POINTS),
-        counterexamples=_counterexamples(scores, points, recipe),
-        scores=pa.concat_tables([pa.table(part, schema=SCORES) for part in scores]) if scores else SCORES.empty_table(),
-        record=_record(recipe, entries, points),
+        points=found,
+        counterexamples=_counterexamples(scores[1:], predicted, recipe),
+        scores=pa.concat_tables(scores),
+        record=_record(recipe, entries, found["correct"].to_pylist()),
     )
 
 
@@ -245,131 +226,92 @@ def _grid(recipe: Recipe) -> Iterator[tuple[str, dict[str, Any]]]:
             yield from ((score, {"sigma": s}) for s in recipe.sigmas)
 
 
+def _status(ok: np.ndarray) -> np.ndarray:
+    return np.where(ok, Status.OK.slug, Status.NONFINITE_INPUT.slug).astype(object)
+
+
 def _rows(
     entry: ScoreRecord,
     ids: list[str],
-    slugs: list[str],
+    ok: np.ndarray,
     distance: np.ndarray,
     votes: dict[float, np.ndarray],
     rng: np.random.Generator,
-) -> dict[str, list[Any]]:
-    given: Mapping[str, Any] = entry.parameters
-    score, sigma, draws = entry.score, given.get("sigma"), given.get("draws")
-    unit = _UNIT.get(str(given.get("norm")), 30.0)
-    value, error = _values(score, distance, sigma, draws, votes, rng, unit)
-    margin = entry.quantity != FLIP_PROBABILITY
-    low, high = value - error, value + error
-    passes = _PASSES[score] if score in _PASSES else _PASSES_PER_DRAW[score] * int(draws or 0)
-    ok = [slug == "ok" for slug in slugs]
-    sampled = margin or draws is not None
-
-    def shown(numbers: np.ndarray, known: bool = True) -> list[float | None]:
-        return [float(number) if good and known else None for number, good in zip(numbers, ok, strict=True)]
-
-    return {
+    recipe: Recipe,
+) -> pa.Table:
+    score, draws, count, status = entry.score, cast(Any, entry.parameters.get("draws")), len(ids), _status(ok)
+    value, half = _values(score, distance, entry.parameters, votes, rng)
+    low, high, evidence = value - half, value + half, np.full(count, None, dtype=object)
+    if _flips(score):
+        low, high = (np.clip(end, 0.0, 1.0) if draws else np.full(count, np.nan) for end in (low, high))
+        seen = value * (draws or 0) >= 1
+        evidence[:] = np.where(seen, Evidence.MODELLED.slug, Evidence.EXTRAPOLATED.slug)
+    if score == "monte_carlo":
+        evidence[:] = Evidence.COUNTED.slug
+    if score == "input_margin":
+        low = 0.6 * value if recipe.certified else 0.0 * value
+        last = count - recipe.not_found
+        value[last:] = high[last:] = np.inf
+        status[last:], status[last - recipe.masked : last] = Status.NOT_FOUND.slug, Status.MASKED.slug
+    passes = 600 if score == "input_margin" else (draws or 1) * (11 if score in _WITH_GRADIENTS else 1)
+    rows = {
         "point": ids,
-        "score": [score] * len(ids),
-        "parameters": [parameters_json(entry.parameters)] * len(ids),
-        "value": shown(value),
-        "low": shown(low if margin else np.clip(low, 0.0, 1.0), sampled),
-        "high": shown(high if margin else np.clip(high, 0.0, 1.0), sampled),
-        "status": list(slugs),
-        "detail": [None] * len(ids),
-        "passes": [passes if good else 0 for good in ok],
-    } | _evidence(score, draws, value, ok, margin)
-
-
-def _evidence(score: str, draws: int | None, value: np.ndarray, ok: list[bool], margin: bool) -> dict[str, list[Any]]:
-    """What a run would say stands behind the values."""
-    if margin:
-        kinds = [None] * len(ok)
-    elif score == "monte_carlo":
-        kinds = [Evidence.COUNTED.slug] * len(ok)
-    else:
-        kinds = [
-            (Evidence.EXTRAPOLATED if draws is None or flip * draws < 1 else Evidence.MODELLED).slug for flip in value
-        ]
-    unknown: list[float | None] = [None] * len(ok)
-    evidence = [kind if good else None for kind, good in zip(kinds, ok, strict=True)]
-    return {"evidence": evidence, "counted_low": unknown, "counted_high": unknown}
+        "score": [score] * count,
+        "parameters": [parameters_json(entry.parameters)] * count,
+        **{
+            name: pa.array(numbers, mask=~ok | np.isnan(numbers))
+            for name, numbers in (("value", value), ("low", low), ("high", high))
+        },
+        "status": status,
+        "detail": pa.nulls(count),
+        "passes": np.where(ok, passes, 0),
+        "evidence": pa.array(evidence, mask=~ok),
+        "counted_low": pa.nulls(count),
+        "counted_high": pa.nulls(count),
+    }
+    return pa.table({name: pa.array(rows[name], SCORES.field(name).type) for name in SCORES.names}, SCORES)
 
 
 def _values(
-    score: str,
-    distance: np.ndarray,
-    sigma: float | None,
-    draws: int | None,
-    votes: dict[float, np.ndarray],
-    rng: np.random.Generator,
-    unit: float,
-) -> tuple[np.ndarray, np.ndarray]:
+    score: str, distance: np.ndarray, given: Any, votes: dict[float, np.ndarray], rng: np.random.Generator
+) -> tuple[np.ndarray, Any]:
     """Values of one score and the half-width of their intervals."""
-    none = np.zeros_like(distance)
+    sigma, draws, unit = given.get("sigma"), given.get("draws"), _UNIT.get(str(given.get("norm")), 30.0)
     if score == "input_margin":
-        return distance * unit, none
+        return distance * unit, 0.0
     if score in ("max_probability", "probability_margin", "entropy"):
         sure = norm.cdf(distance * 8.0 * rng.lognormal(0.0, 0.5, distance.size))
-        return {"max_probability": sure, "probability_margin": 2.0 * sure - 1.0, "entropy": 1.0 - sure}[score], none
+        return {"max_probability": sure, "probability_margin": 2.0 * sure - 1.0, "entropy": 1.0 - sure}[score], 0.0
     if not _flips(score):
-        return distance * unit * rng.lognormal(0.0, 0.3, distance.size), none
+        return distance * unit * rng.lognormal(0.0, 0.3, distance.size), 0.0
     if sigma is None:
-        return norm.sf(distance * 14.0), none
+        return norm.sf(distance * 14.0), 0.0
     if score == "monte_carlo":
         flipped = (votes[sigma][:, :draws] < norm.sf(reach(distance, sigma))[:, None]).mean(axis=1)
-        return flipped, 2.6 * np.sqrt(flipped * (1 - flipped) / draws) + 5.3 / draws  # pyright: ignore[reportOperatorIssue] right when it runs
+        return flipped, 2.6 * np.sqrt(flipped * (1 - flipped) / draws) + 5.3 / draws
     spread = 0.5 / np.sqrt(draws) if draws else 0.0
-    seen = reach(distance, sigma) + _BIAS[score] + spread * rng.standard_normal(distance.size)
+    seen = reach(distance, sigma) + _BIAS.get(score, 0.0) + spread * rng.standard_normal(distance.size)
     return norm.sf(seen), 2.6 * spread * norm.pdf(seen)
 
 
-def _spoil(part: dict[str, list[Any]], recipe: Recipe) -> None:
-    """Give input margins their lower ends, and the last of them the statuses that the recipe asks for."""
-    part["low"] = [None if v is None else 0.6 * v if recipe.certified else 0.0 for v in part["value"]]
-    last = len(part["value"]) - recipe.not_found
-    for row in range(last, len(part["value"])):
-        part["value"][row] = part["high"][row] = float("inf")
-        part["status"][row] = Status.NOT_FOUND.slug
-    for row in range(last - recipe.masked, last):
-        part["status"][row] = Status.MASKED.slug
-
-
-def _counterexamples(scores: list[dict[str, list[Any]]], points: dict[str, list[Any]], recipe: Recipe) -> pa.Table:
-    """For every finite input margin the next class, its image and the difference from that of the point."""
+def _counterexamples(scores: list[pa.Table], predicted: np.ndarray, recipe: Recipe) -> pa.Table:
+    """For every finite input margin the next class, its image and what stands for the difference from the point's."""
     near = _inputs(recipe, 3)
     rows = [
         {
-            "point": point,
-            "score": "input_margin",
-            "parameters": parameters,
-            "predicted": (points["predicted"][row] + 1) % recipe.classes,
-            "image": picture(points["predicted"][row], PICTURES + row % PICTURES)
-            if recipe.images and not recipe.features
-            else None,
-            "difference": None,
+            "point": one["point"],
+            "score": one["score"],
+            "parameters": one["parameters"],
+            "predicted": (predicted[row] + 1) % recipe.classes,
+            "image": _image(recipe, predicted[row], PICTURES + row % PICTURES),
+            "difference": _image(recipe, predicted[row], 2 * PICTURES + row % PICTURES),
             "input": near[row],
         }
         for part in scores
-        if "input_margin" in part["score"]
-        for row, (point, parameters, value) in enumerate(
-            zip(part["point"], part["parameters"], part["value"], strict=True)
-        )
-        if value is not None and np.isfinite(value)
+        for row, one in enumerate(part.to_pylist())
+        if one["score"] == "input_margin" and one["value"] is not None and np.isfinite(one["value"])
     ]
-    images = dict(zip(points["point"], points["image"], strict=True))
-    for row in rows if recipe.images and not recipe.features else []:
-        row["difference"] = difference(images[row["point"]], row["image"])
     return pa.Table.from_pylist(rows, schema=COUNTEREXAMPLES)
-
-
-@cache
-def difference(here: bytes, there: bytes) -> bytes:
-    """The difference of two PNGs as a run stores it: around grey, its largest change as far as it can go."""
-    first, second = (np.asarray(Image.open(io.BytesIO(png)), dtype=np.float64) / 255.0 for png in (here, there))
-    change = second - first
-    sink = io.BytesIO()
-    shown = 0.5 + change / (2.0 * np.abs(change).max())
-    Image.fromarray(np.rint(255.0 * shown).astype(np.uint8)).save(sink, format="PNG")
-    return sink.getvalue()
 
 
 def _inputs(recipe: Recipe, stream: int) -> list[bytes | None]:
@@ -379,6 +321,11 @@ def _inputs(recipe: Recipe, stream: int) -> list[bytes | None]:
     return [one.tobytes() if recipe.features else None for one in numbers]
 
 
+def _image(recipe: Recipe, number: int, which: int) -> bytes | None:
+    """One of the pictures of a class, where inputs are images."""
+    return picture(int(number), which) if recipe.images and not recipe.features else None
+
+
 def reach(distance: np.ndarray, sigma: float) -> np.ndarray:
     """How many deviations of the noise the boundary is away; with much noise, on the far side."""
     return distance / sigma - 3.0 * sigma
@@ -386,21 +333,10 @@ def reach(distance: np.ndarray, sigma: float) -> np.ndarray:
 
 @cache
 def picture(number: int, which: int) -> bytes:
-    """One of the pictures of a class, drawn once in a process."""
-    return thumbnail(number, np.random.default_rng([number, which]))
-
-
-def thumbnail(number: int, rng: np.random.Generator) -> bytes:
-    """A PNG of 32x32 pixels: a soft disc of the class's colour before a graded background."""
-    y, x = np.mgrid[0:32, 0:32] / 31.0
-    centre, radius = rng.uniform(0.3, 0.7, 2), rng.uniform(0.15, 0.35)
-    disc = 1.0 / (1.0 + np.exp(40.0 * (np.hypot(x - centre[0], y - centre[1]) - radius)))
-    angle = 2.0 * np.pi * (number / 10.0 + np.arange(3) / 3.0)
-    colour, sky = 0.5 + 0.45 * np.cos(angle), rng.uniform(0.3, 0.9, 3)
-    pixels = disc[..., None] * colour + (1.0 - disc[..., None]) * sky * (0.6 + 0.4 * y[..., None])
-    noisy = np.clip(pixels + 0.03 * rng.standard_normal((32, 32, 3)), 0.0, 1.0)
+    """A PNG of 32x32 pixels in blocks of colours, drawn once in a process."""
     sink = io.BytesIO()
-    Image.fromarray((255.0 * noisy).astype(np.uint8)).save(sink, format="PNG")
+    blocks = np.random.default_rng([number, which]).integers(0, 256, (4, 4, 3), dtype=np.uint8)
+    Image.fromarray(blocks.repeat(8, 0).repeat(8, 1)).save(sink, format="PNG")
     return sink.getvalue()
 
 
@@ -446,10 +382,9 @@ def with_model(table: Table, **changes: Any) -> Table:
     return replace(table, record=replace(table.record, model=replace(table.record.model, **changes)))
 
 
-def _record(recipe: Recipe, scores: Sequence[ScoreRecord], points: dict[str, list[Any]]) -> RunRecord:
+def _record(recipe: Recipe, scores: Sequence[ScoreRecord], right: list[bool | None]) -> RunRecord:
     names = recipe.class_names or (CLASS_NAMES[: recipe.classes] if recipe.classes <= len(CLASS_NAMES) else None)
     command = ("brittle", "score", "--model", "models:cnn", "--data", "cifar10", "--sigma", "0.05,0.1,0.25")
-    right = points["correct"]
     account = Account(
         points=recipe.points,
         failed=recipe.broken,
