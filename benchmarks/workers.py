@@ -32,9 +32,6 @@ def make():
 """
 
 
-PROGRAM = str(Path(sys.executable).with_name("brittle"))
-"""The installed command."""
-
 WAYS = {
     "1 process": ("--workers", "1"),
     "2 processes": ("--workers", "2"),
@@ -50,7 +47,7 @@ def line(folder: Path, name: str) -> list[str]:
 def run(folder: Path, way: str) -> tuple[float, str]:
     """Seconds of a run, and the digest of what it wrote."""
     began = time.perf_counter()
-    subprocess.run([PROGRAM, *line(folder, way), *WAYS[way]], check=True)
+    subprocess.run([sys.executable, "-m", "brittle", *line(folder, way), *WAYS[way]], check=True)
     return time.perf_counter() - began, digest(folder / way)
 
 
@@ -58,7 +55,7 @@ def parts(folder: Path, count: int) -> tuple[float, str]:
     """The same for so many parts, one after the other, and joined."""
     began = time.perf_counter()
     for number in range(1, count + 1):
-        command = [PROGRAM, *line(folder, f"part-{number}"), "--part", f"{number}/{count}"]
+        command = [sys.executable, "-m", "brittle", *line(folder, f"part-{number}"), "--part", f"{number}/{count}"]
         subprocess.run(command, check=True)
     join(folder / "joined", [folder / f"part-{number}" for number in range(1, count + 1)])
     return time.perf_counter() - began, digest(folder / "joined")

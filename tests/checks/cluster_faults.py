@@ -24,7 +24,6 @@ from pathlib import Path
 
 from checks.faults import Tally, contents, examine
 from helpers import crews
-from helpers.commands import PROGRAM
 from helpers.processes import LIMIT
 from helpers.ray_nodes import Nodes, nodes, workers
 
@@ -63,7 +62,9 @@ class Runs:
         fixed = ["--skip-doctor", "--resume", "--batch-size", str(2 * SHARD)]  # a batch is a shard
         line = crews.line(self.place, name, *fixed, *(options or ("--cluster", self.address)))
         with (self.place / f"{name}.log").open("ab") as log:
-            return subprocess.Popen([PROGRAM, *line], stdout=log, stderr=log, env=os.environ | self.environment)
+            return subprocess.Popen(
+                [sys.executable, "-m", "brittle", *line], stdout=log, stderr=log, env=os.environ | self.environment
+            )
 
     def done(self, name: str) -> int:
         """How many shards are in the manifest of a run."""

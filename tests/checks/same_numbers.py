@@ -21,9 +21,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-PROGRAM = str(Path(sys.executable).with_name("brittle"))
-"""The installed command."""
-
 COLUMNS = ("point", "score", "parameters", "value", "low", "high", "status", "passes")
 """What must stay the same."""
 
@@ -33,7 +30,7 @@ LIMIT, DRAWS, SIGMAS = 100, 100, ("0.05", "0.1")
 
 def brittle(*arguments: str) -> int:
     """Run the command; its exit code."""
-    return subprocess.run([PROGRAM, *arguments], stdout=subprocess.DEVNULL).returncode
+    return subprocess.run([sys.executable, "-m", "brittle", *arguments], stdout=subprocess.DEVNULL).returncode
 
 
 def digests(run: Path) -> dict[str, str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from helpers.commands import WRITING
 
+import brittle
 from brittle.cli import main
 
 pytestmark = pytest.mark.usefixtures("nothing_drawn")  # words are what counts here
@@ -32,3 +33,9 @@ def test_a_file_of_brittle_is_replaced(run: Path, command: list[str], path: str,
 def test_help_is_quick_and_needs_no_torch(arguments: list[str]) -> None:
     code = f"import sys, brittle.cli; brittle.cli.main({arguments}); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
+
+
+def test_the_package_is_the_command() -> None:
+    command = [sys.executable, "-m", "brittle", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, brittle.__version__)

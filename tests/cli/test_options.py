@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 from cyclopts import App, Argument
+from helpers.commands import score
 
+import brittle
 from brittle.cli import app, main
 from brittle.cli.common import as_called
+from brittle.cli.score import open_again
 
 
 def options_below(below: App, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Argument]]:
@@ -70,10 +73,31 @@ def test_help_has_ten_options_and_names_the_others(capsys: pytest.CaptureFixture
         assert len(first.splitlines()) <= 60 < 80 < len(whole.splitlines())
 
 
-def test_commands_are_printed_as_it_was_called(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "brittle").touch()
-    for typed, called in (("brittle", "brittle"), (str(tmp_path / "brittle"), str(tmp_path / "brittle"))):
-        monkeypatch.setattr(sys, "argv", [typed, "show", "run"])
-        assert as_called("do: brittle show run\nby `brittle score`, ./brittle show") == (
-            f"do: {called} show run\nby `brittle score`, ./brittle show"
-        )
+def test_a_file_holds_options_and_the_command_line_goes_before(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = ["sigma = [0.1, 0.2]", 'scores = ["monte_carlo"]', "most-draws = 20", "precision = 0.1", "quiet = true"]
+    (place / "run.toml").write_text("\n".join([*lines, "resume = 'yes'", "bounds = [0, 1]", "batch_size = 2"]))
+    assert score("--config", "run.toml", "--sigma", "0.3") == 0
+    labels = [entry.label for entry in brittle.read_table("run").record.scores]
+    assert labels == ["monte_carlo(draws=20, precision=0.1, sigma=0.3)"]
+    again = open_again(["score", "./net.py:make", "data.npz", "--out", "run", "--config", "run.toml"])
+    assert len(again.scores) == 2, "another process reads the file, too"
+    for text, said in (("sigam = 0.1", "sigam"), ("draws = 1.5", "draws"), ("[score]", "score"), ("sigma = ", "TOML")):
+        (place / "run.toml").write_text(text)
+        assert score("--config=run.toml", out="other") == 2
+        assert said in capsys.readouterr().err
+    assert score("--config", "none.toml", out="other") == 2
+
+
+@pytest.mark.parametrize(
+    ("orig", "called"),
+    [
+        (["python3", "-m", "brittle", "show", "run"], "python3 -m brittle"),
+        (["brittle", "show", "run"], "brittle"),
+    ],
+)
+def test_commands_are_printed_as_it_was_called(monkeypatch: pytest.MonkeyPatch, orig: list[str], called: str) -> None:
+    monkeypatch.setattr(sys, "orig_argv", orig)
+    monkeypatch.setattr(sys, "argv", ["/x/brittle/__main__.py" if "-m" in orig else "brittle", "show", "run"])
+    assert as_called("do: brittle show run\nby `brittle score`, ./brittle show") == (
+        f"do: {called} show run\nby `brittle score`, ./brittle show"
+    )

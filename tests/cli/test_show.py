@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from helpers.commands import PROGRAM
 from helpers.tables import HOSTILE, make_table
 
 from brittle.analysis.overview import overview
@@ -80,7 +80,7 @@ def test_nothing_that_a_terminal_obeys_is_printed(capsys: pytest.CaptureFixture[
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     """`brittle show run --top 30 | head -1`, over an output longer than a pipe holds."""
     make_table(points=3000, scores=("monte_carlo",), sigmas=(0.1,), budgets=(10,), images=False).save("long")
-    command = [PROGRAM, "show", "long", "--top", "3000"]
+    command = [sys.executable, "-m", "brittle", "show", "long", "--top", "3000"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None

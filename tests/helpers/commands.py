@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 from brittle.cli import main
-
-PROGRAM = str(Path(sys.executable).with_name("brittle"))
-"""The installed command."""
 
 FACTORY = """
 import sys

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 import time
 from datetime import datetime, tzinfo
 from pathlib import Path
@@ -13,7 +14,6 @@ from subprocess import PIPE
 import numpy as np
 import pytest
 from checks.faults import contents
-from helpers.commands import PROGRAM
 from helpers.problems import inputs
 from helpers.processes import LIMIT, some_kills, started
 from helpers.resumed import SHARD, classifier, run
@@ -138,7 +138,7 @@ def test_a_run_over_some_points_goes_on_with_these_alone(project: Path, capsys: 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"])
 def test_signals_stop_cleanly(number: signal.Signals, code: int, project: Path) -> None:
     line = command_line(project, "--scores", "monte_carlo", "--draws", "5000000", "--quiet")
-    with started([PROGRAM, *line], stderr=PIPE) as running:
+    with started([sys.executable, "-m", "brittle", *line], stderr=PIPE) as running:
         deadline = time.monotonic() + LIMIT
         while not (project / "run" / LOCK).exists() and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -156,7 +156,7 @@ def test_an_interrupted_text_of_python_ends_with_the_code_as_well(project: Path)
     (project / "interrupted.py").write_text("def make():\n    exec('raise KeyboardInterrupt')\n")
     line = command_line(project, "--scores", "monte_carlo", "--quiet")
     line[1] = f"{project / 'interrupted.py'}:make"
-    with started([PROGRAM, *line], stderr=PIPE) as running:
+    with started([sys.executable, "-m", "brittle", *line], stderr=PIPE) as running:
         _, said = running.communicate(timeout=LIMIT)
     assert running.returncode == 130
     assert "--resume" in said

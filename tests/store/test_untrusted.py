@@ -12,9 +12,9 @@ from io import BytesIO
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 from helpers.artefacts import FACTORY, Canary, edited, export, pickled
-from helpers.commands import PROGRAM
 from helpers.damaged import REFUSED_BY, SOURCE, hostile_columns, measured, parquet_bytes
 from helpers.data_files import BAD_IMAGES, LABELS, LEVELS, encode, from_folder, from_idx, from_npz, from_parquet
 from helpers.tables import make_table
@@ -59,19 +59,33 @@ def test_a_deflated_checkpoint_is_refused_at_once(tmp_path: Path) -> None:
 
 
 HOSTILE_MODULES = ("torch", "sitecustomize", "usercustomize", "numpy", "cyclopts", "json", "site", "pyarrow", "PIL")
+HELPS, SCORES = ["--help"], ["score", "net:make", "x.npz", "--out", "run"]
 
 
-def test_what_lies_in_the_current_folder_is_not_imported(tmp_path: Path) -> None:
-    """Whatever a command imports; `score` imports what `--help` does and more. Nor is a factory looked for there."""
+@pytest.mark.parametrize(
+    ("command", "line", "code", "said"),
+    [
+        ("installed", HELPS, 0, ""),
+        ("module", SCORES, 3, "the current folder is not searched: for the file in this folder write ./net.py:make"),
+    ],
+)
+def test_what_lies_in_the_current_folder_is_not_imported(
+    command: str, line: list[str], code: int, said: str, tmp_path: Path
+) -> None:
+    """However the program is started, and whatever a command imports; `score` imports what `--help` does and more.
+
+    Nor is a factory looked for there.
+    """
     for name in HOSTILE_MODULES:
         (tmp_path / f"{name}.py").write_text(f"open('canary-{name}', 'w')\nraise SystemExit(99)\n", encoding="utf-8")
     (tmp_path / "net.py").write_text("open('canary-net', 'w')\n" + FACTORY, encoding="utf-8")
     np.savez(tmp_path / "x.npz", x=np.zeros((3, 4), np.float32))
-    line = [PROGRAM, "score", "net:make", "x.npz", "--out", "run"]
+    program = [str(Path(sys.executable).with_name("brittle"))]
+    begin = program if command == "installed" else [sys.executable, "-m", "brittle"]
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    done = subprocess.run(line, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 3, done.stderr
-    assert "the current folder is not searched: for the file in this folder write ./net.py:make" in done.stderr
+    done = subprocess.run([*begin, *line], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr
     assert list(tmp_path.glob("canary-*")) == []
 
 

@@ -16,6 +16,7 @@ from brittle.cli.common import (
     MORE_HELP,
     Paragraphs,
     explained,
+    options_of_file,
     show,
     whole_numbers,
 )
@@ -35,7 +36,7 @@ app = App(
     help="How easily does each prediction of a trained classifier break, how sure is that, and what did it cost?",
     help_format="plaintext",
     suppress_keyboard_interrupt=False,
-    config=(whole_numbers,),
+    config=(options_of_file, whole_numbers),
     default_parameter=AS_TYPED,
     help_formatter=Paragraphs(),
 )
@@ -76,7 +77,7 @@ def run() -> None:
         os._exit(READER_GONE)  # Python would flush the output once more
     if code == INTERRUPTED:
         sys.stderr.flush()
-        os._exit(code)  # Python would end by the signal, where it met the text of an `exec`, as dataclasses have
+        os._exit(code)  # `python -m` would end by the signal, where it met the text of an `exec`, as dataclasses have
     sys.exit(code)
 
 

@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 import sys
+import tomllib
 from collections.abc import Sequence
 from contextvars import ContextVar
 from itertools import pairwise
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 from cyclopts import App, ArgumentCollection, CycloptsError, Group, MissingArgumentError, Parameter
+from cyclopts.config import Dict
 from cyclopts.help import DefaultFormatter, HelpPanel
 
 from brittle.errors import ParameterError, StorageError, UsageError, printable
@@ -41,10 +43,11 @@ FIRST = frozenset(
 
 HELP_ALL: ContextVar[bool] = ContextVar("HELP_ALL", default=False)
 
-MORE_HELP = "--help-all tells of all."
+MORE_HELP = "--help-all tells of all. A file may hold options: --config run.toml."
 
 Run = Annotated[Path, Parameter(name="run")]
 BatchSize = Annotated[int | None, Parameter(help="Most rows in one pass through the network.")]
+Config = Annotated[Path | None, Parameter(help="A TOML file with options; those on the command line go before.")]
 Overwrite = Annotated[bool, Parameter(help="Replace the file OUT where it is there already.")]
 Quiet = Annotated[bool, Parameter(help="Show no progress.")]
 
@@ -90,6 +93,20 @@ def default_text(value: object) -> str | None:
 
 AS_TYPED = Parameter(show_default=default_text, negative=(), consume_multiple=True)
 """How the options of all commands are read: no option has an opposite, and several values stand behind one name."""
+
+
+def options_of_file(app: App, command: tuple[str, ...], arguments: ArgumentCollection) -> None:
+    """Take from the TOML file of `--config` the options that the command line does not give."""
+    path = next((one.tokens[-1].value for one in arguments if one.name == "--config" and one.tokens), None)
+    if path is None:
+        return
+    try:
+        given = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--config {path} cannot be read as TOML: {error}") from error
+    if tables := [name for name, value in given.items() if isinstance(value, dict)]:
+        raise UsageError(f"--config {path} has the table [{tables[0]}]; options stand by their names, in no table")
+    Dict(given, source=path, use_commands_as_keys=False)(app, command, arguments)
 
 
 def whole_numbers(app: App, command: tuple[str, ...], arguments: ArgumentCollection) -> None:
@@ -163,8 +180,11 @@ def say_failures(head: str, sentences: Sequence[str]) -> int:
 
 
 def program() -> str:
-    """What one types to call brittle again: its name, or the path that was typed where that leads elsewhere."""
-    typed, found = Path(sys.argv[0]), shutil.which(NAME)
+    """What one types to call brittle again: its name, the path that was typed, or `python -m brittle`."""
+    typed = Path(sys.argv[0])
+    if typed.name == "__main__.py" and sys.orig_argv[1:3] == ["-m", NAME]:
+        return shlex.join(sys.orig_argv[:3])
+    found = shutil.which(NAME)
     called = typed.name == NAME and typed.is_file() and not (found is not None and typed.samefile(found))
     return shlex.quote(sys.argv[0]) if called else NAME
 

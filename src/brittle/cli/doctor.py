@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from brittle.cli.common import DATA, MODEL, OUTPUT, BatchSize, show
+from brittle.cli.common import DATA, MODEL, OUTPUT, BatchSize, Config, show
 from brittle.cli.options import DataOptions, ModelOptions
 from brittle.cli.score_options import Opening, ScoreOptions
 from brittle.errors import BrittleError, UsageError
@@ -34,6 +34,7 @@ def doctor(
     batch_size: Annotated[BatchSize, Parameter(group=OUTPUT)] = None,
     expected_accuracy: Annotated[float | None, Parameter(group=OUTPUT)] = None,
     cost: Annotated[bool, Parameter(group=OUTPUT, negative=())] = False,
+    config: Annotated[Config, Parameter(group=OUTPUT)] = None,
 ) -> int:
     """Examine MODEL, DATA and settings as `brittle score` does before it scores, and print what is known of them.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cyclopts import Parameter
 
-from brittle.cli.common import LENGTH, OUTPUT, BatchSize, Quiet
+from brittle.cli.common import LENGTH, OUTPUT, BatchSize, Config, Quiet
 from brittle.errors import UsageError
 from brittle.estimate import CONFIDENCE
 
@@ -33,6 +33,7 @@ class RunOptions:
     skip_doctor: bool = False
     resume: bool = False
     quiet: Quiet = False
+    config: Config = None  # read when the command line is
 
 
 @Parameter(name="*", group=LENGTH)
