@@ -154,11 +154,7 @@ class Evidence(IntEnum):
         return self.name.lower()
 
 
-SHOWN = 3
-"""Points whose number an estimate shows when it is printed."""
-
-
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Estimate:
     """One score for a batch of `B` points.
 
@@ -184,29 +180,6 @@ class Estimate:
     detail: tuple[str | None, ...] | None = None
     evidence: Tensor | None = None
     counted: tuple[Tensor, Tensor] | None = None
-
-    def __repr__(self) -> str:
-        """At most five lines: how many points have which status, and the first numbers with their intervals."""
-        try:
-            return "\n  ".join(_lines(self))
-        except Exception as error:  # noqa: BLE001 - whoever looks for what is wrong with an estimate prints it
-            return f"Estimate whose fields are no tensors of a number per point ({type(error).__name__})"
-
-
-def _lines(estimate: Estimate) -> list[str]:
-    """An estimate in lines: the first says how many points have which status, the others are the first points."""
-    slugs = {int(status): status.slug for status in Status}
-    named = [slugs.get(code, f"status {code}") for code in estimate.status.tolist()]
-    counts = ", ".join(f"{count:,} {name}" for name, count in Counter(named).most_common(SHOWN))
-    others = len(named) - sum(count for _, count in Counter(named).most_common(SHOWN))
-    first = f"Estimate of {len(named):,} point{'' if len(named) == 1 else 's'}: {counts or 'none'}"
-    numbers = (one[:SHOWN].tolist() for one in (estimate.value, estimate.low, estimate.high))
-    rows = [
-        f"{value:.3g} {f'[{low:.3g}, {high:.3g}] ' * (low == low)}{name}" if value == value else f"no number: {name}"
-        for value, low, high, name in zip(*numbers, named, strict=False)
-    ]
-    more = [f"and {len(named) - SHOWN:,} more"] if len(named) > SHOWN else []
-    return [first + (f", {others:,} others" if others else ""), *rows, *more]
 
 
 LARGEST_WHOLE = 2.0**53

@@ -67,12 +67,6 @@ def test_a_wide_table_holds_the_states(table: brittle.Table) -> None:
     assert not [column for column in table.wide().columns if column.startswith("moments") and column.endswith("state")]
 
 
-@pytest.mark.parametrize("limit", [0.0, 1.0, float("nan"), "0.9"])
-def test_what_is_no_limit(limit: Any, table: brittle.Table) -> None:
-    with pytest.raises(ParameterError, match="limit must be a number between 0 and 1"):
-        decide(table, limit)
-
-
 def test_a_limit_is_needed_where_none_was_asked() -> None:
     run = make_table(points=5)
     with pytest.raises(ParameterError, match="was not drawn for a limit; give one"):

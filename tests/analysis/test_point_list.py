@@ -63,8 +63,6 @@ def test_a_class_is_asked_for_by_name_or_number(asked: str | int) -> None:
     ("table", "options", "message"),
     [
         (TABLE, {"of_class": "unicorn"}, "no point of the run is in class 'unicorn'; classes: airplane"),
-        (TABLE, {"limit": 0.0}, "limit must be a number between 0 and 1; found 0.0"),
-        (TABLE, {"limit": 2.0, "state": "holds"}, "limit must be a number between 0 and 1; found 2.0"),
         (TABLE, {"state": "broken"}, "state is holds, breaks, undecided or failed; found 'broken'"),
         (make_table(points=5, labels=False), {"correct": "right"}, "no point of the run has a label"),
         (make_table(points=5, scores=("logit_margin",)), {}, "the run holds no flip probability"),

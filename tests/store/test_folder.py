@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -10,7 +9,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import PIPE
-from typing import Any
 
 import pytest
 import torch
@@ -118,16 +116,6 @@ def test_a_folder_of_the_users_own_stays(tmp_path: Path) -> None:
     with pytest.raises(ModelError):
         run(tmp_path / "mine", model=brittle.Classifier(torch.nn.Flatten(start_dim=0)))
     assert (tmp_path / "mine").is_dir()
-
-
-@pytest.mark.parametrize("shards", [None, [5], [{"number": 0, "points": {}}]])
-def test_a_manifest_of_another_form_is_named(shards: Any, tmp_path: Path) -> None:
-    run(tmp_path / "run")
-    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
-    (tmp_path / "run" / "manifest.json").write_text(json.dumps(manifest | {"shards": shards}))
-    with pytest.raises(StorageError, match=r"manifest\.json.*shards") as caught:
-        run(tmp_path / "run")
-    assert caught.value.code == "run_damaged"
 
 
 def test_a_second_process_is_refused(tmp_path: Path) -> None:

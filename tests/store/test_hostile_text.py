@@ -7,29 +7,22 @@ import re
 import unicodedata
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv as csv
-import pyarrow.parquet as pq
 import pytest
 import torch
 from helpers.data_files import encode
 from helpers.pages import Page, assert_inert, storable
+from helpers.poisoned import poisoned_run
 from helpers.tables import HOSTILE, make_table, with_model, with_scores
 
 import brittle
 from brittle.cli import main
 from brittle.data import array_points, open_points
-from brittle.detector.flags import FLAGS, write_flags
 from brittle.errors import DataError, StorageError
 from brittle.report import write_report
 from brittle.scores import LogitMargin
-from brittle.store.csv_text import text_of
 from brittle.store.reading import read_table
-from brittle.store.record import RunRecord
-from brittle.store.strict_json import convert, plain
 
 NAMES = (
     b"two\nlines.png",
@@ -79,14 +72,6 @@ def test_names_come_back_exactly(named: brittle.Table) -> None:
     page = write_report(named, "report.html").read_text(encoding="utf-8")
     assert_inert(Page(page))
     assert not {"\x1b", "\u202e"} & {*page}
-    shared = {name: named.points[name] for name in ("point", "row", "name", "label", "predicted")}
-    count = len(NAMES)
-    others = {"score": [0.5] * count, "brittle": [True] * count, "status": ["ok"] * count, "forced": [False] * count}
-    flags = pa.table(shared | others, schema=FLAGS)
-    assert pq.read_table(write_flags(flags.to_pandas(), "flags.parquet")).equals(flags)
-    kinds = csv.ConvertOptions(column_types=FLAGS, strings_can_be_null=False)
-    read = csv.read_csv(write_flags(flags.to_pandas(), "flags.csv"), convert_options=kinds)
-    assert [text_of(one) for one in read["point"].to_pylist()] == flags["point"].to_pylist()
 
 
 def test_messages_are_one_line_that_can_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -104,46 +89,17 @@ def test_ids_that_cannot_be_stored_are_refused() -> None:
     assert caught.value.code == "ids"
 
 
-def hostile_run(folder: Path) -> Path:
-    """A run folder whose every text is one of the forty, or holds one."""
-    table = make_table(points=len(HOSTILE), scores=("moments", "softmax", "input_margin"), sigmas=(0.1,), budgets=(10,))
-    texts = [storable(one) for one in HOSTILE]
-    renamed = dict(zip(table.points["point"].to_pylist(), texts, strict=True))
-
-    def poisoned(part: pa.Table, *columns: str) -> pa.Table:
-        own = pa.array([renamed[point] for point in part["point"].to_pylist()], pa.string())
-        part = part.set_column(0, part.schema.field(0), own)
-        for shift, column in enumerate(columns, 1):
-            place = part.schema.get_field_index(column)
-            words = [texts[(row + shift) % len(texts)] for row in range(len(part))]
-            part = part.set_column(place, part.schema.field(place), pa.array(words, pa.string()))
-        return part
-
-    def deep(value: Any, key: str = "") -> Any:
-        if isinstance(value, str) and key not in ("score", "quantity", "label", "safer"):
-            return HOSTILE[(len(value) + len(key)) % len(HOSTILE)]
-        if isinstance(value, dict):
-            return {own: inner if own == "parameters" else deep(inner, own) for own, inner in value.items()}
-        return [deep(inner, key) for inner in value] if isinstance(value, list) else value
-
-    content = deep(plain(table.record))
-    content["data"]["class_names"] = list(HOSTILE)
-    replace(
-        table,
-        points=poisoned(table.points, "name", "detail"),
-        scores=poisoned(table.scores, "detail"),
-        counterexamples=poisoned(table.counterexamples),
-        record=convert(RunRecord, content),
-    ).save(folder)
-    return folder
-
-
 def test_forty_hostile_strings_in_every_field_are_shown_as_text(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Every text of the run is one of the forty."""
     assert len(set(HOSTILE)) >= 40
-    table = read_table(hostile_run(tmp_path / "run"))
-    assert table.points["point"].to_pylist() == [storable(one) for one in HOSTILE]
+    scores = ("moments", "softmax", "input_margin")
+    made = poisoned_run(make_table(points=len(HOSTILE), scores=scores, sigmas=(0.1,), budgets=(10,)))
+    made.save(tmp_path / "run")
+    table = read_table(tmp_path / "run")
+    assert table.record == made.record
+    assert table.points["name"].to_pylist() == [storable(one) for one in HOSTILE]
     page = write_report(table, tmp_path / "report.html").read_text(encoding="utf-8")
     assert_inert(Page(page))
     place = str(tmp_path / "run")

@@ -102,7 +102,8 @@ def test_a_manifest_names_no_file_and_each_shard_once(reader: Callable[[Path], A
     """The name of a shard file follows from its number, so none leads out of the folder."""
     manifest = json.loads((run / "manifest.json").read_text())
     elsewhere = manifest["shards"][0]["points"] | {"file": "../../secret.parquet"}
-    for shards in ([manifest["shards"][0] | {"points": elsewhere}], [*manifest["shards"], manifest["shards"][0]]):
+    twice = [*manifest["shards"], manifest["shards"][0]]
+    for shards in (None, [5], [manifest["shards"][0] | {"points": elsewhere}], twice):
         (run / "manifest.json").write_text(json.dumps(manifest | {"shards": shards}))
         with pytest.raises(StorageError) as caught:
             reader(run)
