@@ -1,19 +1,33 @@
-"""How large the rooms of the package are, beside their budget, and how many concepts it has.
+"""Figures of a tree: how large its rooms are, how many concepts it has, how long its functions are and things take.
 
-    python tests/checks/figures.py [ROOT]
+    python tests/checks/figures.py [ROOT] [--call] [--seconds] [--all]
 
-Everything is read off the files of the tree, which may be an older one; nothing of it is imported.
+Everything is read off the files of the tree, which may be an older one; nothing of it is imported. `--call` scores five
+points and counts the functions of the package that run. `--seconds` times `import brittle` and `brittle --help`, the
+median of five. `--all` also runs the demo and the suite, once each.
 """
 
 from __future__ import annotations
 
+import argparse
 import ast
+import os
 import re
+import statistics
+import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
+
+LONG = 30
+"""A function with more lines of code than this is long."""
+
+TIMES = 5
+"""How often a short command is timed."""
 
 BUDGET = {
     "the top": (700, 6), "model": (3000, 21), "decisions": (700, 6), "data": (2800, 16), "noise": (1300, 8),
@@ -25,10 +39,36 @@ BUDGET = {
 ERRORS = re.compile(r"\w*Error|Finding|warn")
 """What is called with a code first."""
 
+CALL = """
+import sys, torch, brittle
+torch.manual_seed(0)
+ran, package = set(), brittle.__path__[0]
+def note(frame, event, argument):
+    if event == "call" and frame.f_code.co_filename.startswith(package):
+        ran.add(frame.f_code)
+x = torch.rand(5, 6)
+classifier = brittle.Classifier(torch.nn.Linear(6, 3), bounds=(0, 1))
+brittle.score(classifier, (x, torch.zeros(5, dtype=torch.long)), [brittle.scores.Shrinkage(0.1)])
+sys.setprofile(note)
+brittle.score(classifier, (x, torch.zeros(5, dtype=torch.long)), [brittle.scores.Shrinkage(0.1)])
+sys.setprofile(None)
+named = {one for one in ran if not one.co_name.startswith("<")}
+print(len(named), "functions in", len({one.co_filename for one in named}), "files")
+"""
+"""One call of `brittle.score` on five points, after another that has imported what it needs."""
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
 
 @dataclass(frozen=True)
 class Source:
-    """A file of Python, parsed; `path` is where it is, below the root of the tree."""
+    """A file of Python, parsed.
+
+    Attributes:
+        path: where it is, below the root of the tree.
+        text: what it holds.
+        tree: what that means.
+    """
 
     path: Path
     text: str
@@ -40,13 +80,9 @@ class Source:
         return list(ast.walk(self.tree))
 
     @cached_property
-    def lines(self) -> int:
-        return len(self.text.splitlines())
-
-    @property
-    def room(self) -> str:
-        """The folder of the package in which it lies."""
-        return self.path.parts[2] if len(self.path.parts) > 3 else "the top"
+    def functions(self) -> list[Function]:
+        """Every function and method, those within others included."""
+        return [node for node in self.nodes if isinstance(node, Function)]
 
 
 @cache
@@ -59,14 +95,75 @@ def sources(root: Path, folder: str) -> list[Source]:
     return found
 
 
+# How long.
+
+
+def length(function: Function, lines: list[str]) -> int:
+    """Lines of code of a function with its signature, without docstring, comments and empty lines."""
+    skipped: set[int] = set()
+    if ast.get_docstring(function) is not None:
+        skipped = set(range(function.body[0].lineno, (function.body[0].end_lineno or 0) + 1))
+    span = range(function.lineno, (function.end_lineno or function.lineno) + 1)
+    return sum(number not in skipped and _is_code(lines[number - 1]) for number in span)
+
+
+def _is_code(line: str) -> bool:
+    return bool(line.strip()) and not line.strip().startswith("#")
+
+
+def long_functions(files: list[Source]) -> list[str]:
+    """Name and length of every function over the limit, the longest first."""
+    found = []
+    for file in files:
+        lines = file.text.splitlines()
+        found += [(length(one, lines), one.name, file.path.name) for one in file.functions]
+    return [f"{name} in {file}: {count}" for count, name, file in sorted(found, reverse=True) if count > LONG]
+
+
+# Tests.
+
+
+def importing_tests(tests: list[Source]) -> list[str]:
+    """Files of tests, checks and helpers that import a file of tests."""
+    names = {file.path.stem for file in tests if file.path.name.startswith("test_")}
+    found = []
+    for file in tests:
+        named = {alias.name for node in file.nodes if isinstance(node, ast.Import) for alias in node.names}
+        named |= {node.module for node in file.nodes if isinstance(node, ast.ImportFrom) and node.module}
+        if any(part in names for name in named for part in name.split(".")):
+            found.append(str(file.path))
+    return found
+
+
+# Rooms and concepts.
+
+
+def by_room(package: list[Source]) -> Iterator[tuple[str, object]]:
+    """Lines and files of each room, beside its budget."""
+    for room, (most_lines, most_files) in BUDGET.items():
+        own = [file for file in package if _home(file.path) == room]
+        lines = sum(len(file.text.splitlines()) for file in own)
+        yield f"  {room}", f"{lines} lines in {len(own)} files; at most {most_lines} in {most_files}"
+
+
+def _home(path: Path) -> str:
+    return path.parts[2] if len(path.parts) > 3 else "the top"
+
+
 def codes(package: list[Source]) -> set[str]:
     """Codes of errors and notes that are written out in the package."""
     found = {"usage", "parameter", "unknown_name"}
-    for call in (node for file in package for node in file.nodes if isinstance(node, ast.Call) and len(node.args) > 1):
-        called = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
-        code = str(getattr(call.args[0], "value", ""))
-        if ERRORS.fullmatch(called) and re.fullmatch(r"[a-z_]+", code):
-            found.add(code)
+    for file in package:
+        calls = [node for node in file.nodes if isinstance(node, ast.Call) and len(node.args) > 1]
+        for node in calls:
+            called = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+            first = node.args[0]
+            if (
+                ERRORS.fullmatch(called)
+                and isinstance(first, ast.Constant)
+                and re.fullmatch(r"[a-z_]+", str(first.value))
+            ):
+                found.add(str(first.value))
     return found
 
 
@@ -79,24 +176,89 @@ def dataclasses(package: list[Source]) -> int:
     )
 
 
+def beyond_public(tests: list[Source]) -> list[str]:
+    """Files of tests that import more of the package than `brittle` and its rooms by name."""
+    found = []
+    for file in tests:
+        named = {node.module for node in file.nodes if isinstance(node, ast.ImportFrom) and node.module}
+        deep = any(name.startswith("brittle.") and name.count(".") > 1 for name in named)
+        if deep and file.path.name.startswith("test_"):
+            found.append(str(file.path))
+    return found
+
+
+# Seconds.
+
+
+def seconds(root: Path, command: list[str], times: int = 1) -> str:
+    """The median of the times that a command takes, run in the tree; a code that is not 0 is told."""
+    taken, codes = [], []
+    environment = os.environ | {"PYTHONPATH": str(root / "src"), "OMP_NUM_THREADS": "1"}
+    for _ in range(times):
+        start = time.perf_counter()
+        ended = subprocess.run(command, cwd=root, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        taken.append(time.perf_counter() - start)
+        codes.append(ended.returncode)
+    return f"{statistics.median(taken):.2f}" + (f" (exit {max(codes)})" if any(codes) else "")
+
+
+def call(root: Path) -> str:
+    """Functions and files of the package that one call of `brittle.score` runs through."""
+    environment = os.environ | {"PYTHONPATH": str(root / "src"), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", CALL], cwd=root, env=environment, capture_output=True, text=True)
+    return done.stdout.strip() or done.stderr[-200:]
+
+
+def timed(root: Path, everything: bool) -> Iterator[tuple[str, object]]:
+    """What takes how long, in seconds."""
+    yield "seconds of import brittle", seconds(root, [sys.executable, "-c", "import brittle"], TIMES)
+    yield "seconds of brittle --help", seconds(root, [sys.executable, "-m", "brittle", "--help"], TIMES)
+    if everything:
+        with tempfile.TemporaryDirectory() as folder:
+            demo = [sys.executable, "-m", "brittle", "demo", "--quiet", "--out", str(Path(folder) / "demo")]
+            yield "seconds of make demo", seconds(root, demo)
+        suite = [sys.executable, "-m", "pytest", "-n", "2", "--dist", "loadgroup", "-q"]
+        yield "seconds of the suite, two processes", seconds(root, suite)
+
+
 def figures(root: Path) -> Iterator[tuple[str, object]]:
     """Every figure that the files of the tree give."""
     package, tests = sources(root, "src"), sources(root, "tests")
-    yield "lines of src", sum(file.lines for file in package)
+    lines = [len(file.text.splitlines()) for file in package]
+    long = long_functions(package)
+    yield "lines of src", sum(lines)
     yield "files of src", len(package)
-    for room, (most_lines, most_files) in BUDGET.items():
-        own = [file for file in package if file.room == room]
-        yield (
-            f"  {room}",
-            f"{sum(file.lines for file in own)} lines in {len(own)} files; at most {most_lines} in {most_files}",
-        )
-    yield "lines of the longest file", max(file.lines for file in package)
+    yield from by_room(package)
     yield "codes of errors and notes", len(codes(package))
     yield "dataclasses and structs", dataclasses(package)
-    yield "lines of tests", sum(file.lines for file in tests)
+    yield "lines of the longest file", max(lines)
+    yield (
+        "entries at the top of src/brittle",
+        len([path for path in (root / "src" / "brittle").iterdir() if path.name != "__pycache__"]),
+    )
+    yield f"functions over {LONG} lines", len(long)
+    yield "longest function", long[0] if long else "-"
+    yield "lines of tests", sum(len(file.text.splitlines()) for file in tests)
     yield "files of tests", sum(file.path.name.startswith("test_") for file in tests)
+    yield "test files that import more than public names", len(beyond_public(tests))
+    yield "test files that others import", len(importing_tests(tests))
+
+
+def main() -> None:
+    """Print a figure a line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).parents[2], help="the tree")
+    parser.add_argument("--call", action="store_true", help="also count what a call of brittle.score runs")
+    parser.add_argument("--seconds", action="store_true", help="also time the import and the help")
+    parser.add_argument("--all", action="store_true", help="also time the demo and the suite")
+    given = parser.parse_args()
+    root = given.root.resolve()
+    rows = list(figures(root)) + list(timed(root, given.all) if given.seconds or given.all else ())
+    rows += [("one brittle.score of five points", call(root))] if given.call or given.all else []
+    width = max(len(name) for name, _ in rows)
+    for name, value in rows:
+        print(f"{name:<{width}}  {value}")
 
 
 if __name__ == "__main__":
-    for name, value in figures(Path(sys.argv[1] if sys.argv[1:] else Path(__file__).parents[2]).resolve()):
-        print(f"{name:<26}  {value}")
+    main()
