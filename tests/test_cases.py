@@ -1,4 +1,4 @@
-"""Bad cases that no room shows alone: a point without a gradient, places that cannot be written."""
+"""Places that cannot be written, of which no room shows alone what is said."""
 
 from __future__ import annotations
 
@@ -8,31 +8,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from helpers.problems import Wrapped, inputs, small_classifier
-from torch import Tensor
+from helpers.problems import inputs, small_classifier
 
 import brittle
 from brittle.cli import main
 from brittle.errors import BrittleError
-from brittle.scores import LogitMargin, Moments, MonteCarlo, Taylor
-
-# Logits and gradients.
-
-
-def test_a_point_without_a_gradient_keeps_its_sampled_score() -> None:
-    """One of 40, which is too few to stop the run; the other points have both numbers."""
-    x = inputs(40).clamp_min(0.3)
-    x[7, 0, 0, 0] = 0.0
-
-    def flat_in_a_corner(x: Tensor, logits: Tensor) -> Tensor:
-        return torch.where((x[:, 0, 0, 0] < 0.01)[:, None], logits.detach(), logits)
-
-    table = brittle.score(brittle.Classifier(Wrapped(flat_in_a_corner)), (x, None), [Taylor(0.1), MonteCarlo(0.1)])
-    lost = [(row["point"], row["score"], row["status"]) for row in table.scores.to_pylist() if row["value"] is None]
-    assert lost == [("7", "taylor", "zero_gradient")]
-
-
-# Storage.
+from brittle.scores import LogitMargin, Moments
 
 
 def run(out: Path, *, resume: bool = False) -> brittle.Table:
@@ -65,12 +46,3 @@ def test_a_closed_folder_is_unwritable(tmp_path: Path, monkeypatch: pytest.Monke
         run(tmp_path / "a" / "run")
     assert caught.value.code == "unwritable"
     assert list(tmp_path.iterdir()) == []
-
-
-def test_what_a_killed_process_left_is_not_read(tmp_path: Path) -> None:
-    whole = run(tmp_path)
-    for name in (".scores-00001.parquet.tmp", "scores-00007.parquet", "points-00007.parquet", ".manifest.json.tmp"):
-        (tmp_path / name).write_bytes(b"half")
-    found = brittle.read_table(tmp_path)
-    assert found.scores.equals(whole.scores)
-    assert found.points.equals(whole.points)

@@ -115,28 +115,6 @@ def test_quadratic_logits_have_their_covariance_in_the_mean(noise: Noise, draws:
     assert bool((left_out > 20 * error.diagonal()).all()) or not antithetic
 
 
-def by_definition(copies: Tensor, units: list[list[int]], jacobians: Tensor) -> Tensor:
-    """Half the mean product of different units and half that of each copy with itself; one unit stands for two."""
-    means = [jacobians[unit].mean(0) for unit in units]
-    across = [one @ other.mT for i, one in enumerate(means) for j, other in enumerate(means) if i != j]
-    own = [jacobian @ jacobian.mT for jacobian in jacobians[[copy for unit in units for copy in unit]]]
-    between = torch.stack(across or [means[0] @ means[0].mT]).mean(0)
-    return (between + torch.stack(own).mean(0)) / 2
-
-
-@pytest.mark.parametrize("draws", [2, 6])
-def test_it_is_the_mean_of_two_grams(draws: int) -> None:
-    network = small_network(dtype=torch.float64)
-    x = inputs(2, dtype=torch.float64)
-    found = brittle.linearize(brittle.Classifier(network), x, noise=Gaussian(SIGMA), draws=draws)
-    assert found.quadratic_gram is not None
-    for number, copies in enumerate(pairs_of(x, "linearize", draws)):
-        jacobians = torch.stack([slow_jacobian(network, copy) for copy in copies])
-        units = [[2 * unit, 2 * unit + 1] for unit in range(draws // 2)]
-        expected = by_definition(copies, units, jacobians)
-        assert torch.allclose(found.quadratic_gram[number], expected, rtol=1e-10, atol=1e-12)
-
-
 @pytest.mark.parametrize(("draws", "antithetic"), [(2, True), (4, True), (3, False)])
 @pytest.mark.parametrize("sigma", [0.2, 5.0])
 def test_it_is_positive_semidefinite(draws: int, antithetic: bool, sigma: float) -> None:

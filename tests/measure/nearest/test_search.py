@@ -129,3 +129,14 @@ def test_what_is_settled_stays_while_gradients_are_judged(norm: str) -> None:
     ATTACKS[guided].propose(search, search.best, EFFORTS["fast"], search.open)
     assert (search.best.distance < settled.distance).any()
     assert torch.equal(settled.points, before)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.usefixtures("few_queries")
+@pytest.mark.parametrize("first", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_more_effort_never_ends_farther_away(first: int, norm: str) -> None:
+    efforts = list(EFFORTS)[first : first + 2]
+    cheap, dear = (run(problems.small_classifier(), problems.inputs(3), norm=norm, effort=one) for one in efforts)
+    assert (dear.distance <= cheap.distance).all()
+    assert (dear.passes > cheap.passes).all()
+    assert all((dear.by_attack[attack] <= cheap.by_attack[attack]).all() for attack in cheap.by_attack)
