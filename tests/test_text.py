@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brittle.text import aligned, by_number, number, share_of, verb_of, with_interval
+from brittle.errors import ParameterError
+from brittle.text import aligned, by_number, number, parse_epsilon, share_of, verb_of, with_interval
 
 
 @given(st.lists(st.tuples(st.text(max_size=9), st.text(max_size=9), st.text(max_size=9)), min_size=1, max_size=6))
@@ -44,3 +45,14 @@ def test_a_number_has_three_digits_that_count(value: float, said: str) -> None:
     assert number(value) == said
     row = {"x": value, "x_low": 0.0, "x_high": 1.0}
     assert with_interval(row, "x") == ("-" if math.isnan(value) else f"{said} [0, 1]")
+
+
+@pytest.mark.parametrize(("text", "value"), [("8/255", 8 / 255), ("0.03", 0.03), (0.5, 0.5), ("0.5/2", 0.25), (1, 1.0)])
+def test_parse_epsilon(text: float | str, value: float) -> None:
+    assert parse_epsilon(text) == value
+
+
+@pytest.mark.parametrize("text", ["", "8/", "/255", "8/0", "-1", "nan", "inf", "1e999", "0", "8/255/2", "x", math.nan])
+def test_parse_epsilon_refuses(text: float | str) -> None:
+    with pytest.raises(ParameterError, match="8/255"):
+        parse_epsilon(text)

@@ -1,4 +1,4 @@
-"""What a score says of a batch of points, and how it went for each of them."""
+"""What a score says of a batch of points, in which norm where it is a distance, and how it went for each of them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Literal
 
-from brittle.errors import ParameterError
+from brittle.errors import ParameterError, UnknownNameError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -27,6 +28,18 @@ MOST_DRAWS = 10_000
 
 INPUT_MARGIN = "input_margin"
 """The score that holds the distance to the nearest input found with another prediction."""
+
+DUAL_ORDER = {"linf": 1.0, "l2": 2.0, "l1": math.inf}
+"""The only list of norms: each by name, with the order of its dual, `|<a, b>| <= ||a||_p ||b||_q`, `1/p + 1/q = 1`."""
+
+ORDER = {"linf": math.inf, "l2": 2.0, "l1": 1.0}
+"""The order of each norm itself."""
+
+COUNT = "l0"
+"""The number of features that change: a distance that no norm gives, without a dual."""
+
+DISTANCES = (*DUAL_ORDER, COUNT)
+"""In what the distance between two inputs is measured."""
 
 Scalar = str | int | float | bool | None
 """One value of a parameter."""
@@ -180,6 +193,23 @@ class Estimate:
     detail: tuple[str | None, ...] | None = None
     evidence: Tensor | None = None
     counted: tuple[Tensor, Tensor] | None = None
+
+
+def check_norm(norm: str, known: Collection[str] = tuple(DUAL_ORDER)) -> str:
+    """`norm` itself.
+
+    Raises:
+        UnknownNameError: it is not one of `known`.
+    """
+    if norm == COUNT and COUNT not in known:
+        raise UnknownNameError(
+            f"{COUNT} is a distance for input_margin alone; here the norm is one of {', '.join(known)}",
+        )
+    if not isinstance(norm, str) or norm not in known:
+        near = get_close_matches(str(norm), known, 1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise UnknownNameError(f"no norm is called {norm!r:.60}; {hint}there are {', '.join(known)}")
+    return norm
 
 
 LARGEST_WHOLE = 2.0**53

@@ -1,4 +1,4 @@
-"""Plain text: numbers, counts and shares in words, and cells in columns."""
+"""Plain text: numbers, counts and shares in words, cells in columns, and a size as people write it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from brittle.errors import printable
+from brittle.errors import ParameterError, printable
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 
@@ -86,3 +86,23 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
         "  " + "  ".join(cell.rjust(width) if place else cell.ljust(width) for place, (cell, width) in enumerate(cells))
         for cells in (list(zip(row, widths, strict=True)) for row in rows)
     ]
+
+
+def parse_epsilon(text: float | str) -> float:
+    """A perturbation size: a positive number, or a fraction of two such as `8/255`, rounded once.
+
+    Raises:
+        ParameterError: it is not.
+
+    Example:
+        >>> parse_epsilon("8/255") == 8 / 255
+        True
+    """
+    above, bar, below = str(text).partition("/")
+    try:
+        value = float(above) / float(below if bar else 1)
+    except (ValueError, ZeroDivisionError):
+        value = math.nan
+    if not 0.0 < value < math.inf:
+        raise ParameterError(f"epsilon must be a positive number or a fraction as 8/255; found {text!r:.60}")
+    return value

@@ -12,9 +12,8 @@ import pandas as pd
 from brittle.analysis.class_bias import ClassBias, class_bias
 from brittle.analysis.columns import check_column, class_name, class_of, margin_columns, safety
 from brittle.analysis.decisions import column_if_any, numbers_beside
-from brittle.estimate import short_labels
+from brittle.estimate import COUNT, short_labels
 from brittle.intervals import check_share
-from brittle.norms import COUNT
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column, Row
 from brittle.store.record import RunRecord
 from brittle.store.table import Table

@@ -7,7 +7,7 @@ import pandas as pd
 from brittle.analysis.columns import largest_budgets, margin_columns, safer
 from brittle.analysis.detection import check_epsilon, detection
 from brittle.analysis.margin_consistency import margin_consistency
-from brittle.norms import DISTANCES, check_norm
+from brittle.estimate import DISTANCES, check_norm
 from brittle.store.columns import Column, Row
 from brittle.store.table import Table
 from brittle.text import named_interval

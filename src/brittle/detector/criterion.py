@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from brittle.analysis.decisions import MORE_DRAWS, column_for, decide
 from brittle.detector.identity import Positive
 from brittle.errors import DataError, ParameterError
-from brittle.estimate import INPUT_MARGIN, MOST_DRAWS, Parameter, Status, score_label
+from brittle.estimate import DUAL_ORDER, INPUT_MARGIN, MOST_DRAWS, Parameter, Status, check_norm, score_label
 from brittle.intervals import check_share
 from brittle.noise import Gaussian
-from brittle.norms import DUAL_ORDER, check_norm
 from brittle.store.columns import BREAKS, HOLDS, Column, column_of
 from brittle.store.settings import setting_of
 from brittle.store.strict_json import Share

@@ -26,17 +26,17 @@ from brittle.detector.pseudo_margin import PseudoMargin
 from brittle.detector.results import Counts, Rate, Verdict
 from brittle.detector.scoring import PSEUDO_MARGIN, kind_of, oriented, score_of
 from brittle.errors import DataError, DetectorFormatError, ModelError, ParameterError, StorageError
-from brittle.estimate import CONFIDENCE, Parameter, Status
+from brittle.estimate import CONFIDENCE, Parameter, Status, check_norm
 from brittle.intervals import check_confidence, check_share
 from brittle.model.classifier import Classifier
 from brittle.model.head import find_head
-from brittle.norms import check_norm, parse_epsilon
 from brittle.scores import LogitMargin
 from brittle.scores.one_pass import OnePassScore
 from brittle.store.columns import Column
 from brittle.store.strict_json import MOST_WHOLE, Count, FormatProblem, Share, dump, parse, read_text
 from brittle.store.table import Table
 from brittle.store.writing import write
+from brittle.text import parse_epsilon
 
 FORMAT = 1
 """Version of the detector file."""

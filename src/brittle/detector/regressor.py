@@ -18,9 +18,9 @@ from torch import Tensor, nn
 
 from brittle.detector.identity import Source
 from brittle.errors import DataError, ParameterError
+from brittle.estimate import DUAL_ORDER, check_norm
 from brittle.model.evaluation_mode import standard_modes
 from brittle.model.head import Head
-from brittle.norms import DUAL_ORDER, check_norm
 from brittle.store.strict_json import Count, Digest
 
 FEWEST = 20

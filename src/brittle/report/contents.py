@@ -22,7 +22,7 @@ from brittle.analysis.columns import (
 )
 from brittle.analysis.expected_change import CHANGE
 from brittle.analysis.overview import Overview, overview
-from brittle.norms import DISTANCES
+from brittle.estimate import DISTANCES
 from brittle.report.charts import score_colours
 from brittle.report.wording import MISSING, show
 from brittle.store.columns import Column

@@ -18,7 +18,6 @@ from markupsafe import Markup
 
 from brittle.analysis.overview_text import decision_text
 from brittle.errors import ParameterError
-from brittle.norms import parse_epsilon
 from brittle.report import figure
 from brittle.report.chapter import Chapter, Entry
 from brittle.report.chapters import (
@@ -35,6 +34,7 @@ from brittle.report.script_data import inert_json, page_data
 from brittle.report.wording import plural, show
 from brittle.store.table import Table
 from brittle.store.writing import check_target, write
+from brittle.text import parse_epsilon
 
 CHAPTERS = (
     overview.CHAPTER,

@@ -10,12 +10,11 @@ import torch
 from torch import Tensor
 
 from brittle.errors import ParameterError
-from brittle.estimate import INPUT_MARGIN, Estimate, Status
+from brittle.estimate import COUNT, DISTANCES, INPUT_MARGIN, Estimate, Status, check_norm
 from brittle.measure import Certified, CertifiedRadius, Clean, Forward, Measurement, Nearest, NearestPoint
 from brittle.measure.certified import PROOFS
 from brittle.measure.nearest import ATTACKS, EFFORTS
 from brittle.measure.nearest.nearest import check_search
-from brittle.norms import COUNT, DISTANCES, check_norm
 from brittle.scores.base import Score, clean_status, finish, mark
 from brittle.scores.options import option
 

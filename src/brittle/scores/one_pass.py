@@ -16,9 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from brittle.errors import ParameterError
-from brittle.estimate import FLIP_PROBABILITY, Estimate, Status
+from brittle.estimate import DISTANCES, DUAL_ORDER, FLIP_PROBABILITY, Estimate, Status, check_norm
 from brittle.measure import Clean, Features, Forward, HeadInputs, Measurement
-from brittle.norms import DISTANCES, DUAL_ORDER, check_norm
 from brittle.scores.base import Score, clean_status, finish, mark
 from brittle.scores.evidence import without_copies
 from brittle.scores.options import option

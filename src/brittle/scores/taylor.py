@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 
 import torch
 
-from brittle.estimate import Estimate
+from brittle.estimate import DISTANCES, DUAL_ORDER, Estimate, check_norm
 from brittle.measure import Linearization, Linearize, Measurement
-from brittle.norms import DISTANCES, DUAL_ORDER, check_norm
 from brittle.scores.base import NoiseScore, Score, finish
 from brittle.scores.linear import margins, orthant_flips, sigmoid_flips
 from brittle.scores.options import option

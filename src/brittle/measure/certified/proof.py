@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from brittle.estimate import ORDER
 from brittle.measure.certified.branching import Roots, branched
 from brittle.measure.certified.crown import MarginBounds, margin_bounds
 from brittle.measure.certified.graph import Network
@@ -18,7 +19,6 @@ from brittle.measure.certified.region import Region
 from brittle.measure.rows import pick
 from brittle.model.bounds import NONE, Bounds
 from brittle.model.classifier import Classifier
-from brittle.norms import ORDER
 
 FIRST = 1e-4
 """The first radius tried, as a share of the scale: few neurons are unstable there, and it shows where to look."""

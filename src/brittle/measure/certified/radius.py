@@ -11,13 +11,13 @@ from torch import Tensor
 
 from brittle.decisions import Decision
 from brittle.errors import ParameterError
+from brittle.estimate import check_norm
 from brittle.measure.base import Measurement, NetworkTraits, Passes
 from brittle.measure.certified.graph import Network, UnsupportedLayer
 from brittle.measure.certified.proof import ROUNDING, Proof
 from brittle.measure.certified.tracing import build_network
 from brittle.measure.forward import Clean
 from brittle.model.classifier import Classifier
-from brittle.norms import check_norm
 
 RADII = {"full": 8, "fast": 7}
 """Radii that are tried for a point on average, by proof."""

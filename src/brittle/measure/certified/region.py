@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from brittle.estimate import DUAL_ORDER
 from brittle.measure.rows import pick
 from brittle.model.bounds import Bounds
-from brittle.norms import DUAL_ORDER
 
 
 @dataclass(frozen=True)

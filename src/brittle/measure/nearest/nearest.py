@@ -12,6 +12,7 @@ from torch import Tensor
 
 from brittle.data.points import Points, check_values
 from brittle.errors import DataError, ParameterError
+from brittle.estimate import COUNT
 from brittle.measure.base import Measurement, NetworkTraits, Passes
 from brittle.measure.forward import Clean, as_points, batch_points, default_rows, look
 from brittle.measure.nearest.apgd import apgd
@@ -26,7 +27,6 @@ from brittle.measure.nearest.straight_through import straight_through
 from brittle.measure.rows import join
 from brittle.model.classifier import Classifier
 from brittle.model.inputs import ExtraInputs
-from brittle.norms import COUNT
 
 
 @dataclass(frozen=True)

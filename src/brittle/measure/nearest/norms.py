@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from brittle.norms import COUNT, DUAL_ORDER, ORDER
+from brittle.estimate import COUNT, DUAL_ORDER, ORDER
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ _STEEPEST: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 NORMS = {name: Norm(name, ORDER[name], dual, _STEEPEST[name]) for name, dual in DUAL_ORDER.items()}
-"""The norms of `brittle.norms` by name."""
+"""The norms of `brittle.estimate` by name."""
 
 DISTANCES = NORMS | {COUNT: Norm(COUNT, 0.0, torch.inf, torch.sign)}
 """The measures of a perturbation: the norms, and how many features change."""
