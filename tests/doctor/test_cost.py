@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from helpers.examined import examined
 from helpers.problems import inputs, small_network
 
 import brittle
-from brittle.scores import MMSE, Laplacian, Moments, MonteCarlo, Score, Softmax, Taylor
+from brittle.doctor.cost import check_cost
+from brittle.scores import MMSE, InputMargin, Laplacian, Moments, MonteCarlo, Score, Softmax, Taylor
 
 PASSES = [
     ([Softmax()], (1, 0)),
@@ -17,6 +20,14 @@ PASSES = [
     ([Taylor(0.1), MonteCarlo(0.1, draws=20)], (21, 4)),
     ([Laplacian()], (3, 8)),
 ]
+
+
+def test_certificates_are_forecast_from_a_few_points() -> None:
+    """The time of all is that of the first, for each of them."""
+    subject = examined(small_network(), [InputMargin(certify=True)])
+    with subject.classifier.evaluating():
+        (said,) = check_cost(subject)
+    assert re.search(r", certificates about .+ as 4 points have it; reading", said)
 
 
 @pytest.mark.parametrize(("scores", "expected"), PASSES, ids=lambda value: str(value))

@@ -5,15 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
+import torch
 from torch import Tensor
 
+from brittle.doctor.settings import certified
 from brittle.doctor.subject import Subject
 from brittle.errors import BrittleError
 from brittle.measure import Certified
 from brittle.text import duration
 
-TIMED = 3
-"""Batches of which the fastest is taken for the time of one."""
+TIMED, PROVED = 3, 4
+"""Batches of which the fastest is taken for the time of one, and points whose certificates are timed."""
 
 
 def check_cost(subject: Subject) -> Iterator[str]:
@@ -28,11 +30,14 @@ def check_cost(subject: Subject) -> Iterator[str]:
             backward = forward
     count, spent = len(subject.batch if subject.points is None else subject.points), subject.passes_per_point
     forward, backward = forward / len(inputs), backward / len(inputs)
-    also = ", certificates" if any(isinstance(need, Certified) for need in subject.needs) else ""
+    proofs, first = "", subject.inputs[:PROVED]
+    if any(isinstance(need, Certified) for need in subject.needs):
+        seconds = _seconds(lambda: torch.cat([one.radius for one in certified(subject, len(first))])) / len(first)
+        proofs = f", certificates about {duration(count * seconds)} as {len(first)} points have it"
     yield (
         f"the network takes about {duration(count * (spent.forward * forward + spent.backward * backward))} for "
         f"{count:,} points ({spent.forward:,.0f} forward and {spent.backward:,.0f} backward passes a point, "
-        f"{1e3 * forward:.2g} and {1e3 * backward:.2g} ms each), to which reading, noise{also} and searches add"
+        f"{1e3 * forward:.2g} and {1e3 * backward:.2g} ms each){proofs}; reading, noise and searches add to that"
     )
 
 

@@ -9,7 +9,7 @@ import torch
 from brittle.data.points import Batch, Points, SomePoints
 from brittle.doctor.subject import Finding, Subject
 from brittle.errors import ParameterError
-from brittle.measure import Certified
+from brittle.measure import Certified, CertifiedRadius
 from brittle.measure.base import look_for
 from brittle.noise import Noise, Stream
 from brittle.scores import CATALOGUE, NoiseScore, Score
@@ -101,19 +101,24 @@ def _check_not_absorbed(subject: Subject, noise: Noise) -> None:
 
 def check_certificates(subject: Subject) -> Iterator[Finding | str]:
     """Bounds go through every layer, where a score asks for certificates; looked at in one point."""
-    needs = [need for need in subject.needs if isinstance(need, Certified)]
-    decided = subject.classifier if subject.decision.of_classes else subject.classifier.deciding(subject.decision)
-    one, ids = subject.inputs[:1], ("doctor 0",)
-    looked = [look_for([need], decided, one, ids, subject.seed, extra_inputs=subject.beside(1)) for need in needs]
-    layers = {need(decided, clean).unsupported for need, clean in zip(needs, looked, strict=True)}
-    for layer in sorted(layers - {None}):
+    found = certified(subject, 1)
+    for layer in sorted({one.unsupported for one in found if one.unsupported}):
         yield Finding(
             "no_certificate",
             f"no certificate can be computed, because no lower bound goes through {layer}; every point would get the "
             f"status no_certificate, a low end of 0 that proves nothing, and the distance that the attack finds: leave "
             f"the certificate out (certify=false) and use the attack alone",
         )
-    yield "bounds go through every layer" if needs else "no chosen score asks for certificates"
+    yield "bounds go through every layer" if found else "no chosen score asks for certificates"
+
+
+def certified(subject: Subject, count: int) -> list[CertifiedRadius]:
+    """The certified radii of the first points, for each measurement that certifies."""
+    decided = subject.classifier if subject.decision.of_classes else subject.classifier.deciding(subject.decision)
+    inputs = subject.inputs[:count]
+    ids, extra = tuple(f"doctor {row}" for row in range(len(inputs))), subject.beside(len(inputs))
+    needs = [need for need in subject.needs if isinstance(need, Certified)]
+    return [need(decided, look_for([need], decided, inputs, ids, subject.seed, extra_inputs=extra)) for need in needs]
 
 
 def varying(points: Points, first: Batch, scores: Sequence[Score], device: torch.device | str = "cpu") -> Points:
