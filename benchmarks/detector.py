@@ -39,7 +39,7 @@ def cost(name: str, network: nn.Module, inputs: Tensor) -> list[list[object]]:
     for score, reading in READINGS.items():
         if score == "pseudo_margin" or (reading.uses_features and not has_head(classifier)):
             continue
-        wrapped = DetectorNetwork(classifier, score_of(score, "linf", None), 0.0, forced=False)
+        wrapped = DetectorNetwork(classifier, score_of(score, "linf", None), 0.0)
         bare, own = interleaved([partial(run, network, inputs), partial(run, wrapped, inputs)], ROUNDS)
         rows.append([name, score, bare, own, own / bare, "yes" if own / bare <= AIM else "no"])
     return rows

@@ -78,9 +78,6 @@ def test_another_model_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*apply, "refused.csv"]) == 3
     assert "other_model" in capsys.readouterr().err
     assert not Path("refused.csv").exists()
-    assert main([*apply, "forced.csv", "--force"]) == 0
-    assert "note: forced: the detector was forced onto a model" in capsys.readouterr().err
-    assert set(csv.read_csv("forced.csv")["forced"].to_pylist()) == {True}
 
 
 def test_too_few_points_and_wrong_sizes(capsys: pytest.CaptureFixture[str]) -> None:

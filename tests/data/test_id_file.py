@@ -34,7 +34,7 @@ def test_lines_come_back(how: str, tmp_path: Path) -> None:
 def test_the_ids_of_a_table_come_back(tmp_path: Path) -> None:
     """The file that `brittle detector apply` writes, whose cells are escaped against spreadsheets."""
     ids = (*IDS, "two\nlines", "\x1b[31m")
-    others = {"row": 0, "brittle": True, "status": "ok", "forced": False}
+    others = {"row": 0, "brittle": True, "status": "ok"}
     flags = pd.DataFrame({"point": ids} | others, columns=FLAGS.names)
     write_flags(flags, tmp_path / "flags.csv")
     assert read_ids(tmp_path / "flags.csv") == ids

@@ -24,7 +24,7 @@ def test_sources() -> None:
     assert Source.of({"sha256": "a", "split": "test", "path": "a\nb"}) == Source("a", "test", None)
 
 
-def test_another_model_or_preprocessing_is_refused_unless_it_is_forced(detector: Detector) -> None:
+def test_another_model_or_preprocessing_is_refused(detector: Detector) -> None:
     weights = linear_network(3, 6, 0, torch.float32)
     others = {
         "state_sha256": classifier(seed=5),
@@ -42,10 +42,6 @@ def test_another_model_or_preprocessing_is_refused_unless_it_is_forced(detector:
         detector.wrap(linear_network(3, 6, 5, torch.float32))
     with pytest.raises(ModelError, match=r"torch\.nn\.Module"):
         detector.apply(brittle.Classifier(lambda x: x), points(8))
-    assert detector.wrap(weights).forced is False
-    assert detector.wrap(classifier(seed=5), force=True).forced
-    for subject, forced in ((classifier(), False), (classifier(seed=5), True)):
-        assert detector.apply(subject, points(8), force=True)["forced"].tolist() == [forced] * 8
 
 
 @pytest.mark.parametrize("decision", ["multilabel:1", "top:2"])

@@ -63,7 +63,7 @@ def known_detector() -> Detector:
 
 
 def flags_in(suffix: str) -> Callable[[Path], object]:
-    row = {"point": "a", "row": 0, "brittle": True, "status": "ok", "forced": False}
+    row = {"point": "a", "row": 0, "brittle": True, "status": "ok"}
     return lambda folder: write_flags(pa.Table.from_pylist([row], schema=FLAGS).to_pandas(), folder / f"flags{suffix}")
 
 

@@ -36,7 +36,7 @@ def flags_named(names: list[str]) -> pd.DataFrame:
     """A row of flags for each name."""
     rows, count = range(len(names)), len(names)
     columns = {"point": names, "row": rows, "name": names, "label": rows, "predicted": rows, "score": [0.5] * count}
-    others = {"brittle": [True] * count, "status": ["ok"] * count, "forced": [False] * count}
+    others = {"brittle": [True] * count, "status": ["ok"] * count}
     return pd.DataFrame(columns | others)
 
 

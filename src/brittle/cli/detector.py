@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -81,7 +80,6 @@ def apply(
     device: Device = None,
     reading: DataOptions = DataOptions(),
     pseudo_margin: Path | None = None,
-    force: bool = False,
     batch_size: BatchSize = None,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
@@ -97,7 +95,6 @@ def apply(
         data: As for `brittle score`.
         out: The table to write, .parquet or .csv.
         pseudo_margin: The file of the pseudo-margin that the detector was fitted with, where it was.
-        force: Accept another model than the one that the detector was fitted for; every row says so.
     """
     from brittle.detector import Detector, check_out, write_flags
     from brittle.detector.pseudo_margin import PseudoMargin
@@ -113,11 +110,8 @@ def apply(
     classifier = declare(load_network(model, weights), model, known.bounds, known.mean, known.std, **declared)
     learned = None if pseudo_margin is None else PseudoMargin.load(pseudo_margin)
     with progress(not quiet) as advance:
-        flags = rule.apply(classifier, points, force, pseudo_margin=learned, batch_size=batch_size, progress=advance)
+        flags = rule.apply(classifier, points, pseudo_margin=learned, batch_size=batch_size, progress=advance)
     say(quiet, f"{flags['brittle'].sum()} of {len(flags)} predictions are flagged as brittle at {rule.criterion.size}")
-    if bool(flags["forced"].to_numpy().any()):
-        differing = "the detector was forced onto a model or preprocessing that it was not fitted for"
-        print(f"brittle: note: forced: {differing}; its flags promise nothing here", file=sys.stderr)
     print(write_flags(flags, out))
     return _conclude(flags)
 

@@ -262,7 +262,6 @@ class Detector:
         self,
         network: Classifier | nn.Module,
         *,
-        force: bool = False,
         pseudo_margin: PseudoMargin | None = None,
     ) -> DetectorNetwork:
         """The network with this detector built in: inputs to `(logits, score, brittle)` in one forward pass.
@@ -273,7 +272,6 @@ class Detector:
         Args:
             network: a classifier or its network, which is put into evaluation mode and shares its weights. Features
                 are those of the layer that the detector was fitted with.
-            force: accept another model than the one it was fitted for.
             pseudo_margin: the one that it was fitted with, where its score is `pseudo_margin`.
 
         Raises:
@@ -284,14 +282,12 @@ class Detector:
         if not isinstance(network, Classifier):
             known = self.model
             network = Classifier(network, known.bounds, known.mean, known.std, outputs=known.outputs)
-        classifier, score, forced = self._prepare(network, force, pseudo_margin)
-        return DetectorNetwork(classifier, score, self.threshold, forced)
+        return DetectorNetwork(*self._prepare(network, pseudo_margin), self.threshold)
 
     def apply(
         self,
         classifier: Classifier,
         points: Points | tuple[Any, Any] | Tensor,
-        force: bool = False,
         *,
         pseudo_margin: PseudoMargin | None = None,
         batch_size: int | None = None,
@@ -305,7 +301,6 @@ class Detector:
         Args:
             classifier: the model that it was fitted for.
             points: as `brittle.score` takes them.
-            force: accept another model; written into every row.
             pseudo_margin: the one that it was fitted with, where its score is `pseudo_margin`.
             batch_size: most rows in one pass through the network.
             progress: as `brittle.score` takes it.
@@ -317,7 +312,7 @@ class Detector:
         """
         from brittle.run import score
 
-        subject, reading, forced = self._prepare(classifier, force, pseudo_margin)
+        subject, reading = self._prepare(classifier, pseudo_margin)
         run = score(
             subject,
             points,
@@ -329,7 +324,7 @@ class Detector:
         )
         values = oriented(kind_of(self.score), run.scores["value"].to_pandas().to_numpy(np.float64))
         tied = [status == Status.TIE.slug for status in run.scores["status"].to_pylist()]
-        return flag_frame(run, values, self.flag(values) | np.array(tied, dtype=bool), forced)
+        return flag_frame(run, values, self.flag(values) | np.array(tied, dtype=bool))
 
     def __str__(self) -> str:
         counts, criterion = self.counts, self.criterion
@@ -359,10 +354,8 @@ class Detector:
         """The score as it is compared with the threshold, such as `-entropy`."""
         return f"-{self.score}" if kind_of(self.score).safer == "lower" else self.score
 
-    def _prepare(
-        self, classifier: Classifier, force: bool, pseudo_margin: PseudoMargin | None
-    ) -> tuple[Classifier, OnePassScore, bool]:
-        """The classifier with the last linear layer of the fit, the score, and whether it is forced onto the model."""
+    def _prepare(self, classifier: Classifier, pseudo_margin: PseudoMargin | None) -> tuple[Classifier, OnePassScore]:
+        """The classifier with the last linear layer of the fit, and the score."""
         score = score_of(self.score, self.parameters.get("norm"), pseudo_margin)
         if score.parameters != self.parameters:
             raise ModelError(
@@ -371,14 +364,13 @@ class Detector:
                 f"it was fitted with: --pseudo-margin FILE (pseudo_margin=)",
             )
         differing = self.model.differences(Identity.of_classifier(classifier))
-        if differing and not force:
+        if differing:
             raise ModelError(
                 "other_model",
-                f"the detector was fitted for another model or preprocessing: {differing}; fit one for this model, or "
-                f"use --force (force=True), which is written into every row",
+                f"the detector was fitted for another model or preprocessing: {differing}; fit one for this model",
             )
         if not score.uses_features:
-            return classifier, score, bool(differing)
+            return classifier, score
         wanted, named = find_head(classifier.model, self.head).name, classifier.head_name
         if named not in (None, wanted):
             raise ModelError(
@@ -386,7 +378,7 @@ class Detector:
                 f"the detector reads the features of the layer {wanted!r}; the classifier names {named!r}; leave the "
                 f"name out (head=)",
             )
-        return classifier if named == self.head else classifier.with_head(self.head), score, bool(differing)
+        return classifier if named == self.head else classifier.with_head(self.head), score
 
 
 def _goal(tpr: float, confidence: float, seed: int) -> tuple[float, float, int]:

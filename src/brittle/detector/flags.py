@@ -27,22 +27,19 @@ FLAGS = pa.schema(
         pa.field("score", pa.float64()),
         pa.field("brittle", pa.bool_(), nullable=False),
         pa.field("status", pa.string(), nullable=False),
-        pa.field("forced", pa.bool_(), nullable=False),
     ]
 )
 """A point's id, position and name in the data, label, predicted class, score (larger is safer; null where it has none,
-and then the point is brittle), the flag, the status of the score, and whether the detector was forced onto a model that
-it was not fitted for."""
+and then the point is brittle), the flag, and the status of the score."""
 
 
-def flag_frame(run: Table, values: NDArray[np.float64], brittle: NDArray[np.bool_], forced: bool) -> pd.DataFrame:
+def flag_frame(run: Table, values: NDArray[np.float64], brittle: NDArray[np.bool_]) -> pd.DataFrame:
     """The flags of the points of a run that holds the score of the detector alone, with the columns of `FLAGS`."""
     columns = {
         **{name: run.points[name] for name in ("point", "row", "name", "label", "predicted")},
         "score": pa.array(values, from_pandas=True),
         "brittle": pa.array(brittle),
         "status": run.scores["status"],
-        "forced": pa.array([forced] * len(values)),
     }
     return pa.table(columns, schema=FLAGS).to_pandas()
 

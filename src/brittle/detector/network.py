@@ -31,18 +31,14 @@ class DetectorNetwork(nn.Module):
 
     It can be exported with a free batch dimension (`torch.export.export(wrapped, (x,), dynamic_shapes=...,
     strict=False)`), and the exported program flags the same points.
-
-    Attributes:
-        forced: whether the network is not the one that the detector was fitted for.
     """
 
-    def __init__(self, classifier: Classifier, score: OnePassScore, threshold: float, forced: bool) -> None:
+    def __init__(self, classifier: Classifier, score: OnePassScore, threshold: float) -> None:
         super().__init__()
         head = find_head(classifier.model, classifier.head_name) if score.uses_features else None
         exported = isinstance(classifier.model, fx.GraphModule)
         self.network = head.observe if head is not None and exported else classifier.model
         self.regressor = score.network
-        self.forced = forced
         self._head_agrees = head is None
         self._head = None if head is None else head.name
         inside = dict(self.network.named_modules()) if isinstance(self.network, nn.Module) else {}
