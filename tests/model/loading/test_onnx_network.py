@@ -169,18 +169,3 @@ def test_nothing_is_decided_by_inputs_that_are_not_finite() -> None:
     assert network(torch.full((2, *SHAPE), torch.nan)).isnan().all()
     assert network.forward_only is None
     assert network(_x().requires_grad_()).requires_grad
-
-
-def test_local_functions_are_written_out() -> None:
-    import onnx
-
-    make = onnx.helper
-    twice = [make.make_node("Add", ["a", "a"], ["b"])]
-    function = make.make_function("own", "Twice", ["a"], ["b"], twice, [make.make_opsetid("", 17)])
-    steps: list[Step] = [("own:Twice", ["x"], ["y"], {}), ("Conv", ["y", "kernel"], ["k"], {}), *_steps()[1:]]
-    held = {"kernel": KERNEL, "first": FIRST, "last": LAST, "shift": SHIFT}
-    model = onnx.load_model_from_string(file_of(steps, held, "rows", SHAPE))
-    model.functions.append(function)
-    network = open_onnx(model.SerializeToString(), "net.onnx")
-    torch.testing.assert_close(network(_x()), _network()(2 * _x()).detach(), rtol=1e-4, atol=1e-5)
-    assert network.forward_only is None

@@ -25,12 +25,8 @@ INTERPOLATIONS = tuple(CODES.values())
 ROUNDINGS = ("even", "down")
 """Where the middle begins if it cannot lie in the middle: at the even one of two pixels, or at the upper left one."""
 
-SQUASHED = 384
-"""From this size on, the image processor of ConvNeXt brings images to a square and cuts nothing."""
-
 KNOWN = (
-    "ViT", "DeiT", "Beit", "Pvt", "Siglip", "CLIP", "Bit", "MobileNetV1", "MobileNetV2", "EfficientNet", "ConvNext",
-    "Levit",
+    "ViT", "DeiT", "Beit", "Pvt", "Siglip", "CLIP", "Bit", "MobileNetV1", "MobileNetV2", "EfficientNet",
 )  # fmt: skip
 """The image processors whose rules are known, by their names without `ImageProcessor`."""
 
@@ -108,14 +104,10 @@ def transformers_steps(processor: Mapping[str, Any]) -> ImageSteps | str:
     size, crop = _sides(processor.get("size")), _sides(processor.get("crop_size"))
     if resizes and (not size or method is None):
         return f"size {processor.get('size')!s:.60}, resample {processor.get('resample')!s:.20}"
-    steps: ImageSteps | str = UNCHANGED
-    if resizes and name == "ConvNext":
-        steps = _of_convnext(size, str(method), processor.get("crop_pct"))
-    elif resizes:
-        steps = ImageSteps((int(256 / 224 * size[0]),) if name == "Levit" and len(size) == 1 else size, None, method)
-    if not processor.get("do_center_crop") or isinstance(steps, str):
+    steps = ImageSteps(size, None, method) if resizes else UNCHANGED
+    if not processor.get("do_center_crop"):
         return steps
-    if len(crop) != 2 or steps.center_crop is not None or processor.get("do_pad"):
+    if len(crop) != 2 or processor.get("do_pad"):
         return f"crop_size {processor.get('crop_size')!s:.60}"
     found = steps.resize or crop
     if any(side < least for side, least in zip(found * 2 if len(found) == 1 else found, crop, strict=True)):
@@ -129,13 +121,3 @@ def _sides(size: Any) -> tuple[int, ...]:
     keys = next((keys for keys in (("height", "width"), ("shortest_edge",)) if set(size or ()) == set(keys)), ())
     found = tuple(size[key] for key in keys)
     return found if all(type(side) is int and side > 0 for side in found) else ()
-
-
-def _of_convnext(size: tuple[int, ...], method: str, share: Any) -> ImageSteps | str:
-    """The processor of ConvNeXt brings images to a square, small ones by cutting it out of larger ones."""
-    if len(size) != 1 or not isinstance(share, int | float) or not 0 < share <= 1:
-        return f"size {size}, crop_pct {share!r:.20}"
-    side = size[0]
-    if side >= SQUASHED:
-        return ImageSteps((side, side), None, method)
-    return ImageSteps((int(side / share),), (side, side), method, "down")

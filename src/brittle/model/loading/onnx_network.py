@@ -328,12 +328,10 @@ def _frozen(value: Tensor) -> nn.Parameter:
 
 def _read_graph(content: bytes, original: OnnxModel) -> tuple[list[_Node], dict[str, Tensor]]:
     """The nodes of the graph in a file that its class scores depend on, and its constants by name."""
-    onnx, inliner, converter = (
-        import_package(part, original.__name__, INSTALL) for part in ("onnx", "onnx.inliner", "onnx.version_converter")
-    )
+    onnx = import_package("onnx", original.__name__, INSTALL)
+    converter = import_package("onnx.version_converter", original.__name__, INSTALL)
     try:
         model = onnx.load_model_from_string(content)
-        model = inliner.inline_local_functions(model) if model.functions else model
         _check_known(_needed(model.graph, original.output))
         if any(one.domain in ("", "ai.onnx") and one.version < OPSET for one in model.opset_import):
             model = converter.convert_version(model, OPSET)
@@ -379,13 +377,10 @@ def _needed(graph: Any, output: str) -> list[Any]:
 
 
 def _check_known(nodes: list[Any]) -> None:
-    """Raise unless each node has a counterpart in PyTorch, and gives what that gives."""
+    """Raise unless each node has a counterpart in PyTorch."""
     kinds = {node.op_type if node.domain in ("", "ai.onnx") else f"{node.op_type} of {node.domain}" for node in nodes}
     if unknown := kinds - {*OPERATORS, "Constant"}:
         raise _NotConverted(f"brittle knows no counterpart in PyTorch of {listed(sorted(unknown), 5)}")
-    for node in nodes:
-        if len([name for name in node.output if name]) > 1 and node.op_type != "Split":
-            raise _NotConverted(f"its {node.op_type} returns more than values")
 
 
 def _attribute(onnx: Any, attribute: Any) -> Any:

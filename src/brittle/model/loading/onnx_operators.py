@@ -122,11 +122,6 @@ def _power(x: Tensor, exponent: Tensor) -> Tensor:
     return x.pow(float(exponent)) if exponent.numel() == 1 and exponent.dim() <= x.dim() else x.pow(exponent)
 
 
-def _clip(x: Tensor, low: list[float] | None = None, high: list[float] | None = None) -> Tensor:
-    least, most = (None if one is None else one[0] for one in (low, high))
-    return x if least is None and most is None else x.clamp(least, most)
-
-
 _TYPES = {
     1: torch.float32, 2: torch.uint8, 3: torch.int8, 5: torch.int16, 6: torch.int32, 7: torch.int64, 9: torch.bool,
     10: torch.float16, 11: torch.float64, 16: torch.bfloat16,
@@ -139,22 +134,6 @@ _TYPES = {
 
 def _reshape(x: Tensor, shape: list[int], allowzero: int = 0) -> Tensor:
     return x.reshape([x.shape[at] if size == 0 and not allowzero else size for at, size in enumerate(shape)])
-
-
-def _flatten(x: Tensor, axis: int = 1) -> Tensor:
-    axis += x.dim() if axis < 0 else 0
-    return x.flatten(axis) if axis == 1 and x.dim() > 1 else x.reshape(prod(x.shape[:axis]), -1)
-
-
-def _squeeze(x: Tensor, axes: list[int] | None = None) -> Tensor:
-    axes = [at for at, size in enumerate(x.shape) if size == 1] if axes is None else [at % x.ndim for at in axes]
-    return x.reshape([size for at, size in enumerate(x.shape) if at not in axes])
-
-
-def _unsqueeze(x: Tensor, axes: list[int]) -> Tensor:
-    whole = x.ndim + len(axes)
-    added, sizes = {at % whole for at in axes}, iter(x.shape)
-    return x.reshape([1 if at in added else next(sizes) for at in range(whole)])
 
 
 def _slice(x: Tensor, starts: list[int], ends: list[int], axes: Any = None, steps: Any = None) -> Tensor:
@@ -179,22 +158,12 @@ def _constant_of_shape(shape: Tensor, value: Tensor | None = None) -> Tensor:
     return one.expand(prod(shape.tolist())).reshape(shape.tolist())
 
 
-def _expand(x: Tensor, shape: list[int]) -> Tensor:
-    own = [1] * (len(shape) - x.dim()) + list(x.shape)
-    wanted = [1] * (x.dim() - len(shape)) + list(shape)
-    return x.expand([size if new == 1 else new for size, new in zip(own, wanted, strict=True)])
-
-
 def _pad(x: Tensor, pads: list[int], value: list[float] | None = None, mode: str = "constant") -> Tensor:
     before, after = pads[: x.dim()], pads[x.dim() :]
     if mode == "constant":
         return functional.pad(x, _ends(before, after), value=float(value[0]) if value else 0.0)
     known = {"wrap": "circular", "edge": "replicate"}
     return functional.pad(x, _ends(before[2:], after[2:]), mode=known.get(mode, mode))
-
-
-def _split(x: Tensor, sizes: list[int] | None = None, axis: int = 0, num_outputs: int = 0) -> tuple[Tensor, ...]:
-    return x.split(sizes or -(-x.shape[axis] // num_outputs), dim=axis)
 
 
 _OF_TORCH = (
@@ -238,7 +207,7 @@ OPERATORS: dict[str, Operator] = {
     "Neg": operator.neg,
     "Min": lambda *values: reduce(torch.minimum, values),
     "Max": lambda *values: reduce(torch.maximum, values),
-    "Clip": _clip,
+    "Clip": lambda x, low=None, high=None: x.clamp(low and low[0], high and high[0]),
     "Equal": operator.eq,
     "Less": operator.lt,
     "LessOrEqual": operator.le,
@@ -254,19 +223,19 @@ OPERATORS: dict[str, Operator] = {
     "ReduceLogSumExp": _reduced(lambda x, axes, keep: x.logsumexp(axes, keepdim=keep)),
     # Shapes
     "Reshape": _reshape,
-    "Flatten": _flatten,
+    "Flatten": lambda x, axis=1: x.flatten(1) if axis == 1 and x.dim() > 1 else x.reshape(prod(x.shape[:axis]), -1),
     "Transpose": lambda x, perm=None: x.permute(*(perm or range(x.dim())[::-1])),
-    "Squeeze": _squeeze,
-    "Unsqueeze": _unsqueeze,
+    "Squeeze": lambda x, axes=None: x.squeeze() if axes is None else x.squeeze(tuple(axes)),
+    "Unsqueeze": lambda x, axes: reduce(Tensor.unsqueeze, sorted(at % (x.dim() + len(axes)) for at in axes), x),
     "Concat": lambda *parts, axis: torch.cat(parts, axis),
     "Slice": _slice,
     "Gather": _gather,
     "Shape": lambda x, start=0, end=None: torch.tensor(x.shape[start:end], dtype=torch.int64),
     "ConstantOfShape": _constant_of_shape,
-    "Expand": _expand,
+    "Expand": lambda x, shape: x.expand(torch.broadcast_shapes(x.shape, tuple(shape))),
     "Tile": lambda x, repeats: x.repeat(*repeats),
     "Pad": _pad,
-    "Split": _split,
+    "Split": lambda x, sizes=None, axis=0, num_outputs=1: x.split(sizes or -(-x.shape[axis] // num_outputs), axis),
     # What changes nothing
     "Identity": lambda x: x,
     "Dropout": lambda x, *_, seed=0: x,
