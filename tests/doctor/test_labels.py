@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections import Counter
 
 import numpy as np
@@ -67,8 +68,10 @@ def test_near_chance_is_said_of_networks_at_chance_and_not_of_weak_ones(
     def alarms(correct: int) -> bool:
         return bool(list(about_accuracy(correct, labelled, classes, {}, {})))
 
-    most = next(correct for correct in range(labelled + 1) if not alarms(correct))  # so many and more raise no alarm
-    assert not any(map(alarms, range(most, labelled + 1, max(1, labelled // 50))))
+    most = bisect(range(labelled + 1), False, key=lambda correct: not alarms(correct))
+    step = max(1, labelled // 50)
+    assert all(map(alarms, range(0, most, step)))
+    assert not any(map(alarms, range(most, labelled + 1, step)))
     assert stats.binom.cdf(most - 1, labelled, healthy) <= BY_CHANCE
     if labelled >= 1000 and classes <= 100:
         assert stats.binom.cdf(most - 1, labelled, 1 / classes) >= 0.95

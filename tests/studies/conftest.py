@@ -28,7 +28,7 @@ class Sign(nn.Module):
         return torch.sign(x.flatten(1)[:, :3] - 0.5)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Images of 8x8 pixels under the name of MNIST, and networks."""
     folder, random = tmp_path_factory.mktemp("shared"), np.random.default_rng(0)

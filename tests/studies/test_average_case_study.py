@@ -127,8 +127,9 @@ def test_the_constant_that_a_bound_needs() -> None:
     assert needed(frame).set_index("estimator").loc[MMSE_, "points"] == 0
 
 
-def test_the_whole_study(shared: Path, tmp_path: Path) -> None:
+def test_the_whole_study(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A linear network of three classes: Taylor is as near to the count as the count is to the truth."""
+    monkeypatch.setattr("studies.average_case.images.STEPS", 3)
     arguments = ["average_case", "--shared", str(shared), "--out", str(tmp_path), "--size", "tiny"]
     assert main(arguments) == 0
     tables = read_tables(tmp_path / "average_case" / "results")

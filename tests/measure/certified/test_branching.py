@@ -114,9 +114,9 @@ def test_no_radius_is_beyond_what_a_grid_finds(name: str) -> None:
     shares = []
     for seed, norm in enumerate(("linf", "l2")):
         network = balanced(ZOO[name](seed))
-        points = torch.rand(4, 2, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        points = torch.rand(3, 2, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
         classifier = brittle.Classifier(network, bounds=(0, 1))
-        clean = look(classifier, points, ["a", "b", "c", "d"], 0)
+        clean = look(classifier, points, ["a", "b", "c"], 0)
         truth = nearest_on_grid(network, points, norm)
         fast, full = (Certified(norm, proof=proof)(classifier, clean) for proof in reversed(PROOFS))
         assert full.unsupported is None

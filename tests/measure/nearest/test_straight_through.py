@@ -112,7 +112,7 @@ def test_the_boundary_of_one_step_is_found(norm: str) -> None:
         lambda x: torch.sign(x.double() @ weight - level)[:, None] * torch.tensor([1.0, -1.0]), bounds="none"
     )
     exact = (points.double() @ weight - level).abs() / NORMS[norm].dual(weight[None])
-    found = run(network, points, norm=norm, attack="straight_through", bounded=False)
+    found = run(network, points, norm=norm, attack="straight_through", effort="fast", bounded=False)
     assert (found.distance >= exact * (1 - 1e-5)).all()
     assert found.distance.tolist() == pytest.approx(exact.tolist(), rel=2e-3, abs=1e-6)
 
