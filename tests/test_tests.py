@@ -1,4 +1,4 @@
-"""The tests themselves: each file stands alone, helpers are helpers, and their figures can be read off."""
+"""The tests themselves: each file stands alone, and helpers are helpers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from checks.figures import Source, figures, sources
+from checks.figures import Source, sources
 from helpers.halves import leave_every_other
 
 pytestmark = pytest.mark.xdist_group("sources")  # one process reads every file
@@ -54,8 +54,3 @@ def test_every_other_case_of_each_law_is_slow() -> None:
     items = [Item(f"test_x.py::{law}[{number}]", marks) for number, (law, marks) in enumerate(laws)]
     leave_every_other(items)  # pyright: ignore[reportArgumentType] it is all that is asked of one
     assert [item.nodeid for item in items if item.slow] == ["test_x.py::a[2]", "test_x.py::b[5]"]
-
-
-def test_every_figure_can_be_read_off() -> None:
-    found = dict(figures(ROOT))
-    assert found["files of tests"] == sum(file.path.name.startswith("test_") for file in files())
