@@ -11,7 +11,7 @@ import pandas as pd
 from brittle.analysis.columns import MONTE_CARLO, most_draws_by
 from brittle.analysis.correlation import kendall_tau
 from brittle.store.columns import Column, Row
-from brittle.store.settings import Setting
+from brittle.store.settings import NO_NOISE, Setting
 from brittle.store.table import Table
 
 MIN_SHARE_HELD_OUT = 0.5
@@ -61,7 +61,7 @@ def agreement(table: Table) -> pd.DataFrame:
         rows += [
             _compare(column, _held_out(column, reference, votes), setting)
             for column in columns
-            if column is not reference and column.setting in (setting, setting.without_noise)
+            if column is not reference and column.setting in (setting, NO_NOISE)
         ]
     frame = pd.DataFrame(rows, columns=_COLUMNS).astype({"budget": "Int64"})
     return frame.sort_values(["sigma", "noise", "cost", "estimator"], ignore_index=True)

@@ -11,7 +11,7 @@ import pandas as pd
 from brittle.errors import ParameterError
 from brittle.estimate import INPUT_MARGIN, parameters_json
 from brittle.store.columns import Column, column_of, storable
-from brittle.store.settings import Setting
+from brittle.store.settings import NO_NOISE, Setting
 from brittle.store.table import Table
 
 TYPICAL_P_ROBUST = 0.7
@@ -76,7 +76,7 @@ def preferred(columns: Sequence[Column], setting: Setting, exclude: str | None =
     candidates = [
         column
         for column in largest_budgets(columns)
-        if column.setting in (setting, setting.without_noise) and column.value.notna().any() and column.score != exclude
+        if column.setting in (setting, NO_NOISE) and column.value.notna().any() and column.score != exclude
     ]
     return min(candidates, key=lambda one: math.inf if one.preference is None else one.preference, default=None)
 

@@ -15,8 +15,7 @@ from brittle.store.csv_text import cell
 from brittle.store.writing import write
 
 if TYPE_CHECKING:
-    from brittle.analysis.overview import Overview
-    from brittle.store.table import Table
+    pass
 
 TOP = 20
 """Points in a list, unless another number is given."""
@@ -89,22 +88,8 @@ def show(
         if table.record.part is not None:
             number, count = table.record.part
             print_lines(f"Part {number} of {count} of a run; `brittle join OUT PART...` puts all of them together.")
-        print_lines(as_called("\n".join([format_overview(found, str(run_folder)), *_each_label(table, found)])))
+        print_lines(as_called(format_overview(found, str(run_folder))))
     return 0
-
-
-def _each_label(table: Table, found: Overview) -> list[str]:
-    """How many points hold and break in each label by itself, a line a label; none where labels were not scored so."""
-    judge, lines = found.column, []
-    if judge is None:
-        return []
-    for column in table.columns:
-        own = dict(column.parameters)
-        label = own.pop("label", None)
-        if label is not None and column.score == judge.score and own == dict(judge.parameters):
-            holds, breaks = (column.high <= 1.0 - found.limit).sum(), (column.low > 1.0 - found.limit).sum()
-            lines.append(f"  {label}: {holds:,} hold, {breaks:,} break, of {len(column.low):,}")
-    return ["", "each label by itself:", *lines] if lines else []
 
 
 def report(

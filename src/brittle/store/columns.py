@@ -30,7 +30,7 @@ HOLDS, BREAKS, UNDECIDED = "holds", "breaks", "undecided"
 """What an interval says of whether a prediction survives the noise with at least some probability."""
 
 _NUMBERS = ["value", "low", "high"]
-_COMMON_KEYS = ("sigma", "noise", "action", "unit", "code", "draws", "label")
+_COMMON_KEYS = ("sigma", "noise", "action", "unit", "code", "draws")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -285,8 +285,6 @@ def _asked(key: object) -> tuple[str, str, Callable[[Column], bool]]:
 
 
 def _beside_name(column: Column) -> list[Parameter]:
-    """The values by which a column may be asked for: its sigma and its label, else any parameter."""
+    """The values by which a column may be asked for: its sigma, else any parameter."""
     own = column.parameters
-    if "sigma" in own:
-        return [own["sigma"], *([own["label"]] if isinstance(own.get("label"), str) else [])]
-    return [one for one in own.values() if not isinstance(one, bool)]
+    return [own["sigma"]] if "sigma" in own else [one for one in own.values() if not isinstance(one, bool)]

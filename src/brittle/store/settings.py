@@ -60,10 +60,9 @@ class Setting(NamedTuple):
         """Whether its level is one in pixel units."""
         return self.sigma is not None and UNIT not in self.noise and not self.noise.endswith(FUNCTION)
 
-    @property
-    def without_noise(self) -> Setting:
-        """The setting of a score of the same that knows no noise."""
-        return Setting(None, GAUSSIAN)
+
+NO_NOISE = Setting(None, GAUSSIAN)
+"""The setting of a score that knows no noise."""
 
 
 def setting_of(parameters: Mapping[str, Parameter]) -> Setting:
