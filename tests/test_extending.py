@@ -1,4 +1,4 @@
-"""A score, a measurement, a noise family and a data format from outside the package are found everywhere."""
+"""A score, a measurement and a noise family from outside the package are found everywhere."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_all_are_found_in_workers_table_command_line_report_and_comparison(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One of each from outside, in one run: what the page promises."""
-    command = ["score", "./mynet.py:make", "mydata.csv", "--format", "./myformat.py:CSV", "--sigma", "0.2", "--quiet"]
+    command = ["score", "./mynet.py:make", "mydata.npz", "--sigma", "0.2", "--quiet"]
     command += ["--scores", "./mine.py:Jeffreys", "monte_carlo", "--draws", "60", "--noise", "./mine.py:Salt"]
     assert main([*command, "--out", "run1", "--seed", "1"]) == 0
     shared = [*command, "--out", "run0", "--workers", "1"]
@@ -90,7 +90,6 @@ def test_all_are_found_in_workers_table_command_line_report_and_comparison(
     assert table.scores.equals(brittle.read_table("alone").scores)
     label = "jeffreys(draws=60, noise=salt, prior=0.5, sigma=0.2)"
     assert f"{label}.p_robust" in table.wide().columns
-    assert table.record.data.format == "csv"
     assert table.points["label"].to_pylist() == [number % 4 for number in range(16)]
     assert main(["report", "run0", "--against", "run1"]) == 0
     page = Page(Path("run0/report.html").read_text())
@@ -101,17 +100,14 @@ def test_all_are_found_in_workers_table_command_line_report_and_comparison(
     assert label in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("file", ["mine.py", "myformat.py"])
-def test_a_changed_file_is_refused_on_resume_by_name(
-    place: Path, capsys: pytest.CaptureFixture[str], file: str
-) -> None:
-    command = ["score", "./mynet.py:make", "mydata.csv", "--format", "./myformat.py:CSV", "--out", "run", "--quiet"]
+def test_a_changed_file_is_refused_on_resume_by_name(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["score", "./mynet.py:make", "mydata.npz", "--out", "run", "--quiet"]
     command += ["--sigma", "0.2", "--scores", "moments", "--noise", "./mine.py:Salt", "--resume"]
     assert main(command) == main(command) == 0
     before = contents(Path("run"))
-    Path(file).write_text(Path(file).read_text() + "\n# another\n")
+    Path("mine.py").write_text(Path("mine.py").read_text() + "\n# another\n")
     assert main(command) == 5
-    assert f"{'data.reading' if file == 'myformat.py' else 'scores'}.code.{file} " in capsys.readouterr().err
+    assert "scores.code.mine.py " in capsys.readouterr().err
     assert contents(Path("run")) == before
 
 

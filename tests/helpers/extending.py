@@ -15,7 +15,7 @@ from helpers.problems import inputs
 
 PAGE = "docs/extending.md"
 
-FILES = ("mine.py", "myformat.py")
+FILES = ("mine.py",)
 """What the first blocks of the page are."""
 
 NETWORK = """
@@ -27,13 +27,12 @@ def make():
 
 
 def write_page(folder: Path) -> Path:
-    """Write the files of the page to a folder, `mynet.py`, `mydata.npz` and the same as `mydata.csv`."""
+    """Write the files of the page to a folder, `mynet.py` and `mydata.npz`."""
     for name, content in zip(FILES, blocks(PAGE, "python"), strict=False):
         (folder / name).write_text(content)
     (folder / "mynet.py").write_text(NETWORK)
     x, y = inputs(16).numpy(), np.arange(16) % 4
     np.savez(folder / "mydata.npz", x=x, y=y)
-    np.savetxt(folder / "mydata.csv", np.column_stack([y, x.reshape(16, -1)]), delimiter=",", fmt="%.9g")
     return folder
 
 

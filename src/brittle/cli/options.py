@@ -139,8 +139,8 @@ class DataOptions:
         mode: Convert encoded images to RGB or to L (grey); by default to the mode of the first.
         class_names: File with the names of the model's classes, one a line in the order of its outputs; labels of data
             that name their classes are mapped into them.
-        format: What DATA are: npz, array (.npy), table, webdataset (.tar), idx, folder, images, texts, or
-            FILE.py:NAME; found out by default.
+        format: What DATA are: npz, array (.npy), table, webdataset (.tar), idx, folder, images or texts; found out by
+            default.
         label_column: Column of a table with the labels, several with commas; label, target, class or y by default.
         text_column: Column of a table that holds the texts, for a model that reads texts; by default the only one of
             text beside labels and ids.

@@ -2,23 +2,21 @@
 
 from brittle.data.arrays import array_points
 from brittle.data.datasets import dataset_points
-from brittle.data.formats import FORMATS, as_points, find_format, open_points
+from brittle.data.formats import FORMATS, as_points, open_points
 from brittle.data.ids import choose_points
 from brittle.data.points import Batch, Points
-from brittle.data.reading import Format, Reading
+from brittle.data.reading import Reading
 from brittle.data.texts import text_points
 
 __all__ = [
     "FORMATS",
     "Batch",
-    "Format",
     "Points",
     "Reading",
     "array_points",
     "as_points",
     "choose_points",
     "dataset_points",
-    "find_format",
     "open_points",
     "text_points",
 ]

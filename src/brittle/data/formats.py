@@ -1,13 +1,12 @@
-"""Formats of data on disk, those of others among them, and the one door to points of every kind."""
+"""Formats of data on disk, and the one door to points of every kind."""
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
@@ -15,21 +14,19 @@ from torch.utils.data import DataLoader, Dataset
 from brittle.data.arrays import array_points
 from brittle.data.arrow import is_table
 from brittle.data.datasets import dataset_points, is_list_of_images
-from brittle.data.files import file_digest, path_text
+from brittle.data.files import path_text
 from brittle.data.folder import is_flat_folder, is_folder_of_classes, read_flat_folder, read_folder
 from brittle.data.ids import choose_points
 from brittle.data.labels import name_classes
 from brittle.data.numpy_files import is_idx_folder, read_idx, read_npy, read_npz
-from brittle.data.points import Points, SomePoints
+from brittle.data.points import Points
 from brittle.data.reading import ARRAY_OPTIONS, IMAGE_OPTIONS, Format, Reading
 from brittle.data.tables import read_table
 from brittle.data.texts import read_texts
 from brittle.data.webdataset import is_webdataset, read_webdataset
-from brittle.errors import BrittleError, DataError, ParameterError
+from brittle.errors import BrittleError, DataError
 from brittle.model.bounds import BoundsLike
-from brittle.model.loading import named_code
-from brittle.model.loading.named_code import kind_of, refused
-from brittle.store.record import DataRecord, record_of
+from brittle.model.loading.named_code import unknown
 from brittle.store.writing import nearby
 
 
@@ -56,8 +53,6 @@ FORMATS = (
 
 SAVED = ("state.json", "dataset_dict.json")
 """One of these lies in a folder that `save_to_disk` of Hugging Face `datasets` wrote."""
-
-T = TypeVar("T")
 
 
 def as_points(
@@ -97,18 +92,14 @@ def open_points(path: str | os.PathLike[str], reading: Reading | None = None, **
 
     Raises:
         DataError: the data cannot be scored as they stand; the code says why.
-        ParameterError: an option is not of its form, or is not for this format; the format is none that can be used; an
-            id is not there.
+        ParameterError: an option is not of its form, or is not for this format; an id is not there.
         UsageError: no format is called so.
     """
     reading, place = replace(reading or Reading(), **options), Path(path)
     check_there(place)
     known = _format_of(place, reading)
     known.check_options(reading, place)
-    if known in FORMATS:
-        points = known.read(place, replace(reading, format=known.name))
-    else:
-        points = _read_outside(known, place, reading)
+    points = known.read(place, replace(reading, format=known.name))
     points = points if reading.ids is None else choose_points(points, reading.ids)
     return points if reading.class_names is None else name_classes(points, reading.class_names)
 
@@ -120,26 +111,17 @@ def check_there(place: Path) -> None:
         raise DataError("no_such_path", f"{path_text(place)} does not exist{meant}")
 
 
-def find_format(name: str) -> Format:
-    """The format that `name` stands for: one of `FORMATS`, or as `brittle.model.loading.named_code` finds it.
-
-    Raises:
-        UsageError: there is none.
-        ParameterError: its code fails, or it is no format that can be used.
-    """
+def _named(name: str) -> Format:
     own = {known.name: known for known in FORMATS}
-    if name in own:
-        return own[name]
-    value = named_code.find_named(name, lambda one: isinstance(one, Format))
-    if value is None:
-        raise named_code.unknown("format", name, list(own))
-    return _checked_format(value, name)
+    if name not in own:
+        raise unknown("format", name, list(own))
+    return own[name]
 
 
 def reads_images(path: str | os.PathLike[str], format: str | None = None) -> bool:  # noqa: A002
     """Whether `path` is read as encoded images, which can be brought to one size; False where it is not read at all."""
     try:
-        known = _recognised(Path(path)) if format is None else find_format(format)
+        known = _recognised(Path(path)) if format is None else _named(format)
     except BrittleError:
         return False  # opening it says what is wrong
     return known.options >= IMAGE_OPTIONS
@@ -151,8 +133,8 @@ def _format_of(path: Path, reading: Reading) -> Format:
     if asked is None:
         known = TEXTS if reading.texts is not None and TEXTS.recognise(path) else _recognised(path)
     else:
-        known = find_format(asked) if isinstance(asked, str) else _checked_format(asked, "format")
-        if not _guarded(known, path, known.recognise, path):
+        known = _named(asked)
+        if not known.recognise(path):
             raise DataError("unknown_format", f"expected {known.form} (format {known.name}), found {path_text(path)}")
     if reading.texts is not None and known is not TEXTS:
         raise DataError("texts", f"the model reads texts; expected {TEXTS.form}, found {path_text(path)}, {known.form}")
@@ -172,48 +154,3 @@ def _recognised(path: Path) -> Format:
         forms = "; ".join(f"{one.name}: {one.form}" for one in FORMATS)
         raise DataError("unknown_format", f"{path_text(path)} is none of the formats that are read ({forms})")
     return known
-
-
-def _checked_format(value: object, where: str) -> Format:
-    """A format from outside, whose parts are of the kinds that they must be of."""
-    if not isinstance(value, Format) or not (callable(value.recognise) and callable(value.read)):
-        raise refused(
-            where, f"is {kind_of(value)}; expected a brittle.data.Format, whose recognise and read are called"
-        )
-    named_code.check_name(where, value.name, "'csv'")
-    if value not in FORMATS and value.name in (one.name for one in FORMATS):
-        raise ParameterError(f"expected a format of another name than brittle's own, found {value.name!r}")
-    return value
-
-
-def _read_outside(known: Format, path: Path, reading: Reading) -> SomePoints:
-    """The points that a format from outside reads, at most as many as are asked for."""
-    points, where = _guarded(known, path, known.read, path, reading), f"the format {known.name}"
-    if not isinstance(points, Points):
-        raise refused(where, f"gave {kind_of(points)}; expected points, such as brittle.data.array_points makes")
-    if points.labels is not None and len(points.labels) != len(points):
-        raise refused(where, f"gave {len(points.labels)} labels for {len(points)} points; expected one each")
-    count = len(points) if reading.limit is None else min(len(points), reading.limit)
-    digest = points.provenance.get("sha256") or (file_digest(path) if path.is_file() else None)
-    if digest is None:
-        raise refused(where, "gives no sha256 of what it read from a folder; add one to the provenance of its points")
-    code = named_code.digests((known.recognise, known.read))
-    record = {**points.provenance, **reading.record(path, digest, format=known.name, points=count, code=code)}
-    record_of(DataRecord, record, f"the provenance of {where}")
-    return SomePoints.of(points, range(count), provenance=record)
-
-
-def _guarded(known: Format, path: Path, function: Callable[..., T], *arguments: object) -> T:
-    """What a function of a format gives; what that of one from outside raises is told with the line."""
-    try:
-        return function(*arguments)
-    except BrittleError:
-        raise
-    except Exception as error:
-        module = sys.modules.get(getattr(function, "__module__", ""))
-        line = "" if module is None else named_code.line_of(error, module)
-        raise DataError(
-            "user_code",
-            f"{path_text(path)} cannot be read by the format {known.name}, which failed{line}: "
-            f"{type(error).__name__}: {error}",
-        ) from error

@@ -55,8 +55,7 @@ class Reading:
         bounds: smallest and largest value of an input.
         limit: how many points are kept, from the first; None keeps all.
         ids: ids of the points that are kept, as `brittle.data.choose_points` does; None keeps all.
-        format: what the data are, a `Format` of your own or a name that `brittle.data.find_format` knows; None
-            recognises it.
+        format: what the data are, the name of one of `brittle.data.FORMATS`; None recognises it.
         layout: `nchw` or `nhwc`, axis order of image arrays.
         scale_uint8: whether whole numbers 0..255 in arrays of type uint8 are mapped to the bounds.
         labels: a `.npy` file with the class index of each point, for a `.npy` file or a folder of images without
@@ -85,7 +84,7 @@ class Reading:
     bounds: BoundsLike = (0.0, 1.0)
     limit: int | None = None
     ids: Iterable[str] | None = None
-    format: Format | str | None = None
+    format: str | None = None
     layout: str | None = None
     scale_uint8: bool = False
     labels: str | os.PathLike[str] | None = None
@@ -134,7 +133,7 @@ class Reading:
         """What a run records of points that are read so, with what was `found` in the data."""
         asked = {name: getattr(self, name) for name in self.given - {"labels"}}
         known = {
-            "format": self.format if isinstance(self.format, str) else None,
+            "format": self.format,
             "path": None if path is None else path_text(path),
             "split": self.split,
             "sha256": sha256,

@@ -98,13 +98,13 @@ def check_unchanged(points: Points, before: str) -> None:
     """Raise where the data are not what they were at the first look.
 
     The first points are read again, of which `before` is the `digest` at the first look; data in one file are also
-    compared by the digest of that file, but for those of a format from outside, whose digest may be of anything.
+    compared by the digest of that file.
     """
     path = points.provenance.get("path")
     first = next(iter(points.batches(LOOKED_AT)))
     if digest(first) != before:
         raise changed_error(path or "the data", f"the first {min(len(first), LOOKED_AT)} points hold other values")
-    if path is not None and Path(path).is_file() and points.provenance.get("code") is None:
+    if path is not None and Path(path).is_file():
         now, then = file_digest(Path(path)), points.provenance["sha256"]
         if now != then:
             raise changed_error(path, f"sha256 {now[:16]}… instead of {then[:16]}…")
