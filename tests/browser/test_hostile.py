@@ -60,6 +60,9 @@ FRAGMENTS = (
 )
 """What may stand behind the `#` of the page's address, where it keeps its state."""
 
+KEPT = ("", "{", "null", "[]", '{"__proto__": 1}', '"><img src=x onerror=alert(1)>')
+"""What the browser may give back for what the page kept in it: other pages on the same disk can write there."""
+
 
 def every_id() -> Table:
     """Points of hostile ids, and classes of hostile names."""
@@ -112,7 +115,7 @@ def test_no_hostile_text_runs_or_fetches(
         assert_nothing_happened(found)
 
 
-def test_no_hostile_address_runs_or_breaks_anything(
+def test_no_hostile_address_and_no_hostile_memory_runs_or_breaks_anything(
     browser: Browser, report: Path, written: Callable[[str], Path]
 ) -> None:
     with opened(browser, written(without_policy(report.read_text(encoding="utf-8")))) as found:
@@ -123,6 +126,15 @@ def test_no_hostile_address_runs_or_breaks_anything(
             found.page.goto(f"{address}#{fragment}")
             found.page.reload()
         found.open_point()
+        notes = found.page.locator("textarea")
+        for note in notes.all():
+            note.fill("a note")
+            note.blur()
+        assert (found.page.evaluate("localStorage.length") > 0) == (notes.count() > 0)
+        for text in KEPT if notes.count() else ():
+            found.page.evaluate("(text) => Object.keys(localStorage).forEach((key) => localStorage[key] = text)", text)
+            found.page.reload()
+            found.open_point()
         assert_nothing_happened(found)
 
 

@@ -107,7 +107,7 @@ def test_the_address_brings_everything_back(browser: Browser, place: Path, page:
         assert again.said == []
 
 
-# The open point.
+# The open point, and the notes on it.
 
 
 def test_a_card_says_what_the_table_says(page: Opened, table: Table) -> None:
@@ -122,6 +122,20 @@ def test_a_card_says_what_the_table_says(page: Opened, table: Table) -> None:
     rank = int((margin.value < margin.value.to_dict()[point]).sum()) + 1
     assert rows["Logit margin"][3] == f"{rank} of {margin.value.notna().sum()}"
     assert page.page.locator("#card figure canvas").count() >= 1
+
+
+def test_notes_are_kept_found_and_saved(browser: Browser, place: Path, page: Opened) -> None:
+    page.page.locator("#rows .row").first.click()
+    page.page.locator("#tags").fill("odd, =SUM(A1)")
+    page.page.locator("#note").fill("look\nagain")
+    point = page.page.locator("#rows .row").first.get_attribute("id")
+    page.page.reload()
+    page.page.locator("#find").fill("odd")
+    page.page.locator("#filters li").wait_for()
+    assert count(page) == 1
+    assert page.page.locator("#rows .row").first.get_attribute("id") == point
+    (row,) = csv.DictReader(io.StringIO(saved(page, "#save-csv")))
+    assert (row["tags"], row["note"]) == ("odd, =SUM(A1)", "look\nagain")
 
 
 # Keys alone.

@@ -86,6 +86,7 @@ def page_data(contents: Contents) -> dict[str, object] | None:
         **_points(contents, answers),
         "limit": limit,
         "chosen": chosen_sentence(contents.points.num_rows, contents.record.data.chosen_from),
+        "identity": _identity(contents),
         "runs": [_run(own, answers), *(_run(run, answers) | _next(run, limit) for run in runs[1:])],
         "columns": _all_columns(runs, judge, spoken),
         "by": [column.label for column in columns].index(by.label),
@@ -269,6 +270,12 @@ def _texts(texts: Sequence[object]) -> dict[str, object] | None:
     if not len(names):
         return None
     return {"names": [str(name) for name in names], "of": packed(codes, "i4")}
+
+
+def _identity(contents: Contents) -> str:
+    """What tells the notes on these points from those on others: runs over as many of the same data share theirs."""
+    record = contents.record
+    return f"{record.data.sha256 or record.data.path or ''}:{contents.points.num_rows}"[:200]
 
 
 def _pictures(contents: Contents, order: NDArray[np.intp]) -> dict[str, object] | None:

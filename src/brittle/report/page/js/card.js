@@ -1,11 +1,12 @@
 // @ts-check
-/** The open point: its images, every score in words, its place in each order. */
+/** The open point: its images, every score in words, its place in each order, tags and notes. */
 
 import { bring, byId, canvas, element } from "./dom.js";
 import { classOf, columns, labels, nameOf, nearest, runs, statuses, textOf, troubleOf } from "./data.js";
 import { featuresOf } from "./features.js";
 import { fields, titleOf } from "./fields.js";
 import { walk } from "./list.js";
+import { LONGEST, keepNote, keeps, noteOf } from "./notes.js";
 import { drawDifference, drawPicture, drawWhole, imageAt, pictured } from "./pictures.js";
 import { drawLevels } from "./levels.js";
 import { judgeOf, kinds, places, predictions, selected, states } from "./selection.js";
@@ -41,6 +42,7 @@ export function drawCard() {
   const levels = drawLevels(point);
   if (levels) parts.push(levels);
   if (troubleOf(point)) parts.push(element("p", { class: "aside" }, shown(troubleOf(point))));
+  parts.push(remarks(point));
   card.replaceChildren(...parts);
 }
 
@@ -224,6 +226,27 @@ function rankText(field, point) {
     else high = middle;
   }
   return `${counted(low + 1)} of ${counted(all.length)}`;
+}
+
+/** @param {number} point */
+function remarks(point) {
+  const own = noteOf(point);
+  const tags = /** @type {HTMLInputElement} */ (element("input", { type: "text", id: "tags", maxlength: LONGEST }));
+  const note = /** @type {HTMLTextAreaElement} */ (element("textarea", { rows: 2, id: "note", maxlength: LONGEST }));
+  tags.value = own.tags;
+  note.value = own.note;
+  const where = element("p", { class: "aside" }, "");
+  const say = () => {
+    where.textContent = keeps() ? "Kept in this browser, and saved with the selection." : "This browser keeps no notes for this page; save the selection to keep them.";
+  };
+  const keep = () => {
+    keepNote(point, { tags: tags.value, note: note.value });
+    say();
+  };
+  tags.addEventListener("input", keep);
+  note.addEventListener("input", keep);
+  say();
+  return element("div", { class: "remarks" }, element("label", { for: "tags" }, "Tags"), tags, element("label", { for: "note" }, "Note"), note, where);
 }
 
 /** Lets Escape go back from the card to the list. */

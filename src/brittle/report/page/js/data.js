@@ -75,6 +75,9 @@ export const ownLimit = written.limit;
 /** @type {string} That the points were chosen from others, with a blank behind it; empty where they were not. */
 export const chosen = written.chosen;
 
+/** @type {string} What notes on these points are kept under: runs over the same data, and as many of them, share theirs. */
+export const identity = written.identity;
+
 /** @type {number} The place of the column that speaks for the run. */
 export const spokesman = written.by;
 

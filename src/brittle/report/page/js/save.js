@@ -4,6 +4,7 @@
 import { byId, element } from "./dom.js";
 import { classOf, ids, labels, nameOf, rows, runs, textOf } from "./data.js";
 import { fields } from "./fields.js";
+import { noteOf, noted } from "./notes.js";
 import { predictions, selected, states } from "./selection.js";
 import { STATES } from "./state.js";
 import { shown } from "./text.js";
@@ -47,11 +48,13 @@ function stateCell(point) {
 
 /** The selected points in the order of the list, with every score. */
 function selectionCsv() {
+  const withNotes = noted() > 0;
   const headings = ["point", "row", "name", "label", "predicted", "state"];
   for (const { column } of fields) {
     const name = column.run ? `${runs[column.run].name}: ${column.label}` : column.label;
     headings.push(column.probability ? `${name}.flip_probability` : name, `${name}.low`, `${name}.high`, `${name}.status`);
   }
+  if (withNotes) headings.push("tags", "note");
   const predicted = predictions();
   const lines = [headings.map(runCell).join(",")];
   for (const point of selected()) {
@@ -61,6 +64,7 @@ function selectionCsv() {
       const { value, low, high, status } = column;
       cells.push(numberCell(value[point]), low ? numberCell(low[point]) : "", high ? numberCell(high[point]) : "", runCell(textOf(status, point)));
     }
+    if (withNotes) cells.push(csvCell(noteOf(point).tags), csvCell(noteOf(point).note));
     lines.push(cells.join(","));
   }
   return `${lines.join("\n")}\n`;

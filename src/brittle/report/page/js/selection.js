@@ -3,6 +3,7 @@
 
 import { classOf, classes, columns, count, ids, labelled, labels, nameOf, ownLimit, rows, runs } from "./data.js";
 import { fieldBy } from "./fields.js";
+import { tagsOf } from "./notes.js";
 import { CHANGES, KINDS, STATES, state } from "./state.js";
 
 /** Of each point its place in `STATES`. */
@@ -167,8 +168,8 @@ function misses(key, point) {
 }
 
 /**
- * Leaves out what a text does not find. What is called so as a whole comes first: a name, an id, a row or a class;
- * where nothing is, what holds the text in its name or its classes, or begins with it in its id.
+ * Leaves out what a text does not find. What is called so as a whole comes first: a name, an id, a row, a class or a tag;
+ * where nothing is, what holds the text in its name, its classes or its tags, or begins with it in its id.
  * @param {string} text
  */
 function search(text) {
@@ -192,7 +193,8 @@ function wholly(text) {
   const predicted = predictions();
   return Uint8Array.from({ length: count }, (_, point) => {
     const called = names[point] === text || ids[point].toLowerCase() === text || String(rows[point]) === text;
-    return Number(called || inClass.has(labels[point]) || inClass.has(predicted[point]));
+    const tagged = tagsOf(point).toLowerCase().split(",").some((tag) => tag.trim() === text);
+    return Number(called || tagged || inClass.has(labels[point]) || inClass.has(predicted[point]));
   });
 }
 
@@ -202,7 +204,7 @@ function partly(text) {
   const inClass = new Set(classes.filter((number) => classOf(number).toLowerCase().includes(text)));
   const predicted = predictions();
   return Uint8Array.from({ length: count }, (_, point) => {
-    const named = names[point].includes(text) || ids[point].toLowerCase().startsWith(text);
+    const named = names[point].includes(text) || ids[point].toLowerCase().startsWith(text) || tagsOf(point).toLowerCase().includes(text);
     return Number(named || inClass.has(labels[point]) || inClass.has(predicted[point]));
   });
 }
@@ -210,9 +212,9 @@ function partly(text) {
 /** What the text to find was looked for in, as a sentence; empty where none is. */
 export function searched() {
   if (!foundAs) return "";
-  if (foundAs === "none") return "Found nowhere: not as a name, an id, a row or a class, and in none of their texts.";
-  if (foundAs === "whole") return "Found as a whole name, id, row or class (label or prediction).";
-  return "No whole name, id, row or class is this: found inside names and classes, and where ids begin.";
+  if (foundAs === "none") return "Found nowhere: not as a name, an id, a row, a class or a tag, and in none of their texts.";
+  if (foundAs === "whole") return "Found as a whole name, id, row, class (label or prediction) or tag.";
+  return "No whole name, id, row, class or tag is this: found inside names, classes and tags, and where ids begin.";
 }
 
 function sort() {
