@@ -120,9 +120,8 @@ def digest_of_module(module: ModuleType) -> str | None:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
-def find_named(name: str, wanted: Callable[[object], bool] = lambda found: isinstance(found, type)) -> object:
-    """What `FILE.py:NAME` or `PACKAGE.MODULE:NAME` stands for; None where `name` is neither. A message names what is
-    `wanted` in a file, by default all classes."""
+def find_named(name: str) -> object:
+    """What `FILE.py:NAME` or `PACKAGE.MODULE:NAME` stands for; None where `name` is neither."""
     if name.endswith(".py"):
         raise UsageError(f"{name} is a file{defined_in(name)}; name a class in it: {name}:CLASS")
     if ":" not in name:
@@ -136,8 +135,8 @@ def find_named(name: str, wanted: Callable[[object], bool] = lambda found: isins
     else:
         module = import_module(place, attribute, ParameterError)
     if not hasattr(module, attribute):
-        found = ((one, value) for one, value in vars(module).items() if wanted(value))
-        there = [one for one, value in found if not isinstance(value, type) or value.__module__ == module.__name__]
+        found = ((one, value) for one, value in vars(module).items() if isinstance(value, type))
+        there = [one for one, value in found if value.__module__ == module.__name__]
         raise UsageError(f"{place} has no {attribute}; it has {', '.join(there) or 'nothing such'}")
     return getattr(module, attribute)
 
