@@ -1,14 +1,13 @@
 """How often a prediction is called wrong by the rule that stops early, and how many draws it saves.
 
-    PYTHONPATH=tests python -m checks.decisions [RUN ...]
+    PYTHONPATH=tests python -m checks.decisions
 
 First, known problems: points that flip with a known probability, near each limit and far from it, 4,000 replicates of
 each; every one is looked at as a run looks at it. Printed: the share that is called wrong (nominal: at most 0.5% on
 either side), the share that is decided, and the mean number of draws.
 
-Then populations of points: one in which most points hold or break clearly, and of each RUN the points with the flip
-probabilities that its Monte Carlo column says, taken for true. Printed: the mean draws of the rule, and the number of
-draws, the same for every point, whose Clopper-Pearson interval decides as many points.
+Then points of which most hold or break clearly. Printed: the mean draws of the rule, and the number of draws, the same
+for every point, whose Clopper-Pearson interval decides as many points.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ import sys
 import numpy as np
 from numpy.typing import NDArray
 
-import brittle
 from brittle.estimate import MOST_DRAWS
 from brittle.intervals import clopper_pearson, decided, log_evidence_below
 from brittle.measure.stopping import looks
@@ -73,7 +71,7 @@ def known() -> float:
     return worst
 
 
-def population(name: str, flips: NDArray[np.float64]) -> None:
+def population(flips: NDArray[np.float64]) -> None:
     """The draws that the rule saves over these points."""
     for limit in LIMITS:
         said, draws = stopped(flips, limit, 0)
@@ -81,21 +79,16 @@ def population(name: str, flips: NDArray[np.float64]) -> None:
         number = as_good(flips, limit, share)
         by_rule = f"{share:.1%} decided by {draws.mean():.0f} draws in the mean ({np.median(draws):.0f} in the median)"
         times = number / draws.mean()
-        print(f"{name}, limit {limit:g}: {by_rule}; as many by {number} draws of each point: {times:.1f} times as many")
+        print(f"limit {limit:g}: {by_rule}; as many by {number} draws of each point: {times:.1f} times as many")
 
 
-def main(runs: list[str]) -> int:
+def main() -> int:
     worst = known()
     rng = np.random.default_rng(0)
-    mixed = np.where(rng.random(2000) < 0.2, rng.random(2000), rng.beta(0.1, 2, 2000))
-    population("one point in five in between", mixed)
-    for run in runs:
-        columns = [one for one in brittle.read_table(run).columns if one.score == "monte_carlo"]
-        flips = max(columns, key=lambda one: one.draws or 0).value.dropna().to_numpy()
-        population(run, np.asarray(flips, dtype=np.float64))
+    population(np.where(rng.random(2000) < 0.2, rng.random(2000), rng.beta(0.1, 2, 2000)))
     print(f"called wrong at most: {worst:.2%}")
     return int(worst > MOST_WRONG)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

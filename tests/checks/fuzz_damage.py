@@ -34,39 +34,14 @@ def flip_bits(rng: random.Random, content: bytearray) -> None:
         content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
 
 
-def set_bytes(rng: random.Random, content: bytearray) -> None:
-    start = rng.randrange(len(content))
-    for place in range(start, min(len(content), start + rng.choice((1, 4, 32)))):
-        content[place] = rng.choice((0, 255, 128, rng.randrange(256)))
-
-
-def truncate(rng: random.Random, content: bytearray) -> None:
-    del content[rng.randrange(len(content)) :]
-
-
-def insert(rng: random.Random, content: bytearray) -> None:
-    place = rng.randrange(len(content) + 1)
-    content[place:place] = rng.choice((rng.randbytes(rng.choice((1, 4, 100))), bytes(rng.choice((1, 8, 4096)))))
-
-
-def delete(rng: random.Random, content: bytearray) -> None:
-    start = rng.randrange(len(content))
-    del content[start : start + rng.choice((1, 2, 4, 16, 256))]
-
-
-def swap_blocks(rng: random.Random, content: bytearray) -> None:
-    size = rng.choice((1, 4, 16, 64, 512))
-    first, second = sorted(rng.randrange(len(content)) for _ in range(2))
-    if first + size <= second:
-        one, other = bytes(content[first : first + size]), bytes(content[second : second + size])
-        content[second : second + size] = one
-        content[first : first + size] = other
-
-
-def repeat_block(rng: random.Random, content: bytearray) -> None:
-    start = rng.randrange(len(content))
-    block = bytes(content[start : start + rng.choice((1, 16, 200))])
-    content[start:start] = block * rng.choice((1, 2, 50))
+def splice(rng: random.Random, content: bytearray) -> None:
+    """Nothing, noise, zeros, a token or another part of the file, once or often, in the place of a part."""
+    start, other = rng.randrange(len(content)), rng.randrange(len(content))
+    part = bytes(content[other : other + rng.choice((1, 16, 200))])
+    filled = bytes([rng.choice((0, 128, 255))]) * rng.choice((1, 8, 4096))
+    pieces = (b"", b"", rng.randbytes(rng.choice((1, 4, 100))), filled, rng.choice(TOKENS), rng.choice(TOKENS), part)
+    piece = rng.choice((*pieces, part * rng.choice((2, 50))))
+    content[start : start + rng.choice((0, 1, len(piece), rng.choice((2, 16, 256)), len(content)))] = piece
 
 
 def set_length(rng: random.Random, content: bytearray) -> None:
@@ -74,11 +49,6 @@ def set_length(rng: random.Random, content: bytearray) -> None:
     size = struct.calcsize(form)
     if len(content) >= size:
         struct.pack_into(form, content, rng.randrange(len(content) - size + 1), rng.choice(NUMBERS) % (1 << 8 * size))
-
-
-def put_token(rng: random.Random, content: bytearray) -> None:
-    start = rng.randrange(len(content))
-    content[start : start + rng.choice((0, 1, 1, 4))] = rng.choice(TOKENS)
 
 
 def change_number(rng: random.Random, content: bytearray) -> None:
@@ -91,10 +61,7 @@ def change_number(rng: random.Random, content: bytearray) -> None:
         content[start:stop] = str(rng.choice((*NUMBERS, -1, rng.randrange(1000)))).encode()
 
 
-MUTATIONS = (
-    flip_bits, flip_bits, set_bytes, truncate, insert, delete, swap_blocks, repeat_block, set_length, set_length,
-    put_token, change_number,
-)  # fmt: skip
+MUTATIONS = (flip_bits, flip_bits, splice, splice, splice, splice, splice, set_length, set_length, change_number)
 
 
 def mutated(rng: random.Random, content: bytes) -> bytes:

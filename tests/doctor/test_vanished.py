@@ -88,10 +88,8 @@ HEALTHY: dict[str, tuple[Callable[[], nn.Module], int]] = {
 
 MASKED: dict[str, tuple[Callable[[], nn.Module], int]] = {
     "dead at most points": (Dim, 40),
-    "no_grad at the input": (lambda: Changed(without_grad, at_input=True), 0),
     "detach but for a thousandth": (lambda: Changed(lambda z: z.detach() + 1e-3 * z), 0),
     "round beside dead points": (lambda: Changed(lambda z: (4 * z).round() / 4), 8),
-    "sign": (lambda: Changed(lambda z: (z - 3.2).sign()), 0),
     "a made-up gradient": (lambda: Changed(MadeUp.apply), 0),  # type: ignore[arg-type]
     "no_grad in dark rows": (lambda: Changed(dark_only(without_grad), at_input=True), 0),
     "a fifth of two networks": (lambda: Wrapped(lambda x, z: 0.8 * z + 0.2 * small_network(1)(x).detach()), 0),

@@ -137,11 +137,3 @@ def test_nothing_is_lost_or_spent_where_there_are_gradients(norm: str) -> None:
     assert bytes_of(found.points) == bytes_of(before.points)
     assert torch.equal(found.passes, before.passes)
     assert found.by_attack["straight_through"].isinf().all()
-
-
-def test_without_steps_to_replace_it_ends_at_once() -> None:
-    network = problems.small_network()
-    for model in (network, lambda x: network(x.detach()).detach()):
-        found = run(brittle.Classifier(model, bounds=(0, 1)), problems.inputs(4), attack="straight_through")
-        assert found.distance.isinf().all()
-        assert (found.passes - found.passes[1]).tolist() == [2 * 2, 0, 0, 0]  # two efforts
