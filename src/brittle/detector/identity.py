@@ -16,7 +16,7 @@ from brittle.model.loading.weights import state_digest
 from brittle.model.outputs import OUTPUTS
 from brittle.scores.one_pass import LARGEST
 from brittle.store.record import ModelRecord
-from brittle.store.strict_json import MOST_CHARACTERS, Digest
+from brittle.store.strict_json import Digest
 
 Number = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
 """A number of single precision."""
@@ -123,9 +123,8 @@ class Source:
 
     @classmethod
     def of(cls, provenance: Mapping[str, Any]) -> Source:
-        """The source that the provenance of points describes, but for texts that strict JSON cannot hold."""
-        texts = (provenance.get(name) for name in ("sha256", "split", "path"))
-        return cls(*(one if one and one.isprintable() and len(one) <= MOST_CHARACTERS else None for one in texts))
+        """The source that the provenance of points describes."""
+        return cls(*(provenance.get(name) or None for name in ("sha256", "split", "path")))
 
     def same(self, other: Source) -> bool:
         """Whether an id in one is the same point in the other, by the digest."""

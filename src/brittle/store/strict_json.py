@@ -80,10 +80,8 @@ def parse(kind: type[T], text: str) -> T:
     """The dataclass `kind` that `text` holds, of which every string is short and printable.
 
     Raises:
-        FormatProblem: the text is too long or not JSON, or holds a key, a type or a value that `kind` does not have.
+        FormatProblem: the text is not JSON, or holds a key, a type or a value that `kind` does not have.
     """
-    if len(text) > MOST_BYTES:
-        raise FormatProblem(f"it has more than {MOST_BYTES:,} characters")
     value = parse_json(text)
     _check_strings(value)
     return convert(kind, value)
