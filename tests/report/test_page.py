@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import pytest
 from helpers.change_runs import change_run, other_run
-from helpers.pages import EVERY_SCORE, Page, addresses, assert_inert, page_of, text_of
+from helpers.pages import EVERY_SCORE, Page, addresses, assert_inert, page_of, storable, text_of
 from helpers.poisoned import poisoned_run, poisoned_scores
 from helpers.tables import HOSTILE, make_table
 
@@ -69,6 +69,18 @@ def test_the_same_table_gives_the_same_bytes(
     written = write_report(shuffled, tmp_path / "report.html")
     assert written == tmp_path / "report.html"
     assert written.read_bytes() == text.encode()
+
+
+def test_hostile_text_in_every_field_is_shown_as_text() -> None:
+    """Names, details, class names and every text of the record; the scores keep theirs, so that all is drawn."""
+    recipe = {"points": 120, "scores": EVERY_SCORE, "sigmas": (0.05, 0.1), "budgets": (10, 20)}
+    table = make_table(classes=20, broken=2, class_names=HOSTILE[20:40], **recipe)
+    page = page_of(poisoned_run(table, 20))
+    assert_inert(page)
+    assert sum(each.get("class") == "drawing" for _, each in page.elements) == 2
+    for name in HOSTILE[20:40]:
+        forms = {" ".join(wording.show(text, 28).split()) for text in (name, storable(name))}  # of a record, of a frame
+        assert any(form in page.text for form in forms), name
 
 
 def test_hostile_scores_statuses_and_noises_are_shown_as_text() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from brittle.store.strict_json import MOST_BYTES, Count, FormatProblem, Share, parse, parse_json
+from brittle.store.strict_json import MOST_BYTES, Count, FormatProblem, Share, convert, parse, parse_json, plain
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,22 @@ class Noise:
     limit: Share
     parameters: dict[str, int | tuple[int, ...] | str]
     seed: Count | None = None
+
+
+GOOD = {"limit": 0.5, "parameters": {"draws": 2, "sizes": [1, 2]}, "seed": 3}
+
+
+def test_a_record_is_read_as_it_is_written_and_nothing_else() -> None:
+    assert convert(Noise, GOOD) == Noise(0.5, {"draws": 2, "sizes": (1, 2)}, 3)
+    assert plain(convert(Noise, GOOD)) == GOOD
+    for changes in ({"limit": 1}, {"limit": "0.5"}, {"seed": 1.5}, {"seed": -1}, {"more": 1}, {"parameters": [1]}):
+        with pytest.raises(FormatProblem, match=next(iter(changes))):
+            convert(Noise, GOOD | changes)
+    with pytest.raises(FormatProblem, match="lacks the key 'seed'"):
+        convert(Noise, {"limit": 0.5, "parameters": {}})
+    for other in ({}, None, 1, [], GOOD | {"\ud800": 1}):
+        with pytest.raises(FormatProblem):
+            convert(Noise, other)
 
 
 @pytest.mark.parametrize(
