@@ -70,7 +70,7 @@ def test_parts_joined_are_the_run(count: int, whole: Path, tmp_path: Path) -> No
 
 def test_parts_that_were_killed_and_begun_again_are_the_run() -> None:
     """Three parts, two of them killed at random; `make test-faults` does it with eight parts, too."""
-    _, (seen,) = some_kills("parts", 3, 3)
+    _, (seen,) = some_kills("parts", 6, 3)
     assert seen["kills"] == 2
     assert {name for name, count in seen.items() if count} == {"kills"}, seen
 
