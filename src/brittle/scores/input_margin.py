@@ -57,7 +57,8 @@ class InputMargin(_Searched):
         certify: look for a certified lower bound of the distance as well; what it costs beside the search `brittle
             doctor` tells before a run.
         proof: of that bound: `full` takes hundreds to thousands of passes per point, more than the search with little
-            effort; `fast` some tens, fewer than it, and proves less, above all in deep networks.
+            effort; `fast` some tens, fewer than it, and proves less, above all in deep networks; `middle` a
+            twentieth to a third of `full`, and a tenth to nine tenths of the distance (`docs/margins.md`).
 
     Raises:
         ParameterError: a proof where no certificate is asked for; or `l0` without bounds or with `certify`.

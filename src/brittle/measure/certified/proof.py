@@ -175,11 +175,11 @@ FULL_STEPS = 12
 COARSE, COARSE_STEPS = 1e-1, 2
 """The same of both before branch and bound."""
 
-FAST_ACCURACY = {"fast": 1e-2, "full": 1e-1}
+FAST_ACCURACY = {"fast": 1e-2, "middle": 1e-2, "full": 1e-1}
 """The same with bounds from intervals, by proof."""
 
-AHEAD = 1.3
-"""The first radius of the full search, in what was proved with bounds from intervals."""
+AHEAD, FARTHER = 1.3, 2.0
+"""The first radius of the full search, and of the middle one, which has few: in what was proved with intervals."""
 
 
 PASSES = 1950
@@ -281,6 +281,8 @@ class Proof:
         if proof == "fast":
             return first
         full = Brackets.around(self.margin, quick.low)
+        if proof == "middle":
+            return full.run(self.by_relaxation, *scale, COARSE, COARSE_STEPS, FARTHER * first)
         operators = {layer.operator for layer in self.network.layers}
         branching = not self.network.alone and bool(operators & KINKED) and not operators & MAXIMA
         if branching:

@@ -19,10 +19,10 @@ from brittle.measure.certified.tracing import build_network
 from brittle.measure.forward import Clean
 from brittle.model.classifier import Classifier
 
-RADII = {"full": 8, "fast": 7}
+RADII = {"full": 8, "middle": 6, "fast": 7}
 """Radii that are tried for a point on average, by proof."""
 
-PROOFS = ("full", "fast")
+PROOFS = ("full", "middle", "fast")
 """What is spent on a proof."""
 
 AGREEMENT = 1e-3
@@ -56,7 +56,8 @@ class Certified(Measurement):
     `t` is the predicted class. With another decision it is the same for its margins, where these are linear in what the
     model returns (`Decision.linear`; of `custom` nothing is proved). The minima are bounded from below by linear
     relaxation (CROWN), so the true margin is at least `radius`; it is equal for a network without nonlinear layers and
-    not `bounded`. First what enters each layer is bounded by intervals (`fast` ends here), then by linear relaxation;
+    not `bounded`. First what enters each layer is bounded by intervals (`fast` ends here), then by linear relaxation
+    (`middle` ends here, after two radii);
     last, in networks with rectifiers and no maxima where a radius takes few passes, the lines below rectifiers are
     chosen and the ball is proved in parts (`branching`). Each radius tried is a proof of its own, which may end before
     it, and the largest is kept.
@@ -78,8 +79,8 @@ class Certified(Measurement):
         norm: `linf`, the largest change of one input number, `l2`, the Euclidean distance, or `l1`, the sum of the
             changes.
         bounded: only inputs inside the classifier's bounds count.
-        proof: `full`, or `fast`: intervals bound what enters each layer, and each radius costs one forward pass and one
-            backward pass for each margin that is not proved there yet.
+        proof: `full`; or `fast`: intervals bound what enters each layer, and each radius costs one forward pass and one
+            backward pass for each margin that is not proved there yet; or `middle`: two more by linear relaxation.
 
     Raises:
         ParameterError: an unknown norm or proof.
