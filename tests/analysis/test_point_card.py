@@ -34,7 +34,16 @@ def test_the_first_rank_is_the_least_safe_point() -> None:
     column = TABLE["logit_margin"]
     least = str(column.value.idxmin())
     card = point_card(TABLE, least).set_index("score")
-    assert (card.loc["logit_margin", "rank"], card.loc["logit_margin", "of"]) == (1, 19)
+    assert tuple(card.loc["logit_margin", ["rank", "last", "of"]]) == (1, 1, 19)
+
+
+def test_equal_points_share_their_places() -> None:
+    (column,) = (one for one in TABLE.columns if one.score == "monte_carlo")
+    value = column.value.dropna()
+    point = str(value.duplicated(keep=False).idxmax())
+    told = point_card(TABLE, point).set_index("score").loc[column.label]
+    assert (told["rank"], told["last"]) == ((value > value[point]).sum() + 1, (value >= value[point]).sum())
+    assert told["last"] > told["rank"]
 
 
 @pytest.mark.parametrize("asked", [IDS[3], 3, "3", "test/00003.png"])

@@ -155,8 +155,12 @@ def where(found: Overview) -> str:
             f"class more often."
         )
     if not bias.differ:
-        several = f"{len(bias.classes)} classes"
-        return f"The {several} cannot be told apart by their mean robustness (p = {number(bias.p_value)})."
+        least, most = int(bias.classes["points"].min()), int(bias.classes["points"].max())
+        sizes = f"{least:,} to {most:,} points" if least < most else f"{least:,} points"
+        return (
+            f"The {len(bias.classes)} classes, of {sizes} each, are not shown to differ in mean robustness "
+            f"(p = {number(bias.p_value)})."
+        )
     return (
         f"The classes differ in mean robustness (p = {number(bias.p_value)}), but which is the least robust is open: "
         f"{len(bias.least)} of {len(bias.classes)} may be."

@@ -28,7 +28,7 @@ VERDICTS = {
 }
 """What is said of a point at a limit, by its state."""
 
-_FIELDS = ("score", "quantity", "value", "low", "high", "rank", "of", "evidence", "status", "detail", "passes")
+_FIELDS = ("score", "quantity", "value", "low", "high", "rank", "last", "of", "evidence", "status", "detail", "passes")
 
 
 def find_point(table: Table, asked: str | int) -> str:
@@ -64,8 +64,8 @@ def point_card(table: Table, point: str) -> pd.DataFrame:
     Returns:
         One row per score, in the order of the record: `score` (its label), `quantity` (`p_robust` of a flip
         probability), `value` with its interval `low`, `high`; `rank`, its place in the order of that score, the least
-        safe first, `of` so many points with a number (both NaN where a score has no safer direction); `evidence`,
-        `status`, `detail`, `passes`.
+        safe first, and the `last` place that it shares with equal points, `of` so many points with a number (NaN where
+        a score has no safer direction); `evidence`, `status`, `detail`, `passes`.
     """
     rows = []
     for column in table.columns:
@@ -74,7 +74,10 @@ def point_card(table: Table, point: str) -> pd.DataFrame:
         if column.is_probability:
             row |= {"value": 1 - row["value"], "low": 1 - row["high"], "high": 1 - row["low"]}
         order = safety(column)
-        place = {} if order is None else {"rank": order.rank(method="min")[point], "of": order.count()}
+        place = {}
+        if order is not None:
+            first, last = (order.rank(method=end)[point] for end in ("min", "max"))
+            place = {"rank": first, "last": last, "of": order.count()}
         quantity = "p_robust" if column.is_probability else column.quantity
         rows.append(row | {"score": column.label, "quantity": quantity} | place)
     return pd.DataFrame(rows, columns=_FIELDS)
@@ -137,7 +140,10 @@ def _verdict(table: Table, point: str) -> list[str]:
 
 
 def _cells(row: Row) -> list[str]:
-    rank = "-" if pd.isna(row["rank"]) else f"{int(row['rank']):,} of {int(row['of']):,}"
+    rank = "-"
+    if not pd.isna(row["rank"]):
+        shared = f" to {int(row['last']):,}" if row["last"] > row["rank"] else ""
+        rank = f"{int(row['rank']):,}{shared} of {int(row['of']):,}"
     quantity = row["quantity"] if row["quantity"] == "p_robust" else row["quantity"].replace("_", " ")
     return [f"{number(row['value'])} ({quantity})", span(row["low"], row["high"]), rank, row["evidence"], row["status"]]
 

@@ -205,7 +205,7 @@ function foundText(low, high, text) {
 }
 
 /**
- * The place of a point among all, the least safe first.
+ * The place of a point among all, the least safe first; of equal points the places that they share.
  * @param {Field} field
  * @param {number} point
  */
@@ -219,13 +219,24 @@ function rankText(field, point) {
     sorted.set(field.key, all);
   }
   const own = sign * order[point];
+  const first = countWhere(all, (value) => value < own) + 1;
+  const last = countWhere(all, (value) => value <= own);
+  return `${counted(first)}${last > first ? ` to ${counted(last)}` : ""} of ${counted(all.length)}`;
+}
+
+/**
+ * How many of sorted numbers, the first of them, are so.
+ * @param {Float64Array} all
+ * @param {(value: number) => boolean} so
+ */
+function countWhere(all, so) {
   let [low, high] = [0, all.length];
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (all[middle] < own) low = middle + 1;
+    if (so(all[middle])) low = middle + 1;
     else high = middle;
   }
-  return `${counted(low + 1)} of ${counted(all.length)}`;
+  return low;
 }
 
 /** @param {number} point */
