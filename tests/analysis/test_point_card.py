@@ -38,7 +38,7 @@ def test_the_first_rank_is_the_least_safe_point() -> None:
 
 
 def test_equal_points_share_their_places() -> None:
-    (column,) = (one for one in TABLE.columns if one.score == "monte_carlo")
+    column = next(one for one in TABLE.columns if one.score == "monte_carlo")
     value = column.value.dropna()
     point = str(value.duplicated(keep=False).idxmax())
     told = point_card(TABLE, point).set_index("score").loc[column.label]
