@@ -185,8 +185,7 @@ class DataRecord:
         labels: where the file of labels lies, where these lie in one of their own.
         class_names: in the order of their index, or None; of the labels, where several may hold.
         decided_names: names of what stands for a decision that is no class, such as sets of labels; or None.
-        reading: all else that says how they were read, such as `layout`, `resize` or `label_column`; what a format from
-            outside says of itself, too.
+        reading: all else that says how they were read, such as `layout`, `resize` or `label_column`.
     """
 
     format: str | None = None
