@@ -57,7 +57,7 @@ def saved(folder: Path, kind: str = "points", cell: Callable[[bytes], bytes | No
     return folder
 
 
-NAN, INF = (np.full(1, value, np.float32).tobytes() for value in (np.nan, np.inf))
+NAN = np.full(1, np.nan, np.float32).tobytes()
 WRONG: dict[str, Callable[[bytes], bytes | None]] = {
     "empty": lambda cell: b"",
     "a number more": lambda cell: cell + cell[:4],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -13,9 +13,6 @@ from brittle.cli.common import show as print_lines
 from brittle.errors import StorageError, UsageError, listed
 from brittle.store.csv_text import cell
 from brittle.store.writing import write
-
-if TYPE_CHECKING:
-    pass
 
 TOP = 20
 """Points in a list, unless another number is given."""
