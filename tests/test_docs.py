@@ -77,7 +77,7 @@ def test_the_readers_own_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert Path("flags.csv").is_file()
     assert Path("average.json").is_file()
     exec(compile(example, "README.md", "exec"), {})
-    assert len(brittle.read_table("another-run").wide()) == 120
+    assert len(brittle.read_table("another-run").frame(whole=True)) == 120
 
 
 def rows_of_readme() -> list[str]:

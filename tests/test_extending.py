@@ -89,7 +89,7 @@ def test_all_are_found_in_workers_table_command_line_report_and_comparison(
     table = brittle.read_table("run0")
     assert table.scores.equals(brittle.read_table("alone").scores)
     label = "jeffreys(draws=60, noise=salt, prior=0.5, sigma=0.2)"
-    assert f"{label}.p_robust" in table.wide().columns
+    assert f"{label}.p_robust" in table.frame(whole=True).columns
     assert table.points["label"].to_pylist() == [number % 4 for number in range(16)]
     assert main(["report", "run0", "--against", "run1"]) == 0
     page = Page(Path("run0/report.html").read_text())

@@ -55,7 +55,7 @@ classifier = brittle.Classifier(torch.nn.Linear(4, 3).eval(), bounds=(0, 1))
 data = torch.rand(5, 4), torch.tensor([0, 1, 2, 0, 1])
 scores = [Taylor(sigma=0.1), Moments(sigma=0.1, draws=20)]
 table = brittle.score(classifier, data, scores)
-assert len(table.wide()) == 5
+assert len(table.frame(whole=True)) == 5
 print("scored")
 """
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 CONFIDENCE = 0.99
 """Confidence of all intervals unless told."""
 
+LIMIT = 0.9
+"""A prediction holds where it is kept with this probability or more, unless a run or a reader names another one."""
+
 FLIP_PROBABILITY = "flip_probability"
 """The quantity of a score whose value is `1 - p_robust`."""
 

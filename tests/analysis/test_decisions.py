@@ -63,8 +63,12 @@ def test_states_are_those_of_the_interval(table: brittle.Table) -> None:
 
 def test_a_wide_table_holds_the_states(table: brittle.Table) -> None:
     name = "monte_carlo(draws=300, limit=0.9, sigma=0.5).state"
-    assert table.wide()[name].tolist() == decide(table)["state"].tolist()
-    assert not [column for column in table.wide().columns if column.startswith("moments") and column.endswith("state")]
+    assert table.frame(whole=True)[name].tolist() == decide(table)["state"].tolist()
+    assert not [
+        column
+        for column in table.frame(whole=True).columns
+        if column.startswith("moments") and column.endswith("state")
+    ]
 
 
 def test_a_limit_is_needed_where_none_was_asked() -> None:

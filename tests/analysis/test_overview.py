@@ -9,7 +9,7 @@ import pytest
 from helpers.known_groups import BREAK, HOLD, OPEN, made
 from helpers.tables import make_table, with_rows, with_scores, without_score
 
-from brittle.analysis.overview import FROM_SAFE, LIMIT, NAMED, Overview, margin_sentences, overview
+from brittle.analysis.overview import FROM_SAFE, NAMED, Overview, margin_sentences, overview
 from brittle.analysis.overview_text import (
     FEWEST_FOR_DETECTOR,
     format_overview,
@@ -22,7 +22,7 @@ from brittle.analysis.overview_text import (
 from brittle.analysis.point_card import format_point_card
 from brittle.analysis.point_list import point_list
 from brittle.detector.calibration import points_needed
-from brittle.estimate import Parameter
+from brittle.estimate import LIMIT, Parameter
 
 
 def asked_by(found: Overview, command: tuple[str, ...] | None) -> Overview:

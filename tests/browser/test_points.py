@@ -87,7 +87,7 @@ def test_the_csv_is_the_selection(page: Opened, frame: pd.DataFrame, table: Tabl
             value: float = column.value.to_dict()[row["point"]]
             heading = f"{label}.flip_probability" if column.is_probability else label
             assert row[heading] == "" if np.isnan(value) else float(row[heading]) == value
-            assert {heading, f"{label}.low", f"{label}.high", f"{label}.status"} <= set(table.wide().columns)
+            assert {heading, f"{label}.low", f"{label}.high", f"{label}.status"} <= set(table.frame(whole=True).columns)
             assert row[f"{label}.status"] == column.status.to_dict()[row["point"]]
 
 

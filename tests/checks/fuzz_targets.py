@@ -104,7 +104,7 @@ def runs() -> list[Files]:
 def read_run(folder: Path) -> None:
     found = read_table(folder)
     repr(found)
-    found.wide()
+    found.frame(whole=True)
     if found.points["input"].null_count < len(found.points):
         kept_inputs(found)
     if not all(fault.stray for fault in verify(folder)):

@@ -47,7 +47,7 @@ def here(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def epsilon() -> str:
     """The median margin of the run."""
-    wide = brittle.read_table("run").wide()
+    wide = brittle.read_table("run").frame(whole=True)
     return repr(float(wide["input_margin(effort=fast, norm=linf)"].median()))  # pyright: ignore[reportArgumentType] a cell, a column or a frame
 
 
@@ -67,7 +67,7 @@ def test_fit_and_apply(suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["detector", "apply", "detector.json", "./net.py:make", "data.npz", "--out", out]) == 0
     flags = (pq.read_table if suffix == ".parquet" else csv.read_csv)(out).to_pandas()
     rule = brittle.Detector.load("detector.json")
-    scores = brittle.read_table("run").wide()["logit_margin"]
+    scores = brittle.read_table("run").frame(whole=True)["logit_margin"]
     assert flags["brittle"].tolist() == rule.flag(scores.to_numpy()).tolist()
     assert f"{int(flags['brittle'].sum())} of {POINTS} predictions are flagged as brittle at" in capsys.readouterr().err
 

@@ -93,7 +93,7 @@ def test_the_numbers_are_those_of_a_run_over_all(reader: Reader, tmp_path: Path)
     points = reader(tmp_path, LEVELS, LABELS)
     ids = [only(points).ids[row] for row in (1, 4, 6)]
     runs = [brittle.score(classifier, data, scores, skip_doctor=True) for data in (points, choose_points(points, ids))]
-    whole, some = (run.wide().set_index("point") for run in runs)
+    whole, some = (run.frame(whole=True).set_index("point") for run in runs)
     assert some.index.tolist() == ids
     counted, others = (runs[0].columns[0].rows["value"], [one.label for one in runs[0].columns[1:]])
     assert 0 < counted.sum() < len(counted)

@@ -37,7 +37,7 @@ def noise(seed: int, points: int = POINTS_MADE) -> np.ndarray:
 
 
 def values(table: Table, label: str) -> np.ndarray:
-    return table.wide()[label].to_numpy(dtype=np.float64)
+    return table.frame(whole=True)[label].to_numpy(dtype=np.float64)
 
 
 def with_laplacian(table: Table, seed: int) -> Table:

@@ -281,6 +281,6 @@ def test_the_example_of_the_documentation() -> None:
         exec(compile(example, "docs/estimators.md", "exec", dont_inherit=True), found)
     setting = "noise=stripes, period=4, sigma=0.1)"
     taylor, moments = (
-        found["table"].wide()[f"{name}{setting}.p_robust"] for name in ("taylor(", "moments(draws=100, ")
+        found["table"].frame(whole=True)[f"{name}{setting}.p_robust"] for name in ("taylor(", "moments(draws=100, ")
     )
     assert float((taylor - moments).abs().max()) < 0.05

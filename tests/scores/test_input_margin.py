@@ -102,7 +102,7 @@ def test_features_are_looked_at_in_one_search() -> None:
     classifier, x = small_classifier(), inputs(COUNT)
     scores = [InputMargin(effort="fast"), FeatureDistance(effort="fast")]
     table = brittle.score(classifier, x, scores)
-    wide = table.wide()
+    wide = table.frame(whole=True)
     margins, moved = (wide[score.label].to_numpy() for score in scores)
     passes = wide[f"{scores[0].label}.passes"].to_numpy()
     assert (wide[f"{scores[1].label}.passes"].to_numpy() == passes + 1).all()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from helpers.inputs import EXAMPLES
 from helpers.problems import inputs, small_classifier
-from helpers.tables import make_table
+from helpers.tables import CLASS_NAMES, make_table
 
 import brittle
 from brittle.errors import DataError, ParameterError
@@ -54,7 +56,7 @@ def test_what_is_absent_or_ambiguous_names_the_nearest(key: Any, named: str) -> 
 
 
 def test_a_column_holds_what_the_table_does() -> None:
-    column, frame = TABLE["moments", 0.1], TABLE.wide()
+    column, frame = TABLE["moments", 0.1], TABLE.frame(whole=True)
     for name in ("low", "high", "status", "passes", "p_robust"):
         expected = frame[f"{column.label}.{name}"].to_numpy()
         np.testing.assert_array_equal(getattr(column, name).to_numpy(), expected)
@@ -64,6 +66,38 @@ def test_a_column_holds_what_the_table_does() -> None:
     assert len(column) == 9
     with pytest.raises(DataError, match="the value of logit_margin is a logit_margin"):
         _ = TABLE["logit_margin"].p_robust
+
+
+@pytest.mark.parametrize("scores", [EXAMPLES[:1], EXAMPLES[:2], EXAMPLES], ids=len)
+def test_a_frame_has_what_the_columns_hold_under_names_of_their_own(scores: list[Score]) -> None:
+    table = brittle.score(small_classifier(), (inputs(6), torch.arange(6) % 4), scores)
+    frame = table.frame(0.8)
+    assert frame.columns.is_unique
+    assert frame["point"].tolist() == table.points["point"].to_pylist()
+    assert not frame.isna().all().any()
+    shown = 0
+    for column in table.columns:
+        alike = [one for one in table.columns if one.score == column.score]
+        own = [name for name in frame if re.fullmatch(rf"p_robust|{column.score}(\[.*\])?(\.p_robust)?", name)]
+        kept = [
+            name
+            for name in own
+            if frame[name].equals(pd.Series((column.p_robust if column.is_probability else column.value).to_numpy()))
+        ]
+        assert column.value.isna().all() or kept, column.label
+        assert ("[" in "".join(own)) == (len(alike) > 1)
+        for name in kept if column.is_probability and column.judges else ():
+            before = name.removesuffix("p_robust")
+            shown += frame[f"{before}state"].tolist() == column.states(0.8).tolist()
+            shown += np.array_equal(frame[f"{before}low"], 1 - column.high, equal_nan=True)
+    assert shown or not any(column.judges for column in table.columns)
+
+
+def test_a_frame_names_scores_by_what_differs_and_classes_by_their_names() -> None:
+    frame = make_table(points=9, scores=("moments", "logit_margin"), sigmas=(0.1, 0.2), budgets=(10,)).frame()
+    assert {"moments[sigma=0.1].p_robust", "moments[sigma=0.2].state", "logit_margin"} <= {*frame}
+    assert "logit_margin.low" not in frame
+    assert set(frame["label"]) <= set(CLASS_NAMES)
 
 
 def test_a_column_says_what_its_score_does() -> None:

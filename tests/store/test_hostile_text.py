@@ -68,7 +68,7 @@ def test_names_come_back_exactly(named: brittle.Table) -> None:
     assert stored == {b"ant/" + name for name in NAMES}
     assert {as_bytes(one) for one in named.points["name"].to_pylist()} == {b"images/ant/" + name for name in NAMES}
     assert set(named.scores["point"].to_pylist()) == set(named.points["point"].to_pylist())
-    assert len(named.wide()) == len(NAMES)
+    assert len(named.frame(whole=True)) == len(NAMES)
     page = write_report(named, "report.html").read_text(encoding="utf-8")
     assert_inert(Page(page))
     assert not {"\x1b", "\u202e"} & {*page}

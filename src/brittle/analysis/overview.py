@@ -12,15 +12,12 @@ import pandas as pd
 from brittle.analysis.class_bias import ClassBias, class_bias
 from brittle.analysis.columns import check_column, class_name, class_of, margin_columns, safety
 from brittle.analysis.decisions import column_if_any, numbers_beside
-from brittle.estimate import COUNT, short_labels
+from brittle.estimate import COUNT, LIMIT, short_labels
 from brittle.intervals import check_share
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column, Row
 from brittle.store.record import RunRecord
 from brittle.store.table import Table
 from brittle.text import by_number, number, share_of
-
-LIMIT = 0.9
-"""A prediction holds where it is kept with this probability or more, unless a run or a reader names another one."""
 
 FROM_SAFE = (HOLDS, UNDECIDED, BREAKS)
 """The states of points, the safest first: the order in which they are shown."""

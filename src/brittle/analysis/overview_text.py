@@ -155,7 +155,8 @@ def where(found: Overview) -> str:
             f"class more often."
         )
     if not bias.differ:
-        least, most = int(bias.classes["points"].min()), int(bias.classes["points"].max())
+        counts = bias.classes["points"].tolist()
+        least, most = min(counts), max(counts)
         sizes = f"{least:,} to {most:,} points" if least < most else f"{least:,} points"
         return (
             f"The {len(bias.classes)} classes, of {sizes} each, are not shown to differ in mean robustness "

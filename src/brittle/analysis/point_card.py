@@ -8,9 +8,8 @@ import pyarrow.compute as pc
 from brittle.analysis.columns import answer_text, key_of, largest_budgets, safety
 from brittle.analysis.decisions import column_if_any, unjudged_text
 from brittle.analysis.features import changed_features, features
-from brittle.analysis.overview import LIMIT
 from brittle.errors import DataError, listed
-from brittle.estimate import INPUT_MARGIN
+from brittle.estimate import INPUT_MARGIN, LIMIT
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Row
 from brittle.store.table import Table
 from brittle.text import aligned, number, span

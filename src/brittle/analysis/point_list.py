@@ -9,8 +9,9 @@ import pandas as pd
 
 from brittle.analysis.columns import check_column, class_name, class_of, preferred, safety, typical
 from brittle.analysis.decisions import STATES, column_for, numbers_beside
-from brittle.analysis.overview import FAILED, LIMIT
+from brittle.analysis.overview import FAILED
 from brittle.errors import DataError, ParameterError, listed
+from brittle.estimate import LIMIT
 from brittle.intervals import check_share
 from brittle.store.columns import Column
 from brittle.store.table import Table

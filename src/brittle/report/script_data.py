@@ -16,9 +16,9 @@ from brittle.analysis.columns import largest_budgets, safety
 from brittle.analysis.comparison import pair_points
 from brittle.analysis.decisions import column_if_any, numbers_beside
 from brittle.analysis.features import feature_names, kept_counterexamples, kept_inputs
-from brittle.analysis.overview import LIMIT, overview
+from brittle.analysis.overview import overview
 from brittle.analysis.overview_text import LARGEST, RESTS, STEEP, chosen_sentence, next_steps, where_to_run, words_of
-from brittle.estimate import MOST_DRAWS, Status, parameters_json
+from brittle.estimate import LIMIT, MOST_DRAWS, Status, parameters_json
 from brittle.report.contents import Contents
 from brittle.report.images import PER_SIDE, decoded, embedded, sheets
 from brittle.report.wording import show

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from brittle.estimate import LIMIT
 from brittle.store.columns import BULKY, Column, Key, column_of, columns_of
 from brittle.store.folder import RunFolder, Shard, check_free
 from brittle.store.record import Account, RunRecord
@@ -18,6 +19,9 @@ from brittle.store.schemas import COUNTEREXAMPLES
 
 if TYPE_CHECKING:
     import pandas as pd
+
+TOLD = ("point", "name", "label", "predicted", "target", "decided", "correct")
+"""What `Table.frame` says of a point itself."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,20 +74,49 @@ class Table:
         """The scores as a pandas frame, one row per point, score and parameters."""
         return self.scores.to_pandas()
 
-    def wide(self) -> pd.DataFrame:
-        """One row per point, in the order of the data, sorted by nothing.
+    def frame(self, limit: float | None = None, *, whole: bool = False) -> pd.DataFrame:
+        """One row per point, in the order of the data, with what a person reads of it.
 
-        The columns are those of the points (without thumbnail and input), then for each score `S` with its parameters:
-        `S.p_robust` and `S.flip_probability` for probability scores, `S` itself for the others; `S.low` and `S.high`
-        (the interval of the flip probability for probability scores); `S.status`; `S.passes`; and for probability
-        scores `S.evidence`, `S.counted_low`, `S.counted_high`; where points were drawn until they were decided,
-        `S.state` (`holds`, `breaks`, `undecided`).
+        `point` (its id), `name`, `label` and `predicted` (classes by name), `correct`; then of each score under the
+        shortest name `S` that tells it from the others: of a flip probability `S.p_robust`, its interval `S.low`,
+        `S.high` and, where it judges, `S.state` (`holds`, `breaks`, `undecided`); of another score `S`, and `S.low`,
+        `S.high` unless it is exact; and `S.status`. `S` is the name of the score, `shrinkage`, with the parameters in
+        which it differs from others of that name, `shrinkage[sigma=0.1]`; where a score is alone, its columns are
+        `p_robust`, `low` and so on. Columns that hold nothing are left out.
+
+        Args:
+            limit: a prediction holds where it is kept with this probability or more; by default the one that the
+                points were drawn for, else `brittle.estimate.LIMIT`.
+            whole: every column, those of the points as they are stored (without thumbnail and input), and of each
+                score `S`, now its label: `S.p_robust` and `S.flip_probability`, or `S`; `S.low` and `S.high` (of the
+                flip probability); `S.status`, `S.passes`, and of a flip probability `S.evidence`, `S.counted_low`,
+                `S.counted_high`, and `S.state` where points were drawn until they were decided.
         """
         import pandas as pd
 
         frame = self.points.drop_columns(list(BULKY)).to_pandas().set_index("point", drop=False)
-        parts = [frame.rename_axis(None), *map(_wide, self.columns)]
-        return pd.concat(parts, axis=1).reset_index(drop=True)
+        if whole:
+            parts = [frame.rename_axis(None), *map(_whole, self.columns)]
+            return pd.concat(parts, axis=1).reset_index(drop=True)
+        names = dict(enumerate(self.record.data.names))
+        for told in ("label", "predicted"):
+            frame[told] = frame[told].map(names).fillna(frame[told]) if names else frame[told]
+        parts = [frame[[*TOLD]].rename_axis(None)]
+        parts += [_short(column, name, limit) for column, name in zip(self.columns, self._short_names(), strict=True)]
+        return pd.concat(parts, axis=1).dropna(axis="columns", how="all").reset_index(drop=True)
+
+    def _short_names(self) -> list[str]:
+        """The name of each score, with the parameters in which it differs from others of that name; "" of one alone."""
+        names = []
+        for column in self.columns:
+            alike = [one.parameters for one in self.columns if one.score == column.score]
+            differs = [
+                f"{key}={value}"
+                for key, value in column.parameters.items()
+                if any(key not in one or one[key] != value for one in alike)
+            ]
+            names.append(f"{column.score}[{', '.join(differs)}]" if differs else column.score)
+        return names if len(names) > 1 else [""] * len(names)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the run folder `folder`, which must not hold a run yet.
@@ -116,8 +149,23 @@ class Table:
             yield Shard(number, {"points": points, "scores": scores, "counterexamples": found}, account)
 
 
-def _wide(column: Column) -> pd.DataFrame:
-    """A column as `Table.wide` shows it, under the names that begin with its label."""
+def _short(column: Column, name: str, limit: float | None) -> pd.DataFrame:
+    """A column as `Table.frame` shows it, under its name."""
+    import pandas as pd
+
+    dot, own = f"{name}." if name else "", column.rows
+    if column.is_probability:
+        values = {f"{dot}p_robust": column.p_robust, f"{dot}low": 1 - own["high"], f"{dot}high": 1 - own["low"]}
+        values[f"{dot}state"] = column.states(limit or column.limit or LIMIT)
+    else:
+        values = {name or column.score: own["value"]}
+        if not own["low"].equals(own["high"]):
+            values |= {f"{dot}low": own["low"], f"{dot}high": own["high"]}
+    return pd.DataFrame(values | {f"{dot}status": own["status"]}).rename_axis(None)
+
+
+def _whole(column: Column) -> pd.DataFrame:
+    """All of a column, under names that begin with its label."""
     import pandas as pd
 
     label, names = column.label, ["low", "high", "status", "passes"]

@@ -56,7 +56,7 @@ def test_the_inputs_are_those_of_the_score(norm: str, monkeypatch: pytest.Monkey
     monkeypatch.setattr("brittle.measure.forward.ROWS", 10)
     classifier, points = problems.small_classifier(), problems.inputs(12)
     found = brittle.nearest(classifier, points, norm=norm, effort="fast")
-    margins = brittle.score(classifier, points, [brittle.scores.InputMargin(norm, effort="fast")]).wide()
+    margins = brittle.score(classifier, points, [brittle.scores.InputMargin(norm, effort="fast")]).frame(whole=True)
     assert (
         found.distance.tolist() == margins.iloc[:, margins.columns.str.startswith("input_margin(")].iloc[:, 0].tolist()
     )
