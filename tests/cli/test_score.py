@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from helpers.commands import WRITING, score
+from helpers.problems import small_network
 
 import brittle
 from brittle.analysis import overview
@@ -129,3 +133,25 @@ def test_until_decided(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = brittle.read_table("run")
     assert table["monte_carlo"].parameters == {"draws": 200, "limit": 0.9, "sigma": 0.5}
     assert how_brittle(overview(table)) in said.out
+
+
+@pytest.mark.parametrize(
+    ("line", "asked"),
+    [
+        ("", {}),
+        ("--sigma 0.05 0.1", {"sigma": [0.05, 0.1]}),
+        (
+            "--scores shrinkage entropy --noise rotation:15",
+            {"scores": ["shrinkage", "entropy"], "noise": "rotation:15"},
+        ),
+        ("--scores taylor --noise per-feature --sigma 0.1", {"scores": "taylor", "noise": "per-feature", "sigma": 0.1}),
+    ],
+    ids=str,
+)
+def test_names_of_scores_and_noise_are_the_same_in_python(place: Path, line: str, asked: dict[str, Any]) -> None:
+    assert score(*line.split(), "--quiet", "--skip-doctor") == 0
+    data = np.load("data.npz")
+    bounds = None if "per-feature" in line else (0.0, 1.0)
+    classifier = brittle.Classifier(small_network(), bounds)
+    table = brittle.score(classifier, (data["x"], data["y"]), **asked, skip_doctor=True)
+    pd.testing.assert_frame_equal(table.frame(), brittle.read_table("run").frame())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from helpers.problems import inputs, small_classifier, small_network
+from helpers.problems import inputs, small_classifier
 from helpers.small_runs import COUNT, SCORES, labels, run
 
 import brittle
@@ -61,8 +61,3 @@ def test_the_order_of_points_does_not_matter() -> None:
     )
     values = [{(r["point"], r["score"]): r["value"] for r in table.scores.to_pylist()} for table in (forward, backward)]
     assert values[0] == pytest.approx(values[1], abs=1e-5)
-
-
-def test_a_bare_model_is_told_to_be_wrapped() -> None:
-    with pytest.raises(ParameterError, match=r"found Sequential; wrap it: brittle.Classifier\(model\)"):
-        brittle.score(small_network(), (inputs(2), None), SCORES)  # pyright: ignore[reportArgumentType] misuse is what is tested

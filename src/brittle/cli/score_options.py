@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from brittle.cli.common import LENGTH, NOISE, say
-from brittle.cli.noise_options import COLUMNS, TOKENS, check_noise, has_level, noises, plain_name
 from brittle.cli.options import UNIT, DataOptions, ModelOptions, load_network
 from brittle.errors import UsageError
 from brittle.estimate import MOST_DRAWS
-from brittle.scores import CATALOGUE, LogitMargin, NoiseScore, Score
-from brittle.scores.choose import choose, drawn_until
+from brittle.noise.named import COLUMNS, TOKENS, check_noise, has_level, noises, plain_name
+from brittle.scores import NoiseScore, Score
+from brittle.scores.choose import BY_DEFAULT, choose, drawn_until, usual_names, usual_sigma
 
 if TYPE_CHECKING:
     from brittle.data import Points
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from brittle.model.texts import TextForm
 
 LASTS = Parameter(group=LENGTH)
-
-BY_DEFAULT = ("shrinkage", "softmax", "logit_margin")
-"""What is computed where nothing is chosen; of decisions without a probability only what reads margins."""
 
 
 @Parameter(name="*", group=NOISE)
@@ -85,11 +82,8 @@ class ScoreOptions:
 
         Before the data are opened, `points` is None, and noise that learns from them is only checked.
         """
-        names = self.scores
-        if names is BY_DEFAULT and not model.decides.has_probability:
-            margins = [name for name in BY_DEFAULT if CATALOGUE[name].serves == "all"]
-            names = tuple(name for name in margins if not (model.decides.level and name == LogitMargin.name))
-        sigmas: Sequence[float] = self.sigma or (self.spread(model) or 1.0,)
+        names = usual_names(model.decides) if self.scores is BY_DEFAULT else self.scores
+        sigmas: Sequence[float] = self.sigma or (usual_sigma(model.declared_bounds) or 1.0,)
         family = noises(self.noise, sigmas, model.declared_bounds, self.categories, points, texts)
         given = {"draws": self.draws, "norm": self.norm, "effort": self.effort}
         scores = choose(names, sigmas, family, given, self.settings)
@@ -115,18 +109,13 @@ class ScoreOptions:
                 "--noise relative:0.5 (half the root mean square of a text's embeddings) or --noise token-dropout:0.2 "
                 "(a fifth of the tokens)",
             )
-        if not sized and self.spread(model) is None:
+        if not sized and usual_sigma(model.declared_bounds) is None:
             raise UsageError(
                 f"with --bounds {' '.join(model.bounds)} there is no range of which the noise could be a tenth: for "
                 "a table add --noise per-feature --sigma 0.1, a tenth of each feature's deviation, or --sigma S in the "
                 "units of the inputs",
             )
         return not sized
-
-    def spread(self, model: ModelOptions) -> float | None:
-        """The standard deviation of the noise where none is given, a tenth of the value range; None without one."""
-        pair = model.declared_bounds.pair
-        return None if pair is None else 0.1 * (pair[1] - pair[0])
 
     @cached_property
     def learned(self) -> PseudoMargin | None:
@@ -171,8 +160,8 @@ class Opening:
                 f"{model} reads texts, and noise is on the embeddings of their tokens; leave out {options}"
             )
         if by_default:
-            spread = scoring.spread(declared)
-            say(quiet, f"sigma {spread:g}, a tenth of the value range {declared.declared_bounds}")
+            sigma = usual_sigma(declared.declared_bounds)
+            say(quiet, f"sigma {sigma:g}, a tenth of the value range {declared.declared_bounds}")
         return cls(model, data, declared, reading, scoring, texts)
 
     def check_there(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
@@ -16,11 +16,16 @@ from brittle.errors import DataError, ParameterError
 from brittle.intervals import check_confidence
 from brittle.measure.forward import default_rows
 from brittle.model.classifier import Classifier
+from brittle.noise.named import check_noise, has_level, noises
 from brittle.run.job import Job
-from brittle.scores import Score
+from brittle.scores import NoiseScore, Score
+from brittle.scores.choose import choose, usual_names, usual_sigma
 from brittle.scores.evaluate import check_classifier, check_seed
-from brittle.scores.outside import check_scores
+from brittle.scores.outside import check_scores, find_score
 from brittle.scores.sound import check_serves, serves
+
+Asked = Sequence[Score | str] | str | None
+"""Scores, or names of scores as `brittle list` shows them; None is `brittle.scores.choose.BY_DEFAULT`."""
 
 Data = Points | tuple[Any, Any] | Tensor | list[Any] | Dataset[Any] | DataLoader[Any] | str | os.PathLike[str]
 """What points are given as."""
@@ -29,22 +34,31 @@ Data = Points | tuple[Any, Any] | Tensor | list[Any] | Dataset[Any] | DataLoader
 def make_job(
     classifier: Classifier,
     data: Data,
-    scores: Sequence[Score],
+    asked: Asked,
     seed: int,
     batch_size: int | None,
     confidence: float,
     rule: Callable[[Sequence[Score]], Sequence[Score]] | None = None,
+    sigma: float | Sequence[float] | None = None,
+    noise: str | None = None,
 ) -> Job:
     """The job of `score` with these arguments.
 
     `rule` says how the scores draw (`brittle.scores.choose.drawn_until`), once they are found to be scores.
     """
-    _check_kinds(classifier, scores)
+    check_classifier(classifier)
+    scores, points = cast("Sequence[Score]", asked), None
+    if asked is None or isinstance(asked, str) or (isinstance(asked, list | tuple) and any(map(is_text, asked))):
+        points = _points_for(classifier, data)
+        scores = _named(classifier, points, asked, sigma, noise)  # pyright: ignore[reportArgumentType]
+    elif sigma is not None or noise is not None:
+        raise ParameterError("sigma and noise are for scores by name; scores that are given have noise of their own")
+    _check_kinds(scores)
     scores = scores if rule is None else rule(scores)
     for score in scores:
         if not serves(score, classifier.decision):
             check_serves(score, classifier.decision)
-    points = _points_for(classifier, data)
+    points = _points_for(classifier, data) if points is None else points
     _check_columns(classifier, points)
     check_confidence(confidence)
     check_seed(seed)
@@ -55,6 +69,40 @@ def make_job(
     first = next(iter(points.batches(1)))
     rows = batch_size or default_rows(first.inputs, classifier.device, first.extra_inputs)
     return Job(classifier, varying(points, first, scores, classifier.device), scores, seed, rows, confidence)
+
+
+def is_text(one: object) -> bool:
+    return isinstance(one, str)
+
+
+def _named(
+    classifier: Classifier,
+    points: Points,
+    asked: Sequence[str] | str | None,
+    sigma: float | Sequence[float] | None,
+    noise: str | None,
+) -> list[Score]:
+    """The scores with these names under this noise, as the command line has them."""
+    decision, bounds, family = classifier.decision, classifier.bounds, noise or "gaussian"
+    names = usual_names(decision) if asked is None else [asked] if isinstance(asked, str) else asked
+    if (other := next((one for one in names if not isinstance(one, str)), None)) is not None:
+        raise ParameterError(f"scores are given all by name or all as they are; found {other!r:.60} beside names")
+    sigmas = () if sigma is None else tuple(sigma) if isinstance(sigma, Sequence) else (sigma,)
+    check_noise(family, sigmas, ())
+    usual = usual_sigma(bounds)
+    if not sigmas and not has_level(family) and usual is None and any(map(_draws_noise, names)):
+        raise ParameterError(
+            "without bounds there is no range of which the noise could be a tenth: give sigma= in the units of the "
+            "inputs, for a table noise='per-feature' and sigma=0.1, a tenth of each feature's deviation"
+        )
+    chosen = choose(names, sigmas or (usual or 1.0,), noises(family, sigmas or (usual or 1.0,), bounds, (), points))
+    if (sigma is not None or noise is not None) and not any(isinstance(one, NoiseScore) for one in chosen):
+        raise ParameterError(f"sigma and noise are for scores under noise; {', '.join(names)} have none")
+    return chosen
+
+
+def _draws_noise(name: str) -> bool:
+    return issubclass(find_score(name), NoiseScore)
 
 
 def _points_for(classifier: Classifier, data: Data) -> Points:
@@ -81,9 +129,8 @@ def _check_columns(classifier: Classifier, points: Points) -> None:
         )
 
 
-def _check_kinds(classifier: Any, scores: Any) -> None:
-    """Raise unless these are a classifier and a list of scores that can be used together."""
-    check_classifier(classifier)
+def _check_kinds(scores: Any) -> None:
+    """Raise unless these are a list of scores that can be used together."""
     if not isinstance(scores, Sequence) or not all(isinstance(score, Score) for score in scores):
         example = "[brittle.scores.Moments(sigma=0.1)], with brackets around a single one"
         raise ParameterError(f"expected a list of scores such as {example}; found {scores!r:.80}")

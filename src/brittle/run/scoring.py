@@ -10,19 +10,20 @@ from functools import partial
 from typing import Literal
 
 import pyarrow as pa
+from torch import nn
 
 from brittle import doctor
 from brittle.data import Batch
 from brittle.errors import ResumeError, warn
 from brittle.estimate import CONFIDENCE, MOST_DRAWS
+from brittle.model.arrays import is_estimator
 from brittle.model.classifier import Classifier
-from brittle.run.arguments import Data, make_job
+from brittle.run.arguments import Asked, Data, make_job
 from brittle.run.job import Job
 from brittle.run.progress import Progress
 from brittle.run.progress import progress as shown_progress
 from brittle.run.record import MOST_FAILURES, RunningRecord, describe
 from brittle.run.workers import Processes, Workers
-from brittle.scores import Score
 from brittle.scores.choose import drawn_until
 from brittle.store.folder import RunFolder, Shard, check_free
 from brittle.store.reading import read_table
@@ -63,10 +64,12 @@ class Memory:
 
 
 def score(
-    classifier: Classifier,
+    classifier: Classifier | nn.Module,
     data: Data,
-    scores: Sequence[Score],
+    scores: Asked = None,
     *,
+    sigma: float | Sequence[float] | None = None,
+    noise: str | None = None,
     seed: int = 0,
     batch_size: int | None = None,
     confidence: float = CONFIDENCE,
@@ -91,11 +94,16 @@ def score(
     batch (attacks can amplify that, see `docs/attacks.md`).
 
     Args:
-        classifier: the trained model.
+        classifier: the trained model; a network of PyTorch or a fitted estimator of scikit-learn as it is stands for
+            `brittle.Classifier` of it, an estimator without bounds.
         data: `(x, y)` with `x` `[N, *shape]` in the declared units and `y` `[N]` or None; `x` alone; a data set or
             loader of PyTorch, or a list of images of Pillow, read as `brittle.data.dataset_points` does; a path, read
             as `brittle.data.open_points` does; or points from either of these two.
-        scores: what to compute; each at most once, told apart by name and parameters.
+        scores: what to compute; each at most once, told apart by name and parameters. Or names, such as `"shrinkage"`
+            or `["shrinkage", "input_margin"]`, as `brittle list` shows them; by default `shrinkage`, `softmax` and
+            `logit_margin`.
+        sigma: standard deviations of the noise of scores by name; by default a tenth of the range of the inputs.
+        noise: the noise of scores by name, in the words of `--noise`: `"per-feature"`, `"rotation:15"`.
         seed: seed of the noise.
         batch_size: most rows in one pass through the network; by default 64 on a CPU, up to 4,096 of small inputs,
             and 512 elsewhere; fewer of very large ones.
@@ -135,7 +143,11 @@ def score(
     if out is not None and not resume:
         check_free(out)
     rule = partial(drawn_until, until=until, limit=limit, precision=precision, most_draws=most_draws)
-    job = make_job(classifier, data, scores, seed, batch_size, confidence, rule)
+    if isinstance(classifier, nn.Module):
+        classifier = Classifier(classifier)
+    elif is_estimator(classifier):
+        classifier = Classifier(classifier, None)
+    job = make_job(classifier, data, scores, seed, batch_size, confidence, rule, sigma, noise)
     place = Memory() if out is None else out
     with shown_progress(progress) as advance:
         execute(

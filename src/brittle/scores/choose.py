@@ -7,15 +7,20 @@ from dataclasses import fields
 from itertools import product
 from typing import TypeVar
 
+from brittle.decisions import Decision
 from brittle.errors import ParameterError, UsageError
 from brittle.estimate import FLIP_PROBABILITY, MOST_DRAWS
 from brittle.intervals import check_share
 from brittle.measure import Sample, SampleUntil
+from brittle.model.bounds import Bounds
 from brittle.model.loading.named_code import unknown
 from brittle.noise import Noise
-from brittle.scores import CATALOGUE, MonteCarlo, NoiseScore, Score
+from brittle.scores import CATALOGUE, LogitMargin, MonteCarlo, NoiseScore, Score
 from brittle.scores.options import Option, options_of
 from brittle.scores.outside import check_alone, check_scores, find_family, find_score
+
+BY_DEFAULT = ("shrinkage", "softmax", "logit_margin")
+"""What is computed where nothing is chosen; of decisions without a probability only what reads margins."""
 
 RUNGS = (6, 10, 20, 50, 100, 200, 500)
 """Budgets of draws, with 100 times their numbers, at which a comparison also reads off what the draws so far say."""
@@ -27,6 +32,19 @@ Made = TypeVar("Made", Score, Noise)
 
 Given = Mapping[str, object]
 """Options by name, or fields by name, with their values."""
+
+
+def usual_names(decision: Decision) -> tuple[str, ...]:
+    """The scores of a run that names none, for what is decided."""
+    if decision.has_probability:
+        return BY_DEFAULT
+    margins = [name for name in BY_DEFAULT if CATALOGUE[name].serves == "all"]
+    return tuple(name for name in margins if not (decision.level and name == LogitMargin.name))
+
+
+def usual_sigma(bounds: Bounds) -> float | None:
+    """The standard deviation of noise where none is given, a tenth of the value range; None without one."""
+    return None if bounds.pair is None else 0.1 * (bounds.pair[1] - bounds.pair[0])
 
 
 def choose(

@@ -1,4 +1,4 @@
-"""The option `--noise`: a family with standard deviations, or one with levels of its own, such as `rotation:15`."""
+"""Noise by name: a family with standard deviations, or one with levels of its own, such as `rotation:15`."""
 
 from __future__ import annotations
 
