@@ -44,7 +44,7 @@ STEEP = 20
 
 RIGHT_BREAKS = "right, and broken by noise: look at them"
 WRONG_HOLDS = "wrong, and no noise shows it: check what the data say is right"
-WRONG_OPEN = "wrong, and none is known to hold, so noise hints at no mistake in the data yet: look at them"
+WRONG_OPEN = "wrong, none of them known to hold under noise: look at them, and at their labels"
 CALIBRATES = "broken by noise: calibrate a detector that flags such predictions in one pass"
 """What is said of points, after their number."""
 
