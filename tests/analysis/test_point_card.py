@@ -38,12 +38,13 @@ def test_the_first_rank_is_the_least_safe_point() -> None:
 
 
 def test_equal_points_share_their_places() -> None:
-    column = next(one for one in TABLE.columns if one.score == "monte_carlo")
+    column = [one for one in TABLE.columns if one.score == "monte_carlo"][-1]
     value = column.value.dropna()
     point = str(value.duplicated(keep=False).idxmax())
     told = point_card(TABLE, point).set_index("score").loc[column.label]
     assert (told["rank"], told["last"]) == ((value > value[point]).sum() + 1, (value >= value[point]).sum())
     assert told["last"] > told["rank"]
+    assert f" {told['rank']:.0f} to {told['last']:.0f} of {told['of']:.0f} " in format_point_card(TABLE, point)
 
 
 @pytest.mark.parametrize("asked", [IDS[3], 3, "3", "test/00003.png"])
