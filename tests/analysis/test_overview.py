@@ -12,6 +12,7 @@ from helpers.tables import make_table, with_rows, with_scores, without_score
 from brittle.analysis.overview import FROM_SAFE, NAMED, Overview, margin_sentences, overview
 from brittle.analysis.overview_text import (
     FEWEST_FOR_DETECTOR,
+    WRONG_OPEN,
     format_overview,
     how_brittle,
     how_sure,
@@ -148,7 +149,7 @@ def test_what_the_states_rest_on_is_said(evidence: str, said: str) -> None:
 def test_where_no_wrong_prediction_holds_the_wrong_ones_are_shown() -> None:
     """Of 1 held, 2 open and 1 failed point, all but the first are wrong; one that holds takes the step away."""
     found = overview(made([HOLD, OPEN, BREAK, None], [True, False, False, False]))
-    (step,) = (one for one in next_steps(found) if "none is known to hold" in one.text)
+    (step,) = (one for one in next_steps(found) if WRONG_OPEN in one.text)
     assert (step.points, step.command, step.kind) == (3, "brittle show RUN --wrong --limit 0.9", "wrong")
     held = overview(made([HOLD, OPEN, BREAK], [False, False, True]))
     assert not any("none is known to hold" in one.text for one in next_steps(held))

@@ -158,10 +158,8 @@ def where(found: Overview) -> str:
         counts = bias.classes["points"].tolist()
         least, most = min(counts), max(counts)
         sizes = f"{least:,} to {most:,} points" if least < most else f"{least:,} points"
-        return (
-            f"The {len(bias.classes)} classes, of {sizes} each, are not shown to differ in mean robustness "
-            f"(p = {number(bias.p_value)})."
-        )
+        p = f" (p = {number(bias.p_value)})" if bias.p_value < 1 else ""
+        return f"The {len(bias.classes)} classes, of {sizes} each, are not shown to differ in mean robustness{p}."
     return (
         f"The classes differ in mean robustness (p = {number(bias.p_value)}), but which is the least robust is open: "
         f"{len(bias.least)} of {len(bias.classes)} may be."

@@ -95,7 +95,8 @@ def _members(file: Path) -> Iterator[_Member]:
 
 def _labels(images: dict[str, _Member], classes: dict[str, _Member], where: str) -> tuple[int, ...]:
     """The class index of each image."""
-    found = [_content(classes[key], where)[:20] if key in classes else b"" for key in images]
+    first = {key: one._replace(size=min(one.size, 20)) for key, one in classes.items()}  # no class is longer
+    found = [_content(first[key], where) if key in first else b"" for key in images]
     for key, text in zip(images, found, strict=True):
         if not re.fullmatch(rb"\s*-?\d{1,18}\s*", text):
             raise DataError("labels", f"{key!r:.80} in {where} has the class {text!r:.60}; give all a whole number")

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from brittle.doctor.rounding import allowed, differences, excess, precision_of
 from brittle.doctor.shapes import WRONG_SIZE, explained, fixed_batch, is_only
-from brittle.doctor.subject import COST, OTHERS, Finding, Subject
+from brittle.doctor.subject import OTHERS, Finding, Subject
 from brittle.errors import BrittleError, ModelError
 
 REPEATS = 5
@@ -114,7 +114,7 @@ def given_otherwise(subject: Subject) -> Iterator[tuple[str, Tensor, Tensor, Ten
     yield "in a batch of another size", *points, _in_pieces(subject, points[0], (subject.rows // 2, *SIZES))
     if subject.rows > 1:
         most = min(subject.rows, 2 * len(points[0]))
-        largest = int(min(subject.rows, max(2 * len(subject.inputs), COST * subject.passes_of_run)))
+        largest = int(min(subject.rows, max(2 * len(subject.inputs), subject.passes_of_run)))
         yield "beside bright inputs", *points, _beside(subject, points[0], BRIGHT, largest, last=True)
         yield "beside dark inputs", *points, _beside(subject, points[0], DARK, most, last=False)
     yield "with noise, in a batch of another size", *noisy, _in_pieces(subject, noisy[0], NOISY_SIZES)

@@ -28,7 +28,7 @@ UNEVEN, ENOUGH_ROWS = 200.0, 16
 
 PER_FEATURE = (
     "take noise in standard deviations of each feature, --noise per-feature --sigma 0.1 "
-    "(noise=brittle.noise.PerFeature.of(brittle.data.as_points(data, 'none'), 0.1))"
+    "(noise='per-feature', sigma=0.1 beside names of scores, or noise=brittle.noise.PerFeature.of(x, 0.1) in a score)"
 )
 """What is advised where features differ in scale."""
 

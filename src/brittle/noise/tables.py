@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
+from brittle.data import as_points
 from brittle.data.points import Points
 from brittle.errors import DataError, ParameterError, UsageError, listed
 from brittle.estimate import Parameters
@@ -54,15 +55,16 @@ class PerFeature(DiagonalGaussian):
             raise ParameterError("no feature has a scale above 0, so noise would change nothing")
 
     @classmethod
-    def of(cls, points: Points, sigma: float, categories: Collection[str | int] | None = None) -> PerFeature:
+    def of(cls, points: Any, sigma: float, categories: Collection[str | int] | None = None) -> PerFeature:
         """Scales as data have them, which are read once: the standard deviation of each feature, 0 of categories.
 
         Args:
-            points: the data.
+            points: the data, as `brittle.score` takes them: points, an array `[N, n]`, `(x, y)`, a path.
             sigma: in standard deviations of each feature.
             categories: features that stay as they are, by name or place; by default columns of whole numbers of which
                 at most `FEW` differ.
         """
+        points = as_points(points, None)
         deviations, few = _scales(points)
         names = _names(points, len(deviations))
         scale = torch.where(few if categories is None else _mask(categories, names), 0.0, deviations)
@@ -112,14 +114,15 @@ class Swap(Transforming):
         self._set(sigma=share, rows=rows, columns=own, digest=digest_of(rows, own))
 
     @classmethod
-    def of(cls, points: Points, share: float, columns: Collection[str | int] | None = None) -> Swap:
+    def of(cls, points: Any, share: float, columns: Collection[str | int] | None = None) -> Swap:
         """Swaps with the first rows of the data, `ROWS` at most.
 
         Args:
-            points: the data.
+            points: the data, as `brittle.score` takes them.
             share: probability with which a coordinate is replaced.
             columns: features that may be replaced, by name or place; all by default.
         """
+        points = as_points(points, None)
         rows = _first_rows(points)
         return cls(share, rows, None if columns is None else _mask(columns, _names(points, rows.shape[1])))
 
