@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import brittle
-from brittle.analysis import extremes
+from brittle.analysis import point_list
+from brittle.analysis.columns import class_of
 from brittle.scores import Score
 from studies.tables import Frame
 
@@ -28,8 +29,21 @@ STEPS, RATE, DECAY = 100, 5e-3, 1e-2
 
 
 def sides(table: brittle.Table, score: Score, count: int) -> Frame:
-    """The `count` most and least robust points of each class by a score: `row`, `class`, `side`, `rank`."""
-    return extremes(table, count, table[score])[["row", "class", "side", "rank"]]
+    """The `count` most and least robust points of each class by a score: `row`, `class`, `side`, `rank`.
+
+    The most robust are those whose flip probability is surely small: ordered by the upper end of its interval. A class
+    with fewer than `2 * count` points is split in halves, so that no point is on both sides.
+    """
+    column = table[score]
+    points = point_list(table, column).dropna(subset="value")
+    points = points.join(class_of(table)[1].rename("class"), on="point").join(column.high.rename("end"), on="point")
+    parts = []
+    for _, group in points.groupby("class"):
+        least = group.head(min(count, (len(group) + 1) // 2))
+        others = group.iloc[len(least) :][::-1].sort_values("end", kind="stable", na_position="last")
+        for side, chosen in (("least", least), ("most", others.head(min(count, len(group) // 2)))):
+            parts.append(chosen.assign(side=side, rank=np.arange(1, len(chosen) + 1)))
+    return pd.concat(parts, ignore_index=True)[["row", "class", "side", "rank"]]
 
 
 def reader(kind: str, shape: torch.Size) -> nn.Module:

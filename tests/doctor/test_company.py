@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -14,7 +15,7 @@ import brittle
 from brittle.data import array_points
 from brittle.doctor.passes import given_otherwise
 from brittle.errors import ModelError
-from brittle.scores import MonteCarlo, Score, Softmax
+from brittle.scores import MonteCarlo, Score, Softmax, Taylor
 
 
 def first_rows(count: int) -> Callable[[Tensor, Tensor], Tensor]:
@@ -88,6 +89,23 @@ def test_no_batch_is_larger_than_the_run_allows(rows: int, count: int) -> None:
 
 def test_a_recurrent_network_over_time_is_no_defect() -> None:
     assert codes(subject_of(Recurrent(nn.LSTM, batch_first=True))) == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "score", "code"),
+    [
+        (lambda z: z - z.mean(0), Softmax(), "batch_dependent"),
+        (lambda z: 0.1 * z + 0.9 * z.detach(), Taylor(0.1), "masked_gradient"),
+    ],
+)
+def test_points_behind_the_first_are_looked_at_in_short_runs(change: Any, score: Score, code: str) -> None:
+    """Data that are sorted: what is wrong for all points but the first sixteen is seen before the run."""
+    x = inputs(60)
+    x[:, 0, 0, 0] = (torch.arange(60) >= 16).float()
+    late = Wrapped(lambda x, z: torch.where(x[:, 0, 0, :1] > 0.5, change(z), z))
+    with pytest.raises(ModelError) as caught:
+        brittle.score(brittle.Classifier(late), x, [score])
+    assert caught.value.code == code
 
 
 def dark_rows_mix(x: Tensor, logits: Tensor) -> Tensor:

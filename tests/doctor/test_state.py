@@ -76,7 +76,7 @@ def closure(change: Callable[[Any, Tensor], Tensor]) -> Callable[[Tensor], Tenso
 REFUSED = {
     "a memo by shape": ("batch_dependent", by_shape, True),
     "another function after 15 calls": ("model_changed", after(15), True),
-    "a slow moving average": ("model_changed", moving, True),
+    "a slow moving average": ("nondeterministic_model", moving, True),
     "statistics of the first batch": ("model_changed", first_batch, False),
 }
 """Code, what is done, and whether it is seen in a function too, of which there is no copy."""

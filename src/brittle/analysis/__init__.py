@@ -16,7 +16,7 @@ from brittle.analysis.outcomes import outcomes
 from brittle.analysis.overview import Overview, overview
 from brittle.analysis.overview_text import format_overview, next_steps
 from brittle.analysis.point_card import find_point, format_point_card, point_card
-from brittle.analysis.point_list import extremes, format_point_list, point_list
+from brittle.analysis.point_list import format_point_list, point_list
 from brittle.analysis.probabilistic_accuracy import ProbabilisticAccuracy, probabilistic_accuracy
 from brittle.analysis.robust_accuracy import direct_robust_accuracy, estimate_robust_accuracy
 from brittle.analysis.worst_case import worst_case_table
@@ -27,7 +27,7 @@ __all__ = (
     "ClassBias", "Column", "Detection", "Overview", "ProbabilisticAccuracy", "Setting", "agreement", "auroc",
     "changed_features", "class_bias", "compare", "decide", "detection",
     "direct_robust_accuracy", "estimate_robust_accuracy", "expected_change_points",
-    "expected_change_table", "extremes", "feature_names", "features", "find_point", "format_comparison",
+    "expected_change_table", "feature_names", "features", "find_point", "format_comparison",
     "format_overview", "format_point_card", "format_point_list", "kendall_tau",
     "kept_counterexamples", "kept_inputs", "label_flips", "margin_columns", "margin_consistency", "mean_absolute",
     "mean_differences", "mean_interval", "next_steps", "outcomes", "overview", "point_card", "point_list",

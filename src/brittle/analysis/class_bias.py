@@ -33,7 +33,6 @@ class ClassBias:
             (`mean_differences`); NaN with fewer than two classes.
         least: numbers of the classes that may be the least robust: no other one is surely less so, at the level
             `1 - confidence` for all of them together. Every class, where the test finds no difference.
-        most: numbers of those that may be the most robust, likewise.
         confidence: of the intervals, each for its class alone, and of the test.
     """
 
@@ -42,7 +41,6 @@ class ClassBias:
     classes: pd.DataFrame
     p_value: float
     least: tuple[int, ...]
-    most: tuple[int, ...]
     confidence: float
 
     @property
@@ -84,8 +82,8 @@ def class_bias(table: Table, column: Column | None = None) -> ClassBias | None:
     frame = pd.DataFrame(rows).sort_values(["mean", "class"], ignore_index=True)
     numbers = [int(number) for number in frame["class"]]
     found = mean_differences([groups[number].to_numpy() for number in numbers], confidence)
-    least, most = (tuple(numbers[place] for place in places) for places in found[1:])
-    return ClassBias(column, by, frame, found.p_value, least, most, confidence)
+    least = tuple(numbers[place] for place in found.least)
+    return ClassBias(column, by, frame, found.p_value, least, confidence)
 
 
 class Differences(NamedTuple):
@@ -94,12 +92,10 @@ class Differences(NamedTuple):
     Attributes:
         p_value: that means differ at all, corrected for the number of pairs; NaN with fewer than two groups.
         least: places of the groups that may have the smallest mean; all of them where nothing differs.
-        most: places of those that may have the largest.
     """
 
     p_value: float
     least: tuple[int, ...]
-    most: tuple[int, ...]
 
 
 def mean_differences(groups: Sequence[ArrayLike], confidence: float) -> Differences:
@@ -135,15 +131,11 @@ def mean_differences(groups: Sequence[ArrayLike], confidence: float) -> Differen
     check_confidence(confidence)
     every = tuple(range(len(groups)))
     if len(groups) < 2:
-        return Differences(float("nan"), every, every)
+        return Differences(float("nan"), every)
     above = _above([np.asarray(group, dtype=np.float64) for group in groups])
     pairs = len(groups) * (len(groups) - 1) // 2
     shown = _holm(above, 1.0 - confidence, pairs)
-    return Differences(
-        min(1.0, pairs * float(above.min())),
-        tuple(place for place in every if not shown[place].any()),
-        tuple(place for place in every if not shown[:, place].any()),
-    )
+    return Differences(min(1.0, pairs * float(above.min())), tuple(place for place in every if not shown[place].any()))
 
 
 def _above(groups: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:

@@ -1,13 +1,12 @@
-"""Which points, in which order: by any score, of a class, of a kind; the extremes of each class."""
+"""Which points, in which order: by any score, of a class, of a kind."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-import numpy as np
 import pandas as pd
 
-from brittle.analysis.columns import check_column, class_name, class_of, preferred, safety, typical
+from brittle.analysis.columns import check_column, class_name, class_of, preferred, safety
 from brittle.analysis.decisions import STATES, column_for, numbers_beside
 from brittle.analysis.overview import FAILED
 from brittle.errors import DataError, ParameterError, listed
@@ -129,35 +128,3 @@ def _in_class(table: Table, of_class: str | int) -> pd.Series:
         seen = listed([class_name(table, int(key)) for key in sorted(classes.dropna().unique())], 5) or "none"
         raise DataError("no_such_point", f"no point of the run is in class {str(of_class)!r:.60}; classes: {seen}")
     return found
-
-
-def extremes(table: Table, count: int = 5, column: Column | None = None) -> pd.DataFrame:
-    """The most and the least robust points of each class.
-
-    The least robust are the first of `point_list`. The most robust are those whose flip probability is surely small:
-    they are ordered by the upper end of its interval, so that a point whose interval says nothing is not the first.
-
-    A class with fewer than `2 * count` points is split in halves, so that no point is on both sides.
-
-    Args:
-        table: a run.
-        count: points per class and side.
-        column: the probability column to read; by default the one that speaks for the run.
-
-    Returns:
-        The columns of `point_list`, with `class` (the label, or without labels the prediction), `side` (`least` or
-        `most`) and `rank` (1 for the extreme one), by class.
-    """
-    column = column if column is not None else typical(table.columns)
-    if column is None:
-        return pd.DataFrame(columns=[*_SHOWN, "class", "side", "rank"])
-    points = point_list(table, column).dropna(subset="value")
-    points = points.join(class_of(table)[1].rename("class"), on="point").join(column.high.rename("end"), on="point")
-    sides = []
-    for _, group in points.groupby("class"):
-        least = group.head(min(count, (len(group) + 1) // 2))
-        others = group.iloc[len(least) :][::-1].sort_values("end", kind="stable", na_position="last")
-        for side, chosen in (("least", least), ("most", others.head(min(count, len(group) // 2)))):
-            sides.append(chosen.assign(side=side, rank=np.arange(1, len(chosen) + 1)))
-    found = pd.concat(sides, ignore_index=True) if sides else points.iloc[:0].assign(side=[], rank=[])
-    return found.drop(columns="end")

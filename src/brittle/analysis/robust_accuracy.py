@@ -81,11 +81,6 @@ class EstimatedRobustAccuracy:
     confidence: float
     reason: str | None = None
 
-    @property
-    def credible(self) -> bool:
-        """Whether the interval holds the estimate; if not, the score is too poor and only `rectified` stands."""
-        return self.low <= self.estimate <= self.high
-
 
 def direct_robust_accuracy(
     margin: ArrayLike, correct: ArrayLike, epsilon: float, confidence: float = CONFIDENCE

@@ -93,13 +93,11 @@ def _examine(subject: Subject, cost: bool) -> int:
     _print(outcomes)
     failed, noted = (sum(outcome.state == state for outcome in outcomes) for state in ("failed", "note"))
     print(f"\n{failed} failed, {noted} noted")
-    if cost:
-        print()
-        for outcome in outcomes:
-            if outcome.passes:
-                print(f"  {outcome.name:<15}{outcome.passes:>9,} passes{outcome.seconds:>9.3f} s")
-        before = {check.name for check in CHECKS}
-        own = sum(outcome.passes for outcome in outcomes if outcome.name in before)
+    spent = [outcome for outcome in outcomes if cost and outcome.passes]
+    for one in spent:
+        print(f"  {one.name:<15}{one.passes:>9,} passes{one.seconds:>9.3f} s")
+    if spent:
+        own = sum(one.passes for one in spent if one.name in {check.name for check in CHECKS})
         print(f"before a run {own:,} passes; its scores take about {subject.passes_of_run:,.0f}")
     return FAILED if failed else 0
 

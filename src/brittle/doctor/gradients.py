@@ -131,7 +131,7 @@ def _tolerance(subject: Subject) -> Tolerance:
 
 def best_slopes(subject: Subject) -> Slopes | None:
     """The slopes at the step of which the gradient misses least; None where rounding hides them all."""
-    like, tolerance = subject.inputs[: subject.repeated], _tolerance(subject)
+    like, tolerance = subject.inputs[subject.repeated], _tolerance(subject)
     like = like if like.dtype.itemsize >= 4 else like.float()
     noise = torch.rand(like.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     bounds = subject.classifier.bounds.closed(like)
@@ -165,7 +165,7 @@ def _probe(subject: Subject, base: Tensor, step: Tensor, gradient: Tensor, first
     By the gradient, as measured, and by rounding.
     """
     ends = [(base + sign * step).to(subject.classifier.dtype or base.dtype) for sign in (1, -1)]
-    pairs = [subject.logits_of(end.to(subject.inputs.dtype)).gather(1, first) for end in ends]
+    pairs = [subject.logits_of(end.to(subject.inputs.dtype), subject.repeated).gather(1, first) for end in ends]
     above, below = (pair[:, 0] - pair[:, 1] for pair in pairs)
     predicted = (gradient.double() * (ends[0].double() - ends[1].double())).flatten(1).sum(dim=1)
     floor = ROUNDING * precision_of(subject.classifier) * torch.cat(pairs, dim=1).double().abs().amax(1)
@@ -176,7 +176,7 @@ def _margin_gradient(subject: Subject, base: Tensor) -> tuple[Tensor, Tensor]:
     """Gradient of the margin between the two largest logits, `[V, *shape]`, and these classes, `[V, 2]`."""
     inputs = base.clone().requires_grad_(True)
     try:
-        logits = subject.logits_of(inputs)
+        logits = subject.logits_of(inputs, subject.repeated)
     except ModelError as error:
         if error.code != "model_failed":
             raise

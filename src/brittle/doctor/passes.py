@@ -63,14 +63,14 @@ def check_forward(subject: Subject) -> Iterator[Finding | str]:
 
 def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
     """The same rows give the same logits every time."""
-    classifier, inputs = subject.classifier, subject.inputs[: subject.repeated]
-    places = torch.arange(len(inputs), device=inputs.device)
-    logits = subject.logits if len(inputs) == len(subject.inputs) else _logits(subject, inputs, places)
-    repeats = [subject.logits_of(inputs) for _ in range(REPEATS - 1)]
+    classifier, inputs = subject.classifier, subject.inputs[subject.repeated]
+    whole = len(inputs) == len(subject.inputs)
+    logits = subject.logits if whole else _logits(subject, inputs, subject.repeated)
+    repeats = [subject.logits_of(inputs, subject.repeated) for _ in range(REPEATS - 1)]
     precision = precision_of(classifier)
     explained = allowed(logits, precision) / (SAME_BATCH if precision > COARSE else 1.0)
     for again in repeats:
-        found = excess(classifier, inputs, logits, again, explained, subject.beside(len(inputs)))
+        found = excess(classifier, inputs, logits, again, explained, subject.beside(len(inputs), subject.repeated))
         if found is not None:
             raise ModelError(
                 "nondeterministic_model",
@@ -85,18 +85,19 @@ def check_rows_apart(subject: Subject) -> Iterator[Finding | str]:
     """A row gives the same logits alone and among others, in any order and in batches of any size."""
     largest = 0.0
     for how, inputs, first, logits in given_otherwise(subject):
-        found = excess(subject.classifier, inputs, first, logits, extra_inputs=subject.beside(len(inputs)))
+        beside = subject.beside(len(inputs), subject.repeated)
+        found = excess(subject.classifier, inputs, first, logits, extra_inputs=beside)
         if found is not None:
             subject.check_same("now")  # a network that changes by itself is reported as such
             raise ModelError(
                 "batch_dependent",
-                f"row {subject.numbers[found.row]} {how} and in the first batch of {len(subject.inputs)} differ by "
-                f"{found}; {MIXES}",
+                f"row {subject.numbers[int(subject.repeated[found.row])]} {how} and in the first batch of "
+                f"{len(subject.inputs)} differ by {found}; {MIXES}",
             )
         largest = max(largest, float(differences(first, logits).max()))
     yield (
-        f"{subject.repeated} rows and their noisy copies, alone and in batches of up to {subject.rows}, differ by at "
-        f"most {largest:.3g} in the logits"
+        f"{len(subject.repeated)} rows and their noisy copies, alone and in batches of up to {subject.rows}, differ by "
+        f"at most {largest:.3g} in the logits"
     )
 
 
@@ -104,12 +105,11 @@ def given_otherwise(subject: Subject) -> Iterator[tuple[str, Tensor, Tensor, Ten
     """The points and noisy copies of them, given in one way after another.
 
     Yields:
-        how they are given, in words; the first inputs `[R, *shape]`; their logits in the first batch, `[R, C]`; their
-        logits when they are given so.
+        how they are given, in words; those inputs that are `repeated`, `[R, *shape]`; their logits in the first batch,
+        `[R, C]`; their logits when they are given so.
     """
-    first = slice(subject.repeated)
-    points = subject.inputs[first], subject.logits[first]
-    noisy = subject.noisy[first], subject.noisy_logits[first]
+    some = subject.repeated
+    points, noisy = (subject.inputs[some], subject.logits[some]), (subject.noisy[some], subject.noisy_logits[some])
     yield "in another order", *points, _in_pieces(subject, points[0], (len(points[0]),), seed=0)
     yield "in a batch of another size", *points, _in_pieces(subject, points[0], (subject.rows // 2, *SIZES))
     if subject.rows > 1:
@@ -129,20 +129,21 @@ def _in_pieces(subject: Subject, inputs: Tensor, sizes: tuple[int, ...], seed: i
         if not len(left):
             break
         rows = left[: min(size, subject.rows)]
-        parts.append(_logits(subject, inputs[rows], rows))
+        parts.append(_logits(subject, inputs[rows], subject.repeated[rows]))
         left = left[size:]
     logits = torch.cat(parts)
     return torch.empty_like(logits).index_copy_(0, order, logits)
 
 
 def _beside(subject: Subject, inputs: Tensor, values: tuple[float, float], size: int, *, last: bool) -> Tensor:
-    """Logits of the first `inputs`, `[R, C]`, in batches of `size` rows of which they are at most half, at one end."""
+    """Logits of the `repeated` inputs, `[R, C]`, in batches of `size` rows of which they are half at most."""
     parts = []
     for rows in torch.arange(len(inputs), device=inputs.device).split(size // 2):
         part = inputs[rows]
         others = subject.random_inputs(size - len(part), values)
         beside = torch.arange(len(others), device=rows.device) % len(subject.inputs)
-        both = ((others, part), (beside, rows)) if last else ((part, others), (rows, beside))
+        own = subject.repeated[rows]
+        both = ((others, part), (beside, own)) if last else ((part, others), (own, beside))
         logits = _logits(subject, *map(torch.cat, both))
         parts.append(logits[len(others) :] if last else logits[: len(part)])
     return torch.cat(parts)

@@ -118,16 +118,17 @@ class Subject:
         return self.logits_of(self.inputs)
 
     @cached_property
-    def repeated(self) -> int:
-        """How many of the first points go through again in other ways: all of them only where a run is long."""
-        return int(min(len(self.inputs), max(FEWEST, COST / WAYS * self.passes_of_run)))
+    def repeated(self) -> Tensor:
+        """Which of `inputs` go through again in other ways, `[R]`, evenly spaced: all of them where a run is long."""
+        count = int(min(len(self.inputs), max(FEWEST, COST / WAYS * self.passes_of_run)))
+        return torch.arange(count, device=self.inputs.device) * len(self.inputs) // count
 
     @property
     def passes_of_run(self) -> float:
         """What the chosen scores spend on all points; without an end where only the first are at hand."""
         return math.inf if self.points is None else len(self.points) * self.passes_per_point.total
 
-    @property
+    @cached_property
     def passes_per_point(self) -> Passes:
         """What the chosen scores spend on a point, the clean pass included and certificates not, as they say."""
         spent = Passes(1, 0)
@@ -168,10 +169,9 @@ class Subject:
         inputs = self.inputs[:CURVED_AT]
         extra_inputs = self.beside(len(inputs))
         extra_inputs = extra_inputs and extra_inputs.around(inputs)
-        clean = Clean(
-            inputs, self._ids[:CURVED_AT], self.seed, self.logits_of(inputs), self.rows, extra_inputs=extra_inputs
-        )
         try:
+            logits = self.logits_of(inputs)
+            clean = Clean(inputs, self._ids[:CURVED_AT], self.seed, logits, self.rows, extra_inputs=extra_inputs)
             return not bool(Curvature(probes=2)(self.classifier, clean).flat.all())
         except BrittleError:
             return True

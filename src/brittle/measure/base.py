@@ -59,7 +59,6 @@ class Measurement(ABC):
     Class attributes:
         differentiates: whether it sends anything backward through the model.
         needs_gradients: whether it fails where the model has no gradients, rather than go on without them.
-        cost_varies: whether points cost what they turn out to need; `cost` is then an average, measured before.
         uses_graph: whether it differentiates the clean pass itself, where that pass kept its graph.
         uses_features: whether it reads what the last linear layer sees in the clean pass.
         kept_competitors: how many competing classes it keeps; None for the default.
@@ -67,7 +66,6 @@ class Measurement(ABC):
 
     differentiates: ClassVar[bool] = True
     needs_gradients: ClassVar[bool] = True
-    cost_varies: ClassVar[bool] = False
     uses_graph: ClassVar[bool] = False
     uses_features: ClassVar[bool] = False
     kept_competitors: ClassVar[int | None] = None

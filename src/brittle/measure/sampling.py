@@ -91,11 +91,6 @@ class Sample(Measurement):
         first = min(max(FEWEST_FIRST, math.ceil(FIRST_SHARE * self.draws)), self.draws // 2, KEPT_DRAWS)
         return first if self.adaptive else self.draws
 
-    @property
-    def cost_varies(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Whether points differ in copies."""
-        return self.adaptive
-
     def cost(self, network: NetworkTraits) -> Passes:
         """A forward pass a copy; of two stages the first, and the second for half of the points, as in trials."""
         return Passes((self.first_stage + self.draws) // 2)

@@ -73,7 +73,6 @@ class SampleUntil(Measurement):
     clip: bool = False
 
     differentiates = False
-    cost_varies = True
 
     def __post_init__(self) -> None:
         check_draws(self.draws, antithetic=False)

@@ -48,7 +48,8 @@ def make_job(
     """
     check_classifier(classifier)
     scores, points = cast("Sequence[Score]", asked), None
-    if asked is None or isinstance(asked, str) or (isinstance(asked, list | tuple) and any(map(is_text, asked))):
+    listed = asked if isinstance(asked, list | tuple) else ()
+    if asked is None or isinstance(asked, str) or any(isinstance(one, str) for one in listed):
         points = _points_for(classifier, data)
         scores = _named(classifier, points, asked, sigma, noise)  # pyright: ignore[reportArgumentType]
     elif sigma is not None or noise is not None:
@@ -71,10 +72,6 @@ def make_job(
     return Job(classifier, varying(points, first, scores, classifier.device), scores, seed, rows, confidence)
 
 
-def is_text(one: object) -> bool:
-    return isinstance(one, str)
-
-
 def _named(
     classifier: Classifier,
     points: Points,
@@ -89,20 +86,13 @@ def _named(
         raise ParameterError(f"scores are given all by name or all as they are; found {other!r:.60} beside names")
     sigmas = () if sigma is None else tuple(sigma) if isinstance(sigma, Sequence) else (sigma,)
     check_noise(family, sigmas, ())
-    usual = usual_sigma(bounds)
-    if not sigmas and not has_level(family) and usual is None and any(map(_draws_noise, names)):
-        raise ParameterError(
-            "without bounds there is no range of which the noise could be a tenth: give sigma= in the units of the "
-            "inputs, for a table noise='per-feature' and sigma=0.1, a tenth of each feature's deviation"
-        )
+    usual, noisy = usual_sigma(bounds), any(issubclass(find_score(name), NoiseScore) for name in names)
+    if not sigmas and not has_level(family) and usual is None and noisy:
+        raise ParameterError("without bounds no range says how large the noise is: give sigma=, or noise='per-feature'")
     chosen = choose(names, sigmas or (usual or 1.0,), noises(family, sigmas or (usual or 1.0,), bounds, (), points))
-    if (sigma is not None or noise is not None) and not any(isinstance(one, NoiseScore) for one in chosen):
+    if (sigma is not None or noise is not None) and not noisy:
         raise ParameterError(f"sigma and noise are for scores under noise; {', '.join(names)} have none")
     return chosen
-
-
-def _draws_noise(name: str) -> bool:
-    return issubclass(find_score(name), NoiseScore)
 
 
 def _points_for(classifier: Classifier, data: Data) -> Points:

@@ -169,3 +169,13 @@ def test_nothing_is_decided_by_inputs_that_are_not_finite() -> None:
     assert network(torch.full((2, *SHAPE), torch.nan)).isnan().all()
     assert network.forward_only is None
     assert network(_x().requires_grad_()).requires_grad
+
+
+def test_it_is_traced_only_once_it_has_been_compared() -> None:
+    network = _opened()
+    rows = ({0: torch.export.Dim("rows")},)
+    with pytest.raises(Exception, match="has not been compared with onnxruntime yet"):
+        torch.export.export(network, (_x(),), dynamic_shapes=rows, strict=False)
+    network(_x())
+    exported = torch.export.export(network, (_x(),), dynamic_shapes=rows, strict=False).module()
+    torch.testing.assert_close(exported(_x(3)), _network()(_x(3)), rtol=1e-4, atol=1e-5)

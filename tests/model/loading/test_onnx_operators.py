@@ -44,7 +44,7 @@ CASES: list[tuple[str, Case]] = [
     ("Einsum", ({"equation": "bi,ij->bj"}, (_numbers(6, 3),), ROW, 13)),
     ("Conv", ({"pads": [1, 1, 1, 1], "strides": [2, 2]}, (KERNEL, _numbers(3)), IMAGE, 13)),
     ("Conv", ({"pads": [0, 1, 2, 0], "dilations": [2, 1]}, (KERNEL,), IMAGE, 13)),
-    ("Conv", ({"auto_pad": "SAME_UPPER"}, (_numbers(3, 4, 2, 3),), IMAGE, 13)),
+    ("Conv", ({"auto_pad": "SAME_UPPER", "strides": [2, 2]}, (KERNEL,), IMAGE, 13)),
     ("Conv", ({"auto_pad": "VALID", "group": 2}, (_numbers(2, 2, 3, 3),), IMAGE, 13)),
     ("Conv", ({}, (_numbers(3, 4, 3),), (4, 7), 13)),
     ("MaxPool", ({"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1], "ceil_mode": 1}, (), IMAGE, 13)),
@@ -52,30 +52,34 @@ CASES: list[tuple[str, Case]] = [
     ("AveragePool", ({"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}, (), IMAGE, 13)),
     ("AveragePool", ({"kernel_shape": [2, 2], "pads": [0, 0, 1, 1], "count_include_pad": 1}, (), IMAGE, 13)),
     ("GlobalAveragePool", ({}, (), IMAGE, 13)),
+    ("GlobalMaxPool", ({}, (), IMAGE, 13)),
     ("BatchNormalization", ({"epsilon": 0.01}, (CHANNELS, _numbers(4), _numbers(4), CHANNELS), IMAGE, 15)),
     ("InstanceNormalization", ({}, (CHANNELS, _numbers(4)), IMAGE, 13)),
     ("LayerNormalization", ({"axis": -2, "epsilon": 0.01}, (_numbers(6, 6), _numbers(6, 6)), IMAGE, 17)),
     ("Softmax", ({"axis": 1}, (), IMAGE, 13)),
     ("Softmax", ({"axis": 1}, (), IMAGE, 9)),
     ("LogSoftmax", ({}, (), ROW, 13)),
-    *((name, ({}, (), ROW, 18)) for name in ("Relu", "Elu", "Celu", "Selu", "LeakyRelu", "Mish")),
-    *((name, ({}, (), ROW, 18)) for name in ("Sigmoid", "HardSigmoid", "HardSwish", "Tanh", "Softplus")),
+    *((name, ({}, (), ROW, 18)) for name in ("Relu", "Elu", "Celu", "Selu", "LeakyRelu", "ThresholdedRelu", "Mish")),
+    *((name, ({}, (), ROW, 18)) for name in ("Sigmoid", "HardSigmoid", "HardSwish", "Tanh", "Softplus", "Softsign")),
     ("PRelu", ({}, (_numbers(4, 1, 1),), IMAGE, 13)),
     ("Gelu", ({"approximate": "tanh"}, (), ROW, 20)),
     ("Erf", ({}, (), ROW, 13)),
     *((name, ({}, (_numbers(6),), ROW, 13)) for name in ("Add", "Sub", "Mul", "Div", "Min", "Max")),
-    *((name, ({}, (_numbers(6), _numbers(1, 6)), ROW, 13)) for name in ("Min", "Max")),
+    *((name, ({}, (_numbers(6), _numbers(1, 6)), ROW, 13)) for name in ("Min", "Max", "Sum")),
     ("Pow", ({}, (_one(3.0),), ROW, 13)),
     ("Pow", ({}, (np.array([1, 2, 3, 2, 1, 2], np.float32),), ROW, 13)),
     *((name, ({}, (), ROW, 13)) for name in ("Exp", "Abs", "Neg", "Sin", "Cos", "Identity", "Dropout")),
-    ("Sign", ({}, (), ROW, 13)),
+    *((name, ({}, (), ROW, 13)) for name in ("Floor", "Ceil", "Round", "Sign")),
     *((f"positive {name}", ({}, (), ROW, 13)) for name in ("Sqrt", "Log", "Reciprocal")),
     ("Mod", ({"fmod": 1}, (_numbers(6),), ROW, 13)),
     ("Clip", ({}, (_one(-0.5), _one(0.5)), ROW, 13)),
     ("Clip", ({"min": -0.2, "max": 0.4}, (), ROW, 6)),
     *((name, ({}, (_numbers(6),), ROW, 16)) for name in ("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual")),
     *((f"Reduce{name}", ({"axes": [1, -1]}, (), IMAGE, 12)) for name in ("Mean", "Sum", "Max", "Min")),
-    *((f"Reduce{name}", ({"axes": [-1], "keepdims": 0}, (), IMAGE, 12)) for name in ("L2", "LogSumExp")),
+    *(
+        (f"Reduce{name}", ({"axes": [-1], "keepdims": 0}, (), IMAGE, 12))
+        for name in ("L1", "L2", "SumSquare", "LogSumExp")
+    ),
     ("ReduceSum", ({}, (_ints(1, 2),), IMAGE, 13)),
     ("ReduceMean", ({"keepdims": 0}, (_ints(-1),), IMAGE, 18)),
     ("Reshape", ({}, (_ints(0, -1, 4),), IMAGE, 13)),
@@ -94,13 +98,31 @@ CASES: list[tuple[str, Case]] = [
     ("Pad", ({}, (_ints(0, 1, 0, 2, 0, 0, 3, 0), _one(0.7)), IMAGE, 13)),
     ("Pad", ({"mode": "reflect"}, (_ints(0, 0, 1, 2, 0, 0, 2, 1),), IMAGE, 13)),
     ("Pad", ({"pads": [0, 1, 0, 2, 0, 0, 3, 0], "value": 0.7}, (), IMAGE, 9)),
+    ("Pad", ({}, (_ints(1, 2), None, _ints(-1)), IMAGE, 18)),
     ("Cast", ({"to": 1}, (), ROW, 13)),
 ]
 
 GRAPHS: dict[str, tuple[list[Step], dict[str, np.ndarray], tuple[int, ...]]] = {
+    "CastLike": (
+        [("Less", ["x", "c"], ["less"], {}), ("CastLike", ["less", "x"], ["scores"], {})],
+        {"c": _numbers(6)},
+        ROW,
+    ),
     "Where": (
         [("Less", ["x", "c"], ["less"], {}), ("Where", ["less", "x", "c"], ["scores"], {})],
         {"c": _numbers(6)},
+        ROW,
+    ),
+    "And Or Not": (
+        [
+            ("Less", ["x", "c"], ["a"], {}),
+            ("Greater", ["x", "zero"], ["b"], {}),
+            ("And", ["a", "b"], ["both"], {}),
+            ("Not", ["b"], ["not"], {}),
+            ("Or", ["both", "not"], ["one"], {}),
+            ("Where", ["one", "x", "c"], ["scores"], {}),
+        ],
+        {"c": _numbers(6), "zero": _one(0.0)},
         ROW,
     ),
     "Split": (
@@ -138,6 +160,28 @@ GRAPHS: dict[str, tuple[list[Step], dict[str, np.ndarray], tuple[int, ...]]] = {
         {"minus": np.array(-1, np.int64)},
         (4, 6, 1),
     ),
+    "Size Div Cast Sqrt Range Squeeze Mod": (
+        [
+            ("Shape", ["x"], ["shape"], {"start": 1}),
+            ("Slice", ["shape", "zeros", "ones"], ["width"], {}),
+            ("Squeeze", ["width"], ["w"], {}),
+            ("Range", ["zero", "w", "two"], ["places"], {}),
+            ("Mod", ["places", "three"], ["taken"], {}),
+            ("Gather", ["x", "taken"], ["part"], {"axis": 1}),
+            ("Size", ["taken"], ["count"], {}),
+            ("Cast", ["count"], ["float"], {"to": 1}),
+            ("Sqrt", ["float"], ["root"], {}),
+            ("Div", ["part", "root"], ["scores"], {}),
+        ],
+        {
+            "zeros": _ints(0),
+            "ones": _ints(1),
+            "zero": np.array(0, np.int64),
+            "two": np.array(2, np.int64),
+            "three": np.array(3, np.int64),
+        },
+        ROW,
+    ),
 }
 
 STEP = 2e-4
@@ -145,7 +189,7 @@ STEP = 2e-4
 
 CONDITIONS = ("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual")
 
-JUMPING = (*CONDITIONS, "Sign", "Mod")
+JUMPING = (*CONDITIONS, "Floor", "Ceil", "Round", "Sign", "Mod")
 """What has no gradient, or jumps."""
 
 
@@ -191,11 +235,13 @@ def test_an_operator_agrees_with_onnxruntime(name: str, case: Case) -> None:
 @pytest.mark.parametrize("name", GRAPHS)
 def test_operators_of_shapes_agree_with_onnxruntime(name: str) -> None:
     steps, constants, shape = GRAPHS[name]
+    has_gradient = name != "CastLike"
     content = file_of(steps, constants, "rows", shape, dtype=np.float32)
-    _check(name, content, shape, has_gradient=True)
+    _check(name, content, shape, has_gradient=has_gradient)
 
 
 def test_every_operator_of_the_table_is_looked_at() -> None:
     seen = {name.removeprefix("positive ") for name, _ in CASES}
     seen |= {operator for steps, _, _ in GRAPHS.values() for operator, *_ in steps}
-    assert set(OPERATORS) - seen == set()
+    newer_than_onnxruntime = {"Swish"}
+    assert set(OPERATORS) - seen == newer_than_onnxruntime

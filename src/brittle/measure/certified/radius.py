@@ -91,7 +91,6 @@ class Certified(Measurement):
     proof: str = "full"
 
     differentiates = False
-    cost_varies = True
 
     def __post_init__(self) -> None:
         check_norm(self.norm)

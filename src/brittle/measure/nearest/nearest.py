@@ -113,7 +113,6 @@ class Nearest(Measurement):
     observe: bool = False
 
     needs_gradients = False
-    cost_varies = True
 
     def __post_init__(self) -> None:
         check_search(self.norm, self.attack, self.effort, self.bounded)

@@ -98,7 +98,6 @@ class RareFlips(Measurement):
 
     differentiates = False
     needs_gradients = False
-    cost_varies = True
 
     def __post_init__(self) -> None:
         if type(self.copies) is not int or not FEWEST_COPIES <= self.copies <= MOST_DRAWS:

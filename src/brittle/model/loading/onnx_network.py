@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from brittle.errors import ArtefactError, ModelError, listed
 from brittle.model.arrays import ArrayModel
 from brittle.model.loading.named_code import first_line, import_package
-from brittle.model.loading.onnx_operators import OPERATORS, OPSET, compute
+from brittle.model.loading.onnx_operators import OPERATORS, OPSET, as_tensor, compute
 from brittle.model.passes import FAILURES, WITHOUT_GRADIENT
 
 ALLOWED = 1e-4
@@ -173,7 +173,7 @@ def _fits(found: tuple[int, ...], taken: tuple[int | None, ...]) -> bool:
 @dataclass(frozen=True)
 class _Node:
     """One operator of a graph: the names of what it takes, empty where one is left out, and of what it gives; its
-    attributes; and the name of the linear layer that stands for it, or None."""
+    attributes, tensors as NumPy arrays; and the name of the linear layer that stands for it, or None."""
 
     operator: str
     inputs: tuple[str, ...]
@@ -194,7 +194,7 @@ class OnnxNetwork(nn.Module):
         forward_only: why there are no gradients, in a sentence; None where there are, or before the first inputs.
     """
 
-    def __init__(self, original: OnnxModel, nodes: list[_Node], constants: Mapping[str, Tensor]) -> None:
+    def __init__(self, original: OnnxModel, nodes: list[_Node], constants: Mapping[str, np.ndarray]) -> None:
         super().__init__()
         self.__name__ = original.__name__
         self.original = original
@@ -206,16 +206,21 @@ class OnnxNetwork(nn.Module):
         self._constants = dict(constants)
         self._parameter_of: dict[str, str] = {}
         for name, value in constants.items():
-            if name in self._last_use and value.is_floating_point() and value.numel() > 1:
+            if name in self._last_use and value.dtype.kind == "f" and value.size > 1:
                 self._parameter_of[name] = f"constant_{len(self._parameter_of)}"
                 self.register_parameter(self._parameter_of[name], _frozen(value))
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Class scores `[B, C]` of inputs `[B, *shape]`."""
         rows = self.original.arranged(inputs)
-        if not self._compared:
+        if not self._compared and not torch.compiler.is_compiling():
             self._compare(rows)
-        return self._scores(rows) if self._compared and self.forward_only is None else self.original.run(rows)
+        if self._compared and self.forward_only is None:
+            return self._scores(rows)
+        if torch.compiler.is_compiling():
+            reason = self.forward_only or f"{self.__name__} has not been compared with onnxruntime yet"
+            raise ModelError("model_file", f"it cannot be traced: {reason}")
+        return self.original.run(rows)
 
     def _scores(self, rows: Tensor) -> Tensor:
         values: dict[str, Any] = {self.original.input: rows}
@@ -233,7 +238,7 @@ class OnnxNetwork(nn.Module):
             for name in node.inputs:
                 if self._last_use[name] == at and name != self.original.output:
                     values.pop(name, None)  # large, and not needed any more
-        return self._value(self.original.output, values)
+        return as_tensor(self._value(self.original.output, values), rows.device)
 
     def _value(self, name: str, values: Mapping[str, Any]) -> Any:
         if name in self._parameter_of:
@@ -279,7 +284,7 @@ def _share(ours: Tensor, theirs: Tensor) -> float:
 
 
 def _with_layers(
-    nodes: list[_Node], constants: Mapping[str, Tensor], output: str, layers: nn.ModuleDict
+    nodes: list[_Node], constants: Mapping[str, np.ndarray], output: str, layers: nn.ModuleDict
 ) -> list[_Node]:
     """The nodes of a graph, of which each product with a constant matrix, and a sum after it, is one of `layers`."""
     uses = Counter(name for node in nodes for name in node.inputs) + Counter([output])
@@ -304,16 +309,16 @@ def _with_layers(
     return found
 
 
-def _linear(node: _Node, constants: Mapping[str, Tensor]) -> nn.Linear | None:
+def _linear(node: _Node, constants: Mapping[str, np.ndarray]) -> nn.Linear | None:
     """The linear layer that a product with a constant matrix is; None where it is none."""
     weight = constants.get(node.inputs[1]) if node.operator in ("Gemm", "MatMul") else None
     bias = constants.get(node.inputs[2]) if len(node.inputs) > 2 else None
     scales = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0} | dict(node.attributes)
     turned = scales.pop("transB")
-    if weight is None or weight.dim() != 2 or not weight.is_floating_point() or list(scales.values()) != [1.0, 1.0, 0]:
+    if weight is None or weight.ndim != 2 or weight.dtype.kind != "f" or list(scales.values()) != [1.0, 1.0, 0]:
         return None
     weight = weight if turned else weight.T
-    if len(node.inputs) > 2 and (bias is None or bias.numel() != len(weight)):
+    if len(node.inputs) > 2 and (bias is None or bias.size != len(weight)):
         return None
     layer = nn.Linear(weight.shape[1], weight.shape[0], bias=False, device="meta")
     layer.weight = _frozen(weight)
@@ -322,32 +327,27 @@ def _linear(node: _Node, constants: Mapping[str, Tensor]) -> nn.Linear | None:
     return layer
 
 
-def _frozen(value: Tensor) -> nn.Parameter:
-    return nn.Parameter(value, requires_grad=False)
+def _frozen(value: np.ndarray) -> nn.Parameter:
+    return nn.Parameter(torch.from_numpy(np.array(value)), requires_grad=False)
 
 
-def _read_graph(content: bytes, original: OnnxModel) -> tuple[list[_Node], dict[str, Tensor]]:
+def _read_graph(content: bytes, original: OnnxModel) -> tuple[list[_Node], dict[str, np.ndarray]]:
     """The nodes of the graph in a file that its class scores depend on, and its constants by name."""
-    onnx = import_package("onnx", original.__name__, INSTALL)
-    converter = import_package("onnx.version_converter", original.__name__, INSTALL)
+    onnx, converter = (import_package(part, original.__name__, INSTALL) for part in ("onnx", "onnx.version_converter"))
     try:
         model = onnx.load_model_from_string(content)
         _check_known(_needed(model.graph, original.output))
         if any(one.domain in ("", "ai.onnx") and one.version < OPSET for one in model.opset_import):
             model = converter.convert_version(model, OPSET)
-        constants = {tensor.name: _tensor(onnx, tensor) for tensor in model.graph.initializer}
+        constants: dict[str, Any] = {tensor.name: _array(onnx, tensor) for tensor in model.graph.initializer}
         nodes: list[_Node] = []
         for one in _needed(model.graph, original.output):
             attributes = {own.name: _attribute(onnx, own) for own in one.attribute}
             node = _Node(one.op_type, tuple(one.input), tuple(one.output), attributes)
             if node.operator == "Constant":
-                ((kind, value),) = attributes.items()
-                constants[node.outputs[0]] = torch.as_tensor(value, dtype=torch.float32 if "float" in kind else None)
+                constants[node.outputs[0]] = np.asarray(attributes.popitem()[1])
             elif node.inputs and all(not name or name in constants for name in node.inputs):
-                given = [constants.get(name) for name in node.inputs]
-                with torch.no_grad():
-                    found = compute(node.operator, given, attributes, torch.device("cpu"))
-                constants |= zip(node.outputs, found, strict=False)
+                constants |= _computed(node, constants)
             else:
                 nodes.append(_for_any_rows(node, constants, original.batch))
     except (*FAILURES, MemoryError) as error:  # those of onnx are of these kinds
@@ -356,13 +356,22 @@ def _read_graph(content: bytes, original: OnnxModel) -> tuple[list[_Node], dict[
     return nodes, {name: value for name, value in constants.items() if name in used}
 
 
-def _for_any_rows(node: _Node, constants: dict[str, Tensor], batch: int | None) -> _Node:
+def _computed(node: _Node, constants: Mapping[str, Any]) -> dict[str, Any]:
+    """What a node gives whose inputs are constant."""
+    with torch.no_grad():
+        given = [constants.get(name) for name in node.inputs]
+        found = compute(node.operator, given, node.attributes, torch.device("cpu"))
+    arrays = (value.numpy() if isinstance(value, Tensor) else value for value in found)
+    return dict(zip(node.outputs, arrays, strict=False))
+
+
+def _for_any_rows(node: _Node, constants: dict[str, Any], batch: int | None) -> _Node:
     """The node, which keeps the number of rows where it reshapes to the only one that the graph takes."""
     shape = constants.get(node.inputs[1]) if node.operator == "Reshape" else None
-    if shape is None or batch is None or len(shape) < 2 or shape[0] != batch or not shape.all():
+    if shape is None or batch is None or shape.size < 2 or shape[0] != batch or not shape.all():
         return node
     name = f"{node.inputs[1]} for any number of rows"
-    constants[name] = torch.tensor([0, *shape[1:]])  # 0 keeps the size of an axis
+    constants[name] = np.array([0, *shape[1:]])  # 0 keeps the size of an axis
     return replace(node, inputs=(node.inputs[0], name), attributes={})
 
 
@@ -377,18 +386,25 @@ def _needed(graph: Any, output: str) -> list[Any]:
 
 
 def _check_known(nodes: list[Any]) -> None:
-    """Raise unless each node has a counterpart in PyTorch."""
+    """Raise unless each node has a counterpart in PyTorch, and gives what that gives."""
     kinds = {node.op_type if node.domain in ("", "ai.onnx") else f"{node.op_type} of {node.domain}" for node in nodes}
     if unknown := kinds - {*OPERATORS, "Constant"}:
         raise _NotConverted(f"brittle knows no counterpart in PyTorch of {listed(sorted(unknown), 5)}")
+    for node in nodes:
+        if len([name for name in node.output if name]) > 1 and node.op_type != "Split":
+            raise _NotConverted(f"its {node.op_type} returns more than values")
 
 
 def _attribute(onnx: Any, attribute: Any) -> Any:
     value = onnx.helper.get_attribute_value(attribute)
     if isinstance(value, onnx.TensorProto):
-        return _tensor(onnx, value)
+        return _array(onnx, value)
+    if attribute.name in ("value_float", "value_floats"):
+        return np.array(value, np.float32)
     return value.decode() if isinstance(value, bytes) else value
 
 
-def _tensor(onnx: Any, tensor: Any) -> Tensor:
-    return torch.from_numpy(np.array(onnx.numpy_helper.to_array(tensor)))
+def _array(onnx: Any, tensor: Any) -> np.ndarray:
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        raise _NotConverted("it keeps weights in another file")
+    return onnx.numpy_helper.to_array(tensor)

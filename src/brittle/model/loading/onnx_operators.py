@@ -1,8 +1,6 @@
 """The operators of ONNX as operations of PyTorch, in one table, as https://onnx.ai/onnx/operators has them at `OPSET`.
 
-They are those with which PyTorch and skl2onnx export networks. Each is a function of the inputs of a node, None where
-one is left out, and of its attributes by their names; a form that it does not know raises, or gives other numbers than
-onnxruntime, and then the network runs forward only.
+Each is a function of the inputs of a node, None where one is left out, and of its attributes by their names.
 """
 
 from __future__ import annotations
@@ -13,6 +11,7 @@ from functools import reduce
 from math import prod
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -24,16 +23,32 @@ Operator = Callable[..., Any]
 
 
 def compute(name: str, inputs: Sequence[Any], attributes: Mapping[str, Any], device: torch.device) -> tuple[Any, ...]:
-    """The outputs of one node: on `device`, or where all inputs are, as what is computed from sizes alone."""
-    several = len({one.device for one in inputs if one is not None}) > 1
+    """The outputs of one node: tensors on `device`, or NumPy arrays where they are computed from sizes alone.
+
+    Arrays of sizes hold objects while a network is traced, because its number of rows is no plain number then.
+    """
+    as_arrays = name in ON_ARRAYS and not any(isinstance(one, Tensor) for one in inputs)
     given: list[Any] = []
     for at, one in enumerate(inputs):
         if one is not None and at and name in TAKES_NUMBERS:
             given.append(one.reshape(-1).tolist())
         else:
-            given.append(one.to(device) if several and one is not None else one)
+            given.append(one if one is None or as_arrays else as_tensor(one, device))
     found = OPERATORS[name](*given, **attributes)
-    return found if isinstance(found, tuple) else (found,)
+    if isinstance(found, tuple | list):
+        return tuple(found)
+    if isinstance(found, Tensor | np.ndarray):
+        return (found,)
+    return (np.array(found, None if isinstance(found, int | float | np.generic) else object),)
+
+
+def as_tensor(value: Any, device: torch.device) -> Tensor:
+    """A tensor or an array as a tensor on `device`."""
+    if isinstance(value, Tensor):
+        return value if value.device == device else value.to(device)
+    if value.dtype == object:
+        return torch.stack([torch.as_tensor(one, device=device) for one in value.reshape(-1)]).reshape(value.shape)
+    return torch.from_numpy(np.array(value)).to(device)
 
 
 # Products, convolutions, pools and normalisations
@@ -48,51 +63,68 @@ def _gemm(
 
 
 def _convolution(
-    x: Tensor, weight: Tensor, bias: Tensor | None = None, strides: Any = 1, dilations: Any = 1, group: int = 1,
-    pads: Sequence[int] = (), kernel_shape: Any = None, auto_pad: str = "NOTSET",
+    x: Tensor, weight: Tensor, bias: Tensor | None = None, strides: Any = (), dilations: Any = (), group: int = 1,
+    kernel_shape: Any = None, **padding: Any,
 ) -> Tensor:  # fmt: skip
-    kernel = weight.shape[2:]
-    if auto_pad == "SAME_UPPER":  # of steps of 1, as PyTorch exports padding="same"
-        wide = ((torch.tensor(kernel) - 1) * torch.tensor(dilations)).tolist()
-        pads, auto_pad = [one // 2 for one in wide] + [one - one // 2 for one in wide], "VALID"
-    x, padding = _padded(x, kernel, pads, 0.0, auto_pad)
-    return getattr(functional, f"conv{x.dim() - 2}d")(x, weight, bias, strides, padding, dilations, group)
+    x, *windows = _windows(x, weight.shape[2:], strides, dilations, 0.0, **padding)
+    return getattr(functional, f"conv{x.dim() - 2}d")(x, weight, bias, *windows, group)
 
 
 def _max_pool(
-    x: Tensor, kernel_shape: list[int], strides: Any = 1, dilations: Any = 1, ceil_mode: int = 0,
-    pads: Sequence[int] = (), storage_order: int = 0, auto_pad: str = "NOTSET",
+    x: Tensor, kernel_shape: list[int], strides: Any = (), dilations: Any = (), ceil_mode: int = 0,
+    storage_order: int = 0, **padding: Any,
 ) -> Tensor:  # fmt: skip
-    x, padding = _padded(x, kernel_shape, pads, -torch.inf, auto_pad)
-    pool = getattr(functional, f"max_pool{x.dim() - 2}d")
-    return pool(x, kernel_shape, strides, padding, dilations, bool(ceil_mode))
+    x, *windows = _windows(x, kernel_shape, strides, dilations, -torch.inf, **padding)
+    return getattr(functional, f"max_pool{x.dim() - 2}d")(x, kernel_shape, *windows, bool(ceil_mode))
 
 
 def _average_pool(
-    x: Tensor, kernel_shape: list[int], strides: Any = 1, ceil_mode: int = 0, pads: Sequence[int] = (),
-    count_include_pad: int = 0, auto_pad: str = "NOTSET",
+    x: Tensor, kernel_shape: list[int], strides: Any = (), dilations: Any = (), ceil_mode: int = 0,
+    count_include_pad: int = 0, **padding: Any,
 ) -> Tensor:  # fmt: skip
-    x, padding = _padded(x, kernel_shape, pads, 0.0, auto_pad)
-    pool = getattr(functional, f"avg_pool{x.dim() - 2}d")
-    return pool(x, kernel_shape, strides, padding, bool(ceil_mode), bool(count_include_pad))
+    if any(one != 1 for one in dilations):
+        raise ValueError("AveragePool has dilations")
+    padded, steps, before, _ = _windows(x, kernel_shape, strides, (), 0.0, **padding)
+    options = (kernel_shape, steps, before, bool(ceil_mode), bool(count_include_pad))
+    if not count_include_pad and padded is not x:
+        raise ValueError("AveragePool leaves out padding that is uneven")
+    return getattr(functional, f"avg_pool{x.dim() - 2}d")(padded, *options)
 
 
-def _padded(
-    x: Tensor, kernel: Sequence[int], pads: Sequence[int], fill: float, auto_pad: str
-) -> tuple[Tensor, list[int]]:
-    """`x` and its padding as PyTorch takes it; padding that it has not is put around `x`."""
-    if auto_pad not in ("NOTSET", "VALID"):
-        raise ValueError(f"auto_pad is {auto_pad}")
+def _windows(
+    x: Tensor, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int], fill: float,
+    pads: Sequence[int] = (), auto_pad: str = "NOTSET",
+) -> tuple[Tensor, Sequence[int], list[int], Sequence[int]]:  # fmt: skip
+    """`x`, steps, padding and dilations as PyTorch takes them; padding that it has not is put around `x`."""
     axes = len(kernel)
-    before, after = (list(pads[:axes]), list(pads[axes:])) if pads else ([0] * axes, [0] * axes)
+    strides, dilations = strides or [1] * axes, dilations or [1] * axes
+    if auto_pad in ("NOTSET", "VALID"):
+        pads = pads if pads and auto_pad == "NOTSET" else [0] * 2 * axes
+        before, after = list(pads[:axes]), list(pads[axes:])
+    else:
+        wide = [
+            max(0, (-(-size // stride) - 1) * stride + (width - 1) * dilation + 1 - size)
+            for size, width, stride, dilation in zip(x.shape[2:], kernel, strides, dilations, strict=True)
+        ]
+        before, after = [one // 2 for one in wide], [one - one // 2 for one in wide]
+        before, after = (before, after) if auto_pad == "SAME_UPPER" else (after, before)
     if before != after or any(2 * pad > size for pad, size in zip(before, kernel, strict=True)):
         x, before = functional.pad(x, _ends(before, after), value=fill), [0] * axes
-    return x, before
+    return x, strides, before, dilations
 
 
 def _ends(before: Sequence[int], after: Sequence[int]) -> list[int]:
     """Padding in the order of PyTorch, the last axis first."""
     return [pad for pair in reversed(list(zip(before, after, strict=True))) for pad in pair]
+
+
+def _batch_normalization(
+    x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, var: Tensor, epsilon: float = 1e-5, momentum: float = 0.9,
+    training_mode: int = 0,
+) -> Tensor:  # fmt: skip
+    if training_mode:
+        raise ValueError("BatchNormalization is in training mode")
+    return functional.batch_norm(x, mean, var, scale, bias, False, 0.0, epsilon)
 
 
 def _layer_normalization(
@@ -114,60 +146,119 @@ def _reduced(function: Operator) -> Operator:
     return compute
 
 
-def _divide(a: Tensor, b: Tensor) -> Tensor:
-    return torch.div(a, b, rounding_mode=None if a.is_floating_point() or b.is_floating_point() else "trunc")
+def _divide(a: Any, b: Any) -> Any:
+    if isinstance(a, Tensor):
+        whole = not (a.is_floating_point() or b.is_floating_point())
+        return torch.div(a, b, rounding_mode="trunc" if whole else None)
+    return a // b if a.dtype.kind in "iuO" and b.dtype.kind in "iuO" else a / b
 
 
 def _power(x: Tensor, exponent: Tensor) -> Tensor:
     return x.pow(float(exponent)) if exponent.numel() == 1 and exponent.dim() <= x.dim() else x.pow(exponent)
 
 
+def _clip(x: Tensor, low: list[float] | None = None, high: list[float] | None = None) -> Tensor:
+    least, most = (None if one is None else one[0] for one in (low, high))
+    return x if least is None and most is None else x.clamp(least, most)
+
+
 _TYPES = {
     1: torch.float32, 2: torch.uint8, 3: torch.int8, 5: torch.int16, 6: torch.int32, 7: torch.int64, 9: torch.bool,
     10: torch.float16, 11: torch.float64, 16: torch.bfloat16,
 }  # fmt: skip
-"""The types of numbers by their codes."""
+
+
+def _cast(x: Any, to: int, saturate: int = 1) -> Any:
+    if isinstance(x, np.ndarray) and to in (6, 7):
+        return x if x.dtype == object else x.astype(np.int64)
+    return as_tensor(x, torch.device("cpu")).to(_TYPES[to]) if isinstance(x, np.ndarray) else x.to(_TYPES[to])
 
 
 # Shapes
 
 
-def _reshape(x: Tensor, shape: list[int], allowzero: int = 0) -> Tensor:
+def _reshape(x: Any, shape: list[int], allowzero: int = 0) -> Any:
     return x.reshape([x.shape[at] if size == 0 and not allowzero else size for at, size in enumerate(shape)])
 
 
-def _slice(x: Tensor, starts: list[int], ends: list[int], axes: Any = None, steps: Any = None) -> Tensor:
-    for at, axis in enumerate(axes or range(len(starts))):
-        part = slice(starts[at], ends[at], steps[at] if steps else 1)
-        if part.step > 0:
-            x = x[(*(slice(None),) * (axis % x.dim()), part)]
+def _flatten(x: Tensor, axis: int = 1) -> Tensor:
+    axis += x.dim() if axis < 0 else 0
+    return x.flatten(axis) if axis == 1 and x.dim() > 1 else x.reshape(prod(x.shape[:axis]), -1)
+
+
+def _squeeze(x: Any, axes: list[int] | None = None) -> Any:
+    axes = [at for at, size in enumerate(x.shape) if size == 1] if axes is None else [at % x.ndim for at in axes]
+    return x.reshape([size for at, size in enumerate(x.shape) if at not in axes])
+
+
+def _unsqueeze(x: Any, axes: list[int]) -> Any:
+    whole = x.ndim + len(axes)
+    added, sizes = {at % whole for at in axes}, iter(x.shape)
+    return x.reshape([1 if at in added else next(sizes) for at in range(whole)])
+
+
+def _slice(x: Any, starts: list[int], ends: list[int], axes: Any = None, steps: Any = None) -> Any:
+    for axis, start, end, step in zip(
+        axes or range(len(starts)), starts, ends, steps or [1] * len(starts), strict=True
+    ):
+        before = (slice(None),) * (axis % x.ndim)
+        if step == 1 or isinstance(x, np.ndarray):
+            x = x[(*before, slice(start, end, step))]
         else:  # PyTorch has no negative steps
-            x = x.index_select(axis, torch.arange(*part.indices(x.shape[axis]), device=x.device))
+            places = torch.arange(*slice(start, end, step).indices(x.shape[axis]), device=x.device)
+            x = x.index_select(axis, places)
     return x
 
 
-def _gather(x: Tensor, places: Tensor, axis: int = 0) -> Tensor:
+def _gather(x: Any, places: Any, axis: int = 0) -> Any:
+    if isinstance(x, np.ndarray):
+        return np.take(x, places, axis=axis)
     axis %= x.dim()
     places = torch.where(places < 0, places + x.shape[axis], places)
     taken = x.index_select(axis, places.reshape(-1))
     return taken.reshape([*x.shape[:axis], *places.shape, *x.shape[axis + 1 :]])
 
 
-def _constant_of_shape(shape: Tensor, value: Tensor | None = None) -> Tensor:
-    one = torch.zeros(1, dtype=torch.float32) if value is None else value
-    return one.expand(prod(shape.tolist())).reshape(shape.tolist())
+def _shape(x: Any, start: int = 0, end: int | None = None) -> np.ndarray:
+    sizes = list(x.shape)[start:end]
+    return np.array(sizes, np.int64 if all(type(size) is int for size in sizes) else object)
 
 
-def _pad(x: Tensor, pads: list[int], value: list[float] | None = None, mode: str = "constant") -> Tensor:
-    before, after = pads[: x.dim()], pads[x.dim() :]
+def _constant_of_shape(shape: np.ndarray, value: np.ndarray | None = None) -> Tensor:
+    own = np.zeros(1, np.float32) if value is None else np.array(value).reshape(-1)
+    return torch.from_numpy(own)[:1].expand(prod(shape.tolist())).reshape(shape.tolist()).clone()
+
+
+def _expand(x: Tensor, shape: list[int]) -> Tensor:
+    own = [1] * (len(shape) - x.dim()) + list(x.shape)
+    wanted = [1] * (x.dim() - len(shape)) + list(shape)
+    return x.expand([size if new == 1 else new for size, new in zip(own, wanted, strict=True)])
+
+
+def _pad(x: Tensor, pads: list[int], value: Any = None, axes: Any = None, mode: str = "constant") -> Tensor:
+    axes = [axis % x.dim() for axis in axes] if axes else list(range(x.dim()))
+    before, after = [0] * x.dim(), [0] * x.dim()
+    for at, axis in enumerate(axes):
+        before[axis], after[axis] = pads[at], pads[at + len(axes)]
     if mode == "constant":
         return functional.pad(x, _ends(before, after), value=float(value[0]) if value else 0.0)
-    known = {"wrap": "circular", "edge": "replicate"}
+    if any(before[:2] + after[:2]):
+        raise ValueError(f"Pad repeats rows or channels ({mode})")
+    known = {"edge": "replicate", "wrap": "circular"}
     return functional.pad(x, _ends(before[2:], after[2:]), mode=known.get(mode, mode))
 
 
+def _split(x: Tensor, sizes: list[int] | None = None, axis: int = 0, num_outputs: int = 0) -> tuple[Tensor, ...]:
+    return x.split(sizes or -(-x.shape[axis] // num_outputs), dim=axis)
+
+
+def _module_of(value: Any) -> Any:
+    return torch if isinstance(value, Tensor) else np
+
+
 _OF_TORCH = (
-    "Relu", "Sigmoid", "Tanh", "Erf", "Sqrt", "Exp", "Log", "Abs", "Reciprocal", "Sign", "Sin", "Cos", "MatMul",
+    "Relu", "Sigmoid", "Tanh", "Erf", "Sqrt", "Exp", "Log", "Abs", "Reciprocal", "Round", "Sign", "Sin", "Cos", "Floor",
+    "Ceil", "MatMul",
 )  # fmt: skip
 
 OPERATORS: dict[str, Operator] = {
@@ -178,9 +269,8 @@ OPERATORS: dict[str, Operator] = {
     "MaxPool": _max_pool,
     "AveragePool": _average_pool,
     "GlobalAveragePool": lambda x: x.mean(dim=tuple(range(2, x.dim())), keepdim=True),
-    "BatchNormalization": lambda x, scale, bias, mean, var, epsilon=1e-5, momentum=0.9: functional.batch_norm(
-        x, mean, var, scale, bias, False, 0.0, epsilon
-    ),
+    "GlobalMaxPool": lambda x: x.amax(dim=tuple(range(2, x.dim())), keepdim=True),
+    "BatchNormalization": _batch_normalization,
     "InstanceNormalization": lambda x, scale, bias, epsilon=1e-5: functional.instance_norm(
         x, weight=scale, bias=bias, eps=epsilon
     ),
@@ -189,14 +279,16 @@ OPERATORS: dict[str, Operator] = {
     "LogSoftmax": lambda x, axis=-1: torch.log_softmax(x, axis),
     # Activations and functions of one number
     **{name: getattr(torch, name.lower()) for name in _OF_TORCH},
-    **{name: getattr(functional, name.lower()) for name in ("HardSwish", "Mish", "Softplus")},
+    **{name: getattr(functional, name.lower()) for name in ("HardSwish", "Mish", "Softplus", "Softsign")},
     "LeakyRelu": lambda x, alpha=0.01: functional.leaky_relu(x, alpha),
     "PRelu": lambda x, slope: torch.where(x < 0, slope * x, x),
     "Elu": lambda x, alpha=1.0: functional.elu(x, alpha),
     "Celu": lambda x, alpha=1.0: functional.celu(x, alpha),
     "Selu": lambda x, alpha=1.67326319, gamma=1.05070102: gamma * functional.elu(x, alpha),
     "HardSigmoid": lambda x, alpha=0.2, beta=0.5: (alpha * x + beta).clamp(0, 1),
+    "Swish": lambda x, alpha=1.0: x * torch.sigmoid(alpha * x),
     "Gelu": lambda x, approximate="none": functional.gelu(x, approximate=approximate),
+    "ThresholdedRelu": lambda x, alpha=1.0: torch.where(x > alpha, x, torch.zeros_like(x)),
     # Arithmetic and conditions
     "Add": operator.add,
     "Sub": operator.sub,
@@ -207,39 +299,48 @@ OPERATORS: dict[str, Operator] = {
     "Neg": operator.neg,
     "Min": lambda *values: reduce(torch.minimum, values),
     "Max": lambda *values: reduce(torch.maximum, values),
-    "Clip": lambda x, low=None, high=None: x.clamp(low and low[0], high and high[0]),
+    "Sum": lambda *values: reduce(torch.add, values),
+    "Clip": _clip,
     "Equal": operator.eq,
     "Less": operator.lt,
     "LessOrEqual": operator.le,
     "Greater": operator.gt,
     "GreaterOrEqual": operator.ge,
-    "Where": torch.where,
+    "And": torch.logical_and,
+    "Or": torch.logical_or,
+    "Not": torch.logical_not,
+    "Where": lambda condition, a, b: _module_of(condition).where(condition, a, b),
     # Means and sums over axes
     "ReduceMean": _reduced(lambda x, axes, keep: x.mean(axes, keepdim=keep)),
     "ReduceSum": _reduced(lambda x, axes, keep: x.sum(axes, keepdim=keep)),
     "ReduceMax": _reduced(lambda x, axes, keep: x.amax(axes, keepdim=keep)),
     "ReduceMin": _reduced(lambda x, axes, keep: x.amin(axes, keepdim=keep)),
+    "ReduceL1": _reduced(lambda x, axes, keep: x.abs().sum(axes, keepdim=keep)),
     "ReduceL2": _reduced(lambda x, axes, keep: torch.linalg.vector_norm(x, dim=axes, keepdim=keep)),
+    "ReduceSumSquare": _reduced(lambda x, axes, keep: x.square().sum(axes, keepdim=keep)),
     "ReduceLogSumExp": _reduced(lambda x, axes, keep: x.logsumexp(axes, keepdim=keep)),
     # Shapes
     "Reshape": _reshape,
-    "Flatten": lambda x, axis=1: x.flatten(1) if axis == 1 and x.dim() > 1 else x.reshape(prod(x.shape[:axis]), -1),
+    "Flatten": _flatten,
     "Transpose": lambda x, perm=None: x.permute(*(perm or range(x.dim())[::-1])),
-    "Squeeze": lambda x, axes=None: x.squeeze() if axes is None else x.squeeze(tuple(axes)),
-    "Unsqueeze": lambda x, axes: reduce(Tensor.unsqueeze, sorted(at % (x.dim() + len(axes)) for at in axes), x),
-    "Concat": lambda *parts, axis: torch.cat(parts, axis),
+    "Squeeze": _squeeze,
+    "Unsqueeze": _unsqueeze,
+    "Concat": lambda *parts, axis: _module_of(parts[0]).concatenate(parts, axis=axis),
     "Slice": _slice,
     "Gather": _gather,
-    "Shape": lambda x, start=0, end=None: torch.tensor(x.shape[start:end], dtype=torch.int64),
+    "Shape": _shape,
+    "Size": lambda x: np.array(prod(x.shape)),
     "ConstantOfShape": _constant_of_shape,
-    "Expand": lambda x, shape: x.expand(torch.broadcast_shapes(x.shape, tuple(shape))),
+    "Expand": _expand,
     "Tile": lambda x, repeats: x.repeat(*repeats),
     "Pad": _pad,
-    "Split": lambda x, sizes=None, axis=0, num_outputs=1: x.split(sizes or -(-x.shape[axis] // num_outputs), axis),
+    "Split": _split,
+    "Range": lambda *ends: np.arange(*(end.item() for end in ends)),
     # What changes nothing
     "Identity": lambda x: x,
     "Dropout": lambda x, *_, seed=0: x,
-    "Cast": lambda x, to, saturate=1: x.to(_TYPES[to]),
+    "Cast": _cast,
+    "CastLike": lambda x, like, saturate=1: x.to(like.dtype),
 }
 """What computes each kind of node."""
 
@@ -247,3 +348,10 @@ TAKES_NUMBERS = {"Clip", "Reshape", "Squeeze", "Unsqueeze", "Slice", "Expand", "
     name for name in OPERATORS if name.startswith("Reduce")
 }
 """Operators that take all inputs after the first as lists of numbers."""
+
+ON_ARRAYS = {
+    "Add", "Sub", "Mul", "Div", "Neg", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Where", "Reshape",
+    "Squeeze", "Unsqueeze", "Concat", "Slice", "Gather", "Shape", "Size", "ConstantOfShape", "Range", "Identity",
+    "Cast",
+}  # fmt: skip
+"""Operators that take NumPy arrays, too, for what is computed from sizes alone."""
