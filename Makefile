@@ -45,7 +45,7 @@ demo: $(READY)  ## train a small network on real digits, score some of them, wri
 screenshots: demo  ## pictures of the demo's report, for README: docs/images/report.png and docs/images/report-point.png
 	PYTHONPATH=tests $(BIN)/python -m checks.screenshots brittle-demo/report.html docs/images
 
-test: $(READY)  ## the whole suite, about five minutes on two cores
+test: $(READY)  ## the whole suite, about four minutes on two cores
 	@$(MAKE) --no-print-directory page-tools || echo "npm installs nothing here: what needs axe-core is skipped"
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup
 
