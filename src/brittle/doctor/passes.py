@@ -64,8 +64,7 @@ def check_forward(subject: Subject) -> Iterator[Finding | str]:
 def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
     """The same rows give the same logits every time."""
     classifier, inputs = subject.classifier, subject.inputs[subject.repeated]
-    whole = len(inputs) == len(subject.inputs)
-    logits = subject.logits if whole else _logits(subject, inputs, subject.repeated)
+    logits = subject.logits if len(inputs) == len(subject.inputs) else _logits(subject, inputs, subject.repeated)
     repeats = [subject.logits_of(inputs, subject.repeated) for _ in range(REPEATS - 1)]
     precision = precision_of(classifier)
     explained = allowed(logits, precision) / (SAME_BATCH if precision > COARSE else 1.0)

@@ -26,11 +26,9 @@ from brittle.store.record import Finding as Finding
 LOOKED_AT = 64
 """Points that the checks send through the network."""
 
-FEWEST, COST = 16, 0.02
-"""Points at least that go through again in other ways, some `WAYS` times; and the share of the passes of the run, up to
-which it is more of them."""
-
-WAYS = 20
+FEWEST, WAYS, COST = 16, 20, 0.02
+"""Points at least that go through again in other ways, about how often, and the share of the passes of the run up to
+which there are more of them."""
 
 KEPT, OTHERS = 8, 3
 """Points whose logits are compared during a run, and inputs that a worker, or a copy of the model, sees before them."""

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
+import numpy as np
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
@@ -16,7 +17,7 @@ from brittle.errors import DataError, ParameterError
 from brittle.intervals import check_confidence
 from brittle.measure.forward import default_rows
 from brittle.model.classifier import Classifier
-from brittle.noise.named import check_noise, has_level, noises
+from brittle.noise.named import TOKENS, check_noise, has_level, noises, plain_name
 from brittle.run.job import Job
 from brittle.scores import NoiseScore, Score
 from brittle.scores.choose import choose, usual_names, usual_sigma
@@ -51,7 +52,7 @@ def make_job(
     listed = asked if isinstance(asked, list | tuple) else ()
     if asked is None or isinstance(asked, str) or any(isinstance(one, str) for one in listed):
         points = _points_for(classifier, data)
-        scores = _named(classifier, points, asked, sigma, noise)  # pyright: ignore[reportArgumentType]
+        scores = _named(classifier, points, asked, sigma, noise)
     elif sigma is not None or noise is not None:
         raise ParameterError("sigma and noise are for scores by name; scores that are given have noise of their own")
     _check_kinds(scores)
@@ -72,27 +73,27 @@ def make_job(
     return Job(classifier, varying(points, first, scores, classifier.device), scores, seed, rows, confidence)
 
 
-def _named(
-    classifier: Classifier,
-    points: Points,
-    asked: Sequence[str] | str | None,
-    sigma: float | Sequence[float] | None,
-    noise: str | None,
-) -> list[Score]:
+def _named(classifier: Classifier, points: Points, asked: Any, sigma: Any, noise: Any) -> list[Score]:
     """The scores with these names under this noise, as the command line has them."""
     decision, bounds, family = classifier.decision, classifier.bounds, noise or "gaussian"
     names = usual_names(decision) if asked is None else [asked] if isinstance(asked, str) else asked
     if (other := next((one for one in names if not isinstance(one, str)), None)) is not None:
         raise ParameterError(f"scores are given all by name or all as they are; found {other!r:.60} beside names")
-    sigmas = () if sigma is None else tuple(sigma) if isinstance(sigma, Sequence) else (sigma,)
+    sigmas = () if sigma is None else tuple(np.atleast_1d(sigma).tolist())
+    numbers = all(isinstance(one, int | float) for one in sigmas)
+    if not numbers or not isinstance(family, str) or plain_name(family) in TOKENS:
+        raise ParameterError(
+            f"sigma takes numbers, and noise the words of --noise that are not for tokens; found {sigma!r:.40} and "
+            f"{noise!r:.60}; other noise goes into a score, [brittle.scores.Shrinkage(noise=...)]"
+        )
     check_noise(family, sigmas, ())
     usual, noisy = usual_sigma(bounds), any(issubclass(find_score(name), NoiseScore) for name in names)
-    if not sigmas and not has_level(family) and usual is None and noisy:
-        raise ParameterError("without bounds no range says how large the noise is: give sigma=, or noise='per-feature'")
-    chosen = choose(names, sigmas or (usual or 1.0,), noises(family, sigmas or (usual or 1.0,), bounds, (), points))
-    if (sigma is not None or noise is not None) and not noisy:
+    if not noisy and (sigma is not None or noise is not None):
         raise ParameterError(f"sigma and noise are for scores under noise; {', '.join(names)} have none")
-    return chosen
+    if noisy and not sigmas and not has_level(family) and usual is None:
+        raise ParameterError("without bounds no range says how large the noise is: give sigma=, or noise='per-feature'")
+    sigmas = sigmas or (usual or 1.0,)
+    return choose(names, sigmas, noises(family, sigmas, bounds, (), points))
 
 
 def _points_for(classifier: Classifier, data: Data) -> Points:

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from brittle.estimate import LIMIT
-from brittle.store.columns import BULKY, Column, Key, column_of, columns_of
+from brittle.intervals import check_share
+from brittle.store.columns import BULKY, Column, Key, column_of, columns_of, storable
 from brittle.store.folder import RunFolder, Shard, check_free
 from brittle.store.record import Account, RunRecord
 from brittle.store.schemas import COUNTEREXAMPLES
@@ -95,10 +96,11 @@ class Table:
         import pandas as pd
 
         frame = self.points.drop_columns(list(BULKY)).to_pandas().set_index("point", drop=False)
+        check_share("limit", limit)
         if whole:
             parts = [frame.rename_axis(None), *map(_whole, self.columns)]
             return pd.concat(parts, axis=1).reset_index(drop=True)
-        names = dict(enumerate(self.record.data.names))
+        names = dict(enumerate(map(storable, self.record.data.names)))
         for told in ("label", "predicted"):
             frame[told] = frame[told].map(names).fillna(frame[told]) if names else frame[told]
         parts = [frame[[*TOLD]].rename_axis(None)]
@@ -156,7 +158,7 @@ def _short(column: Column, name: str, limit: float | None) -> pd.DataFrame:
     dot, own = f"{name}." if name else "", column.rows
     if column.is_probability:
         values = {f"{dot}p_robust": column.p_robust, f"{dot}low": 1 - own["high"], f"{dot}high": 1 - own["low"]}
-        values[f"{dot}state"] = column.states(limit or column.limit or LIMIT)
+        values[f"{dot}state"] = column.states(column.limit or LIMIT if limit is None else limit)
     else:
         values = {name or column.score: own["value"]}
         if not own["low"].equals(own["high"]):
