@@ -82,7 +82,7 @@ def _is_kind(config: Mapping[str, Any], ending: str) -> bool:
 def _transformers(folder: Path) -> Any:
     """The package transformers, kept from asking any server and from drawing bars."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    transformers = import_package("transformers", str(folder), "pip install 'brittle[huggingface]'")
+    transformers = import_package("transformers", str(folder), "pip install 'brittle[hf]'")
     import_package("transformers.utils.logging", str(folder), "").disable_progress_bar()
     return transformers
 
