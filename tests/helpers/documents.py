@@ -15,3 +15,8 @@ def read(name: str) -> str:
 def blocks(name: str, language: str) -> list[str]:
     """What a document says in this language, block by block."""
     return re.findall(rf"```{language}\n(.*?)```", read(name), flags=re.DOTALL)
+
+
+def pages() -> list[Path]:
+    """What people wrote below `docs/`; the pages of studies are written by their builder."""
+    return [path for path in sorted(ROOT.glob("docs/**/*.md")) if "studies" not in path.parts]
