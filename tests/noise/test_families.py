@@ -282,12 +282,12 @@ def test_what_does_more_than_swap_moves_more_than_the_columns() -> None:
 
 
 def test_the_example_of_the_documentation() -> None:
-    page = Path(__file__).parents[2].joinpath("docs", "estimators.md").read_text(encoding="utf-8")
+    page = Path(__file__).parents[2].joinpath("docs", "reference", "noise.md").read_text(encoding="utf-8")
     (example,) = (one for one in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL) if "class Stripes" in one)
     found: dict = {}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        exec(compile(example, "docs/estimators.md", "exec", dont_inherit=True), found)
+        exec(compile(example, "docs/reference/noise.md", "exec", dont_inherit=True), found)
     setting = "noise=stripes, period=4, sigma=0.1)"
     taylor, moments = (
         found["table"].frame(whole=True)[f"{name}{setting}.p_robust"] for name in ("taylor(", "moments(draws=100, ")

@@ -135,8 +135,8 @@ def test_a_head_that_dies_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_example_of_three_machines(tmp_path: Path) -> None:
-    """The commands of docs/cluster.md as they stand, but for the name and the port of the first machine."""
-    first, others, run = blocks("docs/cluster.md", "console")[2:]
+    """The commands of docs/how-to/cluster.md as they stand, but for the name and the port of the first machine."""
+    first, others, run = blocks("docs/how-to/cluster.md", "console")[2:]
     (tmp_path / "mynet.py").write_text(NETWORK)
     x = np.random.default_rng(0).random((600, 12), dtype=np.float32)
     np.savez(tmp_path / "mydata.npz", x=x, y=np.arange(600) % 3)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FAILED = 3
 """Exit code where a check failed."""
 
-PAGE = "docs/doctor.md"
+PAGE = "docs/reference/doctor.md"
 """Where every code is explained."""
 
 

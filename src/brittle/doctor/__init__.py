@@ -1,7 +1,7 @@
 """What is wrong with this model, these data, these settings, before anything is scored.
 
 Each check looks at a few of the points and either raises, with what was found and what to do, or notes a finding that
-goes into the run record and onto the report. `docs/doctor.md` explains every code.
+goes into the run record and onto the report. `docs/reference/doctor.md` explains every code.
 """
 
 from brittle.doctor.checks import CHECKS, OF_THE_COMMAND, Outcome, examine, run_all

@@ -34,7 +34,7 @@ class Noise(ABC):
     """A noise distribution; one that says its covariance `sigma^2 K` has mean zero.
 
     A family of your own is a frozen dataclass with a `name`, the method `draw`, and `covariance`, which is written
-    beside `draw` and never inherited from another family. `docs/estimators.md` has an example.
+    beside `draw` and never inherited from another family. `docs/reference/noise.md` has an example.
 
     Attributes:
         sigma: root mean square of one coordinate where `K = I`, in the declared pixel units; a common factor elsewhere.

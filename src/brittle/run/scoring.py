@@ -115,7 +115,7 @@ def score(
             every batch with the points done, all points and the passes through the network so far.
         command: how the run was started, for the record.
         most_failures: stop when more of the first 1,000 points than this get no number; None never stops for that.
-        skip_doctor: leave out the checks before the run (see `docs/doctor.md`); the record says so.
+        skip_doctor: leave out the checks before the run (see `docs/reference/doctor.md`); the record says so.
         until: `decided` counts noisy copies of each point until it is decided whether its prediction holds with
             probability `limit` or more (`brittle.scores.choose.drawn_until`).
         limit: that probability, such as 0.9.

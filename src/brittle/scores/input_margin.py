@@ -58,7 +58,7 @@ class InputMargin(_Searched):
             doctor` tells before a run.
         proof: of that bound: `full` takes hundreds to thousands of passes per point, more than the search with little
             effort; `fast` some tens, fewer than it, and proves less, above all in deep networks; `middle` a
-            twentieth to a third of `full`, and a tenth to nine tenths of the distance (`docs/margins.md`).
+            twentieth to a third of `full`, and a tenth to nine tenths of the distance (`docs/explanation/margins.md`).
 
     Raises:
         ParameterError: a proof where no certificate is asked for; or `l0` without bounds or with `certify`.

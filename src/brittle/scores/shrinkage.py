@@ -52,8 +52,8 @@ class Shrinkage(SampledScore):
 
     Validity: exact for linear models and normal noise, and consistent for every model, as the draws grow: where the
     normal model is off, `T` grows with them. The divisor 5 and the squares were found by trials
-    (`docs/estimators.md`). The interval is that by counting (`brittle.scores.evidence.counted`), stretched to the
-    value, so that it holds for every model.
+    (`docs/explanation/estimators.md`). The interval is that by counting (`brittle.scores.evidence.counted`), stretched
+    to the value, so that it holds for every model.
 
     `adaptive`, a point has a first stage of three tenths of the draws, independent ones, and all of them, in antithetic
     pairs, only where its nearest margin then has a mean within 3 of its standard deviations from 0. These are two looks

@@ -1,0 +1,50 @@
+"""The documentation as a site: `make docs`."""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import version as version_of
+from typing import Any
+
+project = "brittle"
+author = "the brittle contributors"
+release = version = version_of("brittle")
+
+extensions = [
+    "cyclopts.ext.sphinx",
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx_design",
+]
+html_theme = "furo"
+html_title = "brittle"
+html_static_path = []
+
+myst_enable_extensions = ["attrs_inline", "colon_fence", "dollarmath"]
+myst_heading_anchors = 4
+nb_execution_mode = "cache"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 120
+nb_merge_streams = True
+
+autodoc_member_order = "bysource"
+autodoc_inherit_docstrings = False
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+napoleon_use_ivar = True
+napoleon_custom_sections = [("Class attributes", "Attributes")]
+python_maximum_signature_line_length = 88
+
+MARKED = re.compile(r"(?<![`:])`([^`\n]+)`(?![`_])")
+FORMULA = re.compile(r"^\$\$(.+)\$\$$")
+
+
+def as_literal(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Docstrings mark code and formulas as Markdown does: between single backticks, and between two dollars."""
+    lines[:] = [FORMULA.sub(r".. math:: \1", MARKED.sub(r"``\1``", line)) for line in lines]
+
+
+def setup(app: Any) -> None:
+    app.connect("autodoc-process-docstring", as_literal)
