@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from importlib.metadata import version as version_of
+from pathlib import Path
 from typing import Any
+
+os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # tutorials call brittle
+os.environ["COLUMNS"] = "120"
 
 project = "brittle"
 author = "the brittle contributors"
@@ -22,9 +28,10 @@ html_theme = "furo"
 html_title = "brittle"
 html_static_path = []
 
-myst_enable_extensions = ["attrs_inline", "colon_fence", "dollarmath"]
+myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
 nb_execution_mode = "cache"
+nb_execution_in_temp = True
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 nb_merge_streams = True

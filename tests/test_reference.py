@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import importlib
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from helpers.documents import ROOT, read
@@ -59,3 +62,12 @@ def test_commands_and_options_are_taken_from_the_code() -> None:
         if command.default_command is not None:
             for argument in command.assemble_argument_collection(parse_docstring=True):
                 assert argument.name in written or not argument.show, argument.name
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    """Tutorials are executed, and every link within leads somewhere."""
+    pytest.importorskip("myst_nb")
+    command = [sys.executable, "-m", "sphinx", "-W", "-q", "-b", "html", str(ROOT / "docs"), str(tmp_path)]
+    assert subprocess.run(command).returncode == 0
+    assert all((tmp_path / f"{page}.html").is_file() for page in ("index", "tutorials/images", "reference/scores"))
