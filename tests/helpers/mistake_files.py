@@ -177,7 +177,7 @@ def python_names() -> dict[str, Any]:
         "scores": scores,
         "names": [CLASSES[label] for label in y],
         "batches": [(x, y)],
-        "frame": pd.DataFrame(x.reshape(40, 16).numpy()).assign(label=y.numpy()),
+        "frame": pd.DataFrame(x.reshape(40, 16).numpy()).assign(label=y.numpy(), colour="red"),
         "table": brittle.score(classifier, (x, y), scores),
     }
 

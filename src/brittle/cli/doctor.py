@@ -58,7 +58,8 @@ def doctor(
     if any(one.state == "failed" for one in read):
         _print(read)
         return FAILED
-    points, classifier = opening.points, opening.classifier
+    points = opening.points
+    classifier = opening.classifier.reading(points.provenance.get("categories"))
     if not classifier.decision.targets:
         points = in_classes(points, classifier.class_names, classifier.class_values)
     classifier.look_up(points.class_names)

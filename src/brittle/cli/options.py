@@ -172,11 +172,12 @@ class DataOptions:
         targets: bool = False,
         texts: TextForm | None = None,
         model: str | None = None,
+        levels: bool = False,
     ) -> Points:
         """The points of DATA, of which by default the first `limit`; with `targets` their labels are no classes.
 
-        `texts` says how texts become points. Images are brought to the size that `model` declares, unless options say
-        another.
+        `texts` says how texts become points, and `levels` whether columns of text are categories. Images are brought
+        to the size that `model` declares, unless options say another.
         """
         from brittle.data import Reading, open_points
         from brittle.data.ids import read_ids
@@ -187,7 +188,7 @@ class DataOptions:
         own["limit"] = limit if first is None and self.ids is None else first
         own["ids"] = None if self.ids is None else read_ids(self.ids)
         own["class_names"] = None if self.class_names is None else read_class_names(self.class_names)
-        return open_points(data, Reading(**own, bounds=bounds, targets=targets, texts=texts))
+        return open_points(data, Reading(**own, bounds=bounds, targets=targets, texts=texts, levels=levels))
 
     def _steps(self, data: Path, model: str | None) -> ImageSteps:
         """What is done to images: what options say, or else what `model` declares; nothing where DATA hold none."""

@@ -181,10 +181,13 @@ class Opening:
     @cached_property
     def points(self) -> Points:
         """What DATA holds."""
+        from brittle.data.arrow import is_table
+
         if self.texts is not None:
             _ = self.classifier  # puts the model where it computes, and it embeds tokens there
         bounds, targets = self.declared.declared_bounds, self.declared.decides.targets
-        return self.reading.open(self.data, bounds, targets=targets, texts=self.texts, model=self.model)
+        levels = is_table(self.data) and self.classifier.reads_frames
+        return self.reading.open(self.data, bounds, targets=targets, texts=self.texts, model=self.model, levels=levels)
 
     @cached_property
     def classifier(self) -> Classifier:

@@ -93,13 +93,13 @@ def memory_points(
     if "targets" in answers:
         digest.update(answers["targets"].numpy().tobytes())
     for rows in inputs.split(_CHUNK):
-        digest.update(_bytes_of(rows))
+        digest.update(bytes_of(rows))
     known: dict[str, Any] = feature_record(feature_names, "feature_names", inputs)
     if extra is not None:
         parts = dict(sorted(extra.tensors.items())) | ({} if extra.varies is None else {"varies": extra.varies})
         digest = hashlib.sha256(digest.hexdigest().encode())
         for name, tensor in parts.items():
-            digest.update(repr((name, str(tensor.dtype), tuple(tensor.shape))).encode() + _bytes_of(tensor))
+            digest.update(repr((name, str(tensor.dtype), tuple(tensor.shape))).encode() + bytes_of(tensor))
         known |= {"extra_inputs": sorted(extra.tensors), "masked": extra.varies is not None}
     record = replace(reading, layout=None, scale_uint8=False).record(None, digest.hexdigest(), format="memory", **known)
     read = partial(read_arrays, inputs, reading.bounds, extra)
@@ -211,7 +211,8 @@ def extra_inputs_of(
     return ExtraInputs(None, tensors, varies.view(*varies.shape, *[1] * (inputs.dim() - varies.dim())), inputs)
 
 
-def _bytes_of(tensor: Tensor) -> bytes:
+def bytes_of(tensor: Tensor) -> bytes:
+    """The numbers of a tensor in the order of its axes."""
     return tensor.contiguous().cpu().reshape(-1).view(torch.uint8).numpy().tobytes()
 
 
@@ -231,11 +232,6 @@ def _check_dtype(inputs: Tensor, where: str, scale_uint8: bool) -> None:
 
 def _what_to_give(x: object) -> str:
     """What stands in the place of an array of inputs, and what to write instead."""
-    if type(x).__module__.partition(".")[0] == "pandas":
-        return (
-            "a table of pandas; give arrays, (frame.drop(columns='label').to_numpy('float32'), "
-            "frame['label'].to_numpy()), or write it to a .csv file and open that with brittle.data.open_points"
-        )
     kind = "a generator" if isinstance(x, Iterator) else f"a {type(x).__name__}"
     return (
         f"{kind}; give a tensor or a NumPy array of all points, such as numpy.stack(x), the pair (x, y) of it and "

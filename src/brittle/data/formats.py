@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
@@ -21,13 +21,16 @@ from brittle.data.labels import name_classes
 from brittle.data.numpy_files import is_idx_folder, read_idx, read_npy, read_npz
 from brittle.data.points import Points
 from brittle.data.reading import ARRAY_OPTIONS, IMAGE_OPTIONS, Format, Reading
-from brittle.data.tables import read_table
+from brittle.data.tables import read_frame, read_table
 from brittle.data.texts import read_texts
 from brittle.data.webdataset import is_webdataset, read_webdataset
-from brittle.errors import BrittleError, DataError
+from brittle.errors import BrittleError, DataError, ParameterError
 from brittle.model.bounds import BoundsLike
 from brittle.model.loading.named_code import unknown
 from brittle.store.writing import nearby
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def _ending(suffix: str) -> Callable[[Path], bool]:
@@ -55,27 +58,43 @@ SAVED = ("state.json", "dataset_dict.json")
 """One of these lies in a folder that `save_to_disk` of Hugging Face `datasets` wrote."""
 
 
+InMemory: TypeAlias = "Points | tuple[Any, Any] | Tensor | list[Any] | pd.DataFrame | Dataset[Any] | DataLoader[Any]"
+"""Data in memory."""
+
+Data: TypeAlias = "InMemory | str | os.PathLike[str]"
+"""What points are given as: data in memory, or a path."""
+
+
 def as_points(
-    data: Points | tuple[Any, Any] | Tensor | list[Any] | Dataset[Any] | DataLoader[Any] | str | os.PathLike[str],
+    data: Data,
     bounds: BoundsLike,
     targets: bool = False,
+    label_column: str | None = None,
+    levels: bool = False,
 ) -> Points:
     """Points as `brittle.score` takes them: `(x, y)`, where `y` may be None, or `x` alone, or points themselves, or a
     data set or loader of PyTorch or a list of images of Pillow, which is read as `dataset_points` does, or a path,
-    which is opened as `open_points` does.
+    which is opened as `open_points` does; or a frame of pandas, alone or as `x`, which is read as a table in a file.
 
-    With `targets` a point's label is not a class, but several labels or numbers.
+    `targets`, `label_column` and `levels` are as in `Reading`.
 
     Raises:
         DataError: they are of another form.
     """
+    reading = Reading(bounds=bounds, targets=targets, label_column=label_column, levels=levels)
+    x, y = data if isinstance(data, tuple) and len(data) == 2 else (cast(Any, data), None)
+    if type(x).__module__.partition(".")[0] == "pandas" and hasattr(x, "columns"):
+        return read_frame(x, y, reading)
+    if label_column is not None and not isinstance(data, str | os.PathLike):
+        raise ParameterError(
+            f"label_column={label_column!r:.60} is for tables: a frame of pandas, or a path; leave it out"
+        )
     if isinstance(data, Points):
         return data
     if isinstance(data, str | os.PathLike):
-        return open_points(data, bounds=bounds, targets=targets)
+        return open_points(data, reading)
     if isinstance(data, Dataset | DataLoader) or is_list_of_images(data):
         return dataset_points(data, bounds=bounds, targets=targets)
-    x, y = data if isinstance(data, tuple) and len(data) == 2 else (cast(Any, data), None)
     return array_points(x, y, bounds=bounds, targets=targets)
 
 

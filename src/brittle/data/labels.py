@@ -157,6 +157,7 @@ def in_classes(points: Points, names: Sequence[str] | None, values: Sequence[int
 
 def label_places(labels: Any, names: Sequence[str] | None) -> Any:
     """Text labels as places among the names of a model's classes; other labels, and of other models, as they are."""
+    labels = labels.to_numpy() if hasattr(labels, "to_numpy") else labels  # of pandas
     texts = labels.tolist() if isinstance(labels, np.ndarray) and labels.dtype.kind in "UO" else labels
     if names is None or not isinstance(texts, list | tuple) or not all(isinstance(one, str) for one in texts):
         return labels

@@ -68,6 +68,9 @@ class Reading:
         targets: whether what is right for a point is no class, but several labels (1 holds, 0 does not) or numbers.
         class_names: names of the model's classes in the order of its outputs; labels of data that name their classes
             are mapped into them, as `brittle.data.labels.name_classes` does.
+        levels: whether columns of a table that hold text, or are categories of pandas, are read as whole numbers, the
+            places of their values among `categories` of the record, which noise never changes; for an estimator that
+            was fitted on a frame. Else they are refused.
         mode: `RGB` or `L` (grey), to which encoded images are converted; None takes the mode of the first.
         resize: `(height, width)` to which encoded images are brought, or `(side,)` for the shorter side, which keeps
             their shape.
@@ -93,6 +96,7 @@ class Reading:
     texts: TextForm | None = None
     targets: bool = False
     class_names: Sequence[str] | None = None
+    levels: bool = False
     mode: str | None = None
     resize: Any = None
     center_crop: Any = None

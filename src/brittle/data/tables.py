@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,13 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import torch
 
-from brittle.data.arrays import feature_record, read_arrays
-from brittle.data.arrow import LABEL_NAMES, EncodedColumn, Table, is_image, is_number, open_table
+from brittle.data.arrays import bytes_of, feature_record, read_arrays
+from brittle.data.arrow import LABEL_NAMES, ArrowFile, EncodedColumn, Table, is_image, is_number, open_table
 from brittle.data.folder import encoded_points
-from brittle.data.labels import check_labels
+from brittle.data.labels import answers_of, check_labels
 from brittle.data.points import ListedPoints, row_ids
 from brittle.data.reading import IMAGE_OPTIONS, Reading
 from brittle.errors import DataError, ParameterError, listed
+from brittle.model.arrays import Levels
+from brittle.model.inputs import ExtraInputs
 
 IMAGE_COLUMNS = ("image", "img")
 """Preferred where several columns hold images."""
@@ -29,6 +33,9 @@ ID_NAME = "id"
 
 INDEX_NAME = re.compile(r"(unnamed: \d+|__index_level_\d+__)?", re.IGNORECASE)
 """What pandas calls the column of its index."""
+
+MOST_LEVELS = 10_000
+"""A column of more different texts holds no categories."""
 
 SHOWN = 8
 """Columns that a message names, and images that are looked at to see whether there are bytes."""
@@ -59,20 +66,68 @@ def read_table(path: Path, reading: Reading) -> ListedPoints:
     return _images(table, images, reading) if images else _features(table, reading)
 
 
-def _features(table: Table, reading: Reading) -> ListedPoints:
-    """The rows of a table of numbers, booleans among them."""
+def read_frame(frame: Any, y: Any, reading: Reading) -> ListedPoints:
+    """The rows of a frame of pandas, by the rules of tables in files; all columns are features where `y` is given."""
+    if y is not None and reading.label_column is not None:
+        raise ParameterError(f"y and label_column={reading.label_column!r:.60} both say what is right; give one")
+    try:
+        cells = pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, ValueError) as error:
+        said = str(error).partition("\n")[0]
+        raise DataError("columns", f"the frame has a column of mixed values, or two of one name: {said}") from error
+    file = ArrowFile(Path("frame"), cells.schema, (len(cells),), cells.select)
+    points = _features(Table((file,), "the frame", reading.record(None, "", format="memory")), reading, y)
+    known = {name: points.source.get(name) for name in ("feature_names", "categories")}
+    digest = hashlib.sha256(repr((known, points.ids, points.labels)).encode())
+    for part in (points.read(0, len(points)).inputs, points.targets):
+        digest.update(b"" if part is None else bytes_of(part))
+    return replace(points, source=points.source | {"sha256": digest.hexdigest()})
+
+
+def _features(table: Table, reading: Reading, y: Any = None) -> ListedPoints:
+    """The rows of a table of numbers, booleans among them, and with `reading.levels` of categories."""
     if wrong := sorted(reading.given & IMAGE_OPTIONS):
         raise ParameterError(f"{wrong[0]} is for encoded images, and {table.where} has no column of them")
-    roles = find_roles(table, reading)
+    roles = find_roles(table, reading) if y is None else Roles((), (), tuple(table.schema.names))
     odd = next((name for name in roles.others if INDEX_NAME.fullmatch(name)), None)
     if odd is not None or not roles.others:
         found = "no column of features" if odd is None else f"a column called {odd!r}, as the index of pandas"
         raise DataError("columns", f"{table.where} has {found}; write it with names of features and index=False")
     cells = table.read(table.schema.names)
-    inputs = torch.from_numpy(np.stack([_numbers(cells, name, table.where) for name in roles.others], axis=1))
+    coded = {name: found for name in roles.others if reading.levels and (found := _levels(cells[name]))}
+    columns = [coded[name][0] if name in coded else _numbers(cells, name, table.where) for name in roles.others]
+    inputs, extra = torch.from_numpy(np.stack(columns, axis=1)), None
     record = table.record | roles.record | feature_record(np.array(roles.others), table.where, inputs)
-    read = partial(read_arrays, inputs, reading.bounds, None)
-    return reading.points(record, ids_in(cells, roles, table), read, **answers_in(cells, roles, table, reading))
+    if coded:
+        record["categories"] = {name: levels._asdict() for name, (_, levels) in coded.items()}
+        varies = torch.tensor([name not in coded for name in roles.others])
+        if not bool(varies.any()):
+            raise DataError("columns", f"all columns of {table.where} are categories, which noise never changes")
+        extra = ExtraInputs(varies=varies.expand(inputs.shape), inputs=inputs)
+    read = partial(read_arrays, inputs, reading.bounds, extra)
+    answers = answers_in(cells, roles, table, reading)
+    answers |= answers_of(y, "y", table.rows, reading.targets)
+    return reading.points(record, ids_in(cells, roles, table), read, **answers)
+
+
+def _levels(column: pa.ChunkedArray) -> tuple[np.ndarray, Levels] | None:
+    """The codes of a column of categories, `[N]`, float64, and what they stand for; None of any other column.
+
+    Text is one where no cell is a number or empty.
+    """
+    if pa.types.is_dictionary(column.type):
+        whole = column.combine_chunks()
+        levels, ordered = whole.dictionary.to_pylist(), column.type.ordered
+        fine = not whole.null_count and all(isinstance(one, str | int | float) for one in levels)
+        return (whole.indices.to_numpy().astype(float), Levels(levels, True, ordered)) if fine else None
+    cells: list[Any] = column.to_pylist() if is_text(column.type) else [None]
+    if any(cell is None or not cell.strip() or is_number(cell) for cell in cells):
+        return None
+    levels = sorted(set(cells))
+    if len(levels) > MOST_LEVELS:
+        return None
+    places = {level: place for place, level in enumerate(levels)}
+    return np.array([places[cell] for cell in cells], float), Levels(levels, False)
 
 
 def _images(table: Table, images: list[str], reading: Reading) -> ListedPoints:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -30,6 +30,32 @@ CLEAR = 1e-9
 """By how much, as a share, the largest score must be larger than the second for `predict` to be held to it."""
 
 _LARGEST = "give the classifier inside it, without a threshold, or ask for the largest probability, outputs='probs'"
+
+
+class Levels(NamedTuple):
+    """What the codes of a column of categories stand for.
+
+    Attributes:
+        levels: the value of each code, text or numbers.
+        category: whether the column is one of type `category` of pandas, and not of text.
+        ordered: whether these have an order.
+    """
+
+    levels: Sequence[Any]
+    category: bool
+    ordered: bool = False
+
+    def column(self, codes: np.ndarray) -> Any:
+        """A column of a frame, `[B]`, from codes."""
+        import pandas as pd
+
+        places = codes.astype(np.int64)
+        if (places != codes).any() or places.min() < 0 or places.max() >= len(self.levels):
+            raise ModelError("columns", f"noise or a search changed a column of the categories {self.levels!r:.60}")
+        if self.category:
+            return pd.Categorical.from_codes(places, categories=list(self.levels), ordered=self.ordered)
+        return np.array(self.levels, object)[places]
+
 
 Rows: TypeAlias = "np.ndarray | pd.DataFrame"
 """Inputs as an estimator takes them, with the names of the columns where it was fitted with names."""
@@ -66,13 +92,14 @@ class Estimator(ArrayModel):
     Args:
         estimator: the classifier.
         outputs: "probs" takes the probabilities of `predict_proba` even where there is a `decision_function`.
+        categories: the columns of inputs that are codes, by their names.
 
     Attributes:
         class_names: `classes_` as text, in the order of the columns.
         class_values: `classes_` as whole numbers, by which labels are mapped; None where they are no numbers.
     """
 
-    def __init__(self, estimator: Any, outputs: str = "logits") -> None:
+    def __init__(self, estimator: Any, outputs: str = "logits", categories: Mapping[str, Levels] | None = None) -> None:
         classes = _classes(estimator)
         name = type(estimator).__name__
         if outputs == "binary-logit":
@@ -81,7 +108,7 @@ class Estimator(ArrayModel):
         self.class_names = tuple(map(str, self.class_values or classes))
         self._probabilities = outputs == "probs" or not hasattr(estimator, "decision_function")
         self._logarithms = self._probabilities and outputs != "probs"
-        self._estimator = estimator
+        self._estimator, self._outputs, self._categories = estimator, outputs, dict(categories or {})
         self._classes, self._calls = classes, 0
         last = _last(estimator)
         inside, method = getattr(last, "estimator_", None), getattr(last, "response_method", "auto")
@@ -133,6 +160,10 @@ class Estimator(ArrayModel):
         names = getattr(self._estimator, "feature_names_in_", None)
         return None if names is None else tuple(map(str, names))
 
+    def reading(self, categories: Mapping[str, Levels]) -> Estimator:
+        """The same for inputs of which these columns are codes of categories."""
+        return Estimator(self._estimator, self._outputs, categories)
+
     def _named(self, rows: np.ndarray) -> Rows:
         """The rows under the names that it was fitted with, where it was fitted on a frame with as many columns."""
         names = getattr(self._estimator, "feature_names_in_", None)
@@ -140,7 +171,10 @@ class Estimator(ArrayModel):
             return rows
         import pandas as pd  # here alone: every command and every worker would take a sixth longer to start
 
-        return pd.DataFrame(rows, columns=names)
+        frame = pd.DataFrame(rows, columns=names)
+        for name, levels in self._categories.items():
+            frame[name] = levels.column(frame[name].to_numpy())
+        return frame
 
     def _decision(self, scores: np.ndarray) -> np.ndarray:
         if scores.ndim == 1 and len(self.class_names) == 2:

@@ -16,7 +16,7 @@ from torch import Tensor
 from brittle.decisions import Decision, as_decision
 from brittle.decisions.base import as_numbers
 from brittle.errors import ModelError, ParameterError
-from brittle.model.arrays import ArrayModel, Estimator, as_model
+from brittle.model.arrays import ArrayModel, Estimator, Levels, as_model
 from brittle.model.bounds import Bounds, BoundsLike
 from brittle.model.evaluation_mode import check_mode, evaluating
 from brittle.model.head import Head, check_head, find_head
@@ -168,6 +168,18 @@ class Classifier:
     def deciding(self, decision: Decision) -> Classifier:
         """The same model with another decision of the same output; its passes are counted here."""
         return self._changed(decision=decision, _undecided=False)
+
+    def reading(self, categories: Mapping[str, Any] | None) -> Classifier:
+        """The same estimator for inputs of which some columns are codes, `categories` of the record of points; itself
+        where there are none. Its passes are counted here."""
+        if not categories or not isinstance(self.model, Estimator):
+            return self
+        return self._changed(model=self.model.reading({name: Levels(**one) for name, one in categories.items()}))
+
+    @property
+    def reads_frames(self) -> bool:
+        """Whether it is an estimator that was fitted on a frame, and is given frames again."""
+        return isinstance(self.model, Estimator) and self.model.feature_names is not None
 
     def _changed(self, **fields: Any) -> Classifier:
         other = copy(self)

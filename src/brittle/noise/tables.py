@@ -59,15 +59,17 @@ class PerFeature(DiagonalGaussian):
         """Scales as data have them, which are read once: the standard deviation of each feature, 0 of categories.
 
         Args:
-            points: the data, as `brittle.score` takes them: points, an array `[N, n]`, `(x, y)`, a path.
+            points: the data, as `brittle.score` takes them: points, an array `[N, n]`, a frame, `(x, y)`, a path.
             sigma: in standard deviations of each feature.
             categories: features that stay as they are, by name or place; by default columns of whole numbers of which
-                at most `FEW` differ.
+                at most `FEW` differ. Columns of text and of type `category` stay in any case.
         """
-        points = as_points(points, None)
+        points = as_points(points, None, levels=True)
         deviations, few = _scales(points)
         names = _names(points, len(deviations))
-        scale = torch.where(few if categories is None else _mask(categories, names), 0.0, deviations)
+        stays = few if categories is None else _mask(categories, names)
+        stays = stays | _mask(points.provenance.get("categories", ()), names)
+        scale = torch.where(stays, 0.0, deviations)
         kept = [names[place] for place in (scale == 0).nonzero().flatten().tolist()]
         return cls(sigma, scale, listed(kept, KEPT) if kept else "")
 
@@ -122,7 +124,7 @@ class Swap(Transforming):
             share: probability with which a coordinate is replaced.
             columns: features that may be replaced, by name or place; all by default.
         """
-        points = as_points(points, None)
+        points = as_points(points, None, levels=True)
         rows = _first_rows(points)
         return cls(share, rows, None if columns is None else _mask(columns, _names(points, rows.shape[1])))
 

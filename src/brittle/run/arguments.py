@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
-from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
 
 from brittle.data import Points, as_points
-from brittle.data.labels import in_classes, label_places
+from brittle.data.formats import Data
+from brittle.data.labels import SHOWN, in_classes, label_places
 from brittle.doctor import varying
-from brittle.errors import DataError, ParameterError
+from brittle.errors import DataError, ParameterError, listed
 from brittle.intervals import check_confidence
 from brittle.measure.forward import default_rows
 from brittle.model.classifier import Classifier
@@ -28,9 +26,6 @@ from brittle.scores.sound import check_serves, serves
 Asked = Sequence[Score | str] | str | None
 """Scores, or names of scores as `brittle list` shows them; None is `brittle.scores.choose.BY_DEFAULT`."""
 
-Data = Points | tuple[Any, Any] | Tensor | list[Any] | Dataset[Any] | DataLoader[Any] | str | os.PathLike[str]
-"""What points are given as."""
-
 
 def make_job(
     classifier: Classifier,
@@ -42,6 +37,7 @@ def make_job(
     rule: Callable[[Sequence[Score]], Sequence[Score]] | None = None,
     sigma: float | Sequence[float] | None = None,
     noise: str | None = None,
+    label_column: str | None = None,
 ) -> Job:
     """The job of `score` with these arguments.
 
@@ -51,7 +47,7 @@ def make_job(
     scores, points = cast("Sequence[Score]", asked), None
     listed = asked if isinstance(asked, list | tuple) else ()
     if asked is None or isinstance(asked, str) or any(isinstance(one, str) for one in listed):
-        points = _points_for(classifier, data)
+        points = _points_for(classifier, data, label_column)
         scores = _named(classifier, points, asked, sigma, noise)
     elif sigma is not None or noise is not None:
         raise ParameterError("sigma and noise are for scores by name; scores that are given have noise of their own")
@@ -60,8 +56,9 @@ def make_job(
     for score in scores:
         if not serves(score, classifier.decision):
             check_serves(score, classifier.decision)
-    points = _points_for(classifier, data) if points is None else points
+    points = _points_for(classifier, data, label_column) if points is None else points
     _check_columns(classifier, points)
+    classifier = classifier.reading(points.provenance.get("categories"))
     check_confidence(confidence)
     check_seed(seed)
     if batch_size is not None and (type(batch_size) is not int or batch_size < 1):
@@ -96,20 +93,20 @@ def _named(classifier: Classifier, points: Points, asked: Any, sigma: Any, noise
     return choose(names, sigmas, noises(family, sigmas, bounds, (), points))
 
 
-def _points_for(classifier: Classifier, data: Data) -> Points:
+def _points_for(classifier: Classifier, data: Data, label_column: str | None) -> Points:
     """The points of `data`, with their labels in the classes of the model where it names these."""
-    if classifier.decision.targets:
-        return as_points(data, classifier.bounds, targets=True)
-    names = classifier.class_names
-    if isinstance(data, tuple) and len(data) == 2:
+    names, targets = classifier.class_names, classifier.decision.targets
+    if isinstance(data, tuple) and len(data) == 2 and not targets:
         data = (data[0], label_places(data[1], names))
-    return in_classes(as_points(data, classifier.bounds), names, classifier.class_values)
+    points = as_points(data, classifier.bounds, targets, label_column, levels=classifier.reads_frames)
+    return points if targets else in_classes(points, names, classifier.class_values)
 
 
 def _check_columns(classifier: Classifier, points: Points) -> None:
-    """Raise where the columns of the data stand in another order than those that an estimator was fitted on."""
+    """Raise where the columns of the data are others than those that an estimator was fitted on, or stand in another
+    order."""
     fitted, found = getattr(classifier.model, "feature_names", None), points.provenance.get("feature_names")
-    if fitted is None or found is None or list(fitted) == list(found) or len(fitted) != len(found):
+    if fitted is None or found is None or list(fitted) == list(found):
         return
     if set(fitted) == set(found):
         at = next(place for place, (one, other) in enumerate(zip(fitted, found, strict=True)) if one != other)
@@ -118,6 +115,13 @@ def _check_columns(classifier: Classifier, points: Points) -> None:
             f"the model was fitted on the same columns in another order: column {at} is {fitted[at]!r:.40} there and "
             f"{found[at]!r:.40} in the data; put the columns of the data in the order of the model's",
         )
+    more, fewer = ([one for one in names if one not in others] for names, others in ((found, fitted), (fitted, found)))
+    raise DataError(
+        "columns",
+        f"the model was fitted on other columns: the data have besides {listed(more, SHOWN) or 'nothing'}, and lack "
+        f"{listed(fewer, SHOWN) or 'nothing'}; give its columns, and name that of the labels with --label-column "
+        "(label_column=)",
+    )
 
 
 def _check_kinds(scores: Any) -> None:

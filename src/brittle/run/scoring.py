@@ -7,18 +7,19 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, nullcontext
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 from torch import nn
 
 from brittle import doctor
 from brittle.data import Batch
+from brittle.data.formats import Data
 from brittle.errors import ResumeError, warn
 from brittle.estimate import CONFIDENCE, MOST_DRAWS
 from brittle.model.arrays import is_estimator
 from brittle.model.classifier import Classifier
-from brittle.run.arguments import Asked, Data, make_job
+from brittle.run.arguments import Asked, make_job
 from brittle.run.job import Job
 from brittle.run.progress import Progress
 from brittle.run.progress import progress as shown_progress
@@ -64,12 +65,13 @@ class Memory:
 
 
 def score(
-    classifier: Classifier | nn.Module,
+    classifier: Any,
     data: Data,
     scores: Asked = None,
     *,
     sigma: float | Sequence[float] | None = None,
     noise: str | None = None,
+    label_column: str | None = None,
     seed: int = 0,
     batch_size: int | None = None,
     confidence: float = CONFIDENCE,
@@ -98,12 +100,15 @@ def score(
             `brittle.Classifier` of it, an estimator without bounds.
         data: `(x, y)` with `x` `[N, *shape]` in the declared units and `y` `[N]` or None; `x` alone; a data set or
             loader of PyTorch, or a list of images of Pillow, read as `brittle.data.dataset_points` does; a path, read
-            as `brittle.data.open_points` does; or points from either of these two.
+            as `brittle.data.open_points` does; or points from either of these two; a frame of pandas, alone or as `x`,
+            read as a table in a file. Of an estimator that was fitted on a frame, columns of text and of categories
+            are read, too, and stay as they are.
         scores: what to compute; each at most once, told apart by name and parameters. Or names, such as `"shrinkage"`
             or `["shrinkage", "input_margin"]`, as `brittle list` shows them; by default `shrinkage`, `softmax` and
             `logit_margin`.
         sigma: standard deviations of the noise of scores by name; by default a tenth of the range of the inputs.
         noise: the noise of scores by name, in the words of `--noise`: `"per-feature"`, `"rotation:15"`.
+        label_column: the column of a frame or a table that holds the labels; by default label, target, class or y.
         seed: seed of the noise.
         batch_size: most rows in one pass through the network; by default 64 on a CPU, up to 4,096 of small inputs,
             and 512 elsewhere; fewer of very large ones.
@@ -147,7 +152,7 @@ def score(
         classifier = Classifier(classifier)
     elif is_estimator(classifier):
         classifier = Classifier(classifier, None)
-    job = make_job(classifier, data, scores, seed, batch_size, confidence, rule, sigma, noise)
+    job = make_job(classifier, data, scores, seed, batch_size, confidence, rule, sigma, noise, label_column)
     place = Memory() if out is None else out
     with shown_progress(progress) as advance:
         execute(

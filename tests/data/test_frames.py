@@ -1,0 +1,138 @@
+"""Frames of pandas: what an estimator was fitted on is what it is given, and noise leaves categories alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from helpers.data_files import refused
+
+import brittle
+from brittle.cli import main
+from brittle.noise import PerFeature
+from brittle.scores import Shrinkage
+
+pytest.importorskip("sklearn")
+
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+pytestmark = pytest.mark.filterwarnings("ignore::brittle.BrittleWarning")
+
+
+def flowers(count: int = 24) -> pd.DataFrame:
+    """Numbers of two scales, text, categories of which one never occurs, whole numbers, and the kind."""
+    drawn = np.random.default_rng(0)
+    frame = pd.DataFrame({"length": drawn.normal(5, 1, count), "weight": drawn.normal(300, 50, count)})
+    frame["colour"] = drawn.choice(["red", "blue"], count)
+    frame["site"] = pd.Categorical(drawn.choice(["wood", "field"], count), categories=["wood", "field", "hill"])
+    frame["leaves"] = drawn.integers(0, 4, count)
+    frame["kind"] = np.where(frame.length + (frame.colour == "red") + (frame.site == "hill") > 5.5, "ant", "bee")
+    return frame
+
+
+class Watching(HistGradientBoostingClassifier):
+    """A classifier that remembers the frames it is given."""
+
+    def decision_function(self, X: Any) -> Any:
+        vars(self).setdefault("seen", []).append(X)
+        return super().decision_function(X)
+
+
+FRAME = flowers()
+X, KIND = FRAME.drop(columns="kind"), FRAME["kind"]
+
+
+def fitted() -> Pipeline:
+    encoder = make_column_transformer((OneHotEncoder(), ["colour", "site"]), remainder="passthrough")
+    return make_pipeline(encoder, HistGradientBoostingClassifier(max_iter=5, min_samples_leaf=3)).fit(X, KIND)
+
+
+@pytest.fixture(scope="module")
+def pipeline() -> Pipeline:
+    return fitted()
+
+
+def test_a_pipeline_is_scored_on_the_frame_it_was_fitted_on(pipeline: Pipeline) -> None:
+    table = brittle.score(pipeline, FRAME, label_column="kind", noise="per-feature", sigma=0.1)
+    frame = table.frame()
+    assert frame["predicted"].tolist() == pipeline.predict(X).tolist()
+    assert frame["label"].tolist() == KIND.tolist()
+    assert table.record.data.feature_names == tuple(X.columns)
+    assert frame["shrinkage.p_robust"].between(0, 1).all()
+
+
+def test_frame_and_labels_and_file_are_the_same_run(pipeline: Pipeline, tmp_path: Path) -> None:
+    given: dict[str, Any] = {"scores": "shrinkage", "noise": "per-feature", "sigma": 0.1}
+    whole = brittle.score(pipeline, FRAME, label_column="kind", **given)
+    for y in (KIND.astype("category"), KIND.tolist()):
+        apart = brittle.score(pipeline, (X, y), **given)
+        assert apart.scores.equals(whole.scores)
+        assert apart.record.data.sha256 == whole.record.data.sha256
+    FRAME.to_csv(tmp_path / "flowers.csv", index=False)
+    FRAME.to_parquet(tmp_path / "flowers.parquet")
+    for name in ("flowers.csv", "flowers.parquet"):
+        assert brittle.score(pipeline, tmp_path / name, label_column="kind", **given).scores.equals(whole.scores)
+
+
+def test_numbers_alone_are_their_arrays() -> None:
+    forest = RandomForestClassifier(5, random_state=0).fit(X[["length", "weight"]], KIND)
+    numbers, scores = X[["length", "weight"]], [Shrinkage(sigma=0.3)]
+    table = brittle.score(forest, (numbers, KIND), scores)
+    assert table.scores.equals(brittle.score(forest, (numbers.to_numpy(), KIND), scores).scores)
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "per-feature", "swap:0.5"])
+def test_every_pass_has_the_same_columns_and_categories(noise: str) -> None:
+    columns = ["length", "site"]
+    model = Watching(categorical_features="from_dtype", max_iter=9, min_samples_leaf=5).fit(X[columns], KIND)
+    sigma = None if noise == "swap:0.5" else 0.3
+    brittle.score(model, (X[columns], KIND), ["shrinkage"], noise=noise, sigma=sigma)
+    for frame in vars(model)["seen"]:
+        assert list(frame.columns) == columns
+        assert frame["site"].dtype == X["site"].dtype
+    moved = max(vars(model)["seen"], key=len)
+    assert moved["length"].nunique() > len(X) if noise != "swap:0.5" else moved["length"].nunique() > 1
+
+
+def test_noise_per_feature_is_learned_from_a_frame() -> None:
+    noise = PerFeature.of(X, 0.1)
+    assert noise.still == "colour, site, leaves"
+    torch.testing.assert_close(noise.scale[:2], torch.tensor(np.std(X[["length", "weight"]].to_numpy(), axis=0)))
+    assert PerFeature.of(X, 0.1, categories=["weight"]).still == "weight, colour, site"
+
+
+def test_what_does_not_fit_gets_one_sentence(pipeline: Pipeline) -> None:
+    given: dict[str, Any] = {"noise": "per-feature", "sigma": 0.1}
+    network = brittle.Classifier(torch.nn.Linear(5, 2), bounds=None)
+    refused("columns", "row 0, column 'colour' of the frame", brittle.score, network, X, **given)
+    refused("columns", "have besides kind", brittle.score, pipeline, FRAME, **given)
+    refused("columns", "lack leaves", brittle.score, pipeline, X.drop(columns="leaves"), **given)
+    refused("columns", "another order", brittle.score, pipeline, X[X.columns[::-1]], **given)
+    refused("columns", "holds no value", brittle.score, pipeline, X.assign(colour=[None, *X.colour[1:]]), **given)
+    refused("columns", "mixed values", brittle.score, pipeline, X.assign(colour=["red", 1] * 12), **given)
+    refused("columns", "never changes", brittle.score, pipeline, X[["colour", "site"]], **given)
+    refused("parameter", "give one", brittle.score, pipeline, (X, KIND), label_column="kind", **given)
+    refused("parameter", "is for tables", brittle.score, network, torch.rand(3, 5), label_column="kind", sigma=1)
+
+
+def test_the_command_line_reads_categories_for_a_model_that_was_fitted_on_a_frame(
+    pipeline: Pipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    FRAME.to_csv("flowers.csv", index=False)
+    code = (
+        "import sys\nsys.path.insert(0, {!r})\nfrom test_frames import KIND, X, pipeline\nmake = pipeline.__wrapped__\n"
+    )
+    Path("model.py").write_text(code.format(str(Path(__file__).parent)), encoding="utf-8")
+    options = ["flowers.csv", "--label-column", "kind", "--noise", "per-feature", "--sigma", "0.1", "--quiet"]
+    assert main(["doctor", "./model.py:make", *options[:-1]]) == 0
+    assert main(["score", "./model.py:make", *options, "--out", "run"]) == 0
+    table = brittle.score(pipeline, FRAME, label_column="kind", noise="per-feature", sigma=0.1)
+    assert brittle.read_table("run").scores.equals(table.scores)
