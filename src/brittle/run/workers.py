@@ -337,7 +337,8 @@ def _begin(parent: int) -> None:
 
 
 def _end_with(parent: int) -> None:
-    while os.getppid() == parent:
+    started_by = multiprocessing.parent_process()  # on Windows the number of a parent that is gone stays
+    while os.getppid() == parent and started_by is not None and started_by.is_alive():
         time.sleep(PARENT_SECONDS)
     os._exit(1)
 

@@ -135,7 +135,7 @@ def check_named(spec: str, weights: Path | None) -> None:
 
 def _factory_place(spec: str) -> str | None:
     """What stands before the name of a factory; None where `spec` names none."""
-    return spec.rpartition(":")[0] if ":" in spec and not Path(spec).is_file() else None
+    return spec.rpartition(":")[0] if ":" in spec.removeprefix(Path(spec).drive) and not Path(spec).is_file() else None
 
 
 def _check_form(spec: str, weights: Path | None) -> None:
