@@ -12,6 +12,7 @@ import torch
 from helpers.artefacts import refused
 
 import brittle
+from brittle.cli import main
 from brittle.data import open_points
 from brittle.errors import DataError
 from brittle.model.arrays import SMALLEST_PROBABILITY
@@ -200,3 +201,30 @@ def test_a_threshold_of_its_own_is_refused_and_the_usual_one_is_not(threshold: A
     else:
         found = brittle.Classifier(model)(torch.from_numpy(x)).argmax(1).numpy()
         assert (model.classes_[found] == model.predict(rows)).all()
+
+
+def test_a_regressor_is_scored_by_how_far_its_number_may_move(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a linear one the number moves by a normal deviation `sigma |w|`, which is known."""
+    x = np.random.default_rng(0).normal(size=(12, 2))
+    price = x @ [3.0, 4.0]
+    table = brittle.score(LinearRegression().fit(x, price), (x, price), "shrinkage", decision="within:0.5", sigma=0.1)
+    column = table["shrinkage"]
+    assert column.rows["low"].le(0.3173).all()
+    assert column.rows["high"].ge(0.3173).all(), "P(|Z| > 1), each interval holds it but for 1 in 20; fixed seed"
+    assert table.frame()["correct"].all()
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame(x, columns=["a", "b"]).assign(price=price).to_csv("houses.csv", index=False)
+    code = "import pandas as pd\nfrom sklearn.linear_model import LinearRegression\nframe = pd.read_csv('houses.csv')\n"
+    Path("model.py").write_text(f"{code}model = LinearRegression().fit(frame[['a', 'b']], frame.price)\n")
+    options = ["--decision", "within:0.5", "--label-column", "price", "--noise", "per-feature", "--sigma", "0.1"]
+    assert main(["score", "./model.py:model", "houses.csv", *options, "--out", "run", "--quiet"]) == 0
+    assert brittle.read_table("run").frame()["correct"].all()
+
+
+def test_a_regressor_without_a_tolerance_and_a_decision_beside_a_classifier_are_refused() -> None:
+    x = np.random.default_rng(0).normal(size=(12, 2))
+    model = LinearRegression().fit(x, x[:, 0])
+    refused("estimator", "within:T", brittle.score, model, x, sigma=0.1)
+    classifier = brittle.Classifier(model, None, decision="within:1")
+    refused("parameter", "decision=", brittle.score, classifier, x, decision="within:1", sigma=0.1)
+    refused("estimator", "within:T", brittle.score, model, x, decision="multilabel", sigma=0.1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -9,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from brittle.decisions import Custom, Decision, Within
 from brittle.errors import ModelError, ParameterError
 
 if TYPE_CHECKING:
@@ -77,7 +79,56 @@ class ArrayModel:
         return as_tensor(self.function(inputs.detach().cpu().numpy()), inputs.device)
 
 
-class Estimator(ArrayModel):
+class Fitted(ArrayModel):
+    """A fitted estimator of scikit-learn, which is given rows under the names that it was fitted with.
+
+    Args:
+        estimator: the estimator.
+        outputs: what it returns, one of `brittle.model.outputs.OUTPUTS`.
+        categories: the columns of inputs that are codes, by their names.
+    """
+
+    def __init__(self, estimator: Any, outputs: str = "logits", categories: Mapping[str, Levels] | None = None) -> None:
+        self._estimator, self._outputs, self._categories = estimator, outputs, dict(categories or {})
+        super().__init__(lambda inputs: self.of_rows(self._named(inputs.reshape(len(inputs), -1).astype(np.float64))))
+        self.__name__ = type(estimator).__name__
+
+    @abstractmethod
+    def of_rows(self, rows: Rows) -> np.ndarray:
+        """What is decided from, of rows in double precision."""
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names of the columns that it was fitted on; None where it was fitted on an array."""
+        names = getattr(self._estimator, "feature_names_in_", None)
+        return None if names is None else tuple(map(str, names))
+
+    def reading(self, categories: Mapping[str, Levels]) -> Fitted:
+        """The same for inputs of which these columns are codes of categories."""
+        return type(self)(self._estimator, self._outputs, categories)
+
+    def _named(self, rows: np.ndarray) -> Rows:
+        """The rows under the names that it was fitted with, where it was fitted on a frame with as many columns."""
+        names = getattr(self._estimator, "feature_names_in_", None)
+        if names is None or len(names) != rows.shape[1]:
+            return rows
+        import pandas as pd  # here alone: every command and every worker would take a sixth longer to start
+
+        frame = pd.DataFrame(rows, columns=names)
+        for name, levels in self._categories.items():
+            frame[name] = levels.column(frame[name].to_numpy())
+        return frame
+
+
+class Regressor(Fitted):
+    """A fitted scikit-learn regressor, a pipeline included: what it predicts, one number a row or several."""
+
+    def of_rows(self, rows: Rows) -> np.ndarray:
+        """What it predicts, `[B]` or `[B, R]`."""
+        return np.asarray(self._estimator.predict(rows))
+
+
+class Estimator(Fitted):
     """A fitted scikit-learn classifier, a pipeline included, as a function of tensors.
 
     Its logits are what `decision_function` returns; of two classes, where that is one number, 0 and that number. Where
@@ -100,6 +151,7 @@ class Estimator(ArrayModel):
     """
 
     def __init__(self, estimator: Any, outputs: str = "logits", categories: Mapping[str, Levels] | None = None) -> None:
+        super().__init__(estimator, outputs, categories)
         classes = _classes(estimator)
         name = type(estimator).__name__
         if outputs == "binary-logit":
@@ -108,7 +160,6 @@ class Estimator(ArrayModel):
         self.class_names = tuple(map(str, self.class_values or classes))
         self._probabilities = outputs == "probs" or not hasattr(estimator, "decision_function")
         self._logarithms = self._probabilities and outputs != "probs"
-        self._estimator, self._outputs, self._categories = estimator, outputs, dict(categories or {})
         self._classes, self._calls = classes, 0
         last = _last(estimator)
         inside, method = getattr(last, "estimator_", None), getattr(last, "response_method", "auto")
@@ -120,11 +171,9 @@ class Estimator(ArrayModel):
         self._by_votes = not getattr(last, "break_ties", True)
         if self._probabilities and not hasattr(estimator, "predict_proba"):
             raise ModelError("estimator", f"{name} gives no probabilities; leave out --outputs probs (outputs=)")
-        super().__init__(self._scores)
-        self.__name__ = name
 
-    def _scores(self, inputs: np.ndarray) -> np.ndarray:
-        rows = self._named(inputs.reshape(len(inputs), -1).astype(np.float64))
+    def of_rows(self, rows: Rows) -> np.ndarray:
+        """Class scores, `[B, C]`."""
         scores = self._of_classes(rows)
         self._calls += 1
         if self._calls & (self._calls - 1) == 0 and not self._by_votes and self._logarithms >= self._probabilities:
@@ -154,28 +203,6 @@ class Estimator(ArrayModel):
         probabilities = np.asarray(self._estimator.predict_proba(rows), np.float64).clip(SMALLEST_PROBABILITY)
         return np.log(probabilities) if self._logarithms else probabilities
 
-    @property
-    def feature_names(self) -> tuple[str, ...] | None:
-        """Names of the columns that it was fitted on; None where it was fitted on an array."""
-        names = getattr(self._estimator, "feature_names_in_", None)
-        return None if names is None else tuple(map(str, names))
-
-    def reading(self, categories: Mapping[str, Levels]) -> Estimator:
-        """The same for inputs of which these columns are codes of categories."""
-        return Estimator(self._estimator, self._outputs, categories)
-
-    def _named(self, rows: np.ndarray) -> Rows:
-        """The rows under the names that it was fitted with, where it was fitted on a frame with as many columns."""
-        names = getattr(self._estimator, "feature_names_in_", None)
-        if names is None or len(names) != rows.shape[1]:
-            return rows
-        import pandas as pd  # here alone: every command and every worker would take a sixth longer to start
-
-        frame = pd.DataFrame(rows, columns=names)
-        for name, levels in self._categories.items():
-            frame[name] = levels.column(frame[name].to_numpy())
-        return frame
-
     def _decision(self, scores: np.ndarray) -> np.ndarray:
         if scores.ndim == 1 and len(self.class_names) == 2:
             return np.stack((np.zeros_like(scores), scores), axis=1)
@@ -188,13 +215,14 @@ class Estimator(ArrayModel):
         )
 
 
-def as_model(model: Any, outputs: str, arrays: str) -> Callable[[Tensor], Any]:
+def as_model(model: Any, outputs: str, arrays: str, decision: Decision) -> Callable[[Tensor], Any]:
     """`model` as a function of tensors: itself, or a wrapper of an estimator or of a function of NumPy arrays.
 
     Args:
         model: a module, a callable or an estimator.
         outputs: what it returns, one of `brittle.model.outputs.OUTPUTS`.
         arrays: what a function takes and returns, one of `ARRAYS`; an estimator takes NumPy arrays in any case.
+        decision: what is decided; an estimator without classes is a regressor where it is no class.
     """
     if arrays not in ARRAYS:
         raise ParameterError(f"arrays must be one of {', '.join(ARRAYS)}; found {arrays!r}")
@@ -203,7 +231,8 @@ def as_model(model: Any, outputs: str, arrays: str) -> Callable[[Tensor], Any]:
     if isinstance(model, nn.Module | ArrayModel):
         return model
     if is_estimator(model):
-        return Estimator(model, outputs)
+        numbers = isinstance(decision, Within | Custom) and not hasattr(model, "classes_")
+        return Regressor(model, outputs) if numbers else Estimator(model, outputs)
     if not callable(model):
         raise ModelError(
             "model_file",
@@ -242,7 +271,9 @@ def _classes(estimator: Any) -> np.ndarray:
     name, classes = type(estimator).__name__, getattr(estimator, "classes_", None)
     if classes is None:
         raise ModelError(
-            "estimator", f"{name} has no classes_; give a classifier, fitted on labels: {name}().fit(x, y)"
+            "estimator",
+            f"{name} has no classes_; give a classifier, fitted on labels, {name}().fit(x, y), or where it predicts "
+            "numbers say within what they may move: --decision within:T (decision='within:T')",
         )
     if isinstance(classes, list) or np.ndim(classes) != 1:
         raise ModelError("estimator", f"{name} predicts several labels for an input; give it one label an input")

@@ -16,7 +16,7 @@ from torch import Tensor
 from brittle.decisions import Decision, as_decision
 from brittle.decisions.base import as_numbers
 from brittle.errors import ModelError, ParameterError
-from brittle.model.arrays import ArrayModel, Estimator, Levels, as_model
+from brittle.model.arrays import ArrayModel, Estimator, Fitted, Levels, as_model
 from brittle.model.bounds import Bounds, BoundsLike
 from brittle.model.evaluation_mode import check_mode, evaluating
 from brittle.model.head import Head, check_head, find_head
@@ -92,7 +92,7 @@ class Classifier:
         decided = as_decision(decision)
         check_decision(decided, outputs, model)
         self.decision = decided.taken_from(outputs)
-        self.model = as_model(model, outputs, arrays)
+        self.model = as_model(model, outputs, arrays, self.decision)
         known = self.model if isinstance(self.model, Estimator) else None
         self.class_names: tuple[str, ...] | None = None if known is None else known.class_names
         self.class_values: tuple[int, ...] | None = None if known is None else known.class_values
@@ -172,14 +172,14 @@ class Classifier:
     def reading(self, categories: Mapping[str, Any] | None) -> Classifier:
         """The same estimator for inputs of which some columns are codes, `categories` of the record of points; itself
         where there are none. Its passes are counted here."""
-        if not categories or not isinstance(self.model, Estimator):
+        if not categories or not isinstance(self.model, Fitted):
             return self
         return self._changed(model=self.model.reading({name: Levels(**one) for name, one in categories.items()}))
 
     @property
     def reads_frames(self) -> bool:
         """Whether it is an estimator that was fitted on a frame, and is given frames again."""
-        return isinstance(self.model, Estimator) and self.model.feature_names is not None
+        return isinstance(self.model, Fitted) and self.model.feature_names is not None
 
     def _changed(self, **fields: Any) -> Classifier:
         other = copy(self)

@@ -15,7 +15,8 @@ from torch import nn
 from brittle import doctor
 from brittle.data import Batch
 from brittle.data.formats import Data
-from brittle.errors import ResumeError, warn
+from brittle.decisions import Decision
+from brittle.errors import ParameterError, ResumeError, warn
 from brittle.estimate import CONFIDENCE, MOST_DRAWS
 from brittle.model.arrays import is_estimator
 from brittle.model.classifier import Classifier
@@ -72,6 +73,7 @@ def score(
     sigma: float | Sequence[float] | None = None,
     noise: str | None = None,
     label_column: str | None = None,
+    decision: Decision | str | None = None,
     seed: int = 0,
     batch_size: int | None = None,
     confidence: float = CONFIDENCE,
@@ -109,6 +111,8 @@ def score(
         sigma: standard deviations of the noise of scores by name; by default a tenth of the range of the inputs.
         noise: the noise of scores by name, in the words of `--noise`: `"per-feature"`, `"rotation:15"`.
         label_column: the column of a frame or a table that holds the labels; by default label, target, class or y.
+        decision: what is decided from the output of a model that is given as it is, in the words of `--decision`, such
+            as `"within:0.5"` of a regressor, or one of `brittle.decisions`; by default the predicted class.
         seed: seed of the noise.
         batch_size: most rows in one pass through the network; by default 64 on a CPU, up to 4,096 of small inputs,
             and 512 elsewhere; fewer of very large ones.
@@ -149,9 +153,11 @@ def score(
         check_free(out)
     rule = partial(drawn_until, until=until, limit=limit, precision=precision, most_draws=most_draws)
     if isinstance(classifier, nn.Module):
-        classifier = Classifier(classifier)
+        classifier = Classifier(classifier, decision=decision)
     elif is_estimator(classifier):
-        classifier = Classifier(classifier, None)
+        classifier = Classifier(classifier, None, decision=decision)
+    elif decision is not None:
+        raise ParameterError("decision= is for a model as it is; a Classifier has one: Classifier(..., decision=)")
     job = make_job(classifier, data, scores, seed, batch_size, confidence, rule, sigma, noise, label_column)
     place = Memory() if out is None else out
     with shown_progress(progress) as advance:
