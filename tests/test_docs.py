@@ -164,7 +164,9 @@ def test_what_you_have_is_what_you_type(number: int, tmp_path: Path, monkeypatch
     assert main(["score", *shlex.split(commands[number]), "--out", "RUN"]) == 0
 
 
-@pytest.mark.parametrize("page", ["attacks", "reference/data", "how-to/groups", "models", "notebook"])
+@pytest.mark.parametrize(
+    "page", ["explanation/attacks", "explanation/groups", "how-to/notebook", "reference/data", "reference/models"]
+)
 def test_the_example_of_the_page(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for example in blocks(f"docs/{page}.md", "python"):

@@ -212,7 +212,7 @@ class Row:
 
 
 def _table() -> dict[str, Row]:
-    lines = [line for line in read("docs/models.md").splitlines() if line.startswith("| ")][2:]
+    lines = [line for line in read("docs/reference/models.md").splitlines() if line.startswith("| ")][2:]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     return {name: Row(scores, float(agrees)) for name, _, _, scores, agrees in rows}
 
@@ -272,5 +272,5 @@ def test_a_source_gives_what_the_same_network_as_an_archive_gives(
 
 
 def test_the_page_names_what_needs_gradients() -> None:
-    page = read("docs/models.md")
+    page = read("docs/reference/models.md")
     assert all(f"`{name}`" in page for name in WITH_GRADIENTS | OF_THE_HEAD)

@@ -95,7 +95,7 @@ def score(
 
     Measurements that several scores need are taken once. The noise of a point is keyed by (seed, point id), so its
     scores do not depend on the batch size or on the other points, except as a network rounds differently in another
-    batch (attacks can amplify that, see `docs/attacks.md`).
+    batch (attacks can amplify that, see `docs/explanation/attacks.md`).
 
     Args:
         classifier: the trained model; a network of PyTorch or a fitted estimator of scikit-learn as it is stands for

@@ -44,7 +44,7 @@ class InputMargin(_Searched):
     model does not compute what its layers say, or the proof is wrong.
 
     Validity: the interval holds the margin, up to what single precision rounds (see
-    `brittle.measure.certified.Certified`). How near the value comes is measured in `docs/attacks.md`.
+    `brittle.measure.certified.Certified`). How near the value comes is measured in `docs/explanation/attacks.md`.
 
     Source: Ngnawé et al., Detecting brittle decisions for free (NeurIPS 2024), section 2.1.
 

@@ -46,7 +46,8 @@ class Effort:
         smooth_steps: steps of each of them, towards each of `smooth_targets` competitors.
         smooth_targets: competitors that they aim at.
         queries: forward passes of the sign search, from each of its starts.
-        passes: passes per point of the whole search, with the smaller efforts, by the norm (measured: docs/attacks.md).
+        passes: passes per point of the whole search, with the smaller efforts, by the norm (measured:
+            docs/explanation/attacks.md).
     """
 
     patterns: int
@@ -167,7 +168,7 @@ EFFORTS = {
         passes={"linf": 4180, "l2": 4250, "l1": 4990, "l0": 4070},
     ),
 }
-"""The presets; what they cost in passes per point is measured in docs/attacks.md."""
+"""The presets; what they cost in passes per point is measured in docs/explanation/attacks.md."""
 
 
 def stages(effort: str) -> list[Effort]:

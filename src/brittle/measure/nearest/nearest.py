@@ -165,7 +165,7 @@ def nearest(
     themselves.
 
     Validity: an upper bound on the input margin, exact for linear models, up to a part in a thousand at `fast`; how
-    near it comes is measured in `docs/attacks.md`.
+    near it comes is measured in `docs/explanation/attacks.md`.
 
     Args:
         classifier: what to search.
