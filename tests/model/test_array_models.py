@@ -228,3 +228,11 @@ def test_a_regressor_without_a_tolerance_and_a_decision_beside_a_classifier_are_
     classifier = brittle.Classifier(model, None, decision="within:1")
     refused("parameter", "decision=", brittle.score, classifier, x, decision="within:1", sigma=0.1)
     refused("estimator", "within:T", brittle.score, model, x, decision="multilabel", sigma=0.1)
+    refused("parameter", "name=", brittle.score, classifier, x, name="line", sigma=0.1)
+
+
+def test_a_model_in_memory_may_be_named() -> None:
+    x, y = _data(2)
+    table = brittle.score(GaussianNB().fit(x.reshape(60, -1), y), (x, y), ["softmax"], name="bayes of ants")
+    assert table.record.model.spec == "bayes of ants"
+    assert "bayes of ants" in repr(table)

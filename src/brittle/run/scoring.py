@@ -74,6 +74,7 @@ def score(
     noise: str | None = None,
     label_column: str | None = None,
     decision: Decision | str | None = None,
+    name: str | None = None,
     seed: int = 0,
     batch_size: int | None = None,
     confidence: float = CONFIDENCE,
@@ -113,6 +114,7 @@ def score(
         label_column: the column of a frame or a table that holds the labels; by default label, target, class or y.
         decision: what is decided from the output of a model that is given as it is, in the words of `--decision`, such
             as `"within:0.5"` of a regressor, or one of `brittle.decisions`; by default the predicted class.
+        name: what the record and the page call a model that is given as it is; by default its type.
         seed: seed of the noise.
         batch_size: most rows in one pass through the network; by default 64 on a CPU, up to 4,096 of small inputs,
             and 512 elsewhere; fewer of very large ones.
@@ -152,13 +154,18 @@ def score(
     if out is not None and not resume:
         check_free(out)
     rule = partial(drawn_until, until=until, limit=limit, precision=precision, most_draws=most_draws)
-    if isinstance(classifier, nn.Module):
-        classifier = Classifier(classifier, decision=decision)
-    elif is_estimator(classifier):
-        classifier = Classifier(classifier, None, decision=decision)
-    elif decision is not None:
-        raise ParameterError("decision= is for a model as it is; a Classifier has one: Classifier(..., decision=)")
-    job = make_job(classifier, data, scores, seed, batch_size, confidence, rule, sigma, noise, label_column)
+    job = make_job(
+        _declared(classifier, decision, name),
+        data,
+        scores,
+        seed,
+        batch_size,
+        confidence,
+        rule,
+        sigma,
+        noise,
+        label_column,
+    )
     place = Memory() if out is None else out
     with shown_progress(progress) as advance:
         execute(
@@ -174,6 +181,22 @@ def score(
             note=warn,
         )
     return place.table() if isinstance(place, Memory) else read_table(place)
+
+
+def _declared(model: Any, decision: Decision | str | None, name: str | None) -> Any:
+    """A network or an estimator as it is with what `score` is told of it; anything else as it stands."""
+    if name is not None and not (isinstance(name, str) and name.strip()):
+        raise ParameterError(f"a name is a text, such as 'forest'; found {name!r:.40}")
+    if isinstance(model, nn.Module) or is_estimator(model):
+        source = None if name is None else {"spec": name}
+        bounds = (0.0, 1.0) if isinstance(model, nn.Module) else None
+        return Classifier(model, bounds, decision=decision, source=source)
+    if decision is not None or name is not None:
+        raise ParameterError(
+            "decision= and name= are for a model as it is; a Classifier has its own: Classifier(model, decision=..., "
+            "source={'spec': name})"
+        )
+    return model
 
 
 def execute(
