@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
+import torch
 from helpers.examined import examined
 from helpers.problems import inputs, small_network
 
@@ -36,3 +38,18 @@ def test_the_passes_of_the_estimate_are_those_of_a_run(scores: list[Score], expe
     assert (found.forward, found.backward) == expected
     record = brittle.score(brittle.Classifier(small_network()), (inputs(16), None), scores).record
     assert record.account.passes / 16 == pytest.approx(found.forward + found.backward, rel=0.1)
+
+
+def test_a_search_without_gradients_is_forecast_by_what_it_may_spend() -> None:
+    network, x = small_network(), inputs(4)
+    scores: list[Score] = [InputMargin(effort="fast")]
+
+    def forward(rows: np.ndarray) -> np.ndarray:
+        return network(torch.from_numpy(rows)).detach().numpy()
+
+    classifier = brittle.Classifier(forward, arrays="numpy")
+    subject = examined(classifier.model, scores)
+    found = subject.passes_per_point
+    spent = brittle.score(classifier, (x, None), scores, skip_doctor=True).record.account.passes / 4
+    assert found.backward == 0
+    assert spent <= found.forward <= 5 * spent, "all of its five directions, of which some cross no boundary"

@@ -45,6 +45,7 @@ class Traits:
     classes: int
     dimension: int
     bends: bool
+    forward_only: str | None = None
 
 
 def smooth_classifier() -> brittle.Classifier:

@@ -126,6 +126,11 @@ class Subject:
         """What the chosen scores spend on all points; without an end where only the first are at hand."""
         return math.inf if self.points is None else len(self.points) * self.passes_per_point.total
 
+    @property
+    def forward_only(self) -> str | None:
+        """Why the model never has a gradient, where it has none."""
+        return self.classifier.forward_only
+
     @cached_property
     def passes_per_point(self) -> Passes:
         """What the chosen scores spend on a point, the clean pass included and certificates not, as they say."""

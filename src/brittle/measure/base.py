@@ -38,8 +38,8 @@ class Passes:
 
 
 class NetworkTraits(Protocol):
-    """What the cost of a measurement depends on: classes, coordinates of an input, and whether the network bends,
-    which is having second derivatives other than 0."""
+    """What the cost of a measurement depends on: classes, coordinates of an input, whether the network bends, which is
+    having second derivatives other than 0, and why it never has a gradient, where it has none."""
 
     @property
     def classes(self) -> int: ...
@@ -47,6 +47,8 @@ class NetworkTraits(Protocol):
     def dimension(self) -> int: ...
     @property
     def bends(self) -> bool: ...
+    @property
+    def forward_only(self) -> str | None: ...
 
 
 @dataclass(frozen=True)

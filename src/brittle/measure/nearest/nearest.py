@@ -20,7 +20,7 @@ from brittle.measure.nearest.effort import EFFORTS, Effort, stages
 from brittle.measure.nearest.exchange import blocks, exchange
 from brittle.measure.nearest.fall import UNEXPLAINED, unexplained
 from brittle.measure.nearest.norms import DISTANCES, NORMS, Norm
-from brittle.measure.nearest.rays import rays, segments
+from brittle.measure.nearest.rays import DIRECTIONS, rays, segments
 from brittle.measure.nearest.search import Found, Search
 from brittle.measure.nearest.sparse_descent import sparse_descent
 from brittle.measure.nearest.straight_through import straight_through
@@ -134,7 +134,13 @@ class Nearest(Measurement):
         return suited if self.attack == "best" else [self.attack]
 
     def cost(self, network: NetworkTraits) -> Passes:
-        """What its effort spends on average, as it was measured, and a pass more for the features of what was found."""
+        """What its effort spends on average, as it was measured, and a pass more for the features of what was found.
+
+        Without gradients it is what the searches over signs may spend at most; they stop early along a direction in
+        which no other prediction is found.
+        """
+        if network.forward_only is not None:
+            return Passes(sum(DIRECTIONS * stage.queries for stage in stages(self.effort)) + self.observe, 0)
         passes = EFFORTS[self.effort].passes[self.norm] / 2
         return Passes(passes + self.observe, passes)
 
