@@ -6,9 +6,10 @@
     python benchmarks/nearest verdicts NETWORKS...
     python benchmarks/nearest exact
 
-`DATA` holds `mnist` (the IDX files, gzipped) and `cifar10` (Parquet). `train` trains networks that the attacks were not
-made on. Each folder of `NETWORKS` holds one folder a network: `model.pt2` and `meta.json` with its `dataset`, and where
-verdicts were published `verdicts.csv` with `centres.npy`.
+`DATA` holds `mnist` (the IDX files, gzipped), `cifar10` (Parquet) and `fashion_mnist_900`. `train` trains networks; the
+attacks were tuned on none of those whose name begins with `aside`. Each folder of `NETWORKS` holds one folder a
+network: `model.pt2` and `meta.json` with its `dataset`, and where verdicts were published `verdicts.csv` with
+`centres.npy`.
 
 `run` writes a Parquet file for each network, norm, effort and attack, a row for each image, and leaves out what is
 there: it can be stopped, and two can run side by side on other networks (`--network`). `--again` searches anew after
@@ -29,7 +30,7 @@ from nearest_exact import NETWORKS as EXACT
 from nearest_exact import exact
 from nearest_networks import RECIPES, train_all
 from nearest_rows import EFFORTS, KNOWN, NORMS, USUAL, run, subjects
-from nearest_table import by_method, figure, markdown, overall, read_rows, summary
+from nearest_table import against_rivals, by_method, figure, markdown, overall, read_rows, summary
 from nearest_verdicts import verdicts
 
 SHARES = ("rival nearer", "any rival nearer", "best rival nearer, mean", "most", "within 1%", "worst", "found")
@@ -105,7 +106,10 @@ def print_tables(said: argparse.Namespace) -> None:
     """Each network, all networks together, each attack; and the figure."""
     rows = read_rows(said.rows)
     table = summary(rows)
-    print(*(markdown(part, SHARES) for part in (table, overall(table), by_method(rows))), sep="\n\n")
+    print(
+        *(markdown(part, SHARES) for part in (against_rivals(table), table, overall(table), by_method(rows))),
+        sep="\n\n",
+    )
     if said.figure:
         figure(rows).save(said.figure, format="svg")
 

@@ -63,11 +63,10 @@ class Transformer(nn.Module):
         return self.head(self.blocks(self.patches(x).flatten(2).transpose(1, 2) + self.places).mean(dim=1))
 
 
-def perceptron(inputs: int, depth: int, activation: type[nn.Module] = nn.ReLU) -> nn.Sequential:
-    """`depth` layers of `WIDTH`, and ten classes."""
-    widths = [inputs, *[WIDTH] * depth]
+def perceptron(*widths: int, activation: type[nn.Module] = nn.ReLU) -> nn.Sequential:
+    """Layers of `widths`, the first that of the input, and ten classes."""
     layers = [part for wide, out in itertools.pairwise(widths) for part in (nn.Linear(wide, out), activation())]
-    return nn.Sequential(nn.Flatten(), *layers, nn.Linear(WIDTH, 10))
+    return nn.Sequential(nn.Flatten(), *layers, nn.Linear(widths[-1], 10))
 
 
 def small_cnn() -> nn.Sequential:
@@ -89,19 +88,48 @@ def normed_cnn() -> nn.Sequential:
     return nn.Sequential(*blocks, nn.Flatten(), nn.Linear(64 * 16, 10))
 
 
+def tiny_cnn(activation: type[nn.Module] = nn.ReLU) -> nn.Sequential:
+    """Two convolutions with strides and a dense layer, for MNIST and what has its size."""
+    return nn.Sequential(
+        nn.Conv2d(1, 8, 5, 2, 2), activation(), nn.Conv2d(8, 16, 5, 2, 2), activation(), nn.Flatten(),
+        nn.Linear(16 * 49, 10),
+    )  # fmt: skip
+
+
+def pooled_cnn(channels: int, side: int, activation: type[nn.Module] = nn.ReLU) -> nn.Sequential:
+    """Two convolutions, each with a maximum over places, and two dense layers."""
+    return nn.Sequential(
+        nn.Conv2d(channels, 12, 3, 1, 1), activation(), nn.MaxPool2d(2),
+        nn.Conv2d(12, 24, 3, 1, 1), activation(), nn.MaxPool2d(2), nn.Flatten(),
+        nn.Linear(24 * (side // 4) ** 2, 48), activation(), nn.Linear(48, 10),
+    )  # fmt: skip
+
+
 RECIPES = {
-    "mnist_relu_2x256": Recipe("mnist", lambda: perceptron(784, 2), 60_000, 3),
-    "mnist_relu_4x256": Recipe("mnist", lambda: perceptron(784, 4), 60_000, 3),
-    "mnist_relu_6x256": Recipe("mnist", lambda: perceptron(784, 6), 60_000, 3),
-    "mnist_gelu_3x256": Recipe("mnist", lambda: perceptron(784, 3, nn.GELU), 60_000, 3),
-    "mnist_tanh_3x256": Recipe("mnist", lambda: perceptron(784, 3, nn.Tanh), 60_000, 3),
+    "mnist_relu_2x256": Recipe("mnist", lambda: perceptron(784, *[WIDTH] * 2), 60_000, 3),
+    "mnist_relu_4x256": Recipe("mnist", lambda: perceptron(784, *[WIDTH] * 4), 60_000, 3),
+    "mnist_relu_6x256": Recipe("mnist", lambda: perceptron(784, *[WIDTH] * 6), 60_000, 3),
+    "mnist_gelu_3x256": Recipe("mnist", lambda: perceptron(784, *[WIDTH] * 3, activation=nn.GELU), 60_000, 3),
+    "mnist_tanh_3x256": Recipe("mnist", lambda: perceptron(784, *[WIDTH] * 3, activation=nn.Tanh), 60_000, 3),
     "mnist_cnn": Recipe("mnist", small_cnn, 30_000, 3),
     "mnist_cnn_adversarial": Recipe("mnist", small_cnn, 12_000, 5, radius=0.15),
     "mnist_transformer": Recipe("mnist", lambda: Transformer(1, 28, 7), 40_000, 5),
-    "cifar10_relu_4x256": Recipe("cifar10", lambda: perceptron(3072, 4), 12_000, 6),
+    "cifar10_relu_4x256": Recipe("cifar10", lambda: perceptron(3072, *[WIDTH] * 4), 12_000, 6),
     "cifar10_cnn": Recipe("cifar10", normed_cnn, 12_000, 6),
+    "digits_relu_64_32": Recipe("digits", lambda: perceptron(64, 64, 32), 1000, 60),
+    "fashion_cnn": Recipe("fashion", tiny_cnn, 600, 40),
+    "aside_digits_relu_4x32": Recipe("digits", lambda: perceptron(64, *[32] * 4), 1000, 60),
+    "aside_mnist_relu_1x64": Recipe("mnist", lambda: perceptron(784, 64), 20_000, 5),
+    "aside_mnist_relu_5x64": Recipe("mnist", lambda: perceptron(784, *[64] * 5), 20_000, 5),
+    "aside_mnist_sigmoid_3x100": Recipe("mnist", lambda: perceptron(784, *[100] * 3, activation=nn.Sigmoid), 30_000, 8),
+    "aside_mnist_cnn_adversarial": Recipe("mnist", tiny_cnn, 10_000, 5, radius=0.1),
+    "aside_mnist_cnn_pooled": Recipe("mnist", lambda: pooled_cnn(1, 28), 10_000, 3),
+    "aside_mnist_transformer": Recipe("mnist", lambda: Transformer(1, 28, 7, width=32, depth=3), 20_000, 5),
+    "aside_fashion_relu_3x64": Recipe("fashion", lambda: perceptron(784, 64, 64, 64), 600, 40),
+    "aside_fashion_cnn_prelu": Recipe("fashion", lambda: tiny_cnn(nn.PReLU), 600, 40),
+    "aside_cifar10_cnn_silu": Recipe("cifar10", lambda: pooled_cnn(3, 32, nn.SiLU), 10_000, 5),
 }
-"""Name, and how it is made; the place of a name is its seed."""
+"""Name, and how it is made; the place of a name is its seed. No attack was tuned on those that are set `aside`."""
 
 
 def train_all(data: Path, out: Path, names: list[str]) -> None:
@@ -114,7 +142,7 @@ def train_all(data: Path, out: Path, names: list[str]) -> None:
         with torch.no_grad():
             accuracy = float((network(x).argmax(dim=1) == y).float().mean())
         save(network, x[:2], out / name, {"dataset": recipe.dataset, "accuracy": accuracy, "radius": recipe.radius})
-        print(f"{name}: {accuracy:.1%} of {TESTED} test images right, {time.perf_counter() - start:.0f} s", flush=True)
+        print(f"{name}: {accuracy:.1%} of {len(x)} test images right, {time.perf_counter() - start:.0f} s", flush=True)
 
 
 def train(recipe: Recipe, x: Tensor, y: Tensor) -> nn.Module:

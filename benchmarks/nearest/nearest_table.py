@@ -84,14 +84,22 @@ def line(groups: Groups, network: str, norm: str, effort: str) -> dict[str, obje
         "rival nearer": nearer.get(worst, np.nan),
         "which": worst if nearer.get(worst) else "",
         "any rival nearer": share_nearer(together, found),
+        "farthest from rivals": float((found / together).max()) if rivals else np.nan,
         "optimality": optimality(found, known),
         "known / found": float(np.mean(known / found)),
         "within 1%": float(np.mean(known >= found * (1 - NEARER))),
         "worst": float((found / known).max() - 1),
         "farther than standard": farther(groups, network, norm, effort),
         "masked": int(ours["masked"].sum()),
-        "seconds": float(ours["seconds"].iloc[0]),
+        "seconds": seconds_of(groups, (network, norm, effort, OURS)),
+        **{f"seconds of {name}": seconds_of(groups, key) for name, key in keys.items() if key in groups},
     }
+
+
+def against_rivals(table: pd.DataFrame) -> pd.DataFrame:
+    """Of a `summary` what tells how the search does against rivals on equal passes, with the seconds of each."""
+    told = ["network", "norm", "effort", "points", "passes", "rival nearer", "which", "farthest from rivals", "seconds"]
+    return pd.DataFrame(table[[*told, *(name for name in table.columns if name.startswith("seconds of "))]])
 
 
 def overall(table: pd.DataFrame) -> pd.DataFrame:
@@ -120,6 +128,11 @@ def overall(table: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(lines)
+
+
+def seconds_of(groups: Groups, key: tuple[str, ...]) -> float:
+    """Of the processor, for all points together."""
+    return float(groups[key]["seconds"].iloc[0])
 
 
 def distances(rows: Any) -> np.ndarray:
@@ -176,6 +189,8 @@ def cell(value: object, share: bool) -> str:
     """Numbers to four digits."""
     if not isinstance(value, float):
         return str(value)
+    if np.isnan(value):
+        return ""
     if share:
         return f"{100 * value:.3g}%"
     return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"

@@ -22,13 +22,13 @@ class Schedule:
         step: first and last length of a step, as a share of the radius.
         decay: how steps shrink between them.
         change: first and last relative change of the radius; between them it shrinks geometrically.
-        momentum: the share of the direction of a step that goes on in the next.
+        momentum: the share of the direction of a step that goes on in the next, of the starts in turn.
     """
 
     step: tuple[float, float]
     decay: Decay
     change: tuple[float, float]
-    momentum: float
+    momentum: tuple[float, ...]
 
     def at(self, share: float) -> tuple[float, float]:
         """Step and change after the share `share` of all steps."""
@@ -42,32 +42,28 @@ class Schedule:
 CHANGE = (0.4, 0.0005)
 EXPLORE = {
     "cosine": {
-        "linf": (Schedule(step=(2.0, 0.02), decay="cosine", change=CHANGE, momentum=0.5),),
-        "l2": (Schedule(step=(2.0, 0.02), decay="cosine", change=CHANGE, momentum=0.0),),
+        "linf": Schedule(step=(2.0, 0.02), decay="cosine", change=CHANGE, momentum=(0.5,)),
+        "l2": Schedule(step=(2.0, 0.02), decay="cosine", change=CHANGE, momentum=(0.25,)),
     },
     "geometric": dict.fromkeys(
-        ("linf", "l2"),
-        (
-            Schedule(step=(4.0, 0.02), decay="geometric", change=CHANGE, momentum=0.5),
-            Schedule(step=(4.0, 0.02), decay="geometric", change=CHANGE, momentum=0.25),
-        ),
+        ("linf", "l2"), Schedule(step=(4.0, 0.02), decay="geometric", change=CHANGE, momentum=(0.5, 0.25))
     ),
 }
-"""Wide steps across the ball, which leave poor local minima; by the decay, by the norm, and by the starts in turn. Of
-few descents those are best whose steps stay wide for long: in Linf, where a step keeps the signs of gradients alone,
-several have to agree. Of many descents those are best whose steps begin wider and soon get small."""
+"""Wide steps across the ball, which leave poor local minima; by the decay, and by the norm. Of few descents those are
+best whose steps stay wide for long: in Linf, where a step keeps the signs of gradients alone, several have to agree. Of
+many descents those are best whose steps begin wider and soon get small."""
 
 UNTARGETED = {
     "cosine": EXPLORE["cosine"],
     "geometric": {
         "linf": EXPLORE["geometric"]["linf"],
-        "l2": (Schedule(step=(16.0, 0.1), decay="cosine", change=CHANGE, momentum=0.0),),
+        "l2": Schedule(step=(16.0, 0.1), decay="cosine", change=CHANGE, momentum=(0.0,)),
     },
 }
 """The same for untargeted descents. In L2, where many others went before, their steps lead right across the ball for
 long, as those of FMN with wide steps do, and they end elsewhere."""
 
-REFINE = Schedule(step=(2.0, 0.01), decay="geometric", change=(0.2, 0.0005), momentum=0.75)
+REFINE = Schedule(step=(2.0, 0.01), decay="geometric", change=(0.2, 0.0005), momentum=(0.75,))
 """Steps around the nearest input that is known, along what several gradients agree on: where pieces of the network
 meet, each gradient alone leads across the kink and back."""
 
@@ -102,10 +98,11 @@ def apgd(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
     as if nothing had been found before: short descents from many starts find nearer inputs than long ones from few.
     Some go towards whichever competitor is nearest at each step, since those aimed at first agree with each other also
     where another one is nearer. A point is left once several descents have ended as near as the best, so that more are
-    spent where they disagree. Then come steps with more momentum from the nearest input that any attack has found,
-    unless that is far. Where descents are few, a scout goes before them, untargeted: it tells which competitors are
-    worth aiming at. Its radius begins where the steepest line from the point leaves the predicted class, if that is
-    before the linearised distance, which is many times too great where units saturate.
+    spent where they disagree; as many set out together as are needed for that, or as went before. Then come steps with
+    more momentum from the nearest input that any attack has found, unless that is far. Where descents are few, a scout
+    goes before them, untargeted: it tells which competitors are worth aiming at. Its radius begins where the steepest
+    line from the point leaves the predicted class, if that is before the linearised distance, which is many times too
+    great where units saturate.
 
     Sources: Croce and Hein, Reliable evaluation of adversarial robustness with an ensemble of diverse parameter-free
     attacks (ICML 2020), section 4 (targeted loss, ball, box); Pintor et al., Fast minimum-norm adversarial attacks
@@ -116,102 +113,149 @@ def apgd(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
     """
     if effort.scout_steps:
         _scout(search, effort, rows)
-    ends = torch.empty(0, len(search.own), dtype=torch.float64, device=rows.device)
-    for start in effort.starts:
-        as_near = ends.isfinite() & (ends <= (1 + AGREE) * search.best.distance)
-        doubtful = rows[(as_near.sum(dim=0) < effort.agreeing)[rows]]
-        ends = torch.cat([ends, _set_out(search, effort, doubtful, start)[None]])
+    ends = torch.full((len(search.own), len(effort.starts)), torch.inf, dtype=torch.float64, device=rows.device)
+    turn = torch.zeros_like(search.own)
+    while len(pairs := _due(search, effort, ends, turn, rows)):
+        for some in pairs.split(max(len(rows), search.rows // effort.restart_rounds[0][0])):
+            ends[some[:, 0], some[:, 1]] = _set_out(search, effort, *some.unbind(dim=1))
+        turn.index_add_(0, pairs[:, 0], torch.ones_like(pairs[:, 0]))
     search.bisect(found, effort.halvings)
     if effort.refine_steps:
         beside = search.beside_best(rows, effort.refine_targets)
-        _descend(search, search.best, REFINE, ((0, effort.refine_steps),), *beside)
+        limit = search.best.distance.clone()
+        rounds, starts = ((0, effort.refine_steps),), torch.zeros_like(beside[0])
+        _descend(search, limit, REFINE, rounds, beside[0], *beside, starts)
         search.bisect(found, effort.halvings)
+
+
+def _due(search: Search, effort: Effort, ends: Tensor, turn: Tensor, rows: Tensor) -> Tensor:
+    """Points and places in the starts, `[P, 2]`, of the descents that set out together from each of `rows`: as many
+    more as have to end as near as the best, or as went before, so that few small passes are left for the last points;
+    the first alone, since others begin beside what it finds.
+
+    `ends`, `[B, S]`, is where descents ended, of which each point has made the first `turn`, `[B]`.
+    """
+    as_near = ends.isfinite() & (ends <= (1 + AGREE) * search.best.distance[:, None])
+    missing = effort.agreeing - as_near.sum(dim=1)
+    missing = torch.where(missing > 0, torch.maximum(missing, turn), 0)
+    missing = torch.where(turn > 0, missing, 1)[rows, None]
+    number = torch.arange(len(effort.starts), device=rows.device)
+    due = (number >= turn[rows, None]) & (number < turn[rows, None] + missing)
+    point, number = due.nonzero().unbind(dim=1)
+    return torch.stack([rows[point], number], dim=1)
 
 
 def _scout(search: Search, effort: Effort, rows: Tensor) -> None:
     """A descent from the point towards whichever competitor is nearest at each step."""
-    rows, rivals, linear = search.rivals(rows, 1)
-    with search.anew() as found:
-        radius = steepest_line(search, rows, rivals, linear)
-        schedule, anyone = EXPLORE[effort.decay][search.norm.name][0], torch.full_like(rivals, ANY)
-        _descend(search, found, schedule, ((1, effort.scout_steps),), rows, anyone, search.origin[rows], radius)
+    places, rivals, linear = search.rivals(rows, 1)
+    rows = rows[places]
+    radius = steepest_line(search, rows, rivals, linear)
+    schedule, anyone = EXPLORE[effort.decay][search.norm.name], torch.full_like(rivals, ANY)
+    limit = torch.full_like(radius, torch.inf)
+    own = torch.arange(len(rows), device=rows.device)
+    rounds, start = ((1, effort.scout_steps),), search.origin[rows]
+    _descend(search, limit, schedule, rounds, own, rows, anyone, start, radius, torch.zeros_like(rows))
 
 
 def steepest_line(search: Search, rows: Tensor, targets: Tensor, length: Tensor) -> Tensor:
     """The `length`, `[R]`, halved as long as a step as long along the steepest direction has another prediction."""
     length, going = length.clone(), torch.arange(len(rows), device=rows.device)
-    direction = search.norm.unit(search.differentiate(rows, search.origin[rows], targets).gradient)
+    gradient = search.differentiate(rows, search.origin[rows], targets).gradient
     for _ in range(HALVINGS):
-        step = length[going].to(direction)[:, None] * direction[going]
-        going = going[search.look(rows[going], search.origin[rows[going]] - step) < 0]
+        points = search.norm.downhill(search.origin[rows[going]], gradient[going], length[going])
+        going = going[search.look(rows[going], points) < 0]
         length[going] /= 2
     return length
 
 
-def _set_out(search: Search, effort: Effort, rows: Tensor, start: int) -> Tensor:
-    """A descent from a start, for which nothing counts that was found from another; the distance where it ended, `[B]`.
+def _set_out(search: Search, effort: Effort, rows: Tensor, numbers: Tensor) -> Tensor:
+    """Descents of the points `rows` from the starts at the places `numbers`, `[P]` each; where they ended, `[P]`.
 
-    Where nothing was found, each start but the point begins with a ball twice as wide.
+    Nothing counts that was found from another start. Where nothing was found, each start but the point begins with a
+    ball twice as wide.
     """
-    untargeted = start in effort.untargeted
-    rounds = effort.restart_rounds if start else effort.rounds
-    rounds = ((1, effort.untargeted_steps[search.norm.name]),) if untargeted else rounds
-    targeted, rivals, linear = search.rivals(rows, rounds[0][0])
-    points, known = _start(search, targeted, start), search.best.distance[targeted]
-    wider, least = 2.0 ** min(start, WIDER) * linear, known / FAR if start else torch.zeros_like(known)
-    radius = torch.where(known.isfinite(), linear.clamp(least, known), wider)
-    rivals = torch.full_like(rivals, ANY) if untargeted else rivals
-    schedules = (UNTARGETED if untargeted else EXPLORE)[effort.decay][search.norm.name]
-    with search.anew() as found:
-        _descend(search, found, schedules[start % len(schedules)], rounds, targeted, rivals, points, radius)
-    return found.distance
+    starts = torch.tensor(effort.starts, device=rows.device)[numbers]
+    limit = torch.full((len(rows),), torch.inf, dtype=torch.float64, device=rows.device)
+    untargeted = torch.isin(starts, torch.tensor(effort.untargeted, device=rows.device))
+    steps = effort.untargeted_steps[search.norm.name]
+    for some, rounds, schedules in (
+        (starts == 0, effort.rounds, EXPLORE),
+        ((starts > 0) & ~untargeted, effort.restart_rounds, EXPLORE),
+        (untargeted, ((1, steps),), UNTARGETED),
+    ):
+        if not bool(some.any()):
+            continue
+        own = some.nonzero()[:, 0]
+        places, rivals, linear = search.rivals(rows[own], rounds[0][0])
+        own = own[places]
+        targeted, start = rows[own], starts[own]
+        points, known = _start(search, targeted, start), search.best.distance[targeted]
+        wider = 2.0 ** start.clamp_max(WIDER) * linear
+        least = torch.where(start > 0, known / FAR, 0)
+        radius = torch.where(known.isfinite(), linear.clamp(least, known), wider)
+        rivals = torch.full_like(rivals, ANY) if schedules is UNTARGETED else rivals
+        schedule = schedules[effort.decay][search.norm.name]
+        _descend(search, limit, schedule, rounds, own, targeted, rivals, points, radius, start)
+    return limit
 
 
-def _start(search: Search, rows: Tensor, number: int) -> Tensor:
+def _start(search: Search, rows: Tensor, starts: Tensor) -> Tensor:
     """Where descents begin: the point, the reflection of the nearest input found, or a fixed pattern, `[R, n]`."""
     origin = search.origin[rows]
-    if number == 0:
-        return origin
     offset = search.best.points[rows] - origin
-    if number == 1:
-        return search.bounds.clip(origin - offset)
-    generator = torch.Generator().manual_seed(number)
-    signs = coarse_signs(search.shape, CELLS[number % len(CELLS)], generator).to(origin)
-    length = OUTSIDE * search.norm.length(offset) / search.norm.length(signs[None])
-    return search.bounds.clip(origin + length.to(origin)[:, None] * signs)
+    points = torch.where((starts == 1)[:, None], search.bounds.clip(origin - offset), origin)
+    length = OUTSIDE * search.norm.length(offset)
+    for number in starts[starts > 1].unique().tolist():
+        generator = torch.Generator().manual_seed(number)
+        signs = coarse_signs(search.shape, CELLS[number % len(CELLS)], generator).to(origin)
+        some = (starts == number).nonzero()[:, 0]
+        far = (length[some] / search.norm.length(signs[None])).to(origin)[:, None] * signs
+        points[some] = search.bounds.clip(origin[some] + far)
+    return points
 
 
 def _descend(
     search: Search,
-    found: Found,
+    limit: Tensor,
     schedule: Schedule,
     rounds: Rounds,
+    own: Tensor,
     rows: Tensor,
     targets: Tensor,
     points: Tensor,
     radius: Tensor,
+    starts: Tensor,
 ) -> None:
-    """The steps of all `rounds` from `points`, `[R, n]`, and `radius`, `[R]`, below what is `found`."""
-    heading, boundary = torch.zeros_like(points), radius
+    """The steps of all `rounds` of the descents `own`, `[R]`, at the points `rows`, `[R]`, below the `limit` of each
+    descent, `[D]`, which comes down to what is found; from `points`, `[R, n]`, and `radius`, `[R]`."""
+    heading, boundary, reached = torch.zeros_like(points), radius, torch.full_like(radius, torch.inf)
+    momentum = torch.tensor(schedule.momentum).to(points)[starts % len(schedule.momentum), None]
     last, number = max(1, sum(steps for _, steps in rounds) - 1), 0
     for several, (count, steps) in enumerate(rounds):
         if several:
-            reached = search.by_class[rows, targets]
-            kept = nearest_of_each(rows, torch.where(reached.isfinite(), reached, boundary), count)
-            rows, targets, points, radius, heading = (one[kept] for one in (rows, targets, points, radius, heading))
+            kept = nearest_of_each(own, torch.where(reached.isfinite(), reached, boundary), count)
+            own, rows, targets, points, radius, heading, reached, momentum = (
+                one[kept] for one in (own, rows, targets, points, radius, heading, reached, momentum)
+            )
         origin = search.origin[rows]
         for _ in range(steps):
             step, change = schedule.at(number / last)
             response = search.differentiate(rows, points, targets)
-            length = search.norm.length(response.points - origin)
-            steepness = search.norm.dual(response.gradient).clamp_min(TINY)
-            boundary = length + response.margin / steepness
-            radius = next_radius(response.flipped, length, boundary, found.distance[rows], radius, change)
-            heading = schedule.momentum * heading + response.gradient / steepness.to(points)[:, None]
-            moved = response.points - (step * radius).to(points)[:, None] * search.norm.unit(heading)
-            points = origin + search.norm.into_ball(moved - origin, radius)
+            length = torch.where(response.flipped, response.length, torch.inf)
+            reached = torch.minimum(reached, length)
+            limit.scatter_reduce_(0, own, length, "amin")
+            steepness = response.steepness.clamp_min(TINY)
+            boundary = response.length + response.margin / steepness
+            radius = next_radius(response.flipped, response.length, boundary, limit[own], radius, change)
+            gradient = response.gradient * (1 / steepness).to(points)[:, None]
+            heading = torch.addcmul(gradient, heading, momentum)
+            moved = search.norm.downhill(response.points, heading, step * radius)
+            if schedule.decay == "cosine":  # across the box rather than along its walls
+                moved = search.bounds.clip(moved)
+            points = search.norm.into_ball(moved, origin, radius, search.bounds)
             number += 1
-    search.look(rows, points)
+    flipped, length = search.look(rows, points) < 0, search.norm.length(points - search.origin[rows])
+    limit.scatter_reduce_(0, own, torch.where(flipped, length, torch.inf), "amin")
 
 
 def nearest_of_each(rows: Tensor, distance: Tensor, count: int) -> Tensor:

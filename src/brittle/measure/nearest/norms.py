@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from brittle.estimate import COUNT, DUAL_ORDER, ORDER
+from brittle.model.bounds import NONE, Bounds
 
 
 @dataclass(frozen=True)
@@ -30,13 +31,11 @@ class Norm:
 
     def length(self, vectors: Tensor) -> Tensor:
         """Norm of each row, `[R]`, float64."""
-        if self.name == "linf":  # a largest size is exact in any precision
-            return torch.linalg.vector_norm(vectors, self.order, dim=1).double()
-        return torch.linalg.vector_norm(vectors.double(), self.order, dim=1)
+        return _length(vectors, self.order)
 
     def dual(self, gradients: Tensor) -> Tensor:
         """Dual norm of each row, `[R]`, float64: how fast a linear function changes per unit of the norm."""
-        return torch.linalg.vector_norm(gradients.double(), self.dual_order, dim=1)
+        return _length(gradients, self.dual_order)
 
     def to_plane(
         self, points: Tensor, gradient: Tensor, drop: Tensor, low: float | Tensor, high: float | Tensor
@@ -52,26 +51,38 @@ class Norm:
             return torch.where(slope > 0, fewest(gains, drop).double(), torch.inf)
         return torch.where(slope > 0, drop / slope, torch.inf)
 
-    def into_ball(self, vectors: Tensor, radius: Tensor) -> Tensor:
-        """The nearest vector of at most norm `radius`, `[R]`, to each row: `[R, n]`."""
-        bound = radius.to(vectors.dtype)[:, None]
-        if self.name == "l1":
-            return _into_cross_polytope(vectors, bound)
-        if self.name == "linf":
-            return vectors.clamp(-bound, bound)
-        length = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
-        return vectors * (bound / length.clamp_min(torch.finfo(vectors.dtype).tiny)).clamp_max(1)
+    def into_ball(self, points: Tensor, centre: Tensor, radius: Tensor, box: Bounds = NONE) -> Tensor:
+        """The input of the ball of `radius`, `[R]`, about `centre`, `[R, n]`, that is nearest to each of `points`.
 
-    def unit(self, gradient: Tensor) -> Tensor:
-        """The steepest direction at length one, `[R, n]`; 0 where the gradient vanishes."""
-        direction = self.steepest(gradient)
+        In L2 it is on the edge of the ball after what leads out of `box` is cut off, rather than before.
+        """
+        bound, offset = radius.to(points)[:, None], points - centre
         if self.name == "linf":
-            return direction
-        return direction / self.length(direction).clamp_min(TINY).to(direction)[:, None]
+            return centre + torch.minimum(torch.maximum(offset, -bound), bound)
+        if self.name == "l1":
+            return centre + _into_cross_polytope(offset, bound)
+        length = torch.linalg.vector_norm(box.clip(points) - centre, dim=1, keepdim=True)
+        return torch.addcmul(centre, offset, (bound / length.clamp_min(torch.finfo(points.dtype).tiny)).clamp_max(1))
+
+    def downhill(self, points: Tensor, gradient: Tensor, length: Tensor) -> Tensor:
+        """`points` moved by `length`, `[R]`, along the steepest direction; not at all where the gradient vanishes."""
+        direction = self.steepest(gradient)
+        if self.name != "linf":  # where every direction of signs has length one
+            length = length / self.length(direction).clamp_min(TINY)
+        return torch.addcmul(points, direction, length.to(points)[:, None], value=-1)
 
 
 TINY = 1e-30
 """Below every length that a search meets; what is divided by is at least this."""
+
+
+def _length(vectors: Tensor, order: float) -> Tensor:
+    """The norm of each row, `[R]`, float64; the general function of PyTorch takes ten times as long for most orders."""
+    if order == torch.inf:  # a largest size is exact in any precision
+        return vectors.abs().amax(dim=1).double()
+    if order == 1:
+        return vectors.abs().sum(dim=1, dtype=torch.float64)
+    return torch.linalg.vector_norm(vectors.double(), order, dim=1)
 
 
 def _into_cross_polytope(vectors: Tensor, bound: Tensor) -> Tensor:

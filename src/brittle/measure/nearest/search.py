@@ -6,6 +6,7 @@ the nearest that were really classified otherwise. An attack cannot report a suc
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
@@ -34,6 +35,10 @@ FAR = 4.0
 
 ANY = -1
 """Stands for whichever competitor has the greatest logit at a candidate."""
+
+ROUGH = 1e-4
+"""By what share of its length a perturbation in the network's precision may be longer than it seems; in double
+precision it is measured where it could be the shortest."""
 
 OUTWARD = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)
 """By what share of its length a perturbation is stretched, in turn, until it holds in a batch of one."""
@@ -84,15 +89,21 @@ class Response:
 
     Attributes:
         points: the candidates as the network got them, inside the box, `[R, n]`.
+        offset: from the point to each of them, `[R, n]`.
+        length: its norm, `[R]`, float64.
         flipped: whether another class wins there, `[R]`.
         margin: `z_t - z_j`, `j` the target, `[R]`, float64; not a number where logits are not finite.
-        gradient: its gradient, `[R, n]`; zero where it is not finite, or was not asked for.
+        gradient: its gradient, `[R, n]`; zero where it is not finite.
+        steepness: the dual norm of the gradient, `[R]`, float64.
     """
 
     points: Tensor
+    offset: Tensor
+    length: Tensor
     flipped: Tensor
     margin: Tensor
     gradient: Tensor
+    steepness: Tensor
 
 
 class Search:
@@ -114,6 +125,7 @@ class Search:
         best: the nearest that any attack has found.
         by_attack: the same for each attack alone.
         by_class: the nearest distance at which each class won, `[B, C]`, float64; infinity where it never did.
+        rows: most rows in one pass through the network.
         passes: passes through the network spent on each point, the clean one included, `[B]`.
     """
 
@@ -131,6 +143,7 @@ class Search:
         self.by_class = torch.full(clean.logits.shape, torch.inf, dtype=torch.float64, device=clean.logits.device)
         self.passes = torch.full_like(self.own, clean.passes)
         self._classifier = classifier
+        self.rows = clean.rows
         self._clean = clean
         self._settled = Found.none(self.origin)
         self._watching: list[Found] = [self.best]
@@ -161,19 +174,6 @@ class Search:
                 self.by_attack.setdefault(name, Found.none(self.origin)).merge(found)
 
     @contextmanager
-    def anew(self) -> Iterator[Found]:
-        """Inside the block an attack begins anew: what it found before neither guides nor limits it."""
-        best, by_class, watching = self.best, self.by_class, self._watching
-        self.best = fresh = Found.none(self.origin)
-        self.by_class, self._watching = torch.full_like(by_class, torch.inf), [fresh]
-        try:
-            yield fresh
-        finally:
-            self.best, self.by_class, self._watching = best, torch.minimum(by_class, self.by_class), watching
-            for found in watching:
-                found.merge(fresh)
-
-    @contextmanager
     def attack(self, name: str) -> Iterator[Found]:
         """Inside the block, what is found is credited to the attack `name` too."""
         own = self.by_attack.setdefault(name, Found.none(self.origin))
@@ -188,16 +188,18 @@ class Search:
 
         Negative exactly where another class wins; not a number where the logits are not finite. `[R]`, float64.
         """
-        if not len(rows):
-            return rows.double()
+        if len(rows) <= self._clean.rows:
+            return self._look(rows, points) if len(rows) else rows.double()
         chunks = zip(rows.split(self._clean.rows), points.split(self._clean.rows), strict=True)
         return torch.cat([self._look(*chunk) for chunk in chunks])
 
     def differentiate(self, rows: Tensor, points: Tensor, targets: Tensor) -> Response:
         """Look at `points` and differentiate the margin over `targets`, `[R]`, a class for each or `ANY`."""
-        if not len(rows):
-            return Response(points, rows > 0, rows.double(), points)
         size = self._clean.rows
+        if not len(rows):
+            return Response(points, points, rows.double(), rows > 0, rows.double(), points, rows.double())
+        if len(rows) <= size:
+            return self._differentiate(rows, points, targets)
         chunks = zip(rows.split(size), points.split(size), targets.split(size), strict=True)
         return join([self._differentiate(*chunk) for chunk in chunks])
 
@@ -230,8 +232,8 @@ class Search:
         return vanishing
 
     def rivals(self, rows: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
-        """`count` rows of each point of `rows`, one for each of its nearest competitors: points, competitors and their
-        linearised distances, `[K]` each, without those whose gradient vanishes at the point.
+        """`count` rows of each point of `rows`, one for each of its nearest competitors: places in `rows`, competitors
+        and their linearised distances, `[K]` each, without those whose gradient vanishes at the point.
 
         Competitors that were reached near their linearised distance come first, by the distance at which they were,
         then the others by their linearised distance.
@@ -242,14 +244,15 @@ class Search:
         order = near.argsort(dim=1, stable=True)[:, :count]
         classes, linear = (of_row.gather(1, order) for of_row in (classes, linear))
         useful = linear.isfinite()
-        return rows[:, None].expand(useful.shape)[useful], classes[useful], linear[useful]
+        return useful.nonzero()[:, 0], classes[useful], linear[useful]
 
     def beside_best(self, rows: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The points and competitors of `rivals`, the nearest inputs found, `[K, n]`, and their distances, `[K]`.
 
         Where what was found is far, the point itself and the linearised distance stand in their place.
         """
-        rows, rivals, linear = self.rivals(rows, count)
+        places, rivals, linear = self.rivals(rows, count)
+        rows = rows[places]
         known = self.best.distance[rows]
         near = known <= FAR * linear
         start = torch.where(near[:, None], self.best.points[rows], self.origin[rows])
@@ -288,10 +291,12 @@ class Search:
         rows = (self.best.distance < self._settled.distance).nonzero()[:, 0]
         self._watching = [self._settled]
         if len(rows):
-            points = self._admitted(rows, self.best.points[rows])
+            points = self._admitted(rows, self.best.points[rows], self.origin[rows])
             with torch.no_grad():
                 alone = [self._forward(*each) for each in zip(rows.split(1), points.split(1), strict=True)]
-            holds = self._record(rows, points, torch.cat(alone)) < 0
+            margin, predicted = self._judge(rows, torch.cat(alone))
+            holds = margin < 0
+            self._keep(rows, points, holds, predicted, self.norm.length(points - self.origin[rows]))
             for row in rows[~holds].split(1) if not bool(holds.all()) else ():
                 self._settle_one(row)
         self._watching = [self.best]
@@ -309,32 +314,43 @@ class Search:
                 if bool(self._look(row, points) < 0):
                     return
 
-    def _admitted(self, rows: Tensor, points: Tensor) -> Tensor:
+    def _admitted(self, rows: Tensor, points: Tensor, origin: Tensor) -> Tensor:
         """Candidates inside the bounds, with the coordinates that do not vary as they are at the points, `[R, n]`.
 
-        A value that is that of the point stays, which may lie outside the bounds by rounding.
+        A value that is that of the point, `origin`, stays, which may lie outside the bounds by rounding.
         """
-        origin = self.origin[rows]
-        return self._varying(rows, torch.where(points == origin, points, self.bounds.clip(points)), origin)
+        clipped = self.bounds.clip(points)
+        return self._varying(rows, clipped if self._inside else torch.where(points == origin, points, clipped), origin)
+
+    @cached_property
+    def _inside(self) -> bool:
+        """Whether every value of the points is inside the bounds."""
+        return torch.equal(self.bounds.clip(self.origin), self.origin)
 
     def _look(self, rows: Tensor, points: Tensor) -> Tensor:
-        points = self._admitted(rows, points)
+        origin = self.origin.index_select(0, rows)
+        points = self._admitted(rows, points, origin)
         with torch.no_grad():
             logits = self._forward(rows, points)
-        return self._record(rows, points, logits)
+        margin, predicted = self._judge(rows, logits)
+        self._keep(rows, points, margin < 0, predicted, self.norm.length(points - origin))
+        return margin
 
     def _differentiate(self, rows: Tensor, points: Tensor, targets: Tensor) -> Response:
-        points = self._admitted(rows, points.detach()).requires_grad_(True)
+        origin = self.origin.index_select(0, rows)
+        points = self._admitted(rows, points.detach(), origin).requires_grad_(True)
         with torch.enable_grad(), self._mode():
             logits = self._forward(rows, points)
-            own = logits.gather(1, self.own[rows, None])
-            greatest = logits.detach().scatter(1, self.own[rows, None], -torch.inf).argmax(dim=1)
-            targets = torch.where(targets == ANY, greatest, targets)
-            margin = (own - logits.gather(1, targets[:, None]))[:, 0]
-            gradient = self._gradient(rows, margin, points, keep=False)
-        given = points.detach()
-        flipped = self._record(rows, given, logits.detach()) < 0
-        return Response(given, flipped, margin.detach().double(), gradient)
+            margin, predicted = self._judge(rows, logits.detach())
+            pair = torch.stack([self.own.index_select(0, rows), torch.where(targets == ANY, predicted, targets)], dim=1)
+            own, other = logits.gather(1, pair).unbind(dim=1)
+            towards = own - other
+            gradient, steepness = self._gradient(rows, towards, points, keep=False)
+        points, flipped = points.detach(), margin < 0
+        offset = points - origin
+        length = self.norm.length(offset)
+        self._keep(rows, points, flipped, predicted, length)
+        return Response(points, offset, length, flipped, towards.detach().double(), gradient, steepness)
 
     def _linearised_distances(self, rows: Tensor, classes: Tensor) -> Tensor:
         """How far the boundary to each of the classes `j`, linearised, lies, `[R, M]`, from one forward pass."""
@@ -344,7 +360,7 @@ class Search:
             margins = logits.gather(1, self.own[rows, None]) - logits.gather(1, classes)
             columns = [margins[:, number] for number in range(classes.shape[1])]
             gradients = [
-                self._gradient(rows, column, points, keep=number + 1 < len(columns))
+                self._gradient(rows, column, points, keep=number + 1 < len(columns))[0]
                 for number, column in enumerate(columns)
             ]
         given, ends = points.detach(), self.bounds.ends(self.origin[rows])
@@ -362,30 +378,44 @@ class Search:
         self._count(rows)
         return self._clean.logits_of(self._classifier, points.view(len(points), *self.shape), rows)
 
-    def _gradient(self, rows: Tensor, values: Tensor, points: Tensor, *, keep: bool) -> Tensor:
-        """Gradient of each row's value, zero where it is not finite or where the model has none."""
+    def _gradient(self, rows: Tensor, values: Tensor, points: Tensor, *, keep: bool) -> tuple[Tensor, Tensor]:
+        """Gradient of each row's value, zero where it is not finite or where the model has none, and its dual norm."""
         self._count(rows)
         try:
-            gradient = self._classifier.gradient(values, points, keep=keep)
+            gradient = self._varying(rows, self._classifier.gradient(values, points, keep=keep), 0)
         except ModelError as error:
             if error.code != "not_differentiable":
                 raise
-            return torch.zeros_like(points)
-        return self._varying(rows, torch.where(gradient.abs().amax(dim=1, keepdim=True).isfinite(), gradient, 0), 0)
+            gradient = torch.zeros_like(points)
+        steepness = self.norm.dual(gradient)
+        if not math.isfinite(float(steepness.sum())):
+            gradient = torch.where(gradient.abs().amax(dim=1, keepdim=True).isfinite(), gradient, 0)
+            steepness = self.norm.dual(gradient)
+        return gradient, steepness
 
     def _count(self, rows: Tensor) -> None:
         self.passes.index_add_(0, rows, torch.ones_like(rows))
 
-    def _record(self, rows: Tensor, points: Tensor, logits: Tensor) -> Tensor:
-        """The margin over the nearest competitor, `[R]`; where it is negative, the point is kept if it is nearer."""
-        own = logits.gather(1, self.own[rows, None])[:, 0]
-        top, predicted = logits.scatter(1, self.own[rows, None], -torch.inf).max(dim=1)
-        margin = torch.where(logits.abs().amax(dim=1).isfinite(), own.double() - top.double(), torch.nan)
-        which = (margin < 0).nonzero()[:, 0]
-        if len(which):
-            distance = self.norm.length(points[which].double() - self.origin[rows[which]].double())
-            slots = rows[which] * self.by_class.shape[1] + predicted[which]
-            self.by_class.view(-1).scatter_reduce_(0, slots, distance, "amin")
+    def _judge(self, rows: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """The margin over the nearest competitor, not a number where logits are not finite, and that class, `[R]`."""
+        own = self.own.index_select(0, rows)[:, None]
+        top, predicted = logits.scatter(1, own, -torch.inf).max(dim=1)
+        margin = logits.gather(1, own)[:, 0].double() - top
+        if not math.isfinite(float(logits.sum())):
+            margin = torch.where(logits.abs().amax(dim=1).isfinite(), margin, torch.nan)
+        return margin, predicted
+
+    def _keep(self, rows: Tensor, points: Tensor, flipped: Tensor, predicted: Tensor, length: Tensor) -> None:
+        """Keep what is `flipped` and nearer than what was found; `length` may be off by rounding."""
+        length = torch.where(flipped, length, torch.inf)
+        slots = torch.add(predicted, rows, alpha=self.by_class.shape[1])
+        self.by_class.view(-1).scatter_reduce_(0, slots, length, "amin")
+        farthest = self._watching[0].distance
+        for found in self._watching[1:]:
+            farthest = torch.maximum(farthest, found.distance)
+        near = (length * (1 - ROUGH) < farthest.index_select(0, rows)).nonzero()[:, 0]
+        if len(near):
+            rows, points, predicted = (one.index_select(0, near) for one in (rows, points, predicted))
+            distance = self.norm.length(points.double() - self.origin.index_select(0, rows).double())
             for found in self._watching:
-                found.keep(rows[which], distance, points[which], predicted[which])
-        return margin
+                found.keep(rows, distance, points, predicted)

@@ -89,12 +89,12 @@ def _descend(
         share = number / max(1, steps - 1)
         step, change = (first * (last / first) ** share for first, last in (lengths, changes))
         response = search.differentiate(rows, points, targets)
-        length = search.norm.length(response.points - origin)
+        length = response.length
         best = torch.where(response.flipped, torch.minimum(best, length), best)
-        boundary = length + response.margin / search.norm.dual(response.gradient).clamp_min(TINY)
+        boundary = length + response.margin / response.steepness.clamp_min(TINY)
         radius = next_radius(response.flipped, length, boundary, best, radius, change)
         direction = _direction(response, low, high, POWERS[0] + share * (POWERS[1] - POWERS[0]))
-        moved = response.points - origin - (step * radius).to(points)[:, None] * direction
+        moved = response.offset - (step * radius).to(points)[:, None] * direction
         points = origin + into_box_and_ball(moved, radius, low - origin, high - origin)
     search.look(rows, points)
 

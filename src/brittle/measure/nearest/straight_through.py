@@ -73,12 +73,11 @@ def _descend(search: Search, steps: int, rows: Tensor, targets: Tensor, points: 
         share = number / max(1, steps - 1)
         step, change = (first * (last / first) ** share for first, last in (STEP, CHANGE))
         response = search.differentiate(rows, points, targets)
-        length = search.norm.length(response.points - origin)
-        shrunk = torch.minimum(radius, length) * (1 - change)
+        shrunk = torch.minimum(radius, response.length) * (1 - change)
         grown = torch.minimum(radius * (1 + change), BELOW * search.best.distance[rows])
         radius = torch.where(response.flipped, shrunk, grown)
-        moved = response.points - (step * radius).to(points)[:, None] * search.norm.unit(response.gradient)
-        points = origin + search.norm.into_ball(moved - origin, radius)
+        moved = search.norm.downhill(response.points, response.gradient, step * radius)
+        points = search.norm.into_ball(moved, origin, radius)
     search.look(rows, points)
 
 
