@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from inspect import signature
 from typing import Any
 
 import pytest
@@ -9,6 +11,9 @@ from helpers.problems import inputs, small_classifier
 from helpers.small_runs import COUNT, SCORES, labels, run
 
 import brittle
+from brittle.cli.options import DataOptions, ModelOptions
+from brittle.cli.run_options import RunOptions, WorkerOptions
+from brittle.cli.score_options import BY_DEFAULT, ScoreOptions
 from brittle.data import array_points, choose_points
 from brittle.errors import DataError, ParameterError
 from brittle.scores import Softmax
@@ -61,3 +66,15 @@ def test_the_order_of_points_does_not_matter() -> None:
     )
     values = [{(r["point"], r["score"]): r["value"] for r in table.scores.to_pylist()} for table in (forward, backward)]
     assert values[0] == pytest.approx(values[1], abs=1e-5)
+
+
+def test_options_are_called_and_set_as_on_the_command_line() -> None:
+    """But for what a file or a process of its own needs; what stands for a default is None in Python."""
+    groups = (ModelOptions, DataOptions, ScoreOptions, RunOptions, WorkerOptions)
+    typed = {one.name: one.default for group in groups for one in fields(group)} | {"out": None}
+    own = {"classifier", "data", "progress", "command", "most_failures", "name"}
+    ways = {"scores": BY_DEFAULT, "noise": "gaussian", "decision": "class", "most_draws": None, "sigma": ()}
+    for name, given in signature(brittle.score).parameters.items():
+        if name not in own:
+            assert typed[name] == ways.get(name, given.default), name
+    assert {*brittle.__all__, "analysis", "data", "noise", "scores"} <= {*dir(brittle)}
