@@ -46,7 +46,7 @@ HELP_ALL: ContextVar[bool] = ContextVar("HELP_ALL", default=False)
 MORE_HELP = "--help-all tells of all. A file may hold options: --config run.toml."
 
 Run = Annotated[Path, Parameter(name="run")]
-BatchSize = Annotated[int | None, Parameter(help="Most rows in one pass through the network.")]
+BatchSize = Annotated[int | None, Parameter(help="Most rows in one pass; wide layers are given fewer, down to 64.")]
 Config = Annotated[Path | None, Parameter(help="A TOML file with options; those on the command line go before.")]
 Overwrite = Annotated[bool, Parameter(help="Replace the file OUT where it is there already.")]
 Quiet = Annotated[bool, Parameter(help="Show no progress.")]

@@ -17,6 +17,7 @@ from brittle.doctor.rounding import Reference, changed_model, excess
 from brittle.errors import BrittleError, DataError, ParameterError
 from brittle.measure import Certified, Clean, Curvature, Measurement, Passes
 from brittle.measure.base import by_stream
+from brittle.measure.forward import Widest
 from brittle.model.classifier import Classifier
 from brittle.model.inputs import ExtraInputs
 from brittle.noise import Gaussian, Stream
@@ -80,7 +81,7 @@ class Subject:
         if expected_accuracy is not None and not 0.0 < expected_accuracy <= 1.0:
             raise ParameterError(f"the expected accuracy must lie in (0, 1], 0.9 for 90%; found {expected_accuracy:g}")
         self.decision, self.classifier = classifier.decision, classifier.undecided
-        self.batch, self.labels, self.scores, self.seed, self.rows = batch, labels, scores, seed, rows
+        self.batch, self.labels, self.scores, self.seed, self._most = batch, labels, scores, seed, rows
         self.points, self.expected_accuracy = points, expected_accuracy
         self._read = readable(batch)[:LOOKED_AT].nonzero().flatten()[:rows]
         self.numbers = [batch.rows[at] for at in self._read.tolist()]
@@ -113,7 +114,17 @@ class Subject:
     @cached_property
     def logits(self) -> Tensor:
         """Logits of `inputs`, `[V, C]`, from the first pass."""
-        return self.logits_of(self.inputs)
+        return self._first[0]
+
+    @property
+    def rows(self) -> int:
+        """Most rows in one pass."""
+        return self._first[1]
+
+    @cached_property
+    def _first(self) -> tuple[Tensor, int]:
+        with Widest(len(self.inputs)) as widest:
+            return self.logits_of(self.inputs), widest.fitting(self._most, self.classifier.device)
 
     @cached_property
     def repeated(self) -> Tensor:
@@ -276,7 +287,7 @@ class Subject:
 
     def send_others(self, classifier: Classifier) -> None:
         """Send a few inputs through `classifier` that have nothing to do with the points."""
-        inputs = self.random_inputs(min(self.rows, OTHERS), values=(0.5, 1.0))
+        inputs = self.random_inputs(min(self._most, OTHERS), values=(0.5, 1.0))
         classifier.read(inputs, self.beside(len(inputs)))
 
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from brittle.data.arrays import array_points
 from brittle.data.points import Points
@@ -26,11 +27,11 @@ KEPT_CLASSES = 20
 """How many of the nearest competitors are kept above that, by default."""
 
 ROWS, MOST_ROWS = 64, 4096
-"""Rows in one pass through the network on a CPU by default, of large inputs and of small ones."""
+"""Rows in one pass through the network on a CPU by default, of wide networks and of narrow ones."""
 
-SMALL, NUMBERS = 2**18, 2**23
-"""Input numbers in one pass: what passes of small inputs are filled up to, as many small passes take far longer than
-few (`benchmarks/overhead.py`), and the most where `ROWS` rows would hold more."""
+WIDE, NUMBERS = 2**20, 2**23
+"""Numbers in one pass at its widest layer: where there are more, rows take longer, up to twice as long
+(`benchmarks/batches.py`). And input numbers at most, where `ROWS` rows would hold more."""
 
 LOGITS = 2**22
 """Logits of one pass at most, where that is more than `ROWS` rows."""
@@ -43,8 +44,27 @@ def default_rows(inputs: Tensor, device: torch.device, extra_inputs: ExtraInputs
     """How many rows like `inputs[0]`, with what it has beside it, go through the network at a time; 8 times `ROWS` on
     an accelerator."""
     size = max(1, row_numbers(inputs, extra_inputs))
-    rows = min(max(ROWS, SMALL // size), MOST_ROWS) if device.type == "cpu" else 8 * ROWS
+    rows = min(max(ROWS, WIDE // size), MOST_ROWS) if device.type == "cpu" else 8 * ROWS
     return max(1, min(rows, NUMBERS // size))
+
+
+class Widest(TorchDispatchMode):
+    """The numbers of one row at the widest layer of the passes inside, of `rows` rows each."""
+
+    def __init__(self, rows: int) -> None:
+        super().__init__()
+        self._rows, self._numbers = rows, 1
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        found = func(*args, **(kwargs or {}))
+        for one in found if isinstance(found, tuple | list) else (found,):
+            if isinstance(one, Tensor) and one.shape[:1] == (self._rows,):
+                self._numbers = max(self._numbers, one.numel() // self._rows)
+        return found
+
+    def fitting(self, rows: int, device: torch.device) -> int:
+        """At most `rows` rows, fewer on a CPU where the layers are wide."""
+        return min(rows, max(ROWS, WIDE // self._numbers)) if device.type == "cpu" else rows
 
 
 def row_numbers(inputs: Tensor, extra_inputs: ExtraInputs | None) -> int:
@@ -185,7 +205,7 @@ def look(
     are kept in the finer one of their precision and the model's, as noise is added to them in it.
     """
     rows = rows or default_rows(inputs, classifier.device, extra_inputs)
-    with classifier.evaluating(), torch.set_grad_enabled(differentiate):
+    with classifier.evaluating(), torch.set_grad_enabled(differentiate), Widest(len(inputs)) as widest:
         precision = torch.promote_types(inputs.dtype, classifier.dtype or inputs.dtype)
         inputs = inputs.detach().to(classifier.device, precision)
         # A copy that is made here can be differentiated with respect to, in any mode the inputs were made in.
@@ -197,7 +217,7 @@ def look(
             (logits, extra_inputs), features = classifier.decide(start, extra_inputs), None
     graph = (start, logits) if differentiate else None
     features = None if features is None else features.detach()
-    rows = min(rows, max(ROWS, LOGITS // logits.shape[1]))
+    rows = min(widest.fitting(rows, classifier.device), max(ROWS, LOGITS // logits.shape[1]))
     return Clean(
         inputs, tuple(ids), seed, logits.detach(), rows, graph, features, confidence, extra_inputs=extra_inputs
     )

@@ -1,7 +1,7 @@
 """Some rows of every shard go through the network again: do they depend on their batch, and is it the same function?
 
 What mixes the rows of a batch may not show in the first rows of the data. So a few rows of the passes of every shard,
-chosen by their position alone, go through the network once more with nothing beside them. And the first points of the
+chosen by their position alone, go through the network once more, alone or beside others. And the first points of the
 data go through it again: a network that counts, averages or remembers is not what it was.
 """
 
@@ -17,6 +17,7 @@ from torch import Tensor
 from brittle.data import Batch
 from brittle.doctor.rounding import Reference, allowed, differences, excess, precision_of
 from brittle.errors import ModelError
+from brittle.measure.rows import join
 from brittle.model.classifier import WATCHER, Classifier
 from brittle.model.inputs import ExtraInputs
 
@@ -104,10 +105,21 @@ class Rechecks:
         if not self._kept:
             return []
         with torch.no_grad():
-            alone = [self.classifier.numbers(kept.inputs, kept.extra_inputs) for kept in self._kept]
+            alone = [again for part in self._given() for again in self._again(part).split(1)]
         between = differences(torch.cat([kept.logits for kept in self._kept]), torch.cat(alone))
         unlike = between > torch.cat([kept.explained for kept in self._kept])
         return [(self._kept[row], alone[row]) for row in unlike.any(dim=1).nonzero().flatten().tolist()]
+
+    def _given(self) -> list[list[PassRow]]:
+        """The rows that are looked at, those that go together: each alone, but where a call costs far more than a row,
+        as of trees, the first alone and the others in one other batch."""
+        if self.classifier.forward_only is None:
+            return [[kept] for kept in self._kept]
+        return list(filter(None, (self._kept[:1], self._kept[1:])))
+
+    def _again(self, part: list[PassRow]) -> Tensor:
+        inputs, beside = (join([getattr(kept, name) for kept in part]) for name in ("inputs", "extra_inputs"))
+        return self.classifier.numbers(inputs, beside)
 
     def _check_recorded(self, kept: PassRow, alone: Tensor) -> None:
         """Raise where the recording of gradients makes the difference, and not the batch."""

@@ -116,8 +116,8 @@ def score(
             as `"within:0.5"` of a regressor, or one of `brittle.decisions`; by default the predicted class.
         name: what the record and the page call a model that is given as it is; by default its type.
         seed: seed of the noise.
-        batch_size: most rows in one pass through the network; by default 64 on a CPU, up to 4,096 of small inputs,
-            and 512 elsewhere; fewer of very large ones.
+        batch_size: most rows in one pass through the network; by default 64 to 4,096 on a CPU, by their size, and 512
+            elsewhere; fewer of very large ones. On a CPU wide layers are given fewer, down to 64.
         confidence: of all intervals in the table.
         out: folder to write the run to, shard by shard; None keeps it in memory.
         resume: go on with the run in `out`, if there is one: shards that are there and whole are kept.
