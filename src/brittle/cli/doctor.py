@@ -66,7 +66,7 @@ def doctor(
     scores = opening.scores
     points = varying(points, next(iter(points.batches(1))), scores, classifier.device)
     batch = next(iter(points.batches(GUARD_ROWS)))
-    own = batch_size or default_rows(batch.inputs, classifier.device, batch.extra_inputs)
+    own = batch_size or default_rows(classifier, batch.inputs, batch.extra_inputs)
     subject = Subject(classifier, batch, points.labels, scores, scoring.seed, own, points, expected_accuracy)
     show(f"brittle doctor: {model} on {data}, for {', '.join(dict.fromkeys(score.name for score in subject.scores))}")
     with classifier.evaluating():

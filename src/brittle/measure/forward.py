@@ -26,8 +26,9 @@ ALL_CLASSES_UP_TO = 100
 KEPT_CLASSES = 20
 """How many of the nearest competitors are kept above that, by default."""
 
-ROWS, MOST_ROWS = 64, 4096
-"""Rows in one pass through the network on a CPU by default, of wide networks and of narrow ones."""
+ROWS, MOST_ROWS, MOST_OUTSIDE = 64, 4096, 16384
+"""Rows in one pass through the network on a CPU by default, of wide networks and of narrow ones; and the most of a
+model outside PyTorch, such as a forest, where a call costs as much as thousands of rows."""
 
 WIDE, NUMBERS = 2**20, 2**23
 """Numbers in one pass at its widest layer: where there are more, rows take longer, up to twice as long
@@ -40,11 +41,12 @@ POINTS, SHARE, MOST_POINTS = 32, 4, 256
 """Points that are measured at a time on a CPU; one for so many rows of a pass where these are more, and the most."""
 
 
-def default_rows(inputs: Tensor, device: torch.device, extra_inputs: ExtraInputs | None = None) -> int:
+def default_rows(classifier: Classifier, inputs: Tensor, extra_inputs: ExtraInputs | None = None) -> int:
     """How many rows like `inputs[0]`, with what it has beside it, go through the network at a time; 8 times `ROWS` on
     an accelerator."""
     size = max(1, row_numbers(inputs, extra_inputs))
-    rows = min(max(ROWS, WIDE // size), MOST_ROWS) if device.type == "cpu" else 8 * ROWS
+    most = MOST_ROWS if classifier.forward_only is None else MOST_OUTSIDE
+    rows = min(max(ROWS, WIDE // size), most) if classifier.device.type == "cpu" else 8 * ROWS
     return max(1, min(rows, NUMBERS // size))
 
 
@@ -54,6 +56,10 @@ class Widest(TorchDispatchMode):
     def __init__(self, rows: int) -> None:
         super().__init__()
         self._rows, self._numbers = rows, 1
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # it would import the compiler, which takes seconds
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         found = func(*args, **(kwargs or {}))
@@ -204,7 +210,7 @@ def look(
     With `differentiate` a Jacobian can be taken from the same pass, with `observe` it keeps the features. The points
     are kept in the finer one of their precision and the model's, as noise is added to them in it.
     """
-    rows = rows or default_rows(inputs, classifier.device, extra_inputs)
+    rows = rows or default_rows(classifier, inputs, extra_inputs)
     with classifier.evaluating(), torch.set_grad_enabled(differentiate), Widest(len(inputs)) as widest:
         precision = torch.promote_types(inputs.dtype, classifier.dtype or inputs.dtype)
         inputs = inputs.detach().to(classifier.device, precision)

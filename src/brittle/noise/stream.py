@@ -116,17 +116,10 @@ class Stream:
         noise, shape = self._noise, self._like.shape[1:]
         if not noise.added:
             noise.draw(torch.Generator(), shape.numel())  # says that there is none
-        draws = self._like.new_zeros(len(self._generators), count, shape.numel())
-        whole = (
-            type(noise) is Gaussian
-            and self._varies is None
-            and draws.dtype == torch.float32
-            and draws.device.type == "cpu"
-        )
-        for point, own in enumerate(draws.unbind()) if count else ():
-            if whole and shape.numel() % BLOCK == 0:  # as `_next` has it, in place
-                own.normal_(generator=self._generators[point])
-            else:
+        draws = self._next_of_all(count)
+        if draws is None:
+            draws = self._like.new_zeros(len(self._generators), count, shape.numel())
+            for point, own in enumerate(draws.unbind()) if count else ():
                 places, size = self._places(point)
                 own[:, places] = self._next(point, size, count).to(draws)
         if type(noise) is not Gaussian:
@@ -139,11 +132,33 @@ class Stream:
     def skip(self, count: int) -> None:
         """Pass over the next `count` draws of each point, as if they had been drawn."""
         self._drawn += count
+        step = max(1, NUMBERS // 16 // (self._like.numel() or 1))
+        if count and self._next_of_all(min(step, count)) is not None:
+            for first in range(step, count, step):
+                self._next_of_all(min(step, count - first))
+            return
         for point in range(len(self._generators)):
             size = self._places(point)[1]
             step = max(1, NUMBERS // 16 // max(1, size))
             for first in range(0, count, step):
                 self._next(point, size, min(step, count - first))
+
+    def _next_of_all(self, count: int) -> Tensor | None:
+        """The next `count` draws of all points as `_next` has them, `[B, count, size]`, made in place; None where it
+        makes them otherwise."""
+        like, size = self._like, self._like.shape[1:].numel()
+        plain = type(self._noise) is Gaussian and self._varies is None and self._generators and size
+        if not plain or like.dtype != torch.float32 or like.device.type != "cpu" or (size % BLOCK and size > LARGE):
+            return None
+        left = torch.stack(self._left).view(len(like), -1, size)
+        more = max(0, _whole(count - left.shape[1], size))
+        draws = like.new_empty(len(like), left.shape[1] + more, size)
+        draws[:, : left.shape[1]] = left
+        for generator, own in zip(self._generators, draws[:, left.shape[1] :].unbind() if more else (), strict=False):
+            own.normal_(generator=generator)
+        if size % BLOCK:
+            self._left = list(draws[:, count:].clone().unbind())
+        return draws[:, :count]
 
     def _next(self, point: int, size: int, count: int) -> Tensor:
         """The next `count` draws of the family for a point, `[count, size]`; at least one."""
@@ -151,10 +166,9 @@ class Stream:
         if type(noise) is not Gaussian or generator.device.type != "cpu" or (size % BLOCK and size > LARGE):
             # A family from outside may write each draw over the one before.
             return torch.stack([check_draw(noise, noise.draw(generator, size), size).clone() for _ in range(count)])
-        left, together = self._left[point], BLOCK // math.gcd(BLOCK, size)
-        more = -((len(left) - count) // together) * together  # whole blocks that hold what is not left
-        drawn = torch.randn(max(0, more), size, generator=generator, dtype=torch.float32)
-        if together > 1:
+        left = self._left[point]
+        drawn = torch.randn(max(0, _whole(count - len(left), size)), size, generator=generator, dtype=torch.float32)
+        if size % BLOCK:
             drawn = torch.cat((left.view(-1, size), drawn))
             self._left[point] = drawn[count:].clone()
         return drawn[:count]
@@ -178,6 +192,12 @@ class Stream:
         if self._generators:
             self._generators = [self._generators[row] for row in rows]
             self._left = [self._left[row] for row in rows]
+
+
+def _whole(count: int, size: int) -> int:
+    """Draws of `size` numbers that fill whole blocks, `count` at least."""
+    together = BLOCK // math.gcd(BLOCK, size)
+    return -(-count // together) * together
 
 
 def _generator(seed: int, purpose: str, point: str, device: torch.device) -> torch.Generator:

@@ -66,7 +66,7 @@ def make_job(
     _check_distinct(scores)
     classifier.look_up(points.class_names)
     first = next(iter(points.batches(1)))
-    rows = batch_size or default_rows(first.inputs, classifier.device, first.extra_inputs)
+    rows = batch_size or default_rows(classifier, first.inputs, first.extra_inputs)
     return Job(classifier, varying(points, first, scores, classifier.device), scores, seed, rows, confidence)
 
 

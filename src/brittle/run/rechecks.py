@@ -152,13 +152,12 @@ class Rechecks:
         ):
             return
         rows, count = self._batch.rows, -(-len(inputs) // (ROWS if clean else NOISY_ROWS))
-        sizes = logits[:: -(-len(logits) // SIZED)]
-        for number in range(count):
-            row = int(SPACING * (self.shard + len(self._kept)) % 1 * len(inputs))
-            if number == count - 1 and (number or self._passes % 2 == 0):
-                row = len(inputs) - 1  # a rest of rows at the end may be treated otherwise
-            own, found = (part[row : row + 1].detach().clone() for part in (inputs, logits))
-            at = f"row {rows[row]}" if clean else f"a copy of one of the rows {rows[0]} to {rows[-1]}"
-            explained = allowed(torch.cat((sizes, logits[row : row + 1])), precision_of(classifier))[-1:]
+        chosen = [int(SPACING * (self.shard + len(self._kept) + number) % 1 * len(inputs)) for number in range(count)]
+        if count > 1 or self._passes % 2 == 0:
+            chosen[-1] = len(inputs) - 1  # a rest of rows at the end may be treated otherwise
+        explained = allowed(torch.cat((logits[:: -(-len(logits) // SIZED)], logits[chosen])), precision_of(classifier))
+        for row, own in zip(chosen, explained[-count:].split(1), strict=True):
+            kept, found = (part[row : row + 1].detach().clone() for part in (inputs, logits))
             beside = None if extra_inputs is None else extra_inputs.only(torch.tensor([row], device=logits.device))
-            self._kept.append(PassRow(at, len(inputs), own, beside, found, explained, recorded))
+            at = f"row {rows[row]}" if clean else f"a copy of one of the rows {rows[0]} to {rows[-1]}"
+            self._kept.append(PassRow(at, len(inputs), kept, beside, found, own, recorded))

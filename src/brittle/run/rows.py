@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +18,8 @@ from brittle.model.classifier import Classifier
 from brittle.scores import Score
 from brittle.scores.evaluate import Evaluated
 from brittle.store.schemas import COUNTEREXAMPLES, POINTS, SCORES, keeps, pack
+
+_STATUS = {int(status): status for status in Status}
 
 
 def rows_of(found: Evaluated, scores: Sequence[Score], classifier: Classifier) -> dict[str, pa.Table]:
@@ -52,14 +55,18 @@ def _points(found: Evaluated, classifier: Classifier) -> pa.Table:
 
 def _scores(found: Evaluated, scores: Sequence[Score]) -> pa.Table:
     """A row for every point and score, point by point."""
-    named = [{"score": score.name, "parameters": parameters_json(score.parameters)} for score in scores]
-    columns = [_cells(estimate) for estimate in found.estimates]
-    rows = [
-        {"point": point} | name | {key: values[position] for key, values in own.items()}
-        for position, point in enumerate(found.batch.ids)
-        for name, own in zip(named, columns, strict=True)
-    ]
-    return pa.Table.from_pylist(rows, schema=SCORES)
+    named = [{"score": [score.name], "parameters": [parameters_json(score.parameters)]} for score in scores]
+    cells = [name | _cells(estimate) for name, estimate in zip(named, found.estimates, strict=True)]
+    count, unknown = len(found.batch), [None]
+    columns = {
+        key: list(chain.from_iterable(zip(*(_repeated(own.get(key, unknown), count) for own in cells), strict=True)))
+        for key in SCORES.names[1:]
+    }
+    return pa.Table.from_pydict({"point": [one for one in found.batch.ids for _ in scores]} | columns, schema=SCORES)
+
+
+def _repeated(values: list[Any], count: int) -> list[Any]:
+    return values * count if len(values) == 1 else values
 
 
 def _counterexamples(found: Evaluated, scores: Sequence[Score], classifier: Classifier) -> pa.Table:
@@ -106,7 +113,7 @@ def _magnified(difference: Tensor, bounds: Bounds) -> Tensor:
 
 def _cells(estimate: Estimate) -> dict[str, list[Any]]:
     """What the table holds of an estimate, a list over its points for each column; NaN is no number there."""
-    status = [Status(code) for code in estimate.status.tolist()]
+    status = [_STATUS[code] for code in estimate.status.tolist()]
     numbers = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
     if estimate.counted is not None:
         numbers |= dict(zip(("counted_low", "counted_high"), estimate.counted, strict=True))

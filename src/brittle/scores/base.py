@@ -140,7 +140,7 @@ class Score(ABC):
         points = as_points(x, classifier.bounds, ids=ids, extra_inputs=extra_inputs, mask=mask)
         classifier.look_up(points.class_names)
         first = next(iter(points.batches(1, 0, 1)))
-        rows = default_rows(first.inputs, classifier.device, first.extra_inputs)
+        rows = default_rows(classifier, first.inputs, first.extra_inputs)
         parts: list[Estimate] = []
         with classifier.evaluating():
             for batch in points.batches(batch_points(rows, classifier.device)):

@@ -14,7 +14,7 @@ from brittle.data.points import Points, check_values
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import COUNT
 from brittle.measure.base import Measurement, NetworkTraits, Passes
-from brittle.measure.forward import MOST_POINTS, Clean, as_points, batch_points, default_rows, look
+from brittle.measure.forward import Clean, as_points, batch_points, default_rows, look
 from brittle.measure.nearest.apgd import apgd
 from brittle.measure.nearest.effort import EFFORTS, Effort, stages
 from brittle.measure.nearest.exchange import blocks, exchange
@@ -206,9 +206,8 @@ def nearest(
     need = Nearest(norm, attack, effort, bounded)
     points = as_points(inputs, classifier.bounds, extra_inputs=extra_inputs, mask=mask)
     first, parts = next(iter(points.batches(1, 0, 1))), []
-    rows = default_rows(first.inputs, classifier.device, first.extra_inputs)
-    together = max(batch_points(rows, classifier.device), min(rows // 2, MOST_POINTS))
-    for batch in points.batches(together):
+    rows = default_rows(classifier, first.inputs, first.extra_inputs)
+    for batch in points.batches(batch_points(rows, classifier.device)):
         check_values(batch, classifier.bounds)
         unread = next(filter(None, batch.detail), None)
         if unread is not None:
