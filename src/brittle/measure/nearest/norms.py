@@ -61,8 +61,8 @@ class Norm:
             return centre + torch.minimum(torch.maximum(offset, -bound), bound)
         if self.name == "l1":
             return centre + _into_cross_polytope(offset, bound)
-        length = torch.linalg.vector_norm(box.clip(points) - centre, dim=1, keepdim=True)
-        return torch.addcmul(centre, offset, (bound / length.clamp_min(torch.finfo(points.dtype).tiny)).clamp_max(1))
+        length = self.length(box.clip(points) - centre)  # in single precision zeros beside it would change it
+        return torch.addcmul(centre, offset, (radius / length.clamp_min(TINY)).clamp_max(1).to(points)[:, None])
 
     def downhill(self, points: Tensor, gradient: Tensor, length: Tensor) -> Tensor:
         """`points` moved by `length`, `[R]`, along the steepest direction; not at all where the gradient vanishes."""
