@@ -116,12 +116,13 @@ class Stream:
         noise, shape = self._noise, self._like.shape[1:]
         if not noise.added:
             noise.draw(torch.Generator(), shape.numel())  # says that there is none
-        draws = self._next_of_all(count)
-        if draws is None:
-            draws = self._like.new_zeros(len(self._generators), count, shape.numel())
-            for point, own in enumerate(draws.unbind()) if count else ():
-                places, size = self._places(point)
-                own[:, places] = self._next(point, size, count).to(draws)
+        places = self._drawn_for()
+        if places is None:
+            draws = self._next(range(len(self._like)), shape.numel(), count).to(self._like)
+        else:
+            draws = self._like.new_zeros(len(self._like), count, shape.numel())
+            for point, some in enumerate(places):
+                draws[point][:, some] = self._next([point], len(some), count)[0].to(draws)
         if type(noise) is not Gaussian:
             check_finite(noise, draws)
         if isinstance(noise, Relative):
@@ -132,57 +133,40 @@ class Stream:
     def skip(self, count: int) -> None:
         """Pass over the next `count` draws of each point, as if they had been drawn."""
         self._drawn += count
-        step = max(1, NUMBERS // 16 // (self._like.numel() or 1))
-        if count and self._next_of_all(min(step, count)) is not None:
-            for first in range(step, count, step):
-                self._next_of_all(min(step, count - first))
-            return
-        for point in range(len(self._generators)):
-            size = self._places(point)[1]
-            step = max(1, NUMBERS // 16 // max(1, size))
+        every, places = range(len(self._generators)), self._drawn_for()
+        whole = [(every, self._like.shape[1:].numel())]
+        for points, size in whole if places is None else [([point], len(some)) for point, some in enumerate(places)]:
+            step = max(1, NUMBERS // 16 // max(1, len(points) * size))
             for first in range(0, count, step):
-                self._next(point, size, min(step, count - first))
+                self._next(points, size, min(step, count - first))
 
-    def _next_of_all(self, count: int) -> Tensor | None:
-        """The next `count` draws of all points as `_next` has them, `[B, count, size]`, made in place; None where it
-        makes them otherwise."""
-        like, size = self._like, self._like.shape[1:].numel()
-        plain = type(self._noise) is Gaussian and self._varies is None and self._generators and size
-        if not plain or like.dtype != torch.float32 or like.device.type != "cpu" or (size % BLOCK and size > LARGE):
-            return None
-        left = torch.stack(self._left).view(len(like), -1, size)
-        more = max(0, _whole(count - left.shape[1], size))
-        draws = like.new_empty(len(like), left.shape[1] + more, size)
-        draws[:, : left.shape[1]] = left
-        for generator, own in zip(self._generators, draws[:, left.shape[1] :].unbind() if more else (), strict=False):
-            own.normal_(generator=generator)
+    def _next(self, points: Sequence[int], size: int, count: int) -> Tensor:
+        """The next `count` draws of the family for some points, `[P, count, size]`, each with `size` coordinates."""
+        noise, like = self._noise, self._like
+        if type(noise) is not Gaussian or like.device.type != "cpu" or (size % BLOCK and size > LARGE):
+            draws = like.new_empty(len(points), count, size)
+            for point, own in zip(points, draws.unbind(), strict=True):
+                for draw in own.unbind() if count else ():
+                    draw.copy_(check_draw(noise, noise.draw(self._generators[point], size), size))
+            return draws
+        held = len(self._left[points[0]]) if points else 0
+        more = max(0, _whole(count - held, size))
+        draws = like.new_empty(len(points), held + more, size, dtype=torch.float32)
+        if held:
+            draws[:, :held] = torch.stack([self._left[point] for point in points])
+        for point, own in zip(points, draws[:, held:].unbind() if more else (), strict=False):
+            own.normal_(generator=self._generators[point])
         if size % BLOCK:
-            self._left = list(draws[:, count:].clone().unbind())
+            for point, left in zip(points, draws[:, count:].clone().unbind(), strict=True):
+                self._left[point] = left
         return draws[:, :count]
 
-    def _next(self, point: int, size: int, count: int) -> Tensor:
-        """The next `count` draws of the family for a point, `[count, size]`; at least one."""
-        noise, generator = self._noise, self._generators[point]
-        if type(noise) is not Gaussian or generator.device.type != "cpu" or (size % BLOCK and size > LARGE):
-            # A family from outside may write each draw over the one before.
-            return torch.stack([check_draw(noise, noise.draw(generator, size), size).clone() for _ in range(count)])
-        left = self._left[point]
-        drawn = torch.randn(max(0, _whole(count - len(left), size)), size, generator=generator, dtype=torch.float32)
-        if size % BLOCK:
-            drawn = torch.cat((left.view(-1, size), drawn))
-            self._left[point] = drawn[count:].clone()
-        return drawn[:count]
-
-    def _places(self, point: int) -> tuple[slice | Tensor, int]:
-        """Places of the coordinates of a point for which the family draws, and how many there are.
-
-        Where all coordinates are alike to it these are the ones that vary, so that padding changes no draw.
-        """
-        shape = self._like.shape[1:]
+    def _drawn_for(self) -> list[Tensor] | None:
+        """Places of the coordinates of each point that vary, where the family draws for these alone, so that padding
+        changes no draw; None where it draws for all."""
         if self._varies is None or not self._noise.alike:
-            return slice(None), shape.numel()
-        some = self._varies[point].expand(shape).flatten().nonzero().flatten()
-        return some, len(some)
+            return None
+        return [some.nonzero().flatten() for some in self._varies.expand_as(self._like).flatten(1)]
 
     def keep(self, rows: Sequence[int]) -> None:
         """Go on with the points at the positions `rows` alone; the next draws of each are what they would have been."""
