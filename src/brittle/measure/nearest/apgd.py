@@ -86,6 +86,27 @@ CELLS = (10**9, 7, 4)
 """Cells along an axis of the signs of fixed starts, in turn; the first has a sign for every value."""
 
 
+@dataclass(frozen=True)
+class Descents:
+    """Where descents set out: a row for each competitor that one of them begins towards.
+
+    Attributes:
+        own: which descent it is, `[R]`.
+        rows: its point, `[R]`.
+        targets: a class for each, or `ANY`, `[R]`.
+        points: `[R, n]`.
+        radius: of the first ball, `[R]`.
+        starts: the number of its start, `[R]`.
+    """
+
+    own: Tensor
+    rows: Tensor
+    targets: Tensor
+    points: Tensor
+    radius: Tensor
+    starts: Tensor
+
+
 def apgd(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
     """Targeted projected gradient descent on `z_t - z_j` with the radius searched for by each row on its way.
 
@@ -122,9 +143,8 @@ def apgd(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
     search.bisect(found, effort.halvings)
     if effort.refine_steps:
         beside = search.beside_best(rows, effort.refine_targets)
-        limit = search.best.distance.clone()
-        rounds, starts = ((0, effort.refine_steps),), torch.zeros_like(beside[0])
-        _descend(search, limit, REFINE, rounds, beside[0], *beside, starts)
+        descents = Descents(beside[0], *beside, starts=torch.zeros_like(beside[0]))
+        _descend(search, search.best.distance.clone(), REFINE, ((0, effort.refine_steps),), descents)
         search.bisect(found, effort.halvings)
 
 
@@ -151,10 +171,9 @@ def _scout(search: Search, effort: Effort, rows: Tensor) -> None:
     rows = rows[places]
     radius = steepest_line(search, rows, rivals, linear)
     schedule, anyone = EXPLORE[effort.decay][search.norm.name], torch.full_like(rivals, ANY)
-    limit = torch.full_like(radius, torch.inf)
     own = torch.arange(len(rows), device=rows.device)
-    rounds, start = ((1, effort.scout_steps),), search.origin[rows]
-    _descend(search, limit, schedule, rounds, own, rows, anyone, start, radius, torch.zeros_like(rows))
+    descents = Descents(own, rows, anyone, search.origin[rows], radius, torch.zeros_like(rows))
+    _descend(search, torch.full_like(radius, torch.inf), schedule, ((1, effort.scout_steps),), descents)
 
 
 def steepest_line(search: Search, rows: Tensor, targets: Tensor, length: Tensor) -> Tensor:
@@ -195,7 +214,7 @@ def _set_out(search: Search, effort: Effort, rows: Tensor, numbers: Tensor) -> T
         radius = torch.where(known.isfinite(), linear.clamp(least, known), wider)
         rivals = torch.full_like(rivals, ANY) if schedules is UNTARGETED else rivals
         schedule = schedules[effort.decay][search.norm.name]
-        _descend(search, limit, schedule, rounds, own, targeted, rivals, points, radius, start)
+        _descend(search, limit, schedule, rounds, Descents(own, targeted, rivals, points, radius, start))
     return limit
 
 
@@ -214,20 +233,9 @@ def _start(search: Search, rows: Tensor, starts: Tensor) -> Tensor:
     return points
 
 
-def _descend(
-    search: Search,
-    limit: Tensor,
-    schedule: Schedule,
-    rounds: Rounds,
-    own: Tensor,
-    rows: Tensor,
-    targets: Tensor,
-    points: Tensor,
-    radius: Tensor,
-    starts: Tensor,
-) -> None:
-    """The steps of all `rounds` of the descents `own`, `[R]`, at the points `rows`, `[R]`, below the `limit` of each
-    descent, `[D]`, which comes down to what is found; from `points`, `[R, n]`, and `radius`, `[R]`."""
+def _descend(search: Search, limit: Tensor, schedule: Schedule, rounds: Rounds, descents: Descents) -> None:
+    """The steps of all `rounds`, below the `limit` of each descent, `[D]`, which comes down to what is found."""
+    own, rows, targets, points, radius, starts = vars(descents).values()
     heading, boundary, reached = torch.zeros_like(points), radius, torch.full_like(radius, torch.inf)
     momentum = torch.tensor(schedule.momentum).to(points)[starts % len(schedule.momentum), None]
     last, number = max(1, sum(steps for _, steps in rounds) - 1), 0
