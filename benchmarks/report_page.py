@@ -22,7 +22,6 @@ from helpers.tables import make_table
 from playwright.sync_api import Browser, sync_playwright
 
 import brittle
-from brittle.report import write_report
 from brittle.store.table import Table
 
 REPEATS = 5
@@ -84,7 +83,7 @@ def main() -> None:
     with sync_playwright() as playwright, launched(playwright) as browser, tempfile.TemporaryDirectory() as folder:
         for name, table in tables(asked.runs, asked.made_up):
             place, start = Path(folder) / "report.html", time.perf_counter()
-            write_report(table, place)
+            table.report(place)
             written = time.perf_counter() - start
             (ready, paint), taken = gestures(browser, place)
             every = [each for times in taken.values() for each in times]

@@ -62,7 +62,7 @@ print("scored")
 WRITE = """
 place = Path(sys.argv[1])
 for _ in range(2):  # a report is replaced by the next one
-    brittle.write_report(table, place / "report.html")
+    table.report(place / "report.html")
 written = brittle.score(classifier, data, scores, out=place / "run")
 assert written.scores.equals(table.scores)
 assert brittle.score(classifier, data, scores, out=place / "run", resume=True).scores.equals(table.scores)

@@ -24,14 +24,13 @@ if TYPE_CHECKING:
     from brittle.measure.nearest.nearest import nearest
     from brittle.model.classifier import Classifier
     from brittle.orthant import orthant_probability
-    from brittle.report import show, write_report
     from brittle.run import score
     from brittle.store.reading import read_table
     from brittle.store.table import Table
 
 __all__ = [
     "BrittleWarning", "Classifier", "Detector", "PseudoMargin", "Table", "__version__", "linearize", "nearest",
-    "orthant_probability", "read_table", "score", "show", "write_report",
+    "orthant_probability", "read_table", "score",
 ]  # fmt: skip
 
 _ROOMS = ("analysis", "data", "decisions", "detector", "noise", "report", "scores")
@@ -40,8 +39,7 @@ _ROOMS = ("analysis", "data", "decisions", "detector", "noise", "report", "score
 _HOMES = {
     "BrittleWarning": "errors", "Classifier": "model.classifier", "Detector": "detector", "Table": "store.table",
     "PseudoMargin": "detector.pseudo_margin", "linearize": "measure.linearize", "nearest": "measure.nearest.nearest",
-    "orthant_probability": "orthant", "read_table": "store.reading", "score": "run", "show": "report",
-    "write_report": "report",
+    "orthant_probability": "orthant", "read_table": "store.reading", "score": "run",
 }  # fmt: skip
 """Where each public name lives; it is imported when first used, so that `import brittle` costs nothing."""
 

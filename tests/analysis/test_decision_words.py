@@ -57,7 +57,7 @@ def test_terminal_and_page_say_the_same(decision: str | Custom, tmp_path: Path) 
     found = overview(table)
     sentence = how_brittle(found)
     assert sentence in format_overview(found)
-    page = brittle.write_report(table, tmp_path / "page.html").read_text()
+    page = table.report(tmp_path / "page.html").html
     assert sentence in page
     if isinstance(decision, str) and decision.startswith("within"):
         target, decided = (table.points[name][0].as_py() for name in ("target", "decided"))

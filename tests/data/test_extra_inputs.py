@@ -80,8 +80,8 @@ def test_every_score_is_that_of_a_network_of_one_tensor() -> None:
 
 @pytest.mark.parametrize("score", SCORES, ids=lambda score: score.label)
 def test_more_padding_changes_no_score(score: Score) -> None:
-    """Twice as many tokens, the others padding: the same numbers to 1e-6, and to 1e-3 where a descent amplifies how sums
-    are rounded, as of every batch (docs/explanation/attacks.md)."""
+    """Twice as many tokens, the others padding: the same numbers to 1e-6, and to 1e-3 where a descent amplifies what
+    sums are rounded by, as it does of every batch (docs/explanation/attacks.md)."""
     share = 1e-3 if isinstance(score, InputMargin) else 1e-6
     short, long = (brittle.score(classifier(), points(tokens), [score]) for tokens in (TOKENS, 2 * TOKENS))
     assert values(long, score) == pytest.approx(values(short, score), rel=share, abs=1e-9)

@@ -144,4 +144,4 @@ def test_a_run_knows_how_its_images_were_fitted(tmp_path: Path) -> None:
     run(**fitted)
     assert classifier.passes == passes
     refused("other_run", r"data.reading.resize \[6, 6\] there, \[6, 7\] now", run, **fitted | {"resize": (6, 7)})
-    brittle.write_report(brittle.read_table(tmp_path / "run"), tmp_path / "report.html")
+    brittle.read_table(tmp_path / "run").report(tmp_path / "report.html")

@@ -25,7 +25,6 @@ from brittle.cli.digits import prepare
 from brittle.detector import FLAGS, Detector, write_flags
 from brittle.detector.pseudo_margin import PseudoMargin
 from brittle.errors import BrittleError
-from brittle.report import write_report
 from brittle.store.table import Table
 
 VICTIM = b"somebody's file"
@@ -101,7 +100,7 @@ PLACES = (
     Place("a file of a run while it is written", "run/.run.json.0.tmp", run_in, removed=True),
     Place("the lock, by brittle score", "run/.lock", command(*SCORE), FEW),
     Place("the record, by brittle score", "run/run.json", command(*SCORE), FEW),
-    Place("the report", "report.html", lambda folder: write_report(known_run(), folder / "report.html"), FEW),
+    Place("the report", "report.html", lambda folder: known_run().report(folder / "report.html"), FEW),
     Place("a detector", "detector.json", lambda folder: known_detector().save(folder / "detector.json"), FEW),
     Place(
         "a detector, by brittle detector fit", "detector.json",

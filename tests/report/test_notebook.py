@@ -16,7 +16,7 @@ import brittle
 from brittle.analysis.overview import overview
 from brittle.analysis.overview_text import how_brittle
 from brittle.errors import ParameterError, StorageError
-from brittle.report import ReportPage, write_report
+from brittle.report import ReportPage
 from brittle.report.wording import show
 from brittle.store.table import Table
 
@@ -94,8 +94,8 @@ def frame(page: ReportPage) -> dict[str, str | None]:
 
 
 def test_the_frame_holds_the_page_that_is_written_and_gives_it_no_rights(page: Table, tmp_path: Path) -> None:
-    shown = brittle.show(page, height=300)
-    written = write_report(page, tmp_path / "report.html").read_text(encoding="utf-8")
+    shown = page.report(tmp_path / "report.html", height=300)
+    written = (tmp_path / "report.html").read_text(encoding="utf-8")
     attributes = frame(shown)
     assert shown.html == written
     assert (attributes["srcdoc"] or "").replace('href="about:srcdoc#', 'href="#') == written
@@ -115,23 +115,28 @@ def test_links_within_the_page_stay_in_the_frame() -> None:
     assert repr(ReportPage(html)).startswith("Report, 0.0 MB")
 
 
-def test_a_page_is_saved_as_a_report_is_and_a_run_folder_is_shown_as_its_table(page: Table, tmp_path: Path) -> None:
-    shown = brittle.show(page)
+def test_a_page_is_saved_and_a_run_folder_has_the_page_of_its_table(page: Table, tmp_path: Path) -> None:
+    shown = page.report()
     assert '.save("report.html")' in repr(shown)
     assert shown.save(tmp_path / "report.html").read_text(encoding="utf-8") == shown.html
     with pytest.raises(StorageError, match="unwritable"):
         shown.save(tmp_path / "none" / "report.html")
     page.save(tmp_path / "run")
-    assert brittle.show(tmp_path / "run", against={"b": page}) == brittle.show(page, against={"b": tmp_path / "run"})
+    again = brittle.read_table(tmp_path / "run")
+    assert again.report(against={"b": page}) == page.report(against={"b": again})
+
+
+def test_the_top_of_a_table_is_its_least_robust_points(page: Table) -> None:
+    frame, top = page.frame(), page.top(5)
+    assert list(top["value"]) == sorted(frame["monte_carlo.p_robust"])[:5]
+    assert list(page.top(3, by="logit_margin")["value"]) == sorted(frame["logit_margin"])[:3]
 
 
 def test_what_cannot_be_shown_is_said(page: Table, tmp_path: Path) -> None:
-    with pytest.raises(ParameterError, match="found list"):
-        brittle.show([page])  # pyright: ignore[reportArgumentType] that is the mistake
+    with pytest.raises(ParameterError, match="read_table"):
+        page.report(against={"b": str(tmp_path)})  # pyright: ignore[reportArgumentType] that is the mistake
     for height in (0, -1, 2.5, True, "300"):
         with pytest.raises(ParameterError, match="height"):
-            brittle.show(page, height=height)  # pyright: ignore[reportArgumentType] that is the mistake
+            page.report(height=height)  # pyright: ignore[reportArgumentType] that is the mistake
     with pytest.raises(ParameterError, match="epsilon"):
-        brittle.show(page, epsilon=-1.0)
-    with pytest.raises(StorageError, match="no_run"):
-        brittle.show(tmp_path)
+        page.report(epsilon=-1.0)

@@ -16,7 +16,7 @@ from helpers.pages import EVERY_SCORE, Page, addresses, assert_inert, page_of, s
 from helpers.poisoned import poisoned_run, poisoned_scores
 from helpers.tables import HOSTILE, make_table
 
-from brittle.report import figure, wording, write_report
+from brittle.report import figure, wording
 from brittle.report.chapters import other_runs, worst_case
 from brittle.store.table import Table
 
@@ -66,7 +66,8 @@ def test_the_same_table_gives_the_same_bytes(
 ) -> None:
     monkeypatch.setattr(figure, "draw", figures_drawn_once)  # every figure is drawn again
     shuffled = replace(full, scores=full.scores.take(list(reversed(range(len(full.scores))))))
-    written = write_report(shuffled, tmp_path / "report.html")
+    written = tmp_path / "report.html"
+    shuffled.report(written)
     assert written == tmp_path / "report.html"
     assert written.read_bytes() == text.encode()
 

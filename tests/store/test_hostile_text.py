@@ -20,7 +20,6 @@ import brittle
 from brittle.cli import main
 from brittle.data import array_points, open_points
 from brittle.errors import DataError, StorageError
-from brittle.report import write_report
 from brittle.scores import LogitMargin
 from brittle.store.reading import read_table
 
@@ -69,7 +68,7 @@ def test_names_come_back_exactly(named: brittle.Table) -> None:
     assert {as_bytes(one) for one in named.points["name"].to_pylist()} == {b"images/ant/" + name for name in NAMES}
     assert set(named.scores["point"].to_pylist()) == set(named.points["point"].to_pylist())
     assert len(named.frame(whole=True)) == len(NAMES)
-    page = write_report(named, "report.html").read_text(encoding="utf-8")
+    page = named.report("report.html").html
     assert_inert(Page(page))
     assert not {"\x1b", "\u202e"} & {*page}
 
@@ -100,7 +99,7 @@ def test_forty_hostile_strings_in_every_field_are_shown_as_text(
     table = read_table(tmp_path / "run")
     assert table.record == made.record
     assert table.points["name"].to_pylist() == [storable(one) for one in HOSTILE]
-    page = write_report(table, tmp_path / "report.html").read_text(encoding="utf-8")
+    page = table.report().html
     assert_inert(Page(page))
     place = str(tmp_path / "run")
     assert main(["report", place]) == 0

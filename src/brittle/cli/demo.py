@@ -31,7 +31,7 @@ def demo(*, out: Path = Path("brittle-demo"), quiet: Quiet = False) -> int:
     from brittle.cli import digits
     from brittle.cli.runs import show as show_run
     from brittle.cli.score import score
-    from brittle.report import MARK, write_report
+    from brittle.report import MARK
     from brittle.store.folder import check_free
     from brittle.store.reading import read_table
 
@@ -49,7 +49,7 @@ def demo(*, out: Path = Path("brittle-demo"), quiet: Quiet = False) -> int:
     if code:
         return code
     say(quiet, "writing the report")
-    write_report(read_table(run), page)
+    read_table(run).report(page)
     show_run(run)
     name = program()
     show(f"\nreport: {page}, to be opened in a browser")

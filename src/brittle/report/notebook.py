@@ -16,7 +16,6 @@ from brittle.errors import ParameterError
 from brittle.report.render import open_contents, render
 from brittle.report.wording import plural
 from brittle.report.wording import show as show_text
-from brittle.store.reading import read_table
 from brittle.store.table import Table
 from brittle.store.writing import check_target, write
 
@@ -43,12 +42,22 @@ class ReportPage:
     """The report of a run, which a notebook shows and `save` writes.
 
     Attributes:
-        html: the page, as `brittle.write_report` writes it.
+        html: the page.
         height: pixels of its frame in a notebook.
     """
 
     html: str
     height: int = HEIGHT
+
+    @staticmethod
+    def of(table: Table, height: int, epsilon: float | str | None, against: Mapping[str, Table] | None) -> ReportPage:
+        """That of `table`, as `Table.report` takes it."""
+        if isinstance(height, bool) or not isinstance(height, int) or height < 1:
+            raise ParameterError(f"height must be a whole number of pixels, 1 or more; found {height!r:.40}")
+        for other in (against or {}).values():
+            if not isinstance(other, Table):
+                raise ParameterError(f"another run is a table, such as brittle.read_table('RUN'); found {other!r:.60}")
+        return ReportPage(render(open_contents(table, epsilon, against)), height)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page to the file `path`, and return the path.
@@ -70,47 +79,6 @@ class ReportPage:
         # Links within a framed page lead to the notebook's address, unless they name that of the frame.
         page = _WITHIN.sub(lambda link: f"{link[2]}about:srcdoc#" if link[2] else link[0], self.html)
         return str(_FRAME.format(height=self.height, page=page))
-
-
-def show(
-    table: Table | str | os.PathLike[str],
-    *,
-    height: int = HEIGHT,
-    epsilon: float | str | None = None,
-    against: Mapping[str, Table | str | os.PathLike[str]] | None = None,
-) -> ReportPage:
-    """The report of `table`, which a notebook shows where a cell ends with it.
-
-    The page is that of `brittle.write_report`, in a frame without rights to the notebook around it. Elsewhere nothing
-    is shown or written; `brittle.show(table).save("report.html")` writes the page.
-
-    Args:
-        table: a run, or its folder.
-        height: of the frame, in pixels.
-        epsilon: perturbation size of the worst-case chapter, in pixel units, such as `"8/255"`; by default one that
-            suits the margins.
-        against: other runs over the same points, or their folders, by the names that the page gives them.
-
-    Raises:
-        ParameterError: `table` is neither a table nor a path, `height` is no positive whole number, or `epsilon` is
-            neither a positive number nor a fraction of two.
-        DataError: the points of another run cannot be paired with those of `table`.
-        StorageError: a folder holds no run, or a run that is damaged.
-        ArtefactError: a file of a run leads out of its folder, or could run code.
-    """
-    if isinstance(height, bool) or not isinstance(height, int) or height < 1:
-        raise ParameterError(f"height must be a whole number of pixels, 1 or more; found {height!r:.40}")
-    others = {name: _opened(other) for name, other in (against or {}).items()}
-    return ReportPage(render(open_contents(_opened(table), epsilon, others)), height)
-
-
-def _opened(table: object) -> Table:
-    """A table, or the one in a run folder."""
-    if isinstance(table, Table):
-        return table
-    if isinstance(table, str | os.PathLike):
-        return read_table(table)
-    raise ParameterError(f"expected a table or the folder of a run; found {type(table).__name__}")
 
 
 def table_text(table: Table) -> str:

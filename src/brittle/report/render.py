@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -17,7 +16,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from brittle.analysis.overview_text import decision_text
-from brittle.errors import ParameterError
 from brittle.report import figure
 from brittle.report.chapter import Chapter, Entry
 from brittle.report.chapters import (
@@ -65,49 +63,10 @@ _EXPORT = re.compile(r"^export (?=(?:const|function|async function) )", re.MULTI
 _NAMES = re.compile(r"^export (?:const|function|async function) (\w+)", re.MULTILINE)
 
 
-def write_report(
-    table: Table,
-    path: str | os.PathLike[str] | None = None,
-    epsilon: float | str | None = None,
-    against: Mapping[str, Table] | None = None,
-) -> Path:
-    """Write the report of `table` to the file `path`: one page, with its figures and images inside.
-
-    The page names no address; its policy allows its own script and style, by their digests, and nothing else. The same
-    table gives the same bytes.
-
-    Args:
-        table: a run.
-        path: the file to write; its folder must exist.
-        epsilon: perturbation size of the worst-case chapter, in pixel units, such as `"8/255"`; by default one that
-            suits the margins.
-        against: other runs over the same points, by the names that the page gives them.
-
-    Returns:
-        The path written.
-
-    Raises:
-        StorageError: `path` cannot be written, or is a link, a pipe, a device or a folder.
-        ParameterError: `epsilon` is neither a positive number nor a fraction of two, `table` is no table, or no file is
-            named.
-        DataError: the points of another run cannot be paired with those of `table`.
-    """
-    if not isinstance(table, Table):
-        raise ParameterError(
-            f"a report is made of the table of a run; found {table!r:.60}: write "
-            "brittle.write_report(brittle.read_table('RUN'), 'report.html')"
-        )
-    if path is None:
-        raise ParameterError("name the file to write: brittle.write_report(table, 'report.html')")
-    path = Path(path)
-    check_target(path)
-    return write_page(open_contents(table, epsilon, against), path)
-
-
 def open_contents(
     table: Table, epsilon: float | str | None = None, against: Mapping[str, Table] | None = None
 ) -> Contents:
-    """The contents of the page of `table`; arguments as in `write_report`.
+    """The contents of the page of `table`; arguments as in `Table.report`.
 
     Raises:
         ParameterError: `epsilon` is neither a positive number nor a fraction of two.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -106,6 +106,61 @@ class Table:
         parts = [frame[[*TOLD]].rename_axis(None)]
         parts += [_short(column, name, limit) for column, name in zip(self.columns, self._short_names(), strict=True)]
         return pd.concat(parts, axis=1).dropna(axis="columns", how="all").reset_index(drop=True)
+
+    def top(self, count: int = 20, by: Key | None = None) -> pd.DataFrame:
+        """The `count` least robust points, as `brittle show --top` lists them.
+
+        Args:
+            count: how many.
+            by: the score that orders them, as for `table[...]`; by default the flip probability that speaks for the
+                run.
+
+        Returns:
+            `point`, `row`, `name`, `label`, `predicted`, `target`, `decided`, `correct`, then `value` (`p_robust` of a
+            flip probability), `low`, `high`, `state` and `status` of that score.
+
+        Raises:
+            DataError: no column fits, or the run has no flip probability.
+        """
+        import brittle  # as in `__repr__`
+
+        return brittle.analysis.point_list(self, None if by is None else self[by]).head(count)
+
+    def report(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        epsilon: float | str | None = None,
+        against: Mapping[str, Table] | None = None,
+        height: int = 640,
+    ) -> Any:
+        """The report: one page with its figures and images inside, which a notebook shows in a frame.
+
+        The page names no address; its policy allows its own script and style, by their digests, and nothing else. The
+        frame has no rights to the notebook around it. The same table gives the same bytes.
+
+        Args:
+            path: a file to write the page to; its folder must exist.
+            epsilon: perturbation size of the worst-case chapter, in pixel units, such as `"8/255"`; by default one that
+                suits the margins.
+            against: other runs over the same points, by the names that the page gives them.
+            height: of the frame in a notebook, in pixels.
+
+        Returns:
+            the `brittle.report.ReportPage`.
+
+        Raises:
+            StorageError: `path` cannot be written, or is a link, a pipe, a device or a folder.
+            ParameterError: `epsilon` is neither a positive number nor a fraction of two, or `height` no positive whole
+                number, or another run is no table.
+            DataError: the points of another run cannot be paired with these.
+        """
+        import brittle  # as in `__repr__`
+
+        page = brittle.report.ReportPage.of(self, height, epsilon, against)
+        if path is not None:
+            page.save(path)
+        return page
 
     def _short_names(self) -> list[str]:
         """The name of each score, with the parameters in which it differs from others of that name; "" of one alone."""
