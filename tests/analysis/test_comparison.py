@@ -111,7 +111,7 @@ def test_noise_is_shared_by_one_seed_over_the_same_ids() -> None:
     frame = by_score(compare(first, second))
     assert frame.loc[label, "noise"] == "shared"
     assert frame.loc[["accuracy", "logit_margin"], "noise"].isna().all()
-    assert "both runs drew the same noise at every point for 1 of 5 rows" in format_comparison(frame)
+    assert "in 1 of 5 rows both runs have the same noise" in format_comparison(frame)
     reseeded = replace(second, record=replace(second.record, seed=second.record.seed + 1))
     moved = replace(second, record=replace(second.record, machine=replace(second.record.machine, device="other")))
     for other in (reseeded, moved, renamed(second)):

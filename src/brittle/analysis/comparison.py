@@ -326,8 +326,7 @@ def _remarks(rows: list[Row]) -> list[str]:
         ),
         f"up to {infinite:,} distances are infinite: no other prediction was found there": infinite,
         f"up to {dropped:,} points are left out for lack of a value in one run or both": dropped,
-        f"both runs drew the same noise at every point for {noises.count(SHARED)} of {len(rows)} rows": SHARED
-        in noises,
+        f"in {noises.count(SHARED)} of {len(rows)} rows both runs have the same noise": SHARED in noises,
         f"{own} of {len(rows)} rows read noise of each run's own; one seed makes it the same": own,
         f"{len(alike)} of {len(rows)} rows hold the same value in both runs at every point": alike,
     }

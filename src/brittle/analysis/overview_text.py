@@ -43,7 +43,7 @@ STEEP = 20
 
 
 RIGHT_BREAKS = "right, and broken by noise: look at them"
-WRONG_HOLDS = "wrong, and no noise shows it: check what the data say is right"
+WRONG_HOLDS = "wrong, and noise does not change them: are their labels right?"
 WRONG_OPEN = "wrong, none of them known to hold under noise: look at them, and at their labels"
 CALIBRATES = "broken by noise: calibrate a detector that flags such predictions in one pass"
 """What is said of points, after their number."""
@@ -173,7 +173,9 @@ def how_sure(found: Overview) -> str:
         return ""
     said = [f"A point is called only where its whole {100 * found.record.confidence:.4g}% interval lies on one side."]
     if found.column is not None and found.numbers is not None and found.numbers is not found.column:
-        said += [f"That interval is of {found.column.shown}; the numbers of points are those of {found.numbers.shown}."]
+        said += [
+            f"States are by {found.column.shown}; the values that points are listed with by {found.numbers.shown}."
+        ]
     rests = [
         f"{count:,} of {rated:,} {by_number(rated, 'interval', 'intervals')} {verb_of(count, rated, 'rests', 'rest')} "
         f"on {basis}."
