@@ -116,8 +116,9 @@ def score(
             as `"within:0.5"` of a regressor, or one of `brittle.decisions`; by default the predicted class.
         name: what the record and the page call a model that is given as it is; by default its type.
         seed: seed of the noise.
-        batch_size: most rows in one pass through the network; by default 64 to 4,096 on a CPU, by their size, and 512
-            elsewhere; fewer of very large ones. On a CPU wide layers are given fewer, down to 64.
+        batch_size: most rows in one pass through the network; by default 64 to 4,096 on a CPU, by their size, up to
+            16,384 of a model outside PyTorch, and 512 elsewhere; fewer of very large ones. On a CPU wide layers are
+            given fewer, down to 64.
         confidence: of all intervals in the table.
         out: folder to write the run to, shard by shard; None keeps it in memory.
         resume: go on with the run in `out`, if there is one: shards that are there and whole are kept.
@@ -154,18 +155,8 @@ def score(
     if out is not None and not resume:
         check_free(out)
     rule = partial(drawn_until, until=until, limit=limit, precision=precision, most_draws=most_draws)
-    job = make_job(
-        _declared(classifier, decision, name),
-        data,
-        scores,
-        seed,
-        batch_size,
-        confidence,
-        rule,
-        sigma,
-        noise,
-        label_column,
-    )
+    model = _declared(classifier, decision, name)
+    job = make_job(model, data, scores, seed, batch_size, confidence, rule, sigma, noise, label_column)
     place = Memory() if out is None else out
     with shown_progress(progress) as advance:
         execute(

@@ -70,7 +70,7 @@ class Found:
             return
         nearest = torch.full_like(self.distance, torch.inf).scatter_reduce(0, rows, distance, "amin")
         winning = torch.where(distance == nearest[rows], torch.arange(len(rows), device=rows.device), len(rows))
-        first = torch.full_like(rows, len(rows)).new_full((len(self.distance),), len(rows))
+        first = rows.new_full((len(self.distance),), len(rows))
         first = first.scatter_reduce(0, rows, winning, "amin")
         better = (nearest < self.distance).nonzero()[:, 0]
         chosen = first[better]
@@ -188,14 +188,14 @@ class Search:
 
         Negative exactly where another class wins; not a number where the logits are not finite. `[R]`, float64.
         """
-        if len(rows) <= self._clean.rows:
+        if len(rows) <= self.rows:
             return self._look(rows, points) if len(rows) else rows.double()
-        chunks = zip(rows.split(self._clean.rows), points.split(self._clean.rows), strict=True)
+        chunks = zip(rows.split(self.rows), points.split(self.rows), strict=True)
         return torch.cat([self._look(*chunk) for chunk in chunks])
 
     def differentiate(self, rows: Tensor, points: Tensor, targets: Tensor) -> Response:
         """Look at `points` and differentiate the margin over `targets`, `[R]`, a class for each or `ANY`."""
-        size = self._clean.rows
+        size = self.rows
         if not len(rows):
             return Response(points, points, rows.double(), rows > 0, rows.double(), points, rows.double())
         if len(rows) <= size:
@@ -212,7 +212,7 @@ class Search:
         classes = self._clean.competitors(min(CANDIDATES, self._clean.logits.shape[1] - 1))
         classes = classes.gather(1, self._clean.logits.gather(1, classes).argsort(dim=1, descending=True, stable=True))
         distance = torch.full(classes.shape, torch.inf, dtype=torch.float64, device=classes.device)
-        for rows in self.open.split(self._clean.rows) if len(self.open) else ():
+        for rows in self.open.split(self.rows) if len(self.open) else ():
             distance[rows] = self._linearised_distances(rows, classes[rows])
         order = distance.argsort(dim=1, stable=True)
         return classes.gather(1, order), distance.gather(1, order)
