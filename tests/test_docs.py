@@ -233,6 +233,9 @@ def test_documents_that_are_named_exist() -> None:
                 continue
             places = [ROOT / name, ROOT / "src/brittle" / name, ROOT / "docs" / name]
             assert any(place.exists() for place in places), f"{document.name}: {name}"
+    for source in MODULES.values():
+        for name in re.findall(r"docs/[\w/-]+\.md", source.read_text("utf-8")):
+            assert (ROOT / name).exists(), f"{source.name}: {name}"
 
 
 def test_architecture_names_every_room() -> None:

@@ -116,7 +116,7 @@ def dark_rows_mix(x: Tensor, logits: Tensor) -> Tensor:
 def test_what_the_first_rows_do_not_show_stops_the_run() -> None:
     x = inputs(600)
     x[300:] *= 0.2
-    with pytest.raises(ModelError, match=r"row [345]\d\d of shard \d alone and in its batch of") as caught:
+    with pytest.raises(ModelError, match=r"row [345]\d\d of shard \d ") as caught:
         brittle.score(brittle.Classifier(Wrapped(dark_rows_mix)), x, [Softmax()])
     assert caught.value.code == "batch_dependent"
 
@@ -127,7 +127,7 @@ def test_noisy_passes_are_looked_at_too() -> None:
     x = inputs(260)
     x[:256, 0, 0, 0], x[256:, 0, 0, 0] = 0.0, 1.0
     scores: list[Score] = [MonteCarlo(0.3, draws=60)]
-    with pytest.raises(ModelError, match=r"a copy of one of the rows \d+ to \d+ of shard \d alone") as caught:
+    with pytest.raises(ModelError, match=r"a copy of one of the rows \d+ to \d+ of shard \d ") as caught:
         brittle.score(brittle.Classifier(Wrapped(change)), x, scores)
     assert caught.value.code == "batch_dependent"
 

@@ -87,28 +87,28 @@ class Rechecks:
         before = self.classifier.passes
         if self.reference is not None:
             self.reference.checked(self.classifier, f"at the end of shard {self.shard}")
-        for kept, alone in self._other():
-            found = excess(self.classifier, kept.inputs, kept.logits, alone, kept.explained, kept.extra_inputs)
+        for kept, again in self._other():
+            found = excess(self.classifier, kept.inputs, kept.logits, again, kept.explained, kept.extra_inputs)
             if found is not None:
-                self._check_recorded(kept, alone)
+                self._check_recorded(kept, again)
                 if self.reference is not None:  # it may have changed just now
                     self.reference.checked(self.classifier, f"at the end of shard {self.shard}")
                 raise ModelError(
                     "batch_dependent",
-                    f"{kept.what} of shard {self.shard} alone and in its batch of {kept.rows} differ by {found}; the "
-                    f"model mixes the rows of a batch, make it treat each row alone",
+                    f"{kept.what} of shard {self.shard} looked at again and in its batch of {kept.rows} differ by "
+                    f"{found}; the model mixes the rows of a batch, make it treat each row alone",
                 )
         return self.classifier.passes - before
 
     def _other(self) -> list[tuple[PassRow, Tensor]]:
-        """The rows that get other logits alone, by more than rounding explains, with these."""
+        """The rows that get other logits again, by more than rounding explains, with these."""
         if not self._kept:
             return []
         with torch.no_grad():
-            alone = [again for part in self._given() for again in self._again(part).split(1)]
-        between = differences(torch.cat([kept.logits for kept in self._kept]), torch.cat(alone))
+            found = [row for part in self._given() for row in self._again(part).split(1)]
+        between = differences(torch.cat([kept.logits for kept in self._kept]), torch.cat(found))
         unlike = between > torch.cat([kept.explained for kept in self._kept])
-        return [(self._kept[row], alone[row]) for row in unlike.any(dim=1).nonzero().flatten().tolist()]
+        return [(self._kept[row], found[row]) for row in unlike.any(dim=1).nonzero().flatten().tolist()]
 
     def _given(self) -> list[list[PassRow]]:
         """The rows that are looked at, those that go together: each alone, but where a call costs far more than a row,
