@@ -64,7 +64,7 @@ class Widest(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         found = func(*args, **(kwargs or {}))
         for one in found if isinstance(found, tuple | list) else (found,):
-            if isinstance(one, Tensor) and one.shape[:1] == (self._rows,):
+            if isinstance(one, Tensor) and one.shape[:1] == (self._rows,) and not func.is_view:  # as of a weight
                 self._numbers = max(self._numbers, one.numel() // self._rows)
         return found
 

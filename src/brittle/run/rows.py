@@ -20,6 +20,7 @@ from brittle.scores.evaluate import Evaluated
 from brittle.store.schemas import COUNTEREXAMPLES, POINTS, SCORES, keeps, pack
 
 _STATUS = {int(status): status for status in Status}
+"""The members by their numbers: `Status(number)` takes far longer, once a point."""
 
 
 def rows_of(found: Evaluated, scores: Sequence[Score], classifier: Classifier) -> dict[str, pa.Table]:
