@@ -81,6 +81,17 @@ def test_frame_and_labels_and_file_are_the_same_run(pipeline: Pipeline, tmp_path
         assert brittle.score(pipeline, tmp_path / name, label_column="kind", **given).scores.equals(whole.scores)
 
 
+def test_text_that_reads_as_numbers_is_text(tmp_path: Path) -> None:
+    """ "01" of a frame or a Parquet file is no 1.0 to a model that was fitted on text, and has no noise."""
+    shops = X[["length", "weight"]].assign(shop=np.where(X.leaves < 2, "01", "10"))
+    encoder = make_column_transformer((OneHotEncoder(), ["shop"]), remainder="passthrough")
+    model = make_pipeline(encoder, RandomForestClassifier(9, random_state=0)).fit(shops, KIND)
+    shops.to_parquet(tmp_path / "shops.parquet")
+    for data in (shops, tmp_path / "shops.parquet"):
+        table = brittle.score(model, data, "monte_carlo", noise="per-feature", sigma=0.1)
+        assert table.frame()["predicted"].tolist() == model.predict(shops).tolist()
+
+
 def test_numbers_alone_are_their_arrays() -> None:
     forest = RandomForestClassifier(5, random_state=0).fit(X[["length", "weight"]], KIND)
     numbers, scores = X[["length", "weight"]], [Shrinkage(sigma=0.3)]

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import torch
 
 from brittle.data.arrays import bytes_of, feature_record, read_arrays
-from brittle.data.arrow import LABEL_NAMES, ArrowFile, EncodedColumn, Table, is_image, is_number, open_table
+from brittle.data.arrow import LABEL_NAMES, ArrowFile, EncodedColumn, Table, is_csv, is_image, is_number, open_table
 from brittle.data.folder import encoded_points
 from brittle.data.labels import answers_of, check_labels
 from brittle.data.points import ListedPoints, row_ids
@@ -94,7 +94,8 @@ def _features(table: Table, reading: Reading, y: Any = None) -> ListedPoints:
         found = "no column of features" if odd is None else f"a column called {odd!r}, as the index of pandas"
         raise DataError("columns", f"{table.where} has {found}; write it with names of features and index=False")
     cells = table.read(table.schema.names)
-    coded = {name: found for name in roles.others if reading.levels and (found := _levels(cells[name]))}
+    typed = not is_csv(table.files[0].path)
+    coded = {name: found for name in roles.others if reading.levels and (found := _levels(cells[name], typed))}
     columns = [coded[name][0] if name in coded else _numbers(cells, name, table.where) for name in roles.others]
     inputs, extra = torch.from_numpy(np.stack(columns, axis=1)), None
     record = table.record | roles.record | feature_record(np.array(roles.others), table.where, inputs)
@@ -110,10 +111,10 @@ def _features(table: Table, reading: Reading, y: Any = None) -> ListedPoints:
     return reading.points(record, ids_in(cells, roles, table), read, **answers)
 
 
-def _levels(column: pa.ChunkedArray) -> tuple[np.ndarray, Levels] | None:
+def _levels(column: pa.ChunkedArray, typed: bool) -> tuple[np.ndarray, Levels] | None:
     """The codes of a column of categories, `[N]`, float64, and what they stand for; None of any other column.
 
-    Text is one where no cell is a number or empty.
+    Text is one where no cell is empty, and in a table whose columns are not `typed`, as of CSV, where none is a number.
     """
     if pa.types.is_dictionary(column.type):
         whole = column.combine_chunks()
@@ -121,7 +122,7 @@ def _levels(column: pa.ChunkedArray) -> tuple[np.ndarray, Levels] | None:
         fine = not whole.null_count and all(isinstance(one, str | int | float) for one in levels)
         return (whole.indices.to_numpy().astype(float), Levels(levels, True, ordered)) if fine else None
     cells: list[Any] = column.to_pylist() if is_text(column.type) else [None]
-    if any(cell is None or not cell.strip() or is_number(cell) for cell in cells):
+    if any(cell is None or not cell.strip() or (is_number(cell) and not typed) for cell in cells):
         return None
     levels = sorted(set(cells))
     if len(levels) > MOST_LEVELS:

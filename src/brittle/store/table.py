@@ -102,7 +102,7 @@ class Table:
             return pd.concat(parts, axis=1).reset_index(drop=True)
         names = dict(enumerate(map(storable, self.record.data.names)))
         for told in ("label", "predicted"):
-            frame[told] = frame[told].map(names).fillna(frame[told]) if names else frame[told]
+            frame[told] = frame[told].map(lambda one: names.get(one, one))
         parts = [frame[[*TOLD]].rename_axis(None)]
         parts += [_short(column, name, limit) for column, name in zip(self.columns, self._short_names(), strict=True)]
         return pd.concat(parts, axis=1).dropna(axis="columns", how="all").reset_index(drop=True)

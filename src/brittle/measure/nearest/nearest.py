@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from brittle.data.points import Points, check_values
 from brittle.errors import DataError, ParameterError
@@ -155,7 +155,7 @@ class Nearest(Measurement):
 
 
 def nearest(
-    classifier: Classifier,
+    classifier: Classifier | nn.Module,
     inputs: Tensor | Points,
     *,
     norm: str = "linf",
@@ -174,7 +174,7 @@ def nearest(
     near it comes is measured in `docs/explanation/attacks.md`.
 
     Args:
-        classifier: what to search.
+        classifier: what to search; a network as it is takes inputs in [0, 1].
         inputs: `[B, *shape]`, in the declared units; `B` at least 1. Or points, such as `brittle.data.array_points`
             gives, all of which can be read.
         norm: `l2`, `linf`, `l1` or `l0`, the number of values that change; this needs finite bounds.
@@ -204,6 +204,8 @@ def nearest(
         True
     """
     need = Nearest(norm, attack, effort, bounded)
+    if not isinstance(classifier, Classifier):
+        classifier = Classifier(classifier)
     points = as_points(inputs, classifier.bounds, extra_inputs=extra_inputs, mask=mask)
     first, parts = next(iter(points.batches(1, 0, 1))), []
     rows = default_rows(classifier, first.inputs, first.extra_inputs)
