@@ -92,6 +92,13 @@ def test_text_that_reads_as_numbers_is_text(tmp_path: Path) -> None:
         assert table.frame()["predicted"].tolist() == model.predict(shops).tolist()
 
 
+def test_more_texts_than_categories_may_have_are_no_numbers() -> None:
+    frame = pd.DataFrame({"length": np.arange(10_001.0), "place": [f"{row:05d}" for row in range(10_001)]})
+    encoder = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["place"]), remainder="passthrough")
+    model = make_pipeline(encoder, RandomForestClassifier(1)).fit(frame[:50], frame.length[:50] > 20)
+    refused("columns", "'place'", lambda: brittle.score(model, frame, "softmax"))
+
+
 def test_numbers_alone_are_their_arrays() -> None:
     forest = RandomForestClassifier(5, random_state=0).fit(X[["length", "weight"]], KIND)
     numbers, scores = X[["length", "weight"]], [Shrinkage(sigma=0.3)]

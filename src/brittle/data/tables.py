@@ -35,7 +35,7 @@ INDEX_NAME = re.compile(r"(unnamed: \d+|__index_level_\d+__)?", re.IGNORECASE)
 """What pandas calls the column of its index."""
 
 MOST_LEVELS = 10_000
-"""A column of more different texts holds no categories."""
+"""Different texts that a column of categories may hold."""
 
 SHOWN = 8
 """Columns that a message names, and images that are looked at to see whether there are bytes."""
@@ -95,7 +95,11 @@ def _features(table: Table, reading: Reading, y: Any = None) -> ListedPoints:
         raise DataError("columns", f"{table.where} has {found}; write it with names of features and index=False")
     cells = table.read(table.schema.names)
     typed = not is_csv(table.files[0].path)
-    coded = {name: found for name in roles.others if reading.levels and (found := _levels(cells[name], typed))}
+    coded = {
+        name: found
+        for name in roles.others
+        if reading.levels and (found := _levels(cells[name], typed, f"column {name!r:.60} of {table.where}"))
+    }
     columns = [coded[name][0] if name in coded else _numbers(cells, name, table.where) for name in roles.others]
     inputs, extra = torch.from_numpy(np.stack(columns, axis=1)), None
     record = table.record | roles.record | feature_record(np.array(roles.others), table.where, inputs)
@@ -111,7 +115,7 @@ def _features(table: Table, reading: Reading, y: Any = None) -> ListedPoints:
     return reading.points(record, ids_in(cells, roles, table), read, **answers)
 
 
-def _levels(column: pa.ChunkedArray, typed: bool) -> tuple[np.ndarray, Levels] | None:
+def _levels(column: pa.ChunkedArray, typed: bool, where: str) -> tuple[np.ndarray, Levels] | None:
     """The codes of a column of categories, `[N]`, float64, and what they stand for; None of any other column.
 
     Text is one where no cell is empty, and in a table whose columns are not `typed`, as of CSV, where none is a number.
@@ -125,8 +129,10 @@ def _levels(column: pa.ChunkedArray, typed: bool) -> tuple[np.ndarray, Levels] |
     if any(cell is None or not cell.strip() or (is_number(cell) and not typed) for cell in cells):
         return None
     levels = sorted(set(cells))
-    if len(levels) > MOST_LEVELS:
-        return None
+    if len(levels) > MOST_LEVELS:  # as numbers it would be another column
+        raise DataError(
+            "columns", f"{where} holds {len(levels):,} different texts, {MOST_LEVELS:,} at most; leave it out"
+        )
     places = {level: place for place, level in enumerate(levels)}
     return np.array([places[cell] for cell in cells], float), Levels(levels, False)
 
