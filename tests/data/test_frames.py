@@ -13,8 +13,9 @@ from helpers.data_files import refused
 
 import brittle
 from brittle.cli import main
+from brittle.data import open_points
 from brittle.noise import PerFeature
-from brittle.scores import Shrinkage
+from brittle.scores import MonteCarlo, Shrinkage
 
 pytest.importorskip("sklearn")
 
@@ -124,6 +125,25 @@ def test_noise_per_feature_is_learned_from_a_frame() -> None:
     assert noise.still == "colour, site, leaves"
     torch.testing.assert_close(noise.scale[:2], torch.tensor(np.std(X[["length", "weight"]].to_numpy(), axis=0)))
     assert PerFeature.of(X, 0.1, categories=["weight"]).still == "weight, colour, site"
+
+
+def test_points_that_hold_codes_reach_the_estimator_as_categories(pipeline: Pipeline, tmp_path: Path) -> None:
+    """A score that is called and the search give it what `brittle.score` does."""
+    X.to_csv(tmp_path / "flowers.csv", index=False)
+    X[X.columns[::-1]].to_csv(tmp_path / "other.csv", index=False)
+    points, other = (open_points(tmp_path / name, levels=True) for name in ("flowers.csv", "other.csv"))
+    classifier, score = brittle.Classifier(pipeline, bounds=None), MonteCarlo(noise=PerFeature.of(X, 0.1), draws=20)
+    robust = brittle.score(classifier, points, [score]).frame()["p_robust"]
+    assert [1 - flip for flip in score(classifier, points).value.tolist()] == robust.tolist()
+    found = brittle.nearest(classifier, points, norm="l2", effort="fast", bounded=False)
+    there = (found.predicted >= 0).numpy()
+    moved = X.assign(
+        **{name: found.points[:, list(X.columns).index(name)].numpy() for name in ("length", "weight", "leaves")}
+    )
+    assert there.sum() > 8
+    assert pipeline.predict(moved[there]).tolist() == pipeline.classes_[found.predicted[there]].tolist()
+    for read in (score, brittle.nearest):
+        refused("columns", "another order", read, classifier, other)
 
 
 def test_what_does_not_fit_gets_one_sentence(pipeline: Pipeline) -> None:

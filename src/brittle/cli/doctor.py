@@ -59,7 +59,7 @@ def doctor(
         _print(read)
         return FAILED
     points = opening.points
-    classifier = opening.classifier.reading(points.provenance.get("categories"))
+    classifier = opening.classifier.reading(points.provenance)
     if not classifier.decision.targets:
         points = in_classes(points, classifier.class_names, classifier.class_values)
     classifier.look_up(points.class_names)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from brittle.decisions import Custom, Decision, Within
-from brittle.errors import ModelError, ParameterError
+from brittle.errors import DataError, ModelError, ParameterError, listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,6 +106,28 @@ class Fitted(ArrayModel):
     def reading(self, categories: Mapping[str, Levels]) -> Fitted:
         """The same for inputs of which these columns are codes of categories."""
         return type(self)(self._estimator, self._outputs, categories)
+
+    def check_columns(self, found: Sequence[str] | None) -> None:
+        """Raise where the columns of the data, `found`, are others than it was fitted on, or stand in another order."""
+        fitted = self.feature_names
+        if fitted is None or found is None or list(fitted) == list(found):
+            return
+        if set(fitted) == set(found):
+            at = next(place for place, (one, other) in enumerate(zip(fitted, found, strict=True)) if one != other)
+            raise DataError(
+                "columns",
+                f"the model was fitted on the same columns in another order: column {at} is {fitted[at]!r:.40} there "
+                f"and {found[at]!r:.40} in the data; put the columns of the data in the order of the model's",
+            )
+        more, fewer = (
+            listed([one for one in names if one not in others], 3) or "nothing"
+            for names, others in ((found, fitted), (fitted, found))
+        )
+        raise DataError(
+            "columns",
+            f"the model was fitted on other columns: the data have besides {more}, and lack {fewer}; give its columns, "
+            "and name that of the labels with --label-column (label_column=)",
+        )
 
     def _named(self, rows: np.ndarray) -> Rows:
         """The rows under the names that it was fitted with, where it was fitted on a frame with as many columns."""

@@ -169,12 +169,19 @@ class Classifier:
         """The same model with another decision of the same output; its passes are counted here."""
         return self._changed(decision=decision, _undecided=False)
 
-    def reading(self, categories: Mapping[str, Any] | None) -> Classifier:
-        """The same estimator for inputs of which some columns are codes, `categories` of the record of points; itself
-        where there are none. Its passes are counted here."""
-        if not categories or not isinstance(self.model, Fitted):
+    def reading(self, provenance: Mapping[str, Any]) -> Classifier:
+        """The same model for points of this provenance: an estimator that was fitted on a frame is given their
+        categories, not the codes of these. Its passes are counted here.
+
+        Raises:
+            DataError: its columns are others, or stand in another order.
+        """
+        if not isinstance(self.model, Fitted):
             return self
-        return self._changed(model=self.model.reading({name: Levels(**one) for name, one in categories.items()}))
+        self.model.check_columns(provenance.get("feature_names"))
+        categories = provenance.get("categories") or {}
+        read = self.model.reading({name: Levels(**one) for name, one in categories.items()})
+        return self._changed(model=read) if categories else self
 
     @property
     def reads_frames(self) -> bool:

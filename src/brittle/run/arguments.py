@@ -9,9 +9,9 @@ import numpy as np
 
 from brittle.data import Points, as_points
 from brittle.data.formats import Data
-from brittle.data.labels import SHOWN, in_classes, label_places
+from brittle.data.labels import in_classes, label_places
 from brittle.doctor import varying
-from brittle.errors import DataError, ParameterError, listed
+from brittle.errors import ParameterError
 from brittle.intervals import check_confidence
 from brittle.measure.forward import default_rows
 from brittle.model.classifier import Classifier
@@ -57,8 +57,7 @@ def make_job(
         if not serves(score, classifier.decision):
             check_serves(score, classifier.decision)
     points = _points_for(classifier, data, label_column) if points is None else points
-    _check_columns(classifier, points)
-    classifier = classifier.reading(points.provenance.get("categories"))
+    classifier = classifier.reading(points.provenance)
     check_confidence(confidence)
     check_seed(seed)
     if batch_size is not None and (type(batch_size) is not int or batch_size < 1):
@@ -100,28 +99,6 @@ def _points_for(classifier: Classifier, data: Data, label_column: str | None) ->
         data = (data[0], label_places(data[1], names))
     points = as_points(data, classifier.bounds, targets, label_column, levels=classifier.reads_frames)
     return points if targets else in_classes(points, names, classifier.class_values)
-
-
-def _check_columns(classifier: Classifier, points: Points) -> None:
-    """Raise where the columns of the data are others than those that an estimator was fitted on, or stand in another
-    order."""
-    fitted, found = getattr(classifier.model, "feature_names", None), points.provenance.get("feature_names")
-    if fitted is None or found is None or list(fitted) == list(found):
-        return
-    if set(fitted) == set(found):
-        at = next(place for place, (one, other) in enumerate(zip(fitted, found, strict=True)) if one != other)
-        raise DataError(
-            "columns",
-            f"the model was fitted on the same columns in another order: column {at} is {fitted[at]!r:.40} there and "
-            f"{found[at]!r:.40} in the data; put the columns of the data in the order of the model's",
-        )
-    more, fewer = ([one for one in names if one not in others] for names, others in ((found, fitted), (fitted, found)))
-    raise DataError(
-        "columns",
-        f"the model was fitted on other columns: the data have besides {listed(more, SHOWN) or 'nothing'}, and lack "
-        f"{listed(fewer, SHOWN) or 'nothing'}; give its columns, and name that of the labels with --label-column "
-        "(label_column=)",
-    )
 
 
 def _check_kinds(scores: Any) -> None:

@@ -207,6 +207,7 @@ def nearest(
     if not isinstance(classifier, Classifier):
         classifier = Classifier(classifier)
     points = as_points(inputs, classifier.bounds, extra_inputs=extra_inputs, mask=mask)
+    classifier = classifier.reading(points.provenance)
     first, parts = next(iter(points.batches(1, 0, 1))), []
     rows = default_rows(classifier, first.inputs, first.extra_inputs)
     for batch in points.batches(batch_points(rows, classifier.device)):
