@@ -108,7 +108,7 @@ def test_the_search_ends_at_the_exact_distance(pieces: dict[str, Any]) -> None:
     """
     network, exact = rectifiers(12, 10, 10, 4, seed=5), pieces["nearest_exact"]
     x = torch.rand(6, 12, generator=torch.Generator().manual_seed(5))
-    found = brittle.nearest(brittle.Classifier(network, bounds=(0, 1)), x)
+    found = brittle.nearest(brittle.Classifier(network, bounds=(0, 1)), x, norm="linf")
     known = found.predicted >= 0
     assert known.sum() >= 4
     rows = zip(x[known].double().numpy(), found.distance[known].tolist(), found.predicted[known].tolist(), strict=True)

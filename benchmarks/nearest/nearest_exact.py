@@ -69,7 +69,7 @@ def exact(names: list[str], points: int, seconds: float) -> pd.DataFrame:
 def _lines(name: str, points: int, seconds: float) -> list[dict[str, object]]:
     network, x = trained(name, points)
     classifier = brittle.Classifier(network, bounds=(0, 1))
-    results = {effort: brittle.nearest(classifier, x, effort=effort) for effort in EFFORTS}
+    results = {effort: brittle.nearest(classifier, x, norm="linf", effort=effort) for effort in EFFORTS}
     start = time.perf_counter()
     nearest = results[EFFORTS[-1]]
     layers = layers_of(network)

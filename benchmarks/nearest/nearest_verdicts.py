@@ -29,7 +29,7 @@ def verdict_row(folder: Path) -> dict[str, object]:
     classifier = brittle.Classifier(load_model(folder / "model.pt2").module, bounds=(0, 1))
     centres = torch.from_numpy(np.load(folder / "centres.npy")).float() / 255
     start = time.perf_counter()
-    found = brittle.nearest(classifier, centres)
+    found = brittle.nearest(classifier, centres, norm="linf")
     seconds = time.perf_counter() - start
     distance = found.distance.numpy()
     epsilon = np.array([float(row["epsilon"]) for row in rows])

@@ -174,7 +174,7 @@ def test_steps_carry_their_command() -> None:
         ),
         ("rm", "score", "-rf", "x"): "brittle score MODEL DATA --out RUN-decided",
         ("brittle", "demo"): "brittle score MODEL DATA --out RUN-decided",
-        None: "brittle score MODEL DATA --out RUN-decided",
+        None: 'brittle.score(..., until="decided", limit=0.9)',
     }.items():
         assert next_steps(asked_by(found, given))[0].command.startswith(starts)
 
@@ -203,6 +203,10 @@ def test_a_detector_is_advised_where_it_can_be_calibrated() -> None:
     for breaks, advised in ((fewest, True), (fewest - 1, False)):
         steps = next_steps(overview(made([HOLD] * 100 + [BREAK] * breaks)))
         assert any("detector fit" in step.command for step in steps) == advised
+    found = overview(made([HOLD] * 100 + [BREAK] * fewest))
+    for unknown in ({"state_sha256": None}, {"decision": "top:2"}, {"bounds": None, "bounds_shape": (4,)}):
+        other = replace(found, record=replace(found.record, model=replace(found.record.model, **unknown)))
+        assert not any("detector fit" in step.command for step in next_steps(other))
 
 
 SAID = re.compile(r"found within ([\d.]+) of half and within ([\d.]+) of one in ten")

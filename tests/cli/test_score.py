@@ -68,7 +68,6 @@ def test_some_points_by_their_ids(place: Path, capsys: pytest.CaptureFixture[str
         (["--no-such-option"], 2, "no-such-option"),
         (["--most-draws", "100"], 2, "--most-draws is for --until decided and --precision"),
         (["--limit", "0.9"], 3, "a limit draws for each point only together with --until decided"),
-        (["--until", "decided"], 3, "until decided needs a limit, such as 0.9"),
         (["--until", "decided", "--limit", "0.9", "--scores", "softmax"], 3, "add one, such as moments"),
         (["--outputs", "scores"], 2, "scores"),
         (["--sigma", "0"], 3, "sigma must be a positive finite number in pixel units; found 0"),

@@ -68,6 +68,7 @@ def test_the_rule_takes_the_place_of_monte_carlo_at_its_noise() -> None:
     stopped = [MonteCarlo(noise=noise, draws=MOST_DRAWS, limit=0.9) for noise in (Moments(0.1).noise, other)]
     assert found == (scores[0], stopped[0], *scores[2:], stopped[1])
     assert drawn_until(scores) == tuple(scores)
+    assert drawn_until(scores, "decided") == found
     narrow = drawn_until([Moments(0.1)], precision=0.02, most_draws=500)
     assert narrow == (Moments(0.1), MonteCarlo(0.1, draws=500, precision=0.02))
 
@@ -86,7 +87,6 @@ def test_copies_are_clipped_where_those_of_the_scores_are() -> None:
 @pytest.mark.parametrize(
     ("options", "fact"),
     [
-        ({"until": "decided"}, "0.9"),
         ({"limit": 0.9}, "decided"),
         ({"until": "settled", "limit": 0.9}, "settled"),
         ({"until": "decided", "limit": float("nan")}, "nan"),

@@ -203,7 +203,9 @@ def next_steps(found: Overview, run: str | None = None) -> tuple[NextStep, ...]:
         return (NextStep(found.points, words, f"{show} --by {shlex.quote(found.column.shown)}"),)
     limit = f"--limit {_limit(found)}"
     held, broken, held_wrong = found.count(HOLDS), found.count(BREAKS), found.count(HOLDS, WRONG)
-    calibrates = found.record.model.decision is None and min(broken, held) >= FEWEST_FOR_DETECTOR
+    model = found.record.model
+    known = model.decision is None and model.state_sha256 is not None and model.bounds_shape is None
+    calibrates = known and min(broken, held) >= FEWEST_FOR_DETECTOR
     open_wrong = 0 if held_wrong else found.labelled - found.right
     fit = f"brittle detector fit {shlex.quote(run)} {limit}"
     steps = (
@@ -252,14 +254,19 @@ def _counts(title: str, rows: Iterable[Row]) -> list[str]:
 
 
 def _draw_more(found: Overview, run: str) -> str:
-    """The command that draws until points are decided; `brittle join` adds what it finds to the run.
+    """The command that draws until points are decided; `brittle join` adds what it finds to the run. Of a run from
+    Python it is the same call, whose arguments nobody wrote down.
 
     Where the run drew for the limit and left points undecided, it may draw more than the run did.
     """
     column = found.column
     drew = column.parameters.get("draws") if column is not None and column.limit == found.limit else None
     most = max(enough_draws(found.limit), MORE_DRAWS * drew if isinstance(drew, int) else 0)
-    more = f" --most-draws {most}" if most > MOST_DRAWS or drew is not None else ""
+    needed = most > MOST_DRAWS or drew is not None
+    if found.record.command is None:
+        more = f", most_draws={most}" if needed else ""
+        return f'brittle.score(..., until="decided", limit={_limit(found)}{more})'
+    more = f" --most-draws {most}" if needed else ""
     command = _taken_apart(found.record.command)[1]
     return f"{command} --out {shlex.quote(f'{run}-decided')} --until decided --limit {_limit(found)}{more}"
 

@@ -48,7 +48,7 @@ class ScoreOptions:
             alone --noise swap changes.
         seed: Seed of the noise.
         until: Count noisy copies of each point until it is sure whether it holds with probability --limit.
-        limit: Probability with which a prediction has to survive the noise, such as 0.9; with --until decided.
+        limit: Probability with which a prediction has to survive the noise, 0.9 by default; with --until decided.
         precision: Count noisy copies of each point until the interval of its flip probability is no wider than this.
         most_draws: Noisy copies of a point at most, with --until or --precision (10,000).
         pseudo_margin: A file of `brittle pseudo-margin fit`, to score the points by.

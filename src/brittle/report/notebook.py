@@ -82,13 +82,14 @@ class ReportPage:
 
 
 def table_text(table: Table) -> str:
-    """`table` in at most three lines: what was scored, how many predictions hold, the first columns.
+    """`table` in a few lines: what was scored, how many predictions hold and how near others are, the first columns.
 
     A table whose parts do not fit together is said to be one, and nothing is raised.
     """
     try:
-        said = how_brittle(overview(table)) if len(table.points) else ""
-        return "\n".join([_title(table), *(f"  {show_text(line)}" for line in (said, _columns(table)) if line)])
+        found = overview(table) if len(table.points) else None
+        said = () if found is None else (how_brittle(found), *found.margins)
+        return "\n".join([_title(table), *(f"  {show_text(line)}" for line in (*said, _columns(table)) if line)])
     except Exception as error:  # noqa: BLE001 - whoever looks for what is wrong with a table prints it
         return f"Table that cannot be read: {show_text(error, LONGEST_SENTENCE)} ({type(error).__name__})"
 

@@ -130,7 +130,7 @@ def score(
         skip_doctor: leave out the checks before the run (see `docs/reference/doctor.md`); the record says so.
         until: `decided` counts noisy copies of each point until it is decided whether its prediction holds with
             probability `limit` or more (`brittle.scores.choose.drawn_until`).
-        limit: that probability, such as 0.9.
+        limit: that probability, 0.9 by default.
         precision: count noisy copies of each point until the interval of its flip probability is no wider.
         workers: processes that compute side by side, with one thread each, as `--workers` has them; each gets a copy of
             the model and of the data, so what you define has to stand in a module that can be imported. The table is

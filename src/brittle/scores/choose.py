@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from brittle.decisions import Decision
 from brittle.errors import ParameterError, UsageError
-from brittle.estimate import FLIP_PROBABILITY, MOST_DRAWS
+from brittle.estimate import FLIP_PROBABILITY, LIMIT, MOST_DRAWS
 from brittle.intervals import check_share
 from brittle.measure import Sample, SampleUntil
 from brittle.model.bounds import Bounds
@@ -174,7 +174,8 @@ def drawn_until(
     precision: float | None = None,
     most_draws: int = MOST_DRAWS,
 ) -> tuple[Score, ...]:
-    """`scores`, with a `MonteCarlo` that stops by the rule under every noise; without a rule as they are.
+    """`scores`, with a `MonteCarlo` that stops by the rule under every noise; without a rule as they are. The limit is
+    0.9 by default.
 
     It takes the place of the `MonteCarlo` under the same noise, and comes last where there is none. It clips its copies
     where the scores under that noise clip theirs.
@@ -184,7 +185,7 @@ def drawn_until(
     if until not in (None, DECIDED):
         raise ParameterError(f"until takes 'decided' or nothing; found {until!r:.40}")
     if until is not None and limit is None:
-        raise ParameterError("until decided needs a limit, such as 0.9 (--limit 0.9, limit=0.9): what to hold with")
+        limit = LIMIT
     if until is None and limit is not None:
         raise ParameterError(
             "a limit draws for each point only together with --until decided (until='decided'); which points hold at "

@@ -43,7 +43,7 @@ class Table:
     counterexamples: pa.Table = field(default_factory=COUNTEREXAMPLES.empty_table)
 
     def __repr__(self) -> str:
-        """At most three lines: what was scored, how many predictions hold, the first columns."""
+        """A few lines: what was scored, how many predictions hold and how near others are, the first columns."""
         import brittle  # its door to what shows things, which knows tables; imported when it is used
 
         return brittle.report.table_text(self)
@@ -83,7 +83,8 @@ class Table:
         `S.high` and, where it judges, `S.state` (`holds`, `breaks`, `undecided`); of another score `S`, and `S.low`,
         `S.high` unless it is exact; and `S.status`. `S` is the name of the score, `shrinkage`, with the parameters in
         which it differs from others of that name, `shrinkage[sigma=0.1]`; where a score is alone, its columns are
-        `p_robust`, `low` and so on. Columns that hold nothing are left out.
+        `p_robust`, `low` and so on. Of a score at several numbers of draws the largest is told. Columns that hold
+        nothing are left out.
 
         Args:
             limit: a prediction holds where it is kept with this probability or more; by default the one that the
@@ -104,7 +105,7 @@ class Table:
         for told in ("label", "predicted"):
             frame[told] = frame[told].map(lambda one: names.get(one, one))
         parts = [frame[[*TOLD]].rename_axis(None)]
-        parts += [_short(column, name, limit) for column, name in zip(self.columns, self._short_names(), strict=True)]
+        parts += [_short(column, name, limit) for name, column in self._short_names().items()]
         return pd.concat(parts, axis=1).dropna(axis="columns", how="all").reset_index(drop=True)
 
     def top(self, count: int = 20, by: Key | None = None) -> pd.DataFrame:
@@ -162,18 +163,22 @@ class Table:
             page.save(path)
         return page
 
-    def _short_names(self) -> list[str]:
-        """The name of each score, with the parameters in which it differs from others of that name; "" of one alone."""
-        names = []
-        for column in self.columns:
-            alike = [one.parameters for one in self.columns if one.score == column.score]
+    def _short_names(self) -> dict[str, Column]:
+        """The scores that `frame` tells of, by the shortest name that tells each from the others; "" of one alone."""
+        most: dict[object, int] = {}
+        for one in self.columns:
+            most[one.setting, one.variant] = max(most.get((one.setting, one.variant), 0), one.most_draws or 0)
+        told = [one for one in self.columns if (one.most_draws or 0) == most[one.setting, one.variant]]
+        names: dict[str, Column] = {}
+        for column in told:
+            alike = [one.parameters for one in told if one.score == column.score]
             differs = [
                 f"{key}={value}"
                 for key, value in column.parameters.items()
                 if any(key not in one or one[key] != value for one in alike)
             ]
-            names.append(f"{column.score}[{', '.join(differs)}]" if differs else column.score)
-        return names if len(names) > 1 else [""] * len(names)
+            names[f"{column.score}[{', '.join(differs)}]" if differs else column.score] = column
+        return {"": told[0]} if len(told) == 1 else names
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the run folder `folder`, which must not hold a run yet.

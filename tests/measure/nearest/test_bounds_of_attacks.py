@@ -95,7 +95,7 @@ def test_attacks_without_gradients_find_something_without_bounds_in_any_unit(att
     torch.manual_seed(0)
     layer = torch.nn.Linear(6, 3, bias=False).eval()
     classifier = brittle.Classifier(lambda x: layer(x).detach(), bounds="none")
-    found = brittle.nearest(classifier, size * points(8), attack=attack, effort="fast")
+    found = brittle.nearest(classifier, size * points(8), norm="linf", attack=attack, effort="fast")
     assert (found.predicted >= 0).all()
 
 

@@ -158,7 +158,7 @@ def nearest(
     classifier: Classifier | nn.Module,
     inputs: Tensor | Points,
     *,
-    norm: str = "linf",
+    norm: str = "l2",
     attack: str = "best",
     effort: str = "standard",
     bounded: bool = True,

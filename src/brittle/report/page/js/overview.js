@@ -94,12 +94,16 @@ function share0(some, all) {
   return `${counted(some)} of ${counted(all)} ${byNumber(all, "interval", "intervals")}`;
 }
 
-/** The option by which a point that no copy flips can be shown to hold at the chosen limit; empty where none is needed. */
-function moreDraws() {
+/**
+ * The option, written as it is, by which a point that no copy flips can be shown to hold at the chosen limit; empty
+ * where none is needed.
+ * @param {string} option
+ */
+function moreDraws(option) {
   const [byDefault, largest, enough] = mostDraws;
   let most = byDefault;
   while (most * (1 - state.limit) < enough && most < largest) most *= 10;
-  return most > byDefault ? ` --most-draws ${most}` : "";
+  return most > byDefault ? `${option}${most}` : "";
 }
 
 function drawGroups() {
@@ -258,6 +262,8 @@ function commandOf(step, kind, name) {
  */
 function atLimit(command) {
   if (state.limit === ownLimit) return command;
-  const more = command.includes(" --until decided ") ? moreDraws() : "";
+  const python = command.startsWith("brittle.score(");
+  if (python) return command.replace(/ limit=.*$/, ` limit=${state.limit}${moreDraws(", most_draws=")})`);
+  const more = command.includes(" --until decided ") ? moreDraws(" --most-draws ") : "";
   return command.replace(/ --most-draws \d+$/, "").replace(/ --limit \S+$/, ` --limit ${state.limit}`) + more;
 }
