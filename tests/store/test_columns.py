@@ -70,8 +70,8 @@ def test_a_column_holds_what_the_table_does() -> None:
 
 def is_more_of(other: Column, column: Column) -> bool:
     """Whether it is the same score with more draws."""
-    draws, same = (other.most_draws or 0, column.most_draws or 0), {"draws": None}
-    return draws[0] > draws[1] and (other.score, other.parameters | same) == (column.score, column.parameters | same)
+    less, more = ((one.score, {**one.parameters, "draws": None}) for one in (column, other))
+    return less == more and (other.most_draws or 0) > (column.most_draws or 0)
 
 
 @pytest.mark.parametrize("scores", [EXAMPLES[:1], EXAMPLES[:2], EXAMPLES], ids=len)
