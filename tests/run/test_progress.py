@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
+import time
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 from helpers.problems import inputs, small_classifier
 from helpers.small_runs import run
 
@@ -15,7 +18,7 @@ import brittle
 from brittle.errors import ParameterError
 from brittle.run import progress as module
 from brittle.run.progress import progress
-from brittle.scores import Softmax
+from brittle.scores import MonteCarlo, Softmax
 
 
 class Notebook:
@@ -75,6 +78,35 @@ def test_the_time_that_is_left_is_that_of_the_points_of_this_run(monkeypatch: py
     first, second = stream.getvalue().splitlines()
     assert first == "scoring: 900 of 1,000 points, 9,000 passes"
     assert second == "scoring: 950 of 1,000 points, 9,500 passes, 0:10 left"
+
+
+class Stop(Exception):
+    pass
+
+
+def stop(*_: object) -> None:
+    raise Stop
+
+
+def test_a_long_run_is_told_before_it_begins_how_long_it_takes(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A network that sleeps 2 ms a row, and 160 points of 201 passes each: 64 s on a quiet machine."""
+
+    def slow(x: torch.Tensor) -> torch.Tensor:
+        time.sleep(0.002 * len(x))
+        return x[:, :2]
+
+    classifier, x, counting = brittle.Classifier(slow, bounds=(0, 1)), torch.rand(160, 3), [MonteCarlo(0.1, draws=200)]
+    brittle.score(classifier, x[:1], counting, progress=True)
+    assert "takes about" not in capsys.readouterr().err
+    monkeypatch.setattr("brittle.run.progress.Shown.__call__", stop)
+    for shown, told in ((True, 1), (stop, 0)):
+        with pytest.raises(Stop):
+            brittle.score(classifier, x, counting, progress=shown)
+        found = re.findall(r"160 points; the network takes about (\d+) s", capsys.readouterr().err)
+        assert len(found) == told
+        assert all(60 <= int(one) < 120 for one in found)
 
 
 def test_a_terminal_gets_one_line_that_changes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ A notebook gets it in the output of the cell; all else goes to a stream, stderr 
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from importlib import import_module
 from typing import Any, TextIO
 
 from brittle.errors import ParameterError
+from brittle.text import duration
 
 Progress = Callable[[int, int, int], None]
 """Called with the points done, all points, and the passes through the network so far."""
@@ -20,43 +22,63 @@ Progress = Callable[[int, int, int], None]
 SECONDS_BETWEEN_LINES, SECONDS_BETWEEN_CHANGES = 10.0, 0.2
 """At least so long from one line to the next, and from one change of a line to the next; the last is always written."""
 
+FORECAST_FROM = 60.0
+"""Seconds of a run that is told how long it will take before it begins."""
+
+
+class Shown:
+    """Shows how far a run is in a notebook (`display`, None elsewhere) or on the stream `to`."""
+
+    def __init__(self, display: Any, to: TextIO) -> None:
+        self._to, self._changes = to, display is not None or to.isatty()
+        self._handle = display and display.display({"text/plain": ""}, raw=True, display_id=True)
+        self._last = float("-inf") if self._changes else time.monotonic()
+        self._began: tuple[float, int] | None = None  # when it was called first; a run that goes on had points before
+
+    def begin(self, points: int, seconds: float) -> None:
+        """Say how long so many points will take, where that is long."""
+        if FORECAST_FROM <= seconds < math.inf:
+            self._write(f"scoring: {points:,} points; the network takes about {duration(seconds)}, or less", "\n")
+
+    def __call__(self, done: int, total: int, passes: int) -> None:
+        """`Progress`."""
+        now = time.monotonic()
+        self._began = since, before = self._began or (now, done)
+        if done != total and now - self._last < (SECONDS_BETWEEN_CHANGES if self._changes else SECONDS_BETWEEN_LINES):
+            return
+        self._last = now
+        text = f"scoring: {done:,} of {total:,} points, {passes:,} passes"
+        if before < done < total:
+            minutes, rest = divmod(round((now - since) * (total - done) / (done - before)), 60)
+            text += f", {minutes:,}:{rest:02} left"
+        self._write(text, "" if self._changes else "\n")
+
+    def end(self) -> None:
+        """Leave the line that changes."""
+        if self._changes and self._handle is None:
+            print(file=self._to, flush=True)
+
+    def _write(self, text: str, end: str) -> None:
+        if self._handle is not None:
+            self._handle.update({"text/plain": text}, raw=True)
+        else:
+            print(f"\r\x1b[K{text}" if self._changes else text, file=self._to, flush=True, end=end)
+
 
 @contextmanager
 def progress(wanted: Progress | bool | None, stream: TextIO | None = None) -> Iterator[Progress | None]:
-    """What to call after each batch: what the caller gave, what shows it where that is True, else None."""
+    """What to call after each batch: what the caller gave, a `Shown` where that is True, else None."""
     if wanted is not True:
         if wanted and not callable(wanted):
             expected = "progress must be True, or a function of the points done, all points and the passes so far"
             raise ParameterError(f"{expected}; found {wanted!r:.40}")
         yield wanted or None
         return
-    to, display = stream or sys.stderr, _notebook()
-    changes = display is not None or to.isatty()
-    handle = None if display is None else display.display({"text/plain": ""}, raw=True, display_id=True)
-    last = float("-inf") if changes else time.monotonic()
-    began: tuple[float, int] | None = None  # when it was called first; a run that goes on had points before
-
-    def advance(done: int, total: int, passes: int) -> None:
-        nonlocal last, began
-        now = time.monotonic()
-        began = since, before = began or (now, done)
-        if done != total and now - last < (SECONDS_BETWEEN_CHANGES if changes else SECONDS_BETWEEN_LINES):
-            return
-        last = now
-        text = f"scoring: {done:,} of {total:,} points, {passes:,} passes"
-        if before < done < total:
-            minutes, rest = divmod(round((now - since) * (total - done) / (done - before)), 60)
-            text += f", {minutes:,}:{rest:02} left"
-        if handle is not None:
-            handle.update({"text/plain": text}, raw=True)
-        else:
-            print(f"\r\x1b[K{text}" if changes else text, file=to, flush=True, end="" if changes else "\n")
-
+    shown = Shown(_notebook(), stream or sys.stderr)
     try:
-        yield advance
+        yield shown
     finally:
-        if changes and handle is None:
-            print(file=to, flush=True)
+        shown.end()
 
 
 def _notebook() -> Any:

@@ -22,7 +22,7 @@ from brittle.model.arrays import is_estimator
 from brittle.model.classifier import Classifier
 from brittle.run.arguments import Asked, make_job
 from brittle.run.job import Job
-from brittle.run.progress import Progress
+from brittle.run.progress import Progress, Shown
 from brittle.run.progress import progress as shown_progress
 from brittle.run.record import MOST_FAILURES, RunningRecord, describe
 from brittle.run.workers import Processes, Workers
@@ -123,8 +123,9 @@ def score(
         out: folder to write the run to, shard by shard; None keeps it in memory.
         resume: go on with the run in `out`, if there is one: shards that are there and whole are kept.
         expected_accuracy: stop when the accuracy on the first labelled points is surely below.
-        progress: True shows how far the run is, on a terminal, in a notebook or in lines; a function is called after
-            every batch with the points done, all points and the passes through the network so far.
+        progress: True shows how far the run is, on a terminal, in a notebook or in lines, and before a long one how long
+            it will take; a function is called after every batch with the points done, all points and the passes through
+            the network so far.
         command: how the run was started, for the record.
         most_failures: stop when more of the first 1,000 points than this get no number; None never stops for that.
         skip_doctor: leave out the checks before the run (see `docs/reference/doctor.md`); the record says so.
@@ -234,7 +235,7 @@ def execute(
             if before.finished is not None and folder.shards.keys() == {*share}:
                 _note(before.warnings, note)
                 return before
-        reference, digest = _examine(job, expected_accuracy, skip_doctor, record, before and before.created)
+        subject, reference, digest = _examine(job, expected_accuracy, skip_doctor, record, before and before.created)
         examined = record.now.warnings
         _note(examined, note)
         if before is not None:
@@ -242,6 +243,9 @@ def execute(
         for number, entry in sorted(folder.shards.items()):
             record.add(entry.account, folder.points(number))
         missing = [number for number in share if number not in folder.shards]
+        if isinstance(progress, Shown):
+            points = job.points_in(missing)
+            progress.begin(points, points * subject.seconds_per_point)
         with closing(_computed(missing, job, workers, record, reference, advance)) as shards:
             for shard in shards:
                 if not folder.shards:  # what fails before the first shard leaves no run, so that it can be tried again
@@ -264,8 +268,8 @@ def _note(findings: Sequence[Finding], note: Callable[[str, str], None]) -> None
 
 def _examine(
     job: Job, expected: float | None, skipped: bool, record: RunningRecord, created: str | None
-) -> tuple[doctor.Reference, str]:
-    """Make the checks, and record what they found; the first points with their logits, and a digest of them."""
+) -> tuple[doctor.Subject, doctor.Reference, str]:
+    """Make the checks, and record what they found; what they look at, its points with their logits, and a digest."""
     first = next(iter(job.points.batches(doctor.GUARD_ROWS if expected else doctor.LOOKED_AT)))
     digest = doctor.digest(first)
     subject = doctor.Subject(
@@ -273,7 +277,7 @@ def _examine(
     )
     doctor.examine(subject, skip=skipped)
     record.examined(subject, created, skipped=skipped)
-    return subject.reference().checked(job.classifier, "when the run begins"), digest
+    return subject, subject.reference().checked(job.classifier, "when the run begins"), digest
 
 
 def _computed(
