@@ -57,14 +57,19 @@ def share_of(count: int, total: int, noun: str) -> str:
     return f"{count:,} of {total:,} {by_number(total, noun, f'{noun}s')} ({rounded})"
 
 
-def chosen_text(points: int, chosen_from: int | None) -> str:
-    """How the points of a run were chosen by their ids out of those of the data; empty where they were not.
+def chosen_text(points: int, data: Any) -> str:
+    """How the points of a run were chosen out of those of the data, its `brittle.store.record.DataRecord`; empty where
+    they were not.
 
     Example:
-        >>> chosen_text(3, 1000)
+        >>> from brittle.store.record import DataRecord
+        >>> chosen_text(3, DataRecord(chosen_from=1000))
         'chosen by their ids out of 1,000'
     """
-    return "" if chosen_from is None else f"chosen by {by_number(points, 'its id', 'their ids')} out of {chosen_from:,}"
+    if data.chosen_from is None:
+        return ""
+    how = "drawn at random" if data.sample_seed is not None else f"chosen by {by_number(points, 'its id', 'their ids')}"
+    return f"{how} out of {data.chosen_from:,}"
 
 
 def with_interval(row: Mapping[Any, Any], name: str) -> str:

@@ -56,6 +56,16 @@ def test_some_points_by_their_ids(place: Path, capsys: pytest.CaptureFixture[str
     assert "3 points, chosen by their ids out of 8." in page
 
 
+def test_some_points_by_chance(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert score("--scores", "monte_carlo", "--sigma", "0.1", "--draws", "20", "--sample", "3") == 0
+    assert "3 points (drawn at random out of 8), accuracy" in capsys.readouterr().err
+    data = brittle.read_table("run").record.data
+    assert (data.points, data.chosen_from, data.sample_seed) == (3, 8, 0)
+    assert main(["show", "run"]) == 0
+    found = capsys.readouterr().out
+    assert found.startswith("The 3 points of this run were drawn at random out of 8. Under")
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [

@@ -15,7 +15,7 @@ import torch
 from helpers.data_files import COUNT, HEIGHT, LABELS, LEVELS, READERS, WIDTH, Labels, Levels, Reader, only, refused
 
 import brittle
-from brittle.data import Batch, Points, array_points, choose_points
+from brittle.data import Batch, Points, array_points, choose_points, sample_points
 from brittle.scores import Moments, MonteCarlo, Softmax
 
 
@@ -102,6 +102,43 @@ def test_the_numbers_are_those_of_a_run_over_all(reader: Reader, tmp_path: Path)
         assert runs[1][label].value.to_numpy() == pytest.approx(runs[0][label].value.loc[ids].to_numpy(), rel=1e-4)
     same = ["row", "name", "label", "predicted", "correct"]
     assert some[same].equals(whole.loc[ids, same])
+
+
+@each
+def test_a_sample_is_drawn_by_chance_and_every_class_keeps_its_share(reader: Reader, tmp_path: Path) -> None:
+    """The same points for the same seed, each with what is said of it among all."""
+    points = reader(tmp_path, LEVELS, LABELS)
+    whole, counts = only(points), np.bincount(LABELS)
+    drawn = [sample_points(points, 4, seed) for seed in range(30)]
+    assert len({tuple(only(some).rows) for some in drawn}) > 10
+    for some in drawn:
+        batch = only(some)
+        assert (len(some), batch.rows) == (4, tuple(sorted({*batch.rows})))
+        assert picked(batch, [0, 1, 2, 3]) == picked(whole, list(batch.rows))
+        expected = 4 * counts / COUNT
+        assert (np.abs(np.bincount(some.labels or (), minlength=len(counts)) - expected) < 1).all()
+    assert only(sample_points(points, 4, 7)).rows == only(drawn[7]).rows
+    assert drawn[7].provenance == points.provenance | {"points": 4, "chosen_from": COUNT, "sample_seed": 7}
+    assert sample_points(points, COUNT) is points
+
+
+def test_every_point_is_as_likely_to_be_drawn() -> None:
+    """Of 5,000 samples of 3 of 10 points each holds a point with chance 0.3; a false failure has a chance of 1e-6."""
+    points = array_points(torch.rand(10, 2), [0, 0, 0, 0, 0, 0, 1, 1, 1, 2])
+    held = np.bincount([row for seed in range(5000) for row in only(sample_points(points, 3, seed)).rows], minlength=10)
+    assert (np.abs(held / 5000 - 0.3) < 5.3 * (0.3 * 0.7 / 5000) ** 0.5).all()
+
+
+def test_a_sample_of_chosen_points_is_no_sample_of_the_data() -> None:
+    chosen = choose_points(foreign(20), [str(row) for row in range(10)])
+    assert sample_points(chosen, 3).provenance == chosen.provenance | {"points": 3}
+    again = choose_points(sample_points(foreign(20), 10), [only(sample_points(foreign(20), 10)).ids[0]])
+    assert "sample_seed" not in again.provenance
+
+
+@pytest.mark.parametrize("given", [(0,), (3, -1), (2.0,), (True,)])
+def test_what_is_no_size_of_a_sample_is_refused(given: tuple[Any, ...]) -> None:
+    refused("parameter", "at least 1 point", sample_points, foreign(5), *given)
 
 
 @pytest.mark.parametrize("ids", [[], "3", 3, [3], [None]])

@@ -13,6 +13,7 @@ from brittle.analysis.overview import FAILED, FROM_SAFE, RIGHT, WRONG, Overview
 from brittle.errors import printable
 from brittle.estimate import MOST_DRAWS, Evidence
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Row
+from brittle.store.record import DataRecord
 from brittle.text import aligned, by_number, chosen_text, number, share_of, span, verb_of
 
 SHOWN = 10
@@ -118,7 +119,7 @@ class NextStep:
 def how_brittle(found: Overview) -> str:
     """How many predictions hold and break, and how many are right; of which points, where these were chosen."""
     words, column = words_of(found.record.model.decision), found.column
-    chosen, right = chosen_sentence(found.points, found.record.data.chosen_from), words.unlabelled
+    chosen, right = chosen_sentence(found.points, found.record.data), words.unlabelled
     if found.labelled:
         share = share_of(found.right, found.labelled, words.counted)
         right = f"{share} {verb_of(found.right, found.labelled, *words.verbs)} {words.right}."
@@ -136,11 +137,12 @@ def how_brittle(found: Overview) -> str:
     )
 
 
-def chosen_sentence(points: int, chosen_from: int | None) -> str:
-    """That the points of a run were chosen from so many, with a blank behind it; empty where they were not (None)."""
+def chosen_sentence(points: int, data: DataRecord) -> str:
+    """How the points of a run were chosen, with a blank behind it; empty where they were not."""
     who = by_number(points, "1 point of this run was", f"{points:,} points of this run were")
-    chosen = chosen_text(points, chosen_from)
-    return f"The {who} {chosen}, so no share here is one of all the data. " if chosen else ""
+    so = "" if data.sample_seed is not None else ", so no share here is one of all the data"
+    chosen = chosen_text(points, data)
+    return f"The {who} {chosen}{so}. " if chosen else ""
 
 
 def where(found: Overview) -> str:

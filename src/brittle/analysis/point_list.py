@@ -110,7 +110,7 @@ def format_point_list(frame: pd.DataFrame, table: Table, by: Column, top: int, j
     ]
     title = "p_robust" if by.is_probability else by.quantity.replace("_", " ")
     header = ["point", "label", "predicted", title, "interval", "state", "status"]
-    chosen = chosen_text(len(by), table.record.data.chosen_from)
+    chosen = chosen_text(len(by), table.record.data)
     states = "" if judge is None or judge is by else f", states by {judge.shown}"
     which = f"{len(frame):,} of {len(by):,} points{chosen and f' ({chosen})'}"
     more = [f"  and {len(frame) - top:,} more; --top shows them"] if len(frame) > top else []

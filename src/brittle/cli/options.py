@@ -146,6 +146,7 @@ class DataOptions:
             text beside labels and ids.
         labels: A .npy file with the class index of each point, for a .npy file or a folder of images without classes.
         points: Take so many points only, the first.
+        sample: Take so many points only, drawn at random, the same every time; each class keeps its share.
         ids: Take the points only whose ids stand in this file, one a line; ids are the column point of a run.
     """
 
@@ -161,6 +162,7 @@ class DataOptions:
     mode: Literal["RGB", "L"] | None = None
     class_names: Path | None = None
     points: int | None = None
+    sample: int | None = None
     ids: Path | None = None
 
     def open(
@@ -185,7 +187,7 @@ class DataOptions:
 
         own: dict[str, Any] = vars(self) | vars(self._steps(data, model))
         first = own.pop("points")
-        own["limit"] = limit if first is None and self.ids is None else first
+        own["limit"] = limit if first is None and self.ids is None and self.sample is None else first
         own["ids"] = None if self.ids is None else read_ids(self.ids)
         own["class_names"] = None if self.class_names is None else read_class_names(self.class_names)
         return open_points(data, Reading(**own, bounds=bounds, targets=targets, texts=texts, levels=levels))

@@ -126,7 +126,7 @@ def _conclude(record: RunRecord, out: Path, running: RunOptions, *, silent: bool
     doubt = ""
     if any(score.parameters.get("certify") for score in record.scores):
         doubt = refuted_text(refuted_points(read_table(out).columns))
-    chosen = chosen_text(account.points, record.data.chosen_from)
+    chosen = chosen_text(account.points, record.data)
     points = f"{account.points} points{chosen and f' ({chosen})'}"
     where = shlex.quote(str(out))
     done = f"{points}, {accuracy}{account.passes:,} passes, {record.seconds or 0.0:.1f} s"

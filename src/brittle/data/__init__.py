@@ -3,7 +3,7 @@
 from brittle.data.arrays import array_points
 from brittle.data.datasets import dataset_points
 from brittle.data.formats import FORMATS, as_points, open_points
-from brittle.data.ids import choose_points
+from brittle.data.ids import choose_points, sample_points
 from brittle.data.points import Batch, Points
 from brittle.data.reading import Reading
 from brittle.data.texts import text_points
@@ -18,5 +18,6 @@ __all__ = [
     "choose_points",
     "dataset_points",
     "open_points",
+    "sample_points",
     "text_points",
 ]

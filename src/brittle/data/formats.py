@@ -16,7 +16,7 @@ from brittle.data.arrow import is_table
 from brittle.data.datasets import dataset_points, is_list_of_images
 from brittle.data.files import path_text
 from brittle.data.folder import is_flat_folder, is_folder_of_classes, read_flat_folder, read_folder
-from brittle.data.ids import choose_points
+from brittle.data.ids import choose_points, sample_points
 from brittle.data.labels import name_classes
 from brittle.data.numpy_files import is_idx_folder, read_idx, read_npy, read_npz
 from brittle.data.points import Points
@@ -120,6 +120,7 @@ def open_points(path: str | os.PathLike[str], reading: Reading | None = None, **
     known.check_options(reading, place)
     points = known.read(place, replace(reading, format=known.name))
     points = points if reading.ids is None else choose_points(points, reading.ids)
+    points = points if reading.sample is None else sample_points(points, reading.sample)
     return points if reading.class_names is None else name_classes(points, reading.class_names)
 
 

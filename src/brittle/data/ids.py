@@ -1,4 +1,4 @@
-"""Some of the points of any data, chosen by their ids, and files of ids."""
+"""Some of the points of any data, chosen by their ids or by chance, and files of ids."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import json
 from collections.abc import Iterable, Sequence
 from io import StringIO
 from pathlib import Path
+
+import numpy as np
 
 from brittle.data.files import path_text
 from brittle.data.points import ListedPoints, Points, SomePoints
@@ -60,7 +62,46 @@ def choose_points(points: Points, ids: Iterable[str]) -> SomePoints:
         "chosen_from": points.provenance.get("chosen_from", len(there)),
         "ids_sha256": hashlib.sha256(json.dumps(chosen).encode()).hexdigest(),
     }
-    return SomePoints.of(points, rows, ids=chosen, provenance={**points.provenance, **known})
+    others = {name: one for name, one in points.provenance.items() if name != "sample_seed"}
+    return SomePoints.of(points, rows, ids=chosen, provenance=others | known)
+
+
+def sample_points(points: Points, count: int, seed: int = 0) -> Points:
+    """`count` of `points` drawn at random, in the order of the data; all where there are no more.
+
+    Every point is as likely as any other, and a class with a share `s` of the labels gets `s count` of them, rounded up
+    or down (a systematic sample of the points in the order of their labels, shuffled in each class). So a share or a
+    mean over them estimates that over all. Each keeps its row, id, name and label, as with `choose_points`.
+
+    Args:
+        points: the points of any format.
+        count: how many, at least 1.
+        seed: of the draw, at least 0.
+
+    Raises:
+        ParameterError: one of both is less.
+
+    Source: W. Cochran, Sampling Techniques, third edition (1977), chapters 5 and 8.
+
+    Example:
+        >>> import torch
+        >>> from brittle.data import array_points
+        >>> points = array_points(torch.rand(60, 4), [0] * 20 + [1] * 40)
+        >>> list(sample_points(points, 3).labels)
+        [0, 1, 1]
+    """
+    if type(count) is not int or type(seed) is not int or count < 1 or seed < 0:
+        raise ParameterError(f"a sample has at least 1 point and a seed from 0; found {count!r:.40} and {seed!r:.40}")
+    total, drawn = len(points), np.random.default_rng(seed)
+    if count >= total:
+        return points
+    labels = np.zeros(total) if points.labels is None else np.asarray(points.labels)
+    by_class = np.lexsort((drawn.random(total), labels))
+    places = ((drawn.random() + np.arange(count)) * total / count).astype(int).clip(max=total - 1)
+    known = {"chosen_from": total, "sample_seed": seed} | dict(points.provenance) | {"points": count}
+    if "ids_sha256" in known:
+        known.pop("sample_seed")  # a sample of points that were chosen speaks for these alone
+    return SomePoints.of(points, tuple(np.sort(by_class[places]).tolist()), provenance=known)
 
 
 def _ids_of(points: Points) -> Sequence[str]:

@@ -54,6 +54,7 @@ class Reading:
         split: part of the data, such as `test`; needed where there are several.
         bounds: smallest and largest value of an input.
         limit: how many points are kept, from the first; None keeps all.
+        sample: how many points are kept, drawn as `brittle.data.sample_points` does; None keeps all.
         ids: ids of the points that are kept, as `brittle.data.choose_points` does; None keeps all.
         format: what the data are, the name of one of `brittle.data.FORMATS`; None recognises it.
         layout: `nchw` or `nhwc`, axis order of image arrays.
@@ -80,12 +81,13 @@ class Reading:
             `even` one of two pixels (None), as torchvision has it, or `down`, as image processors of transformers.
 
     Raises:
-        ParameterError: a value is not of this form, or both `limit` and `ids` are given.
+        ParameterError: a value is not of this form, or two of `limit`, `sample` and `ids` are given.
     """
 
     split: str | None = None
     bounds: BoundsLike = (0.0, 1.0)
     limit: int | None = None
+    sample: int | None = None
     ids: Iterable[str] | None = None
     format: str | None = None
     layout: str | None = None
@@ -107,10 +109,13 @@ class Reading:
         for name, known in WORDS.items():
             if (word := getattr(self, name)) not in (*known, getattr(Reading, name)):
                 raise ParameterError(f"{name} must be one of {', '.join(known)}; found {word!r:.80}")
-        if self.limit is not None and self.limit < 1:
-            raise ParameterError(f"at least 1 point must be taken; found {self.limit}")
-        if self.limit is not None and self.ids is not None:
-            raise ParameterError("a limit keeps the first points and ids keep those that they name; give one of them")
+        if (few := next((one for one in (self.limit, self.sample) if one is not None and one < 1), None)) is not None:
+            raise ParameterError(f"at least 1 point must be taken; found {few}")
+        if sum(one is not None for one in (self.limit, self.sample, self.ids)) > 1:
+            raise ParameterError(
+                "a limit keeps the first points, a sample points drawn at random, and ids those that they name; give "
+                "one of them"
+            )
         for name, counts in (("resize", (1, 2)), ("center_crop", (2,))):
             sides = getattr(self, name)
             if not sides:

@@ -137,7 +137,7 @@ def check_classes(subject: Subject) -> Iterator[Finding | str]:
         yield Finding(
             "labels",
             f"all {len(labels)} points have the label {int(labels[0])}; data sorted by class begin with one: take "
-            f"points of all with --ids FILE (ids=), or all points",
+            f"points of all with --sample N (sample=), or all points",
         )
     yield f"{len(labels)} labels, the model has 0..{classes - 1}"
 

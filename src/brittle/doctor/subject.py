@@ -90,7 +90,7 @@ class Subject:
         extra = batch.extra_inputs
         self.extra_inputs = extra and extra.only(self._read.cpu()).to(classifier.device)
         self.provenance: Mapping[str, Any] = {} if points is None else points.provenance
-        self.chosen = self.provenance.get("chosen_from") is not None
+        self.chosen = self.provenance.get("ids_sha256") is not None
         self.needs: list[Measurement] = list(dict.fromkeys(chain.from_iterable(score.needs for score in scores)))
         self.differentiates = any(need.differentiates for need in self.needs)
         self.untouched = untouched_copy(classifier.model)

@@ -85,7 +85,7 @@ def page_data(contents: Contents) -> dict[str, object] | None:
     return {
         **_points(contents, answers),
         "limit": limit,
-        "chosen": chosen_sentence(contents.points.num_rows, contents.record.data.chosen_from),
+        "chosen": chosen_sentence(contents.points.num_rows, contents.record.data),
         "identity": _identity(contents),
         "runs": [_run(own, answers), *(_run(run, answers) | _next(run, limit) for run in runs[1:])],
         "columns": _all_columns(runs, judge, spoken),

@@ -22,7 +22,8 @@ from brittle.store.record import UNDECISIVE, Account, RunRecord, ScoreRecord, di
 from brittle.store.schemas import KINDS, POINTS
 from brittle.store.table import Table
 
-OF_POINTS = frozenset({"shard_points", "data.points", "data.limit", "data.chosen_from", "data.ids_sha256"})
+_CHOSEN = ("points", "limit", "chosen_from", "sample_seed", "ids_sha256")
+OF_POINTS = frozenset({"shard_points", *(f"data.{name}" for name in _CHOSEN)})
 """Fields in which a later run over some points may differ from the first."""
 
 SHOWN = 5

@@ -123,9 +123,9 @@ def score(
         out: folder to write the run to, shard by shard; None keeps it in memory.
         resume: go on with the run in `out`, if there is one: shards that are there and whole are kept.
         expected_accuracy: stop when the accuracy on the first labelled points is surely below.
-        progress: True shows how far the run is, on a terminal, in a notebook or in lines, and before a long one how long
-            it will take; a function is called after every batch with the points done, all points and the passes through
-            the network so far.
+        progress: True shows how far the run is, on a terminal, in a notebook or in lines, and before a long one how
+            long it will take; a function is called after every batch with the points done, all points and the passes
+            through the network so far.
         command: how the run was started, for the record.
         most_failures: stop when more of the first 1,000 points than this get no number; None never stops for that.
         skip_doctor: leave out the checks before the run (see `docs/reference/doctor.md`); the record says so.

@@ -177,8 +177,9 @@ class DataRecord:
         sha256: digest of the data, or None.
         points: how many are scored.
         limit: how many were asked for at most, or None.
-        chosen_from: how many there are, of which these were chosen by their ids; None where none were.
-        ids_sha256: digest of the ids of those that were chosen, as a list in JSON, in the order of the data.
+        chosen_from: how many there are, of which these were chosen; None where all are scored.
+        sample_seed: seed by which they were drawn at random; None where they were not.
+        ids_sha256: digest of the ids of those that were chosen by these, as a list in JSON, in the order of the data.
         input_shape: of one point, once one was read.
         feature_names: of the numbers of an input, in the order of its axes (C order), or None.
         labelled: whether the points have labels, or targets.
@@ -197,6 +198,7 @@ class DataRecord:
     points: Count | None = None
     limit: Count | None = None
     chosen_from: Count | None = None
+    sample_seed: Count | None = None
     ids_sha256: str | None = None
     input_shape: tuple[int, ...] | None = None
     feature_names: tuple[str, ...] | None = None

@@ -86,7 +86,7 @@ def _data_text(contents: Contents) -> str:
 
 def _points_text(contents: Contents) -> str:
     count = contents.points.num_rows
-    chosen = chosen_text(count, contents.record.data.chosen_from)
+    chosen = chosen_text(count, contents.record.data)
     lost = contents.overview.without_number if contents.chosen is not None else 0
     return f"{plural(count, 'point')}{chosen and f', {chosen}'}{f', {lost:,} without a number' if lost else ''}."
 
