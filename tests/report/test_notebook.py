@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 from helpers.pages import Page
@@ -130,6 +132,26 @@ def test_the_top_of_a_table_is_its_least_robust_points(page: Table) -> None:
     frame, top = page.frame(), page.top(5)
     assert list(top["value"]) == sorted(frame["monte_carlo.p_robust"])[:5]
     assert list(page.top(3, by="logit_margin")["value"]) == sorted(frame["logit_margin"])[:3]
+
+
+def test_a_notebook_shows_the_images_of_the_top() -> None:
+    """Also of a part of it, beside text that is escaped; where there are none it is a frame as any other."""
+    table = make_table(points=30, scores=("moments",), images=True)
+    name = "<b>\u202e</b>"
+    points = table.points.set_column(
+        table.points.column_names.index("name"), "name", pa.array([name] * 30, table.points.schema.field("name").type)
+    )
+    top = replace(table, points=points).top(5)
+    for some, count in ((top, 5), (top.head(2), 2), (top[top["value"] < 2], 5)):
+        html: Any = some._repr_html_()  # pyright: ignore[reportCallIssue]
+        images = dict(zip(table.points["point"].to_pylist(), table.points["image"].to_pylist(), strict=True))
+        shown = [base64.b64decode(one) for one in re.findall(r"data:image/png;base64,([^\"]+)", html)]
+        assert shown == [images[point] for point in some["point"]]
+        assert len(shown) == count
+        assert "<b>" not in html
+        assert "\u202e" not in html
+    assert "<img" not in str(top[["value"]]._repr_html_())  # pyright: ignore[reportCallIssue]
+    assert type(make_table(points=9, scores=("moments",), images=False).top(5)) is pd.DataFrame
 
 
 def test_what_cannot_be_shown_is_said(page: Table, tmp_path: Path) -> None:

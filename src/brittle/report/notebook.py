@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
+from typing import Any
 
+import pandas as pd
+import pyarrow.compute as pc
 from markupsafe import Markup
 
 from brittle.analysis.overview import overview
@@ -79,6 +83,38 @@ class ReportPage:
         # Links within a framed page lead to the notebook's address, unless they name that of the frame.
         page = _WITHIN.sub(lambda link: f"{link[2]}about:srcdoc#" if link[2] else link[0], self.html)
         return str(_FRAME.format(height=self.height, page=page))
+
+
+class PointFrame(pd.DataFrame):
+    """A frame with one row per point, which a notebook shows with the thumbnails of the points.
+
+    `attrs["thumbnails"]` holds their PNG bytes in base64, by the id of the point.
+    """
+
+    @staticmethod
+    def of(frame: pd.DataFrame, table: Table) -> pd.DataFrame:
+        """`frame`, some points of `table`; as it is where they have no thumbnails."""
+        own = table.points.filter(pc.field("point").isin(frame["point"].tolist()))
+        images = dict(zip(own["point"].to_pylist(), own["image"].to_pylist(), strict=True))
+        found = {point: base64.b64encode(image).decode("ascii") for point, image in images.items() if image}
+        shown = PointFrame(frame)
+        shown.attrs["thumbnails"] = found
+        return shown if found else frame
+
+    @property
+    def _constructor(self) -> type[PointFrame]:
+        return PointFrame
+
+    def _repr_html_(self) -> str | None:
+        """The columns that hold something, the image first; text that is not ours is escaped."""
+        if "point" not in self.columns:
+            return super()._repr_html_()  # pyright: ignore[reportCallIssue]
+        shown = pd.DataFrame(self).dropna(axis="columns", how="all").reset_index(drop=True)
+        shown = shown.map(lambda one: show_text(one) if isinstance(one, str) else one)
+        shown.insert(0, "image", [self.attrs.get("thumbnails", {}).get(point) for point in self["point"]])
+        picture = '<img src="data:image/png;base64,{}" style="image-rendering:pixelated;min-width:48px">'
+        styled: Any = shown.style.hide(axis="index").format(precision=3, escape="html")
+        return styled.format(picture.format, na_rep="", subset=["image"]).to_html()
 
 
 def table_text(table: Table) -> str:

@@ -109,7 +109,7 @@ class Table:
         return pd.concat(parts, axis=1).dropna(axis="columns", how="all").reset_index(drop=True)
 
     def top(self, count: int = 20, by: Key | None = None) -> pd.DataFrame:
-        """The `count` least robust points, as `brittle show --top` lists them.
+        """The `count` least robust points, as `brittle show --top` lists them; a notebook shows their images, too.
 
         Args:
             count: how many.
@@ -125,7 +125,8 @@ class Table:
         """
         import brittle  # as in `__repr__`
 
-        return brittle.analysis.point_list(self, None if by is None else self[by]).head(count)
+        listed = brittle.analysis.point_list(self, None if by is None else self[by])
+        return brittle.report.PointFrame.of(listed.head(count), self)
 
     def report(
         self,
