@@ -126,7 +126,7 @@ class Table:
         import brittle  # as in `__repr__`
 
         listed = brittle.analysis.point_list(self, None if by is None else self[by])
-        return brittle.report.PointFrame.of(listed.head(count), self)
+        return brittle.report.notebook.PointFrame.of(listed.head(count), self)
 
     def report(
         self,
