@@ -53,5 +53,13 @@ def as_literal(app: Any, what: str, name: str, obj: Any, options: Any, lines: li
     lines[:] = [FORMULA.sub(r".. math:: \1", MARKED.sub(r"``\1``", line)) for line in lines]
 
 
+REACHABLE = """addEventListener("DOMContentLoaded", () => {
+  for (const one of document.querySelectorAll("[role=heading]")) one.ariaLevel = "2";
+  for (const one of document.querySelectorAll("pre, .table-wrapper, .cell_output")) one.tabIndex = 0;
+});"""
+"""What the theme leaves out: levels of its headings, and places that scroll by keyboard."""
+
+
 def setup(app: Any) -> None:
     app.connect("autodoc-process-docstring", as_literal)
+    app.add_js_file(None, body=REACHABLE)
