@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from helpers.browser import Opened, opened
-from helpers.gestures import POINTS, count, drag, ids, listed, saved
+from helpers.gestures import ALONE, POINTS, count, drag, ids, listed, saved
+from helpers.pages import text_of
 from playwright.sync_api import Browser
 
+import brittle
+from brittle.noise import PerFeature
+from brittle.scores import InputMargin, MonteCarlo
 from brittle.store.table import Table
+
+pytest.importorskip("sklearn")
+
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -160,3 +172,19 @@ def test_keys_alone_go_from_the_top_to_a_card_and_back(page: Opened) -> None:
     assert page.page.locator("#card h3").inner_text() == names[0]
     page.page.keyboard.press("Escape")
     assert page.page.evaluate("document.activeElement.id") == "rows"
+
+
+def test_a_card_names_the_categories_of_a_table(browser: Browser, written: Callable[[str], Path]) -> None:
+    """As text, of the point and of the nearest other input."""
+    drawn = np.random.default_rng(0)
+    frame = pd.DataFrame({"size": drawn.normal(size=30), "colour": ["red", "blue", "<b>"] * 10})
+    encoder = make_column_transformer((OneHotEncoder(), ["colour"]), remainder="passthrough")
+    model = make_pipeline(encoder, LogisticRegression()).fit(frame, frame["size"] > 0)
+    noise = PerFeature.of(frame, 0.3)
+    table = brittle.score(model, frame, [MonteCarlo(noise=noise, draws=50), InputMargin(effort="fast", bounded=False)])
+    with opened(browser, written(text_of(table, chapters=ALONE))) as found:
+        found.open_point()
+        own = frame.loc[int(listed(found)[0])]
+        rows = found.page.get_by_role("region", name="Features of this point").locator("tbody tr").all_inner_texts()
+        (colour,) = (row.split("\t") for row in rows if row.startswith("colour"))
+        assert colour == ["colour", own["colour"], own["colour"], "0"]

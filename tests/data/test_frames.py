@@ -161,7 +161,7 @@ def test_what_does_not_fit_gets_one_sentence(pipeline: Pipeline) -> None:
 
 
 def test_the_command_line_reads_categories_for_a_model_that_was_fitted_on_a_frame(
-    pipeline: Pipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pipeline: Pipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     FRAME.to_csv("flowers.csv", index=False)
@@ -174,3 +174,6 @@ def test_the_command_line_reads_categories_for_a_model_that_was_fitted_on_a_fram
     assert main(["score", "./model.py:make", *options, "--out", "run"]) == 0
     table = brittle.score(pipeline, FRAME, label_column="kind", noise="per-feature", sigma=0.1)
     assert brittle.read_table("run").scores.equals(table.scores)
+    capsys.readouterr()
+    assert main(["show", "run"]) == 0
+    assert "Noise leaves categories as they are: colour, site." in capsys.readouterr().out

@@ -140,3 +140,20 @@ def test_an_exported_program_is_scored() -> None:
     program = torch.export.export(network, (inputs(2),), dynamic_shapes=({0: batch},))
     linear = brittle.linearize(brittle.Classifier(program.module()), inputs(3))
     assert torch.allclose(linear.gram, brittle.linearize(brittle.Classifier(network), inputs(3)).gram, rtol=1e-5)
+
+
+def test_classes_have_the_names_that_are_given() -> None:
+    """Labels may be given by them, and the table tells them."""
+    names = ["ant", "bee", "cat", "dog"]
+    classifier, x = brittle.Classifier(small_network(), bounds=None, class_names=names), inputs(5)
+    by_name, by_place = (
+        brittle.score(classifier, (x, y), "softmax") for y in (["cat", "ant"] * 2 + ["dog"], [2, 0, 2, 0, 3])
+    )
+    assert by_name.points.equals(by_place.points)
+    assert by_name.frame()["label"].tolist() == ["cat", "ant", "cat", "ant", "dog"]
+    assert set(by_name.frame()["predicted"]) <= set(names)
+    doubled = brittle.Classifier(small_network(), bounds=None, class_names=["ant", "ant", "cat", "dog"])
+    refused("labels", "'ant'|ant", brittle.score, doubled, (x, ["ant"] * 5), "softmax")
+    for wrong in ("ant", [1, 2]):
+        with pytest.raises(ParameterError, match="class_names"):
+            brittle.Classifier(small_network(), class_names=wrong)  # pyright: ignore[reportArgumentType]

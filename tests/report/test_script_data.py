@@ -108,6 +108,23 @@ def test_points_that_are_no_images_have_their_features() -> None:
         assert np.array_equal(others[place], met.get(point, np.full(5, np.nan)), equal_nan=True)
 
 
+@pytest.mark.parametrize(
+    ("categories", "levels"),
+    [
+        ({"x1": {"levels": ["red", 7], "category": True}}, {"x1": ["red", "7"]}),
+        ({"x1": ["red"], "x2": {"levels": "red"}}, {}),
+        (["x1"], {}),
+        (None, {}),
+    ],
+)
+def test_categories_have_their_text(categories: Any, levels: dict[str, list[str]]) -> None:
+    """A record that says something else of them has none."""
+    run = make_table(points=9, scores=("monte_carlo",), features=5)
+    own = replace(run.record.data, reading={"categories": categories})
+    data = data_of(replace(run, record=replace(run.record, data=own)))
+    assert data["inputs"]["levels"] == levels
+
+
 @pytest.mark.parametrize("text", HOSTILE)
 def test_no_text_ends_the_element(text: str) -> None:
     written = inert_json({"name": text, text: [text]})

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from brittle.analysis.decisions import MORE_DRAWS, unjudged_text
 from brittle.analysis.overview import FAILED, FROM_SAFE, RIGHT, WRONG, Overview
-from brittle.errors import printable
+from brittle.errors import listed, printable
 from brittle.estimate import MOST_DRAWS, Evidence
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Row
 from brittle.store.record import DataRecord
@@ -22,6 +22,12 @@ SHOWN = 10
 FEWEST_FOR_DETECTOR = 38
 """Points that hold, and that break, before a detector is worth fitting: with fewer that break a true positive rate of
 0.95 cannot be calibrated."""
+
+FEW_IN_CLASS = 100
+"""With fewer points in a class, the test of their means misses differences of 0.15 (`docs/explanation/groups.md`)."""
+
+STILL = 5
+"""Columns of categories that are named."""
 
 RESTS = {
     Evidence.MODELLED: "a model of the margins that the noisy copies bear out",
@@ -90,6 +96,12 @@ def decision_text(decision: str | None) -> str:
         return f"A prediction is whether label {value} holds."
     own = f"A prediction holds while the function {printable(value)} says that it is the same."
     return sentences.get(decision or "", sentences.get(name, own))
+
+
+def still_text(data: DataRecord) -> str:
+    """Which columns of a table no noise changes, as they are categories; empty without any."""
+    names = [printable(name) for name in data.reading.get("categories") or ()]
+    return f"Noise leaves categories as they are: {listed(names, STILL)}." if names else ""
 
 
 @dataclass(frozen=True)
@@ -161,7 +173,8 @@ def where(found: Overview) -> str:
         least, most = min(counts), max(counts)
         sizes = f"{least:,} to {most:,} points" if least < most else f"{least:,} points"
         p = f" (p = {number(bias.p_value)})" if bias.p_value < 1 else ""
-        return f"The {len(bias.classes)} classes, of {sizes} each, are not shown to differ in mean robustness{p}."
+        few = "; so few points show large differences alone" if least < FEW_IN_CLASS else ""
+        return f"The {len(bias.classes)} classes, of {sizes} each, are not shown to differ in mean robustness{p}{few}."
     return (
         f"The classes differ in mean robustness (p = {number(bias.p_value)}), but which is the least robust is open: "
         f"{len(bias.least)} of {len(bias.classes)} may be."
@@ -233,6 +246,7 @@ def format_overview(found: Overview, run: str | None = None) -> str:
     said = (
         how_brittle(found),
         decision_text(found.record.model.decision),
+        "" if found.column is None else still_text(found.record.data),
         where(found),
         how_sure(found),
         *found.margins,

@@ -169,6 +169,11 @@ def label_places(labels: Any, names: Sequence[str] | None) -> Any:
             f"{len(unknown)} of the labels are no classes of the model: {listed(unknown, SHOWN)}; its classes are "
             f"{listed(list(names), SHOWN)}",
         )
+    twice = sorted(one for one in set(texts) if names.count(one) > 1)
+    if twice:
+        raise DataError(
+            "labels", f"several classes of the model are called {listed(twice, SHOWN)}; give the places of its classes"
+        )
     return np.array([places[one] for one in texts], np.int64)
 
 

@@ -55,10 +55,12 @@ class Classifier:
         perturb: name of the argument under which the model takes the input that varies, such as `inputs_embeds`, where
             points have several tensors; by default it is the first argument.
         arrays: what a function takes and returns, "torch" tensors or "numpy" arrays; one of arrays runs forward only.
+        class_names: names of the classes in the order of the outputs, which labels may be given by; an estimator has
+            its own.
 
     Attributes:
-        class_names: names of the classes in the order of the logits, where the model has them, or its files, or whoever
-            made this sets them; else None.
+        class_names: names of the classes in the order of the logits, where they were given, or the model or its files
+            have them; else None.
         class_values: the classes themselves, where the model knows them as whole numbers; else None.
         output_dtype: precision of the class scores as the model last returned them.
         taken: what of the output the class scores were when the model last returned them, `output["logits"]` of a
@@ -86,6 +88,7 @@ class Classifier:
         decision: Decision | str | None = None,
         arrays: str = "torch",
         perturb: str | None = None,
+        class_names: Sequence[str] | None = None,
     ) -> None:
         if outputs not in OUTPUTS:
             raise ParameterError(f"outputs must be one of {', '.join(OUTPUTS)}; found {outputs!r}")
@@ -94,7 +97,10 @@ class Classifier:
         self.decision = decided.taken_from(outputs)
         self.model = as_model(model, outputs, arrays, self.decision)
         known = self.model if isinstance(self.model, Estimator) else None
-        self.class_names: tuple[str, ...] | None = None if known is None else known.class_names
+        own = class_names if known is None or class_names is not None else known.class_names
+        self.class_names: tuple[str, ...] | None = None if own is None else tuple(own)
+        if isinstance(class_names, str) or not all(isinstance(name, str) for name in self.class_names or ()):
+            raise ParameterError(f"class_names must be a list of texts, one for each class; found {class_names!r:.80}")
         self.class_values: tuple[int, ...] | None = None if known is None else known.class_values
         self.bounds = Bounds.of(bounds)
         self.mean = channel_numbers("mean", mean)

@@ -22,7 +22,8 @@ from brittle.estimate import LIMIT, MOST_DRAWS, Status, parameters_json
 from brittle.report.contents import Contents
 from brittle.report.images import PER_SIDE, decoded, embedded, sheets
 from brittle.report.wording import show
-from brittle.store.columns import Column, rests_on
+from brittle.store.columns import Column, rests_on, storable
+from brittle.store.record import DataRecord
 
 MAX_NUMBERS = 6_000_000
 """Numbers of scores of a run that a page holds; scores beyond them, the last ones first, are left out."""
@@ -311,6 +312,14 @@ def _nearest(contents: Contents, answers: Answers, order: NDArray[np.intp]) -> l
     return entries
 
 
+def _levels(data: DataRecord) -> dict[str, list[str]]:
+    """What the codes of features that are categories stand for, by the name of the feature."""
+    known = data.reading.get("categories")
+    known = known if isinstance(known, dict) else {}
+    levels = {name: one.get("levels") for name, one in known.items() if isinstance(one, dict)}
+    return {storable(name): [str(one) for one in own] for name, own in levels.items() if isinstance(own, list)}
+
+
 def _inputs(contents: Contents) -> dict[str, object] | None:
     """Names and values of all features, and of each point the first input with another prediction that was met.
 
@@ -331,6 +340,7 @@ def _inputs(contents: Contents) -> dict[str, object] | None:
             others = np.where(np.isnan(others).all(axis=1, keepdims=True), own, others)
     return {
         "names": feature_names(contents.record.data),
+        "levels": _levels(contents.record.data),
         "values": packed(values, "f8"),
         "others": None if np.isnan(others).all() else packed(others, "f8"),
     }

@@ -12,6 +12,7 @@ import pandas as pd
 from brittle.analysis.columns import TYPICAL_P_ROBUST, preferred
 from brittle.analysis.mean_interval import mean_interval
 from brittle.analysis.outcomes import outcomes
+from brittle.analysis.overview_text import still_text
 from brittle.estimate import short_labels
 from brittle.report.chapter import Chapter, Entry, Grid
 from brittle.report.contents import Contents
@@ -108,7 +109,8 @@ def _noise_text(contents: Contents, settings: Sequence[Setting]) -> str:
         noise is not None and noise.isotropic is not None for noise in noises.values()
     ):
         clipped = " Noisy inputs are not clipped to the range."
-    return f"{'; '.join(names)}.{clipped}"
+    still = show(still_text(contents.record.data))
+    return f"{'; '.join(names)}.{clipped}{still and f' {still}'}"
 
 
 def _mean_entry(contents: Contents, setting: Setting) -> Entry:

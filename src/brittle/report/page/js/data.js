@@ -104,9 +104,10 @@ for (const entry of /** @type {Nearest[]} */ (written.nearest)) {
   else nearest.set(entry.point, [entry]);
 }
 
-/** @type {{names: string[], values: Numbers, others: Numbers | null} | null} Features of points that are no images. */
+/** @type {{names: string[], levels: Record<string, string[]>, values: Numbers, others: Numbers | null} | null} Features of points that are no images. */
 export const inputs = written.inputs && {
   names: written.inputs.names,
+  levels: written.inputs.levels,
   values: unpacked(written.inputs.values),
   others: written.inputs.others && unpacked(written.inputs.others),
 };

@@ -14,7 +14,7 @@ const MOST = 20;
  */
 export function featuresOf(point, beside) {
   if (!inputs) return null;
-  const { names, values, others } = inputs;
+  const { names, levels, values, others } = inputs;
   const start = point * names.length;
   const order = names.map((_, place) => place);
   /** @param {number} place */
@@ -23,12 +23,15 @@ export function featuresOf(point, beside) {
   if (found) order.sort((one, other) => Math.abs(change(other)) - Math.abs(change(one)) || one - other);
   const heads = found ? ["feature", "value", "nearest other", "change"] : ["feature", "value"];
   const rows = order.slice(0, MOST).map((place) => {
-    const cells = [values[start + place], ...(found && others ? [others[start + place], change(place)] : [])];
+    const own = Object.hasOwn(levels, names[place]) ? levels[names[place]] : [];
+    /** @param {number} value */
+    const said = (value) => shown(own[value] ?? short(value));
+    const cells = [said(values[start + place]), ...(found && others ? [said(others[start + place]), short(change(place))] : [])];
     return element(
       "tr",
       {},
       element("th", { scope: "row" }, shown(names[place])),
-      ...cells.map((value) => element("td", { class: "number" }, short(value))),
+      ...cells.map((text) => element("td", { class: "number" }, text)),
     );
   });
   const more = names.length > MOST ? `, the ${MOST} ${found ? "that change most" : "first"} of ${names.length}` : "";
