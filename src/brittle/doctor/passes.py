@@ -87,7 +87,7 @@ def check_rows_apart(subject: Subject) -> Iterator[Finding | str]:
         beside = subject.beside(len(inputs), subject.repeated)
         found = excess(subject.classifier, inputs, first, logits, extra_inputs=beside)
         if found is not None:
-            subject.check_same("now")  # a network that changes by itself is reported as such
+            subject.check_same("now", torch.arange(len(subject.inputs)))  # in the first batch: it changes by itself
             raise ModelError(
                 "batch_dependent",
                 f"row {subject.numbers[int(subject.repeated[found.row])]} {how} and in the first batch of "
@@ -108,7 +108,7 @@ def given_otherwise(subject: Subject) -> Iterator[tuple[str, Tensor, Tensor, Ten
         `[R, C]`; their logits when they are given so.
     """
     some = subject.repeated
-    points, noisy = (subject.inputs[some], subject.logits[some]), (subject.noisy[some], subject.noisy_logits[some])
+    points, noisy = (subject.inputs[some], subject.logits[some]), subject.noisy[some]
     yield "in another order", *points, _in_pieces(subject, points[0], (len(points[0]),), seed=0)
     yield "in a batch of another size", *points, _in_pieces(subject, points[0], (subject.rows // 2, *SIZES))
     if subject.rows > 1:
@@ -116,7 +116,8 @@ def given_otherwise(subject: Subject) -> Iterator[tuple[str, Tensor, Tensor, Ten
         largest = int(min(subject.rows, max(2 * len(subject.inputs), subject.passes_of_run)))
         yield "beside bright inputs", *points, _beside(subject, points[0], BRIGHT, largest, last=True)
         yield "beside dark inputs", *points, _beside(subject, points[0], DARK, most, last=False)
-    yield "with noise, in a batch of another size", *noisy, _in_pieces(subject, noisy[0], NOISY_SIZES)
+    logits = _logits(subject, noisy, some)
+    yield "with noise, in a batch of another size", noisy, logits, _in_pieces(subject, noisy, NOISY_SIZES)
 
 
 def _in_pieces(subject: Subject, inputs: Tensor, sizes: tuple[int, ...], seed: int = 1) -> Tensor:
@@ -172,7 +173,7 @@ def _logits(subject: Subject, inputs: Tensor, rows: Tensor) -> Tensor:
 
 def check_history(subject: Subject) -> Iterator[Finding | str]:
     """A copy of the model that saw other inputs first gives the same logits, and the model does after all checks."""
-    subject.check_same("now")
+    subject.check_same("now", subject.repeated)
     if isinstance(subject.untouched, str):
         yield subject.untouched
         return
@@ -180,6 +181,5 @@ def check_history(subject: Subject) -> Iterator[Finding | str]:
     twin.model = subject.untouched
     with torch.no_grad():
         subject.send_others(twin)
-        logits = twin(subject.inputs, subject.extra_inputs)
-    subject.check_same("in a copy of the model that saw other inputs first", logits)
+    subject.check_same("in a copy of the model that saw other inputs first", subject.repeated, twin)
     yield f"{OTHERS} other inputs first change nothing"

@@ -28,7 +28,7 @@ from brittle.store.record import Finding as Finding
 LOOKED_AT = 64
 """Points that the checks send through the network."""
 
-FEWEST, WAYS, COST = 16, 20, 0.02
+FEWEST, WAYS, COST = 16, 25, 0.02
 """Points at least that go through again in other ways, about how often, and the share of the passes of the run up to
 which there are more of them."""
 
@@ -203,15 +203,18 @@ class Subject:
         except BrittleError:
             return True
 
-    def check_same(self, where: str, logits: Tensor | None = None) -> None:
-        """Raise where the points get other logits, `[V, C]`, than in the first pass; by default in a pass now.
+    def check_same(self, where: str, some: Tensor, classifier: Classifier | None = None) -> None:
+        """Raise where `some` of the points, `[R]`, get other logits now than in the first pass, by default from the
+        model.
 
         `where` says when or where they get them, in words.
         """
-        logits = self.logits_of(self.inputs) if logits is None else logits
-        found = excess(self.classifier, self.inputs, self.logits, logits, extra_inputs=self.extra_inputs)
+        inputs, beside = self.inputs[some], self.beside(len(some), some)
+        with torch.no_grad():
+            logits = (classifier or self.classifier)(inputs, beside)
+        found = excess(self.classifier, inputs, self.logits[some], logits, extra_inputs=beside)
         if found is not None:
-            raise changed_model(self.numbers[found.row], where, found)
+            raise changed_model(self.numbers[int(some[found.row])], where, found)
 
     @cached_property
     def predicted(self) -> tuple[list[int], Tensor]:
