@@ -100,7 +100,7 @@ def test_a_long_run_is_told_before_it_begins_how_long_it_takes(
     classifier, x, counting = brittle.Classifier(slow, bounds=(0, 1)), torch.rand(160, 3), [MonteCarlo(0.1, draws=200)]
     brittle.score(classifier, x[:1], counting, progress=True)
     assert "takes about" not in capsys.readouterr().err
-    monkeypatch.setattr("brittle.run.progress.Shown.__call__", stop)
+    monkeypatch.setattr("brittle.run.progress.ProgressLine.__call__", stop)
     for shown, told in ((True, 1), (stop, 0)):
         with pytest.raises(Stop):
             brittle.score(classifier, x, counting, progress=shown)

@@ -24,10 +24,10 @@ FEWEST_FOR_DETECTOR = 38
 0.95 cannot be calibrated."""
 
 FEW_IN_CLASS = 100
-"""With fewer points in a class, the test of their means misses differences of 0.15 (`docs/explanation/groups.md`)."""
+"""With fewer points in a class, the test of means may miss a difference of 0.15 (`docs/explanation/groups.md`)."""
 
-STILL = 5
-"""Columns of categories that are named."""
+CATEGORIES_SHOWN = 5
+"""Columns of categories that are named; of more it is said how many."""
 
 RESTS = {
     Evidence.MODELLED: "a model of the margins that the noisy copies bear out",
@@ -101,7 +101,7 @@ def decision_text(decision: str | None) -> str:
 def still_text(data: DataRecord) -> str:
     """Which columns of a table no noise changes, as they are categories; empty without any."""
     names = [printable(name) for name in data.reading.get("categories") or ()]
-    return f"Noise leaves categories as they are: {listed(names, STILL)}." if names else ""
+    return f"Noise leaves categories as they are: {listed(names, CATEGORIES_SHOWN)}." if names else ""
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ def where(found: Overview) -> str:
         least, most = min(counts), max(counts)
         sizes = f"{least:,} to {most:,} points" if least < most else f"{least:,} points"
         p = f" (p = {number(bias.p_value)})" if bias.p_value < 1 else ""
-        few = "; so few points show large differences alone" if least < FEW_IN_CLASS else ""
+        few = "; so few points show only large differences" if least < FEW_IN_CLASS else ""
         return f"The {len(bias.classes)} classes, of {sizes} each, are not shown to differ in mean robustness{p}{few}."
     return (
         f"The classes differ in mean robustness (p = {number(bias.p_value)}), but which is the least robust is open: "
@@ -219,8 +219,8 @@ def next_steps(found: Overview, run: str | None = None) -> tuple[NextStep, ...]:
     limit = f"--limit {_limit(found)}"
     held, broken, held_wrong = found.count(HOLDS), found.count(BREAKS), found.count(HOLDS, WRONG)
     model = found.record.model
-    known = model.decision is None and model.state_sha256 is not None and model.bounds_shape is None
-    calibrates = known and min(broken, held) >= FEWEST_FOR_DETECTOR
+    fits = model.decision is None and model.state_sha256 is not None and model.bounds_shape is None
+    calibrates = fits and min(broken, held) >= FEWEST_FOR_DETECTOR
     open_wrong = 0 if held_wrong else found.labelled - found.right
     fit = f"brittle detector fit {shlex.quote(run)} {limit}"
     steps = (
@@ -270,8 +270,8 @@ def _counts(title: str, rows: Iterable[Row]) -> list[str]:
 
 
 def _draw_more(found: Overview, run: str) -> str:
-    """The command that draws until points are decided; `brittle join` adds what it finds to the run. Of a run from
-    Python it is the same call, whose arguments nobody wrote down.
+    """The command that draws until points are decided; `brittle join` adds what it finds to the run. For a run
+    from Python it is the call of `brittle.score` with `...` for its arguments, which are not recorded.
 
     Where the run drew for the limit and left points undecided, it may draw more than the run did.
     """

@@ -87,7 +87,9 @@ def check_rows_apart(subject: Subject) -> Iterator[Finding | str]:
         beside = subject.beside(len(inputs), subject.repeated)
         found = excess(subject.classifier, inputs, first, logits, extra_inputs=beside)
         if found is not None:
-            subject.check_same("now", torch.arange(len(subject.inputs)))  # in the first batch: it changes by itself
+            subject.check_same(
+                "now", torch.arange(len(subject.inputs))
+            )  # the first batch again: a network that changes by itself
             raise ModelError(
                 "batch_dependent",
                 f"row {subject.numbers[int(subject.repeated[found.row])]} {how} and in the first batch of "

@@ -141,8 +141,8 @@ class Subject:
 
     @property
     def seconds_per_point(self) -> float:
-        """About what these passes take by the fastest of its passes so far, whose batches are small; one backward as
-        long as two forward."""
+        """About how long the passes of a point take, by the fastest pass of the checks so far, whose batches are small.
+        A backward pass is taken to be as long as two forward ones."""
         return (self.passes_per_point.forward + 2 * self.passes_per_point.backward) * self._seconds
 
     @property
@@ -204,10 +204,9 @@ class Subject:
             return True
 
     def check_same(self, where: str, some: Tensor, classifier: Classifier | None = None) -> None:
-        """Raise where `some` of the points, `[R]`, get other logits now than in the first pass, by default from the
-        model.
+        """Raise where `some` of the points, `[R]`, get other logits now than in the first pass.
 
-        `where` says when or where they get them, in words.
+        `where` says when or where, in words; they are sent through `classifier`, by default the one that is examined.
         """
         inputs, beside = self.inputs[some], self.beside(len(some), some)
         with torch.no_grad():

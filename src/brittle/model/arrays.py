@@ -16,6 +16,9 @@ from brittle.errors import DataError, ModelError, ParameterError, listed
 if TYPE_CHECKING:
     import pandas as pd
 
+COLUMNS_SHOWN = 3
+"""Columns that a message names."""
+
 ARRAYS = ("torch", "numpy")
 """What a function takes and returns: tensors of PyTorch, or NumPy arrays."""
 
@@ -120,7 +123,7 @@ class Fitted(ArrayModel):
                 f"and {found[at]!r:.40} in the data; put the columns of the data in the order of the model's",
             )
         more, fewer = (
-            listed([one for one in names if one not in others], 3) or "nothing"
+            listed([one for one in names if one not in others], COLUMNS_SHOWN) or "nothing"
             for names, others in ((found, fitted), (fitted, found))
         )
         raise DataError(

@@ -56,7 +56,7 @@ class Classifier:
             points have several tensors; by default it is the first argument.
         arrays: what a function takes and returns, "torch" tensors or "numpy" arrays; one of arrays runs forward only.
         class_names: names of the classes in the order of the outputs, which labels may be given by; an estimator has
-            its own.
+            its own, which these replace.
 
     Attributes:
         class_names: names of the classes in the order of the logits, where they were given, or the model or its files
@@ -97,7 +97,7 @@ class Classifier:
         self.decision = decided.taken_from(outputs)
         self.model = as_model(model, outputs, arrays, self.decision)
         known = self.model if isinstance(self.model, Estimator) else None
-        own = class_names if known is None or class_names is not None else known.class_names
+        own = known.class_names if class_names is None and known is not None else class_names
         self.class_names: tuple[str, ...] | None = None if own is None else tuple(own)
         if isinstance(class_names, str) or not all(isinstance(name, str) for name in self.class_names or ()):
             raise ParameterError(f"class_names must be a list of texts, one for each class; found {class_names!r:.80}")
@@ -176,8 +176,8 @@ class Classifier:
         return self._changed(decision=decision, _undecided=False)
 
     def reading(self, provenance: Mapping[str, Any]) -> Classifier:
-        """The same model for points of this provenance: an estimator that was fitted on a frame is given their
-        categories, not the codes of these. Its passes are counted here.
+        """The same model for points of this provenance: an estimator that was fitted on a frame is given
+        categories in place of their codes. Its passes are counted here.
 
         Raises:
             DataError: its columns are others, or stand in another order.
@@ -185,9 +185,10 @@ class Classifier:
         if not isinstance(self.model, Fitted):
             return self
         self.model.check_columns(provenance.get("feature_names"))
-        categories = provenance.get("categories") or {}
-        read = self.model.reading({name: Levels(**one) for name, one in categories.items()})
-        return self._changed(model=read) if categories else self
+        categories = provenance.get("categories")
+        if not categories:
+            return self
+        return self._changed(model=self.model.reading({name: Levels(**one) for name, one in categories.items()}))
 
     @property
     def reads_frames(self) -> bool:

@@ -23,11 +23,11 @@ SECONDS_BETWEEN_LINES, SECONDS_BETWEEN_CHANGES = 10.0, 0.2
 """At least so long from one line to the next, and from one change of a line to the next; the last is always written."""
 
 FORECAST_FROM = 60.0
-"""Seconds of a run that is told how long it will take before it begins."""
+"""Seconds from which on it is said before a run how long it will take."""
 
 
-class Shown:
-    """Shows how far a run is in a notebook (`display`, None elsewhere) or on the stream `to`."""
+class ProgressLine:
+    """The line that says how far a run is, in a notebook (`display`, None elsewhere) or on the stream `to`."""
 
     def __init__(self, display: Any, to: TextIO) -> None:
         self._to, self._changes = to, display is not None or to.isatty()
@@ -36,9 +36,9 @@ class Shown:
         self._began: tuple[float, int] | None = None  # when it was called first; a run that goes on had points before
 
     def begin(self, points: int, seconds: float) -> None:
-        """Say how long so many points will take, where that is long."""
+        """Say how long so many points will take, where that is `FORECAST_FROM` or longer."""
         if FORECAST_FROM <= seconds < math.inf:
-            self._write(f"scoring: {points:,} points; the network takes about {duration(seconds)}, or less", "\n")
+            self._write(f"scoring: {points:,} points; the network takes about {duration(seconds)}", "\n")
 
     def __call__(self, done: int, total: int, passes: int) -> None:
         """`Progress`."""
@@ -67,14 +67,14 @@ class Shown:
 
 @contextmanager
 def progress(wanted: Progress | bool | None, stream: TextIO | None = None) -> Iterator[Progress | None]:
-    """What to call after each batch: what the caller gave, a `Shown` where that is True, else None."""
+    """What to call after each batch: what the caller gave, a `ProgressLine` where `wanted` is True, else None."""
     if wanted is not True:
         if wanted and not callable(wanted):
             expected = "progress must be True, or a function of the points done, all points and the passes so far"
             raise ParameterError(f"{expected}; found {wanted!r:.40}")
         yield wanted or None
         return
-    shown = Shown(_notebook(), stream or sys.stderr)
+    shown = ProgressLine(_notebook(), stream or sys.stderr)
     try:
         yield shown
     finally:

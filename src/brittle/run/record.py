@@ -102,8 +102,7 @@ class RunningRecord:
         """Note what all points together show."""
         account, data, model = self.now.account, self.now.data, self.now.model
         found = []
-        chosen = data.chosen_from is not None and data.sample_seed is None
-        if model.decision is None and not chosen:  # the wrong ones may have been chosen for it
+        if model.decision is None and data.ids_sha256 is None:  # the wrong ones may have been chosen for it
             source = {"format": model.format, "spec": model.spec, "weights": model.weights}
             found += about_accuracy(account.correct, account.labelled, model.classes or 0, self.confusion, source)
         self.now = replace(self.now, warnings=(*self.now.warnings, *found))

@@ -22,7 +22,7 @@ from brittle.model.arrays import is_estimator
 from brittle.model.classifier import Classifier
 from brittle.run.arguments import Asked, make_job
 from brittle.run.job import Job
-from brittle.run.progress import Progress, Shown
+from brittle.run.progress import Progress, ProgressLine
 from brittle.run.progress import progress as shown_progress
 from brittle.run.record import MOST_FAILURES, RunningRecord, describe
 from brittle.run.workers import Processes, Workers
@@ -243,7 +243,7 @@ def execute(
         for number, entry in sorted(folder.shards.items()):
             record.add(entry.account, folder.points(number))
         missing = [number for number in share if number not in folder.shards]
-        if isinstance(progress, Shown):
+        if isinstance(progress, ProgressLine):
             points = job.points_in(missing)
             progress.begin(points, points * subject.seconds_per_point)
         with closing(_computed(missing, job, workers, record, reference, advance)) as shards:

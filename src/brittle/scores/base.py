@@ -121,7 +121,8 @@ class Score(ABC):
             the estimate, `[B]`.
 
         Raises:
-            DataError: `x` holds no points, or values outside the bounds; or the ids or tensors are not one for each.
+            DataError: `x` holds no points, or values outside the bounds; the ids or tensors are not one for each; or an
+                estimator was fitted on other columns.
             ModelError: the model fails on them.
             ParameterError: an argument is of another kind, or outside its range.
 

@@ -177,7 +177,7 @@ class DataRecord:
         sha256: digest of the data, or None.
         points: how many are scored.
         limit: how many were asked for at most, or None.
-        chosen_from: how many there are, of which these were chosen; None where all are scored.
+        chosen_from: how many there are, of which these were chosen by ids or drawn at random; None where neither was.
         sample_seed: seed by which they were drawn at random; None where they were not.
         ids_sha256: digest of the ids of those that were chosen by these, as a list in JSON, in the order of the data.
         input_shape: of one point, once one was read.

@@ -192,7 +192,7 @@ def nearest(
     Raises:
         ParameterError: an unknown norm, attack or effort, or an attack that does not know the norm.
         DataError: inputs outside the classifier's bounds, or none; or inputs that cannot be read, or tensors that are
-            not one for each.
+            not one for each; or an estimator was fitted on other columns.
         ModelError: the model fails or cannot be differentiated.
 
     Example:
