@@ -6,6 +6,7 @@ import doctest
 import importlib
 import re
 import shlex
+import shutil
 import struct
 import tarfile
 from contextlib import redirect_stdout
@@ -201,13 +202,29 @@ def test_the_commands_of_the_page_on_data(tmp_path: Path, monkeypatch: pytest.Mo
         assert main(shlex.split(command)[1:]) == 0
 
 
+def test_the_gate_of_the_page_on_pipelines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commands of both snippets; each run is compared with itself, which decides no rule in so few points."""
+    monkeypatch.chdir(tmp_path)
+    Path("model.py").write_text("import torch\ntorch.manual_seed(0)\nnet = torch.nn.Linear(3, 2)\nmake = lambda: net\n")
+    np.savez("data.npz", x=np.random.default_rng(0).random((12, 3), dtype=np.float32), y=np.arange(12) % 2)
+    (rules,) = blocks("docs/how-to/pipeline.md", "toml")
+    Path("rules.toml").write_text(rules.replace("old-run", "run"), encoding="utf-8")
+    for snippet in blocks("docs/how-to/pipeline.md", "yaml"):
+        score, gate = re.findall(r"- (?:run: )?brittle (.*?)(?: && .*)?$", snippet, flags=re.MULTILINE)
+        shutil.rmtree("run", ignore_errors=True)
+        assert main(shlex.split(score)) == 0
+        assert main(shlex.split(gate)) in (1, 10)
+    assert Path("brittle.xml").is_file()
+    assert Path("brittle.md").is_file()
+
+
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")
 """A long option, whole: `--draw` is none of `--draws`."""
 
 
 def test_readme_options_exist(capsys: pytest.CaptureFixture[str]) -> None:
     with_help = ""
-    commands = ("", "--install-completion", "demo", "score", "report", "show", "list", "compare", "doctor")
+    commands = ("", "--install-completion", "demo", "score", "report", "show", "list", "compare", "check", "doctor")
     commands += ("detector fit", "detector apply", "pseudo-margin fit")
     for command in commands:
         assert main([*command.split(), "--help"]) == 0

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     __version__: str
+    from brittle.analysis.rules import check
     from brittle.detector import Detector
     from brittle.detector.pseudo_margin import PseudoMargin
     from brittle.errors import BrittleWarning
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
     from brittle.store.table import Table
 
 __all__ = [
-    "BrittleWarning", "Classifier", "Detector", "PseudoMargin", "Table", "__version__", "linearize", "nearest",
+    "BrittleWarning", "Classifier", "Detector", "PseudoMargin", "Table", "__version__", "check", "linearize",
+    "nearest",
     "orthant_probability", "read_table", "score",
 ]  # fmt: skip
 
@@ -38,8 +40,9 @@ _ROOMS = ("analysis", "data", "decisions", "detector", "noise", "report", "score
 
 _HOMES = {
     "BrittleWarning": "errors", "Classifier": "model.classifier", "Detector": "detector", "Table": "store.table",
-    "PseudoMargin": "detector.pseudo_margin", "linearize": "measure.linearize", "nearest": "measure.nearest.nearest",
-    "orthant_probability": "orthant", "read_table": "store.reading", "score": "run",
+    "PseudoMargin": "detector.pseudo_margin", "check": "analysis.rules", "linearize": "measure.linearize",
+    "nearest": "measure.nearest.nearest", "orthant_probability": "orthant", "read_table": "store.reading",
+    "score": "run",
 }  # fmt: skip
 """Where each public name lives; it is imported when first used, so that `import brittle` costs nothing."""
 

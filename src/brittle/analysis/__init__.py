@@ -19,13 +19,14 @@ from brittle.analysis.point_card import find_point, format_point_card, point_car
 from brittle.analysis.point_list import format_point_list, point_list
 from brittle.analysis.probabilistic_accuracy import ProbabilisticAccuracy, probabilistic_accuracy
 from brittle.analysis.robust_accuracy import direct_robust_accuracy, estimate_robust_accuracy
+from brittle.analysis.rules import Checked, Verdict, check
 from brittle.analysis.worst_case import worst_case_table
 from brittle.store.columns import Column
 from brittle.store.settings import Setting
 
 __all__ = (
-    "ClassBias", "Column", "Detection", "Overview", "ProbabilisticAccuracy", "Setting", "agreement", "auroc",
-    "changed_features", "class_bias", "compare", "decide", "detection",
+    "Checked", "ClassBias", "Column", "Detection", "Overview", "ProbabilisticAccuracy", "Setting", "Verdict",
+    "agreement", "auroc", "changed_features", "check", "class_bias", "compare", "decide", "detection",
     "direct_robust_accuracy", "estimate_robust_accuracy", "expected_change_points",
     "expected_change_table", "feature_names", "features", "find_point", "format_comparison",
     "format_overview", "format_point_card", "format_point_list", "kendall_tau",

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from brittle.analysis.columns import LAPLACIAN, key_of, margin_columns, most_draws_by, typical
-from brittle.analysis.mean_interval import mean_interval, median_interval, ranged_interval
+from brittle.analysis.mean_interval import MeanInterval, mean_interval, median_interval, ranged_interval
 from brittle.errors import DataError, listed
 from brittle.estimate import short_labels
 from brittle.store.columns import Column, Row
@@ -138,6 +138,23 @@ def compare(first: Table, second: Table) -> pd.DataFrame:
         compared = _compared(x, y, quantity, pairing, confidence)
         rows.append(names | compared | {"noise": noise, "speaks": one is spoken})
     return pd.DataFrame(rows, columns=FIELDS)
+
+
+def mean_difference(first: Table, second: Table, confidence: float) -> tuple[str, int, MeanInterval]:
+    """The score by which both runs say how robust their predictions are, how many points have it in both, and the mean
+    difference `first - second` of their `p_robust` with its interval.
+
+    Raises:
+        DataError: as of `compare`; or the runs share no flip probability.
+    """
+    _check_alike(first, second)
+    pairing, others = pair_points(first, second), {key_of(column): column for column in second.columns}
+    one = typical([column for column in first.columns if column.sources and key_of(column) in others])
+    if one is None:
+        raise DataError("runs_differ", "the runs share no flip probability with the same parameters; score both by one")
+    found = _compared(one.value, others[key_of(one)].value, P_ROBUST, pairing, confidence)
+    ends = MeanInterval(found["difference"], found["difference_low"], found["difference_high"])
+    return one.shown, found["points"], ends
 
 
 def _noise_key(table: Table) -> tuple[int, str]:

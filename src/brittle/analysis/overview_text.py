@@ -224,7 +224,7 @@ def next_steps(found: Overview, run: str | None = None) -> tuple[NextStep, ...]:
     open_wrong = 0 if held_wrong else found.labelled - found.right
     fit = f"brittle detector fit {shlex.quote(run)} {limit}"
     steps = (
-        NextStep(found.count(UNDECIDED), "undecided: draw more noise", _draw_more(found, run), UNDECIDED),
+        NextStep(found.count(UNDECIDED), "undecided: draw more noise", draw_more(found, run), UNDECIDED),
         NextStep(found.count(BREAKS, RIGHT), RIGHT_BREAKS, f"{show} --state breaks --right {limit}", BREAKS, RIGHT),
         NextStep(held_wrong, WRONG_HOLDS, f"{show} --state holds --wrong {limit}", HOLDS, WRONG),
         NextStep(open_wrong, WRONG_OPEN, f"{show} --wrong {limit}", kind=WRONG),
@@ -269,9 +269,10 @@ def _counts(title: str, rows: Iterable[Row]) -> list[str]:
     return aligned([[title, *FROM_SAFE], *([row["name"], *(f"{row[state]:,}" for state in FROM_SAFE)] for row in rows)])
 
 
-def _draw_more(found: Overview, run: str) -> str:
-    """The command that draws until points are decided; `brittle join` adds what it finds to the run. For a run
-    from Python it is the call of `brittle.score` with `...` for its arguments, which are not recorded.
+def draw_more(found: Overview, run: str | None = None) -> str:
+    """The command that draws until points are decided; `brittle join` adds what it finds to the run. For a run from
+    Python it is the call of `brittle.score` with `...` for its arguments, which are not recorded. The folder of the run
+    is as in `next_steps`.
 
     Where the run drew for the limit and left points undecided, it may draw more than the run did.
     """
@@ -283,7 +284,8 @@ def _draw_more(found: Overview, run: str) -> str:
         more = f", most_draws={most}" if needed else ""
         return f'brittle.score(..., until="decided", limit={_limit(found)}{more})'
     more = f" --most-draws {most}" if needed else ""
-    command = _taken_apart(found.record.command)[1]
+    own, command = _taken_apart(found.record.command)
+    run = own if run is None else run
     return f"{command} --out {shlex.quote(f'{run}-decided')} --until decided --limit {_limit(found)}{more}"
 
 

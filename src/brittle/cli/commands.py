@@ -12,6 +12,7 @@ from typing import Literal
 
 from cyclopts import App, CycloptsError
 
+from brittle.cli.check import check
 from brittle.cli.common import (
     AS_TYPED,
     HELP_ALL,
@@ -53,6 +54,7 @@ app.command(
 app.command(detector)
 app.command(pseudo_margin)
 app.command(compare)
+app.command(check)
 app.command(
     "brittle.cli.doctor:doctor",
     name="doctor",

@@ -1,0 +1,386 @@
+"""Rules that a run has to keep: each passes, fails, or is undecided, by intervals."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+from xml.etree import ElementTree
+
+from brittle.analysis.columns import class_name, class_of, margin_columns
+from brittle.analysis.comparison import mean_difference
+from brittle.analysis.decisions import column_for
+from brittle.analysis.detection import check_epsilon
+from brittle.analysis.overview import overview
+from brittle.analysis.overview_text import draw_more
+from brittle.errors import DataError, ParameterError, printable
+from brittle.estimate import LIMIT
+from brittle.intervals import check_share, clopper_pearson
+from brittle.store.columns import BREAKS, HOLDS
+from brittle.store.table import Table
+from brittle.text import aligned, by_number, number, parse_epsilon, span
+
+FORMAT = 1
+"""Version of the JSON of a check."""
+
+PASSES, FAILS, UNDECIDED = "passes", "fails", "undecided"
+"""What becomes of a rule, and of a check."""
+
+MOST_POINTS = 10_000_000
+"""No more points are asked for; a rule that needs more lies at the truth."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a rule.
+
+    Attributes:
+        rule: its name, such as `holds`.
+        words: what it asks for.
+        state: `passes`, where the whole interval keeps it, `fails`, where the whole interval breaks it, or `undecided`.
+        wanted: the least value that keeps it.
+        value: the value over these points.
+        low: lower end of its interval for all such points.
+        high: upper end.
+        points: how many were looked at.
+        remedy: what would decide it; empty where it is decided.
+        command: the command of the remedy, where there is one.
+    """
+
+    rule: str
+    words: str
+    state: str
+    wanted: float
+    value: float
+    low: float
+    high: float
+    points: int
+    remedy: str = ""
+    command: str = ""
+
+    @property
+    def found(self) -> str:
+        """The value with its interval, and what would decide the rule."""
+        remedy = f"; {self.remedy}" if self.remedy else ""
+        return f"{number(self.value)}, {span(self.low, self.high)} for all such points{remedy}"
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The rules of a check and what became of them.
+
+    Attributes:
+        verdicts: of each rule, in the order of the arguments of `check`.
+        confidence: with which all intervals hold together.
+    """
+
+    verdicts: tuple[Verdict, ...]
+    confidence: float
+
+    @property
+    def state(self) -> str:
+        """`fails` where a rule fails, else `undecided` where one is, else `passes`."""
+        states = {one.state for one in self.verdicts}
+        return next((one for one in (FAILS, UNDECIDED) if one in states), PASSES)
+
+    def __str__(self) -> str:
+        rows = [
+            [one.state, one.rule, number(one.wanted), number(one.value), span(one.low, one.high)]
+            for one in self.verdicts
+        ]
+        lines = aligned([["", "rule", "at least", "found", "interval"], *rows])
+        for one in self.verdicts:
+            lines += [f"  {one.rule}: {one.words}{f'; {one.remedy}' if one.remedy else ''}"]
+            lines += [f"    {one.command}"] if one.command else []
+        return "\n".join([f"{self.state}: {self._counts}", *lines])
+
+    @property
+    def _counts(self) -> str:
+        passed, failed, open_ones = (
+            sum(one.state == state for one in self.verdicts) for state in (PASSES, FAILS, UNDECIDED)
+        )
+        said = f"{passed} of {len(self.verdicts)} rules {by_number(passed, 'passes', 'pass')}, {failed} "
+        said += f"{by_number(failed, 'fails', 'fail')}, {open_ones} {by_number(open_ones, 'is', 'are')} undecided"
+        return f"{said}; all intervals hold together at {100 * self.confidence:.4g}%"
+
+    def json(self) -> str:
+        """The check as JSON: `format`, `state`, `confidence` and `verdicts`, the fields of each."""
+        content = {"format": FORMAT, "state": self.state, **asdict(self)}
+        return json.dumps(_finite(content), indent=2, allow_nan=False) + "\n"
+
+    def junit(self) -> str:
+        """The check as the XML of JUnit: a rule that fails is a failure, one that is undecided is skipped."""
+        counts = {"failures": FAILS, "skipped": UNDECIDED}
+        tally = {name: str(sum(one.state == state for one in self.verdicts)) for name, state in counts.items()}
+        root = ElementTree.Element("testsuites")
+        tally |= {"name": "brittle", "tests": str(len(self.verdicts)), "errors": "0"}
+        suite = ElementTree.SubElement(root, "testsuite", tally)
+        for one in self.verdicts:
+            case = ElementTree.SubElement(suite, "testcase", classname="brittle.check", name=one.rule)
+            message = printable(f"{one.words}: {one.found}")
+            if one.state != PASSES:
+                ElementTree.SubElement(case, "failure" if one.state == FAILS else "skipped", message=message)
+            ElementTree.SubElement(case, "system-out").text = message
+        return ElementTree.tostring(root, "unicode", xml_declaration=True) + "\n"
+
+    def markdown(self) -> str:
+        """The check as a table in Markdown, for a pull request."""
+        rows = [[f"**{one.state}**", one.words, number(one.value), span(one.low, one.high)] for one in self.verdicts]
+        cells = [["", "rule", "found", "interval"], ["---"] * 4, *rows]
+        lines = [f"| {' | '.join(printable(cell).replace('|', '/') for cell in row)} |" for row in cells]
+        return "\n".join([f"**brittle: {self.state}**. {self._counts}.", "", *lines]) + "\n"
+
+    def github(self) -> str:
+        """The check as annotations of a GitHub action: errors, warnings for what is undecided, notices."""
+        kinds = {FAILS: "error", UNDECIDED: "warning", PASSES: "notice"}
+        said = ((kinds[one.state], one.rule, printable(f"{one.words}: {one.found}")) for one in self.verdicts)
+        return "\n".join(f"::{kind} title=brittle: {rule}::{text.replace('%', '%25')}" for kind, rule, text in said)
+
+
+def check(
+    table: Table,
+    *,
+    holds: float | None = None,
+    every_class: float | None = None,
+    limit: float | None = None,
+    accuracy: float | None = None,
+    robust_accuracy: float | None = None,
+    epsilon: float | str | None = None,
+    norm: str | None = None,
+    against: Table | None = None,
+    no_worse_than: float | None = None,
+    detector: Any = None,
+    detector_tpr: float | None = None,
+) -> Checked:
+    r"""Whether a run keeps rules, each of which asks for a share of at least so much.
+
+    A rule passes where the whole interval of its share keeps it, fails where the whole interval breaks it, and is
+    undecided else. With `m` rules each interval is at the confidence `1 - a / m`, `a` one less that of the run, and
+    that of a class at `1 - a / (m K)`, `K` classes (Bonferroni). So no rule fails that all such points keep, with
+    probability `1 - a / 2` or more, and likewise none passes that they break.
+
+    Validity: the points are drawn independently from those that the rules are about. The share that holds counts points
+    whose whole interval lies on one side of the limit, corrected for what these miss (`probabilistic_accuracy`).
+    `robust_accuracy` is that of the inputs which the search found: an upper bound. `against` compares means of
+    `p_robust`, with the bias of the estimator, if it has one.
+
+    Args:
+        table: a run.
+        holds: share of the predictions that are kept with probability `limit` or more.
+        every_class: the same for each class alone: of the label or, without labels, of the prediction.
+        limit: of `holds` and `every_class`; by default the one that points were drawn for, else 0.9.
+        accuracy: share of the labelled points that are predicted right.
+        robust_accuracy: share of the labelled points that are right and no other prediction was found within `epsilon`.
+        epsilon: size of the perturbation, a number or a fraction such as `"8/255"`.
+        norm: of the margins, where the run has them in several.
+        against: another run over the same points.
+        no_worse_than: how much less the mean of `p_robust` may be than in that run; 0 by default.
+        detector: a fitted `brittle.Detector`, whose rate on held-out points is looked at.
+        detector_tpr: share of the brittle points that it has to flag.
+
+    Returns:
+        the rules in this order, and what became of each.
+
+    Raises:
+        ParameterError: no rule is given, a number is not between 0 and 1, or one of two that belong together is not.
+        DataError: the run lacks a score or labels that a rule needs.
+
+    Example:
+        >>> import brittle, torch
+        >>> from brittle.analysis import check
+        >>> x = torch.linspace(0, 1, 400)[:, None]
+        >>> classifier = brittle.Classifier(lambda x: torch.cat([x, 0.1 - x], 1))
+        >>> check(brittle.score(classifier, x, "monte_carlo", sigma=0.01), holds=0.8).state
+        'passes'
+    """
+    shares = {"holds": holds, "every_class": every_class, "accuracy": accuracy}
+    shares |= {"robust_accuracy": robust_accuracy, "detector_tpr": detector_tpr, "no_worse_than": no_worse_than}
+    for name, share in shares.items():
+        if share is not None and not (isinstance(share, int | float) and 0.0 <= share <= 1.0):
+            raise ParameterError(f"{name} must be a share from 0 to 1; found {share!r:.40}")
+    check_share("limit", limit)
+    for one, given, other, beside in (
+        ("robust_accuracy", robust_accuracy, "epsilon", epsilon),
+        ("detector_tpr", detector_tpr, "detector", detector),
+    ):
+        if (given is None) != (beside is None):
+            raise ParameterError(f"{one} and {other} belong together; give both")
+    if no_worse_than is not None and against is None:
+        raise ParameterError("no_worse_than needs another run: give against, too")
+    rules: list[Callable[[float], Verdict]] = []
+    if holds is not None:
+        rules.append(lambda missed: _holds(table, holds, limit, missed))
+    if every_class is not None:
+        rules.append(lambda missed: _every_class(table, every_class, limit, missed))
+    if accuracy is not None:
+        rules.append(lambda missed: _accuracy(table, accuracy, missed))
+    if robust_accuracy is not None and epsilon is not None:
+        rules.append(lambda missed: _robust_accuracy(table, robust_accuracy, parse_epsilon(epsilon), norm, missed))
+    if against is not None:
+        rules.append(lambda missed: _against(table, against, no_worse_than or 0.0, missed))
+    if detector_tpr is not None:
+        rules.append(lambda missed: _detector(detector, detector_tpr, missed))
+    if not rules:
+        raise ParameterError("no rule is given; name one, such as holds=0.9 (--holds 0.9)")
+    confidence = table.record.confidence
+    return Checked(tuple(rule((1.0 - confidence) / len(rules)) for rule in rules), confidence)
+
+
+def _state(low: float, high: float, wanted: float) -> str:
+    return PASSES if low >= wanted else FAILS if high < wanted else UNDECIDED
+
+
+def _share(
+    rule: str, words: str, wanted: float, counts: tuple[int, int, int], missed: float, wrong: float = 0.0
+) -> Verdict:
+    """The verdict on a share of which `counts` has the points that surely belong to it, those that may, and all.
+
+    `missed` is one less the confidence of its interval; `wrong` the probability with which a point is counted on the
+    other side than it belongs.
+    """
+    sure, possible, points = counts
+    low = float(clopper_pearson(sure, points, 1.0 - missed)[0]) if points else 0.0
+    high = float(clopper_pearson(possible, points, 1.0 - missed)[1]) if points else 1.0
+    low, high = max(0.0, (low - wrong) / (1.0 - wrong)), min(1.0, high / (1.0 - wrong))
+    value = sure / points if points else math.nan
+    state, remedy = _state(low, high, wanted), ""
+    if state == UNDECIDED:
+        more = _points_needed(sure / points, possible / points, wanted, missed, wrong, points) if points else None
+        remedy = (
+            f"about {more:,} points like these would decide it" if more else "more points like these do not decide it"
+        )
+    return Verdict(rule, words, state, wanted, value, low, high, points, remedy)
+
+
+def _points_needed(sure: float, possible: float, wanted: float, missed: float, wrong: float, points: int) -> int | None:
+    """How many points with these shares decide, half as many again at a time; None where none do."""
+    while points < MOST_POINTS:
+        points = math.ceil(1.5 * points)
+        low = float(clopper_pearson(round(sure * points), points, 1.0 - missed)[0])
+        high = float(clopper_pearson(round(possible * points), points, 1.0 - missed)[1])
+        if (low - wrong) / (1.0 - wrong) >= wanted or high / (1.0 - wrong) < wanted:
+            return _two_digits(points)
+    return None
+
+
+def _two_digits(points: int) -> int:
+    """`points` rounded up to two digits."""
+    unit = 10 ** max(0, len(str(points)) - 2)
+    return -(-points // unit) * unit
+
+
+def _states(table: Table, limit: float | None) -> tuple[Any, float]:
+    """The state of each point at the limit, and the limit; refused where no noisy copies were counted."""
+    column = column_for(table, limit)
+    if not column.judges:
+        raise DataError(
+            "no_such_score",
+            f"{column.shown} counts no noisy copies, so no point holds by it; add shrinkage or monte_carlo",
+        )
+    at = limit if limit is not None else column.limit if column.limit is not None else LIMIT
+    return column.states(at), at
+
+
+def _counts(states: Any) -> tuple[int, int, int]:
+    sure = int((states == HOLDS).sum())
+    return sure, len(states) - int((states == BREAKS).sum()), len(states)
+
+
+def _holds(table: Table, wanted: float, limit: float | None, missed: float) -> Verdict:
+    states, at = _states(table, limit)
+    words = f"at least {wanted:.4g} of the predictions hold, kept with probability {at:.12g} or more"
+    found = _share("holds", words, wanted, _counts(states), missed, (1.0 - table.record.confidence) / 2.0)
+    return _with_draws(table, found, at)
+
+
+def _with_draws(table: Table, found: Verdict, limit: float) -> Verdict:
+    """A verdict that is undecided, with the command that decides points, where that may decide the rule."""
+    sure, possible, points = _counts(_states(table, limit)[0])
+    open_ones = found.state == UNDECIDED and possible > sure
+    if not open_ones or sure / points >= found.wanted or possible / points < found.wanted:
+        return found
+    said = f"{possible - sure:,} points are undecided: draw more noise"
+    return replace(found, remedy=said, command=draw_more(overview(table, limit=limit)))
+
+
+def _every_class(table: Table, wanted: float, limit: float | None, missed: float) -> Verdict:
+    states, at = _states(table, limit)
+    by, classes = class_of(table)
+    groups = {int(name): group for name, group in states.groupby(classes.reindex(states.index))}
+    if not groups:
+        raise DataError(
+            "labels", "no point has a class, so no class has a share; leave out every_class (--every-class)"
+        )
+    wrong = (1.0 - table.record.confidence) / 2.0
+    words = f"at least {wanted:.4g} of the predictions of every class hold, kept with probability {at:.12g} or more"
+    found = {
+        name: _share("every class", words, wanted, _counts(group), missed / len(groups), wrong)
+        for name, group in groups.items()
+    }
+    order = (FAILS, UNDECIDED, PASSES)
+    worst = min(found, key=lambda name: (order.index(found[name].state), found[name].low))
+    states_of = [one.state for one in found.values()]
+    named = f"the worst is {class_name(table, worst)}, by {by}; {states_of.count(FAILS)} of {len(found)} fail"
+    remedy = found[worst].remedy.replace("points", "points of that class")
+    return replace(found[worst], words=f"{words}; {named}, {states_of.count(UNDECIDED)} are undecided", remedy=remedy)
+
+
+def _right(table: Table) -> Any:
+    right = table.points.select(["point", "correct"]).to_pandas().set_index("point")["correct"].dropna()
+    if not len(right):
+        raise DataError("labels", "no point has a label, so how many are right is not known; score with labels")
+    return right.astype(bool)
+
+
+def _accuracy(table: Table, wanted: float, missed: float) -> Verdict:
+    right = _right(table)
+    count = int(right.sum())
+    words = f"at least {wanted:.4g} of the labelled points are predicted right"
+    return _share("accuracy", words, wanted, (count, count, len(right)), missed)
+
+
+def _robust_accuracy(table: Table, wanted: float, epsilon: float, norm: str | None, missed: float) -> Verdict:
+    check_epsilon(epsilon)
+    margins = [one for one in margin_columns(table) if norm in (None, one.parameters.get("norm"))]
+    if len(margins) != 1:
+        held = ", ".join(str(one.parameters.get("norm")) for one in margin_columns(table)) or "none"
+        raise DataError("no_such_score", f"the rule needs input_margin in one norm; the run has {held}; name it (norm)")
+    (margin,), right = margins, _right(table)
+    distance = margin.value.reindex(right.index)
+    sure, unknown = int((right & (distance > epsilon)).sum()), int((right & distance.isna()).sum())
+    words = (
+        f"at least {wanted:.4g} of the labelled points are right, and no other prediction was found within "
+        f"{epsilon:.4g} ({margin.parameters.get('norm')}) by the search"
+    )
+    return _share("robust accuracy", words, wanted, (sure, sure + unknown, len(right)), missed)
+
+
+def _against(table: Table, other: Table, allowed: float, missed: float) -> Verdict:
+    score, points, difference = mean_difference(table, other, 1.0 - missed)
+    words = f"the mean of p_robust by {score} is at most {allowed:.4g} below that of the other run"
+    state, remedy = _state(difference.low, difference.high, -allowed), ""
+    if state == UNDECIDED:
+        apart, width = abs(difference.mean + allowed), (difference.high - difference.low) / 2.0
+        more = math.ceil(points * (width / apart) ** 2) if apart else MOST_POINTS
+        enough = more < MOST_POINTS
+        remedy = f"about {_two_digits(more):,} points like these would decide it" if enough else "both are as robust"
+    return Verdict("against", words, state, -allowed, *difference, points, remedy)
+
+
+def _detector(detector: Any, wanted: float, missed: float) -> Verdict:
+    rate = replace(detector.true_positives, confidence=1.0 - missed)
+    words = f"the detector flags at least {wanted:.4g} of the brittle predictions held out from its fit"
+    state, value = _state(rate.low, rate.high, wanted), math.nan if rate.value is None else rate.value
+    remedy = "fit the detector on a run with more brittle points" if state == UNDECIDED else ""
+    return Verdict("detector", words, state, wanted, value, rate.low, rate.high, rate.points, remedy)
+
+
+def _finite(content: Any) -> Any:
+    """`content` with None for numbers that JSON has not."""
+    if isinstance(content, dict):
+        return {name: _finite(one) for name, one in content.items()}
+    if isinstance(content, list | tuple):
+        return [_finite(one) for one in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content

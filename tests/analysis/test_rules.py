@@ -1,0 +1,160 @@
+"""The gate: a rule passes, fails or is undecided as the truth and its interval have it, and pipelines can read it."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import torch
+from helpers.data_files import refused
+from scipy import special
+
+import brittle
+from brittle.analysis import check
+from brittle.cli import main
+from brittle.detector import Detector
+from brittle.scores import InputMargin, LogitMargin, MonteCarlo, Softmax
+from brittle.store.table import Table
+
+SIGMA, LIMIT, RIGHT = 0.1, 0.9, 0.9
+HOLDS = 1.0 - SIGMA * float(special.ndtri(LIMIT))
+"""Share of the inputs, uniform in [-1, 1], whose prediction, the sign, is kept with probability `LIMIT`."""
+
+
+@cache
+def run(points: int, seed: int = 0, shift: float = 0.0, draws: int = 1000) -> Table:
+    """The sign of uniform inputs, less `shift`; nine in ten labels are right. Margins where there are many draws."""
+    drawn = torch.Generator().manual_seed(seed)
+    x = torch.rand(points, 1, generator=drawn) * 2 - 1
+    wrong = torch.rand(points, generator=drawn) > RIGHT
+    classifier = brittle.Classifier(lambda x: torch.cat([x - shift, torch.zeros_like(x)], 1), bounds=(-1, 1))
+    y = ((x[:, 0] < 0) ^ wrong).long()
+    margins = [InputMargin(effort="fast")] if draws == 1000 else []
+    return brittle.score(classifier, (x, y), [MonteCarlo(SIGMA, draws=draws), *margins])
+
+
+def part(table: Table, start: int, count: int) -> Table:
+    """Some points of a run of one score."""
+    return replace(table, points=table.points.slice(start, count), scores=table.scores.slice(start, count))
+
+
+@pytest.mark.parametrize(
+    ("rules", "states"),
+    [
+        ({"holds": (0.8, 0.87, 0.95)}, ("passes", "undecided", "fails")),
+        ({"every_class": (0.75, 0.87, 0.97)}, ("passes", "undecided", "fails")),
+        ({"accuracy": (0.85, 0.9, 0.95)}, ("passes", "undecided", "fails")),
+        ({"robust_accuracy": (0.7, 0.81, 0.9)}, ("passes", "undecided", "fails")),
+    ],
+    ids=lambda one: next(iter(one)) if isinstance(one, dict) else "",
+)
+def test_a_rule_has_three_outcomes(rules: dict[str, tuple[float, ...]], states: tuple[str, ...]) -> None:
+    """The truth is 0.87 of the predictions, 0.9 of the labels, and 0.81 right and farther than 0.1 from 0."""
+    ((rule, shares),) = rules.items()
+    beside: dict[str, Any] = {"epsilon": "1/10"} if rule == "robust_accuracy" else {}
+    found = [check(run(1500), **{rule: share}, **beside) for share in shares]
+    assert tuple(one.state for one in found) == states
+    for one, share in zip(found, shares, strict=True):
+        (verdict,) = one.verdicts
+        assert verdict.wanted == share
+        assert verdict.low <= verdict.value <= verdict.high
+        assert bool(verdict.remedy) == (one.state == "undecided")
+
+
+@pytest.mark.parametrize(("shift", "allowed", "state"), [(0.0, 0.01, "passes"), (5.0, 0.0, "passes")])
+def test_a_run_against_another(shift: float, allowed: float, state: str) -> None:
+    """Itself is as robust; one whose boundary is far from all inputs is more so, and this one less."""
+    other = run(1500, shift=shift)
+    one, another = (run(1500), other) if shift == 0 else (other, run(1500))
+    assert check(one, against=another, no_worse_than=allowed).state == state
+    if shift:
+        assert check(another, against=one).state == "fails"
+
+
+def test_a_rule_that_the_truth_keeps_does_not_fail_nor_pass_where_it_does_not() -> None:
+    """At the truth itself 1% at most may pass, and 1% fail; of 400, more than 12 are 2e-4 likely each."""
+    count, points = 400, 60
+    table = run(count * points, 1, draws=400)
+    found = [check(part(table, points * at, points), holds=HOLDS, accuracy=RIGHT) for at in range(count)]
+    for place in range(2):
+        states = [one.verdicts[place].state for one in found]
+        assert states.count("passes") <= 12
+        assert states.count("fails") <= 12
+
+
+def test_what_would_decide_decides() -> None:
+    """As many points as are named, of the same kind, decide the rule."""
+    table = run(6000, 2, draws=4)
+    (few,) = check(part(table, 0, 100), accuracy=0.85).verdicts
+    assert few.state == "undecided"
+    needed = int("".join(filter(str.isdigit, few.remedy)))
+    assert 100 < needed < 6000
+    assert check(part(table, 0, needed), accuracy=0.85).state == "passes"
+
+
+def test_pipelines_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    run(600, 3).save("run")
+    Path("rules.toml").write_text("holds = 0.75\naccuracy = 0.9\n", encoding="utf-8")
+    files = "--junit j.xml --json j.json --markdown m.md --github"
+    assert main(shlex.split(f"check run --config rules.toml --robust-accuracy 0.95 --epsilon 1/10 {files}")) == 1
+    printed = capsys.readouterr().out
+    found = json.loads(Path("j.json").read_text())
+    states = [one["state"] for one in found["verdicts"]]
+    assert (found["format"], found["state"], states) == (1, "fails", ["passes", "undecided", "fails"])
+    suite = ElementTree.parse("j.xml").getroot()[0]
+    assert (suite.attrib["tests"], suite.attrib["failures"], suite.attrib["skipped"]) == ("3", "1", "1")
+    assert [[child.tag for child in case] for case in suite] == [
+        ["system-out"], ["skipped", "system-out"], ["failure", "system-out"],
+    ]  # fmt: skip
+    for kind, count in (("notice", 1), ("warning", 1), ("error", 1)):
+        assert sum(text.startswith(f"::{kind} ") for text in printed.splitlines()) == count
+    assert len([text for text in Path("m.md").read_text().splitlines() if text.startswith("| ")]) == 5
+    for options, code in (("--holds 0.75", 0), ("--accuracy 0.9", 10), ("--accuracy 0.9 --undecided 1", 1)):
+        assert main(["check", "run", *options.split()]) == code
+    Path("own.xml").write_text("<mine/>")
+    assert main(shlex.split("check run --holds 0.75 --junit own.xml")) == 7
+    assert Path("own.xml").read_text() == "<mine/>"
+
+
+def test_the_rate_of_a_detector() -> None:
+    network = torch.nn.Linear(1, 2)
+    with torch.no_grad():
+        network.weight.copy_(torch.tensor([[1.0], [-1.0]]))
+        network.bias.zero_()
+    x = torch.rand(600, 1, generator=torch.Generator().manual_seed(0)) - 0.5
+    table = brittle.score(brittle.Classifier(network, bounds=(-1, 1)), x, [MonteCarlo(SIGMA), LogitMargin()])
+    detector = Detector.fit(table, limit=LIMIT, tpr=0.8)
+    assert check(table, detector=detector, detector_tpr=0.5).state == "passes"
+    assert check(table, detector=detector, detector_tpr=0.85).state == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("rules", "code"),
+    [
+        ({}, "parameter"),
+        ({"holds": 1.5}, "parameter"),
+        ({"holds": math.nan}, "parameter"),
+        ({"robust_accuracy": 0.5}, "parameter"),
+        ({"no_worse_than": 0.1}, "parameter"),
+        ({"detector_tpr": 0.9}, "parameter"),
+        ({"robust_accuracy": 0.5, "epsilon": 0.1, "norm": "l1"}, "no_such_score"),
+    ],
+    ids=str,
+)
+def test_what_is_no_rule_is_refused(rules: dict[str, Any], code: str) -> None:
+    refused(code, ".", check, run(60, 5), **rules)
+
+
+def test_what_a_rule_needs_is_named() -> None:
+    bare = brittle.score(brittle.Classifier(torch.nn.Linear(3, 2)), torch.rand(20, 3), [Softmax()])
+    refused("no_such_score", ".", check, bare, holds=0.5)
+    refused("labels", ".", check, bare, accuracy=0.5)
+    refused("runs_differ", ".", check, bare, against=bare)
