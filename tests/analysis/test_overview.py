@@ -155,8 +155,14 @@ def test_where_no_wrong_prediction_holds_the_wrong_ones_are_shown() -> None:
     assert not any("none is known to hold" in one.text for one in next_steps(held))
 
 
+def with_margins(found: Overview) -> Overview:
+    """The same, of a run that has the logit margin, too."""
+    (margin,) = make_table(points=1, scores=("logit_margin",)).record.scores
+    return replace(found, record=replace(found.record, scores=(*found.record.scores, margin)))
+
+
 def test_steps_carry_their_command() -> None:
-    found = overview(made([HOLD] * 60 + [OPEN] * 3 + [BREAK] * 50, [False] * 5 + [True] * 108))
+    found = with_margins(overview(made([HOLD] * 60 + [OPEN] * 3 + [BREAK] * 50, [False] * 5 + [True] * 108)))
     assert [step.command for step in next_steps(found, "a run")] == [
         "brittle score --model models:cnn --data cifar10 --sigma 0.05,0.1,0.25 --out 'a run-decided' --until decided "
         "--limit 0.9",
@@ -201,9 +207,10 @@ def test_a_detector_is_advised_where_it_can_be_calibrated() -> None:
     fewest = FEWEST_FOR_DETECTOR
     assert fewest == 2 * points_needed(0.95)
     for breaks, advised in ((fewest, True), (fewest - 1, False)):
-        steps = next_steps(overview(made([HOLD] * 100 + [BREAK] * breaks)))
+        steps = next_steps(with_margins(overview(made([HOLD] * 100 + [BREAK] * breaks))))
         assert any("detector fit" in step.command for step in steps) == advised
-    found = overview(made([HOLD] * 100 + [BREAK] * fewest))
+    assert not any("detector fit" in step.command for step in next_steps(overview(made([HOLD] * 60 + [BREAK] * 60))))
+    found = with_margins(overview(made([HOLD] * 100 + [BREAK] * fewest)))
     for unknown in ({"state_sha256": None}, {"decision": "top:2"}, {"bounds": None, "bounds_shape": (4,)}):
         other = replace(found, record=replace(found.record, model=replace(found.record.model, **unknown)))
         assert not any("detector fit" in step.command for step in next_steps(other))

@@ -14,7 +14,7 @@ from helpers.data_files import refused
 import brittle
 from brittle.cli import main
 from brittle.data import open_points
-from brittle.noise import PerFeature
+from brittle.noise import PerFeature, Swap
 from brittle.scores import MonteCarlo, Shrinkage
 
 pytest.importorskip("sklearn")
@@ -144,6 +144,72 @@ def test_points_that_hold_codes_reach_the_estimator_as_categories(pipeline: Pipe
     assert pipeline.predict(moved[there]).tolist() == pipeline.classes_[found.predicted[there]].tolist()
     for read in (score, brittle.nearest):
         refused("columns", "another order", read, classifier, other)
+
+
+def test_the_index_of_a_frame_names_its_points(pipeline: Pipeline) -> None:
+    """A part of the rows has the numbers that it has among all; an index that repeats is none."""
+    score = [MonteCarlo(noise=PerFeature.of(X, 0.1), draws=20)]
+    named = X.set_axis([f"customer {row}" for row in range(len(X))])
+    parts: list[Any] = [named, named[::-3]]
+    whole, some = (brittle.score(pipeline, one, score).frame() for one in parts)
+    assert whole["point"].tolist() == named.index.tolist()
+    assert some.equals(whole.set_index("point").loc[some["point"]].reset_index())
+    doubled = brittle.score(pipeline, X.set_axis([0] * len(X)), score).frame()
+    assert doubled["point"].tolist() == [str(row) for row in range(len(X))]
+
+
+def test_swapping_a_column_of_text_alone_is_refused(pipeline: Pipeline) -> None:
+    swap = MonteCarlo(noise=Swap.of(X, 0.9, columns=["colour"]), draws=20)
+    refused("columns", "categories", brittle.score, pipeline, X, [swap])
+
+
+def test_noise_of_columns_needs_no_bounds() -> None:
+    network = torch.nn.Linear(2, 3)
+    numbers: Any = X[["length", "weight"]].to_numpy(np.float32)
+    table = brittle.score(network, numbers, "monte_carlo", noise="per-feature", sigma=0.1)
+    assert table.record.model.bounds is None
+
+
+def test_booleans_of_a_text_file_are_those_that_pandas_reads(tmp_path: Path) -> None:
+    drawn = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": drawn.normal(size=60), "b": drawn.random(60) > 0.5})
+    encoder = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["b"]), remainder="passthrough")
+    model = make_pipeline(encoder, RandomForestClassifier(9, random_state=0)).fit(frame, (frame.a > 0) ^ frame.b)
+    frame.to_csv(tmp_path / "frame.csv", index=False)
+    for data in (frame, tmp_path / "frame.csv"):
+        table = brittle.score(model, data, "monte_carlo", noise="per-feature", sigma=0.1)
+        assert table.frame()["predicted"].tolist() == [str(int(one)) for one in model.predict(frame)]
+
+
+def test_text_that_pandas_reads_as_no_value_is_refused(pipeline: Pipeline, tmp_path: Path) -> None:
+    X.assign(colour=["NA", *X.colour[1:]]).to_csv(tmp_path / "flowers.csv", index=False)
+    refused("columns", "'NA'", brittle.score, pipeline, tmp_path / "flowers.csv", "softmax")
+
+
+def test_labels_as_text_are_placed_once() -> None:
+    """Of a model whose classes are whole numbers: by name, and not once more by value."""
+    x = np.random.default_rng(0).random((60, 3))
+    kinds = (x[:, 0] * 3).astype(int) + 3
+    model = RandomForestClassifier(9, random_state=0).fit(x, kinds)
+    some = kinds > 3
+    for labels in (kinds[some].astype(str), kinds[some]):
+        frame = brittle.score(model, (x[some], labels), "softmax").frame()
+        assert frame["label"].tolist() == [str(one) for one in kinds[some]]
+
+
+def test_labels_by_other_names_than_a_model_was_given_are_refused() -> None:
+    classifier = brittle.Classifier(torch.nn.Linear(2, 2), bounds=None, class_names=["pos", "neg"])
+    frame = X[["length", "weight"]].assign(label=["positive", "negative"] * 12)
+    refused("parameter", "'negative'", brittle.score, classifier, frame, "softmax")
+    refused("parameter", "class_names", brittle.Classifier, torch.nn.Linear(2, 2), class_names={"pos", "neg"})
+
+
+def test_a_model_that_takes_no_other_categories_is_scored_without_noise() -> None:
+    """The checks before a run send it the values that its columns hold."""
+    codes = pd.DataFrame({"kind": np.arange(24) % 4, "size": np.linspace(0, 1, 24)})
+    strict = make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough")
+    model = make_pipeline(strict, RandomForestClassifier(5, random_state=0)).fit(codes, codes["kind"] > 1)
+    assert brittle.score(model, codes, "softmax").frame()["status"].eq("ok").all()
 
 
 def test_what_does_not_fit_gets_one_sentence(pipeline: Pipeline) -> None:

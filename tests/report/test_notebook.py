@@ -151,6 +151,10 @@ def test_a_notebook_shows_the_images_of_the_top() -> None:
         assert "<b>" not in html
         assert "\u202e" not in html
     assert "<img" not in str(top[["value"]]._repr_html_())  # pyright: ignore[reportCallIssue]
+    for odd in (pd.concat([top, top], axis=1), top.assign(image=1)):
+        assert "image/png" not in str(odd._repr_html_())  # pyright: ignore[reportCallIssue]
+    assert "<script" not in str(top.rename(columns={"value": "<script>"})._repr_html_())  # pyright: ignore[reportCallIssue]
+    assert len(table.top(0)) == 0
     assert type(make_table(points=9, scores=("moments",), images=False).top(5)) is pd.DataFrame
 
 

@@ -29,6 +29,9 @@ FEW_IN_CLASS = 100
 CATEGORIES_SHOWN = 5
 """Columns of categories that are named; of more it is said how many."""
 
+READ_BY_DETECTORS = "logit_margin"
+"""The score that a detector reads by default."""
+
 RESTS = {
     Evidence.MODELLED: "a model of the margins that the noisy copies bear out",
     Evidence.EXTRAPOLATED: "a model alone, of noise that no noisy copy drew",
@@ -125,7 +128,7 @@ class NextStep:
     @property
     def text(self) -> str:
         """Why, in a sentence."""
-        return f"{self.points:,} {self.words}."
+        return f"{self.points:,} {self.words}{'' if self.words.endswith('?') else '.'}"
 
 
 def how_brittle(found: Overview) -> str:
@@ -220,6 +223,7 @@ def next_steps(found: Overview, run: str | None = None) -> tuple[NextStep, ...]:
     held, broken, held_wrong = found.count(HOLDS), found.count(BREAKS), found.count(HOLDS, WRONG)
     model = found.record.model
     fits = model.decision is None and model.state_sha256 is not None and model.bounds_shape is None
+    fits = fits and any(one.score == READ_BY_DETECTORS for one in found.record.scores)
     calibrates = fits and min(broken, held) >= FEWEST_FOR_DETECTOR
     open_wrong = 0 if held_wrong else found.labelled - found.right
     fit = f"brittle detector fit {shlex.quote(run)} {limit}"

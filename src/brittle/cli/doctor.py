@@ -61,7 +61,7 @@ def doctor(
     points = opening.points
     classifier = opening.classifier.reading(points.provenance)
     if not classifier.decision.targets:
-        points = in_classes(points, classifier.class_names, classifier.class_values)
+        points = in_classes(points, classifier.class_names, classifier.class_values, sure=classifier.names_are_sure)
     classifier.look_up(points.class_names)
     scores = opening.scores
     points = varying(points, next(iter(points.batches(1))), scores, classifier.device)

@@ -75,8 +75,10 @@ def declare(
             bounds, declared["perturb"] = own.texts.bounds, EMBEDDINGS
         if not given:
             mean, std = own.within(*Bounds.of(bounds))
-    declared |= {"source": loaded.provenance, "class_names": names}
-    return Classifier(loaded.module, bounds, mean, std, **declared)
+    classifier = Classifier(loaded.module, bounds, mean, std, source=loaded.provenance, **declared)
+    if names is not None:
+        classifier.class_names = names
+    return classifier
 
 
 @Parameter(name="*", group=MODEL)

@@ -130,8 +130,9 @@ def check_inputs(x: Any, where: str, reading: Reading) -> Tensor:
     if reading.layout is None and len(shape) == 4 and shape[3] in (1, 3, 4) and min(shape[1:3]) > MOST_CHANNELS:
         raise DataError(
             "layout",
-            f"{where} has shape {shape}, which looks channels-last; use --layout nhwc (layout='nhwc') to transpose it, "
-            "or --layout nchw (layout='nchw') if the first axis after the points is the channels",
+            f"{where} has shape {shape}, which looks channels-last; use --layout nhwc (layout='nhwc' of "
+            "brittle.data.array_points) to transpose it, or --layout nchw (layout='nchw') if the first axis after the "
+            "points is the channels",
         )
     return inputs
 
@@ -222,7 +223,7 @@ def _check_dtype(inputs: Tensor, where: str, scale_uint8: bool) -> None:
     if scale_uint8 and inputs.dtype != torch.uint8:
         advice = "not uint8; leave out --scale-uint8 (scale_uint8=)"
     elif inputs.dtype == torch.uint8 and not scale_uint8:
-        advice = "use --scale-uint8 (scale_uint8=True) to map 0..255 to the bounds, or convert to float"
+        advice = "use --scale-uint8 (scale_uint8=True of brittle.data.array_points) to map 0..255, or convert to float"
     elif inputs.is_floating_point() or inputs.dtype == torch.uint8:
         return
     elif inputs.dim() == 1:

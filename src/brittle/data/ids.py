@@ -71,7 +71,8 @@ def sample_points(points: Points, count: int, seed: int = 0) -> Points:
 
     Every point is as likely as any other, and a class with a share `s` of the labels gets `s count` of them, rounded up
     or down (a systematic sample of the points in the order of their labels, shuffled in each class). So a share or a
-    mean over them estimates that over all. Each keeps its row, id, name and label, as with `choose_points`.
+    mean over them estimates that over all. Each keeps its row, id, name and label, as with `choose_points`; so do those
+    of points that were chosen before, by their ids or at random, which are then chosen by their ids.
 
     Args:
         points: the points of any format.
@@ -98,10 +99,12 @@ def sample_points(points: Points, count: int, seed: int = 0) -> Points:
     labels = np.zeros(total) if points.labels is None else np.asarray(points.labels)
     by_class = np.lexsort((drawn.random(total), labels))
     places = ((drawn.random() + np.arange(count)) * total / count).astype(int).clip(max=total - 1)
-    known = {"chosen_from": total, "sample_seed": seed} | dict(points.provenance) | {"points": count}
-    if "ids_sha256" in known:
-        known.pop("sample_seed")  # a sample of points that were chosen speaks for these alone
-    return SomePoints.of(points, tuple(np.sort(by_class[places]).tolist()), provenance=known)
+    rows = np.sort(by_class[places]).tolist()
+    if "chosen_from" in points.provenance:  # it speaks for these alone, and which they are is known by their ids
+        there = _ids_of(points)
+        return choose_points(points, [str(there[row]) for row in rows])
+    known = {"points": count, "chosen_from": total, "sample_seed": seed}
+    return SomePoints.of(points, tuple(rows), provenance={**points.provenance, **known})
 
 
 def _ids_of(points: Points) -> Sequence[str]:

@@ -126,11 +126,14 @@ def _relabelled(points: Points, names: tuple[str, ...], places: Mapping[int, int
     return SomePoints.of(points, labels=labels, class_names=names, named=True)
 
 
-def in_classes(points: Points, names: Sequence[str] | None, values: Sequence[int] | None = None) -> Points:
+def in_classes(
+    points: Points, names: Sequence[str] | None, values: Sequence[int] | None = None, *, sure: bool = False
+) -> Points:
     """`points` with labels that are places among the classes of a model that knows them itself.
 
     Labels of data that name their classes are mapped by name. Where no name is one of the model's, not even in another
-    spelling, or all are and stand at the same places, labels stay. Labels without names are mapped by value where the
+    spelling, or all are and stand at the same places, labels stay; unless the names are `sure`, as those that a user
+    gave to a model, or that it was fitted on. Labels without names are mapped by value where the
     model's classes are whole numbers, such as -1 and 1. Points whose classes the user has named stay.
     """
     if names is None or points.labels is None or getattr(points, "named", False):
@@ -138,7 +141,7 @@ def in_classes(points: Points, names: Sequence[str] | None, values: Sequence[int
     if points.class_names is not None:
         own, known = tuple(points.class_names), tuple(names)
         ours, theirs = [_plain(name) for name in own], [_plain(name) for name in known]
-        in_order = set(ours).isdisjoint(theirs) or ours == theirs[: len(ours)]
+        in_order = not sure and (set(ours).isdisjoint(theirs) or ours == theirs[: len(ours)])
         stay = own == known or (set(own).isdisjoint(known) and in_order)
         return points if stay else name_classes(points, known)
     if values is None or tuple(values) == tuple(range(len(values))):
@@ -155,12 +158,12 @@ def in_classes(points: Points, names: Sequence[str] | None, values: Sequence[int
     return _relabelled(points, tuple(names), places)
 
 
-def label_places(labels: Any, names: Sequence[str] | None) -> Any:
-    """Text labels as places among the names of a model's classes; other labels, and of other models, as they are."""
+def text_places(labels: Any, names: Sequence[str] | None) -> np.ndarray | None:
+    """Text labels as places among the names of a model's classes; None of others, and of a model without names."""
     labels = labels.to_numpy() if hasattr(labels, "to_numpy") else labels  # of pandas
     texts = labels.tolist() if isinstance(labels, np.ndarray) and labels.dtype.kind in "UO" else labels
     if names is None or not isinstance(texts, list | tuple) or not all(isinstance(one, str) for one in texts):
-        return labels
+        return None
     places = {name: at for at, name in enumerate(names)}
     unknown = sorted(set(texts).difference(places))
     if unknown:

@@ -113,8 +113,8 @@ class Reading:
             raise ParameterError(f"at least 1 point must be taken; found {few}")
         if sum(one is not None for one in (self.limit, self.sample, self.ids)) > 1:
             raise ParameterError(
-                "a limit keeps the first points, a sample points drawn at random, and ids those that they name; give "
-                "one of them"
+                "a limit (--points, limit=) keeps the first points, --sample (sample=) draws some at random, --ids "
+                "(ids=) keeps those that they name; give one of them"
             )
         for name, counts in (("resize", (1, 2)), ("center_crop", (2,))):
             sides = getattr(self, name)

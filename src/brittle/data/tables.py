@@ -34,6 +34,18 @@ ID_NAME = "id"
 INDEX_NAME = re.compile(r"(unnamed: \d+|__index_level_\d+__)?", re.IGNORECASE)
 """What pandas calls the column of its index."""
 
+BOOLEAN_TEXTS = {word: float(word.lower() == "true") for word in ("True", "TRUE", "true", "False", "FALSE", "false")}
+BOOLEANS = frozenset(BOOLEAN_TEXTS)
+"""What pandas reads as booleans in a column of a text file, and its numbers."""
+
+MISSING = frozenset(
+    (
+        *("#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>"),
+        *("N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+    )
+)
+"""What pandas reads as no value in a text file."""
+
 MOST_LEVELS = 10_000
 """Different texts that a column of categories may hold."""
 
@@ -67,7 +79,10 @@ def read_table(path: Path, reading: Reading) -> ListedPoints:
 
 
 def read_frame(frame: Any, y: Any, reading: Reading) -> ListedPoints:
-    """The rows of a frame of pandas, by the rules of tables in files; all columns are features where `y` is given."""
+    """The rows of a frame of pandas, by the rules of tables in files; all columns are features where `y` is given.
+
+    Without a column of ids the ids are the index as text, where no two are alike.
+    """
     if y is not None and reading.label_column is not None:
         raise ParameterError(f"y and label_column={reading.label_column!r:.60} both say what is right; give one")
     try:
@@ -77,6 +92,9 @@ def read_frame(frame: Any, y: Any, reading: Reading) -> ListedPoints:
         raise DataError("columns", f"the frame has a column of mixed values, or two of one name: {said}") from error
     file = ArrowFile(Path("frame"), cells.schema, (len(cells),), cells.select)
     points = _features(Table((file,), "the frame", reading.record(None, "", format="memory")), reading, y)
+    named = tuple(str(own).strip() for own in frame.index)
+    if points.ids == row_ids(len(points)) and len(set(named)) == len(named):
+        points = replace(points, ids=named)
     known = {name: points.source.get(name) for name in ("feature_names", "categories")}
     digest = hashlib.sha256(repr((known, points.ids, points.labels)).encode())
     for part in (points.read(0, len(points)).inputs, points.targets):
@@ -118,7 +136,8 @@ def _features(table: Table, reading: Reading, y: Any = None) -> ListedPoints:
 def _levels(column: pa.ChunkedArray, typed: bool, where: str) -> tuple[np.ndarray, Levels] | None:
     """The codes of a column of categories, `[N]`, float64, and what they stand for; None of any other column.
 
-    Text is one where no cell is empty, and in a table whose columns are not `typed`, as of CSV, where none is a number.
+    Text is one where no cell is empty, and in a table whose columns are not `typed`, as of CSV, where none is a number
+    and not all are booleans, which pandas reads as such.
     """
     if pa.types.is_dictionary(column.type):
         whole = column.combine_chunks()
@@ -128,6 +147,13 @@ def _levels(column: pa.ChunkedArray, typed: bool, where: str) -> tuple[np.ndarra
     cells: list[Any] = column.to_pylist() if is_text(column.type) else [None]
     if any(cell is None or not cell.strip() or (is_number(cell) and not typed) for cell in cells):
         return None
+    if not typed and BOOLEANS.issuperset(cells):
+        return None
+    if not typed and (missing := next((cell for cell in cells if cell in MISSING), None)) is not None:
+        raise DataError(
+            "columns",
+            f"{where} holds {missing!r}, which pandas reads as no value; fill it, or give Parquet or a frame",
+        )
     levels = sorted(set(cells))
     if len(levels) > MOST_LEVELS:  # as numbers it would be another column
         raise DataError(
@@ -243,6 +269,8 @@ def _classes(cells: Sequence[Any], where: str) -> tuple[tuple[int, ...], tuple[s
 def _numbers(cells: pa.Table, name: str, where: str) -> np.ndarray:
     """A column as numbers, `[N]`, float64."""
     column = cells[name]
+    if is_text(column.type) and BOOLEANS.issuperset(column.unique().to_pylist()):
+        return np.array([BOOLEAN_TEXTS[one] for one in column.to_pylist()])
     numbers = _cast(column)
     if numbers is not None and not np.isnan(numbers).any():
         return numbers

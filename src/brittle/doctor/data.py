@@ -111,7 +111,14 @@ def check_unchanged(points: Points, before: str) -> None:
 
 
 def check_classes(subject: Subject) -> Iterator[Finding | str]:
-    """The labels are classes of the model."""
+    """The labels are classes of the model, and its classes have as many names as it has outputs."""
+    called = subject.classifier.class_names
+    if called is not None and subject.decision.has_classes and len(called) != subject.classes:
+        yield Finding(
+            "labels",
+            f"the model has {subject.classes} outputs, and {len(called)} names of classes, such as {called[0]!r:.40}; "
+            f"give a name for each, in their order (class_names=)",
+        )
     if subject.batch.targets is not None or subject.labels is None or not subject.decision.has_classes:
         yield f"no labels of classes; {subject.decision.explanation}"
         return

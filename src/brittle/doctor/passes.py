@@ -111,6 +111,9 @@ def given_otherwise(subject: Subject) -> Iterator[tuple[str, Tensor, Tensor, Ten
     """
     some = subject.repeated
     points, noisy = (subject.inputs[some], subject.logits[some]), subject.noisy[some]
+    noisy_logits = subject.logits_of(
+        noisy, some
+    )  # before others: values that the model does not take are named as such
     yield "in another order", *points, _in_pieces(subject, points[0], (len(points[0]),), seed=0)
     yield "in a batch of another size", *points, _in_pieces(subject, points[0], (subject.rows // 2, *SIZES))
     if subject.rows > 1:
@@ -118,8 +121,7 @@ def given_otherwise(subject: Subject) -> Iterator[tuple[str, Tensor, Tensor, Ten
         largest = int(min(subject.rows, max(2 * len(subject.inputs), subject.passes_of_run)))
         yield "beside bright inputs", *points, _beside(subject, points[0], BRIGHT, largest, last=True)
         yield "beside dark inputs", *points, _beside(subject, points[0], DARK, most, last=False)
-    logits = _logits(subject, noisy, some)
-    yield "with noise, in a batch of another size", noisy, logits, _in_pieces(subject, noisy, NOISY_SIZES)
+    yield "with noise, in a batch of another size", noisy, noisy_logits, _in_pieces(subject, noisy, NOISY_SIZES)
 
 
 def _in_pieces(subject: Subject, inputs: Tensor, sizes: tuple[int, ...], seed: int = 1) -> Tensor:
@@ -164,13 +166,23 @@ def _logits(subject: Subject, inputs: Tensor, rows: Tensor) -> Tensor:
             raise
         if is_only(subject, first):
             raise fixed_batch(first, len(inputs), error) from error
-        if error.code != "model_failed":
+        if error.code != "model_failed" or _fails_in(subject, inputs, rows, first):
             raise
         reason = str(error.__cause__ or error.args[0]).strip().partition("\n")[0]
         raise ModelError(
             "batch_dependent",
             f"the model takes a batch of {first} rows and fails on one of {len(inputs)} ({reason}); {MIXES}",
         ) from error
+
+
+def _fails_in(subject: Subject, inputs: Tensor, rows: Tensor, size: int) -> bool:
+    """Whether the model fails on these inputs in batches of `size` rows, too: it does not take their values."""
+    try:
+        for places in torch.arange(-(-len(inputs) // size) * size, device=inputs.device).split(size):
+            subject.logits_of(inputs[places % len(inputs)], rows[places % len(inputs)])
+    except ModelError:
+        return True
+    return False
 
 
 def check_history(subject: Subject) -> Iterator[Finding | str]:

@@ -8,7 +8,7 @@ import torch
 
 from brittle.data.points import Batch, Points, SomePoints
 from brittle.doctor.subject import Finding, Subject
-from brittle.errors import ParameterError
+from brittle.errors import DataError, ParameterError
 from brittle.measure import Certified, CertifiedRadius
 from brittle.measure.base import look_for
 from brittle.noise import Noise, Stream
@@ -135,4 +135,11 @@ def varying(points: Points, first: Batch, scores: Sequence[Score], device: torch
     if not parts or len(parts) < len(moves):
         return points
     together = torch.stack(parts).any(dim=0)
+    still = first.extra_inputs.varies if first.extra_inputs is not None else None
+    if still is not None and not bool((still.flatten(1) & together.cpu()).any()):
+        raise DataError(
+            "columns",
+            "the noise is of columns alone that are categories, which stay as they are in a frame or a table of text; "
+            "name other columns, or give the codes of categories as numbers",
+        )
     return points if bool(together.all()) else SomePoints.of(points, moves=together)

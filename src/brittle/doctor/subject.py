@@ -252,7 +252,7 @@ class Subject:
         """
         bounds, shape = self.classifier.bounds.closed(self.inputs), (count, *self.inputs.shape[1:])
         added = [score.noise.added for score in self.scores if isinstance(score, NoiseScore)]
-        if not added or any(added) or self.differentiates or self.classifier.bounds.finite:
+        if any(added) or self.differentiates or self.classifier.bounds.finite:
             return bounds.sample(shape, self.inputs, values)
         shares = torch.rand(shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
         shares = shares.to(self.inputs.device) * (values[1] - values[0]) + values[0]
@@ -274,6 +274,8 @@ class Subject:
         inputs, bounds, varies = self.inputs, self.classifier.bounds, self.extra_inputs and self.extra_inputs.varies
         drawing = [score for score in self.scores if isinstance(score, NoiseScore)]
         noise = max((score.noise for score in drawing), key=lambda one: (one.in_pixels, one.sigma), default=None)
+        if noise is None and not self.differentiates and not bounds.finite:  # nothing moves them: values that occur
+            return self.random_inputs(len(inputs)).flip(0)
         stream = Stream(noise or Gaussian(1.0), inputs, self._ids, self.seed, "doctor", varies)
         if noise is None:
             low, high = bounds.closed(inputs).ends(inputs)

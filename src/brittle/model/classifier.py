@@ -61,6 +61,7 @@ class Classifier:
     Attributes:
         class_names: names of the classes in the order of the logits, where they were given, or the model or its files
             have them; else None.
+        names_are_sure: whether these were given, or the model was fitted on them: labels by other names are refused.
         class_values: the classes themselves, where the model knows them as whole numbers; else None.
         output_dtype: precision of the class scores as the model last returned them.
         taken: what of the output the class scores were when the model last returned them, `output["logits"]` of a
@@ -97,10 +98,13 @@ class Classifier:
         self.decision = decided.taken_from(outputs)
         self.model = as_model(model, outputs, arrays, self.decision)
         known = self.model if isinstance(self.model, Estimator) else None
-        own = known.class_names if class_names is None and known is not None else class_names
-        self.class_names: tuple[str, ...] | None = None if own is None else tuple(own)
-        if isinstance(class_names, str) or not all(isinstance(name, str) for name in self.class_names or ()):
+        if class_names is not None and not (
+            isinstance(class_names, list | tuple) and all(isinstance(name, str) for name in class_names)
+        ):
             raise ParameterError(f"class_names must be a list of texts, one for each class; found {class_names!r:.80}")
+        own = class_names if known is None or class_names is not None else known.class_names
+        self.class_names: tuple[str, ...] | None = None if own is None else tuple(own)
+        self.names_are_sure = own is not None
         self.class_values: tuple[int, ...] | None = None if known is None else known.class_values
         self.bounds = Bounds.of(bounds)
         self.mean = channel_numbers("mean", mean)

@@ -114,7 +114,8 @@ def class_scores(scores: Tensor, rows: int, outputs: str) -> Tensor:
             "output_shape",
             "the model returns 1 number per input, but a classifier has at least 2 classes; for the logit of a "
             "two-class model use --outputs binary-logit (outputs='binary-logit'), for its probability p return "
-            "[1 - p, p] and use --outputs probs (outputs='probs')",
+            "[1 - p, p] and use --outputs probs (outputs='probs'); for a number that it predicts, --decision within:T "
+            "(decision='within:T')",
         )
     return _widened(scores)
 

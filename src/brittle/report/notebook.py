@@ -11,8 +11,9 @@ from pathlib import Path, PurePath
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pyarrow.compute as pc
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from brittle.analysis.overview import overview
 from brittle.analysis.overview_text import how_brittle
@@ -94,7 +95,7 @@ class PointFrame(pd.DataFrame):
     @staticmethod
     def of(frame: pd.DataFrame, table: Table) -> pd.DataFrame:
         """`frame`, some points of `table`; as it is where they have no thumbnails."""
-        own = table.points.filter(pc.field("point").isin(frame["point"].tolist()))
+        own = table.points.filter(pc.field("point").isin(pa.array(frame["point"].tolist(), pa.string())))
         images = dict(zip(own["point"].to_pylist(), own["image"].to_pylist(), strict=True))
         found = {point: base64.b64encode(image).decode("ascii") for point, image in images.items() if image}
         shown = PointFrame(frame)
@@ -107,11 +108,12 @@ class PointFrame(pd.DataFrame):
 
     def _repr_html_(self) -> str | None:
         """The columns that hold something, the image first; text that is not ours is escaped."""
-        if "point" not in self.columns:
+        if "point" not in self.columns or "image" in self.columns or not self.columns.is_unique:
             return super()._repr_html_()  # pyright: ignore[reportCallIssue]
         shown = pd.DataFrame(self).dropna(axis="columns", how="all").reset_index(drop=True)
         shown = shown.map(lambda one: show_text(one) if isinstance(one, str) else one)
         shown.insert(0, "image", [self.attrs.get("thumbnails", {}).get(point) for point in self["point"]])
+        shown.columns = [str(escape(show_text(str(name)))) for name in shown.columns]
         picture = '<img src="data:image/png;base64,{}" style="image-rendering:pixelated;min-width:48px">'
         styled: Any = shown.style.hide(axis="index").format(precision=3, escape="html")
         return styled.format(picture.format, na_rep="", subset=["image"]).to_html()

@@ -9,7 +9,7 @@ import numpy as np
 
 from brittle.data import Points, as_points
 from brittle.data.formats import Data
-from brittle.data.labels import in_classes, label_places
+from brittle.data.labels import in_classes, text_places
 from brittle.doctor import varying
 from brittle.errors import ParameterError
 from brittle.intervals import check_confidence
@@ -95,10 +95,14 @@ def _named(classifier: Classifier, points: Points, asked: Any, sigma: Any, noise
 def _points_for(classifier: Classifier, data: Data, label_column: str | None) -> Points:
     """The points of `data`, with their labels in the classes of the model where it names these."""
     names, targets = classifier.class_names, classifier.decision.targets
+    placed = None
     if isinstance(data, tuple) and len(data) == 2 and not targets:
-        data = (data[0], label_places(data[1], names))
+        placed = text_places(data[1], names)
+        data = data if placed is None else (data[0], placed)
     points = as_points(data, classifier.bounds, targets, label_column, levels=classifier.reads_frames)
-    return points if targets else in_classes(points, names, classifier.class_values)
+    if targets or placed is not None:
+        return points
+    return in_classes(points, names, classifier.class_values, sure=classifier.names_are_sure)
 
 
 def _check_kinds(scores: Any) -> None:

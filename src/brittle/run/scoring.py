@@ -20,6 +20,7 @@ from brittle.errors import ParameterError, ResumeError, warn
 from brittle.estimate import CONFIDENCE, MOST_DRAWS
 from brittle.model.arrays import is_estimator
 from brittle.model.classifier import Classifier
+from brittle.noise.named import COLUMNS, plain_name
 from brittle.run.arguments import Asked, make_job
 from brittle.run.job import Job
 from brittle.run.progress import Progress, ProgressLine
@@ -100,7 +101,7 @@ def score(
 
     Args:
         classifier: the trained model; a network of PyTorch or a fitted estimator of scikit-learn as it is stands for
-            `brittle.Classifier` of it, an estimator without bounds.
+            `brittle.Classifier` of it, without bounds where it is an estimator or the noise is one of columns.
         data: `(x, y)` with `x` `[N, *shape]` in the declared units and `y` `[N]` or None; `x` alone; a data set or
             loader of PyTorch, or a list of images of Pillow, read as `brittle.data.dataset_points` does; a path, read
             as `brittle.data.open_points` does; or points from either of these two; a frame of pandas, alone or as `x`,
@@ -156,7 +157,7 @@ def score(
     if out is not None and not resume:
         check_free(out)
     rule = partial(drawn_until, until=until, limit=limit, precision=precision, most_draws=most_draws)
-    model = _declared(classifier, decision, name)
+    model = _declared(classifier, decision, name, noise)
     job = make_job(model, data, scores, seed, batch_size, confidence, rule, sigma, noise, label_column)
     place = Memory() if out is None else out
     with shown_progress(progress) as advance:
@@ -175,13 +176,14 @@ def score(
     return place.table() if isinstance(place, Memory) else read_table(place)
 
 
-def _declared(model: Any, decision: Decision | str | None, name: str | None) -> Any:
+def _declared(model: Any, decision: Decision | str | None, name: str | None, noise: str | None) -> Any:
     """A network or an estimator as it is with what `score` is told of it; anything else as it stands."""
     if name is not None and not (isinstance(name, str) and name.strip()):
         raise ParameterError(f"a name is a text, such as 'forest'; found {name!r:.40}")
     if isinstance(model, nn.Module) or is_estimator(model):
         source = None if name is None else {"spec": name}
-        bounds = (0.0, 1.0) if isinstance(model, nn.Module) else None
+        of_columns = isinstance(noise, str) and plain_name(noise) in COLUMNS
+        bounds = (0.0, 1.0) if isinstance(model, nn.Module) and not of_columns else None
         return Classifier(model, bounds, decision=decision, source=source)
     if decision is not None or name is not None:
         raise ParameterError(

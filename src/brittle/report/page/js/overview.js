@@ -222,7 +222,7 @@ function drawStep(step) {
   const heldWrong = !name && states.some((which, point) => which === 0 && kinds[point] === 1);
   step.hidden = points === 0 || heldWrong;
   const text = step.querySelector("p");
-  if (text) text.textContent = `${counted(points)} ${words}.`;
+  if (text) text.textContent = `${counted(points)} ${words}${words.endsWith("?") ? "" : "."}`;
   const command = step.querySelector("code");
   if (command) {
     commands.set(step, commands.get(step) ?? command.textContent ?? "");
