@@ -224,7 +224,19 @@ OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")
 
 def test_readme_options_exist(capsys: pytest.CaptureFixture[str]) -> None:
     with_help = ""
-    commands = ("", "--install-completion", "demo", "score", "report", "show", "list", "compare", "check", "doctor")
+    commands = (
+        "",
+        "--install-completion",
+        "demo",
+        "score",
+        "report",
+        "show",
+        "list",
+        "compare",
+        "check",
+        "export",
+        "doctor",
+    )
     commands += ("detector fit", "detector apply", "pseudo-margin fit")
     for command in commands:
         assert main([*command.split(), "--help"]) == 0

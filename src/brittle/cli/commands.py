@@ -26,7 +26,7 @@ from brittle.cli.common import (
 from brittle.cli.demo import demo
 from brittle.cli.detector import detector, pseudo_margin
 from brittle.cli.join import join
-from brittle.cli.runs import compare, list_scores, report, verify
+from brittle.cli.runs import compare, export, list_scores, report, verify
 from brittle.cli.runs import show as show_run
 from brittle.errors import BrittleError, ModelError, UsageError
 
@@ -64,6 +64,7 @@ app.command(
     help_epilogue=MORE_HELP,
 )
 app.command(show_run, name="show")
+app.command(export)
 app.command(verify)
 app.command(join)
 app.command(demo)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from brittle.cli.common import Run, as_called, check_new, check_own, open_run
+from brittle.cli.common import Overwrite, Run, as_called, check_new, check_own, open_run
 from brittle.cli.common import show as print_lines
 from brittle.errors import StorageError, UsageError, listed
 from brittle.store.csv_text import cell
@@ -149,6 +149,23 @@ def compare(first: Path, second: Path, *, out: Path | None = None) -> int:
         safe = frame.map(lambda one: cell(one) if isinstance(one, str) else one)
         write(out, safe.to_csv(index=False, lineterminator="\n").encode())
         print(out)
+    return 0
+
+
+def export(
+    run_folder: Run, out: Path, *, whole: bool = False, limit: float | None = None, overwrite: Overwrite = False
+) -> int:
+    """Write one row per point of RUN to a file for other programs: its class, prediction, scores and states.
+
+    Args:
+        run_folder: A folder that `brittle score` wrote.
+        out: The file: .csv, .parquet, .arrow, .json or .jsonl.
+        whole: Write every column, under the whole names of the scores.
+        limit: A prediction holds where it is kept with this probability or more; by default the one that points were
+            drawn for, or 0.9.
+    """
+    check_new(out, overwrite)
+    print(open_run(run_folder).export(out, limit=limit, whole=whole))
     return 0
 
 

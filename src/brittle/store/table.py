@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 from brittle.estimate import LIMIT
 from brittle.intervals import check_share
 from brittle.store.columns import BULKY, Column, Key, column_of, columns_of, storable
+from brittle.store.export import export
 from brittle.store.folder import RunFolder, Shard, check_free
 from brittle.store.record import Account, RunRecord
 from brittle.store.schemas import COUNTEREXAMPLES
@@ -127,6 +129,23 @@ class Table:
 
         listed = brittle.analysis.point_list(self, None if by is None else self[by])
         return brittle.report.notebook.PointFrame.of(listed.head(count), self)
+
+    def export(self, path: str | os.PathLike[str], *, limit: float | None = None, whole: bool = False) -> Path:
+        """Write `frame` to a file that ends in .csv, .parquet, .arrow, .json or .jsonl, and give its path.
+
+        Text in a .csv file that a spreadsheet would run gets an apostrophe in front (`brittle.store.csv_text`). JSON
+        has no infinite numbers: they are null there.
+
+        Args:
+            path: the file; one that is there is replaced.
+            limit: as of `frame`.
+            whole: as of `frame`.
+
+        Raises:
+            ParameterError: there is no such form, or the limit is not between 0 and 1.
+            StorageError: the file cannot be written, or is a link, a pipe, a device or a folder.
+        """
+        return export(self.frame(limit, whole=whole), Path(path))
 
     def report(
         self,

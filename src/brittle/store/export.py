@@ -1,0 +1,74 @@
+"""What a table says of its points, as a file for other programs."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from brittle.errors import ParameterError
+from brittle.store.csv_text import cell
+from brittle.store.writing import check_target, write
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def export(frame: pd.DataFrame, path: Path) -> Path:
+    """Write `frame` in the form that the end of `path` names, one of `FORMS`, and give that path.
+
+    Raises:
+        ParameterError: there is no such form.
+        StorageError: the file cannot be written, or is a link, a pipe, a device or a folder.
+    """
+    form = FORMS.get(path.suffix.lower())
+    if form is None:
+        raise ParameterError(f"the file must end in {', '.join(FORMS)}; found {path.name!r:.80}")
+    check_target(path)
+    write(path, form(frame))
+    return path
+
+
+def _csv(frame: pd.DataFrame) -> bytes:
+    """Text that a spreadsheet would run is guarded, as `cell` does."""
+    safe = frame.map(lambda one: cell(one) if isinstance(one, str) else one).rename(columns=cell)
+    return safe.to_csv(index=False, lineterminator="\n").encode()
+
+
+def _lines(frame: pd.DataFrame) -> bytes:
+    return "".join(f"{record}\n" for record in _records(frame)).encode()
+
+
+def _json(frame: pd.DataFrame) -> bytes:
+    return f"[{', '.join(_records(frame))}]\n".encode()
+
+
+def _records(frame: pd.DataFrame) -> list[str]:
+    """Each row as an object, with all digits of its numbers; null for those that JSON has not."""
+    known = frame.astype(object).where(frame.notna() & ~frame.isin([math.inf, -math.inf]), None)
+    return [json.dumps(row, allow_nan=False, default=lambda one: one.item()) for row in known.to_dict("records")]
+
+
+def _arrow(frame: pd.DataFrame) -> bytes:
+    sink, cells = BytesIO(), pa.Table.from_pandas(frame, preserve_index=False)
+    with pa.ipc.new_file(sink, cells.schema) as writer:
+        writer.write_table(cells)
+    return sink.getvalue()
+
+
+def _parquet(frame: pd.DataFrame) -> bytes:
+    sink = BytesIO()
+    pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), sink)
+    return sink.getvalue()
+
+
+FORMS: Mapping[str, Callable[[pd.DataFrame], bytes]] = {
+    ".csv": _csv, ".parquet": _parquet, ".arrow": _arrow, ".json": _json, ".jsonl": _lines,
+}  # fmt: skip
+"""How files are written, by the ends of their names. JSON has no infinite numbers: they are null there."""

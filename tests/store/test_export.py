@@ -1,0 +1,81 @@
+"""Files for other programs hold what the frame does, and nothing that a spreadsheet would run."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from helpers.data_files import refused
+from helpers.tables import HOSTILE, make_table
+
+from brittle.cli import main
+from brittle.store.csv_text import text_of
+from brittle.store.table import Table
+
+
+@pytest.fixture(scope="module")
+def table() -> Table:
+    return make_table(points=12, scores=("moments", "input_margin", "laplacian"), broken=2)
+
+
+def named(table: Table, text: str) -> Table:
+    """The same, with every point called so."""
+    points, place = table.points, table.points.column_names.index("name")
+    names = pa.array([text] * len(points), points.schema.field("name").type)
+    return replace(table, points=points.set_column(place, points.schema.field("name"), names))
+
+
+def opened(path: Path) -> pd.DataFrame:
+    """As its reader has it."""
+    if path.suffix == ".csv":
+        return pd.read_csv(path, dtype={"point": str})
+    if path.suffix == ".arrow":
+        return pa.ipc.open_file(path).read_all().to_pandas()
+    if path.suffix == ".parquet":
+        return pd.read_parquet(path)
+    text = path.read_text(encoding="utf-8")
+    return pd.DataFrame(
+        [json.loads(line) for line in text.splitlines()] if path.suffix == ".jsonl" else json.loads(text)
+    )
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow", ".json", ".jsonl"])
+def test_every_reader_finds_the_frame(table: Table, suffix: str, whole: bool, tmp_path: Path) -> None:
+    path = table.export(tmp_path / f"points{suffix}", whole=whole)
+    expected, found = table.frame(whole=whole), opened(path)
+    assert found.columns.tolist() == expected.columns.tolist()
+    if "json" in suffix:
+        expected = expected.replace([math.inf, -math.inf], np.nan)
+    numbers = expected.select_dtypes("float").columns
+    for name in numbers:
+        np.testing.assert_allclose(found[name].astype(float), expected[name], rtol=1e-14)
+    texts = [name for name in expected if name not in numbers]
+    for name in texts:
+        pairs = zip(found[name], expected[name], strict=True)
+        assert all(one == other or (pd.isna(one) and pd.isna(other)) for one, other in pairs), name
+
+
+@pytest.mark.parametrize("text", [text for text in HOSTILE if "\udc80" not in text])  # Arrow holds no surrogates
+def test_a_spreadsheet_runs_nothing(table: Table, text: str, tmp_path: Path) -> None:
+    path = named(table, text).export(tmp_path / "points.csv")
+    names = pd.read_csv(path)["name"]
+    assert not names.str.match(r"[=+\-@\t\r]").any()
+    assert [text_of(one) for one in names] == named(table, text).frame()["name"].tolist()
+
+
+def test_the_command_writes_it(table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    table.save("run")
+    assert main(["export", "run", "points.csv"]) == 0
+    assert Path("points.csv").read_bytes() == table.export("again.csv").read_bytes()
+    assert main(["export", "run", "points.csv"]) == 7
+    assert main(["export", "run", "points.csv", "--overwrite", "--whole"]) == 0
+    assert main(["export", "run", "points.xlsx"]) == 3
+    refused("parameter", ".csv", table.export, tmp_path / "points.xlsx")
