@@ -20,6 +20,7 @@ from brittle.analysis.point_list import format_point_list, point_list
 from brittle.analysis.probabilistic_accuracy import ProbabilisticAccuracy, probabilistic_accuracy
 from brittle.analysis.robust_accuracy import direct_robust_accuracy, estimate_robust_accuracy
 from brittle.analysis.rules import Checked, Verdict, check
+from brittle.analysis.smoothing import smoothed_radius
 from brittle.analysis.worst_case import worst_case_table
 from brittle.store.columns import Column
 from brittle.store.settings import Setting
@@ -32,5 +33,5 @@ __all__ = (
     "format_overview", "format_point_card", "format_point_list", "kendall_tau",
     "kept_counterexamples", "kept_inputs", "label_flips", "margin_columns", "margin_consistency", "mean_absolute",
     "mean_differences", "mean_interval", "next_steps", "outcomes", "overview", "point_card", "point_list",
-    "probabilistic_accuracy", "worst_case_table",
+    "probabilistic_accuracy", "smoothed_radius", "worst_case_table",
 )  # fmt: skip
