@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import pyarrow as pa
 import pytest
 import torch
 from helpers.data_files import refused
@@ -134,6 +135,45 @@ def test_the_rate_of_a_detector() -> None:
     detector = Detector.fit(table, limit=LIMIT, tpr=0.8)
     assert check(table, detector=detector, detector_tpr=0.5).state == "passes"
     assert check(table, detector=detector, detector_tpr=0.85).state == "undecided"
+    refused("other_model", "another model", check, run(60, 5), detector=detector, detector_tpr=0.5)
+
+
+def test_points_without_a_prediction_may_be_wrong() -> None:
+    """Of 600 points 60 get no number: the accuracy is between 0.8 and 0.9."""
+    table = run(600, 6)
+    correct = [None if place < 60 else True for place in range(600)]
+    points = table.points.set_column(
+        table.points.column_names.index("correct"), "correct", pa.array(correct, pa.bool_())
+    )
+    for wanted, state in ((0.8, "passes"), (0.95, "undecided")):
+        assert check(replace(table, points=points), accuracy=wanted).state == state
+
+
+def test_what_is_hostile_stays_text() -> None:
+    """Names of classes end no line and link nowhere."""
+    name = "b\n::add-mask::x [c](http://e) @user"
+    table = run(200, 7)
+    named = replace(table, record=replace(table.record, data=replace(table.record.data, class_names=(name, name))))
+    found = check(named, every_class=0.9)
+    assert not any(line.lstrip().startswith("::add-mask") for line in f"{found}\n{found.github()}".splitlines())
+    assert "@user" not in found.markdown()
+    assert "[c](" not in found.markdown()
+    ElementTree.fromstring(found.junit())
+
+
+def test_runs_that_share_no_value_are_undecided() -> None:
+    table = run(60, 5)
+    empty = table.scores.set_column(
+        table.scores.column_names.index("value"), "value", pa.array([math.nan] * len(table.scores), pa.float64())
+    )
+    assert check(table, against=replace(table, scores=empty)).state == "undecided"
+
+
+def test_what_is_no_run_and_no_detector_is_refused() -> None:
+    table = run(60, 5)
+    refused("parameter", "table", check, "run", holds=0.5)
+    refused("parameter", "against", check, table, against="run")
+    refused("parameter", "Detector", check, table, detector="d.json", detector_tpr=0.5)
 
 
 @pytest.mark.parametrize(

@@ -178,7 +178,7 @@ def test_booleans_of_a_text_file_are_those_that_pandas_reads(tmp_path: Path) -> 
     frame.to_csv(tmp_path / "frame.csv", index=False)
     for data in (frame, tmp_path / "frame.csv"):
         table = brittle.score(model, data, "monte_carlo", noise="per-feature", sigma=0.1)
-        assert table.frame()["predicted"].tolist() == [str(int(one)) for one in model.predict(frame)]
+        assert table.frame()["predicted"].tolist() == [str(one) for one in model.predict(frame)]
 
 
 def test_text_that_pandas_reads_as_no_value_is_refused(pipeline: Pipeline, tmp_path: Path) -> None:
@@ -195,6 +195,28 @@ def test_labels_as_text_are_placed_once() -> None:
     for labels in (kinds[some].astype(str), kinds[some]):
         frame = brittle.score(model, (x[some], labels), "softmax").frame()
         assert frame["label"].tolist() == [str(one) for one in kinds[some]]
+
+
+def test_numbers_as_text_in_a_label_column_are_names(tmp_path: Path) -> None:
+    """Classes "0", "1", "10", "2", .. in the order of their text."""
+    x = np.random.default_rng(0).random((60, 2))
+    kinds = np.arange(60) % 12
+    model = RandomForestClassifier(9, random_state=0).fit(x, kinds.astype(str))
+    frame = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "label": kinds.astype(str)})
+    frame.to_csv(tmp_path / "frame.csv", index=False)
+    given: list[Any] = [frame, (x, kinds.astype(str)), tmp_path / "frame.csv"]
+    for data in given:
+        table = brittle.score(model, data, "softmax").frame()
+        assert table["label"].tolist() == [str(one) for one in kinds]
+        assert table["correct"].mean() == model.score(x, kinds.astype(str))
+
+
+def test_booleans_are_classes_by_their_names() -> None:
+    x = np.random.default_rng(0).random((40, 2))
+    kinds = x[:, 0] > 0.5
+    model = RandomForestClassifier(9, random_state=0).fit(x, kinds)
+    for labels in (kinds, kinds.astype(str), kinds.astype(int)):
+        assert brittle.score(model, (x, labels), "softmax").frame()["correct"].all()
 
 
 def test_labels_by_other_names_than_a_model_was_given_are_refused() -> None:

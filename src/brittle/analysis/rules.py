@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from numbers import Real
 from typing import Any
 from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
 
 from brittle.analysis.columns import class_name, class_of, margin_columns
 from brittle.analysis.comparison import mean_difference
 from brittle.analysis.decisions import column_for
 from brittle.analysis.detection import check_epsilon
 from brittle.analysis.overview import overview
-from brittle.analysis.overview_text import draw_more
-from brittle.errors import DataError, ParameterError, printable
+from brittle.analysis.overview_text import chosen_sentence, draw_more
+from brittle.errors import DataError, ModelError, ParameterError, printable
 from brittle.estimate import LIMIT
 from brittle.intervals import check_share, clopper_pearson
 from brittle.store.columns import BREAKS, HOLDS
@@ -74,10 +79,12 @@ class Checked:
     Attributes:
         verdicts: of each rule, in the order of the arguments of `check`.
         confidence: with which all intervals hold together.
+        remark: that the points were chosen, and not drawn; empty where they were not.
     """
 
     verdicts: tuple[Verdict, ...]
     confidence: float
+    remark: str = ""
 
     @property
     def state(self) -> str:
@@ -94,7 +101,7 @@ class Checked:
         for one in self.verdicts:
             lines += [f"  {one.rule}: {one.words}{f'; {one.remedy}' if one.remedy else ''}"]
             lines += [f"    {one.command}"] if one.command else []
-        return "\n".join([f"{self.state}: {self._counts}", *lines])
+        return "\n".join([*filter(None, [self.remark]), f"{self.state}: {self._counts}", *lines])
 
     @property
     def _counts(self) -> str:
@@ -127,9 +134,9 @@ class Checked:
 
     def markdown(self) -> str:
         """The check as a table in Markdown, for a pull request."""
-        rows = [[f"**{one.state}**", one.words, number(one.value), span(one.low, one.high)] for one in self.verdicts]
-        cells = [["", "rule", "found", "interval"], ["---"] * 4, *rows]
-        lines = [f"| {' | '.join(printable(cell).replace('|', '/') for cell in row)} |" for row in cells]
+        rows = [[one.state, one.words, number(one.value), span(one.low, one.high)] for one in self.verdicts]
+        head = ["|  | rule | found | interval |", "| --- | --- | --- | --- |"]
+        lines = [*head, *(f"| {' | '.join(map(_in_markdown, row))} |" for row in rows)]
         return "\n".join([f"**brittle: {self.state}**. {self._counts}.", "", *lines]) + "\n"
 
     def github(self) -> str:
@@ -169,7 +176,7 @@ def check(
     Args:
         table: a run.
         holds: share of the predictions that are kept with probability `limit` or more.
-        every_class: the same for each class alone: of the label or, without labels, of the prediction.
+        every_class: the same for each class that points have: of the label or, without labels, of the prediction.
         limit: of `holds` and `every_class`; by default the one that points were drawn for, else 0.9.
         accuracy: share of the labelled points that are predicted right.
         robust_accuracy: share of the labelled points that are right and no other prediction was found within `epsilon`.
@@ -197,8 +204,11 @@ def check(
     """
     shares = {"holds": holds, "every_class": every_class, "accuracy": accuracy}
     shares |= {"robust_accuracy": robust_accuracy, "detector_tpr": detector_tpr, "no_worse_than": no_worse_than}
+    for name, one in (("table", table), ("against", against)):
+        if not isinstance(one, Table) and (name == "table" or one is not None):
+            raise ParameterError(f"{name} must be a table, such as brittle.read_table('RUN'); found {one!r:.60}")
     for name, share in shares.items():
-        if share is not None and not (isinstance(share, int | float) and 0.0 <= share <= 1.0):
+        if share is not None and not (isinstance(share, Real) and 0.0 <= float(share) <= 1.0):
             raise ParameterError(f"{name} must be a share from 0 to 1; found {share!r:.40}")
     check_share("limit", limit)
     for one, given, other, beside in (
@@ -207,6 +217,8 @@ def check(
     ):
         if (given is None) != (beside is None):
             raise ParameterError(f"{one} and {other} belong together; give both")
+    if detector is not None and not hasattr(detector, "true_positives"):
+        raise ParameterError(f"detector must be a brittle.Detector; found {detector!r:.60}")
     if no_worse_than is not None and against is None:
         raise ParameterError("no_worse_than needs another run: give against, too")
     rules: list[Callable[[float], Verdict]] = []
@@ -221,11 +233,13 @@ def check(
     if against is not None:
         rules.append(lambda missed: _against(table, against, no_worse_than or 0.0, missed))
     if detector_tpr is not None:
-        rules.append(lambda missed: _detector(detector, detector_tpr, missed))
+        rules.append(lambda missed: _detector(table, detector, detector_tpr, missed))
     if not rules:
         raise ParameterError("no rule is given; name one, such as holds=0.9 (--holds 0.9)")
     confidence = table.record.confidence
-    return Checked(tuple(rule((1.0 - confidence) / len(rules)) for rule in rules), confidence)
+    data = table.record.data
+    remark = "" if data.ids_sha256 is None else chosen_sentence(len(table.points), data).strip()
+    return Checked(tuple(rule((1.0 - confidence) / len(rules)) for rule in rules), confidence, remark)
 
 
 def _state(low: float, high: float, wanted: float) -> str:
@@ -322,23 +336,26 @@ def _every_class(table: Table, wanted: float, limit: float | None, missed: float
     order = (FAILS, UNDECIDED, PASSES)
     worst = min(found, key=lambda name: (order.index(found[name].state), found[name].low))
     states_of = [one.state for one in found.values()]
-    named = f"the worst is {class_name(table, worst)}, by {by}; {states_of.count(FAILS)} of {len(found)} fail"
+    called = printable(class_name(table, worst))
+    named = f"the worst is {called}, by {by}; {states_of.count(FAILS)} of {len(found)} fail"
     remedy = found[worst].remedy.replace("points", "points of that class")
     return replace(found[worst], words=f"{words}; {named}, {states_of.count(UNDECIDED)} are undecided", remedy=remedy)
 
 
-def _right(table: Table) -> Any:
-    right = table.points.select(["point", "correct"]).to_pandas().set_index("point")["correct"].dropna()
-    if not len(right):
+def _right(table: Table) -> pd.DataFrame:
+    """Of each point that is labelled whether it is `right`, surely, and `open`, where it has no prediction."""
+    points = table.points.select(["point", "label", "target", "correct"]).to_pandas().set_index("point")
+    points = points[points.notna().any(axis=1)]
+    if not len(points):
         raise DataError("labels", "no point has a label, so how many are right is not known; score with labels")
-    return right.astype(bool)
+    return pd.DataFrame({"right": points["correct"].eq(True), "open": points["correct"].isna()})
 
 
 def _accuracy(table: Table, wanted: float, missed: float) -> Verdict:
-    right = _right(table)
-    count = int(right.sum())
+    known = _right(table)
+    sure = int(np.count_nonzero(known["right"]))
     words = f"at least {wanted:.4g} of the labelled points are predicted right"
-    return _share("accuracy", words, wanted, (count, count, len(right)), missed)
+    return _share("accuracy", words, wanted, (sure, sure + int(np.count_nonzero(known["open"])), len(known)), missed)
 
 
 def _robust_accuracy(table: Table, wanted: float, epsilon: float, norm: str | None, missed: float) -> Verdict:
@@ -347,34 +364,50 @@ def _robust_accuracy(table: Table, wanted: float, epsilon: float, norm: str | No
     if len(margins) != 1:
         held = ", ".join(str(one.parameters.get("norm")) for one in margin_columns(table)) or "none"
         raise DataError("no_such_score", f"the rule needs input_margin in one norm; the run has {held}; name it (norm)")
-    (margin,), right = margins, _right(table)
-    distance = margin.value.reindex(right.index)
-    sure, unknown = int((right & (distance > epsilon)).sum()), int((right & distance.isna()).sum())
+    (margin,), known = margins, _right(table)
+    distance = margin.value.reindex(known.index)
+    sure = int(np.count_nonzero(known["right"] & (distance > epsilon)))
+    unknown = int(np.count_nonzero(known["open"] | (known["right"] & distance.isna())))
     words = (
         f"at least {wanted:.4g} of the labelled points are right, and no other prediction was found within "
         f"{epsilon:.4g} ({margin.parameters.get('norm')}) by the search"
     )
-    return _share("robust accuracy", words, wanted, (sure, sure + unknown, len(right)), missed)
+    return _share("robust accuracy", words, wanted, (sure, sure + unknown, len(known)), missed)
 
 
 def _against(table: Table, other: Table, allowed: float, missed: float) -> Verdict:
     score, points, difference = mean_difference(table, other, 1.0 - missed)
-    words = f"the mean of p_robust by {score} is at most {allowed:.4g} below that of the other run"
+    words = f"the mean of p_robust by {printable(score)} is at most {allowed:.4g} below that of the other run"
     state, remedy = _state(difference.low, difference.high, -allowed), ""
+    if not points:
+        return Verdict(
+            "against", words, UNDECIDED, -allowed, math.nan, -1.0, 1.0, 0, "no point has a value in both runs"
+        )
     if state == UNDECIDED:
         apart, width = abs(difference.mean + allowed), (difference.high - difference.low) / 2.0
         more = math.ceil(points * (width / apart) ** 2) if apart else MOST_POINTS
         enough = more < MOST_POINTS
-        remedy = f"about {_two_digits(more):,} points like these would decide it" if enough else "both are as robust"
+        remedy = (
+            f"about {_two_digits(more):,} points like these would decide it" if enough else "more points would not tell"
+        )
     return Verdict("against", words, state, -allowed, *difference, points, remedy)
 
 
-def _detector(detector: Any, wanted: float, missed: float) -> Verdict:
+def _detector(table: Table, detector: Any, wanted: float, missed: float) -> Verdict:
+    if table.record.model.state_sha256 != detector.model.state_sha256:
+        raise ModelError(
+            "other_model", "the detector was fitted for another model than that of the run; fit one for this model"
+        )
     rate = replace(detector.true_positives, confidence=1.0 - missed)
     words = f"the detector flags at least {wanted:.4g} of the brittle predictions held out from its fit"
     state, value = _state(rate.low, rate.high, wanted), math.nan if rate.value is None else rate.value
     remedy = "fit the detector on a run with more brittle points" if state == UNDECIDED else ""
     return Verdict("detector", words, state, wanted, value, rate.low, rate.high, rate.points, remedy)
+
+
+def _in_markdown(text: str) -> str:
+    """Text that is nothing but text there: no link, no mention, no column."""
+    return re.sub(r"([\\`*_\[\]<>|#!~])", r"\\\1", printable(text)).replace("@", "&#64;")
 
 
 def _finite(content: Any) -> Any:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from brittle.cli.common import Config, Run, as_called, check_own, open_run, show
+from brittle.errors import UsageError
 
 FAILED, UNDECIDED = 1, 10
 """Exit codes: a rule fails; none fails, and one is undecided."""
@@ -62,6 +63,9 @@ def check(
     from brittle.store.writing import write
 
     files = {"junit": junit, "json": json, "markdown": markdown}
+    named = [path for path in files.values() if path is not None]
+    if len(set(named)) < len(named):
+        raise UsageError("two of --junit, --json and --markdown name one file; give each its own")
     for form, mark in (("junit", "<testsuites"), ("json", '"verdicts"'), ("markdown", "**brittle: ")):
         if (path := files[form]) is not None:
             check_own(path, mark, f"{form} file")

@@ -144,6 +144,8 @@ def in_classes(
         in_order = not sure and (set(ours).isdisjoint(theirs) or ours == theirs[: len(ours)])
         stay = own == known or (set(own).isdisjoint(known) and in_order)
         return points if stay else name_classes(points, known)
+    if values is None and sure and all(name.isdecimal() for name in names):  # a column of such labels holds numbers
+        values = tuple(map(int, names))
     if values is None or tuple(values) == tuple(range(len(values))):
         return points
     places = {value: at for at, value in enumerate(values)}

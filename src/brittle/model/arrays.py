@@ -182,7 +182,8 @@ class Estimator(Fitted):
         if outputs == "binary-logit":
             raise ParameterError(f"{name} scores each of its classes; leave out --outputs binary-logit (outputs=)")
         self.class_values = _whole(classes)
-        self.class_names = tuple(map(str, self.class_values or classes))
+        booleans = classes.dtype.kind == "b"  # named as pandas and CSV files name them
+        self.class_names = tuple(map(str, classes if booleans else self.class_values or classes))
         self._probabilities = outputs == "probs" or not hasattr(estimator, "decision_function")
         self._logarithms = self._probabilities and outputs != "probs"
         self._classes, self._calls = classes, 0

@@ -102,7 +102,8 @@ def _points_for(classifier: Classifier, data: Data, label_column: str | None) ->
     points = as_points(data, classifier.bounds, targets, label_column, levels=classifier.reads_frames)
     if targets or placed is not None:
         return points
-    return in_classes(points, names, classifier.class_values, sure=classifier.names_are_sure)
+    sure = classifier.names_are_sure and not isinstance(data, tuple)  # whole numbers in an array are places of classes
+    return in_classes(points, names, classifier.class_values, sure=sure)
 
 
 def _check_kinds(scores: Any) -> None:

@@ -36,9 +36,16 @@ def export(frame: pd.DataFrame, path: Path) -> Path:
 
 
 def _csv(frame: pd.DataFrame) -> bytes:
-    """Text that a spreadsheet would run is guarded, as `cell` does."""
-    safe = frame.map(lambda one: cell(one) if isinstance(one, str) else one).rename(columns=cell)
+    """Text that a spreadsheet would run is guarded, as `cell` does; text that is a number runs nothing."""
+    safe = frame.map(lambda one: one if not isinstance(one, str) or _is_number(one) else cell(one)).rename(columns=cell)
     return safe.to_csv(index=False, lineterminator="\n").encode()
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return bool(text) and math.isfinite(float(text)) and text == text.strip() and "_" not in text
+    except ValueError:
+        return False
 
 
 def _lines(frame: pd.DataFrame) -> bytes:
