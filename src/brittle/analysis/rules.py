@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from numbers import Real
 from typing import Any
@@ -204,23 +204,7 @@ def check(
     """
     shares = {"holds": holds, "every_class": every_class, "accuracy": accuracy}
     shares |= {"robust_accuracy": robust_accuracy, "detector_tpr": detector_tpr, "no_worse_than": no_worse_than}
-    for name, one in (("table", table), ("against", against)):
-        if not isinstance(one, Table) and (name == "table" or one is not None):
-            raise ParameterError(f"{name} must be a table, such as brittle.read_table('RUN'); found {one!r:.60}")
-    for name, share in shares.items():
-        if share is not None and not (isinstance(share, Real) and 0.0 <= float(share) <= 1.0):
-            raise ParameterError(f"{name} must be a share from 0 to 1; found {share!r:.40}")
-    check_share("limit", limit)
-    for one, given, other, beside in (
-        ("robust_accuracy", robust_accuracy, "epsilon", epsilon),
-        ("detector_tpr", detector_tpr, "detector", detector),
-    ):
-        if (given is None) != (beside is None):
-            raise ParameterError(f"{one} and {other} belong together; give both")
-    if detector is not None and not hasattr(detector, "true_positives"):
-        raise ParameterError(f"detector must be a brittle.Detector; found {detector!r:.60}")
-    if no_worse_than is not None and against is None:
-        raise ParameterError("no_worse_than needs another run: give against, too")
+    _check_asked(table, shares, limit, epsilon, against, detector)
     rules: list[Callable[[float], Verdict]] = []
     if holds is not None:
         rules.append(lambda missed: _holds(table, holds, limit, missed))
@@ -240,6 +224,24 @@ def check(
     data = table.record.data
     remark = "" if data.ids_sha256 is None else chosen_sentence(len(table.points), data).strip()
     return Checked(tuple(rule((1.0 - confidence) / len(rules)) for rule in rules), confidence, remark)
+
+
+def _check_asked(table: Any, shares: Mapping[str, Any], limit: Any, epsilon: Any, against: Any, detector: Any) -> None:
+    """Raise where an argument of `check` is of another kind, outside its range, or without the one it needs."""
+    for name, one in (("table", table), ("against", against)):
+        if not isinstance(one, Table) and (name == "table" or one is not None):
+            raise ParameterError(f"{name} must be a table, such as brittle.read_table('RUN'); found {one!r:.60}")
+    for name, share in shares.items():
+        if share is not None and not (isinstance(share, Real) and 0.0 <= float(share) <= 1.0):
+            raise ParameterError(f"{name} must be a share from 0 to 1; found {share!r:.40}")
+    check_share("limit", limit)
+    for one, other, beside in (("robust_accuracy", "epsilon", epsilon), ("detector_tpr", "detector", detector)):
+        if (shares[one] is None) != (beside is None):
+            raise ParameterError(f"{one} and {other} belong together; give both")
+    if detector is not None and not hasattr(detector, "true_positives"):
+        raise ParameterError(f"detector must be a brittle.Detector; found {detector!r:.60}")
+    if shares["no_worse_than"] is not None and against is None:
+        raise ParameterError("no_worse_than needs another run: give against, too")
 
 
 def _state(low: float, high: float, wanted: float) -> str:
@@ -262,9 +264,8 @@ def _share(
     state, remedy = _state(low, high, wanted), ""
     if state == UNDECIDED:
         more = _points_needed(sure / points, possible / points, wanted, missed, wrong, points) if points else None
-        remedy = (
-            f"about {more:,} points like these would decide it" if more else "more points like these do not decide it"
-        )
+        remedy = "more points like these do not decide it" if sure == possible else "draw more noise"
+        remedy = f"about {more:,} points like these would decide it" if more else remedy
     return Verdict(rule, words, state, wanted, value, low, high, points, remedy)
 
 
@@ -305,15 +306,12 @@ def _counts(states: Any) -> tuple[int, int, int]:
 def _holds(table: Table, wanted: float, limit: float | None, missed: float) -> Verdict:
     states, at = _states(table, limit)
     words = f"at least {wanted:.4g} of the predictions hold, kept with probability {at:.12g} or more"
-    found = _share("holds", words, wanted, _counts(states), missed, (1.0 - table.record.confidence) / 2.0)
-    return _with_draws(table, found, at)
-
-
-def _with_draws(table: Table, found: Verdict, limit: float) -> Verdict:
-    """A verdict that is undecided, with the command that decides points, where that may decide the rule."""
-    sure, possible, points = _counts(_states(table, limit)[0])
-    open_ones = found.state == UNDECIDED and possible > sure
-    if not open_ones or sure / points >= found.wanted or possible / points < found.wanted:
+    wrong, (sure, possible, points) = (1.0 - table.record.confidence) / 2.0, _counts(states)
+    found, all_hold, all_break = (
+        _share("holds", words, wanted, counts, missed, wrong)
+        for counts in ((sure, possible, points), (possible, possible, points), (sure, sure, points))
+    )
+    if found.state != UNDECIDED or (all_hold.state != PASSES and all_break.state != FAILS):
         return found
     said = f"{possible - sure:,} points are undecided: draw more noise"
     return replace(found, remedy=said, command=draw_more(overview(table, limit=limit)))

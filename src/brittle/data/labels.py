@@ -63,7 +63,7 @@ def check_labels(labels: np.ndarray, where: str, count: int) -> tuple[int, ...]:
         raise DataError(
             "labels",
             f"{where} has type {labels.dtype} and holds {found}; class indices are whole numbers: with names the names "
-            "of the model's outputs in their order, give [names.index(one) for one in labels]",
+            "of the model's outputs in their order, give brittle.Classifier(model, class_names=names)",
         )
     odd = np.argwhere((labels != np.floor(labels)) | (np.abs(labels.astype(np.float64)) > LARGEST_LABEL))
     if len(odd):
