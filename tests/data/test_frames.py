@@ -217,6 +217,9 @@ def test_booleans_are_classes_by_their_names() -> None:
     model = RandomForestClassifier(9, random_state=0).fit(x, kinds)
     for labels in (kinds, kinds.astype(str), kinds.astype(int)):
         assert brittle.score(model, (x, labels), "softmax").frame()["correct"].all()
+    named = RandomForestClassifier(9, random_state=0).fit(x, np.where(kinds, "high", "low"))
+    for labels in (kinds, pd.Series(kinds), torch.tensor(kinds)):
+        refused("labels", "high", brittle.score, named, (x, labels), "softmax")
 
 
 def test_labels_by_other_names_than_a_model_was_given_are_refused() -> None:

@@ -160,10 +160,22 @@ def in_classes(
     return _relabelled(points, tuple(names), places)
 
 
-def text_places(labels: Any, names: Sequence[str] | None) -> np.ndarray | None:
-    """Text labels as places among the names of a model's classes; None of others, and of a model without names."""
+def _are_booleans(labels: Any) -> bool:
+    return getattr(labels, "dtype", None) in (np.dtype(bool), torch.bool)
+
+
+def text_places(labels: Any, names: Sequence[str] | None, fitted: bool = False) -> np.ndarray | None:
+    """Text labels as places among the names of a model's classes; None of others, and of a model without names.
+
+    Booleans are refused where the model was `fitted` on others.
+    """
     labels = labels.to_numpy() if hasattr(labels, "to_numpy") else labels  # of pandas
     texts = labels.tolist() if isinstance(labels, np.ndarray) and labels.dtype.kind in "UO" else labels
+    if names is not None and not {*names} <= {"False", "True", "0", "1"} and fitted and _are_booleans(labels):
+        raise DataError(
+            "labels",
+            f"the labels are booleans, and the model was fitted on {listed(list(names), SHOWN)}; give those",
+        )
     if names is None or not isinstance(texts, list | tuple) or not all(isinstance(one, str) for one in texts):
         return None
     places = {name: at for at, name in enumerate(names)}

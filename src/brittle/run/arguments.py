@@ -14,6 +14,7 @@ from brittle.doctor import varying
 from brittle.errors import ParameterError
 from brittle.intervals import check_confidence
 from brittle.measure.forward import default_rows
+from brittle.model.arrays import Fitted
 from brittle.model.classifier import Classifier
 from brittle.noise.named import TOKENS, check_noise, has_level, noises, plain_name
 from brittle.run.job import Job
@@ -97,7 +98,7 @@ def _points_for(classifier: Classifier, data: Data, label_column: str | None) ->
     names, targets = classifier.class_names, classifier.decision.targets
     placed = None
     if isinstance(data, tuple) and len(data) == 2 and not targets:
-        placed = text_places(data[1], names)
+        placed = text_places(data[1], names, fitted=isinstance(classifier.model, Fitted))
         data = data if placed is None else (data[0], placed)
     points = as_points(data, classifier.bounds, targets, label_column, levels=classifier.reads_frames)
     if targets or placed is not None:
