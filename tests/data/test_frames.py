@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -218,7 +219,7 @@ def test_booleans_are_classes_by_their_names() -> None:
     for labels in (kinds, kinds.astype(str), kinds.astype(int)):
         assert brittle.score(model, (x, labels), "softmax").frame()["correct"].all()
     named = RandomForestClassifier(9, random_state=0).fit(x, np.where(kinds, "high", "low"))
-    for labels in (kinds, pd.Series(kinds), torch.tensor(kinds)):
+    for labels in (kinds, pd.Series(kinds), pd.Series(kinds, dtype="boolean"), torch.tensor(kinds), kinds.tolist()):
         refused("labels", "high", brittle.score, named, (x, labels), "softmax")
 
 
@@ -267,4 +268,4 @@ def test_the_command_line_reads_categories_for_a_model_that_was_fitted_on_a_fram
     assert brittle.read_table("run").scores.equals(table.scores)
     capsys.readouterr()
     assert main(["show", "run"]) == 0
-    assert "Noise leaves categories as they are: colour, site." in capsys.readouterr().out
+    assert any({"colour", "site"} <= {*re.findall(r"\w+", line)} for line in capsys.readouterr().out.splitlines())

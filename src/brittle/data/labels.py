@@ -133,8 +133,8 @@ def in_classes(
 
     Labels of data that name their classes are mapped by name. Where no name is one of the model's, not even in another
     spelling, or all are and stand at the same places, labels stay; unless the names are `sure`, as those that a user
-    gave to a model, or that it was fitted on. Labels without names are mapped by value where the
-    model's classes are whole numbers, such as -1 and 1. Points whose classes the user has named stay.
+    gave to a model, or that it was fitted on. Labels without names are mapped by value where the model's classes are
+    whole numbers, such as -1 and 1. Points whose classes the user has named stay.
     """
     if names is None or points.labels is None or getattr(points, "named", False):
         return points
@@ -160,10 +160,6 @@ def in_classes(
     return _relabelled(points, tuple(names), places)
 
 
-def _are_booleans(labels: Any) -> bool:
-    return getattr(labels, "dtype", None) in (np.dtype(bool), torch.bool)
-
-
 def text_places(labels: Any, names: Sequence[str] | None, fitted: bool = False) -> np.ndarray | None:
     """Text labels as places among the names of a model's classes; None of others, and of a model without names.
 
@@ -171,7 +167,9 @@ def text_places(labels: Any, names: Sequence[str] | None, fitted: bool = False) 
     """
     labels = labels.to_numpy() if hasattr(labels, "to_numpy") else labels  # of pandas
     texts = labels.tolist() if isinstance(labels, np.ndarray) and labels.dtype.kind in "UO" else labels
-    if names is not None and not {*names} <= {"False", "True", "0", "1"} and fitted and _are_booleans(labels):
+    of_type = getattr(labels, "dtype", None) in (np.dtype(bool), torch.bool)
+    booleans = of_type or (isinstance(texts, list | tuple) and bool(texts) and all(type(one) is bool for one in texts))
+    if names is not None and not {*names} <= {"False", "True", "0", "1"} and fitted and booleans:
         raise DataError(
             "labels",
             f"the labels are booleans, and the model was fitted on {listed(list(names), SHOWN)}; give those",
