@@ -157,6 +157,18 @@ def test_a_step_that_no_row_crosses_is_no_constant(bounds: Any, at: float, code:
     assert caught == code
 
 
+@pytest.mark.parametrize("rows", [1, 5])
+def test_one_point_without_bounds_is_no_constant(rows: int) -> None:
+    """Nothing moves it, and other inputs get other scores."""
+    classifier = brittle.Classifier(torch.nn.Linear(3, 4), bounds=None)
+    table = brittle.score(classifier, torch.ones(rows, 3), [Softmax()])
+    assert table.frame()["status"].eq("ok").all()
+    with pytest.raises(ModelError, match="constant_output"):
+        brittle.score(
+            brittle.Classifier(lambda x: 0 * x[:, :3] + torch.arange(3.0), None), torch.rand(9, 3), [Softmax()]
+        )
+
+
 def test_the_largest_probabilities_are_no_logits() -> None:
     score = [MonteCarlo(0.1, draws=20)]
     likely = brittle.Classifier(Wrapped(lambda x, z: z.softmax(1)), decision=SameTop(2))

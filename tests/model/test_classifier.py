@@ -154,6 +154,6 @@ def test_classes_have_the_names_that_are_given() -> None:
     assert set(by_name.frame()["predicted"]) <= set(names)
     doubled = brittle.Classifier(small_network(), bounds=None, class_names=["ant", "ant", "cat", "dog"])
     refused("labels", "'ant'|ant", brittle.score, doubled, (x, ["ant"] * 5), "softmax")
-    for wrong in ("ant", [1, 2]):
+    for wrong in ("ant", [1, 2], []):
         with pytest.raises(ParameterError, match="class_names"):
             brittle.Classifier(small_network(), class_names=wrong)  # pyright: ignore[reportArgumentType]

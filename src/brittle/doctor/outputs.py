@@ -47,7 +47,7 @@ def check_outputs(subject: Subject) -> Iterator[Finding | str]:
         far = subject.random_inputs(LOOKED_AT, (0.0, 1.0) if classifier.bounds.finite else FAR).split(len(logits))
         others += [subject.logits_of(part) for part in far if len(part) == len(logits)]
     alike = all(torch.equal(each[finite], logits[finite]) for each in others)
-    if alike and torch.equal(subject.noisy_logits[finite], logits[finite]):
+    if alike and torch.equal(subject.noisy_logits[finite], logits[finite]) and subject.takes_others:
         first = ", ".join(f"{value:.4g}" for value in logits[finite][0, :5].tolist())
         raise ModelError(
             "constant_output",

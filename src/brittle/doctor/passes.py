@@ -87,9 +87,8 @@ def check_rows_apart(subject: Subject) -> Iterator[Finding | str]:
         beside = subject.beside(len(inputs), subject.repeated)
         found = excess(subject.classifier, inputs, first, logits, extra_inputs=beside)
         if found is not None:
-            subject.check_same(
-                "now", torch.arange(len(subject.inputs))
-            )  # the first batch again: a network that changes by itself
+            # The first batch again: a network that changes by itself is reported as such.
+            subject.check_same("now", torch.arange(len(subject.inputs)))
             raise ModelError(
                 "batch_dependent",
                 f"row {subject.numbers[int(subject.repeated[found.row])]} {how} and in the first batch of "
@@ -111,9 +110,8 @@ def given_otherwise(subject: Subject) -> Iterator[tuple[str, Tensor, Tensor, Ten
     """
     some = subject.repeated
     points, noisy = (subject.inputs[some], subject.logits[some]), subject.noisy[some]
-    noisy_logits = subject.logits_of(
-        noisy, some
-    )  # before others: values that the model does not take are named as such
+    # Before the others: a model that does not take such values says so.
+    noisy_logits = subject.logits_of(noisy, some)
     yield "in another order", *points, _in_pieces(subject, points[0], (len(points[0]),), seed=0)
     yield "in a batch of another size", *points, _in_pieces(subject, points[0], (subject.rows // 2, *SIZES))
     if subject.rows > 1:

@@ -15,7 +15,7 @@ from torch import Tensor, fx, nn
 
 from brittle.data.points import Batch, Points, readable
 from brittle.doctor.rounding import Reference, changed_model, excess
-from brittle.errors import BrittleError, DataError, ParameterError
+from brittle.errors import BrittleError, DataError, ModelError, ParameterError
 from brittle.measure import Certified, Clean, Curvature, Measurement, Passes
 from brittle.measure.base import by_stream
 from brittle.measure.forward import Widest
@@ -243,16 +243,28 @@ class Subject:
 
     # Other inputs than the points, the same ones every time.
 
+    @cached_property
+    def takes_others(self) -> bool:
+        """Whether the model takes inputs whose values do not occur among the points, as one of strict categories does
+        not. Where nothing moves the points, it need not."""
+        inputs = self.inputs
+        try:
+            self.logits_of(self.classifier.bounds.closed(inputs).sample(tuple(inputs.shape), inputs, (0.0, 1.0)))
+        except ModelError:
+            return False
+        return True
+
     def random_inputs(self, count: int, values: tuple[float, float] = (0.0, 1.0)) -> Tensor:
         """Inputs of the same shape, uniform in these shares of the bounds, `[count, *shape]`.
 
-        Without bounds, where the scores see nothing but the points and what noise that is not added makes of them,
-        each coordinate is that of a random point: other values, of a category say, the model may never see. They are
-        taken from these shares of its values in order, so that they all occur.
+        Without bounds, where the scores see nothing but what noise that is not added makes of the points, or nothing
+        but the points and the model takes no others, each coordinate is that of a random point: other values, of a
+        category say, the model may never see. They are taken from these shares of its values in order, so that they
+        all occur.
         """
         bounds, shape = self.classifier.bounds.closed(self.inputs), (count, *self.inputs.shape[1:])
         added = [score.noise.added for score in self.scores if isinstance(score, NoiseScore)]
-        if any(added) or self.differentiates or self.classifier.bounds.finite:
+        if any(added) or self.differentiates or self.classifier.bounds.finite or (not added and self.takes_others):
             return bounds.sample(shape, self.inputs, values)
         shares = torch.rand(shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
         shares = shares.to(self.inputs.device) * (values[1] - values[0]) + values[0]
@@ -274,7 +286,7 @@ class Subject:
         inputs, bounds, varies = self.inputs, self.classifier.bounds, self.extra_inputs and self.extra_inputs.varies
         drawing = [score for score in self.scores if isinstance(score, NoiseScore)]
         noise = max((score.noise for score in drawing), key=lambda one: (one.in_pixels, one.sigma), default=None)
-        if noise is None and not self.differentiates and not bounds.finite:  # nothing moves them: values that occur
+        if noise is None and not self.differentiates and not bounds.finite and not self.takes_others:
             return self.random_inputs(len(inputs)).flip(0)
         stream = Stream(noise or Gaussian(1.0), inputs, self._ids, self.seed, "doctor", varies)
         if noise is None:

@@ -99,7 +99,7 @@ class Classifier:
         self.model = as_model(model, outputs, arrays, self.decision)
         known = self.model if isinstance(self.model, Estimator) else None
         if class_names is not None and not (
-            isinstance(class_names, list | tuple) and all(isinstance(name, str) for name in class_names)
+            isinstance(class_names, list | tuple) and class_names and all(isinstance(one, str) for one in class_names)
         ):
             raise ParameterError(f"class_names must be a list of texts, one for each class; found {class_names!r:.80}")
         own = class_names if known is None or class_names is not None else known.class_names
