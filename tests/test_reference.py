@@ -26,7 +26,9 @@ def generated(*pages: str) -> list[str]:
     return [name for page in pages for name in GENERATED.findall(read(page))]
 
 
-@pytest.mark.parametrize("room", ["", "analysis", "data", "decisions", "detector", "noise", "report", "scores"])
+@pytest.mark.parametrize(
+    "room", ["", "analysis", "data", "decisions", "detector", "functional", "noise", "report", "scores"]
+)
 def test_every_public_name_has_its_place(room: str) -> None:
     module = importlib.import_module(f"brittle.{room}".rstrip("."))
     known = generated(*REFERENCE)

@@ -35,8 +35,8 @@ __all__ = [
     "orthant_probability", "read_table", "score",
 ]  # fmt: skip
 
-_ROOMS = ("analysis", "data", "decisions", "detector", "noise", "report", "scores")
-"""Packages that are there after `import brittle`, imported when they are first used."""
+_ROOMS = ("analysis", "data", "decisions", "detector", "functional", "noise", "report", "scores")
+"""Packages and a module that are there after `import brittle`, imported when they are first used."""
 
 _HOMES = {
     "BrittleWarning": "errors", "Classifier": "model.classifier", "Detector": "detector", "Table": "store.table",

@@ -1,0 +1,273 @@
+"""`p_robust` as differentiable functions of tensors, to train with: gradients reach the weights and the inputs.
+
+Each is a formula alone: no bounds, no rechecks, no interval and no status. What a network is worth is measured by
+`brittle.score`. The network runs in the mode it is in. In training mode batch norm mixes the points of a batch, so
+gradients run through its statistics, and every pass, noisy copies included, moves its running averages; dropout draws
+anew in every pass. After `network.eval()` each point stands alone, and gradients are there as well.
+
+Gradients are finite: a margin that does not vary under the noise, or lies 10,000 standard deviations from 0, is held or
+lost for good, and has no gradient. The logarithm of a probability is not, so clamp it: `p.clamp_min(1e-6).log()`.
+
+Example:
+    >>> import torch
+    >>> from brittle import functional
+    >>> network, x, y = torch.nn.Linear(4, 3), torch.rand(5, 4), torch.tensor([0, 1, 2, 0, 1])
+    >>> loss = torch.nn.functional.cross_entropy(network(x), y)
+    >>> (loss - functional.taylor_mvs(network, x, 0.1, target=y).mean()).backward()
+    >>> network.weight.grad.shape
+    torch.Size([3, 4])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from brittle.errors import ModelError, ParameterError
+from brittle.measure.forward import competitors_kept
+from brittle.model.evaluation_mode import twice_differentiable
+from brittle.model.outputs import class_scores, scores_of
+from brittle.model.passes import NO_GRADIENT, derivative
+from brittle.noise import Gaussian
+
+__all__ = ["mmse_mvs", "moments", "softmax", "taylor_mvs"]
+
+LIMIT = 1e4
+"""Standard deviations from 0 at which a margin is held or lost for good."""
+
+Network = Callable[[Tensor], Any]
+"""Inputs to logits, or to an object that has `logits`."""
+
+
+def taylor_mvs(
+    network: Network, x: Tensor, sigma: float, *, target: Tensor | None = None, factor: float = 1.0
+) -> Tensor:
+    """`p_robust` of the first-order Taylor model by the multivariate sigmoid: one minus the score `taylor_mvs`.
+
+    `1 / (1 + sum_i exp(-f z_i))` with `z_i = g_i(x) / (sigma ||grad g_i(x)||)`, `g_i = z_t - z_i` the margins, `f` the
+    factor.
+
+    Validity: an approximation for small sigma, without an interval. With `f = 1.702` and two classes it is within 0.01
+    of the normal distribution, which is exact for linear networks; with 1 it is the formula of the paper. Above 100
+    classes the 20 nearest compete.
+
+    Source: Han, Srinivas, Lakkaraju, Characterizing data point vulnerability via average-case robustness (UAI 2024),
+    section 3.2.3.
+
+    Args:
+        network: `[B, *shape] -> [B, C]`, logits; it needs second derivatives where `p_robust` is differentiated.
+        x: inputs, `[B, *shape]`.
+        sigma: standard deviation of the noise, in the units of `x`.
+        target: classes to keep, `[B]`; by default the predicted ones.
+        factor: multiplies the `z_i`.
+
+    Returns:
+        `p_robust`, `[B]`; NaN where logits or gradients are not finite.
+
+    Raises:
+        ParameterError: `sigma` or `factor` is not positive and finite, or `target` has another shape.
+        ModelError: the network returns no logits of two classes or more, or cannot be differentiated.
+
+    Example:
+        >>> import torch
+        >>> network = torch.nn.Linear(2, 2)
+        >>> taylor_mvs(network, torch.rand(3, 2), 0.1).shape
+        torch.Size([3])
+    """
+    return _at_tangent(network, x, sigma, None, target, factor)
+
+
+def mmse_mvs(
+    network: Network, x: Tensor, sigma: float, noise: Tensor, *, target: Tensor | None = None, factor: float = 1.0
+) -> Tensor:
+    """`p_robust` from logits and gradients averaged over noisy copies: one minus the score `mmse_mvs`.
+
+    As `taylor_mvs`, with margins and gradients averaged over the antithetic pairs `x + sigma e`, `x - sigma e`.
+
+    Validity: as for `taylor_mvs`, at larger sigma too, for the price of a pass and a Jacobian a copy; all copies are in
+    one pass. The noise of few pairs adds to the gradients' norm, so that `p_robust` is too small.
+
+    Source: Han, Srinivas, Lakkaraju (UAI 2024), section 3.2.3.
+
+    Args:
+        network: `[B, *shape] -> [B, C]`, logits; it needs second derivatives where `p_robust` is differentiated.
+        x: inputs, `[B, *shape]`.
+        sigma: standard deviation of the noise, in the units of `x`.
+        noise: one noise `e` of each pair at `sigma = 1`, `[draws / 2, B, *shape]`, such as
+            `torch.randn(10, *x.shape, generator=generator)`.
+        target: classes to keep, `[B]`; by default the predicted ones, by one more pass.
+        factor: multiplies the `z_i`.
+
+    Returns:
+        `p_robust`, `[B]`; NaN where logits or gradients are not finite.
+
+    Raises:
+        ParameterError: `sigma` or `factor` is not positive and finite, or `noise` or `target` has another shape.
+        ModelError: the network returns no logits of two classes or more, or cannot be differentiated.
+
+    Example:
+        >>> import torch
+        >>> network, x = torch.nn.Linear(2, 2), torch.rand(3, 2)
+        >>> p_robust = mmse_mvs(network, x, 0.1, torch.randn(10, 3, 2))
+        >>> torch.allclose(p_robust, taylor_mvs(network, x, 0.1), atol=1e-4)
+        True
+    """
+    _check_noise(x, noise, 1)
+    return _at_tangent(network, x, sigma, noise, target, factor)
+
+
+def moments(
+    network: Network, x: Tensor, sigma: float, noise: Tensor, *, target: Tensor | None = None, factor: float = 1.0
+) -> Tensor:
+    """`p_robust` from mean and standard deviation of the margins over noisy copies, by the multivariate sigmoid.
+
+    `1 / (1 + sum_i exp(-f m_i / s_i))`. From the `h` antithetic pairs `x + sigma e`, `x - sigma e`: `m_i` the mean of
+    the half-sums of their margins, `s_i^2` the mean square of the half-differences plus the variance of the half-sums,
+    as in the score `moments`; `f` the factor.
+
+    Validity: as good as margins are normal; it needs no second derivatives, and all copies are in one pass. With
+    `f = 1.702` and two classes it is within 0.01 of one minus the score `moments` from the same copies; with more it
+    ignores how the margins depend on each other.
+
+    Source: this library; the sigmoid of Han, Srinivas, Lakkaraju (UAI 2024), section 3.2.3.
+
+    Args:
+        network: `[B, *shape] -> [B, C]`, logits.
+        x: inputs, `[B, *shape]`.
+        sigma: standard deviation of the noise, in the units of `x`.
+        noise: one noise `e` of each pair at `sigma = 1`, `[h, B, *shape]`, at least two.
+        target: classes to keep, `[B]`; by default the predicted ones, by one more pass.
+        factor: multiplies the ratios.
+
+    Returns:
+        `p_robust`, `[B]`; NaN where logits are not finite.
+
+    Raises:
+        ParameterError: `sigma` or `factor` is not positive and finite, or `noise` or `target` has another shape.
+        ModelError: the network returns no logits of two classes or more.
+
+    Example:
+        >>> import torch
+        >>> network, x = torch.nn.Linear(2, 2), torch.rand(3, 2)
+        >>> moments(network, x, 0.1, torch.randn(10, 3, 2)).shape
+        torch.Size([3])
+    """
+    _check_noise(x, noise, 2)
+    margins = _margins(_of_pairs(network, x, sigma, noise), _own(network, x, target))
+    even, odd = margins.mean(1), (margins[:, 0] - margins[:, 1]) / 2
+    return _sigmoid(even.mean(0), odd.square().mean(0) + even.var(0), factor)
+
+
+def softmax(network: Network, x: Tensor, *, target: Tensor | None = None) -> Tensor:
+    """The softmax probability of a class: one minus the score `softmax`, `1 / (1 + sum_i exp(-g_i(x)))`.
+
+    Validity: a poor estimate of `p_robust`, the same at every sigma; to compare with.
+
+    Source: Han, Srinivas, Lakkaraju (UAI 2024), section 3.2.3.
+
+    Args:
+        network: `[B, *shape] -> [B, C]`, logits.
+        x: inputs, `[B, *shape]`.
+        target: classes whose probability is returned, `[B]`; by default the predicted ones.
+
+    Returns:
+        the probability, `[B]`; NaN where logits are NaN.
+
+    Raises:
+        ParameterError: `target` has another shape.
+        ModelError: the network returns no logits of two classes or more.
+
+    Example:
+        >>> import torch
+        >>> bool((softmax(torch.nn.Linear(2, 2), torch.rand(3, 2)) >= 0.5).all())
+        True
+    """
+    logits = _logits(network, x)
+    target = logits.argmax(1) if target is None else _checked(target, len(x))
+    return logits.softmax(1).gather(1, target[:, None])[:, 0]
+
+
+def _at_tangent(
+    network: Network, x: Tensor, sigma: float, noise: Tensor | None, target: Tensor | None, factor: float
+) -> Tensor:
+    """`taylor_mvs` without noise, `mmse_mvs` with it: the same of a network that is averaged over the noise."""
+    create = torch.is_grad_enabled()
+    with torch.inference_mode(False), torch.enable_grad(), twice_differentiable():
+        point = x if x.requires_grad else x.clone().detach().requires_grad_()
+        if noise is None:
+            logits = _logits(network, point)
+            own = logits.argmax(1) if target is None else _checked(target, len(x))
+        else:
+            logits = _of_pairs(network, point, sigma, noise).mean((0, 1))
+            own = _own(network, x, target)
+        margins = _margins(logits, own)
+        margins = margins.topk(competitors_kept(logits.shape[1]), largest=False).values
+        squares = [_square(derivative(g, point, x.device, keep=True, differentiable=create)) for g in margins.unbind(1)]
+        found = _sigmoid(margins, Gaussian(sigma).sigma ** 2 * torch.stack(squares, dim=1), factor)
+    return found if create else found.detach()
+
+
+def _square(gradient: Tensor | None) -> Tensor:
+    if gradient is None:
+        raise ModelError("not_differentiable", NO_GRADIENT)
+    return gradient.flatten(1).square().sum(1)
+
+
+def _sigmoid(means: Tensor, variances: Tensor, factor: float) -> Tensor:
+    """The multivariate sigmoid of margins in standard deviations, `[B]`, from `[B, K]` each."""
+    if not 0 < factor < torch.inf:
+        raise ParameterError(f"factor must be positive and finite; found {factor}")
+    exact = torch.finfo(variances.dtype)
+    flat = variances <= exact.tiny / exact.eps
+    deviations = torch.where(flat, 1.0, variances).sqrt()
+    # Left out before the division, whose derivative would be 0 times infinity.
+    decided = flat | (factor * means.abs() >= LIMIT * deviations)
+    ratios = torch.where(decided, LIMIT * means.sign(), factor * means / torch.where(decided, 1.0, deviations))
+    found = torch.sigmoid(-torch.logsumexp(-ratios, dim=1))
+    return found.masked_fill(~(means.isfinite() & variances.isfinite()).all(1), torch.nan)
+
+
+def _logits(network: Network, x: Tensor) -> Tensor:
+    """Logits `[B, C]`; the network has a copy of the inputs, because its first layer may work in place."""
+    return class_scores(scores_of(network(x.clone()))[0], len(x), "logits")
+
+
+def _of_pairs(network: Network, x: Tensor, sigma: float, noise: Tensor) -> Tensor:
+    """Logits at the antithetic pairs, `[h, 2, B, C]`."""
+    step = Gaussian(sigma).sigma * noise
+    copies = torch.stack((x + step, x - step), dim=1)
+    return _logits(network, copies.flatten(0, 2)).unflatten(0, copies.shape[:3])
+
+
+def _own(network: Network, x: Tensor, target: Tensor | None) -> Tensor:
+    """The target, or what the network predicts, `[B]`."""
+    if target is not None:
+        return _checked(target, len(x))
+    with torch.no_grad():
+        return _logits(network, x).argmax(1)
+
+
+def _margins(logits: Tensor, own: Tensor) -> Tensor:
+    """`z_t - z_i` of every other class, `[..., B, C - 1]`, of logits `[..., B, C]`."""
+    classes = logits.shape[-1]
+    others = (own[:, None] + torch.arange(1, classes, device=own.device)) % classes
+    places = torch.cat((own[:, None], others), dim=1).expand(logits.shape)
+    own_first = logits.gather(-1, places)
+    return own_first[..., :1] - own_first[..., 1:]
+
+
+def _checked(target: Tensor, points: int) -> Tensor:
+    if target.shape != (points,):
+        raise ParameterError(f"target holds a class for each of {points} points; found shape {list(target.shape)}")
+    return target
+
+
+def _check_noise(x: Tensor, noise: Tensor, fewest: int) -> None:
+    if noise.shape[1:] != x.shape or len(noise) < fewest:
+        raise ParameterError(
+            f"noise holds at least {fewest} draws for inputs of shape {list(x.shape)}, [draws, B, ...]; "
+            f"found shape {list(noise.shape)}",
+        )
