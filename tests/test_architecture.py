@@ -25,7 +25,7 @@ MOST_ENTRIES = 21
 WITHOUT_TORCH = ("brittle.analysis", "brittle.report")
 """Rooms that read tables and import no torch, not even for typing."""
 
-STORE = {f"brittle.store.{name}" for name in ("columns", "record", "schemas", "settings", "table")}
+STORE = {f"brittle.store.{name}" for name in ("columns", "record", "schemas", "settings", "table", "votes")}
 """What these rooms may import of the storage."""
 
 PAGE = {"brittle.store.reading", "brittle.store.writing"}

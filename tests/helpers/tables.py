@@ -152,7 +152,7 @@ def with_score(
         "status": list(status or [missing if np.isnan(one) else Status.OK.slug for one in numbers]),
         "detail": [None] * count,
         "passes": [1] * count,
-        **dict.fromkeys(("evidence", "counted_low", "counted_high"), [None] * count),
+        **dict.fromkeys(("evidence", "counted_low", "counted_high", "votes"), [None] * count),
     }
     record = replace(table.record, scores=(*table.record.scores, score_record(score, given, **changes)))
     return replace(table, scores=pa.concat_tables([table.scores, pa.table(rows, schema=SCORES)]), record=record)
@@ -268,6 +268,7 @@ def _rows(
         "evidence": pa.array(evidence, mask=~ok),
         "counted_low": pa.nulls(count),
         "counted_high": pa.nulls(count),
+        "votes": pa.nulls(count),
     }
     return pa.table({name: pa.array(rows[name], SCORES.field(name).type) for name in SCORES.names}, SCORES)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pyarrow.compute as pc
 
+from brittle.analysis.class_votes import votes_texts
 from brittle.analysis.columns import answer_text, key_of, largest_budgets, safety
 from brittle.analysis.decisions import column_if_any, unjudged_text
 from brittle.analysis.features import changed_features, features
@@ -91,7 +92,8 @@ def format_point_card(table: Table, point: str) -> str:
     names = {one.label: one.shown for one in table.columns if one.label in most or not one.is_probability}
     shown = [row for row in point_card(table, point).to_dict("records") if row["score"] in names]
     (row,) = table.points.filter(pc.field("point") == point).drop_columns(["image"]).to_pylist()
-    lines = [_what(table, row), *_verdict(table, point), ""]
+    votes = votes_texts(table).get(point)
+    lines = [_what(table, row), *_verdict(table, point), *filter(None, [votes]), ""]
     header = ["score", "value", "interval", "rank (1 is the least safe)", "evidence", "status"]
     lines += aligned([header, *([names[one["score"]], *_cells(one)] for one in shown)])
     notes = {one["detail"]: names[one["score"]] for one in shown if one["detail"]}

@@ -28,6 +28,8 @@ class Votes:
         flips_without_ties: the same with ties as votes, `[B, members + 1]`.
         ties: copies that tied, `[B]`.
         nonfinite: copies with NaN or infinite logits, `[B]`.
+        classes: of every class the units of which one copy voted for it and, in pairs, those of which both did,
+            `[B, C, members]`; copies whose largest logit is shared vote for none.
     """
 
     draws: int
@@ -35,6 +37,7 @@ class Votes:
     flips_without_ties: Tensor
     ties: Tensor
     nonfinite: Tensor
+    classes: Tensor
 
     @property
     def members(self) -> int:
@@ -53,10 +56,32 @@ class Votes:
         nearest, finite = nearest_margins(logits, predicted[:, None, None]), logits.abs().amax(dim=-1).isfinite()
         flipped, tied = ~(nearest > 0) | ~finite, (nearest == 0) & finite
         flips, without_ties = (one_hot(some.sum(2), members + 1).sum(1) for some in (flipped, flipped & ~tied))
-        return cls(units * members, flips, without_ties, tied.sum((1, 2)), (~finite).sum((1, 2)))
+        classes = _by_class(logits, predicted, flipped, finite)
+        return cls(units * members, flips, without_ties, tied.sum((1, 2)), (~finite).sum((1, 2)), classes)
 
     def __add__(self, more: Votes) -> Votes:
         return Votes(*(getattr(self, one.name) + getattr(more, one.name) for one in fields(self)))
+
+
+def _by_class(logits: Tensor, predicted: Tensor, flipped: Tensor, finite: Tensor) -> Tensor:
+    """`Votes.classes`; only the copies that `flipped`, `[B, units, members]`, are looked at."""
+    points, _, members, classes = logits.shape
+    own = logits[flipped]
+    largest, winner = own.max(dim=-1)
+    alone = ((own == largest[:, None]).sum(dim=-1) == 1) & finite[flipped]
+    votes = predicted[:, None, None].expand(flipped.shape).clone()
+    votes[flipped] = torch.where(alone, winner, -1)
+    starts = torch.arange(points, device=votes.device)[:, None] * classes
+
+    def count(some: Tensor, where: Tensor) -> Tensor:
+        places = (starts + some)[where & (some >= 0)]
+        return torch.bincount(places, minlength=points * classes).view(points, classes)
+
+    first, last = votes[:, :, 0], votes[:, :, -1]
+    same = first == last
+    if members == 1:
+        return count(first, same)[:, :, None]
+    return torch.stack((count(first, ~same) + count(last, ~same), count(first, same)), dim=2)
 
 
 @dataclass(frozen=True)

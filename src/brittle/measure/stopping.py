@@ -37,6 +37,7 @@ class StoppedVotes:
         flips_without_ties: the same with ties as votes for it.
         ties: copies that tied.
         nonfinite: copies with NaN or infinite logits.
+        classes: copies that voted for each class, `[B, C, 1]`.
         tied: whether the prediction of the clean input was a tie, bool.
         passes: passes through the network, the clean one included.
     """
@@ -46,6 +47,7 @@ class StoppedVotes:
     flips_without_ties: Tensor
     ties: Tensor
     nonfinite: Tensor
+    classes: Tensor
     tied: Tensor
     passes: Tensor
 
@@ -98,6 +100,7 @@ def _count(need: SampleUntil, classifier: Classifier, clean: Clean) -> StoppedVo
     stream, drawn = clean.stream(need.noise, "until"), 0
     # Draws, flips, flips without ties, ties and copies that are not finite, of all points.
     counts = torch.zeros(5, len(clean.inputs), dtype=torch.int64, device=clean.inputs.device)
+    classes = counts.new_zeros(*clean.logits.shape, 1)
     active = torch.arange(len(clean.inputs), device=counts.device)
     going = clean.finite if clean.wanted is None else clean.finite & clean.wanted
     for look in looks(need.draws):
@@ -113,11 +116,12 @@ def _count(need: SampleUntil, classifier: Classifier, clean: Clean) -> StoppedVo
             votes = Votes.of(logits.double().view(len(active), copies, 1, -1), clean.predicted[active])
             found = (votes.flips.sum(1), votes.flips[:, 1], votes.flips_without_ties[:, 1], votes.ties, votes.nonfinite)
             counts[:, active] += torch.stack(found)
+            classes[active] += votes.classes
             drawn += copies
         draws, flips, without_ties = (each[active].cpu().numpy() for each in counts[:3])
         going = torch.from_numpy(~rule.answered(flips, without_ties, draws)).to(active.device)
     draws, flips, without_ties, ties, nonfinite = counts
-    return StoppedVotes(draws, flips, without_ties, ties, nonfinite, clean.tied, draws + clean.passes)
+    return StoppedVotes(draws, flips, without_ties, ties, nonfinite, classes, clean.tied, draws + clean.passes)
 
 
 @dataclass(frozen=True)

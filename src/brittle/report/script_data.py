@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
+from brittle.analysis.class_votes import votes_texts
 from brittle.analysis.columns import largest_budgets, safety
 from brittle.analysis.comparison import pair_points
 from brittle.analysis.decisions import column_if_any, numbers_beside
@@ -96,6 +97,7 @@ def page_data(contents: Contents) -> dict[str, object] | None:
         "mostDraws": [MOST_DRAWS, LARGEST, STEEP],
         "statuses": {status.slug: status.sentence for status in Status},
         "pictures": _pictures(contents, order),
+        "votes": _texts([*votes_texts(contents).reindex(contents.points["point"].to_pylist())]),
         "nearest": _nearest(contents, answers, order),
         "inputs": _inputs(contents),
     }

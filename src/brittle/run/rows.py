@@ -27,7 +27,7 @@ def rows_of(found: Evaluated, scores: Sequence[Score], classifier: Classifier) -
     """The rows of a batch, by the kinds of shard file that hold them."""
     return {
         "points": _points(found, classifier),
-        "scores": _scores(found, scores),
+        "scores": _scores(found, scores, classifier),
         "counterexamples": _counterexamples(found, scores, classifier),
     }
 
@@ -54,10 +54,11 @@ def _points(found: Evaluated, classifier: Classifier) -> pa.Table:
     return pa.Table.from_pydict(columns, schema=POINTS)
 
 
-def _scores(found: Evaluated, scores: Sequence[Score]) -> pa.Table:
+def _scores(found: Evaluated, scores: Sequence[Score], classifier: Classifier) -> pa.Table:
     """A row for every point and score, point by point."""
     named = [{"score": [score.name], "parameters": [parameters_json(score.parameters)]} for score in scores]
-    cells = [name | _cells(estimate) for name, estimate in zip(named, found.estimates, strict=True)]
+    by_class = classifier.decision.of_classes
+    cells = [name | _cells(estimate, by_class) for name, estimate in zip(named, found.estimates, strict=True)]
     count, unknown = len(found.batch), [None]
     columns = {
         key: list(chain.from_iterable(zip(*(_repeated(own.get(key, unknown), count) for own in cells), strict=True)))
@@ -112,8 +113,11 @@ def _magnified(difference: Tensor, bounds: Bounds) -> Tensor:
     return (low + high) / 2 + difference * ((high - low) / 2 / largest).view(-1, *[1] * (difference.dim() - 1))
 
 
-def _cells(estimate: Estimate) -> dict[str, list[Any]]:
-    """What the table holds of an estimate, a list over its points for each column; NaN is no number there."""
+def _cells(estimate: Estimate, by_class: bool) -> dict[str, list[Any]]:
+    """What the table holds of an estimate, a list over its points for each column; NaN is no number there.
+
+    Votes are those for classes, where the decision is one.
+    """
     status = [_STATUS[code] for code in estimate.status.tolist()]
     numbers = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
     if estimate.counted is not None:
@@ -129,4 +133,8 @@ def _cells(estimate: Estimate) -> dict[str, list[Any]]:
     if estimate.evidence is not None:
         known = zip(estimate.evidence.tolist(), status, strict=True)
         columns["evidence"] = [Evidence(code).slug if state.has_value else None for code, state in known]
+    if estimate.votes is not None and by_class:
+        columns["votes"] = [
+            (cell or None) if state.has_value else None for cell, state in zip(estimate.votes, status, strict=True)
+        ]
     return columns

@@ -137,12 +137,11 @@ def estimate_of(
     for position, (own, text) in (failed or {}).items():
         status[position], passes[position], detail[position] = int(own), 0, text
     without = status >= int(Status.NONFINITE_INPUT)
-    ends = (found.value, found.low, found.high, *(found.counted or ()))
-    value, low, high, *counted = (each.masked_fill(without, torch.nan) for each in ends)
+    numbers = (found.value, found.low, found.high, *(found.counted or ()))
+    value, low, high, *counted = (each.masked_fill(without, torch.nan) for each in numbers)
     details = tuple(detail) if any(detail) else None
-    return Estimate(
-        value, low, high, status, passes, details, found.evidence, (counted[0], counted[1]) if counted else None
-    )
+    ends = (counted[0], counted[1]) if counted else None
+    return Estimate(value, low, high, status, passes, details, found.evidence, ends, found.votes)
 
 
 def _look(
@@ -267,4 +266,8 @@ def concatenate(parts: Sequence[Estimate], places: Tensor | None = None) -> Esti
     if any(part.counted is not None for part in parts):
         ends = [part.counted or (part.low, part.high) for part in parts]
         counted = joined(low for low, _ in ends), joined(high for _, high in ends)
-    return Estimate(value, low, high, status, passes, detail, evidence, counted)
+    votes = None
+    if any(part.votes is not None for part in parts):
+        cells = [cell for part in parts for cell in part.votes or [b""] * len(part.value)]
+        votes = tuple(cells[place] for place in order.tolist())
+    return Estimate(value, low, high, status, passes, detail, evidence, counted, votes)

@@ -6,6 +6,8 @@ off by more than the interval that it would have. Intervals count the copies, an
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -13,6 +15,7 @@ from brittle.estimate import Estimate, Evidence, Status
 from brittle.intervals import clopper_pearson, paired_proportion
 from brittle.measure.noisy_margins import Votes
 from brittle.scores.base import copies_detail, finish, mark
+from brittle.store.votes import pack_votes
 
 VACUOUS_FROM = 0.9
 """Width of an interval of a probability from which on it says nothing."""
@@ -78,7 +81,13 @@ def conclude(
         unseen = value * votes.draws < 1.0  # fewer than one flip is expected in as many copies
         by_size = torch.where(unseen, int(Evidence.EXTRAPOLATED), int(Evidence.MODELLED))
         evidence = by_size if by_model is None else torch.where(by_model, by_size, evidence)
-    return finish(value, low, high, status, passes, detail, evidence, (low, high))
+    found = finish(value, low, high, status, passes, detail, evidence, (low, high))
+    return replace(found, votes=by_class(torch.full_like(votes.ties, votes.units), votes.classes))
+
+
+def by_class(units: Tensor, classes: Tensor) -> tuple[bytes, ...]:
+    """The votes of so many `units` `[B]` for each class (`Votes.classes`), as cells of the table."""
+    return tuple(pack_votes(units.cpu().numpy(), classes.cpu().numpy()))
 
 
 def without_copies(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +16,7 @@ from brittle.measure import Measurement, Sample, Sampled, SampleUntil, StoppedVo
 from brittle.measure.base import check_draws
 from brittle.measure.stopping import StoppingRule
 from brittle.scores.base import NoiseScore, copies_detail, finish, initial_status, mark
-from brittle.scores.evidence import TIE, VACUOUS_FROM, conclude
+from brittle.scores.evidence import TIE, VACUOUS_FROM, by_class, conclude
 
 DRAWS = 1000
 """Noisy copies per point and sigma by default."""
@@ -137,4 +137,5 @@ def _stopped(counts: StoppedVotes, rule: StoppingRule) -> Estimate:
     tied = copies_detail(counts.ties, counts.draws, TIE)
     detail = tuple(one or other for one, other in zip(broken, tied, strict=True))
     counted = torch.full_like(status, int(Evidence.COUNTED))
-    return finish(value, low, high, status, counts.passes, detail, counted, (low, high))
+    found = finish(value, low, high, status, counts.passes, detail, counted, (low, high))
+    return replace(found, votes=by_class(counts.draws, counts.classes))

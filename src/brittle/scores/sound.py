@@ -147,6 +147,8 @@ def fault_of(found: object, points: int, is_probability: bool) -> str | None:
     detail = (None,) * points if found.detail is None else found.detail
     if len(detail) != points or not all(isinstance(one, str | None) for one in detail):
         return f"{len(detail)} details; expected {points}, a text or None for each point"
+    if found.votes is not None and len(found.votes) != points:
+        return f"{len(found.votes)} cells of votes; expected {points}, one for each point"
     for name, codes, known in (("status", found.status, Status), ("evidence", found.evidence, Evidence)):
         strange = set() if codes is None else {*codes.tolist()} - {int(one) for one in known}
         if strange:

@@ -117,6 +117,11 @@ class Column(ScoreRecord):
         return cast("pd.Series", self.rows["passes"])
 
     @property
+    def votes(self) -> list[bytes | None]:
+        """The classes that the noisy copies of each point became, as cells (`brittle.store.votes`)."""
+        return [cell if isinstance(cell, bytes) else None for cell in self.rows["votes"]]
+
+    @property
     def rests_on(self) -> pd.Series:
         """What the interval of each point rests on: its evidence, or `counted` where it holds what counting says."""
         return rests_on(self.rows)

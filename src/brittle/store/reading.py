@@ -14,6 +14,7 @@ from brittle.store.plain_parquet import ERRORS, PlainFile, reason
 from brittle.store.record import RunRecord, check_inside, read_object
 from brittle.store.schemas import KINDS, problem_of
 from brittle.store.table import Table
+from brittle.store.votes import problem_of_votes
 
 ROWS = 1 << 8
 """Rows that are unpacked at a time."""
@@ -141,6 +142,7 @@ def read_shard(path: Path, kind: str, file: ShardFile, record: RunRecord) -> pa.
     except ERRORS as error:
         raise ShardError(path, f"cannot be read as Parquet ({reason(error)})") from error
     problem = problem_of(rows, record.data.input_shape) if "input" in rows.column_names else None
+    problem = problem_of_votes(rows) if kind == "scores" else problem
     if problem is not None:
         raise ShardError(path, problem)
     return rows

@@ -50,12 +50,13 @@ SCORES = pa.schema(
         pa.field("evidence", pa.string()),
         pa.field("counted_low", pa.float64()),
         pa.field("counted_high", pa.float64()),
+        pa.field("votes", pa.binary()),
     ]
 )
 """One row per point, score and parameters (a JSON object with sorted keys). Probability scores hold the flip
 probability `1 - p_robust` as `value`, what stands behind it as `evidence` (`counted`, `modelled`, `extrapolated`,
-`sampled`), and in `counted_low` and `counted_high` the interval by the votes of the noisy copies that they looked
-at."""
+`sampled`), in `counted_low` and `counted_high` the interval by the votes of the noisy copies that they looked at, and
+in `votes` the classes that these copies became, where the decision is a class (`brittle.store.votes`)."""
 
 COUNTEREXAMPLES = pa.schema(
     [

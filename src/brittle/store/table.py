@@ -19,6 +19,7 @@ from brittle.store.export import export
 from brittle.store.folder import RunFolder, Shard, check_free
 from brittle.store.record import Account, RunRecord
 from brittle.store.schemas import COUNTEREXAMPLES
+from brittle.store.votes import unpack_votes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,7 +83,8 @@ class Table:
 
         `point` (its id), `name`, `label` and `predicted` (classes by name), `correct`; then of each score under the
         shortest name `S` that tells it from the others: of a flip probability `S.p_robust`, its interval `S.low`,
-        `S.high` and, where it judges, `S.state` (`holds`, `breaks`, `undecided`); of another score `S`, and `S.low`,
+        `S.high` and, where it judges, `S.state` (`holds`, `breaks`, `undecided`), and `S.turns_into`, the class that
+        most of the noisy copies with another prediction get; of another score `S`, and `S.low`,
         `S.high` unless it is exact; and `S.status`. `S` is the name of the score, `shrinkage`, with the parameters in
         which it differs from others of that name, `shrinkage[sigma=0.1]`; where a score is alone, its columns are
         `p_robust`, `low` and so on. Of a score at several numbers of draws the largest is told. Columns that hold
@@ -107,7 +109,13 @@ class Table:
         for told in ("label", "predicted"):
             frame[told] = frame[told].map(lambda one: names.get(one, one))
         parts = [frame[[*TOLD]].rename_axis(None)]
-        parts += [_short(column, name, limit) for name, column in self._short_names().items()]
+        codes = self.points["predicted"].to_pandas().fillna(-1).to_numpy("int64")
+        for name, column in self._short_names().items():
+            parts.append(_short(column, name, limit))
+            if any(votes := column.votes):
+                turns = unpack_votes(votes).most_other(codes)
+                dot = f"{name}." if name else ""
+                parts[-1][f"{dot}turns_into"] = [names.get(one, one) if one >= 0 else None for one in turns.tolist()]
         return pd.concat(parts, axis=1).dropna(axis="columns", how="all").reset_index(drop=True)
 
     def top(self, count: int = 20, by: Key | None = None) -> pd.DataFrame:

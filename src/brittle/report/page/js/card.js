@@ -2,7 +2,7 @@
 /** The open point: its images, every score in words, its place in each order, tags and notes. */
 
 import { bring, byId, canvas, element } from "./dom.js";
-import { classOf, columns, labels, nameOf, nearest, runs, statuses, textOf, troubleOf } from "./data.js";
+import { classOf, columns, labels, nameOf, nearest, runs, statuses, textOf, troubleOf, votesOf } from "./data.js";
 import { featuresOf } from "./features.js";
 import { fields, titleOf } from "./fields.js";
 import { walk } from "./list.js";
@@ -35,6 +35,7 @@ export function drawCard() {
     return;
   }
   const parts = [title(point), element("p", {}, sentence(point))];
+  if (ofThisRun() && votesOf(point)) parts.push(element("p", {}, shown(votesOf(point))));
   if (pictured || images(point)) parts.push(pictures(point));
   const features = featuresOf(point, ofThisRun());
   if (features) parts.push(features);

@@ -153,6 +153,7 @@ export const columns = written.columns.map((/** @type {any} */ column, /** @type
 
 const names = texts(written.names);
 const details = texts(written.details);
+const votes = texts(written.votes);
 
 /**
  * The text of a point, empty for none.
@@ -178,6 +179,14 @@ export function nameOf(point) {
  */
 export function troubleOf(point) {
   return textOf(details, point);
+}
+
+/**
+ * Which classes the noisy copies of a point are predicted; empty where all are predicted alike.
+ * @param {number} point
+ */
+export function votesOf(point) {
+  return textOf(votes, point);
 }
 
 /**

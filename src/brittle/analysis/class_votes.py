@@ -1,0 +1,132 @@
+"""Which classes do the noisy copies of a point become, and how often is it the class of its label?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from brittle.analysis.columns import check_column, class_name, typical
+from brittle.errors import DataError, ParameterError, listed
+from brittle.intervals import clopper_pearson, paired_proportion, sequence_interval
+from brittle.store.columns import Column, storable
+from brittle.store.table import Table
+from brittle.store.votes import ClassVotes, unpack_votes
+
+SHOWN = 5
+"""Classes of the noisy copies that a sentence names."""
+
+LONGEST = 40
+"""Characters of its name."""
+
+LOOKS = 2
+"""Numbers of copies at which an adaptive score may stop, among which the error of an interval is split."""
+
+
+def class_votes(table: Table, of: int | str | None = None, column: Column | None = None) -> pd.DataFrame:
+    r"""Which classes the noisy copies of each point became, each with its share.
+
+    $$\mathrm{share} = \frac{1}{n} \#\{j : \arg\max_c z_c(x + e_j) = c\}$$
+
+    With `of="label"` it is the probability that a noisy copy gets the *label*: the robustness of what is right, where
+    `p_robust` is that of what is predicted. They differ where the prediction is wrong. No further pass is made.
+
+    Validity: counts, so unbiased and exact for every network, where all points have as many copies; where they stop
+    once they are decided, the interval holds and the share has a bias. An interval holds for one class of one point. A
+    copy whose largest logit is shared, or is not finite, votes for no class; the upper ends count it for each.
+
+    Args:
+        table: a run of classes.
+        of: one class, by its index or its name, or `"label"` for the label of each point; by default every class that
+            a point has votes for, the most frequent first, and its label.
+        column: a flip probability by noisy copies; by default the one that speaks for the run.
+
+    Returns:
+        `point`, `class` (index), `copies` (of `draws` in all), `share`, `low`, `high`: a row for each point and class,
+        in the order of the data. A point without copies, or without a label where `of` is the label, has none.
+
+    Raises:
+        DataError: no column has votes for classes: the decision is none, or no noisy copies were counted.
+        ParameterError: `of` is no class of the run, or `column` no column.
+
+    Example:
+        >>> import brittle, torch
+        >>> classifier = brittle.Classifier(lambda x: torch.cat([x, 0.1 - x], 1), bounds=(-1, 1))
+        >>> table = brittle.score(classifier, torch.tensor([[0.5], [0.0]]), "monte_carlo", sigma=0.05)
+        >>> class_votes(table, of=0)[["point", "class", "copies", "draws"]].values.tolist()
+        [['0', 0, 1000, 1000], ['1', 0, 148, 1000]]
+    """
+    check_column("column", column)
+    column = column if column is not None else typical([one for one in table.columns if has_votes(one)])
+    if column is None or not has_votes(column):
+        raise DataError(
+            "no_such_score", "no column has votes for classes; score the predicted class by monte_carlo or shrinkage"
+        )
+    votes = unpack_votes(column.votes)
+    found = pd.DataFrame({"place": votes.place, "class": votes.index, "once": votes.once, "both": votes.both})
+    asked = _asked(table, of)
+    wanted = asked[votes.units[asked["place"]] > 0]
+    found = found.merge(wanted, "right" if of is not None else "outer", on=["place", "class"]).fillna(0).astype("int64")
+    low, high = _interval(column, votes, found, table.record.confidence)
+    copies, draws = found["once"] + 2 * found["both"], votes.draws[found["place"]]
+    numbers = {"copies": copies, "draws": draws, "share": copies / draws, "low": low, "high": high}
+    points = np.array(column.rows.index, dtype=object)[found["place"]]
+    shown = pd.DataFrame({"point": points, "class": found["class"], **numbers, "place": found["place"]})
+    order = shown.sort_values(["place", "copies", "class"], ascending=[True, False, True])
+    return order.drop(columns="place").reset_index(drop=True)
+
+
+def votes_texts(table: Table) -> pd.Series:
+    """What the noisy copies of each point are predicted, in a sentence, where they are not all predicted alike.
+
+    By its id; empty for a run without votes for classes.
+    """
+    if typical([one for one in table.columns if has_votes(one)]) is None:
+        return pd.Series(dtype=object)
+    votes = class_votes(table)
+    votes = pd.DataFrame(votes[(votes["copies"] > 0) & (votes["copies"] < votes["draws"])])
+    labels = dict(zip(table.points["point"].to_pylist(), table.points["label"].to_pylist(), strict=True))
+    texts: dict[str, list[str]] = {}
+    for point, number, share in zip(votes["point"], votes["class"], votes["share"], strict=True):
+        own = " (its label)" if labels[point] == number else ""
+        texts.setdefault(point, []).append(f"{100 * share:.3g}% {class_name(table, number)[:LONGEST]}{own}")
+    return pd.Series({point: f"Its noisy copies are predicted {listed(each, SHOWN)}." for point, each in texts.items()})
+
+
+def has_votes(column: Column) -> bool:
+    """Whether a column has votes for classes."""
+    return any(column.votes)
+
+
+def _asked(table: Table, of: int | str | None) -> pd.DataFrame:
+    """The classes that are asked for, each with the `place` of its point: the label of each by default."""
+    labels = table.points["label"].to_pandas()
+    if of not in (None, "label"):
+        names = [storable(name) for name in table.record.data.names]
+        if isinstance(of, str) and of not in names:
+            raise ParameterError(f"no class is called {of!r:.60}; there are {listed(names, 5) or 'no names'}")
+        number = names.index(of) if isinstance(of, str) else of
+        if (
+            isinstance(number, bool)
+            or not isinstance(number, int)
+            or not 0 <= number < (table.record.model.classes or 0)
+        ):
+            raise ParameterError(f"a class is asked for by its name or its index from 0; found {of!r:.40}")
+        labels = pd.Series(number, index=labels.index)
+    known = labels.notna()
+    return pd.DataFrame({"place": np.flatnonzero(known), "class": labels[known].astype("int64")})
+
+
+def _interval(column: Column, votes: ClassVotes, found: pd.DataFrame, confidence: float) -> tuple[NDArray, NDArray]:
+    """The interval of each row, by the way in which its copies were drawn."""
+    place = found["place"].to_numpy()
+    units, once, both = votes.units[place], found["once"].to_numpy(), found["both"].to_numpy()
+    silent = (votes.draws - np.bincount(votes.place, votes.copies, minlength=len(votes.units)).astype(np.int64))[place]
+    any_at_most, both_at_most = np.minimum(once + both + silent, units), np.minimum(both + silent, units)
+    stages = column.parameters.get("adaptive") is True
+    confidence = 1.0 - (1.0 - confidence) / LOOKS if stages else confidence
+    single = sequence_interval if column.stops and not stages else clopper_pearson
+    paired = votes.members[place] == 2
+    low = np.where(paired, paired_proportion(once, both, units, confidence)[0], single(once, units, confidence)[0])
+    high = paired_proportion(any_at_most - both_at_most, both_at_most, units, confidence)[1]
+    return low, np.where(paired, high, single(any_at_most, units, confidence)[1])
