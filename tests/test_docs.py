@@ -176,6 +176,18 @@ def test_the_example_of_the_page(page: str, tmp_path: Path, monkeypatch: pytest.
             exec(compile(example, f"docs/{page}.md", "exec"), {})
 
 
+@pytest.mark.parametrize("recipe", blocks("docs/how-to/tools.md", "python"))
+def test_a_recipe_for_another_tool(recipe: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the table of the page before, where the tool is installed."""
+    pytest.importorskip(re.findall(r"^(?:import|from) (\w+)", recipe, flags=re.MULTILINE)[0])
+    monkeypatch.chdir(tmp_path)
+    (example,) = blocks("docs/how-to/share.md", "python")
+    names: dict[str, object] = {}
+    with torch.random.fork_rng(devices=[]):
+        exec(compile(example, "docs/how-to/share.md", "exec"), names)
+    exec(compile(recipe, "docs/how-to/tools.md", "exec"), names)
+
+
 def test_the_commands_of_the_page_on_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mynet.py").write_text("import torch\nmake = lambda: torch.nn.Linear(3, 2)\n", encoding="utf-8")

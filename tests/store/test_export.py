@@ -62,6 +62,17 @@ def test_every_reader_finds_the_frame(table: Table, suffix: str, whole: bool, tm
         assert all(one == other or (pd.isna(one) and pd.isna(other)) for one, other in pairs), name
 
 
+@pytest.mark.parametrize("whole", [False, True])
+def test_arrow_has_the_cells_of_the_frame_and_null_for_what_is_missing(table: Table, whole: bool) -> None:
+    cells, expected = table.to_arrow(limit=0.5, whole=whole), table.frame(0.5, whole=whole)
+    assert cells.column_names == expected.columns.tolist()
+    for name in expected:
+        known = expected[name].notna().tolist()
+        assert cells[name].is_valid().to_pylist() == known, name
+        assert cells[name].drop_null().to_pylist() == expected[name][known].tolist(), name
+    assert not whole or cells["correct"].null_count == 2
+
+
 @pytest.mark.parametrize("text", [text for text in HOSTILE if "\udc80" not in text])  # Arrow holds no surrogates
 def test_a_spreadsheet_runs_nothing(table: Table, text: str, tmp_path: Path) -> None:
     path = named(table, text).export(tmp_path / "points.csv")
@@ -79,3 +90,4 @@ def test_the_command_writes_it(table: Table, tmp_path: Path, monkeypatch: pytest
     assert main(["export", "run", "points.csv", "--overwrite", "--whole"]) == 0
     assert main(["export", "run", "points.xlsx"]) == 3
     refused("parameter", ".csv", table.export, tmp_path / "points.xlsx")
+    refused("parameter", "limit", table.to_arrow, 2.0)

@@ -62,8 +62,13 @@ def _records(frame: pd.DataFrame) -> list[str]:
     return [json.dumps(row, allow_nan=False, default=lambda one: one.item()) for row in known.to_dict("records")]
 
 
+def cells_of(frame: pd.DataFrame) -> pa.Table:
+    """The cells of `frame` as a table of Arrow, one column each; its index is left out."""
+    return pa.Table.from_pandas(frame, preserve_index=False)
+
+
 def _arrow(frame: pd.DataFrame) -> bytes:
-    sink, cells = BytesIO(), pa.Table.from_pandas(frame, preserve_index=False)
+    sink, cells = BytesIO(), cells_of(frame)
     with pa.ipc.new_file(sink, cells.schema) as writer:
         writer.write_table(cells)
     return sink.getvalue()
@@ -71,7 +76,7 @@ def _arrow(frame: pd.DataFrame) -> bytes:
 
 def _parquet(frame: pd.DataFrame) -> bytes:
     sink = BytesIO()
-    pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), sink)
+    pq.write_table(cells_of(frame), sink)
     return sink.getvalue()
 
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from brittle.estimate import LIMIT
 from brittle.intervals import check_share
 from brittle.store.columns import BULKY, Column, Key, column_of, columns_of, storable
-from brittle.store.export import export
+from brittle.store.export import cells_of, export
 from brittle.store.folder import RunFolder, Shard, check_free
 from brittle.store.record import Account, RunRecord
 from brittle.store.schemas import COUNTEREXAMPLES
@@ -117,6 +117,21 @@ class Table:
                 dot = f"{name}." if name else ""
                 parts[-1][f"{dot}turns_into"] = [names.get(one, one) if one >= 0 else None for one in turns.tolist()]
         return pd.concat(parts, axis=1).dropna(axis="columns", how="all").reset_index(drop=True)
+
+    def to_arrow(self, limit: float | None = None, *, whole: bool = False) -> pa.Table:
+        """The cells of `frame` as a table of pyarrow, which polars, DuckDB and Hugging Face `datasets` read as it is.
+
+        Args:
+            limit: as of `frame`.
+            whole: as of `frame`.
+
+        Returns:
+            one row per point, one column for each of `frame`; a number that is missing is null.
+
+        Raises:
+            ParameterError: the limit is not between 0 and 1.
+        """
+        return cells_of(self.frame(limit, whole=whole))
 
     def top(self, count: int = 20, by: Key | None = None) -> pd.DataFrame:
         """The `count` least robust points, as `brittle show --top` lists them; a notebook shows their images, too.
