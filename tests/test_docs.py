@@ -176,7 +176,7 @@ def test_the_example_of_the_page(page: str, tmp_path: Path, monkeypatch: pytest.
             exec(compile(example, f"docs/{page}.md", "exec"), {})
 
 
-@pytest.mark.parametrize("recipe", blocks("docs/how-to/tools.md", "python"))
+@pytest.mark.parametrize("recipe", blocks("docs/how-to/tools.md", "python"), ids=lambda recipe: recipe.split()[1])
 def test_a_recipe_for_another_tool(recipe: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the table of the page before, where the tool is installed."""
     pytest.importorskip(re.findall(r"^(?:import|from) (\w+)", recipe, flags=re.MULTILINE)[0])
