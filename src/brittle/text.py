@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -91,6 +92,11 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
         "  " + "  ".join(cell.rjust(width) if place else cell.ljust(width) for place, (cell, width) in enumerate(cells))
         for cells in (list(zip(row, widths, strict=True)) for row in rows)
     ]
+
+
+def in_markdown(text: str) -> str:
+    """Text that is nothing but text in Markdown: no link, no mention, no column."""
+    return re.sub(r"([\\`*_\[\]<>|#!~])", r"\\\1", printable(text)).replace("@", "&#64;")
 
 
 def parse_epsilon(text: float | str) -> float:

@@ -13,6 +13,7 @@ from brittle.analysis.features import changed_features, feature_names, features,
 from brittle.analysis.label_flips import label_flips, mean_absolute
 from brittle.analysis.margin_consistency import margin_consistency
 from brittle.analysis.mean_interval import mean_interval
+from brittle.analysis.model_card import model_card
 from brittle.analysis.outcomes import outcomes
 from brittle.analysis.overview import Overview, overview
 from brittle.analysis.overview_text import format_overview, next_steps
@@ -33,6 +34,6 @@ __all__ = (
     "expected_change_table", "feature_names", "features", "find_point", "format_comparison",
     "format_overview", "format_point_card", "format_point_list", "kendall_tau",
     "kept_counterexamples", "kept_inputs", "label_flips", "margin_columns", "margin_consistency", "mean_absolute",
-    "mean_differences", "mean_interval", "next_steps", "outcomes", "overview", "point_card", "point_list",
+    "mean_differences", "mean_interval", "model_card", "next_steps", "outcomes", "overview", "point_card", "point_list",
     "probabilistic_accuracy", "smoothed_radius", "worst_case_table",
 )  # fmt: skip

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from numbers import Real
@@ -25,7 +24,7 @@ from brittle.estimate import LIMIT
 from brittle.intervals import check_share, clopper_pearson
 from brittle.store.columns import BREAKS, HOLDS
 from brittle.store.table import Table
-from brittle.text import aligned, by_number, number, parse_epsilon, span
+from brittle.text import aligned, by_number, in_markdown, number, parse_epsilon, span
 
 FORMAT = 1
 """Version of the JSON of a check."""
@@ -136,7 +135,7 @@ class Checked:
         """The check as a table in Markdown, for a pull request."""
         rows = [[one.state, one.words, number(one.value), span(one.low, one.high)] for one in self.verdicts]
         head = ["|  | rule | found | interval |", "| --- | --- | --- | --- |"]
-        lines = [*head, *(f"| {' | '.join(map(_in_markdown, row))} |" for row in rows)]
+        lines = [*head, *(f"| {' | '.join(map(in_markdown, row))} |" for row in rows)]
         return "\n".join([f"**brittle: {self.state}**. {self._counts}.", "", *lines]) + "\n"
 
     def github(self) -> str:
@@ -401,11 +400,6 @@ def _detector(table: Table, detector: Any, wanted: float, missed: float) -> Verd
     state, value = _state(rate.low, rate.high, wanted), math.nan if rate.value is None else rate.value
     remedy = "fit the detector on a run with more brittle points" if state == UNDECIDED else ""
     return Verdict("detector", words, state, wanted, value, rate.low, rate.high, rate.points, remedy)
-
-
-def _in_markdown(text: str) -> str:
-    """Text that is nothing but text there: no link, no mention, no column."""
-    return re.sub(r"([\\`*_\[\]<>|#!~])", r"\\\1", printable(text)).replace("@", "&#64;")
 
 
 def _finite(content: Any) -> Any:

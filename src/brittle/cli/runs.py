@@ -159,7 +159,7 @@ def export(
 
     Args:
         run_folder: A folder that `brittle score` wrote.
-        out: The file: .csv, .parquet, .arrow, .json or .jsonl.
+        out: The file: .csv, .parquet, .arrow, .json or .jsonl; or .md, a section of a model card with the main figures.
         whole: Write every column, under the whole names of the scores.
         limit: A prediction holds where it is kept with this probability or more; by default the one that points were
             drawn for, or 0.9.

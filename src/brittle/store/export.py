@@ -29,7 +29,7 @@ def export(frame: pd.DataFrame, path: Path) -> Path:
     """
     form = FORMS.get(path.suffix.lower())
     if form is None:
-        raise ParameterError(f"the file must end in {', '.join(FORMS)}; found {path.name!r:.80}")
+        raise ParameterError(f"the file must end in {', '.join((*FORMS, CARD))}; found {path.name!r:.80}")
     check_target(path)
     write(path, form(frame))
     return path
@@ -84,3 +84,6 @@ FORMS: Mapping[str, Callable[[pd.DataFrame], bytes]] = {
     ".csv": _csv, ".parquet": _parquet, ".arrow": _arrow, ".json": _json, ".jsonl": _lines,
 }  # fmt: skip
 """How files are written, by the ends of their names. JSON has no infinite numbers: they are null there."""
+
+CARD = ".md"
+"""How a file ends that is a model card."""

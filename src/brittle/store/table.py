@@ -15,11 +15,12 @@ import pyarrow.compute as pc
 from brittle.estimate import LIMIT
 from brittle.intervals import check_share
 from brittle.store.columns import BULKY, Column, Key, column_of, columns_of, storable
-from brittle.store.export import cells_of, export
+from brittle.store.export import CARD, cells_of, export
 from brittle.store.folder import RunFolder, Shard, check_free
 from brittle.store.record import Account, RunRecord
 from brittle.store.schemas import COUNTEREXAMPLES
 from brittle.store.votes import unpack_votes
+from brittle.store.writing import check_target, write
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -157,18 +158,25 @@ class Table:
         """Write `frame` to a file that ends in .csv, .parquet, .arrow, .json or .jsonl, and give its path.
 
         Text in a .csv file that a spreadsheet would run gets an apostrophe in front (`brittle.store.csv_text`). JSON
-        has no infinite numbers: they are null there.
+        has no infinite numbers: they are null there. A file that ends in .md is `brittle.analysis.model_card`.
 
         Args:
             path: the file; one that is there is replaced.
             limit: as of `frame`.
-            whole: as of `frame`.
+            whole: as of `frame`; a model card is the same without.
 
         Raises:
             ParameterError: there is no such form, or the limit is not between 0 and 1.
             StorageError: the file cannot be written, or is a link, a pipe, a device or a folder.
         """
-        return export(self.frame(limit, whole=whole), Path(path))
+        file = Path(path)
+        if file.suffix.lower() != CARD:
+            return export(self.frame(limit, whole=whole), file)
+        import brittle  # as in `__repr__`
+
+        check_target(file)
+        write(file, brittle.analysis.model_card(self, limit).encode())
+        return file
 
     def report(
         self,

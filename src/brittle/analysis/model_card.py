@@ -1,0 +1,132 @@
+"""What a run says of its model, as a section of a model card."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from brittle.analysis.overview import Overview, overview
+from brittle.analysis.overview_text import decision_text, how_brittle, how_sure, still_text, where, words_of
+from brittle.analysis.rules import Checked, Verdict, check
+from brittle.errors import printable
+from brittle.store.record import RunRecord
+from brittle.store.table import Table
+from brittle.text import in_markdown, number, span
+
+DIGITS = 10_000
+"""Shares are told in so many steps, and their intervals rounded outwards to these: a parser of YAML reads numbers with
+an exponent as text."""
+
+KINDS = {1: "tabular", 3: "image"}
+"""What inputs with so many axes are."""
+
+
+def model_card(table: Table, limit: float | None = None) -> str:
+    """What a run says of its model, in Markdown: the front matter of a model card and a section.
+
+    The front matter is the `model-index` of the Hugging Face Hub, with the metrics `holds`, the share of the points
+    that are kept with probability `limit` or more, and `accuracy`, the share of the labelled points that are predicted
+    right. The `args` of a metric hold the ends of its interval, as `check` has them: both hold together at the
+    confidence of the run. A metric that the run does not know is left out, and the front matter where it knows neither
+    or its points were chosen by their ids. The section has the sentences of `overview`, and what was measured.
+
+    Validity: as of `check`. The Hub shows name and value of a metric, and no interval.
+
+    References: Mitchell et al., Model cards for model reporting (2019), https://arxiv.org/abs/1810.03993;
+    https://huggingface.co/docs/hub/model-cards
+
+    Args:
+        table: a run.
+        limit: between 0 and 1; by default the one that points were drawn for, else `brittle.estimate.LIMIT`.
+
+    Returns:
+        the text of a file; names from the data are text alone in it. Of files and folders it tells the last name.
+
+    Raises:
+        ParameterError: the limit is not between 0 and 1.
+
+    Example:
+        >>> import brittle, torch
+        >>> model = brittle.Classifier(torch.nn.Linear(3, 2))
+        >>> table = brittle.score(model, (torch.eye(3), [0, 1, 1]), "monte_carlo", sigma=0.1)
+        >>> print(model_card(table).partition("metrics:")[0])
+        ---
+        model-index:
+        - name: "Linear"
+          results:
+          - task:
+              type: tabular-classification
+            dataset:
+              type: "data in memory"
+              name: "data in memory"
+        <BLANKLINE>
+    """
+    found = overview(table, limit)
+    holds, right = (0.0 if known else None for known in (found.judges and found.rated, found.labelled))
+    checked = None if holds is right is None else check(table, limit=limit, holds=holds, accuracy=right)
+    matter = [] if checked is None or found.record.data.ids_sha256 else _front_matter(found, checked)
+    return "\n".join([*matter, *_section(found, checked)]) + "\n"
+
+
+def _front_matter(found: Overview, checked: Checked) -> list[str]:
+    """The metadata in YAML; texts and maps stand there as JSON, which is YAML, too."""
+    record = found.record
+    data = _text(_data_name(record))
+    lines = ["---", "model-index:", f"- name: {_text(Path(record.model.spec).name)}", "  results:"]
+    lines += ["  - task:", f"      type: {_task(record)}", "    dataset:", f"      type: {data}", f"      name: {data}"]
+    lines += [f"      split: {_text(record.data.split)}"] if record.data.split else []
+    lines += ["    metrics:"]
+    for one in checked.verdicts:
+        low, high = math.floor(DIGITS * one.low) / DIGITS, math.ceil(DIGITS * one.high) / DIGITS
+        args = json.dumps({"confidence": checked.confidence, "low": low, "high": high, "points": one.points})
+        lines += [
+            f"    - type: {one.rule}",
+            f"      value: {round(one.value, 4)}",
+            f"      name: {_text(_words(found, one))}",
+        ]
+        lines += [f"      args: {args}"]
+    return [*lines, "---", ""]
+
+
+def _section(found: Overview, checked: Checked | None) -> list[str]:
+    record = found.record
+    said = [how_brittle(found), decision_text(record.model.decision), still_text(record.data), where(found)]
+    lines = ["## How easily predictions break", ""]
+    lines += [f"- {in_markdown(text)}" for text in (*said, how_sure(found), *found.margins) if text]
+    if checked is not None:
+        lines += ["", f"| share of the points | found | {100 * checked.confidence:.4g}% interval, of all together |"]
+        lines += ["| --- | --- | --- |"]
+        rows = ((_words(found, one), number(one.value), span(one.low, one.high)) for one in checked.verdicts)
+        lines += [f"| {' | '.join(map(in_markdown, row))} |" for row in rows]
+    scores = ", ".join(one.label for one in record.scores)
+    model, data = Path(record.model.spec).name, _data_name(record)
+    facts = f"Measured by brittle {record.brittle} of {model} on {found.points:,} points of {data}, seed {record.seed}"
+    return [*lines, "", in_markdown(f"{facts}: {scores}.")]
+
+
+def _words(found: Overview, one: Verdict) -> str:
+    """What a metric counts."""
+    if one.rule != "holds" or found.column is None:
+        return words_of(found.record.model.decision).right
+    setting = found.column.setting
+    noise = "" if setting.sigma is None else f" under noise of {setting}"
+    return f"kept with probability {found.limit:.12g} or more{noise}"
+
+
+def _task(record: RunRecord) -> str:
+    """The Hub's word for what the model does."""
+    number_of_axes = len(record.data.input_shape or ())
+    kind = "text" if "tokenizer" in record.data.reading else KINDS.get(number_of_axes)
+    ending = "regression" if (record.model.decision or "").startswith("within:") else "classification"
+    return "other" if kind is None else f"{kind}-{ending}"
+
+
+def _data_name(record: RunRecord) -> str:
+    return "data in memory" if record.data.path is None else Path(record.data.path).name
+
+
+def _text(text: Any) -> str:
+    """Text in YAML, on one line."""
+    return json.dumps(printable(str(text)), ensure_ascii=False)
