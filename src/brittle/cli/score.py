@@ -41,8 +41,8 @@ def score(
 
     Args:
         model: A .pt2 archive of torch.export, an .onnx or .skops file; ./file.py:factory or package.module:factory, a
-            function that returns the network or a scikit-learn classifier; a Hugging Face folder; timm:NAME with
-            --weights.
+            function that returns the network or a scikit-learn classifier; a Hugging Face folder, or
+            hf:OWNER/NAME of its Hub; timm:NAME with --weights.
         data: An .npz file with x and y, a .npy, a .csv, .tsv or Parquet table of features, texts or images, WebDataset
             shards (.tar), a folder of images or of IDX files.
         out: Folder for the run, a new one without --resume.

@@ -1,15 +1,17 @@
-"""Classifiers of images and of texts in folders of Hugging Face, built by transformers from local files alone."""
+"""Classifiers of images and of texts in folders of Hugging Face and its Hub, built by transformers from files alone."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
-from brittle.errors import ModelError, listed
+from brittle.errors import ModelError, UsageError, listed
 from brittle.model.loading.declared import CONFIG, Declared, digest_of, names, numbers, read_description
 from brittle.model.loading.named_code import first_line, import_package
 from brittle.model.loading.weights import NAMED
@@ -19,6 +21,12 @@ PREPROCESSOR, TOKENIZER = "preprocessor_config.json", "tokenizer.json"
 """Files of a folder."""
 
 TOKENIZER_FILES = (TOKENIZER, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+
+HUB = "hf:"
+"""What a model of the Hub is named by: `hf:OWNER/NAME`, `hf:OWNER/NAME@REVISION`."""
+
+FETCHED = ("*.json", "*.txt", "*.model", "model*.safetensors")
+"""What is fetched of it: descriptions, files of tokenizers and weights; no code, no pickle and no folder within."""
 
 IMAGES, TEXTS = "ForImageClassification", "ForSequenceClassification"
 """How the names of classifiers end."""
@@ -30,6 +38,33 @@ UNLIMITED = 1 << 20
 """A tokenizer that declares more tokens than this declares no length."""
 
 
+def placed(spec: str | os.PathLike[str]) -> tuple[str, Path]:
+    """A model as it is recorded, and where it lies: one of the Hub with the commit that was found, in the Hub's cache.
+
+    What the cache holds of a commit is not fetched again; without a network the cache is all there is.
+    """
+    spec = os.fspath(spec)
+    return _snapshot(spec) if spec.startswith(HUB) else (spec, Path(spec))
+
+
+@cache
+def _snapshot(spec: str) -> tuple[str, Path]:
+    named = re.fullmatch(rf"{HUB}([\w.-]+/[\w.-]+)(?:@([\w.-]+(?:/[\w.-]+)*))?", spec)
+    if named is None or ".." in spec:
+        raise UsageError(f"{spec!r:.80} names no model of the Hub; write {HUB}OWNER/NAME or {HUB}OWNER/NAME@REVISION")
+    hub = import_package("huggingface_hub", spec, "pip install 'brittle[hf]'")
+    try:
+        found = hub.snapshot_download(named[1], revision=named[2], allow_patterns=FETCHED, ignore_patterns="*/*")
+    except Exception as error:
+        raise ModelError(
+            "unreadable", f"{spec} is neither in the cache of the Hugging Face Hub nor to be had: {first_line(error)}"
+        ) from error
+    folder = Path(found)
+    if not is_hugging_face(folder):
+        raise ModelError("model_file", f"{spec} holds no {CONFIG}, which models of transformers and timm have")
+    return f"{HUB}{named[1]}@{folder.name}", folder
+
+
 def is_hugging_face(folder: Path) -> bool:
     """Whether a folder holds the description of a model as Hugging Face and timm write it."""
     return (folder / CONFIG).is_file()
@@ -37,7 +72,8 @@ def is_hugging_face(folder: Path) -> bool:
 
 def reads_texts(spec: str | os.PathLike[str]) -> bool:
     """Whether a model is a folder of a Hugging Face classifier of texts, by its `config.json` alone."""
-    return is_hugging_face(Path(spec)) and _is_kind(read_description(Path(spec) / CONFIG), TEXTS)
+    folder = placed(spec)[1]
+    return is_hugging_face(folder) and _is_kind(read_description(folder / CONFIG), TEXTS)
 
 
 def load_hugging_face(folder: Path) -> tuple[nn.Module, Declared, str]:

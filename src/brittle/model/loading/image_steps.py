@@ -7,13 +7,13 @@ The rules are those of the image processors of transformers (`image_processing_*
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from brittle.model.loading.hugging_face import processor_options
+from brittle.model.loading.hugging_face import placed, processor_options
 from brittle.model.loading.timm_model import PREFIX, is_timm, pretrained_description
 
 CODES = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}
@@ -71,9 +71,9 @@ def declared_steps(model: str) -> ImageSteps | str | None:
     Args:
         model: what a command line names as the model.
     """
-    folder = Path(model)
+    folder = placed(model)[1]
     if model.startswith(PREFIX) or is_timm(folder):
-        known = pretrained_description(model)
+        known = pretrained_description(os.fspath(folder))
         return None if known is None else timm_steps(known)
     processor = processor_options(folder)
     return transformers_steps(processor) if processor else None

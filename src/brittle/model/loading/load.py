@@ -15,7 +15,7 @@ from brittle.errors import ArtefactError, ModelError, UsageError, listed
 from brittle.model.arrays import is_estimator
 from brittle.model.loading.archive import load_archive
 from brittle.model.loading.declared import Declared
-from brittle.model.loading.hugging_face import is_hugging_face, load_hugging_face
+from brittle.model.loading.hugging_face import is_hugging_face, load_hugging_face, placed
 from brittle.model.loading.named_code import (
     defined_in,
     digest_of_module,
@@ -83,6 +83,7 @@ def load_model(spec: str | os.PathLike[str], *, weights: str | os.PathLike[str] 
     - `FILE.onnx`: a network that onnxruntime runs; with gradients where PyTorch has its operators and agrees.
     - `FILE.skops`: a scikit-learn classifier of `skops.io.dump`, of types that skops trusts; forward only.
     - `FOLDER`: an image classifier as Hugging Face writes it, or a network of timm; weights in safetensors alone.
+    - `hf:OWNER/NAME`, `hf:OWNER/NAME@REVISION`: such a folder of the Hugging Face Hub, from its cache or fetched.
     - `timm:NAME`: a network of timm, with `weights`.
     - `FILE.py:FACTORY`: a function in a file, called without arguments, that returns the network.
     - `PACKAGE.MODULE:FACTORY`: the same in a module that Python can import. The current folder is
@@ -97,15 +98,16 @@ def load_model(spec: str | os.PathLike[str], *, weights: str | os.PathLike[str] 
     Returns:
         the model.
     """
-    spec, path = os.fspath(spec), None if weights is None else Path(weights)
-    _check_form(spec, path)
+    path = None if weights is None else Path(weights)
+    _check_form(os.fspath(spec), path)
+    spec, folder = placed(spec)
     if spec.startswith(PREFIX):
         module, declared = build_timm(spec, path)
         loaded = LoadedModel(module, {"format": "timm"}, declared)
-    elif is_hugging_face(Path(spec)):
-        form, load = ("timm", load_timm) if is_timm(Path(spec)) else ("transformers", load_hugging_face)
-        module, declared, digest = load(Path(spec))
-        loaded = LoadedModel(module, {"format": form, "file": spec, "sha256": digest}, declared)
+    elif is_hugging_face(folder):
+        form, load = ("timm", load_timm) if is_timm(folder) else ("transformers", load_hugging_face)
+        module, declared, digest = load(folder)
+        loaded = LoadedModel(module, {"format": form, "file": os.fspath(folder), "sha256": digest}, declared)
     else:
         loaded = _load_file(Path(spec)) if _factory_place(spec) is None else _load_code(spec)
     module, provenance = loaded.module, {"spec": spec, "runs_code": False} | loaded.provenance
@@ -124,7 +126,7 @@ def check_named(spec: str, weights: Path | None) -> None:
     _check_form(spec, weights)
     place = _factory_place(spec)
     file = Path(spec if place is None else place)
-    named = spec.startswith(PREFIX) or is_hugging_face(Path(spec)) or (place is not None and file.suffix != ".py")
+    named = spec.startswith(PREFIX) or is_hugging_face(placed(spec)[1]) or (place is not None and file.suffix != ".py")
     if not named and not file.is_file():
         read_content(file)  # raises, with what may have been meant
     if weights is not None:
@@ -139,10 +141,11 @@ def _factory_place(spec: str) -> str | None:
 
 
 def _check_form(spec: str, weights: Path | None) -> None:
-    path, suffix = Path(spec), Path(spec).suffix.lower()
-    if spec.startswith(PREFIX) or _factory_place(spec) is not None:
+    path, suffix = placed(spec)[1], Path(spec).suffix.lower()
+    of_hub = is_hugging_face(path)
+    if spec.startswith(PREFIX) or (_factory_place(spec) is not None and not of_hub):
         return
-    if is_hugging_face(path) or path.suffix in (".pt2", ".onnx", ".skops"):
+    if of_hub or path.suffix in (".pt2", ".onnx", ".skops"):
         if weights is not None:
             raise UsageError(f"{spec} holds its own weights; leave out --weights")
         return
