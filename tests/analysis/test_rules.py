@@ -125,6 +125,18 @@ def test_pipelines_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     assert Path("own.xml").read_text() == "<mine/>"
 
 
+def test_each_class_is_a_case_of_its_own() -> None:
+    found = check(run(1500), every_class=0.8, accuracy=0.85)
+    rule = found.verdicts[0]
+    assert len(rule.parts) == 2
+    assert rule.low == min(one.low for one in rule.parts)
+    assert sum(one.points for one in rule.parts) == 1500
+    (suite,) = ElementTree.fromstring(found.junit())
+    names = [case.attrib["name"] for case in suite]
+    assert (len(set(names)), suite.attrib["tests"]) == (3, "3")
+    assert [one["rule"] for one in json.loads(found.json())["verdicts"][0]["parts"]] == names[:2]
+
+
 def test_the_rate_of_a_detector() -> None:
     network = torch.nn.Linear(1, 2)
     with torch.no_grad():

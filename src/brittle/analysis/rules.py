@@ -51,6 +51,7 @@ class Verdict:
         points: how many were looked at.
         remedy: what would decide it; empty where it is decided.
         command: the command of the remedy, where there is one.
+        parts: what became of it for each class, where it asks the same of all.
     """
 
     rule: str
@@ -63,6 +64,7 @@ class Verdict:
     points: int
     remedy: str = ""
     command: str = ""
+    parts: tuple[Verdict, ...] = ()
 
     @property
     def found(self) -> str:
@@ -117,14 +119,18 @@ class Checked:
         return json.dumps(_finite(content), indent=2, allow_nan=False) + "\n"
 
     def junit(self) -> str:
-        """The check as the XML of JUnit: a rule that fails is a failure, one that is undecided is skipped."""
+        """The check as the XML of JUnit: a rule that fails is a failure, one that is undecided is skipped.
+
+        A rule that asks the same of all classes is a case for each.
+        """
+        cases = [part for one in self.verdicts for part in one.parts or (one,)]
         counts = {"failures": FAILS, "skipped": UNDECIDED}
-        tally = {name: str(sum(one.state == state for one in self.verdicts)) for name, state in counts.items()}
+        tally = {name: str(sum(one.state == state for one in cases)) for name, state in counts.items()}
         root = ElementTree.Element("testsuites")
-        tally |= {"name": "brittle", "tests": str(len(self.verdicts)), "errors": "0"}
+        tally |= {"name": "brittle", "tests": str(len(cases)), "errors": "0"}
         suite = ElementTree.SubElement(root, "testsuite", tally)
-        for one in self.verdicts:
-            case = ElementTree.SubElement(suite, "testcase", classname="brittle.check", name=one.rule)
+        for one in cases:
+            case = ElementTree.SubElement(suite, "testcase", classname="brittle.check", name=printable(one.rule))
             message = printable(f"{one.words}: {one.found}")
             if one.state != PASSES:
                 ElementTree.SubElement(case, "failure" if one.state == FAILS else "skipped", message=message)
@@ -325,18 +331,21 @@ def _every_class(table: Table, wanted: float, limit: float | None, missed: float
             "labels", "no point has a class, so no class has a share; leave out every_class (--every-class)"
         )
     wrong = (1.0 - table.record.confidence) / 2.0
-    words = f"at least {wanted:.4g} of the predictions of every class hold, kept with probability {at:.12g} or more"
-    found = {
-        name: _share("every class", words, wanted, _counts(group), missed / len(groups), wrong)
-        for name, group in groups.items()
-    }
+    words = f"at least {wanted:.4g} of the predictions of {{}} hold, kept with probability {at:.12g} or more"
+    found = {}
+    for name, group in groups.items():
+        called = class_name(table, name)
+        own = _share(
+            f"every class: {called}", words.format(called), wanted, _counts(group), missed / len(groups), wrong
+        )
+        found[name] = replace(own, remedy=own.remedy.replace("points", "points of that class"))
     order = (FAILS, UNDECIDED, PASSES)
     worst = min(found, key=lambda name: (order.index(found[name].state), found[name].low))
     states_of = [one.state for one in found.values()]
     called = printable(class_name(table, worst))
     named = f"the worst is {called}, by {by}; {states_of.count(FAILS)} of {len(found)} fail"
-    remedy = found[worst].remedy.replace("points", "points of that class")
-    return replace(found[worst], words=f"{words}; {named}, {states_of.count(UNDECIDED)} are undecided", remedy=remedy)
+    said = f"{words.format('every class')}; {named}, {states_of.count(UNDECIDED)} are undecided"
+    return replace(found[worst], rule="every class", words=said, parts=tuple(found.values()))
 
 
 def _right(table: Table) -> pd.DataFrame:
