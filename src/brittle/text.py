@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from brittle.errors import ParameterError, printable
+
+FORMAT = 1
+"""Version of the JSON that commands print."""
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 
@@ -16,6 +20,32 @@ def number(value: float) -> str:
     """A number with three digits that count, in thousands without an exponent; `-` for none."""
     text = f"{value:.3g}"
     return "-" if math.isnan(value) else f"{float(text):.0f}" if 1e3 <= abs(value) < 1e6 else text
+
+
+def as_json(**content: Any) -> str:
+    """What a command found as JSON, with the version of its form; null for numbers that JSON has not.
+
+    Example:
+        >>> print(as_json(points=[{"point": "0", "value": math.nan}]))
+        {
+          "format": 1,
+          "points": [
+            {
+              "point": "0",
+              "value": null
+            }
+          ]
+        }
+    """
+    return json.dumps(_finite({"format": FORMAT, **content}), indent=2, allow_nan=False, default=lambda one: one.item())
+
+
+def _finite(content: Any) -> Any:
+    if isinstance(content, Mapping):
+        return {str(name): _finite(one) for name, one in content.items()}
+    if isinstance(content, list | tuple):
+        return [_finite(one) for one in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
 
 
 def span(low: float, high: float) -> str:

@@ -104,10 +104,11 @@ def test_pipelines_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     monkeypatch.chdir(tmp_path)
     run(600, 3).save("run")
     Path("rules.toml").write_text("holds = 0.75\naccuracy = 0.9\n", encoding="utf-8")
-    files = "--junit j.xml --json j.json --markdown m.md --github"
-    assert main(shlex.split(f"check run --config rules.toml --robust-accuracy 0.95 --epsilon 1/10 {files}")) == 1
+    command = "check run --config rules.toml --robust-accuracy 0.95 --epsilon 1/10"
+    assert main(shlex.split(f"{command} --junit j.xml --markdown m.md --github")) == 1
     printed = capsys.readouterr().out
-    found = json.loads(Path("j.json").read_text())
+    assert main(shlex.split(f"{command} --json")) == 1
+    found = json.loads(capsys.readouterr().out)
     states = [one["state"] for one in found["verdicts"]]
     assert (found["format"], found["state"], states) == (1, "fails", ["passes", "undecided", "fails"])
     suite = ElementTree.parse("j.xml").getroot()[0]

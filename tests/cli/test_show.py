@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -11,9 +12,10 @@ from helpers.tables import HOSTILE, make_table
 
 from brittle.analysis.overview import overview
 from brittle.analysis.overview_text import format_overview
-from brittle.analysis.point_card import format_point_card
+from brittle.analysis.point_card import format_point_card, point_card
 from brittle.analysis.point_list import format_point_list, point_list
 from brittle.cli import main
+from brittle.scores import CATALOGUE
 
 TABLE = make_table(points=30, scores=("monte_carlo", "logit_margin"), sigmas=(0.1, 0.25))
 
@@ -46,6 +48,29 @@ def test_a_screen_a_list_and_a_point(capsys: pytest.CaptureFixture[str]) -> None
         format_point_list(point_list(TABLE, flips, state="breaks", correct="right"), TABLE, flips, 20) + "\n"
     )
     assert said(capsys, "3") == format_point_card(TABLE, TABLE.points["point"].to_pylist()[3]) + "\n"
+
+
+def test_the_same_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    found, ids = overview(TABLE), TABLE.points["point"].to_pylist()
+    screen, listed, card = (
+        json.loads(said(capsys, *arguments, "--json")) for arguments in ((), ("--top", "4"), (ids[3],))
+    )
+    assert (screen["format"], screen["points"]) == (1, 30)
+    assert screen["states"] == {state: found.count(state) for state in ("holds", "undecided", "breaks")}
+    assert [one["class"] for one in screen["classes"]] == found.classes["class"].tolist()
+    frame = point_list(TABLE).head(4)
+    assert [one["point"] for one in listed["points"]] == frame["point"].tolist()
+    assert [one["value"] for one in listed["points"]] == pytest.approx(frame["value"].tolist(), nan_ok=True)
+    assert (card["point"]["point"], card["point"]["row"]) == (ids[3], 3)
+    assert [one["score"] for one in card["scores"]] == point_card(TABLE, ids[3])["score"].tolist()
+    kinds = (("list", ["list"]), ("verify", ["verify", "run"]), ("compare", ["compare", "run", "run"]))
+    fields = {}
+    for kind, command in kinds:
+        assert main([*command, "--json"]) == 0
+        fields[kind] = json.loads(capsys.readouterr().out)
+    assert [one["name"] for one in fields["list"]["scores"]] == [*CATALOGUE]
+    assert fields["verify"]["faults"] == []
+    assert {one["difference"] for one in fields["compare"]["scores"]} == {0.0}
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -24,10 +23,7 @@ from brittle.estimate import LIMIT
 from brittle.intervals import check_share, clopper_pearson
 from brittle.store.columns import BREAKS, HOLDS
 from brittle.store.table import Table
-from brittle.text import aligned, by_number, in_markdown, number, parse_epsilon, span
-
-FORMAT = 1
-"""Version of the JSON of a check."""
+from brittle.text import aligned, as_json, by_number, in_markdown, number, parse_epsilon, span
 
 PASSES, FAILS, UNDECIDED = "passes", "fails", "undecided"
 """What becomes of a rule, and of a check."""
@@ -115,8 +111,7 @@ class Checked:
 
     def json(self) -> str:
         """The check as JSON: `format`, `state`, `confidence` and `verdicts`, the fields of each."""
-        content = {"format": FORMAT, "state": self.state, **asdict(self)}
-        return json.dumps(_finite(content), indent=2, allow_nan=False) + "\n"
+        return as_json(state=self.state, **asdict(self)) + "\n"
 
     def junit(self) -> str:
         """The check as the XML of JUnit: a rule that fails is a failure, one that is undecided is skipped.
@@ -409,12 +404,3 @@ def _detector(table: Table, detector: Any, wanted: float, missed: float) -> Verd
     state, value = _state(rate.low, rate.high, wanted), math.nan if rate.value is None else rate.value
     remedy = "fit the detector on a run with more brittle points" if state == UNDECIDED else ""
     return Verdict("detector", words, state, wanted, value, rate.low, rate.high, rate.points, remedy)
-
-
-def _finite(content: Any) -> Any:
-    """`content` with None for numbers that JSON has not."""
-    if isinstance(content, dict):
-        return {name: _finite(one) for name, one in content.items()}
-    if isinstance(content, list | tuple):
-        return [_finite(one) for one in content]
-    return None if isinstance(content, float) and not math.isfinite(content) else content

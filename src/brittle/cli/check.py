@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from brittle.cli.common import Config, Run, as_called, check_own, open_run, show
+from brittle.cli.common import Config, Json, Run, as_called, check_own, open_run, show
 from brittle.errors import UsageError
 
 FAILED, UNDECIDED = 1, 10
@@ -28,9 +28,9 @@ def check(
     detector_tpr: float | None = None,
     undecided: Literal["10", "0", "1"] = "10",
     junit: Path | None = None,
-    json: Path | None = None,
     markdown: Path | None = None,
     github: bool = False,
+    json: Json = False,
     config: Config = None,
 ) -> int:
     """Say whether RUN keeps rules: each passes, fails, or is undecided, by its whole interval.
@@ -53,7 +53,6 @@ def check(
         detector_tpr: At least this share of the brittle predictions that it was not fitted on is flagged by it.
         undecided: Exit code where a rule is undecided and none fails.
         junit: File to write the verdicts to as the XML of JUnit.
-        json: File to write them to as JSON.
         markdown: File to write them to as Markdown, for a pull request.
         github: Print them as annotations of a GitHub action, too.
     """
@@ -62,11 +61,10 @@ def check(
     from brittle.detector import Detector
     from brittle.store.writing import write
 
-    files = {"junit": junit, "json": json, "markdown": markdown}
-    named = [path for path in files.values() if path is not None]
-    if len(set(named)) < len(named):
-        raise UsageError("two of --junit, --json and --markdown name one file; give each its own")
-    for form, mark in (("junit", "<testsuites"), ("json", '"verdicts"'), ("markdown", "**brittle: ")):
+    files = {"junit": junit, "markdown": markdown}
+    if junit is not None and junit == markdown:
+        raise UsageError("--junit and --markdown name one file; give each its own")
+    for form, mark in (("junit", "<testsuites"), ("markdown", "**brittle: ")):
         if (path := files[form]) is not None:
             check_own(path, mark, f"{form} file")
     found = check_rules(
@@ -83,7 +81,7 @@ def check(
         detector=None if detector is None else Detector.load(detector),
         detector_tpr=detector_tpr,
     )
-    show(as_called(str(found)))
+    show(found.json().rstrip() if json else as_called(str(found)))
     if github:
         show(found.github())
     for form, path in files.items():

@@ -48,6 +48,7 @@ MORE_HELP = "--help-all tells of all. A file may hold options: --config run.toml
 Run = Annotated[Path, Parameter(name="run")]
 BatchSize = Annotated[int | None, Parameter(help="Most rows in one pass; wide layers are given fewer, down to 64.")]
 Config = Annotated[Path | None, Parameter(help="A TOML file with options; those on the command line go before.")]
+Json = Annotated[bool, Parameter(help="Print it as JSON.")]
 Overwrite = Annotated[bool, Parameter(help="Replace the file OUT where it is there already.")]
 Quiet = Annotated[bool, Parameter(help="Show no progress.")]
 
@@ -159,6 +160,11 @@ def open_run(folder: Path) -> Table:
             "there; its command goes on with it by --resume",
         )
     return table
+
+
+def records(frame: Any) -> list[dict[Any, Any]]:
+    """The rows of a frame, None where a cell holds nothing."""
+    return frame.astype(object).where(frame.notna(), None).to_dict("records")
 
 
 def say(quiet: bool, sentence: str) -> None:

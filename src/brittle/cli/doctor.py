@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from brittle.cli.common import DATA, MODEL, OUTPUT, BatchSize, Config, show
+from brittle.cli.common import DATA, MODEL, OUTPUT, BatchSize, Config, Json, show
 from brittle.cli.options import DataOptions, ModelOptions
 from brittle.cli.score_options import Opening, ScoreOptions
 from brittle.errors import BrittleError, UsageError
+from brittle.text import as_json
 
 if TYPE_CHECKING:
     from brittle.doctor import Outcome, Subject
@@ -34,6 +36,7 @@ def doctor(
     batch_size: Annotated[BatchSize, Parameter(group=OUTPUT)] = None,
     expected_accuracy: Annotated[float | None, Parameter(group=OUTPUT)] = None,
     cost: Annotated[bool, Parameter(group=OUTPUT, negative=())] = False,
+    json: Annotated[Json, Parameter(group=OUTPUT)] = False,
     config: Annotated[Config, Parameter(group=OUTPUT)] = None,
 ) -> int:
     """Examine MODEL, DATA and settings as `brittle score` does before it scores, and print what is known of them.
@@ -56,7 +59,7 @@ def doctor(
         _opened("model", lambda: opening.classifier, f"{model} is read, its weights are finite"),
     ]
     if any(one.state == "failed" for one in read):
-        _print(read)
+        _print(read, json)
         return FAILED
     points = opening.points
     classifier = opening.classifier.reading(points.provenance)
@@ -68,9 +71,11 @@ def doctor(
     batch = next(iter(points.batches(GUARD_ROWS)))
     own = batch_size or default_rows(classifier, batch.inputs, batch.extra_inputs)
     subject = Subject(classifier, batch, points.labels, scores, scoring.seed, own, points, expected_accuracy)
-    show(f"brittle doctor: {model} on {data}, for {', '.join(dict.fromkeys(score.name for score in subject.scores))}")
+    if not json:
+        scores = ", ".join(dict.fromkeys(score.name for score in subject.scores))
+        show(f"brittle doctor: {model} on {data}, for {scores}")
     with classifier.evaluating():
-        return _examine(subject, cost)
+        return _examine(subject, cost, json)
 
 
 def _opened(name: str, opening: Callable[[], object], said: str) -> Outcome:
@@ -86,13 +91,15 @@ def _opened(name: str, opening: Callable[[], object], said: str) -> Outcome:
     return Outcome(name, "ok", None, said)
 
 
-def _examine(subject: Subject, cost: bool) -> int:
+def _examine(subject: Subject, cost: bool, json: bool) -> int:
     """Make the checks and print how they ended, with `cost` also what each took; the exit code."""
     from brittle.doctor import CHECKS, OF_THE_COMMAND, run_all
 
     outcomes = run_all(subject, (*CHECKS, *OF_THE_COMMAND))
-    _print(outcomes)
+    _print(outcomes, json)
     failed, noted = (sum(outcome.state == state for outcome in outcomes) for state in ("failed", "note"))
+    if json:
+        return FAILED if failed else 0
     print(f"\n{failed} failed, {noted} noted")
     spent = [outcome for outcome in outcomes if cost and outcome.passes]
     for one in spent:
@@ -103,8 +110,10 @@ def _examine(subject: Subject, cost: bool) -> int:
     return FAILED if failed else 0
 
 
-def _print(outcomes: Sequence[Outcome]) -> None:
-    for outcome in outcomes:
+def _print(outcomes: Sequence[Outcome], json: bool) -> None:
+    if json:
+        show(as_json(checks=[asdict(one) for one in outcomes]))
+    for outcome in () if json else outcomes:
         where = f" [{PAGE}#{outcome.code}]" if outcome.code else ""
         code = f"{outcome.code}: " if outcome.code else ""
         show(f"  {outcome.state:<8}{outcome.name:<15}{code}{outcome.sentence}{where}")

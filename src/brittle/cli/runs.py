@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from brittle.cli.common import Overwrite, Run, as_called, check_new, check_own, open_run
+from brittle.cli.common import Json, Overwrite, Run, as_called, check_new, check_own, open_run, records
 from brittle.cli.common import show as print_lines
 from brittle.errors import StorageError, UsageError, listed
 from brittle.store.csv_text import cell
 from brittle.store.writing import write
+from brittle.text import as_json
+
+if TYPE_CHECKING:
+    from brittle.analysis.overview import Overview
+    from brittle.store.table import Table
 
 TOP = 20
 """Points in a list, unless another number is given."""
@@ -31,6 +37,7 @@ def show(
     wrong: bool = False,
     limit: float | None = None,
     sigma: float | None = None,
+    json: Json = False,
 ) -> int:
     """Show what RUN found: on one screen, as a list of points, or for one POINT.
 
@@ -51,8 +58,10 @@ def show(
             drawn for, or 0.9.
         sigma: The noise level to speak of, one of the run's; by default the one that tells its points apart best.
     """
+    from brittle.analysis.columns import named_column
+    from brittle.analysis.decisions import column_for, numbers_beside
     from brittle.analysis.overview import overview
-    from brittle.analysis.overview_text import format_overview
+    from brittle.analysis.point_list import format_point_list, point_list
 
     listing = top is not None or by or of_class or state or right or wrong
     if right and wrong:
@@ -66,27 +75,50 @@ def show(
     if sigma is not None and sigma not in known:
         raise UsageError(f"no score of the run has sigma {sigma:g}; it has {listed(known, 5) or 'none'}")
     if point is not None:
-        from brittle.analysis.point_card import find_point, format_point_card
-
-        print_lines(format_point_card(table, find_point(table, point)))
+        text = _card(table, point, json)
     elif listing:
-        from brittle.analysis.columns import named_column
-        from brittle.analysis.decisions import column_for, numbers_beside
-        from brittle.analysis.point_list import format_point_list, point_list
-
         at_level = [one for one in table.columns if sigma is None or one.setting.sigma in (sigma, None)]
         judge = named_column(at_level, by) if by else column_for(table, limit, sigma)
         column = judge if by else numbers_beside(table, judge)
         correct = "right" if right else "wrong" if wrong else None
         frame = point_list(table, column, of_class=of_class, state=state, correct=correct, limit=limit, judge=judge)
-        print_lines(as_called(format_point_list(frame, table, column, top or TOP, judge)))
+        text = format_point_list(frame, table, column, top or TOP, judge)
+        text = as_json(by=column.label, points=records(frame.head(top or TOP))) if json else text
     else:
-        found = overview(table, limit, sigma=sigma)
-        if table.record.part is not None:
-            number, count = table.record.part
-            print_lines(f"Part {number} of {count} of a run; `brittle join OUT PART...` puts all of them together.")
-        print_lines(as_called(format_overview(found, str(run_folder))))
+        text = _screen(table, overview(table, limit, sigma=sigma), str(run_folder), json)
+    print_lines(text if json else as_called(text))
     return 0
+
+
+def _card(table: Table, asked: str, json: bool) -> str:
+    """Everything that the run says of a point."""
+    from brittle.analysis.class_votes import class_votes, has_votes
+    from brittle.analysis.point_card import find_point, format_point_card, point_card
+    from brittle.store.table import TOLD
+
+    point = find_point(table, asked)
+    if not json:
+        return format_point_card(table, point)
+    frame = table.frame(whole=True)
+    (own,) = records(frame.loc[frame["point"] == point, [*TOLD, "row", "status", "detail"]])
+    votes = class_votes(table) if any(map(has_votes, table.columns)) else frame.head(0)
+    return as_json(point=own, scores=records(point_card(table, point)), copies=records(votes[votes["point"] == point]))
+
+
+def _screen(table: Table, found: Overview, run: str, json: bool) -> str:
+    """How many predictions hold and break, which classes, how sure that is, and what to do next."""
+    from brittle.analysis.overview_text import format_overview, next_steps
+
+    if json:
+        states = {state: found.count(state) for state in found.groups.columns}
+        counts = {"limit": found.limit, "points": found.points, "labelled": found.labelled, "right": found.right}
+        steps = [asdict(one) for one in next_steps(found, run)]
+        groups = found.groups.to_dict("index")
+        by = None if found.column is None else found.column.label
+        return as_json(by=by, **counts, states=states, groups=groups, classes=records(found.classes), next=steps)
+    part = table.record.part
+    parts = part and f"Part {part[0]} of {part[1]} of a run; `brittle join OUT PART...` puts all of them together.\n"
+    return f"{parts or ''}{format_overview(found, run)}"
 
 
 def report(
@@ -123,7 +155,7 @@ def report(
     return 0
 
 
-def compare(first: Path, second: Path, *, out: Path | None = None) -> int:
+def compare(first: Path, second: Path, *, out: Path | None = None, json: Json = False) -> int:
     """Compare the scores of two runs over the same points: two models, or clean and corrupted copies.
 
     Points are paired by id, or by row where no id is shared. Every score that both runs hold with the same parameters
@@ -144,11 +176,12 @@ def compare(first: Path, second: Path, *, out: Path | None = None) -> int:
         check_own(out, ",".join(FIELDS), "comparison")
     tables = open_run(first), open_run(second)
     frame = compare_runs(*tables)
-    print_lines(as_called("\n".join(one for one in (format_comparison(frame), unpaired(*tables)) if one)))
+    text = as_called("\n".join(one for one in (format_comparison(frame), unpaired(*tables)) if one))
+    print_lines(as_json(scores=records(frame)) if json else text)
     if out is not None:
         safe = frame.map(lambda one: cell(one) if isinstance(one, str) else one)
         write(out, safe.to_csv(index=False, lineterminator="\n").encode())
-        print(out)
+        print(out, file=sys.stderr if json else sys.stdout)
     return 0
 
 
@@ -169,7 +202,7 @@ def export(
     return 0
 
 
-def verify(run_folder: Run) -> int:
+def verify(run_folder: Run, *, json: Json = False) -> int:
     """Read every shard of RUN again and print a line for each that is damaged, and for each stray file.
 
     Args:
@@ -180,7 +213,9 @@ def verify(run_folder: Run) -> int:
 
     faults = verify_run(run_folder)
     damaged = [fault for fault in faults if not fault.stray]
-    for fault in faults:
+    if json:
+        print_lines(as_json(faults=[asdict(fault) for fault in faults]))
+    for fault in () if json else faults:
         print(fault, file=sys.stderr if fault.stray else sys.stdout)
     if damaged:
         raise StorageError(
@@ -194,7 +229,7 @@ def verify(run_folder: Run) -> int:
     return 0
 
 
-def list_scores() -> int:
+def list_scores(*, json: Json = False) -> int:
     """Show the scores: name, what it is, value, cost, source."""
     from rich import box
     from rich.console import Console
@@ -202,6 +237,10 @@ def list_scores() -> int:
 
     from brittle.scores import CATALOGUE
 
+    if json:
+        told = ("name", "title", "quantity", "cost", "reference", "explanation")
+        print_lines(as_json(scores=[{one: getattr(kind, one) for one in told} for kind in CATALOGUE.values()]))
+        return 0
     grid = Grid("name", "what it is", "value", "passes per point", "source", box=box.SIMPLE_HEAD)
     for name, kind in CATALOGUE.items():
         grid.add_row(name, kind.title, kind.quantity, kind.cost, kind.reference)
