@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
+from threading import get_ident
 from typing import Any
 
 import torch
@@ -97,7 +98,13 @@ def _linear_layers(model: Any) -> dict[str, Any]:
 def _hooked(model: nn.Module, name: str, layer: nn.Linear) -> Head:
     def observe(*inputs: Tensor, **others: Tensor) -> OutputAndFeatures:
         captured: list[Tensor] = []
-        handle = layer.register_forward_hook(lambda _, arguments, __: captured.append(arguments[0]))
+        caller = get_ident()
+
+        def capture(_: nn.Module, arguments: Any, __: Any) -> None:
+            if get_ident() == caller:  # a service answers several requests at once, each in a thread of its own
+                captured.append(arguments[0])
+
+        handle = layer.register_forward_hook(capture)
         try:
             output = model(*inputs, **others)
         finally:
