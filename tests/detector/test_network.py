@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +18,7 @@ from torch import Tensor, nn
 import brittle
 from brittle.detector import READINGS, Detector, oriented
 from brittle.errors import ModelError, ParameterError
+from brittle.model.head import find_head
 from brittle.model.loading.load import load_model
 from brittle.scores import FeatureMargin
 from brittle.store.table import Table
@@ -60,6 +64,80 @@ def test_exported_programs_can_be_wrapped(tmp_path: Path, table: Table, score: s
     torch.export.save(again, tmp_path / "wrapped.pt2")
     exported = torch.export.load(tmp_path / "wrapped.pt2").module()
     assert all(torch.equal(ours, theirs) for ours, theirs in zip(exported(fresh), expected, strict=True))
+
+
+@pytest.mark.filterwarnings("ignore")  # of the exporter of TorchScript, which needs no further package
+@pytest.mark.parametrize("score", SIMPLE)
+def test_exported_to_onnx_or_saved_it_flags_the_same_points(tmp_path: Path, table: Table, score: str) -> None:
+    """And what it must: a value that is NaN, infinite or outside the bounds, anywhere in the row, and NaN logits."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    wrapped = Detector.fit(table, epsilon=0.15, tpr=0.9, score=score).wrap(classifier())
+    wrapped(points(4))
+    names: dict[str, Any] = {"input_names": ["inputs"], "output_names": ["logits", "score", "brittle"]}
+    names["dynamic_axes"] = {"inputs": {0: "batch"}}
+    torch.onnx.export(wrapped, (points(4),), tmp_path / "flagging.onnx", dynamo=False, **names)
+    session = onnxruntime.InferenceSession(tmp_path / "flagging.onnx", providers=["CPUExecutionProvider"])
+    shapes = {"inputs": {0: torch.export.Dim("batch")}}
+    torch.export.save(
+        torch.export.export(wrapped, (points(4),), dynamic_shapes=shapes, strict=False), tmp_path / "flagging.pt2"
+    )
+    saved = torch.export.load(tmp_path / "flagging.pt2").module()
+    fresh = points(1000, seed=3)
+    for row, value in enumerate((math.nan, math.inf, -math.inf, 1.5, -0.5)):
+        fresh[6 * row : 6 * row + 6][torch.eye(6, dtype=torch.bool)] = value
+    expected = wrapped(fresh)[2].numpy()
+    assert expected[:30].all()
+    assert 0 < (~expected).sum() < 970
+    assert (session.run(["brittle"], {"inputs": fresh.numpy()})[0] == expected).all()
+    assert (saved(fresh)[2].numpy() == expected).all()
+
+
+class Deaf(nn.Module):
+    """Passes over NaN in its inputs, as some operators of other libraries do."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.network(torch.where(x == x, x, 0.5))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_nan_in_an_input_is_brittle_whatever_the_network_makes_of_it(tmp_path: Path, detector: Detector) -> None:
+    """Also in onnxruntime, whose smallest and largest values of a row pass over NaN."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    network = Deaf(linear_network(3, 6, 0, torch.float32))
+    wrapped = lenient(detector, "logit_margin", network).wrap(network)
+    x = points(12)
+    x[:6][torch.eye(6, dtype=torch.bool)] = math.nan
+    torch.onnx.export(wrapped, (x,), tmp_path / "deaf.onnx", dynamo=False, input_names=["x"])
+    session = onnxruntime.InferenceSession(tmp_path / "deaf.onnx", providers=["CPUExecutionProvider"])
+    for flags in (wrapped(x)[2].tolist(), session.run(None, {"x": x.numpy()})[2].tolist()):
+        assert flags == [True] * 6 + [False] * 6
+
+
+class Meeting(nn.Module):
+    """Passes of two threads that are all between its layers at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.head, self.barrier = nn.Linear(6, 5), nn.Linear(5, 3), threading.Barrier(2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        features = self.body(x).relu()
+        self.barrier.wait(10)
+        logits = self.head(features)
+        self.barrier.wait(10)
+        return logits
+
+
+def test_each_of_several_threads_sees_the_features_of_its_own_pass() -> None:
+    network, batches = Meeting(), [points(4, seed) for seed in (0, 1)]
+    with ThreadPoolExecutor(2) as threads:
+        seen = list(threads.map(lambda x: find_head(network).observe(x)[1], batches))
+    for x, features in zip(batches, seen, strict=True):
+        assert torch.equal(features, network.body(x).relu())
 
 
 class TwoHeads(nn.Module):

@@ -87,8 +87,9 @@ class DetectorNetwork(nn.Module):
             expected = "[B, *shape]" if self._channels == 1 else f"[B, {self._channels}, ...]"
             found = f"shape {list(inputs.shape)}" if isinstance(inputs, Tensor) else type(inputs).__name__
             raise ParameterError(f"a tensor {expected} is needed; found {found}; give one input alone as inputs[None]")
-        flat = inputs.flatten(1)  # before the network, which may work in place; NaN lies in no bounds
+        flat = inputs.flatten(1)  # before the network, which may work in place
         inside = (flat.amin(dim=1) >= self._least) & (flat.amax(dim=1) <= self._most)
+        total = flat.sum(dim=1, dtype=torch.float32)  # in onnxruntime, it alone shows NaN in a row
         values = inputs if inputs.dtype == self._dtype else inputs.to(self._dtype or inputs.dtype)
         output, features, head = self._observe(normalise(values, self.mean, self.std) if self._scaled else values)
         logits = self._logits(output, inputs.shape[0])
@@ -97,11 +98,11 @@ class DetectorNetwork(nn.Module):
         one = OnePass(logits, features, None if head is None else head.weight)
         score = oriented(type(self._score), self._score.value(one))
         first, second = one.top
-        # NaN where a logit or the score is NaN or infinite, and nothing reaches NaN: few kernels, which small networks
-        # notice. The sum of single precision logits does not overflow in double precision.
-        total = logits.sum(dim=1, dtype=torch.float64) + score
+        # NaN where an input, a logit or the score is NaN or infinite, and nothing reaches NaN: few kernels, which small
+        # networks notice. The sum of single precision logits does not overflow in double precision.
+        total = total + logits.sum(dim=1, dtype=torch.float64) + score
         reaches, tied = score >= total - total + self._threshold, first <= second
-        return logits, score, (reaches & inside) <= tied  # of booleans: brittle unless it reaches and is not tied
+        return logits, score, ~(reaches & inside) | tied
 
     def _observe(self, values: Tensor) -> tuple[Any, Tensor | None, Head | None]:
         """What the network returns, and where they are needed the features and the last layer."""

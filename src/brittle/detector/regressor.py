@@ -21,6 +21,7 @@ from brittle.errors import DataError, ParameterError
 from brittle.estimate import DUAL_ORDER, check_norm
 from brittle.model.evaluation_mode import standard_modes
 from brittle.model.head import Head
+from brittle.scores.one_pass import row_distances
 from brittle.store.strict_json import Count, Digest
 
 FEWEST = 20
@@ -122,7 +123,7 @@ class Regressor(nn.Module):
         logits = features.double() @ weight.mT + self.head_bias
         own = logits.argmax(dim=1, keepdim=True)
         gaps = logits.gather(1, own) - logits
-        lengths = torch.cdist(weight, weight, p=self._order, compute_mode="donot_use_mm_for_euclid_dist")
+        lengths = row_distances(weight, self._order)
         margins = gaps / lengths[own[:, 0]].clamp_min(TINY)
         ordered = margins.scatter(1, own, torch.inf).sort(dim=1).values[:, :-1]
         return torch.cat((features.float(), ordered.float()), dim=1)

@@ -247,7 +247,8 @@ class Entropy(OnePassScore):
     most = math.log(MOST_CLASSES)
 
     def value(self, found: OnePass) -> Tensor:
-        return torch.special.entr(found.probabilities).sum(dim=1)
+        shares = found.probabilities
+        return -(shares * shares.clamp_min(torch.finfo(shares.dtype).tiny).log()).sum(dim=1)  # ONNX has no `entr`
 
 
 @dataclass(frozen=True)
@@ -298,7 +299,14 @@ def feature_margin(logits: Tensor, weight: Tensor, norm: str) -> Tensor:
     exact, rows = logits.double(), weight.double()
     predicted = exact.argmax(dim=1)
     gaps = exact.gather(1, predicted[:, None]) - exact
-    lengths = torch.cdist(rows, rows, p=float(DUAL_ORDER[norm]), compute_mode="donot_use_mm_for_euclid_dist")[predicted]
+    lengths = row_distances(rows, float(DUAL_ORDER[norm]))[predicted]
     unreachable = torch.where(gaps > 0, torch.inf, 0.0)
     distances = torch.where(lengths > 0, gaps / lengths, unreachable)
     return distances.scatter(1, predicted[:, None], torch.inf).amin(dim=1)
+
+
+def row_distances(rows: Tensor, order: float) -> Tensor:
+    """Distances `[C, C]` between `rows`, `[C, d]`, in the norm of this order; exports to ONNX have no right `cdist`."""
+    if torch.onnx.is_in_onnx_export():
+        return torch.linalg.vector_norm(rows[:, None] - rows, ord=order, dim=2)
+    return torch.cdist(rows, rows, p=order, compute_mode="donot_use_mm_for_euclid_dist")
