@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from brittle.data import Points
 from brittle.detector.calibration import calibrate, flagged, left_out_text, points_needed, threshold_verdict
@@ -260,7 +260,7 @@ class Detector:
 
     def wrap(
         self,
-        network: Classifier | nn.Module,
+        network: Any,
         *,
         pseudo_margin: PseudoMargin | None = None,
     ) -> DetectorNetwork:
@@ -271,7 +271,8 @@ class Detector:
 
         Args:
             network: a classifier or its network, which is put into evaluation mode and shares its weights. Features
-                are those of the layer that the detector was fitted with.
+                are those of the layer that the detector was fitted with. Or a fitted classifier of scikit-learn, which
+                takes and gives NumPy arrays too.
             pseudo_margin: the one that it was fitted with, where its score is `pseudo_margin`.
 
         Raises:

@@ -7,12 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 from msgspec import Meta
-from torch import nn
 
 from brittle.errors import DataError, ModelError, ParameterError
 from brittle.model.bounds import check_bounds
 from brittle.model.classifier import Classifier
-from brittle.model.loading.weights import state_digest
+from brittle.model.loading.weights import digest_of
 from brittle.model.outputs import OUTPUTS
 from brittle.scores.one_pass import LARGEST
 from brittle.store.record import ModelRecord
@@ -35,10 +34,11 @@ PER_FEATURE = (
 class Identity:
     """A model as a detector knows it. Two models of one identity give the same logits for the same inputs.
 
-    The digest is over names, types, shapes and bytes of all weights, not over the code of the network.
+    The digest is over names, types, shapes and bytes of all weights, or of all that an estimator has learned, not over
+    the code of the network.
 
     Attributes:
-        state_sha256: digest of all parameters and buffers, 64 hexadecimal digits.
+        state_sha256: digest of all parameters and buffers, or of an estimator, 64 hexadecimal digits.
         bounds: smallest and largest value of an input, or None for inputs without bounds.
         mean: subtracted from the input, one number or one per channel, or None.
         std: what the difference is divided by, likewise.
@@ -79,9 +79,10 @@ class Identity:
         bounds, model = classifier.bounds, classifier.model
         if bounds.pair is None and not bounds.none:
             raise ParameterError(PER_FEATURE)
-        if not isinstance(model, nn.Module):
+        digest = digest_of(model)
+        if digest is None:
             raise _without_weights(type(model).__name__)
-        return cls(state_digest(model), bounds.pair, classifier.mean, classifier.std, classifier.outputs)
+        return cls(digest, bounds.pair, classifier.mean, classifier.std, classifier.outputs)
 
     def differences(self, found: Identity) -> str:
         """What of `found` is another, with both values, such as `mean (0.4,) here (0.5,)`; empty for the same model."""
@@ -103,7 +104,8 @@ def _check_decision(decision: str | None) -> None:
 def _without_weights(model: str) -> ModelError:
     return ModelError(
         "other_model",
-        f"a detector is tied to the digest of a model's weights; {model} has none: score a torch.nn.Module",
+        f"a detector is tied to the digest of a model's weights; {model} has none: score a torch.nn.Module or a fitted "
+        f"scikit-learn classifier",
     )
 
 

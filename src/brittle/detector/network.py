@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, fx, nn
 
 from brittle.detector.scoring import oriented
 from brittle.errors import ModelError, ParameterError
+from brittle.model.arrays import ArrayModel, as_tensor
 from brittle.model.bounds import check_bounds
 from brittle.model.classifier import Classifier
 from brittle.model.head import Head, check_head, find_head
@@ -76,13 +78,16 @@ class DetectorNetwork(nn.Module):
                 part.eval()
         return self
 
-    def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Logits, score and flag of each of `inputs`, `[B, *shape]`.
+    def forward(self, inputs: Any) -> tuple[Any, Any, Any]:
+        """Logits, score and flag of each of `inputs`, `[B, *shape]`: tensors, or NumPy arrays of an estimator's.
 
         Raises:
             ModelError: its result is not one row of logits each.
             ParameterError: `inputs` is no tensor, or has no batch axis.
         """
+        if isinstance(inputs, np.ndarray) and isinstance(self.network, ArrayModel):
+            logits, score, brittle = self(as_tensor(inputs, torch.device("cpu")))
+            return logits.numpy(), score.numpy(), brittle.numpy()
         if not isinstance(inputs, Tensor) or inputs.dim() < 2 or self._channels not in (1, inputs.shape[1]):
             expected = "[B, *shape]" if self._channels == 1 else f"[B, {self._channels}, ...]"
             found = f"shape {list(inputs.shape)}" if isinstance(inputs, Tensor) else type(inputs).__name__

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from brittle.decisions import Custom, Decision, Within
 from brittle.errors import DataError, ModelError, ParameterError, listed
+from brittle.model.fitted_state import estimator_digest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -105,6 +106,11 @@ class Fitted(ArrayModel):
         """Names of the columns that it was fitted on; None where it was fitted on an array."""
         names = getattr(self._estimator, "feature_names_in_", None)
         return None if names is None else tuple(map(str, names))
+
+    @property
+    def digest(self) -> str | None:
+        """Of what it has learned: `brittle.model.fitted_state.estimator_digest`."""
+        return estimator_digest(self._estimator)
 
     def reading(self, categories: Mapping[str, Levels]) -> Fitted:
         """The same for inputs of which these columns are codes of categories."""

@@ -19,7 +19,7 @@ from brittle.doctor import Subject, about_accuracy
 from brittle.errors import DataError
 from brittle.estimate import parameters_json
 from brittle.model.classifier import Classifier
-from brittle.model.loading.weights import state_digest
+from brittle.model.loading.weights import digest_of
 from brittle.noise import Noise
 from brittle.run.job import Job
 from brittle.scores import Score
@@ -184,7 +184,7 @@ def _describe_model(classifier: Classifier) -> ModelRecord:
     content = {
         "spec": getattr(model, "__name__", type(model).__name__),
         "format": "object",
-        "state_sha256": state_digest(model) if isinstance(model, nn.Module) else None,
+        "state_sha256": digest_of(model),
         **classifier.bounds.recorded,
         "mean": classifier.mean,
         "std": classifier.std,

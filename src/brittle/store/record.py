@@ -101,7 +101,7 @@ class ModelRecord:
         format: `torch.export`, `onnx`, `skops`, `python` or `object`.
         sha256: digest of the file, or None.
         weights_sha256: digest of the file of its weights, or None.
-        state_sha256: digest of all parameters and buffers, of the file for ONNX and skops, or None for a function.
+        state_sha256: digest of all parameters and buffers, of what an estimator has learned, or None for a function.
         fixed_batch: rows that it takes, where it takes no other number.
         bounds: smallest and largest value of an input, where all features have the same; None where they have bounds of
             their own, or none.

@@ -173,7 +173,7 @@ def _load_file(path: Path) -> LoadedModel:
         facts["format"] = "torch.export"
     else:
         model = open_onnx(content, name) if path.suffix == ".onnx" else _load_skops(content, name)
-        facts = {"format": path.suffix.removeprefix("."), "state_sha256": digest}  # the file stands for its weights
+        facts = {"format": path.suffix.removeprefix(".")}
     return LoadedModel(model, facts | {"file": name, "sha256": digest})
 
 

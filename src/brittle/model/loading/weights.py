@@ -92,6 +92,11 @@ def state_digest(module: nn.Module) -> str:
     return digest.hexdigest()
 
 
+def digest_of(model: Any) -> str | None:
+    """What a model is known by, `state_digest` of a network or `digest` of an estimator; None for a function."""
+    return state_digest(model) if isinstance(model, nn.Module) else getattr(model, "digest", None)
+
+
 def check_weights(module: nn.Module, name: str) -> None:
     """Raise where a parameter or buffer holds NaN or infinite values (minus infinity may mask in a buffer)."""
     for tensor_name, tensor in (*module.named_parameters(), *module.named_buffers()):

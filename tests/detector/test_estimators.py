@@ -1,0 +1,144 @@
+"""Detectors of scikit-learn's classifiers: tied to what was learned, and the rule on their probabilities."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import brittle
+from brittle.cli import main
+from brittle.detector import Detector
+from brittle.errors import ModelError
+from brittle.model.fitted_state import estimator_digest
+from brittle.scores import LogitMargin, MonteCarlo, Softmax
+
+pytest.importorskip("sklearn")
+
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+X = np.random.default_rng(0).random((300, 4))
+Y = np.array(["ant", "bee", "cat"])[(3 * X[:, 0]).astype(int)]
+
+ESTIMATORS = {
+    "forest": lambda: RandomForestClassifier(20, min_samples_leaf=25, random_state=0),
+    "pipeline": lambda: make_pipeline(StandardScaler(), LogisticRegression()),
+    "neighbours": lambda: KNeighborsClassifier(9, algorithm="kd_tree"),
+}
+
+
+def _fitted(kind: str) -> Any:
+    return ESTIMATORS[kind]().fit(X, Y)
+
+
+def _detector(estimator: Any, score: str = "logit_margin") -> Detector:
+    known = torch.from_numpy(np.random.default_rng(2).random((200, 4)))
+    scores = [MonteCarlo(0.1, draws=100), LogitMargin(), Softmax()]
+    table = brittle.score(brittle.Classifier(estimator), known, scores, skip_doctor=True)
+    return Detector.fit(table, limit=0.7, tpr=0.8, score=score)
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_the_identity_is_what_was_learned(kind: str) -> None:
+    """It stays through predictions, a pickle and skops, and whatever computes them; other data give another."""
+    skops = pytest.importorskip("skops.io")
+    estimator = _fitted(kind)
+    digest = estimator_digest(estimator)
+    estimator.predict_proba(X)
+    content = skops.dumps(estimator)
+    again = skops.loads(content, trusted=skops.get_untrusted_types(data=content))
+    parallel = pickle.loads(pickle.dumps(estimator))
+    for step in (parallel, *(step for _, step in getattr(parallel, "steps", ()))):
+        if "n_jobs" in step.get_params():
+            step.set_params(n_jobs=2)
+    for same in (estimator, again, parallel, _fitted(kind)):
+        assert estimator_digest(same) == digest
+    other = ESTIMATORS[kind]().fit(X[1:], Y[1:])
+    assert estimator_digest(other) != digest
+
+
+@pytest.mark.slow
+def test_the_identity_is_the_same_in_every_process(tmp_path: Path) -> None:
+    estimator = _fitted("forest")
+    estimator.columns_ = {"a", "b", "c", "d", "e"}
+    (tmp_path / "forest.pickle").write_bytes(pickle.dumps(estimator))
+    code = "import pickle; from brittle.model.fitted_state import estimator_digest as digest\n"
+    code += "print(digest(pickle.load(open('forest.pickle', 'rb'))))"
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code], cwd=tmp_path, env={"PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert found == {f"{estimator_digest(estimator)}\n".encode()}
+
+
+@pytest.mark.parametrize("score", ["logit_margin", "softmax"])
+@pytest.mark.parametrize("kind", ["forest", "pipeline"])
+def test_it_is_the_rule_on_the_estimators_own_numbers(kind: str, score: str, tmp_path: Path) -> None:
+    """Arrays give arrays, tensors give tensors, and `apply` flags the same points."""
+    estimator = _fitted(kind)
+    found = Detector.load(_detector(estimator, score).save(tmp_path / "detector.json"))
+    wrapped = found.wrap(estimator)
+    x = np.random.default_rng(1).random((500, 4))
+    logits, values, flags = wrapped(x)
+    own = (
+        estimator.decision_function(x)
+        if kind == "pipeline"
+        else np.log(estimator.predict_proba(x).clip(float(np.finfo(np.float32).eps)))
+    )
+    ordered = np.sort(own, axis=1)
+    shares = np.exp(own) / np.exp(own).sum(axis=1, keepdims=True)
+    truth = ordered[:, -1] - ordered[:, -2] if score == "logit_margin" else shares.max(axis=1) - 1.0
+    assert values == pytest.approx(truth, rel=1e-9, abs=1e-12)
+    clear = abs(truth - found.threshold) > 1e-9
+    assert (flags[clear] == (~(truth >= found.threshold) | (ordered[:, -1] == ordered[:, -2]))[clear]).all()
+    assert (estimator.classes_[logits.argmax(axis=1)] == estimator.predict(x))[ordered[:, -1] > ordered[:, -2]].all()
+    assert 0 < flags.sum() < 500
+    assert np.array_equal(wrapped(torch.from_numpy(x))[2].numpy(), flags)
+    applied = found.apply(brittle.Classifier(estimator), torch.from_numpy(x))
+    assert applied["score"].to_numpy() == pytest.approx(values, abs=1e-12)
+    assert np.array_equal(applied["brittle"], flags)
+
+
+def test_it_fails_closed_and_belongs_to_one_estimator() -> None:
+    estimator = _fitted("pipeline")
+    found = _detector(estimator)
+    safe = np.tile([0.02, 0.5, 0.5, 0.5], (3, 1))
+    assert not found.wrap(estimator)(safe)[2].any()
+    safe[0, 1], safe[1, 1] = 1.5, -0.5
+    assert found.wrap(estimator)(safe)[2].tolist() == [True, True, False]
+    with pytest.raises(ModelError, match="state_sha256") as caught:
+        found.wrap(ESTIMATORS["pipeline"]().fit(X[1:], Y[1:]))
+    assert caught.value.code == "other_model"
+
+
+FOREST = """import numpy as np
+from sklearn.ensemble import RandomForestClassifier
+def make():
+    x = np.random.default_rng(0).random((300, 2))
+    return RandomForestClassifier(9, max_depth=4, random_state=0).fit(x, (x.sum(axis=1) > 1).astype(int))
+"""
+
+
+def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("forest.py").write_text(FOREST, encoding="utf-8")
+    np.save("data.npy", np.random.default_rng(2).random((200, 2)))
+    run = "score forest.py:make data.npy --scores monte_carlo logit_margin --sigma 0.1 --draws 100 --out run"
+    assert main(run.split()) == 0
+    assert main(["detector", "fit", "run", "--limit", "0.7", "--tpr", "0.8"]) == 0
+    apply = "detector apply detector.json {}.py:make data.npy --out {}.parquet"
+    assert main(apply.format("forest", "flags").split()) == 0
+    Path("other.py").write_text(FOREST.replace("> 1", "> 1.1"), encoding="utf-8")
+    assert main(apply.format("other", "other").split()) == ModelError.exit_code
