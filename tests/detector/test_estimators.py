@@ -15,6 +15,7 @@ import torch
 import brittle
 from brittle.cli import main
 from brittle.detector import Detector
+from brittle.detector.pseudo_margin import PseudoMargin
 from brittle.errors import ModelError
 from brittle.model.fitted_state import estimator_digest
 from brittle.scores import LogitMargin, MonteCarlo, Softmax
@@ -142,3 +143,15 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert main(apply.format("forest", "flags").split()) == 0
     Path("other.py").write_text(FOREST.replace("> 1", "> 1.1"), encoding="utf-8")
     assert main(apply.format("other", "other").split()) == ModelError.exit_code
+
+
+def test_an_estimator_has_no_features_for_a_pseudo_margin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("forest.py").write_text(FOREST, encoding="utf-8")
+    np.save("data.npy", X[:20, :2])
+    command = "score forest.py:make data.npy --pseudo-margin learned.safetensors --out run"
+    PseudoMargin.fit(torch.from_numpy(X), X[:, 0], norm="l2", epochs=1).save("learned.safetensors")
+    assert main(command.split()) == ModelError.exit_code
+    assert "no_head" in capsys.readouterr().err

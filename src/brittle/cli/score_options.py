@@ -194,7 +194,7 @@ class Opening:
         """The network that MODEL names, as it was declared: the one that a pseudo-margin was learned from."""
         classifier = self.declared.classifier(self.model, self._loaded)
         if self.scoring.learned is not None:
-            self.scoring.learned.check_model(classifier.source["state_sha256"])
+            self.scoring.learned.check_model(classifier.source.get("state_sha256"))
         return classifier
 
     @cached_property
