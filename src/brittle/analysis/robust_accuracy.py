@@ -148,10 +148,10 @@ def estimate_robust_accuracy(
     \mathrm{rectified} = \mathrm{estimate} + \frac1n \sum_{i \in \mathrm{subset}} (y_i - g_i).$$
 
     The two differ by more than one point of the subset only where `min_tpr` binds, because the score is a poor one; the
-    estimate is then biased and the rectified one is not. The interval is that of the rectified one, and `credible` says
-    whether it holds the estimate. With `f = n / N` it is the sum of the subset's mean of `y - (1 - f) g` (interval:
-    `mean_interval`) and `(1 - f)` times the mean of `g` over the other points (Clopper-Pearson), which are independent;
-    their half-widths are added in quadrature.
+    estimate is then biased and the rectified one is not, and may be less sure than the subset's mean of `y`. The
+    interval is that of the rectified one, whether or not it holds the estimate. With `f = n / N` it is the sum of the
+    subset's mean of `y - (1 - f) g` (interval: `mean_interval`) and `(1 - f)` times the mean of `g` over the other
+    points (Clopper-Pearson), which are independent; their half-widths are added in quadrature.
 
     Validity: for a subset drawn uniformly at random. The interval covers the robust accuracy, by the margins, of the
     population that all points come from: the sampling of the subset, the choice of the threshold (to first order: it

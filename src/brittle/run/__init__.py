@@ -2,6 +2,7 @@
 
 from brittle.run.arguments import make_job
 from brittle.run.progress import Progress
+from brittle.run.robust_accuracy import robust_accuracy
 from brittle.run.scoring import execute, score
 from brittle.scores.evaluate import plan
 
@@ -10,5 +11,6 @@ __all__ = [
     "execute",
     "make_job",
     "plan",
+    "robust_accuracy",
     "score",
 ]

@@ -1,0 +1,73 @@
+"""The command that attacks a few points and tells the robust accuracy of all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from brittle.cli.common import DATA, MODEL, ROW_FAILURES, Config, Quiet, check_own, say, show
+from brittle.cli.options import DataOptions, ModelOptions
+from brittle.estimate import CONFIDENCE
+
+
+def estimate_robust_accuracy(
+    model: Annotated[str, Parameter(group=MODEL)],
+    data: Annotated[Path, Parameter(group=DATA)],
+    /,
+    *,
+    epsilon: str,
+    attack: int = 500,
+    declared: ModelOptions = ModelOptions(),
+    reading: DataOptions = DataOptions(),
+    norm: str = "linf",
+    effort: str = "standard",
+    seed: int = 0,
+    confidence: float = CONFIDENCE,
+    json: Path | None = None,
+    quiet: Quiet = False,
+    config: Config = None,
+) -> int:
+    """Tell the robust accuracy of MODEL on DATA from attacks on a few points and one pass for each.
+
+    Without labels every prediction counts as right. The rectified answer is the one that the interval belongs to.
+
+    Args:
+        model: As for `brittle score`.
+        data: As for `brittle score`.
+        epsilon: Right predictions with no other prediction found within this are robust, such as 8/255.
+        attack: Points that are attacked, drawn at random.
+        norm: Norm of the distance, linf, l2, l1 or l0.
+        effort: Budget of passes per attacked point: fast, standard or thorough.
+        seed: Seed of the draw and of the attacks.
+        confidence: Confidence of the intervals.
+        json: File to write the answer to as JSON.
+    """
+    import msgspec
+
+    from brittle.cli.score_options import Opening, ScoreOptions
+    from brittle.run import robust_accuracy
+    from brittle.store.writing import write
+
+    if json is not None:
+        check_own(json, '"estimated"', "robust accuracy")
+    scoring = ScoreOptions(scores=("logit_margin", "input_margin"), norm=(norm,), effort=effort)
+    opening = Opening.checked(model, data, declared, reading, scoring, quiet)
+    opening.check_there()
+    found = robust_accuracy(
+        opening.classifier,
+        opening.points,
+        epsilon,
+        attack,
+        norm=norm,
+        effort=effort,
+        seed=seed,
+        confidence=confidence,
+        progress=not quiet,
+        note=lambda code, sentence: say(False, f"note: {code}: {sentence}"),
+    )
+    show(str(found))
+    if json is not None:
+        write(json, msgspec.json.format(msgspec.json.encode(found)) + b"\n")
+    return ROW_FAILURES if found.estimated.dropped else 0
