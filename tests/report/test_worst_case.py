@@ -8,10 +8,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import torch
 from helpers.margin_runs import LABEL, SCORED, first_case, margins, with_status
 from helpers.tables import make_table, with_value
 
+import brittle
 from brittle.report.chapters.worst_case import FRAGILE_SHOWN, choose_epsilon
+from brittle.scores import FeatureDistance, FeatureMargin, InputMargin, LogitMargin
 from brittle.store.schemas import POINTS
 from brittle.store.table import Table
 
@@ -104,3 +107,20 @@ def test_the_gallery_shows_the_nearest_correct_points_first(table: Table) -> Non
     assert [one["name"] for one in shown] == nearest["name"].tolist()
     assert all(one["predicted"] != one["other"] for one in shown)
     assert len({image for one in shown for image, _ in one["images"]}) == 3 * FRAGILE_SHOWN
+
+
+def test_what_would_explain_a_score_that_follows_the_distance_is_told_where_the_run_knows_it() -> None:
+    """Features of a linear network are its inputs; the rows of a multiple of the identity are equally far apart."""
+    x, found = torch.rand(40, 3, generator=torch.Generator().manual_seed(0)), []
+    for weight in (2.0 * torch.eye(3), torch.randn(9, 3, generator=torch.Generator().manual_seed(0))):
+        network = torch.nn.Linear(3, len(weight), bias=False)
+        network.weight.data.copy_(weight)
+        scores = [LogitMargin(), FeatureMargin("l2"), FeatureMargin("linf"), InputMargin(effort="fast")]
+        scores.append(FeatureDistance(effort="fast"))
+        run = brittle.score(brittle.Classifier(network, bounds=None), x, scores)
+        found.append(first_case(run)["conditions"].rows)
+    equal, other = found
+    assert equal[0][1:] == ("2.8", "2.8", "2.8", "1.0", "40")  # 2 sqrt(2)
+    assert float(other[0][4]) > 1.1
+    assert equal[1][1:] == other[1][1:] == ("1.0", "1.0", "1.0", "1.0", "40")
+    assert first_case(make_table(points=20, scores=SCORED))["conditions"] is None

@@ -19,7 +19,7 @@ from brittle.analysis.robust_accuracy import (
     direct_robust_accuracy,
 )
 from brittle.analysis.worst_case import worst_case_table
-from brittle.estimate import Status, parameters_json
+from brittle.estimate import INPUT_MARGIN, Status, parameters_json
 from brittle.report.chapter import Chapter, Grid, Number
 from brittle.report.charts import ACCENT, INK, NARROW, dashed, few_ticks, legend
 from brittle.report.contents import Contents
@@ -53,6 +53,12 @@ FRAGILE_SHOWN = 12
 
 PREFERRED = "logit_margin"
 """The score that the page speaks of where the run holds it."""
+
+CONDITIONS = (
+    ("The logit margin is a multiple of the feature margin", "logit_margin", "feature_margin"),
+    ("The features move by a multiple of the distance", "feature_distance", INPUT_MARGIN),
+)
+"""What would make the logit margin follow the distance, each a score that is then a fixed multiple of another."""
 
 KINDS = {"all": INK, "correct": ACCENT, "certified": "#0c8645"}
 """The curves of `nearest_chart`, with their colours."""
@@ -187,6 +193,7 @@ def _section(case: MarginCase) -> dict[str, Any]:
         "missing": len(case.margin) - len(case.distance),
         "read_from": show(case.margin.shown),
         "stand_in": _stand_in(case, compared),
+        "conditions": _conditions(case),
         "points": [_counterexample(case, row) for row in fragile.head(FRAGILE_SHOWN).to_dict("records")],
         "count": f"{len(fragile):,}",
     }
@@ -286,6 +293,25 @@ def _stand_in(case: MarginCase, compared: pd.DataFrame) -> dict[str, Any]:
             colours=[case.contents.colours[known[label].score] for label in compared["score"]],
         ),
     }
+
+
+def _conditions(case: MarginCase) -> Grid | None:
+    """Of each of `CONDITIONS` that the run can tell, how much the multiple varies over points; None without any."""
+    columns = {INPUT_MARGIN: case.margin}
+    for column in case.contents.columns:
+        if column.parameters.get("norm", case.norm) == case.norm:
+            columns.setdefault(column.score, column)
+    rows = []
+    for title, above, below in CONDITIONS:
+        if not {above, below} <= columns.keys():
+            continue
+        ratio = columns[above].value / columns[below].value
+        ratio = ratio.where(np.isfinite(ratio)).dropna()
+        low, middle, high = ratio.quantile([0.25, 0.5, 0.75])
+        if low > 0.0:
+            rows.append((title, *map(short, (middle, low, high, high / low)), f"{len(ratio):,}"))
+    head = ("Would explain it", "Median multiple", "Lower quartile", "Upper quartile", "Upper over lower", "Points")
+    return Grid(head, rows) if rows else None
 
 
 def _main_score(case: MarginCase, compared: pd.DataFrame) -> Column | None:
