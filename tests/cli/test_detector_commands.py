@@ -121,6 +121,13 @@ def test_a_pseudo_margin_from_run_to_flags(capsys: pytest.CaptureFixture[str]) -
     assert len(csv.read_csv("third.csv")) == 50
 
 
+@pytest.mark.parametrize(("form", "classes"), [("head", 4), ("paper", 0)])
+def test_a_pseudo_margin_in_the_form_of_the_paper_reads_the_features_alone(form: str, classes: int) -> None:
+    learn = ["pseudo-margin", "fit", "run", "./net.py:make", "data.npz", "--form", form, "--overwrite"]
+    assert main(learn) == 0
+    assert brittle.PseudoMargin.load("pseudo-margin.safetensors").recipe.classes == classes
+
+
 def test_points_without_a_score(capsys: pytest.CaptureFixture[str]) -> None:
     fitted()
     x = inputs(POINTS).numpy()

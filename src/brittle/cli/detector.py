@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from cyclopts import App
 
@@ -123,6 +123,7 @@ def fit_pseudo_margin(
     data: Path,
     *,
     norm: str | None = None,
+    form: Literal["head", "paper"] = "head",
     weights: Weights = None,
     device: Device = None,
     reading: DataOptions = DataOptions(),
@@ -138,6 +139,7 @@ def fit_pseudo_margin(
         model: The model of the run.
         data: The data of the run.
         norm: Of the margins, l2, linf or l1; by default the one that RUN holds them in.
+        form: What it reads: the features and the margins of the last layer (head), or the features alone (paper).
         out: The file to write, .safetensors.
     """
     from brittle.detector.pseudo_margin import SUFFIX, PseudoMargin
@@ -152,7 +154,8 @@ def fit_pseudo_margin(
     points = reading.open(data, bounds, limit=table.record.data.limit, model=model)
     known = {"outputs": declared.outputs, "head": declared.head, "device": device}
     classifier = declare(load_network(model, weights), model, bounds, declared.mean, declared.std, **known)
-    learned = PseudoMargin.fit_run(table, classifier, points, norm)
+    settings: dict[str, Any] = {"head": None} if form == "paper" else {}
+    learned = PseudoMargin.fit_run(table, classifier, points, norm, **settings)
     print(f"{learned.recipe.points} points, validation loss {learned.recipe.validation_loss:.4g}")
     print(learned.save(out))
     return 0

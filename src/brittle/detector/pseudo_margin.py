@@ -60,6 +60,8 @@ class PseudoMargin:
     the training share. Adam; the weights of the pass with the smallest squared error on a held-out share of
     `regressor.HELD_OUT` are kept.
 
+    The paper's has these layers and this loss, reads features alone (`head=None`), and is told without `c`, `mu`, `s`.
+
     Validity: for points like those it was trained on, of the network whose features they are. It ranks points; its
     value is no bound on their margin. It may only be calibrated on points that it was not trained on.
 
