@@ -11,10 +11,11 @@ import torch
 from helpers.problems import inputs, small_classifier, small_network
 
 import brittle
-from brittle.analysis import estimate_robust_accuracy
+from brittle.analysis import direct_robust_accuracy, estimate_robust_accuracy
 from brittle.cli import main
 from brittle.data import array_points, sample_points
 from brittle.errors import StorageError
+from brittle.run.robust_accuracy import SampledRobustAccuracy
 from brittle.scores import InputMargin, LogitMargin
 
 EPSILON, POINTS = 0.1, 300
@@ -76,6 +77,17 @@ def test_it_is_what_two_runs_and_the_formula_say_and_costs_what_it_says() -> Non
     everything = brittle.robust_accuracy(small_classifier(), (x[:5], labels[:5]), 0.05, 9, norm="l2", effort="fast")
     assert everything.passes == everything.passes_for_all + 5
     assert everything.estimated.subset == everything.estimated.rectified
+
+
+def test_it_is_said_where_the_logit_margin_misleads() -> None:
+    margin, subset = np.linspace(0.0, 1.0, 400), np.arange(0, 400, 4)
+    for score, misleads in ((margin, False), (np.sin(1e4 * margin), True)):
+        few = estimate_robust_accuracy(margin, score, np.ones(400), 0.3, subset)
+        alone = direct_robust_accuracy(margin[subset], np.ones(100), 0.3)
+        said = str(SampledRobustAccuracy(few, alone, True, "linf", 900, 2000))
+        assert ("poor guide" in said, "biased" in said) == (misleads, misleads)
+    nothing = estimate_robust_accuracy(margin, margin, np.ones(400), 0.3, [])
+    assert str(SampledRobustAccuracy(nothing, alone, True, "linf", 900, 2000)) == nothing.reason
 
 
 def test_the_command_says_the_same_and_counts_a_point_that_cannot_be_scored(

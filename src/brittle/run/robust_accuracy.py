@@ -27,6 +27,9 @@ from brittle.scores import InputMargin, LogitMargin
 from brittle.store.table import Table
 from brittle.text import aligned, by_number, number, parse_epsilon
 
+MUCH_WIDER = 1.01
+"""How many times wider an interval is than another before that is more than rounding."""
+
 
 @dataclass(frozen=True)
 class SampledRobustAccuracy:
@@ -59,16 +62,18 @@ class SampledRobustAccuracy:
             ("Algorithm 1", f"{found.estimate:.1%}"),
             ("attacked points alone", _share(alone.robust_accuracy, alone.low, alone.high)),
         )
-        tpr = "no attacked point is" if np.isnan(found.tpr) else f"this finds {found.tpr:.1%} of the attacked ones"
+        tpr = "none" if np.isnan(found.tpr) else f"{found.tpr:.1%}"
         lines = [
             f"{share}, epsilon {number(found.epsilon)} in {self.norm}, {found.points:,} points, "
-            f"{found.subset_points:,} of them attacked; [{found.confidence:g} intervals]:",
+            f"{found.subset_points:,} of them attacked; [{100 * found.confidence:g}% intervals]:",
             *aligned(rows),
-            f"not robust: a logit margin of {number(found.threshold)} or less; {tpr}",
+            f"not robust: a logit margin up to {number(found.threshold)}, which finds {tpr} of such attacked points",
             f"{self.passes:,} passes; attacks on all points would take about {self.passes_for_all:,}",
         ]
         if not found.low <= found.estimate <= found.high:
-            lines.append("Algorithm 1 is outside the interval: the logit margin is a poor guide here")
+            lines.append("Algorithm 1 is outside the interval of the rectified answer, so it is biased here")
+        if found.high - found.low > MUCH_WIDER * (alone.high - alone.low):
+            lines.append("the logit margin is a poor guide here: the attacked points alone say more")
         if found.dropped:
             points = by_number(found.dropped, "point", "points")
             lines.append(f"{found.dropped:,} {points} without a logit margin or a label left out")
