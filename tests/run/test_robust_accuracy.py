@@ -108,6 +108,6 @@ def test_the_command_says_the_same_and_counts_a_point_that_cannot_be_scored(
     x[4, 0, 0, 0] = torch.nan
     np.savez("data.npz", x=x.numpy(), y=labels.numpy())
     assert main(words) == 4
-    assert "1 point without" in capsys.readouterr().out
+    assert "a label: 1\n" in capsys.readouterr().out
     Path("found.json").write_text("{}")
     assert main([*words, "--json", "found.json"]) == StorageError.exit_code

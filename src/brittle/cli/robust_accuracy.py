@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -55,18 +55,9 @@ def estimate_robust_accuracy(
     scoring = ScoreOptions(scores=("logit_margin", "input_margin"), norm=(norm,), effort=effort)
     opening = Opening.checked(model, data, declared, reading, scoring, quiet)
     opening.check_there()
-    found = robust_accuracy(
-        opening.classifier,
-        opening.points,
-        epsilon,
-        attack,
-        norm=norm,
-        effort=effort,
-        seed=seed,
-        confidence=confidence,
-        progress=not quiet,
-        note=lambda code, sentence: say(False, f"note: {code}: {sentence}"),
-    )
+    settings: dict[str, Any] = {"norm": norm, "effort": effort, "seed": seed, "confidence": confidence}
+    settings |= {"progress": not quiet, "note": lambda code, sentence: say(False, f"note: {code}: {sentence}")}
+    found = robust_accuracy(opening.classifier, opening.points, epsilon, attack, **settings)
     show(str(found))
     if json is not None:
         write(json, msgspec.json.format(msgspec.json.encode(found)) + b"\n")

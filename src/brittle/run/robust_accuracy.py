@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -25,10 +26,7 @@ from brittle.run.progress import progress as shown_progress
 from brittle.run.scoring import Memory, execute
 from brittle.scores import InputMargin, LogitMargin
 from brittle.store.table import Table
-from brittle.text import aligned, by_number, number, parse_epsilon
-
-MUCH_WIDER = 1.01
-"""How many times wider an interval is than another before that is more than rounding."""
+from brittle.text import aligned, number, parse_epsilon
 
 
 @dataclass(frozen=True)
@@ -72,11 +70,10 @@ class SampledRobustAccuracy:
         ]
         if not found.low <= found.estimate <= found.high:
             lines.append("Algorithm 1 is outside the interval of the rectified answer, so it is biased here")
-        if found.high - found.low > MUCH_WIDER * (alone.high - alone.low):
+        if found.high - found.low > 1.01 * (alone.high - alone.low):  # by more than rounding
             lines.append("the logit margin is a poor guide here: the attacked points alone say more")
         if found.dropped:
-            points = by_number(found.dropped, "point", "points")
-            lines.append(f"{found.dropped:,} {points} without a logit margin or a label left out")
+            lines.append(f"left out, without a logit margin or a label: {found.dropped:,}")
         return "\n".join(lines)
 
 
@@ -114,7 +111,7 @@ def robust_accuracy(
         seed: of the draw and of the attacks.
         confidence: of the intervals.
         progress: as of `brittle.score`.
-        note: called with the code and the sentence of every note, once each.
+        note: called with the code and the sentence of every note; by default it warns.
 
     Raises:
         DataError: the data do not fit the declaration, or too many of the first rows get no number.
@@ -131,23 +128,17 @@ def robust_accuracy(
         >>> brittle.robust_accuracy(classifier, (x, torch.tensor([0, 1, 1, 0])), 0.2, attack=4).estimated.estimate
         0.5
     """
-    size, told = parse_epsilon(epsilon), set[tuple[str, str]]()
+    size = parse_epsilon(epsilon)
     scores = LogitMargin(), InputMargin(norm, effort=effort)
     job = make_job(classifier, data, scores, seed, None, confidence)
     few = replace(job, points=sample_points(job.points, attack, seed), scores=scores[1:])
-
-    def note_once(code: str, sentence: str) -> None:
-        if (code, sentence) not in told:
-            told.add((code, sentence))
-            note(code, sentence)
-
-    whole = _table(replace(job, scores=scores[:1]), progress, note_once)
-    found = _table(few, progress, note_once)
+    found = _table(few, progress, note=note)
+    whole = _table(replace(job, scores=scores[:1]), progress, skip_doctor=True)
     labelled = whole.record.account.labelled > 0
-    every, margins = whole[scores[0]].value, found[scores[1]].value.dropna()
+    every = whole[scores[0]].value
+    margin = found[scores[1]].value.reindex(every.index).to_numpy()
     correct = np.asarray(whole.points["correct"].to_pylist(), dtype=np.float64) if labelled else np.ones(len(every))
-    subset = every.index.isin(margins.index)
-    margin = margins.reindex(every.index).to_numpy()
+    subset = ~np.isnan(margin)
     spent = found.record.account.passes
     return SampledRobustAccuracy(
         estimate_robust_accuracy(margin, every.to_numpy(), correct, size, subset, confidence),
@@ -159,11 +150,11 @@ def robust_accuracy(
     )
 
 
-def _table(job: Job, progress: Progress | bool | None, note: Callable[[str, str], None]) -> Table:
+def _table(job: Job, progress: Progress | bool | None, **settings: Any) -> Table:
     """The table of a run of `job` that is written nowhere."""
     place = Memory()
     with shown_progress(progress) as advance:
-        execute(job, place, progress=advance, note=note)
+        execute(job, place, progress=advance, **settings)
     return place.table()
 
 
