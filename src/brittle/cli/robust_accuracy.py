@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from brittle.cli.common import DATA, MODEL, ROW_FAILURES, Config, Quiet, check_own, say, show
+from brittle.cli.common import DATA, MODEL, ROW_FAILURES, Config, Json, Quiet, say, show
 from brittle.cli.options import DataOptions, ModelOptions
 from brittle.estimate import CONFIDENCE
+from brittle.text import as_json
 
 
 def estimate_robust_accuracy(
@@ -25,7 +27,7 @@ def estimate_robust_accuracy(
     effort: str = "standard",
     seed: int = 0,
     confidence: float = CONFIDENCE,
-    json: Path | None = None,
+    json: Json = False,
     quiet: Quiet = False,
     config: Config = None,
 ) -> int:
@@ -42,23 +44,15 @@ def estimate_robust_accuracy(
         effort: Budget of passes per attacked point: fast, standard or thorough.
         seed: Seed of the draw and of the attacks.
         confidence: Confidence of the intervals.
-        json: File to write the answer to as JSON.
     """
-    import msgspec
-
     from brittle.cli.score_options import Opening, ScoreOptions
     from brittle.run import robust_accuracy
-    from brittle.store.writing import write
 
-    if json is not None:
-        check_own(json, '"estimated"', "robust accuracy")
     scoring = ScoreOptions(scores=("logit_margin", "input_margin"), norm=(norm,), effort=effort)
     opening = Opening.checked(model, data, declared, reading, scoring, quiet)
     opening.check_there()
     settings: dict[str, Any] = {"norm": norm, "effort": effort, "seed": seed, "confidence": confidence}
     settings |= {"progress": not quiet, "note": lambda code, sentence: say(False, f"note: {code}: {sentence}")}
     found = robust_accuracy(opening.classifier, opening.points, epsilon, attack, **settings)
-    show(str(found))
-    if json is not None:
-        write(json, msgspec.json.format(msgspec.json.encode(found)) + b"\n")
+    show(as_json(**asdict(found)) if json else str(found))
     return ROW_FAILURES if found.estimated.dropped else 0
