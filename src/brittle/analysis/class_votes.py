@@ -81,16 +81,19 @@ def votes_texts(table: Table) -> pd.Series:
 
     By its id; empty for a run without votes for classes.
     """
-    if typical([one for one in table.columns if has_votes(one)]) is None:
+    column = typical([one for one in table.columns if has_votes(one)])
+    if column is None:
         return pd.Series(dtype=object)
-    votes = class_votes(table)
+    votes = class_votes(table, column=column)
     votes = pd.DataFrame(votes[(votes["copies"] > 0) & (votes["copies"] < votes["draws"])])
     labels = dict(zip(table.points["point"].to_pylist(), table.points["label"].to_pylist(), strict=True))
     texts: dict[str, list[str]] = {}
     for point, number, share in zip(votes["point"], votes["class"], votes["share"], strict=True):
         own = " (its label)" if labels[point] == number else ""
-        texts.setdefault(point, []).append(f"{100 * share:.3g}% {class_name(table, number)[:LONGEST]}{own}")
-    return pd.Series({point: f"Its noisy copies are predicted {listed(each, SHOWN)}." for point, each in texts.items()})
+        texts.setdefault(point, []).append(f"{class_name(table, number)[:LONGEST]}{own} in {100 * share:.3g}%")
+    noise = "" if column.setting.sigma is None else f" of {column.setting}"
+    said = {point: f"With noise{noise} it is predicted {listed(each, SHOWN)}." for point, each in texts.items()}
+    return pd.Series(said, dtype=object)
 
 
 def has_votes(column: Column) -> bool:

@@ -21,7 +21,7 @@ from brittle.analysis.overview import overview
 from brittle.analysis.overview_text import LARGEST, RESTS, STEEP, chosen_sentence, next_steps, where_to_run, words_of
 from brittle.estimate import LIMIT, MOST_DRAWS, Status, parameters_json
 from brittle.report.contents import Contents
-from brittle.report.images import PER_SIDE, decoded, embedded, sheets
+from brittle.report.images import PER_SIDE, TILE, decoded, embedded, sheets
 from brittle.report.wording import show
 from brittle.store.columns import Column, rests_on, storable
 from brittle.store.record import DataRecord
@@ -288,7 +288,14 @@ def _pictures(contents: Contents, order: NDArray[np.intp]) -> dict[str, object] 
     made = sheets(pngs, order.tolist())
     if not made.images:
         return None
-    return {"side": made.side, "perSide": PER_SIDE, "sheets": [*made.images], "tiles": packed(made.tiles, "i4")}
+    told = {"side": made.side, "perSide": PER_SIDE, "sheets": [*made.images], "tiles": packed(made.tiles, "i4")}
+    return told | {"steps": _steps(contents)}
+
+
+def _steps(contents: Contents) -> float | None:
+    """Steps of brightness that one unit of the input is in an image; None where a pixel of it is none of the input."""
+    bounds, sides = contents.record.model.bounds, contents.record.data.input_shape or ()
+    return None if bounds is None or max(sides[1:], default=TILE + 1) > TILE else 255.0 / (bounds[1] - bounds[0])
 
 
 def _nearest(contents: Contents, answers: Answers, order: NDArray[np.intp]) -> list[dict[str, object]]:

@@ -7,11 +7,11 @@ import { featuresOf } from "./features.js";
 import { fields, titleOf } from "./fields.js";
 import { walk } from "./list.js";
 import { LONGEST, keepNote, keeps, noteOf } from "./notes.js";
-import { drawDifference, drawPicture, drawWhole, imageAt, pictured } from "./pictures.js";
+import { drawDifference, drawNoisy, drawPicture, drawWhole, imageAt, pictured, takesNoise } from "./pictures.js";
 import { drawLevels } from "./levels.js";
 import { judgeOf, kinds, places, predictions, selected, states } from "./selection.js";
 import { KINDS, choose, state } from "./state.js";
-import { confidenceText, counted, percentOf, shown, valueText } from "./text.js";
+import { confidenceText, counted, percentOf, short, shown, valueText } from "./text.js";
 
 /** @typedef {import("./fields.js").Field} Field */
 
@@ -37,6 +37,8 @@ export function drawCard() {
   const parts = [title(point), element("p", {}, sentence(point))];
   if (ofThisRun() && votesOf(point)) parts.push(element("p", {}, shown(votesOf(point))));
   if (pictured || images(point)) parts.push(pictures(point));
+  const examples = noisy(point);
+  if (examples) parts.push(examples);
   const features = featuresOf(point, ofThisRun());
   if (features) parts.push(features);
   parts.push(scores(point));
@@ -129,6 +131,28 @@ function pictures(point) {
     said.textContent = changeText(drawDifference(apart, first, second));
   });
   return holder;
+}
+
+/** Levels of noise that are shown at most. */
+const MOST_LEVELS = 4;
+
+/**
+ * The image with normal noise of each level of the chosen run, or the least, the largest and some between; null without.
+ * @param {number} point
+ */
+function noisy(point) {
+  const { run } = columns[state.by];
+  const levels = columns.filter((one) => one.run === run && one.family === "gaussian" && !one.unit).flatMap(({ sigma }) => sigma ?? []);
+  const all = [...new Set(levels)].sort((one, other) => one - other);
+  if (!takesNoise(point) || !all.length) return null;
+  const steps = Math.min(MOST_LEVELS, all.length) - 1;
+  const chosen = steps ? Array.from({ length: steps + 1 }, (_, place) => all[Math.round((place * (all.length - 1)) / steps)]) : all;
+  const drawn = chosen.map((sigma) => {
+    const on = canvas({ role: "img", "aria-label": `The image with noise of sigma ${short(sigma)}` });
+    void drawNoisy(on, point, sigma);
+    return element("figure", {}, on, element("figcaption", {}, `noise of sigma ${short(sigma)}`));
+  });
+  return element("div", { class: "pictures" }, ...drawn);
 }
 
 /**

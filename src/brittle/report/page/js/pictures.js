@@ -55,6 +55,50 @@ export function drawWhole(canvas, image) {
   canvas.getContext("2d")?.drawImage(image, 0, 0);
 }
 
+/**
+ * Whether noise can be drawn on the image of a point: it has one, whose pixels are those of the input.
+ * @param {number} point
+ */
+export function takesNoise(point) {
+  return pictures !== null && pictures.steps !== null && pictures.tiles[point] >= 0;
+}
+
+/**
+ * Draws the image of a point with normal noise on it, the same each time: an example, and none that the network saw.
+ * @param {HTMLCanvasElement} canvas
+ * @param {number} point
+ * @param {number} sigma in units of the input
+ */
+export async function drawNoisy(canvas, point, sigma) {
+  await drawPicture(canvas, point);
+  const pen = canvas.getContext("2d", { willReadFrequently: true });
+  if (!pen || !pictures?.steps) return;
+  const image = pen.getImageData(0, 0, canvas.width, canvas.height);
+  const grey = image.data.every((value, place) => place % 4 === 3 || value === image.data[place - (place % 4)]);
+  const draw = normal(point);
+  for (let place = 0; place < image.data.length; place += 4) {
+    const alike = draw();
+    for (let channel = 0; channel < 3; channel++) image.data[place + channel] += sigma * pictures.steps * (grey ? alike : draw());
+  }
+  pen.putImageData(image, 0, 0);
+}
+
+/**
+ * Normal numbers, the sums of twelve uniform ones less six, of a linear congruential sequence.
+ * @param {number} seed
+ */
+function normal(seed) {
+  let now = seed + 1;
+  return () => {
+    let sum = -6;
+    for (let count = 0; count < 12; count++) {
+      now = (Math.imul(now, 1664525) + 1013904223) >>> 0;
+      sum += now / 2 ** 32;
+    }
+    return sum;
+  };
+}
+
 /** A difference is magnified by this at most. */
 const MOST_TIMES = 64;
 
