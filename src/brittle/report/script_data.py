@@ -289,7 +289,7 @@ def _pictures(contents: Contents, order: NDArray[np.intp]) -> dict[str, object] 
     if not made.images:
         return None
     told = {"side": made.side, "perSide": PER_SIDE, "sheets": [*made.images], "tiles": packed(made.tiles, "i4")}
-    return told | {"steps": _steps(contents)}
+    return {**told, "steps": _steps(contents)}
 
 
 def _steps(contents: Contents) -> float | None:
