@@ -289,7 +289,8 @@ def _pictures(contents: Contents, order: NDArray[np.intp]) -> dict[str, object] 
     if not made.images:
         return None
     told = {"side": made.side, "perSide": PER_SIDE, "sheets": [*made.images], "tiles": packed(made.tiles, "i4")}
-    return {**told, "steps": _steps(contents)}
+    grey = (contents.record.data.input_shape or (1,))[0] == 1
+    return {**told, "steps": _steps(contents), "grey": grey}
 
 
 def _steps(contents: Contents) -> float | None:

@@ -8,14 +8,31 @@ import altair as alt
 import pandas as pd
 
 from brittle.analysis.class_bias import ClassBias
+from brittle.analysis.columns import class_of, preferred
 from brittle.report.chapter import Chapter, Grid
-from brittle.report.charts import ACCENT, NARROW, dashed, few_ticks, interval_dots, names_axis, width_beside
+from brittle.report.charts import (
+    ACCENT,
+    CLAIMED,
+    NARROW,
+    dashed,
+    few_ticks,
+    interval_dots,
+    legend,
+    names_axis,
+    width_beside,
+)
 from brittle.report.contents import Contents, extreme_classes
 from brittle.report.figure import Figure
 from brittle.report.wording import fixed, interval, plural, range_text, short, show
 
 MAX_CLASSES = 30
 """Classes drawn; of more, the least and the most robust."""
+
+FEW_CLASSES, MAX_LEVELS = 10, 4
+"""Classes that are drawn at several levels of noise, and levels: the least, the largest and some between."""
+
+MOST = (0.1, 0.5, 0.9)
+"""The quantiles that are drawn of the points of a class."""
 
 
 def summarize(contents: Contents) -> dict[str, Any] | None:
@@ -29,6 +46,9 @@ def summarize(contents: Contents) -> dict[str, Any] | None:
     sizes = bias.classes["points"]
     return {
         "figure": Figure(classes_chart, _frame(contents, bias), spoken),
+        "levels": Figure(
+            levels_chart, _by_level(contents, bias), "How p_robust is spread in each class, by the noise."
+        ),
         "by_label": bias.by == "label",
         "count": len(bias.classes),
         "sizes": range_text([f"{sizes.min():,}", f"{sizes.max():,}"]),
@@ -53,6 +73,38 @@ def classes_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
     dots = interval_dots(place, title="mean p_robust, further right is safer", scale=scale, axis=few_ticks())
     layers = alt.layer(dashed(known, x="mean(overall):Q"), *dots)
     return layers.properties(width=width_beside(width, names), height=alt.Step(20))
+
+
+def levels_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
+    """How `p_robust` is spread in each class at each level of noise: a bar between quantiles, a dot at the median."""
+    names, levels = frame["name"].unique().tolist(), frame["level"].unique().tolist()
+    y = alt.Y("name:N", scale=alt.Scale(domain=names), title=None, axis=names_axis())
+    colours = alt.Scale(domain=levels, range=[*CLAIMED[1 : 1 + len(levels)]])
+    colour = alt.Color("level:N", scale=colours, legend=legend(2 if width == NARROW else MAX_LEVELS))
+    place = alt.Chart(frame).encode(y=y, yOffset=alt.YOffset("level:N", sort=levels), color=colour)
+    dots = interval_dots(
+        place, title="p_robust, further right is safer", scale=alt.Scale(domain=[0, 1]), axis=few_ticks()
+    )
+    return alt.layer(*dots).properties(width=width_beside(width, names), height=alt.Step(9))
+
+
+def _by_level(contents: Contents, bias: ClassBias) -> pd.DataFrame:
+    """Quantiles of `p_robust` of the points of each class at each level; empty for one level."""
+    settings = contents.settings
+    if len(settings) < 2:
+        return pd.DataFrame()
+    steps = min(MAX_LEVELS, len(settings)) - 1
+    shown = [settings[round(place * (len(settings) - 1) / steps)] for place in range(steps + 1)]
+    columns = {contents.noise_text(one): preferred(contents.columns, one) for one in shown}
+    classes: Any = class_of(contents)[1]
+    return pd.DataFrame(
+        [
+            dict(zip(("low", "value", "high"), own.quantile(MOST), strict=True)) | {"name": name, "level": level}
+            for number, name in contents.class_labels(extreme_classes(bias, FEW_CLASSES)).items()
+            for level, column in columns.items()
+            if column is not None and len(own := pd.Series(column.p_robust[classes == number]).dropna())
+        ]
+    )
 
 
 def _frame(contents: Contents, bias: ClassBias) -> pd.DataFrame:

@@ -152,7 +152,7 @@ function noisy(point) {
     void drawNoisy(on, point, sigma);
     return element("figure", {}, on, element("figcaption", {}, `noise of sigma ${short(sigma)}`));
   });
-  return element("div", { class: "pictures" }, ...drawn);
+  return element("div", { class: "pictures examples" }, ...drawn);
 }
 
 /**

@@ -93,7 +93,7 @@ export const mostDraws = written.mostDraws;
 /** @type {Record<string, string>} What each status means. */
 export const statuses = written.statuses;
 
-/** @type {{side: number, perSide: number, sheets: string[], tiles: Numbers, steps: number | null} | null} */
+/** @type {{side: number, perSide: number, sheets: string[], tiles: Numbers, steps: number | null, grey: boolean} | null} */
 export const pictures = written.pictures && { ...written.pictures, tiles: unpacked(written.pictures.tiles) };
 
 /** @type {Map<number, Nearest[]>} The nearest inputs with another prediction that were found, by their points. */

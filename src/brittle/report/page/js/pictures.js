@@ -74,11 +74,10 @@ export async function drawNoisy(canvas, point, sigma) {
   const pen = canvas.getContext("2d", { willReadFrequently: true });
   if (!pen || !pictures?.steps) return;
   const image = pen.getImageData(0, 0, canvas.width, canvas.height);
-  const grey = image.data.every((value, place) => place % 4 === 3 || value === image.data[place - (place % 4)]);
   const draw = normal(point);
   for (let place = 0; place < image.data.length; place += 4) {
     const alike = draw();
-    for (let channel = 0; channel < 3; channel++) image.data[place + channel] += sigma * pictures.steps * (grey ? alike : draw());
+    for (let channel = 0; channel < 3; channel++) image.data[place + channel] += sigma * pictures.steps * (pictures.grey ? alike : draw());
   }
   pen.putImageData(image, 0, 0);
 }
