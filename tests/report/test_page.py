@@ -45,7 +45,7 @@ def test_the_page_is_well_formed_and_inert(page: Page, text: str) -> None:
     assert addresses(text) == []
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
-    assert sum(each.get("class") == "drawing" for _, each in page.elements) == 2
+    assert sum(each.get("class") == "drawing" for _, each in page.elements) == 3
     (code,) = (each for each in re.findall(r"<script>(.*?)</script>", text, re.DOTALL))
     (style,) = (each for each in re.findall(r"<style>(.*?)</style>", text, re.DOTALL))
     allowed = [f"'sha256-{base64.b64encode(hashlib.sha256(one.encode()).digest()).decode()}'" for one in (style, code)]
@@ -78,7 +78,7 @@ def test_hostile_text_in_every_field_is_shown_as_text() -> None:
     table = make_table(classes=20, broken=2, class_names=HOSTILE[20:40], **recipe)
     page = page_of(poisoned_run(table, 20))
     assert_inert(page)
-    assert sum(each.get("class") == "drawing" for _, each in page.elements) == 2
+    assert sum(each.get("class") == "drawing" for _, each in page.elements) == 3
     for name in HOSTILE[20:40]:
         forms = {" ".join(wording.show(text, 28).split()) for text in (name, storable(name))}  # of a record, of a frame
         assert any(form in page.text for form in forms), name

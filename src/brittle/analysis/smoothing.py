@@ -50,11 +50,10 @@ def smoothed_radius(table: Table, column: Column | None = None) -> pd.Series:
         [0.41, 0.0]
     """
     check_column("column", column)
-    column = column if column is not None else typical([one for one in table.columns if one.judges])
+    column = column if column is not None else judge_of(table)
     if column is None or not column.judges:
         raise DataError("no_such_score", "no column counts noisy copies; score by monte_carlo or shrinkage")
-    sigma, noise = column.setting
-    if table.record.model.decision is not None or noise != GAUSSIAN or sigma is None or column.parameters.get("clip"):
+    if not certifies(table, column):
         decided = table.record.model.decision or "class"
         clipped = ", clipped" if column.parameters.get("clip") else ""
         raise DataError(
@@ -62,5 +61,18 @@ def smoothed_radius(table: Table, column: Column | None = None) -> pd.Series:
             f"a radius needs the predicted class under isotropic normal noise that is not clipped; the run has the "
             f"decision {decided} under {column.setting}{clipped}",
         )
+    sigma = column.setting.sigma
     kept = 1.0 - column.rows["counted_high"].astype(float)
     return (sigma * pd.Series(special.ndtri(kept.clip(0.0, 1.0)), kept.index)).clip(lower=0.0).rename("smoothed_radius")
+
+
+def judge_of(table: Table) -> Column | None:
+    """The column by noisy copies that speaks for a run."""
+    return typical([one for one in table.columns if one.judges])
+
+
+def certifies(table: Table, column: Column) -> bool:
+    """Whether the votes of a column are of classes, under isotropic normal noise that is not clipped."""
+    sigma, noise = column.setting
+    plain = noise == GAUSSIAN and sigma is not None and not column.parameters.get("clip")
+    return table.record.model.decision is None and column.judges and plain

@@ -42,6 +42,9 @@ NARROW = 336
 MAX_DOTS = 1200
 """Points in one scatter plot."""
 
+KINDS = {"all": INK, "correct": ACCENT, "certified": "#0c8645"}
+"""The curves of `nearest_chart`, with their colours."""
+
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
 LABEL_LIMIT = 190
 
@@ -83,6 +86,27 @@ def interval_dots(place: Any, **axis: Any) -> list[Any]:
     """Thin bars from the field `low` to `high` with dots at `value`."""
     bars = place.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", **axis), x2="high:Q")
     return [bars, place.mark_point(filled=True, size=46, opacity=1).encode(x=alt.X("value:Q", **axis))]
+
+
+def nearest_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
+    """The share of points with a margin larger than epsilon, against epsilon, with intervals."""
+    names = dict(zip(frame["of"], frame["kind"], strict=True))
+    colours = alt.Scale(domain=list(names), range=[KINDS[kind] for kind in names.values()])
+    sizes = alt.Scale(domain=[0.0, max(frame["epsilon"].tolist())], nice=False)
+    key = legend(max(width // 300, 1), columnPadding=12, labelLimit=270)
+    place = alt.Chart(frame).encode(
+        x=alt.X("epsilon:Q", title="epsilon", scale=sizes, axis=few_ticks(max(width // 110, 3))),
+        color=alt.Color("of:N", scale=colours, legend=key),
+    )
+    title, share = "share of the points, higher is safer", alt.Axis(format="%", grid=True)
+    low, value, high = (
+        alt.Y(f"{end}:Q", title=title, scale=alt.Scale(domain=[0, 1]), axis=share) for end in ("low", "share", "high")
+    )
+    band = place.mark_area(opacity=0.14, interpolate="step-after").encode(y=low, y2="high:Q")
+    ends = [place.mark_line(strokeWidth=0.75, interpolate="step-after").encode(y=end) for end in (low, high)]
+    line = place.mark_line(strokeWidth=2.25, interpolate="step-after").encode(y=value)
+    chosen = [dashed(alt.Chart(frame[["chosen"]].head(1)), x="chosen:Q")] if "chosen" in frame else []
+    return alt.layer(*chosen, band, *ends, line).properties(width=width - 64, height=min(260, width - 96))
 
 
 def ordered() -> alt.EncodingSortField:

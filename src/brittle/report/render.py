@@ -25,6 +25,7 @@ from brittle.report.chapters import (
     other_runs,
     overview,
     scored,
+    vote,
     worst_case,
 )
 from brittle.report.contents import Contents
@@ -40,6 +41,7 @@ CHAPTERS = (
     classes.CHAPTER,
     agreement.CHAPTER,
     worst_case.CHAPTER,
+    vote.CHAPTER,
     expected_change.CHAPTER,
     other_runs.CHAPTER,
 )

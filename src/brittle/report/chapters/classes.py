@@ -43,12 +43,11 @@ def summarize(contents: Contents) -> dict[str, Any] | None:
     grid = _grid(contents, bias)
     first, last = (f"{row[0]} {row[2]} ({row[3]})" for row in (grid.rows[0], grid.rows[-1]))
     spoken = f"Mean p_robust by class, from {first} to {last}."
-    sizes = bias.classes["points"]
+    sizes, levels = bias.classes["points"], _by_level(contents, bias)
+    medians = (f"{row['name']} {fixed(row['value'])} at {row['level']}" for row in levels.to_dict("records"))
     return {
         "figure": Figure(classes_chart, _frame(contents, bias), spoken),
-        "levels": Figure(
-            levels_chart, _by_level(contents, bias), "How p_robust is spread in each class, by the noise."
-        ),
+        "levels": Figure(levels_chart, levels, f"Medians of p_robust: {', '.join(medians)}."),
         "by_label": bias.by == "label",
         "count": len(bias.classes),
         "sizes": range_text([f"{sizes.min():,}", f"{sizes.max():,}"]),

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import altair as alt
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -21,7 +20,7 @@ from brittle.analysis.robust_accuracy import (
 from brittle.analysis.worst_case import worst_case_table
 from brittle.estimate import INPUT_MARGIN, Status, parameters_json
 from brittle.report.chapter import Chapter, Grid, Number
-from brittle.report.charts import ACCENT, INK, NARROW, dashed, few_ticks, legend
+from brittle.report.charts import nearest_chart
 from brittle.report.contents import Contents
 from brittle.report.figure import Figure
 from brittle.report.images import embedded
@@ -59,9 +58,6 @@ CONDITIONS = (
     ("The features move by a multiple of the distance", "feature_distance", INPUT_MARGIN),
 )
 """What would make the logit margin follow the distance, each a score that is then a fixed multiple of another."""
-
-KINDS = {"all": INK, "correct": ACCENT, "certified": "#0c8645"}
-"""The curves of `nearest_chart`, with their colours."""
 
 
 class Epsilon(NamedTuple):
@@ -246,27 +242,6 @@ def _curves(case: MarginCase) -> pd.DataFrame:
         for one in direct_robust_accuracies(margins, right, sizes, case.contents.confidence)
     ]
     return pd.DataFrame(rows, columns=["kind", "of", "epsilon", "share", "low", "high", "chosen"])
-
-
-def nearest_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
-    """The share of points with a margin larger than epsilon, against epsilon, with intervals."""
-    names = dict(zip(frame["of"], frame["kind"], strict=True))
-    colours = alt.Scale(domain=list(names), range=[KINDS[kind] for kind in names.values()])
-    sizes = alt.Scale(domain=[0.0, max(frame["epsilon"].tolist())], nice=False)
-    key = legend(max(width // 300, 1), columnPadding=12, labelLimit=270)
-    place = alt.Chart(frame).encode(
-        x=alt.X("epsilon:Q", title="epsilon", scale=sizes, axis=few_ticks(max(width // 110, 3))),
-        color=alt.Color("of:N", scale=colours, legend=key),
-    )
-    title, share = "share of the points, higher is safer", alt.Axis(format="%", grid=True)
-    low, value, high = (
-        alt.Y(f"{end}:Q", title=title, scale=alt.Scale(domain=[0, 1]), axis=share) for end in ("low", "share", "high")
-    )
-    band = place.mark_area(opacity=0.14, interpolate="step-after").encode(y=low, y2="high:Q")
-    ends = [place.mark_line(strokeWidth=0.75, interpolate="step-after").encode(y=end) for end in (low, high)]
-    line = place.mark_line(strokeWidth=2.25, interpolate="step-after").encode(y=value)
-    chosen = dashed(alt.Chart(frame[["chosen"]].head(1)), x="chosen:Q")
-    return alt.layer(chosen, band, *ends, line).properties(width=width - 64, height=min(260, width - 96))
 
 
 def _stand_in(case: MarginCase, compared: pd.DataFrame) -> dict[str, Any]:
