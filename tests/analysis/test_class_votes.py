@@ -15,7 +15,7 @@ from scipy import stats
 from torch import Tensor
 
 import brittle
-from brittle.analysis import class_votes, format_point_card
+from brittle.analysis import class_votes, confusions, format_point_card
 from brittle.errors import DataError, ParameterError, StorageError
 from brittle.noise import Gaussian, Transform
 from brittle.scores import Moments, MonteCarlo, Shrinkage, Taylor
@@ -120,6 +120,22 @@ def test_the_label_is_asked_for_where_there_is_one() -> None:
     assert class_votes(bare, of="label").empty
     votes: Any = class_votes(bare)
     assert votes.groupby("point")["share"].sum().tolist() == pytest.approx([1.0] * 4)
+
+
+def test_what_noise_turns_a_class_into_is_the_mean_over_its_points() -> None:
+    x = drawn()
+    table = brittle.score(brittle.Classifier(bands, bounds=None), (x, torch.arange(POINTS) % 2), [MonteCarlo(SIGMA)])
+    found: Any = confusions(table)
+    true = probabilities(x)
+    assert found["share"].is_monotonic_decreasing
+    assert sorted(set(found["class"])) == [0, 1]
+    for row in found.to_dict("records"):
+        assert row["points"] == POINTS / 2
+        assert row["class"] != row["becomes"]
+        assert row["share"] == pytest.approx(true[row["class"] :: 2, row["becomes"]].mean(), abs=0.01)
+    votes: Any = class_votes(table, of=3)
+    own = votes["point"].astype(int) % 2 == 0
+    assert found.set_index(["class", "becomes"])["share"][0, 3] == pytest.approx(votes["share"][own].mean())
 
 
 @pytest.mark.parametrize("of", ["nobody", 4, -1, True, 1.5])

@@ -67,7 +67,7 @@ def test_a_pipeline_is_scored_on_the_frame_it_was_fitted_on(pipeline: Pipeline) 
     assert frame["predicted"].tolist() == pipeline.predict(X).tolist()
     assert frame["label"].tolist() == KIND.tolist()
     assert table.record.data.feature_names == tuple(X.columns)
-    assert frame["shrinkage.p_robust"].between(0, 1).all()
+    assert frame["p_robust"].between(0, 1).all()
 
 
 def test_frame_and_labels_and_file_are_the_same_run(pipeline: Pipeline, tmp_path: Path) -> None:

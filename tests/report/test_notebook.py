@@ -130,7 +130,7 @@ def test_a_page_is_saved_and_a_run_folder_has_the_page_of_its_table(page: Table,
 
 def test_the_top_of_a_table_is_its_least_robust_points(page: Table) -> None:
     frame, top = page.frame(), page.top(5)
-    assert list(top["value"]) == sorted(frame["monte_carlo.p_robust"])[:5]
+    assert list(top["value"]) == sorted(frame["p_robust"])[:5]
     assert list(page.top(3, by="logit_margin")["value"]) == sorted(frame["logit_margin"])[:3]
 
 

@@ -2,7 +2,7 @@
 
 from brittle.analysis.agreement import agreement
 from brittle.analysis.class_bias import ClassBias, class_bias, mean_differences
-from brittle.analysis.class_votes import class_votes
+from brittle.analysis.class_votes import class_votes, confusions
 from brittle.analysis.columns import margin_columns
 from brittle.analysis.comparison import compare, format_comparison
 from brittle.analysis.correlation import kendall_tau
@@ -29,7 +29,8 @@ from brittle.store.settings import Setting
 
 __all__ = (
     "Checked", "ClassBias", "Column", "Detection", "Overview", "ProbabilisticAccuracy", "Setting", "Verdict",
-    "agreement", "auroc", "changed_features", "check", "class_bias", "class_votes", "compare", "decide", "detection",
+    "agreement", "auroc", "changed_features", "check", "class_bias", "class_votes", "compare", "confusions", "decide",
+    "detection",
     "direct_robust_accuracy", "estimate_robust_accuracy", "expected_change_points",
     "expected_change_table", "feature_names", "features", "find_point", "format_comparison",
     "format_overview", "format_point_card", "format_point_list", "kendall_tau",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from brittle.analysis.columns import check_column, class_name, typical
+from brittle.analysis.columns import check_column, class_name, class_of, typical
 from brittle.errors import DataError, ParameterError, listed
 from brittle.intervals import clopper_pearson, paired_proportion, sequence_interval
 from brittle.store.columns import Column, storable
@@ -76,6 +78,43 @@ def class_votes(table: Table, of: int | str | None = None, column: Column | None
     return order.drop(columns="place").reset_index(drop=True)
 
 
+def confusions(table: Table, column: Column | None = None) -> pd.DataFrame:
+    r"""What noise turns each class into: of the noisy copies of its points, the share that every other class gets.
+
+    The mean over the points of a class of their shares (`class_votes`). A class is that of the label or, without
+    labels, of the prediction.
+
+    Validity: as of `class_votes`; the shares of these points, without an interval.
+
+    Args:
+        table: a run of classes.
+        column: as of `class_votes`.
+
+    Returns:
+        `class` and `becomes` (indices), `points` of the class, `share`: a row for each pair of which a copy was seen,
+        the largest share first.
+
+    Raises:
+        DataError: as of `class_votes`.
+
+    Example:
+        >>> import brittle, torch
+        >>> classifier = brittle.Classifier(lambda x: torch.cat([x, 0.1 - x], 1), bounds=(-1, 1))
+        >>> table = brittle.score(classifier, torch.tensor([[0.5], [0.0]]), "monte_carlo", sigma=0.05)
+        >>> confusions(table).values.tolist()
+        [[1.0, 0.0, 1.0, 0.148]]
+    """
+    votes: Any = class_votes(table, column=column)
+    votes["of"] = votes["point"].map(class_of(table)[1])
+    points = votes.drop_duplicates("point").groupby("of").size()
+    shares = votes[votes["class"] != votes["of"]].groupby(["of", "class"])["share"].sum().rename("share").reset_index()
+    shares["points"] = shares["of"].map(points)
+    shares["share"] /= shares["points"]
+    found = shares[shares["share"] > 0].rename(columns={"of": "class", "class": "becomes"})
+    order = found.astype({"class": "int64"})[["class", "becomes", "points", "share"]]
+    return order.sort_values(["share", "class", "becomes"], ascending=[False, True, True], ignore_index=True)
+
+
 def votes_texts(table: Table) -> pd.Series:
     """What the noisy copies of each point are predicted, in a sentence, where they are not all predicted alike.
 
@@ -105,17 +144,15 @@ def _asked(table: Table, of: int | str | None) -> pd.DataFrame:
     """The classes that are asked for, each with the `place` of its point: the label of each by default."""
     labels = table.points["label"].to_pandas()
     if of not in (None, "label"):
-        names = [storable(name) for name in table.record.data.names]
-        if isinstance(of, str) and of not in names:
-            raise ParameterError(f"no class is called {of!r:.60}; there are {listed(names, 5) or 'no names'}")
-        number = names.index(of) if isinstance(of, str) else of
-        if (
-            isinstance(number, bool)
-            or not isinstance(number, int)
-            or not 0 <= number < (table.record.model.classes or 0)
-        ):
-            raise ParameterError(f"a class is asked for by its name or its index from 0; found {of!r:.40}")
-        labels = pd.Series(number, index=labels.index)
+        classes = range(table.record.model.classes or 0)
+        plain = dict(enumerate(map(storable, table.record.data.names)))
+        fits = [
+            one for one in classes if of in (plain.get(one), class_name(table, one)) or (of is not True and of == one)
+        ]
+        if len(fits) != 1:
+            known = listed([class_name(table, one) for one in classes], SHOWN)
+            raise ParameterError(f"a class is asked for by its name or its index from 0: {known}; found {of!r:.60}")
+        labels = pd.Series(fits[0], index=labels.index)
     known = labels.notna()
     return pd.DataFrame({"place": np.flatnonzero(known), "class": labels[known].astype("int64")})
 

@@ -61,6 +61,8 @@ def check(
     from brittle.detector import Detector
     from brittle.store.writing import write
 
+    if json and github:
+        raise UsageError("--json and --github both print; give one of them")
     files = {"junit": junit, "markdown": markdown}
     if junit is not None and junit == markdown:
         raise UsageError("--junit and --markdown name one file; give each its own")

@@ -103,8 +103,10 @@ def options_of_file(app: App, command: tuple[str, ...], arguments: ArgumentColle
         return
     try:
         given = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"--config {path} cannot be read as TOML: {error}") from error
+    except OSError as error:
+        raise UsageError(f"--config {path} cannot be read ({error.strerror})") from error
+    except ValueError as error:
+        raise UsageError(f"--config {path} is no TOML: {error}") from error
     if tables := [name for name, value in given.items() if isinstance(value, dict)]:
         raise UsageError(f"--config {path} has the table [{tables[0]}]; options stand by their names, in no table")
     Dict(given, source=path, use_commands_as_keys=False)(app, command, arguments)

@@ -102,8 +102,8 @@ def calibrate(
         raise DataError(
             "too_few_points",
             f"a true positive rate of {tpr} needs {needed} brittle points, half of them to calibrate on and half to "
-            f"check; found {left}{left_out_text(points.left_out)}; score more points, or choose a larger epsilon, a "
-            f"higher limit or a smaller rate",
+            f"check; found {left}{left_out_text(points.left_out)}; score more points, or choose more noise "
+            f"or a larger epsilon, a higher limit or a smaller rate",
         )
     threshold = threshold_of(values[ours], tpr)
     flags = flagged(values, threshold)

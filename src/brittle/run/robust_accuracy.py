@@ -68,6 +68,8 @@ class SampledRobustAccuracy:
             f"not robust: a logit margin up to {number(found.threshold)}, which finds {tpr} of such attacked points",
             f"{self.passes:,} passes; attacks on all points would take about {self.passes_for_all:,}",
         ]
+        if found.subset_points == found.points:
+            lines.append("all points were attacked, so nothing was saved: attack fewer, or give more points")
         if not found.low <= found.estimate <= found.high:
             lines.append("Algorithm 1 is outside the interval of the rectified answer, so it is biased here")
         if found.high - found.low > 1.1 * (alone.high - alone.low):  # by more than chance in a small subset

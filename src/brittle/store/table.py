@@ -85,10 +85,10 @@ class Table:
         `point` (its id), `name`, `label` and `predicted` (classes by name), `correct`; then of each score under the
         shortest name `S` that tells it from the others: of a flip probability `S.p_robust`, its interval `S.low`,
         `S.high` and, where it judges, `S.state` (`holds`, `breaks`, `undecided`), and `S.turns_into`, the class that
-        most of the noisy copies with another prediction get; of another score `S`, and `S.low`,
-        `S.high` unless it is exact; and `S.status`. `S` is the name of the score, `shrinkage`, with the parameters in
-        which it differs from others of that name, `shrinkage[sigma=0.1]`; where a score is alone, its columns are
-        `p_robust`, `low` and so on. Of a score at several numbers of draws the largest is told. Columns that hold
+        most of the noisy copies with another prediction get; of another score `S`, and `S.low`, `S.high` unless it is
+        exact; and `S.status`. `S` is the name of the score, `shrinkage`, with the parameters in which it differs from
+        others of that name, `shrinkage[sigma=0.1]`. Where a score is alone, or is the only one that judges, its columns
+        are `p_robust`, `low` and so on. Of a score at several numbers of draws the largest is told. Columns that hold
         nothing are left out.
 
         Args:
@@ -116,7 +116,8 @@ class Table:
             if any(votes := column.votes):
                 turns = unpack_votes(votes).most_other(codes)
                 dot = f"{name}." if name else ""
-                parts[-1][f"{dot}turns_into"] = [names.get(one, one) if one >= 0 else None for one in turns.tolist()]
+                told = [names.get(one, one) if one >= 0 else None for one in turns.tolist()]
+                parts[-1][f"{dot}turns_into"] = pd.Series(told, parts[-1].index, object)
         return pd.concat(parts, axis=1).dropna(axis="columns", how="all").reset_index(drop=True)
 
     def to_arrow(self, limit: float | None = None, *, whole: bool = False) -> pa.Table:
@@ -215,7 +216,8 @@ class Table:
         return page
 
     def _short_names(self) -> dict[str, Column]:
-        """The scores that `frame` tells of, by the shortest name that tells each from the others; "" of one alone."""
+        """The scores that `frame` tells of, by the shortest name that tells each from the others; "" of one alone, or of
+        the only one that judges."""
         most: dict[object, int] = {}
         for one in self.columns:
             most[one.setting, one.variant] = max(most.get((one.setting, one.variant), 0), one.most_draws or 0)
@@ -229,7 +231,8 @@ class Table:
                 if any(key not in one or one[key] != value for one in alike)
             ]
             names[f"{column.score}[{', '.join(differs)}]" if differs else column.score] = column
-        return {"": told[0]} if len(told) == 1 else names
+        alone = told if len(told) == 1 else [one for one in told if one.judges]
+        return {"" if [one] == alone else name: one for name, one in names.items()}
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the run folder `folder`, which must not hold a run yet.

@@ -8,6 +8,7 @@ import altair as alt
 import pandas as pd
 
 from brittle.analysis.class_bias import ClassBias
+from brittle.analysis.class_votes import confusions, has_votes
 from brittle.analysis.columns import class_of, preferred
 from brittle.report.chapter import Chapter, Grid
 from brittle.report.charts import (
@@ -23,13 +24,16 @@ from brittle.report.charts import (
 )
 from brittle.report.contents import Contents, extreme_classes
 from brittle.report.figure import Figure
-from brittle.report.wording import fixed, interval, plural, range_text, short, show
+from brittle.report.wording import fixed, interval, percent, plural, range_text, short, show
 
 MAX_CLASSES = 30
 """Classes drawn; of more, the least and the most robust."""
 
 FEW_CLASSES, MAX_LEVELS = 10, 4
 """Classes that are drawn at several levels of noise, and levels: the least, the largest and some between."""
+
+MOST_CONFUSED = 5
+"""Pairs of classes that noise turns into one another, the most frequent first."""
 
 MOST = (0.1, 0.5, 0.9)
 """The quantiles that are drawn of the points of a class."""
@@ -48,6 +52,7 @@ def summarize(contents: Contents) -> dict[str, Any] | None:
     return {
         "figure": Figure(classes_chart, _frame(contents, bias), spoken),
         "levels": Figure(levels_chart, levels, f"Medians of p_robust: {', '.join(medians)}."),
+        "confused": _confused(contents),
         "by_label": bias.by == "label",
         "count": len(bias.classes),
         "sizes": range_text([f"{sizes.min():,}", f"{sizes.max():,}"]),
@@ -72,6 +77,17 @@ def classes_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
     dots = interval_dots(place, title="mean p_robust, further right is safer", scale=scale, axis=few_ticks())
     layers = alt.layer(dashed(known, x="mean(overall):Q"), *dots)
     return layers.properties(width=width_beside(width, names), height=alt.Step(20))
+
+
+def _confused(contents: Contents) -> Grid | None:
+    """What noise turns classes into most often; None where nothing was counted that tells."""
+    if not any(map(has_votes, contents.columns)):
+        return None
+    rows = [
+        (contents.class_text(row["class"]), contents.class_text(row["becomes"]), percent(row["share"]))
+        for row in confusions(contents).head(MOST_CONFUSED).to_dict("records")
+    ]
+    return Grid(("Class", "Becomes", "Noisy copies"), rows, frozenset({0, 1})) if rows else None
 
 
 def levels_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
