@@ -126,7 +126,9 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def in_markdown(text: str) -> str:
     """Text that is nothing but text in Markdown: no link, no mention, no column."""
-    return re.sub(r"([\\`*_\[\]<>|#!~])", r"\\\1", printable(text)).replace("@", "&#64;")
+    plain = printable(text).replace("&", "&amp;")
+    plain = re.sub(r"([\\`*_\[\]<>|#!~])", r"\\\1", plain)
+    return plain.replace("@", "&#64;").replace("://", "&#58;//").replace("www.", "www&#46;")
 
 
 def parse_epsilon(text: float | str) -> float:

@@ -115,7 +115,8 @@ def test_the_label_is_asked_for_where_there_is_one() -> None:
     assert named.iloc[1:].reset_index(drop=True).equals(found.iloc[1:].reset_index(drop=True))
     frame: Any = table.frame().set_index("point")
     assert frame.loc[["1", "2"], "turns_into"].tolist() == ["b", "d"]
-    assert "(its label)" in format_point_card(table, "2")
+    own = found.set_index("point")["copies"]["2"]
+    assert f"d ({own}, its label)" in format_point_card(table, "2")
     bare = brittle.score(classifier, x, [MonteCarlo(SIGMA, draws=400)])
     assert class_votes(bare, of="label").empty
     votes: Any = class_votes(bare)

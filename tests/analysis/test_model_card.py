@@ -82,7 +82,8 @@ def test_what_a_run_does_not_know_is_left_out() -> None:
     unknown = make_table(points=30, scores=("input_margin",), labels=False)
     chosen = make_table(points=30, scores=("monte_carlo",))
     data = replace(chosen.record.data, ids_sha256="0" * 64, chosen_from=500)
-    for table in (unknown, replace(chosen, record=replace(chosen.record, data=data))):
+    part = replace(chosen.record, part=(1, 3))
+    for table in (unknown, *(replace(chosen, record=one) for one in (replace(chosen.record, data=data), part))):
         card = model_card(table)
         assert card.startswith("## ")
         assert "model-index" not in card
@@ -106,7 +107,19 @@ def test_the_task_is_what_the_hub_calls_it(shape: Any, reading: Any, decision: s
     assert parts(card)[0]["model-index"][0]["results"][0]["task"] == {"type": task}
 
 
-@pytest.mark.parametrize("text", [*HOSTILE, "---\n- a: {b", "'\"\\", "null", "1e3", "| | |", "@someone #1"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *HOSTILE,
+        "---\n- a: {b",
+        "'\"\\",
+        "null",
+        "1e3",
+        "| | |",
+        "@someone #1",
+        "www.evil.example https://evil.example &copy;",
+    ],
+)
 def test_names_are_text_alone(text: str) -> None:
     table = make_table(points=300, classes=3, scores=("monte_carlo",), class_names=(text, "b", "c"))
     data = replace(table.record.data, path=f"folder/{text.replace('/', '')}", split=text)
@@ -116,7 +129,7 @@ def test_names_are_text_alone(text: str) -> None:
     (model,) = found["model-index"]
     assert model["name"] == model["results"][0]["dataset"]["name"] == brittle.errors.printable(text.replace("/", ""))
     assert len(model["results"][0]["metrics"]) == 2
-    assert not re.search(r"(?<!\\)<|@", section)
+    assert not re.search(r"(?<!\\)<|@|://|www\.|&copy;", section)
     assert all(line.count("|") - line.count("\\|") in (0, 4) for line in section.splitlines())
     assert all(line.isprintable() for line in card.split("\n"))
 

@@ -127,11 +127,15 @@ def votes_texts(table: Table) -> pd.Series:
     votes = pd.DataFrame(votes[(votes["copies"] > 0) & (votes["copies"] < votes["draws"])])
     labels = dict(zip(table.points["point"].to_pylist(), table.points["label"].to_pylist(), strict=True))
     texts: dict[str, list[str]] = {}
-    for point, number, share in zip(votes["point"], votes["class"], votes["share"], strict=True):
-        own = " (its label)" if labels[point] == number else ""
-        texts.setdefault(point, []).append(f"{class_name(table, number)[:LONGEST]}{own} in {100 * share:.3g}%")
+    draws = dict(zip(votes["point"], votes["draws"], strict=True))
+    for point, number, copies in zip(votes["point"], votes["class"], votes["copies"], strict=True):
+        own = ", its label" if labels[point] == number else ""
+        texts.setdefault(point, []).append(f"{class_name(table, number)[:LONGEST]} ({copies:,}{own})")
     noise = "" if column.setting.sigma is None else f" of {column.setting}"
-    said = {point: f"With noise{noise} it is predicted {listed(each, SHOWN)}." for point, each in texts.items()}
+    said = {
+        point: f"Its {draws[point]:,} copies with noise{noise} are predicted {listed(each, SHOWN)}."
+        for point, each in texts.items()
+    }
     return pd.Series(said, dtype=object)
 
 
@@ -146,12 +150,14 @@ def _asked(table: Table, of: int | str | None) -> pd.DataFrame:
     if of not in (None, "label"):
         classes = range(table.record.model.classes or 0)
         plain = dict(enumerate(map(storable, table.record.data.names)))
-        fits = [
-            one for one in classes if of in (plain.get(one), class_name(table, one)) or (of is not True and of == one)
-        ]
+        known = ((one, (one, plain.get(one), class_name(table, one))) for one in classes)
+        fits = [one for one, names in known if of in names and not isinstance(of, bool)]
         if len(fits) != 1:
-            known = listed([class_name(table, one) for one in classes], SHOWN)
-            raise ParameterError(f"a class is asked for by its name or its index from 0: {known}; found {of!r:.60}")
+            shown = listed([class_name(table, one) for one in classes], SHOWN)
+            raise ParameterError(
+                f"one class is asked for, by its name or its index from 0: {shown}; found {of!r:.60}, which is "
+                f"{'none' if not fits else 'several'}"
+            )
         labels = pd.Series(fits[0], index=labels.index)
     known = labels.notna()
     return pd.DataFrame({"place": np.flatnonzero(known), "class": labels[known].astype("int64")})

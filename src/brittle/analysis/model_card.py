@@ -27,10 +27,11 @@ def model_card(table: Table, limit: float | None = None) -> str:
     """What a run says of its model, in Markdown: the front matter of a model card and a section.
 
     The front matter is the `model-index` of the Hugging Face Hub, with the metrics `holds`, the share of the points
-    that are kept with probability `limit` or more, and `accuracy`, the share of the labelled points that are predicted
-    right. The `args` of a metric hold the ends of its interval, as `check` has them: both hold together at the
-    confidence of the run. A metric that the run does not know is left out, and the front matter where it knows neither
-    or its points were chosen by their ids. The section has the sentences of `overview`, and what was measured.
+    that are known to be kept with probability `limit` or more, and `accuracy`, the share of the labelled points that
+    are predicted right. The `args` of a metric hold the ends of its interval, as `check` has them: both hold together
+    at the confidence of the run. A metric that the run does not know is left out. There is no front matter where it
+    knows neither, or its points were chosen by their ids or are one part of a run. The section has the sentences of
+    `overview`, and what was measured.
 
     Validity: as of `check`. The Hub shows name and value of a metric, and no interval.
 
@@ -66,7 +67,8 @@ def model_card(table: Table, limit: float | None = None) -> str:
     found = overview(table, limit)
     holds, right = (0.0 if known else None for known in (found.judges and found.rated, found.labelled))
     checked = None if holds is right is None else check(table, limit=limit, holds=holds, accuracy=right)
-    matter = [] if checked is None or found.record.data.ids_sha256 else _front_matter(found, checked)
+    some = found.record.data.ids_sha256 is not None or found.record.part is not None
+    matter = [] if checked is None or some else _front_matter(found, checked)
     return "\n".join([*matter, *_section(found, checked)]) + "\n"
 
 
@@ -102,7 +104,9 @@ def _section(found: Overview, checked: Checked | None) -> list[str]:
         lines += [f"| {' | '.join(map(in_markdown, row))} |" for row in rows]
     scores = ", ".join(one.label for one in record.scores)
     model, data = Path(record.model.spec).name, _data_name(record)
-    facts = f"Measured by brittle {record.brittle} of {model} on {found.points:,} points of {data}, seed {record.seed}"
+    part = "" if record.part is None else f" (part {record.part[0]} of {record.part[1]} of a run)"
+    facts = f"Measured by brittle {record.brittle} of {model} on {found.points:,} points of {data}{part}"
+    facts += f", seed {record.seed}"
     return [*lines, "", in_markdown(f"{facts}: {scores}.")]
 
 
@@ -112,7 +116,7 @@ def _words(found: Overview, one: Verdict) -> str:
         return words_of(found.record.model.decision).right
     setting = found.column.setting
     noise = "" if setting.sigma is None else f" under noise of {setting}"
-    return f"kept with probability {found.limit:.12g} or more{noise}"
+    return f"known to be kept with probability {found.limit:.12g} or more{noise}"
 
 
 def _task(record: RunRecord) -> str:
