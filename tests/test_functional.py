@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -159,6 +160,42 @@ def test_gradients_are_finite_at_every_scale(scale: float, dtype: torch.dtype, f
             assert bool(((found >= 0) & (found <= 1)).all())
             assert grads
             assert all(bool(grad.isfinite().all()) for grad in grads)
+
+
+@with_sigma
+@pytest.mark.parametrize("scale", [1e-20, 1e-15, 1e15, 1e20])
+def test_no_scale_of_the_logits_changes_a_number(scale: float, name: str) -> None:
+    """Nor the gradients by the inputs. The score, in double precision, says the same."""
+    net, x = small_network(), inputs(5)
+    expected, grads = gradients(FUNCTIONS[name], net, x)
+    with torch.no_grad():
+        for one in [*net.parameters()][-2:]:  # of the last layer
+            one.mul_(scale)
+    found, scaled = gradients(FUNCTIONS[name], net, x)
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(scaled[0], grads[0], rtol=1e-4, atol=1e-5)
+    assert all(bool(grad.isfinite().all()) for grad in scaled)
+    if name == "taylor_mvs":
+        flips = estimate(brittle.Classifier(net), x, TaylorMVS(SIGMA)).value
+        torch.testing.assert_close(1 - found.double(), flips, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("slope", [1e-2, 1.0, 200.0])
+@pytest.mark.parametrize(("dtype", "exact"), [(torch.float16, 2e-3), (torch.bfloat16, 2e-2)])
+def test_networks_of_half_precision_have_the_numbers_of_their_weights(
+    dtype: torch.dtype, exact: float, slope: float
+) -> None:
+    """Those that the score has in single precision, but for what logits and gradients are rounded by."""
+    net, x = linear_network(3, 6, dtype=dtype), inputs(5, (6,), dtype=dtype)
+    with torch.no_grad():
+        net.weight.mul_(slope)
+        net.bias.mul_(slope)
+    for name in ("taylor_mvs", "mmse_mvs"):
+        found, grads = gradients(FUNCTIONS[name], net, x)
+        assert found.dtype == torch.float32
+        assert all(bool(grad.isfinite().all()) and bool(grad.any()) for grad in grads)
+        flips = estimate(brittle.Classifier(copy.deepcopy(net).float()), x.float(), TaylorMVS(SIGMA)).value
+        torch.testing.assert_close(1 - found.double(), flips, rtol=0, atol=exact)
 
 
 @with_sigma

@@ -7,6 +7,8 @@ anew in every pass. After `network.eval()` each point stands alone, and gradient
 
 Gradients are finite: a margin that does not vary under the noise, or lies 10,000 standard deviations from 0, is held or
 lost for good, and has no gradient. The logarithm of a probability is not, so clamp it: `p.clamp_min(1e-6).log()`.
+Probabilities are in float32 at least, whatever the network computes in; gradients of a float16 network overflow where
+its slopes are below 1e-4.
 
 Example:
     >>> import torch
@@ -35,7 +37,7 @@ from brittle.noise import Gaussian
 
 __all__ = ["mmse_mvs", "moments", "softmax", "taylor_mvs"]
 
-LIMIT = 1e4
+SURE = 1e4
 """Standard deviations from 0 at which a margin is held or lost for good."""
 
 Network = Callable[[Tensor], Any]
@@ -156,9 +158,10 @@ def moments(
         torch.Size([3])
     """
     _check_noise(x, noise, 2)
-    margins = _margins(_of_pairs(network, x, sigma, noise), _own(network, x, target))
+    margins, pairs = _margins(_of_pairs(network, x, sigma, noise), _own(network, x, target)), len(noise)
     even, odd = margins.mean(1), (margins[:, 0] - margins[:, 1]) / 2
-    return _sigmoid(even.mean(0), odd.square().mean(0) + even.var(0), factor)
+    means = even.mean(0)
+    return _sigmoid(means, _length(torch.cat((odd / pairs**0.5, (even - means) / (pairs - 1) ** 0.5)), 0), factor)
 
 
 def softmax(network: Network, x: Tensor, *, target: Tensor | None = None) -> Tensor:
@@ -205,34 +208,46 @@ def _at_tangent(
             own = _own(network, x, target)
         margins = _margins(logits, own)
         margins = margins.topk(competitors_kept(logits.shape[1]), largest=False).values
-        squares = [_square(derivative(g, point, x.device, keep=True, differentiable=create)) for g in margins.unbind(1)]
-        found = _sigmoid(margins, Gaussian(sigma).sigma ** 2 * torch.stack(squares, dim=1), factor)
+        slopes = [derivative(g, point, x.device, keep=True, differentiable=create) for g in margins.unbind(1)]
+        found = _sigmoid(margins, Gaussian(sigma).sigma * torch.stack([*map(_steepness, slopes)], dim=1), factor)
     return found if create else found.detach()
 
 
-def _square(gradient: Tensor | None) -> Tensor:
-    if gradient is None:
+def _steepness(slope: Tensor | None) -> Tensor:
+    if slope is None:
         raise ModelError("not_differentiable", NO_GRADIENT)
-    return gradient.flatten(1).square().sum(1)
+    return _length(_exact(slope.flatten(1)), 1)
 
 
-def _sigmoid(means: Tensor, variances: Tensor, factor: float) -> Tensor:
+def _exact(values: Tensor) -> Tensor:
+    """In single precision at least."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))
+
+
+def _length(parts: Tensor, dim: int) -> Tensor:
+    """The L2 norm along a dimension, by way of the largest part, whose square may be no number of the precision."""
+    largest = parts.detach().abs().amax(dim)
+    flat = largest == 0
+    squares = (parts / torch.where(flat, 1.0, largest).unsqueeze(dim)).square().sum(dim)
+    return largest * torch.where(flat, 1.0, squares).sqrt()
+
+
+def _sigmoid(means: Tensor, deviations: Tensor, factor: float) -> Tensor:
     """The multivariate sigmoid of margins in standard deviations, `[B]`, from `[B, K]` each."""
     if not 0 < factor < torch.inf:
         raise ParameterError(f"factor must be positive and finite; found {factor}")
-    exact = torch.finfo(variances.dtype)
-    flat = variances <= exact.tiny / exact.eps
-    deviations = torch.where(flat, 1.0, variances).sqrt()
+    exact = torch.finfo(deviations.dtype)
     # Left out before the division, whose derivative would be 0 times infinity.
-    decided = flat | (factor * means.abs() >= LIMIT * deviations)
-    ratios = torch.where(decided, LIMIT * means.sign(), factor * means / torch.where(decided, 1.0, deviations))
+    decided = (deviations <= exact.tiny / exact.eps) | (factor * means.abs() >= SURE * deviations)
+    ratios = torch.where(decided, SURE * means.sign(), factor * means / torch.where(decided, 1.0, deviations))
     found = torch.sigmoid(-torch.logsumexp(-ratios, dim=1))
-    return found.masked_fill(~(means.isfinite() & variances.isfinite()).all(1), torch.nan)
+    return found.masked_fill(~(means.isfinite() & deviations.isfinite()).all(1), torch.nan)
 
 
 def _logits(network: Network, x: Tensor) -> Tensor:
-    """Logits `[B, C]`; the network has a copy of the inputs, because its first layer may work in place."""
-    return class_scores(scores_of(network(x.clone()))[0], len(x), "logits")
+    """Logits `[B, C]`, single precision at least; the network has a copy of the inputs, because its first layer may
+    work in place."""
+    return _exact(class_scores(scores_of(network(x.clone()))[0], len(x), "logits"))
 
 
 def _of_pairs(network: Network, x: Tensor, sigma: float, noise: Tensor) -> Tensor:
