@@ -113,7 +113,8 @@ def _examine(subject: Subject, cost: bool, json: bool) -> int:
 def _print(outcomes: Sequence[Outcome], json: bool) -> None:
     if json:
         show(as_json(checks=[asdict(one) for one in outcomes]))
-    for outcome in () if json else outcomes:
+        return
+    for outcome in outcomes:
         where = f" [{PAGE}#{outcome.code}]" if outcome.code else ""
         code = f"{outcome.code}: " if outcome.code else ""
         show(f"  {outcome.state:<8}{outcome.name:<15}{code}{outcome.sentence}{where}")

@@ -215,8 +215,9 @@ def verify(run_folder: Run, *, json: Json = False) -> int:
     damaged = [fault for fault in faults if not fault.stray]
     if json:
         print_lines(as_json(faults=[asdict(fault) for fault in faults]))
-    for fault in () if json else faults:
-        print(fault, file=sys.stderr if fault.stray else sys.stdout)
+    else:
+        for fault in faults:
+            print(fault, file=sys.stderr if fault.stray else sys.stdout)
     if damaged:
         raise StorageError(
             "run_damaged",
