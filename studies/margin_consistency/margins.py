@@ -9,6 +9,7 @@ from scipy.spatial.distance import pdist
 from torch import Tensor, nn
 
 import brittle
+from brittle.detector.pseudo_margin import Form
 from brittle.errors import ModelError
 from brittle.scores import (
     FeatureDistance,
@@ -84,8 +85,9 @@ def pseudo_margins(network: nn.Module, learned: Tensor, x: Tensor, norm: str, ef
     classifier = brittle.Classifier(network, bounds=(0, 1))
     table = brittle.score(classifier, learned, [InputMargin(norm, effort=effort)], seed=seed, most_failures=None)
     found = {}
-    for name, settings in (("features", {"head": None}), ("features and head", {})):
-        taught = brittle.PseudoMargin.fit_run(table, classifier, learned, norm=norm, seed=seed, **settings)
+    forms: dict[str, Form] = {"features": "paper", "features and head": "head"}
+    for name, form in forms.items():
+        taught = brittle.PseudoMargin.fit_run(table, classifier, learned, norm=norm, seed=seed, form=form)
         column = brittle.score(classifier, x, [taught.score], seed=seed, most_failures=None)[taught.score]
         found[name] = column.value.to_numpy(np.float64)
     return pd.DataFrame(found)

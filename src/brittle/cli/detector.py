@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from cyclopts import App
 
@@ -154,8 +154,7 @@ def fit_pseudo_margin(
     points = reading.open(data, bounds, limit=table.record.data.limit, model=model)
     known = {"outputs": declared.outputs, "head": declared.head, "device": device}
     classifier = declare(load_network(model, weights), model, bounds, declared.mean, declared.std, **known)
-    settings: dict[str, Any] = {"head": None} if form == "paper" else {}
-    learned = PseudoMargin.fit_run(table, classifier, points, norm, **settings)
+    learned = PseudoMargin.fit_run(table, classifier, points, norm, form=form)
     print(f"{learned.recipe.points} points, validation loss {learned.recipe.validation_loss:.4g}")
     print(learned.save(out))
     return 0

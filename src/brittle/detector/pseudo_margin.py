@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import safetensors
@@ -44,6 +44,9 @@ EPOCHS = 200
 MOST_BYTES = 2**28
 """Size of the largest file that is read."""
 
+Form = Literal["head", "paper"]
+"""What it reads: the features and the margins of the head, or the features alone."""
+
 SUFFIX = ".safetensors"
 """What the name of a file must end in."""
 
@@ -60,7 +63,7 @@ class PseudoMargin:
     the training share. Adam; the weights of the pass with the smallest squared error on a held-out share of
     `regressor.HELD_OUT` are kept.
 
-    The paper's has these layers and this loss, reads features alone (`head=None`), and is told without `c`, `mu`, `s`.
+    The paper's has these layers and this loss, reads features alone, and is told without `c`, `mu`, `s`.
 
     Validity: for points like those it was trained on, of the network whose features they are. It ranks points; its
     value is no bound on their margin. It may only be calibrated on points that it was not trained on.
@@ -146,11 +149,13 @@ class PseudoMargin:
         points: Points | tuple[Any, Any] | Tensor,
         norm: str | None = None,
         seed: int = 0,
+        *,
+        form: Form = "head",
         **settings: Any,
     ) -> PseudoMargin:
         """Learn the input margins of a run from the features of the same points and the head's margins there.
 
-        Masked margins are left out. `head=None` reads the features alone, as the paper does.
+        Masked margins are left out.
 
         Args:
             table: a run with one `input_margin` in `norm`.
@@ -158,13 +163,16 @@ class PseudoMargin:
             points: the data of the run, as `brittle.score` takes them; points that the run does not hold are left out.
             norm: of the margins, `l2`, `linf` or `l1`; by default the one that the run holds them in.
             seed: as `fit`.
-            settings: the other arguments of `fit`.
+            form: `paper` reads the features alone, as the paper does, `head` the head's margins, too.
+            settings: `layers`, `width` and `epochs`, as `fit`.
 
         Raises:
             DataError: the run holds no such margins, too few points, or is of other data than `points`.
             ModelError: `classifier` is another model or preprocesses otherwise, or has no last linear layer.
-            ParameterError: `table` is no table or `classifier` no classifier.
+            ParameterError: `table` is no table, `classifier` no classifier, or there is no such form.
         """
+        if form not in get_args(Form):
+            raise ParameterError(f"form must be one of {', '.join(get_args(Form))}; found {form!r:.60}")
         check_table(table)
         model, column = Identity.of_run(table.record.model), margin_column(table, norm)
         differing = model.differences(Identity.of_classifier(classifier))
@@ -177,8 +185,8 @@ class PseudoMargin:
         rows = column.rows[column.value.notna() & (column.status != Status.MASKED.slug)]
         known = dict(zip(rows.index, rows["value"], strict=True))
         ids, features = _observe(classifier, points, known)
-        own = {"norm": column.parameters["norm"], "head": classifier.head}
-        found = cls.fit(features, [known[point] for point in ids], seed, **(own | settings))
+        settings |= {"norm": column.parameters["norm"], "head": classifier.head if form == "head" else None}
+        found = cls.fit(features, [known[point] for point in ids], seed, **settings)
         return replace(found, points=tuple(ids), recipe=replace(found.recipe, model=model.state_sha256, data=theirs))
 
     @property

@@ -81,6 +81,8 @@ def test_wrong_features_and_model(learned: PseudoMargin) -> None:
     for error, said, arguments in wrong:
         with pytest.raises(error, match=said):
             PseudoMargin.fit_run(*arguments)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError):
+        PseudoMargin.fit_run(run, other, data, form="none")  # type: ignore[arg-type]
 
 
 def test_what_is_dropped_and_clipped() -> None:
