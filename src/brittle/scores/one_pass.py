@@ -306,7 +306,10 @@ def feature_margin(logits: Tensor, weight: Tensor, norm: str) -> Tensor:
 
 
 def row_distances(rows: Tensor, order: float) -> Tensor:
-    """Distances `[C, C]` between `rows`, `[C, d]`, in the norm of this order; exports to ONNX have no right `cdist`."""
+    """Distances `[C, C]` between `rows`, `[C, d]`, in the norm of this order.
+
+    `cdist` takes a tenth of the time, but an export to ONNX has none that is right for each norm.
+    """
     if torch.onnx.is_in_onnx_export():
         return torch.linalg.vector_norm(rows[:, None] - rows, ord=order, dim=2)
     return torch.cdist(rows, rows, p=order, compute_mode="donot_use_mm_for_euclid_dist")
