@@ -249,7 +249,7 @@ def test_readme_options_exist(capsys: pytest.CaptureFixture[str]) -> None:
         "export",
         "doctor",
     )
-    commands += ("detector fit", "detector apply", "pseudo-margin fit", "estimate-robust-accuracy")
+    commands += ("detector fit", "detector apply", "pseudo-margin fit", "robust-accuracy")
     for command in commands:
         assert main([*command.split(), "--help"]) == 0
         with_help += capsys.readouterr().out

@@ -101,3 +101,6 @@ def test_commands_are_printed_as_it_was_called(monkeypatch: pytest.MonkeyPatch, 
     assert as_called("do: brittle show run\nby `brittle score`, ./brittle show") == (
         f"do: {called} show run\nby `brittle score`, ./brittle show"
     )
+    for command in app:
+        if not command.startswith("-"):
+            assert as_called(f"do: brittle {command} run") == f"do: {called} {command} run"

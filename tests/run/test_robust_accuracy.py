@@ -96,7 +96,7 @@ def test_the_command_says_the_same_and_counts_a_point_that_cannot_be_scored(
     Path("net.py").write_text(FACTORY.format(tests=str(Path(__file__).parents[1])))
     x, labels = inputs(12), torch.arange(12) % 4
     np.savez("data.npz", x=x.numpy(), y=labels.numpy())
-    words = ["estimate-robust-accuracy", "./net.py:make", "data.npz", "--epsilon", "1/20", "--attack", "5"]
+    words = ["robust-accuracy", "./net.py:make", "data.npz", "--epsilon", "1/20", "--attack", "5"]
     words += ["--effort", "fast", "--seed", "2", "--quiet"]
     assert main(words) == 0
     found = brittle.robust_accuracy(brittle.Classifier(small_network()), (x, labels), 0.05, 5, effort="fast", seed=2)

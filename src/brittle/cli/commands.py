@@ -26,7 +26,7 @@ from brittle.cli.common import (
 from brittle.cli.demo import demo
 from brittle.cli.detector import detector, pseudo_margin
 from brittle.cli.join import join
-from brittle.cli.robust_accuracy import estimate_robust_accuracy
+from brittle.cli.robust_accuracy import robust_accuracy
 from brittle.cli.runs import compare, export, list_scores, report, verify
 from brittle.cli.runs import show as show_run
 from brittle.errors import BrittleError, ModelError, UsageError
@@ -56,7 +56,7 @@ app.command(detector)
 app.command(pseudo_margin)
 app.command(compare)
 app.command(check)
-app.command(estimate_robust_accuracy, help_epilogue=MORE_HELP)
+app.command(robust_accuracy, help_epilogue=MORE_HELP)
 app.command(
     "brittle.cli.doctor:doctor",
     name="doctor",

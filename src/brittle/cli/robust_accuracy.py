@@ -14,7 +14,7 @@ from brittle.estimate import CONFIDENCE
 from brittle.text import as_json
 
 
-def estimate_robust_accuracy(
+def robust_accuracy(
     model: Annotated[str, Parameter(group=MODEL)],
     data: Annotated[Path, Parameter(group=DATA)],
     /,
@@ -46,13 +46,13 @@ def estimate_robust_accuracy(
         confidence: Confidence of the intervals.
     """
     from brittle.cli.score_options import Opening, ScoreOptions
-    from brittle.run import robust_accuracy
+    from brittle.run import robust_accuracy as robust_accuracy_of
 
     scoring = ScoreOptions(scores=("logit_margin", "input_margin"), norm=(norm,), effort=effort)
     opening = Opening.checked(model, data, declared, reading, scoring, quiet)
     opening.check_there()
     settings: dict[str, Any] = {"norm": norm, "effort": effort, "seed": seed, "confidence": confidence}
     settings |= {"progress": not quiet, "note": lambda code, sentence: say(False, f"note: {code}: {sentence}")}
-    found = robust_accuracy(opening.classifier, opening.points, epsilon, attack, **settings)
+    found = robust_accuracy_of(opening.classifier, opening.points, epsilon, attack, **settings)
     show(as_json(**asdict(found)) if json else str(found))
     return ROW_FAILURES if found.estimated.dropped else 0
