@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from brittle.cli import main
 from brittle.data import array_points, sample_points
 from brittle.run.robust_accuracy import SampledRobustAccuracy
 from brittle.scores import InputMargin, LogitMargin
+from brittle.text import as_json
 
 EPSILON, POINTS = 0.1, 300
 WEIGHT = np.array([0.6, -0.3, 0.1])
@@ -78,15 +80,31 @@ def test_it_is_what_two_runs_and_the_formula_say_and_costs_what_it_says() -> Non
     assert everything.estimated.subset == everything.estimated.rectified
 
 
-def test_it_is_said_where_the_logit_margin_misleads() -> None:
+def told(margin: np.ndarray, score: np.ndarray, epsilon: float, subset: np.ndarray) -> SampledRobustAccuracy:
+    few = estimate_robust_accuracy(margin, score, np.ones(400), epsilon, subset)
+    alone = direct_robust_accuracy(margin[subset], np.ones(len(margin[subset])), epsilon)
+    return SampledRobustAccuracy(few, alone, True, "linf", 900, 2000)
+
+
+def test_a_line_more_is_said_where_the_logit_margin_misleads() -> None:
     margin, subset = np.linspace(0.0, 1.0, 400), np.arange(0, 400, 4)
-    for score, misleads in ((margin, False), (np.sin(1e4 * margin), True)):
-        few = estimate_robust_accuracy(margin, score, np.ones(400), 0.3, subset)
-        alone = direct_robust_accuracy(margin[subset], np.ones(100), 0.3)
-        said = str(SampledRobustAccuracy(few, alone, True, "linf", 900, 2000))
-        assert ("poor guide" in said, "biased" in said) == (misleads, misleads)
-    nothing = estimate_robust_accuracy(margin, margin, np.ones(400), 0.3, [])
-    assert str(SampledRobustAccuracy(nothing, alone, True, "linf", 900, 2000)) == nothing.reason
+    guided, misled = (told(margin, score, 0.3, subset) for score in (margin, np.sin(1e4 * margin)))
+    assert guided.estimated.low <= guided.estimated.estimate <= guided.estimated.high
+    assert not misled.estimated.low <= misled.estimated.estimate <= misled.estimated.high
+    assert len(str(misled).splitlines()) == len(str(guided).splitlines()) + 1
+    nothing = told(margin, margin, 0.3, np.arange(0))
+    assert str(nothing) == nothing.estimated.reason
+
+
+def test_what_finds_non_robust_points_is_told_apart_from_that_there_are_none() -> None:
+    """The threshold is infinite in both cases, null in JSON; `tpr` is null where the subset has no non-robust point."""
+    margin, subset = np.linspace(0.4, 1.0, 400), np.arange(0, 400, 4)
+    for epsilon, threshold, tpr in ((0.3, -np.inf, None), (2.0, np.inf, 1.0)):
+        found = told(margin, margin, epsilon, subset)
+        assert found.estimated.threshold == threshold
+        read = json.loads(as_json(**asdict(found)))["estimated"]
+        assert (read["threshold"], read["tpr"]) == (None, tpr)
+        assert ("inf" in str(found).replace("linf", ""), "nan" in str(found)) == (tpr is not None, False)
 
 
 def test_the_command_says_the_same_and_counts_a_point_that_cannot_be_scored(

@@ -56,7 +56,8 @@ class EstimatedRobustAccuracy:
         points: points with a score and a label, `N`.
         dropped: points left out because either is missing.
         subset_points: those of the subset that have a margin too, `n`.
-        threshold: points with a larger score are taken to be robust; infinite where the subset shows none or only such.
+        threshold: points with a larger score are taken to be robust; `-inf` where all of the subset are robust, `inf`
+            where none is taken to be.
         tpr: share of the subset's non-robust points at or below the threshold; NaN where it has none.
         subset: robust accuracy of the subset, by its margins.
         estimate: Algorithm 1: share of all points that are correct with a score above the threshold.

@@ -60,20 +60,18 @@ class SampledRobustAccuracy:
             ("Algorithm 1", f"{found.estimate:.1%}"),
             ("attacked points alone", _share(alone.robust_accuracy, alone.low, alone.high)),
         )
-        tpr = "none" if np.isnan(found.tpr) else f"{found.tpr:.1%}"
+        fragile = f"a logit margin up to {number(found.threshold)}, which finds {found.tpr:.1%} of such attacked points"
         lines = [
             f"{share}, epsilon {number(found.epsilon)} in {self.norm}, {found.points:,} points, "
             f"{found.subset_points:,} of them attacked; [{100 * found.confidence:g}% intervals]:",
             *aligned(rows),
-            f"not robust: a logit margin up to {number(found.threshold)}, which finds {tpr} of such attacked points",
+            "no attacked point was non-robust" if np.isnan(found.tpr) else f"not robust: {fragile}",
             f"{self.passes:,} passes; attacks on all points would take about {self.passes_for_all:,}",
         ]
         if found.subset_points == found.points:
             lines.append("all points were attacked, so nothing was saved: attack fewer, or give more points")
         if not found.low <= found.estimate <= found.high:
             lines.append("Algorithm 1 is outside the interval of the rectified answer, so it is biased here")
-        if found.high - found.low > 1.1 * (alone.high - alone.low):  # by more than chance in a small subset
-            lines.append("the logit margin is a poor guide here: the attacked points alone say more")
         if found.dropped:
             lines.append(f"left out, without a logit margin or a label: {found.dropped:,}")
         return "\n".join(lines)
