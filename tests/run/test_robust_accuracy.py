@@ -125,5 +125,5 @@ def test_the_command_says_the_same_and_counts_a_point_that_cannot_be_scored(
     assert (said["norm"], said["passes"]) == ("linf", found.passes)
     x[4, 0, 0, 0] = torch.nan
     np.savez("data.npz", x=x.numpy(), y=labels.numpy())
-    assert main(words) == 4
-    assert "a label: 1\n" in capsys.readouterr().out
+    assert main([*words, "--json"]) == 4
+    assert json.loads(capsys.readouterr().out)["estimated"]["dropped"] == 1
