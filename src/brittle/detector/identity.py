@@ -104,8 +104,8 @@ def _check_decision(decision: str | None) -> None:
 def _without_weights(model: str) -> ModelError:
     return ModelError(
         "other_model",
-        f"a detector is tied to the digest of a model's weights; {model} has none: score a torch.nn.Module or a fitted "
-        f"scikit-learn classifier",
+        f"a detector is tied to the digest of a model's weights; {model} has none: score a torch.nn.Module, or a "
+        f"fitted scikit-learn classifier that pickle takes, without lambdas, functions in functions, locks or files",
     )
 
 

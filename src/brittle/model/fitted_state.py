@@ -3,67 +3,99 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import pickle
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch
 
-CHANGES_NOTHING = ("n_jobs", "verbose", "_sklearn_version")
-"""Of an estimator: how its predictions are computed, which decides none of them."""
-
-WRITTEN = (type(None), bool, int, float, complex, str, bytes)
-"""What is what its `repr` says."""
+CHANGES_NOTHING = frozenset(
+    ("n_jobs", "verbose", "_sklearn_version", "_stop_words_id", "_has_sorted_indices", "_has_canonical_format")
+)
+"""Of an estimator or a sparse matrix: how predictions are computed, or what was found out about the other parts."""
 
 
 def estimator_digest(estimator: Any) -> str | None:
-    """The sha256 over the types, names and numbers of all that a fitted estimator holds, `CHANGES_NOTHING` left out.
+    """The sha256 over a pickle of a fitted estimator, `CHANGES_NOTHING` left out.
 
-    It is the same in every process, after `pickle` and skops, and after predictions. Functions count by their names, as
-    the code of a network does. None where a part of it cannot be taken apart, as for a file that is open.
+    It is the same in every process, after `pickle` and skops, and after predictions; estimators with one digest load as
+    the same one. Functions count by their names, as the code of a network does. None where a part of it cannot be
+    pickled, as a lambda, a function with a closure, a lock or a file.
     """
-    digest = hashlib.sha256()
     try:
-        _feed(digest.update, estimator, ())
-    except (TypeError, AttributeError, RecursionError, pickle.PicklingError):
+        return _digest(estimator).hex()
+    except Exception:  # noqa: BLE001 parts are pickled by code of their own
         return None
-    return digest.hexdigest()
 
 
-def _feed(update: Callable[[bytes], None], value: Any, above: tuple[int, ...]) -> None:
-    """Give `value` to `update`, part by part; `above` are the objects that it is a part of."""
-    kind = type(value)
-    update(f"<{kind.__module__}.{kind.__qualname__}>".encode())
-    if id(value) in above:
-        return
-    if isinstance(value, WRITTEN):
-        update(repr(value).encode())
-    elif hasattr(value, "__qualname__") or isinstance(value, np.ufunc):  # a class or a function
-        update(f"{getattr(value, '__module__', None)}.{value.__name__}".encode())
-    elif isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject and value.dtype.names is None:
-        update(f"{value.dtype.str}{value.shape}".encode())
-        update(value.tobytes())
-    else:
-        for part in _parts(value):
-            _feed(update, part, (*above, id(value)))
-    update(b"</>")
+def _digest(value: Any) -> bytes:
+    file = io.BytesIO()
+    _Pickler(file, protocol=4).dump(value)
+    return hashlib.sha256(file.getbuffer()).digest()
 
 
-def _parts(value: Any) -> list[Any]:
-    """What an object is made of, in an order that is always the same."""
-    if isinstance(value, np.random.RandomState | np.random.Generator):
-        return []  # predictions draw from none
-    if isinstance(value, np.ndarray):
-        names = value.dtype.names  # fields one by one: between them lies what nobody wrote
-        return [value.shape, *(value[name] for name in names)] if names else [value.shape, value.tolist()]
-    if isinstance(value, dict):
-        return sorted(value.items(), key=lambda one: repr(one[0]))
-    if isinstance(value, set | frozenset):
-        return sorted(value, key=repr)
-    if isinstance(value, list | tuple):
-        return list(value)
-    if hasattr(value, "get_arrays"):
-        return [value.get_arrays()]  # neighbours in a tree, which counts its look-ups beside them
-    if hasattr(value, "get_params"):
-        return [{name: part for name, part in value.__getstate__().items() if name not in CHANGES_NOTHING}]
-    return [list(one) if hasattr(one, "__next__") else one for one in value.__reduce_ex__(4)]
+class _Pickler(pickle.Pickler):
+    """A pickle that does not depend on which equal texts or arrays are one object, on the order of sets, or on what
+    predictions leave behind.
+
+    `joblib.hash` passes over masks, attributes of arrays and the order of dictionaries.
+    """
+
+    def persistent_id(self, part: Any) -> bytes | None:
+        """The digest that stands for text, bytes, sets and numbers of NumPy."""
+        kind = type(part)
+        if kind in (str, bytes):
+            return _joined(kind, part if kind is bytes else part.encode("utf-8", "surrogatepass"))
+        if kind in (set, frozenset):
+            return _joined(kind, *sorted(map(_digest, part)))
+        if isinstance(part, np.dtype):
+            return _joined(np.dtype, repr(part).encode())
+        plain = kind in (np.ndarray, np.memmap) or (isinstance(part, np.generic) and kind.__module__ == "numpy")
+        if plain and not part.dtype.hasobject:
+            return _joined(np.ndarray if isinstance(part, np.ndarray) else kind, *_numbers(np.asarray(part)))
+        return None
+
+    def reducer_override(self, part: Any) -> Any:
+        """What stands for estimators, trees of neighbours, tensors, masked arrays, and arrays of a user's own type, of
+        which pickle forgets the attributes."""
+        kind, ours = type(part), type(part).__module__.startswith("sklearn.")
+        draws = np.random.RandomState if ours else ()  # to fit: no prediction of scikit-learn's own is drawn
+        if hasattr(kind, "get_params") or kind.__module__.startswith("scipy.sparse."):
+            reduced = part.__reduce_ex__(4)
+            if isinstance(reduced, str) or len(reduced) < 3 or not isinstance(reduced[2], dict):
+                return reduced
+            left = {k: v for k, v in reduced[2].items() if k not in CHANGES_NOTHING and not isinstance(v, draws)}
+            return (*reduced[:2], left, *reduced[3:])
+        if ours and kind.__name__ == "Bunch":
+            return dict, (), None, None, iter(part.items())  # its attributes are its items
+        if ours and hasattr(kind, "get_tree_stats"):
+            make, args, state = part.__reduce__()
+            return make, args, tuple(one for one in state if not isinstance(one, int))  # it counts its look-ups
+        if kind is torch.Tensor:
+            numbers = part.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
+            return kind, (str(part.dtype), tuple(part.shape), part.requires_grad, numbers), vars(part)
+        if kind is np.ma.MaskedArray:
+            return kind, (part.data, np.ma.getmaskarray(part), part.fill_value, part.hardmask)
+        if issubclass(kind, np.ndarray) and not kind.__module__.startswith("numpy") and _reduces_as_array(kind):
+            return kind, (part.view(np.ndarray),), vars(part)
+        return NotImplemented
+
+
+def _reduces_as_array(kind: type) -> bool:
+    return all(getattr(kind, name) is getattr(np.ndarray, name) for name in ("__reduce__", "__reduce_ex__"))
+
+
+def _numbers(array: np.ndarray) -> list[bytes]:
+    """Type, shape and numbers; of fields one by one, as between them lies what nobody wrote."""
+    if array.dtype.names:
+        return [part for name in array.dtype.names for part in (name.encode(), *_numbers(array[name]))]
+    return [f"{array.dtype!r}{array.shape}".encode(), array.tobytes()]
+
+
+def _joined(kind: type, *parts: bytes) -> bytes:
+    digest = hashlib.sha256(kind.__name__.encode())
+    for part in parts:
+        digest.update(b" %d " % len(part))
+        digest.update(part)
+    return digest.digest()
