@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -16,17 +17,18 @@ import brittle
 from brittle.cli import main
 from brittle.detector import Detector
 from brittle.detector.pseudo_margin import PseudoMargin
-from brittle.errors import ModelError
+from brittle.errors import DataError, ModelError
 from brittle.model.fitted_state import estimator_digest
 from brittle.scores import LogitMargin, MonteCarlo, Softmax
 
 pytest.importorskip("sklearn")
 
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 X = np.random.default_rng(0).random((300, 4))
 Y = np.array(["ant", "bee", "cat"])[(3 * X[:, 0]).astype(int)]
@@ -124,7 +126,73 @@ def test_it_fails_closed_and_belongs_to_one_estimator() -> None:
     assert caught.value.code == "other_model"
 
 
+def test_whole_numbers_reach_it_with_all_digits() -> None:
+    """Those of four bytes, too, which single precision does not hold."""
+    x = 1_600_000_000 + np.random.default_rng(0).integers(0, 400, (200, 2))
+    estimator = make_pipeline(StandardScaler(), LogisticRegression()).fit(x, x.sum(axis=1) > 3_200_000_400)
+    scores = [MonteCarlo(20.0, draws=100), LogitMargin()]
+    subject = brittle.Classifier(estimator, bounds="none")
+    table = brittle.score(subject, torch.from_numpy(x.astype(float)), scores, skip_doctor=True)
+    wrapped = Detector.fit(table, limit=0.7, tpr=0.8).wrap(estimator)
+    for kind in (np.int32, np.int64, np.uint32, np.float64):
+        logits, values, _ = wrapped(x.astype(kind))
+        assert np.array_equal(logits[:, 1], estimator.decision_function(x))
+        assert np.array_equal(values, np.abs(logits[:, 1]))
+    for wrong in (x.astype(object), x.astype(complex), x.tolist()):
+        with pytest.raises(DataError) as caught:
+            wrapped(wrong)
+        assert caught.value.code == "dtype"
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_rows_that_it_refuses_are_flagged_and_no_rows_give_none(kind: str) -> None:
+    """NaN and infinite as `apply` flags them, and what single precision, which trees read, does not hold."""
+    estimator = _fitted(kind)
+    subject = brittle.Classifier(estimator, bounds="none")
+    scores = [MonteCarlo(0.1, draws=100), LogitMargin()]
+    found = Detector.fit(brittle.score(subject, torch.from_numpy(X), scores, skip_doctor=True), limit=0.7, tpr=0.8)
+    x, wrapped = X[:60].copy(), found.wrap(estimator)
+    alone = wrapped(x[4:])
+    x[:4, 2] = np.nan, np.inf, -np.inf, 1e39
+    logits, values, flags = wrapped(x)
+    assert flags[:4].all()
+    assert np.isnan(logits[:4]).all()
+    assert all(np.array_equal(whole[4:], own) for whole, own in zip((logits, values, flags), alone, strict=True))
+    applied = found.apply(subject, torch.from_numpy(np.delete(x, 3, axis=0)))
+    assert np.array_equal(applied["brittle"], np.delete(flags, 3))
+    assert [part.shape for part in wrapped(x[:0])] == [(0, 3), (0,), (0,)]
+    assert all(len(part) == 0 for part in wrapped(torch.from_numpy(x[:0])))
+
+
+CATEGORIES = {"text": np.array(["red", "blue", "green"]), "numbers": np.array([10, 20, 30])}
+
+
+@pytest.mark.parametrize("kind", CATEGORIES)
+def test_fitted_on_a_frame_it_takes_frames_alone(kind: str) -> None:
+    """Whose rows stand for the same in any company; codes in an array would stand for other categories."""
+    drawn = np.random.default_rng(0)
+    chosen = CATEGORIES[kind][drawn.integers(0, 3, 400)]
+    frame = pd.DataFrame({"a": drawn.random(400), "c": pd.Categorical(chosen)})
+    encoder = make_column_transformer((OneHotEncoder(), ["c"]), remainder="passthrough")
+    estimator = make_pipeline(encoder, LogisticRegression()).fit(frame, frame.a + (chosen == CATEGORIES[kind][0]) > 0.8)
+    subject = brittle.Classifier(estimator, bounds="none")
+    table = brittle.score(subject, frame, [MonteCarlo(0.1, draws=100), LogitMargin()], skip_doctor=True)
+    found = Detector.fit(table, limit=0.7, tpr=0.8)
+    wrapped = found.wrap(estimator)
+    own, flags = estimator.decision_function(frame), found.apply(subject, (frame, None))["brittle"].to_numpy()
+    for rows in (slice(None), slice(7, 8), slice(0, 0), chosen == chosen[0]):
+        logits, _, brittle_rows = wrapped(frame[rows])
+        assert logits[:, 1] == pytest.approx(own[rows], rel=1e-12)
+        assert np.array_equal(brittle_rows, flags[rows])
+    codes = np.c_[frame.a, frame.c.cat.codes]
+    for wrong in (codes, torch.from_numpy(codes), frame.to_numpy(), frame[["c", "a"]], frame[["a"]]):
+        with pytest.raises(DataError) as caught:
+            wrapped(wrong)
+        assert caught.value.code == "columns"
+
+
 FOREST = """import numpy as np
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 def make():
     x = np.random.default_rng(0).random((300, 2))

@@ -272,7 +272,7 @@ class Detector:
         Args:
             network: a classifier or its network, which is put into evaluation mode and shares its weights. Features
                 are those of the layer that the detector was fitted with. Or a fitted classifier of scikit-learn, which
-                takes and gives NumPy arrays too.
+                takes NumPy arrays too, or a frame where it was fitted on one, and gives arrays.
             pseudo_margin: the one that it was fitted with, where its score is `pseudo_margin`.
 
         Raises:

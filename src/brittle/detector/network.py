@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, fx, nn
 
+from brittle.data.arrays import as_tensor
+from brittle.data.reading import Reading
+from brittle.data.tables import read_frame
 from brittle.detector.scoring import oriented
-from brittle.errors import ModelError, ParameterError
-from brittle.model.arrays import ArrayModel, as_tensor
+from brittle.errors import DataError, ModelError, ParameterError, listed
+from brittle.model.arrays import COLUMNS_SHOWN, Estimator
 from brittle.model.bounds import check_bounds
 from brittle.model.classifier import Classifier
 from brittle.model.head import Head, check_head, find_head
 from brittle.model.inputs import normalise
 from brittle.model.outputs import LARGEST_PROBABILITY, class_scores, log_probabilities, scores_of
+from brittle.model.passes import one_sentence
 from brittle.scores.one_pass import LARGEST, OnePass, OnePassScore
 
 
@@ -39,7 +42,7 @@ class DetectorNetwork(nn.Module):
         super().__init__()
         head = find_head(classifier.model, classifier.head_name) if score.uses_features else None
         exported = isinstance(classifier.model, fx.GraphModule)
-        self.network = head.observe if head is not None and exported else classifier.model
+        self.network: Any = head.observe if head is not None and exported else classifier.model
         self.regressor = score.network
         self._head_agrees = head is None
         self._head = None if head is None else head.name
@@ -48,6 +51,7 @@ class DetectorNetwork(nn.Module):
             self._head = ""  # the network itself
         self._weight, self._bias = (head.weight, head.bias) if head is not None and exported else (None, None)
         self._score, self._threshold = score, threshold
+        self._classifier = classifier
         bounds = classifier.bounds
         if not bounds.none:
             check_bounds(bounds)
@@ -79,24 +83,65 @@ class DetectorNetwork(nn.Module):
         return self
 
     def forward(self, inputs: Any) -> tuple[Any, Any, Any]:
-        """Logits, score and flag of each of `inputs`, `[B, *shape]`: tensors, or NumPy arrays of an estimator's.
+        """Logits, score and flag of each of `inputs`, `[B, *shape]`: tensors.
+
+        An estimator takes NumPy arrays, too, or, where it was fitted on a frame, frames alone, read as `brittle.score`
+        does, and gives arrays for both. A row of it that is not finite in single precision is flagged without logits.
 
         Raises:
-            ModelError: its result is not one row of logits each.
+            ModelError: its result is not one row of logits each, or an estimator fails on them.
+            DataError: an estimator is given no numbers, or other columns than it was fitted on.
             ParameterError: `inputs` is no tensor, or has no batch axis.
         """
-        if isinstance(inputs, np.ndarray) and isinstance(self.network, ArrayModel):
-            logits, score, brittle = self(as_tensor(inputs, torch.device("cpu")))
-            return logits.numpy(), score.numpy(), brittle.numpy()
+        if not isinstance(self.network, Estimator):
+            return self._of_rows(inputs, self.network)
+        logits, score, brittle = self._of_estimator(*self._read(inputs))
+        return (
+            (logits, score, brittle) if isinstance(inputs, Tensor) else (logits.numpy(), score.numpy(), brittle.numpy())
+        )
+
+    def _read(self, inputs: Any) -> tuple[Tensor, Any]:
+        """The inputs of an estimator, `[B, *shape]`, in double precision, and the estimator that reads their codes."""
+        subject, framed = self._classifier, hasattr(inputs, "columns")
+        if subject.reads_frames and not framed:
+            name, columns = self.network.__name__, listed(self.network.feature_names, COLUMNS_SHOWN)
+            raise DataError(
+                "columns",
+                f"{name} was fitted on a frame, and an array does not say what its numbers stand for; give a frame "
+                f"with the columns {columns}",
+            )
+        if not framed:
+            return as_tensor(inputs, "the input").double(), self.network
+        if not len(inputs):
+            return torch.empty(0, 1, dtype=torch.float64), self.network
+        points = read_frame(inputs, None, Reading(levels=subject.reads_frames))
+        return points.read(0, len(points)).inputs.double(), subject.reading(points.source).model
+
+    def _of_estimator(self, rows: Tensor, model: Any) -> tuple[Tensor, Tensor, Tensor]:
+        """What `forward` gives, of rows that are finite; NaN and the flag of others, which estimators refuse."""
+        self._check_shape(rows)
+        sound = rows.flatten(1).float().isfinite().all(dim=1)
+        logits = rows.new_full((len(rows), len(model.class_names)), torch.nan)
+        score, brittle = rows.new_full((len(rows),), torch.nan), torch.ones(len(rows), dtype=torch.bool)
+        if bool(sound.any()):
+            with one_sentence("run on", rows, rows.device):
+                logits[sound], score[sound], brittle[sound] = self._of_rows(rows[sound], model)
+        return logits, score, brittle
+
+    def _check_shape(self, inputs: Any) -> None:
         if not isinstance(inputs, Tensor) or inputs.dim() < 2 or self._channels not in (1, inputs.shape[1]):
             expected = "[B, *shape]" if self._channels == 1 else f"[B, {self._channels}, ...]"
             found = f"shape {list(inputs.shape)}" if isinstance(inputs, Tensor) else type(inputs).__name__
             raise ParameterError(f"a tensor {expected} is needed; found {found}; give one input alone as inputs[None]")
+
+    def _of_rows(self, inputs: Tensor, network: Any) -> tuple[Tensor, Tensor, Tensor]:
+        self._check_shape(inputs)
         flat = inputs.flatten(1)  # before the network, which may work in place
         inside = (flat.amin(dim=1) >= self._least) & (flat.amax(dim=1) <= self._most)
         total = flat.sum(dim=1, dtype=torch.float32)  # in onnxruntime, it alone shows NaN in a row
         values = inputs if inputs.dtype == self._dtype else inputs.to(self._dtype or inputs.dtype)
-        output, features, head = self._observe(normalise(values, self.mean, self.std) if self._scaled else values)
+        values = normalise(values, self.mean, self.std) if self._scaled else values
+        output, features, head = self._observe(network, values)
         logits = self._logits(output, inputs.shape[0])
         if head is not None and features is not None and not self._head_agrees:
             self._check_head(head, features, logits)
@@ -109,15 +154,15 @@ class DetectorNetwork(nn.Module):
         reaches, tied = score >= total - total + self._threshold, first <= second
         return logits, score, ~(reaches & inside) | tied
 
-    def _observe(self, values: Tensor) -> tuple[Any, Tensor | None, Head | None]:
+    def _observe(self, network: Any, values: Tensor) -> tuple[Any, Tensor | None, Head | None]:
         """What the network returns, and where they are needed the features and the last layer."""
         if self._head is None:
-            return self.network(values), None, None
+            return network(values), None, None
         if self._weight is not None:
-            output, features = self.network(values)
-            head = Head(self._head, self._weight, self._bias, self.network)
+            output, features = network(values)
+            head = Head(self._head, self._weight, self._bias, network)
         else:
-            head = find_head(self.network, self._head)
+            head = find_head(network, self._head)
             output, features = head.observe(values)
         one_logit = self._outputs == "binary-logit" and len(head.weight) == 1
         return output, features, head.for_two_classes() if one_logit else head
