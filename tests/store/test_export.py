@@ -73,6 +73,17 @@ def test_arrow_has_the_cells_of_the_frame_and_null_for_what_is_missing(table: Ta
     assert not whole or cells["correct"].null_count == 2
 
 
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+def test_classes_of_which_some_have_names_are_text(suffix: str, tmp_path: Path) -> None:
+    """Columns of Arrow have one type, and hold no names beside numbers."""
+    some = make_table(points=12, class_names=("ant",))
+    found = opened(some.export(tmp_path / f"points{suffix}"))
+    for told in ("label", "predicted"):
+        codes = some.points[told].to_pylist()
+        assert min(codes) == 0 < max(codes)
+        assert found[told].tolist() == ["ant" if code == 0 else str(code) for code in codes]
+
+
 @pytest.mark.parametrize("text", [text for text in HOSTILE if "\udc80" not in text])  # Arrow holds no surrogates
 def test_a_spreadsheet_runs_nothing(table: Table, text: str, tmp_path: Path) -> None:
     path = named(table, text).export(tmp_path / "points.csv")

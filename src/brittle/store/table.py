@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,7 +108,7 @@ class Table:
             return pd.concat(parts, axis=1).reset_index(drop=True)
         names = dict(enumerate(map(storable, self.record.data.names)))
         for told in ("label", "predicted"):
-            frame[told] = frame[told].map(lambda one: names.get(one, one))
+            frame[told] = frame[told].map(partial(_class, names), na_action="ignore")
         parts = [frame[[*TOLD]].rename_axis(None)]
         codes = self.points["predicted"].to_pandas().fillna(-1).to_numpy("int64")
         for name, column in self._short_names().items():
@@ -116,7 +116,7 @@ class Table:
             if any(votes := column.votes):
                 turns = unpack_votes(votes).most_other(codes)
                 dot = f"{name}." if name else ""
-                told = [names.get(one, one) if one >= 0 else None for one in turns.tolist()]
+                told = [_class(names, one) if one >= 0 else None for one in turns.tolist()]
                 parts[-1][f"{dot}turns_into"] = pd.Series(told, parts[-1].index, object)
         return pd.concat(parts, axis=1).dropna(axis="columns", how="all").reset_index(drop=True)
 
@@ -265,6 +265,11 @@ class Table:
             checks = 0 if start else whole.check_passes
             account = Account.of(points, scores, sum(points["passes"].to_pylist()), checks, first=start)
             yield Shard(number, {"points": points, "scores": scores, "counterexamples": found}, account)
+
+
+def _class(names: Mapping[int, str], code: float) -> Any:
+    """A class by name; where others alone have names, its number as text, so that a column has one type."""
+    return names.get(int(code), str(int(code))) if names else code
 
 
 def _short(column: Column, name: str, limit: float | None) -> pd.DataFrame:
