@@ -79,6 +79,15 @@ def test_probabilities_become_their_logarithms_and_zero_a_finite_one(outputs: st
     assert SMALLEST_PROBABILITY == 2.0**-23
 
 
+@pytest.mark.parametrize("model", [RandomForestClassifier(20, random_state=0), GaussianNB()], ids=repr)
+def test_probabilities_that_are_zero_are_examined_as_such(model: Any) -> None:
+    """What 0 is raised to makes sums of a little more than 1."""
+    x = np.random.default_rng(0).random((80, 3))
+    model.fit(x, (8 * x[:, 0]).astype(int))
+    table = brittle.score(brittle.Classifier(model, outputs="probs"), torch.from_numpy(x), "softmax")
+    assert len(table.points) == 80
+
+
 def test_scores_with_gradients_are_refused() -> None:
     x, y = _data(4)
     classifier, score = brittle.Classifier(GaussianNB().fit(x.reshape(60, -1), y)), Taylor(sigma=0.1)

@@ -12,6 +12,7 @@ from brittle.decisions import Custom, MultiLabel
 from brittle.doctor.one_sided import check_sides, in_unit
 from brittle.doctor.subject import LOOKED_AT, Finding, Subject
 from brittle.errors import ModelError, listed
+from brittle.model.arrays import SMALLEST_PROBABILITY
 
 FAR = (-3.0, 4.0)
 """Shares of the range of the points within which far inputs lie, where no bounds are declared."""
@@ -114,7 +115,8 @@ def check_kind(subject: Subject) -> Iterator[Finding | str]:
     elif subject.decision.has_classes and declared == "logits":
         _refuse_probabilities(subject, logits, exact)
     elif subject.decision.of_classes and declared == "probs":
-        yield from _about_probabilities(logits.double(), exact)
+        # An estimator's 0 is raised to the smallest probability.
+        yield from _about_probabilities(logits.double(), max(exact, subject.classes * SMALLEST_PROBABILITY))
     spread = f"from {float(logits.min()):.4g} to {float(logits.max()):.4g}"
     yield f"{subject.decision.label}, from {logits.shape[1]} {declared} {spread}"
 
