@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -211,6 +212,13 @@ def test_wrapped_convolutional_network_stays_in_evaluation_mode(detector: Detect
     assert torch.equal(wrapped(inputs(3))[0], wrapped(inputs(3))[0])
     with pytest.raises(ModelError, match="evaluation mode"):
         wrapped.train()
+    for part in (network, network[0]):  # the caller's own
+        part.train()
+        with pytest.raises(ModelError) as caught:
+            wrapped(inputs(3))
+        assert caught.value.code == "train_mode"
+        network.eval()
+    assert torch.equal(wrapped(inputs(3))[0], copy.deepcopy(wrapped)(inputs(3))[0])
 
 
 def test_inputs_outside_the_bounds_are_brittle(detector: Detector) -> None:

@@ -27,9 +27,9 @@ class DetectorNetwork(nn.Module):
 
     `score` is in double precision, `brittle` holds booleans: True unless the input lies in the declared bounds, all
     logits are finite, one of them alone is the largest, and the score is a finite number that reaches the threshold.
-    The network runs once; it shares its weights with the classifier's, and is put into evaluation mode, in which it
-    stays. Without preprocessing it gets the caller's own inputs: a network that works in place on its input does so
-    here too.
+    The network runs once; it is the classifier's own, and is put into evaluation mode. A pass raises a `ModelError`
+    where somebody has put it back into training mode. Without preprocessing it gets the caller's own inputs: a network
+    that works in place on its input does so here too.
 
     Where the score reads features, the first pass checks that the last linear layer gives the logits, and raises a
     `ModelError` where it does not. Such a network must have run once before it is exported or compiled.
@@ -64,6 +64,7 @@ class DetectorNetwork(nn.Module):
             values = torch.tensor(numbers or (neutral,), dtype=dtype, device=classifier.device)
             self.register_buffer(name, values, persistent=False)
         self.eval()
+        self._modes = [one for one in self.modules() if not getattr(one, "training", True)]  # some have none
 
     mean: Tensor
     std: Tensor
@@ -89,7 +90,7 @@ class DetectorNetwork(nn.Module):
         does, and gives arrays for both. A row of it that is not finite in single precision is flagged without logits.
 
         Raises:
-            ModelError: its result is not one row of logits each, or an estimator fails on them.
+            ModelError: its result is not one row of logits each, it is in training mode, or an estimator fails on them.
             DataError: an estimator is given no numbers, or other columns than it was fitted on.
             ParameterError: `inputs` is no tensor, or has no batch axis.
         """
@@ -136,6 +137,12 @@ class DetectorNetwork(nn.Module):
 
     def _of_rows(self, inputs: Tensor, network: Any) -> tuple[Tensor, Tensor, Tensor]:
         self._check_shape(inputs)
+        if not torch.compiler.is_compiling() and any(one.training for one in self._modes):
+            raise ModelError(
+                "train_mode",
+                "the network was put into training mode, in which it gives other scores; call its eval(), or wrap a "
+                "copy (copy.deepcopy)",
+            )
         flat = inputs.flatten(1)  # before the network, which may work in place
         inside = (flat.amin(dim=1) >= self._least) & (flat.amax(dim=1) <= self._most)
         total = flat.sum(dim=1, dtype=torch.float32)  # in onnxruntime, it alone shows NaN in a row
