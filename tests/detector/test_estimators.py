@@ -162,6 +162,9 @@ def test_rows_that_it_refuses_are_flagged_and_no_rows_give_none(kind: str) -> No
     assert np.array_equal(applied["brittle"], np.delete(flags, 3))
     assert [part.shape for part in wrapped(x[:0])] == [(0, 3), (0,), (0,)]
     assert all(len(part) == 0 for part in wrapped(torch.from_numpy(x[:0])))
+    with pytest.raises(ModelError) as caught:
+        wrapped(x[4:, :3])
+    assert caught.value.code == "model_failed"
 
 
 CATEGORIES = {"text": np.array(["red", "blue", "green"]), "numbers": np.array([10, 20, 30])}

@@ -17,8 +17,9 @@ from brittle.model.bounds import check_bounds
 from brittle.model.classifier import Classifier
 from brittle.model.head import Head, check_head, find_head
 from brittle.model.inputs import normalise
+from brittle.model.loading.named_code import first_line
 from brittle.model.outputs import LARGEST_PROBABILITY, class_scores, log_probabilities, scores_of
-from brittle.model.passes import one_sentence
+from brittle.model.passes import FAILURES
 from brittle.scores.one_pass import LARGEST, OnePass, OnePassScore
 
 
@@ -125,8 +126,11 @@ class DetectorNetwork(nn.Module):
         logits = rows.new_full((len(rows), len(model.class_names)), torch.nan)
         score, brittle = rows.new_full((len(rows),), torch.nan), torch.ones(len(rows), dtype=torch.bool)
         if bool(sound.any()):
-            with one_sentence("run on", rows, rows.device):
+            try:
                 logits[sound], score[sound], brittle[sound] = self._of_rows(rows[sound], model)
+            except FAILURES as error:
+                said = f"{model.__name__} cannot be run on inputs of shape {list(rows.shape)}: {first_line(error)}"
+                raise ModelError("model_failed", f"{said}; give rows as it was fitted on") from error
         return logits, score, brittle
 
     def _check_shape(self, inputs: Any) -> None:
