@@ -56,32 +56,31 @@ class Votes:
         nearest, finite = nearest_margins(logits, predicted[:, None, None]), logits.abs().amax(dim=-1).isfinite()
         flipped, tied = ~(nearest > 0) | ~finite, (nearest == 0) & finite
         flips, without_ties = (one_hot(some.sum(2), members + 1).sum(1) for some in (flipped, flipped & ~tied))
-        classes = _by_class(logits, predicted, flipped, finite)
+        classes = _by_class(logits, predicted, flipped, finite, flips)
         return cls(units * members, flips, without_ties, tied.sum((1, 2)), (~finite).sum((1, 2)), classes)
 
     def __add__(self, more: Votes) -> Votes:
         return Votes(*(getattr(self, one.name) + getattr(more, one.name) for one in fields(self)))
 
 
-def _by_class(logits: Tensor, predicted: Tensor, flipped: Tensor, finite: Tensor) -> Tensor:
-    """`Votes.classes`; only the copies that `flipped`, `[B, units, members]`, are looked at."""
-    points, _, members, classes = logits.shape
+def _by_class(logits: Tensor, predicted: Tensor, flipped: Tensor, finite: Tensor, flips: Tensor) -> Tensor:
+    """`Votes.classes`; only the copies that `flipped`, `[B, units, members]`, are looked at, as few do."""
+    points, units, members, classes = logits.shape
+    point, unit, _ = flipped.nonzero(as_tuple=True)
     own = logits[flipped]
-    largest, winner = own.max(dim=-1)
-    alone = ((own == largest[:, None]).sum(dim=-1) == 1) & finite[flipped]
-    votes = predicted[:, None, None].expand(flipped.shape).clone()
-    votes[flipped] = torch.where(alone, winner, -1)
-    starts = torch.arange(points, device=votes.device)[:, None] * classes
-
-    def count(some: Tensor, where: Tensor) -> Tensor:
-        places = (starts + some)[where & (some >= 0)]
-        return torch.bincount(places, minlength=points * classes).view(points, classes)
-
-    first, last = votes[:, :, 0], votes[:, :, -1]
-    same = first == last
-    if members == 1:
-        return count(first, same)[:, :, None]
-    return torch.stack((count(first, ~same) + count(last, ~same), count(first, same)), dim=2)
+    largest, winner = own.max(dim=1)
+    votes = ((own == largest[:, None]).sum(dim=1) == 1) & finite[flipped]
+    place, unit = point * classes + winner, point * units + unit
+    second = torch.zeros_like(votes)  # of a pair of which both copies vote for one class
+    second[1:] = (unit[1:] == unit[:-1]) & (place[1:] == place[:-1]) & votes[1:] & votes[:-1]
+    first = second.roll(-1)
+    counts = [
+        torch.bincount(place[some], minlength=points * classes).view(points, classes)
+        for some in (votes & ~first & ~second, second)[:members]
+    ]
+    counted = torch.stack(counts, dim=2)
+    kept = flips[:, :members].flip(1)  # units of which one copy keeps the prediction, and both
+    return counted.scatter_add(1, predicted[:, None, None].expand(-1, 1, members), kept[:, None])
 
 
 @dataclass(frozen=True)
