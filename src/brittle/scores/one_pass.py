@@ -127,13 +127,13 @@ class LogitMargin(OnePassScore):
 
     Validity: exact, with an interval of no width. Whether it says anything about distance depends on the model.
 
-    Source: Ngnawé et al., Detecting brittle decisions for free (NeurIPS 2024), section 3.
+    Source: Ngnawé et al., Detecting brittle decisions for free (NeurIPS 2024), section 2.1.
     """
 
     name: ClassVar[str] = "logit_margin"
     title = "Logit margin"
     quantity = "logit_margin"
-    reference = "Ngnawé et al. (NeurIPS 2024), section 3"
+    reference = "Ngnawé et al. (NeurIPS 2024), section 2.1"
     serves = "all"
     explanation = "The gap between the largest logit and the second."
     colour = 8
@@ -154,7 +154,7 @@ class FeatureMargin(OnePassScore):
     no such vector need belong to an input. The interval has no width. A class whose row equals that of the predicted
     one is no boundary, unless their logits are equal.
 
-    Source: Ngnawé et al., Detecting brittle decisions for free (NeurIPS 2024), section 2.3.
+    Source: Ngnawé et al., Detecting brittle decisions for free (NeurIPS 2024), section 2.1.
 
     Attributes:
         norm: of the distance between features, `l2`, `linf` or `l1`.
@@ -165,7 +165,7 @@ class FeatureMargin(OnePassScore):
     name: ClassVar[str] = "feature_margin"
     title = "Feature margin"
     quantity = "feature_distance"
-    reference = "Ngnawé et al. (NeurIPS 2024), section 2.3"
+    reference = "Ngnawé et al. (NeurIPS 2024), section 2.1"
     explanation = "The distance to the nearest decision boundary of the last layer, among its features."
     colour = 10
     uses_features = True
