@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 ADVERSARIAL, OTHERWISE, UNKNOWN = "adversarial", "other ways", "by others"
-"""Trained on attacked inputs, trained in another way, and trained by somebody else."""
+"""Trained on attacked inputs, trained in another way, and trained in another way by somebody else."""
 
 GROUPS = (ADVERSARIAL, OTHERWISE, UNKNOWN)
 
 ATTACKED = ("fgsm", "pgd", "trades", "mart", "alp", "clp")
 """Ways of training that attack their inputs."""
+
+PUBLISHED = {"vnn21_cifar10_resnet2b": "pgd"}
+"""Networks of others that were trained on attacked inputs, and how; their `meta.json` says so in words."""
 
 
 def group_of(way: str) -> str:

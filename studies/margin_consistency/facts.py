@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from studies.groups import group_of
+from studies.groups import PUBLISHED, group_of
 from studies.networks import Network
 from studies.train.images import DATASETS as TRAINED
 
@@ -39,7 +39,7 @@ class Facts:
 def facts_of(network: Network) -> Facts:
     """What `meta.json` says, and for the rest what is usual."""
     meta = network.meta()
-    way, own = str(meta.get("way") or ""), meta.get("epsilon")
+    way, own = str(meta.get("way") or PUBLISHED.get(network.name, "")), meta.get("epsilon")
     known = TRAINED.get(network.dataset)
     return Facts(
         architecture=str(meta.get("architecture") or ""),
