@@ -9,6 +9,14 @@ from typing import Any
 NOTHING = "-"
 """Where there is no number."""
 
+DATA = {"cifar10": "CIFAR-10 (JPEG copies)", "mnist": "MNIST", "pneumoniamnist": "PneumoniaMNIST"}
+"""Data sets as pages write them: the images of CIFAR-10 that are read here are JPEG copies."""
+
+
+def data_name(dataset: str) -> str:
+    """A data set as pages write it."""
+    return DATA.get(dataset, dataset)
+
 
 def decimals(value: float, places: int) -> str:
     """A number with so many places, or a dash."""
@@ -47,11 +55,6 @@ def in_words(names: Iterable[str]) -> str:
     """Different names in sorted order: `a, b and c`."""
     first, last = (ordered := sorted(set(names)))[:-1], ordered[-1]
     return f"{', '.join(first)} and {last}" if first else last
-
-
-def slashed(values: Iterable[float], places: int) -> str:
-    """Numbers with a stroke between them."""
-    return " / ".join(decimals(value, places) for value in values)
 
 
 def interval(row: Mapping[str, Any], name: str, places: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from studies.markdown import bounded, decimals
 from studies.tables import Frame
 
 RESAMPLES = 2000
@@ -53,17 +52,6 @@ def over_networks(
             row |= dict(zip((name, f"{name}_low", f"{name}_high"), found, strict=True))
         rows.append(row)
     return pd.DataFrame(rows)
-
-
-def two_places(value: float) -> str:
-    """A number with two places."""
-    return decimals(value, 2)
-
-
-def mean_of(values: Iterable[float], written: Callable[[float], str] = two_places) -> str:
-    """The mean of what is finite with its interval, in words."""
-    found = np.asarray([*values], dtype=np.float64)
-    return bounded(*mean_interval(found[np.isfinite(found)], 0), written)
 
 
 def sums(frame: Frame, keys: Sequence[str], names: Sequence[str]) -> Frame:

@@ -1,33 +1,44 @@
-"""Builds the pages of the studies: each from the template in its folder and the results in Parquet files alone."""
+"""Builds the pages of the studies: each from a template and the results in Parquet files alone."""
 
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
 from jinja2 import Environment, StrictUndefined
 
 from studies import markdown
 from studies.errors import StudyError
 from studies.study import HERE, Finding, Study, Tables, all_studies
-from studies.tables import read_tables
+from studies.tables import minutes_of, read_tables
 
 RESULTS = HERE / "results"
 """The results that pages are built from, a folder for each study."""
 
 DOCS = HERE.parent / "docs"
 TEMPLATE = "page.md.jinja"
+"""Of a study in its folder, or else of all of them beside this file."""
+
+JPEG, EXACT = "8.2", "854"
+"""Grey levels that the JPEG copies of CIFAR-10 are off, and test images whose original pixels are known, by the README
+of the data."""
+
 INDEX = """# Studies
 
-What papers say of the robustness of classifiers, measured again with this library on networks trained for it and on
-networks of others. Each study is one folder of `studies/` and one page here; every number is read from the results when
-the page is built. `make studies` runs them all.
+What papers say of the robustness of classifiers, measured again with this library on {networks} trained networks. Every
+number is read from stored results when the page is built. CIFAR-10 is read as JPEG copies of its images. A study is one
+folder of `studies/`; `make studies` runs them all.
 
-What a paper says *agrees* where it holds in every case that the line looks at, such as networks or levels of noise,
-*does not agree* where it holds in none, else *in part*. A page or a line with another rule says so. *Not said by a
-paper*: a question that none of these papers answers.
+## Twelve findings
+
+{findings}
+
+## The studies
+
+{studies}
 """
-"""How the page that lists the studies begins."""
+"""The front page."""
 
 
 def take_over(out: Path) -> None:
@@ -48,44 +59,83 @@ def take_over(out: Path) -> None:
 
 
 def build_pages(results: Path = RESULTS, docs: Path = DOCS) -> None:
-    """Write `docs/studies/NAME.md` for every study with results, its pictures, and `docs/studies/README.md`."""
+    """Write `docs/studies/NAME.md` for every study with results, its pictures and tables, and the front page."""
     for name, study in all_studies().items():
         if (results / name).is_dir():
             tables = read_tables(results / name)
-            (docs / "studies").mkdir(exist_ok=True)
-            (docs / "studies" / f"{name}.md").write_text(page_of(study, tables), encoding="utf-8")
-            for picture, svg in study.pictures(tables).items():
-                path = docs / "images" / "studies" / f"{picture}.svg"
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(svg, encoding="utf-8")
+            written = {f"studies/{name}.md": page_of(study, tables)}
+            written |= {f"studies/{path}": text for path, text in files_of(study, tables).items()}
+            written |= {f"images/studies/{picture}.svg": svg for picture, svg in study.pictures(tables).items()}
+            for path, text in written.items():
+                (docs / path).parent.mkdir(parents=True, exist_ok=True)
+                (docs / path).write_text(text, encoding="utf-8")
     (docs / "studies" / "README.md").write_text(index_of(results), encoding="utf-8")
 
 
 def index_of(results: Path) -> str:
-    """The page that lists the studies with results, a line for each finding."""
-    parts = [INDEX]
+    """The front page: what was found, a sentence each, and the list of the studies with results."""
+    findings, studies, networks = [], [], 0
     for name, study in all_studies().items():
         if (results / name).is_dir():
-            rows = [(one.said, one.found, one.agreement) for one in study.findings(read_tables(results / name))]
-            found = markdown.table(("what a paper says", "what we find", "agreement"), rows)
-            parts.append(f"## [{study.title}]({name}.md)\n\nBeside {'; '.join(study.papers)}.\n\n{found}\n")
-    return "\n".join(parts)
+            tables = read_tables(results / name)
+            networks = max(networks, len(networks_of(tables)))
+            for one in study.headlines(tables):
+                picture = f"[figure](../images/studies/{one.picture}.svg)"
+                findings.append(f"{len(findings) + 1}. {one.text} ({picture}, [study]({name}.md))")
+            studies.append(f"- [{study.title}]({name}.md), beside {'; '.join(study.papers)}.")
+    return INDEX.format(networks=networks, findings="\n".join(findings), studies="\n".join(studies))
+
+
+def networks_of(tables: Tables) -> set[str]:
+    """The networks that some table names."""
+    named = [table["network"].to_pylist() for table in tables.values() if "network" in table.column_names]
+    return set().union(*named)
 
 
 def page_of(study: Study, results: Tables) -> str:
     """The page of a study as Markdown."""
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
-    template = environment.from_string((HERE / study.name / TEMPLATE).read_text(encoding="utf-8"))
+    own = HERE / study.name / TEMPLATE
+    template = environment.from_string((own if own.is_file() else HERE / TEMPLATE).read_text(encoding="utf-8"))
+    findings = study.findings(results)
     return template.render(
         name=study.name,
         title=study.title,
         papers=study.papers,
-        findings=findings_table(study.findings(results)),
+        findings=findings_table(findings),
+        verdicts=verdicts_table(findings),
+        jpeg=JPEG,
+        exact=EXACT,
+        minutes=markdown.decimals(minutes_of(results), 0),
         **study.content(results),
     )
 
 
+def files_of(study: Study, results: Tables) -> dict[str, str]:
+    """The tables that the page links, as CSV by their paths beside it."""
+    linked = [Path(name) for name in study.content(results).get("files", {}) if name.endswith(".csv")]
+    return {str(path): csv_of(results[path.stem]) for path in linked if path.stem in results}
+
+
+def csv_of(table: pa.Table) -> str:
+    """A table as CSV, to four digits."""
+    frame = table.to_pandas()
+    if "dataset" in frame:
+        frame["dataset"] = frame["dataset"].map(markdown.data_name)
+    return frame.to_csv(index=False, float_format="%.4g", lineterminator="\n")
+
+
 def findings_table(findings: list[Finding]) -> str:
-    """A line for each finding."""
+    """A line for each finding, with the reasons."""
     rows = [(one.said, one.found, one.agreement, one.why) for one in findings]
     return markdown.table(("what a paper says", "what we find", "agreement", "why"), rows)
+
+
+def verdicts_table(findings: list[Finding]) -> str:
+    """A line for each finding, in few words; a claim that is split stands once."""
+    rows, before = [], ""
+    for one in findings:
+        said = one.claim + (f" ({one.source})" if one.source else "")
+        rows.append(("" if said == before else said, one.on, one.found, one.agreement))
+        before = said
+    return markdown.table(("what a paper says, or a question", "on", "what we find", "verdict"), rows)

@@ -28,6 +28,7 @@ class Agreement(StrEnum):
     AGREES = "agrees"
     IN_PART = "in part"
     DIFFERS = "does not agree"
+    NOT_REFUTED = "not refuted"
     UNSAID = "not said by a paper"
     UNMEASURED = "not measured"
 
@@ -41,19 +42,22 @@ class Finding:
         source: paper and section; empty where no paper says it.
         found: what the study found, with its figure.
         agreement: whether both say the same.
-        why: the reason, as far as it is known.
+        why: the reason, as far as it is known; empty on pages that say it elsewhere.
+        on: the data or networks that it is about, where a claim is split.
     """
 
     claim: str
     source: str
     found: str
     agreement: Agreement
-    why: str
+    why: str = ""
+    on: str = ""
 
     @property
     def said(self) -> str:
-        """The claim with its source in brackets."""
-        return f"{self.claim} ({self.source})" if self.source else self.claim
+        """The claim with what it is about, and its source in brackets."""
+        claim = f"{self.claim}, {self.on}" if self.on else self.claim
+        return f"{claim} ({self.source})" if self.source else claim
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,19 @@ class Step:
     run: Callable[[], Tables]
 
 
+@dataclass(frozen=True)
+class Headline:
+    """A sentence of the front page, and the picture that shows it.
+
+    Attributes:
+        text: from the results.
+        picture: its name.
+    """
+
+    text: str
+    picture: str
+
+
 Steps = Generator[Step, Tables, None]
 """Steps in their order; each is answered with the tables that it left, now or in a run before."""
 
@@ -117,6 +134,7 @@ class Study:
         findings: what the results say.
         content: what the template of the page reads beside the findings, all of it from the results.
         pictures: SVG by name, from the results.
+        headlines: what the front page says of it, from the results.
         alone: steps that need no network.
         after: steps that need the tables of many networks, by the names of their steps.
     """
@@ -129,6 +147,7 @@ class Study:
     findings: Callable[[Tables], list[Finding]]
     content: Callable[[Tables], Mapping[str, Any]]
     pictures: Callable[[Tables], Mapping[str, str]]
+    headlines: Callable[[Tables], Sequence[Headline]]
     alone: Callable[[Setting], Iterable[Step]] = none_alone
     after: Callable[[Setting, Sequence[Network], Mapping[str, Tables]], Iterable[Step]] = none_after
 

@@ -12,7 +12,9 @@ import pandas as pd
 from studies.average_case.estimating import MMSE_, NORMAL, SOFTMAX, TAYLOR
 from studies.average_case.images import SIDES
 from studies.average_case.read import SHOWN, Results, means
+from studies.average_case.timing import FASTER, PAPER_DRAWS, SERIAL
 from studies.drawing import svg
+from studies.markdown import data_name
 from studies.study import Tables
 from studies.tables import Frame
 
@@ -27,7 +29,7 @@ def pictures(tables: Tables) -> Mapping[str, str]:
     """SVG by name."""
     results = Results(tables)
     charts = {"errors": errors(results), "robustness": robustness(results), "sigmoid": sigmoid(results.frames["pairs"]),
-              "counting": counting(results), "classes": classes(results)}  # fmt: skip
+              "counting": counting(results), "classes": classes(results), "times": times(results)}  # fmt: skip
     if results.families():
         charts["regularised"] = regularised(results)
     found = {f"{NAME}_{name}": svg(chart) for name, chart in charts.items()}
@@ -36,10 +38,15 @@ def pictures(tables: Tables) -> Mapping[str, str]:
     return found
 
 
+def _named(frame: Frame) -> Frame:
+    """Data sets by the names that pages give them."""
+    return frame.assign(dataset=frame["dataset"].map(data_name))
+
+
 def errors(results: Results) -> alt.FacetChart:
     """Figure 2a: error by sigma, one panel a data set."""
     parts = [means(results.errors(name), ["dataset", "sigma"], ["error"]).assign(estimator=name) for name in SHOWN]
-    columns = pd.concat(parts)[["dataset", "sigma", "estimator", "error"]]
+    columns = _named(pd.concat(parts))[["dataset", "sigma", "estimator", "error"]]
     lines = (
         alt.Chart(columns)
         .mark_line(point=True)
@@ -58,7 +65,7 @@ def regularised(results: Results) -> alt.FacetChart:
     parts = [results.errors(name)[lambda rows: rows["network"].isin(set(networks))] for name in (MMSE_, TAYLOR)]
     columns = pd.concat(parts)
     columns = columns.assign(
-        panel=columns["dataset"] + " " + columns["architecture"] + ", " + columns["estimator"],
+        panel=columns["dataset"].map(data_name) + " " + columns["architecture"] + ", " + columns["estimator"],
         strength=[f"{one:g}" for one in columns["strength"]],
     )[["panel", "sigma", "strength", "error"]]
     lines = (
@@ -77,7 +84,7 @@ def regularised(results: Results) -> alt.FacetChart:
 def robustness(results: Results) -> alt.FacetChart:
     """Figure 12: quantiles of `p_robust` over points, in the mean over networks."""
     names = {"q95": "95%", "q75": "75%", "q50": "half", "q25": "25%", "q05": "5%"}
-    rows = means(results.frames["robustness"], ["dataset", "sigma"], [*names]).rename(columns=names)
+    rows = _named(means(results.frames["robustness"], ["dataset", "sigma"], [*names])).rename(columns=names)
     long = rows.melt(["dataset", "sigma"], [*names.values()], "quantile", "kept")
     lines = (
         alt.Chart(long)
@@ -137,7 +144,7 @@ def classes(results: Results) -> alt.FacetChart:
     """Figures 4, 8 and 16: class means of each network, counted."""
     frame = results.frames["classes"]
     labels = [str(int(one)) for one in sorted(set(frame["class"]))]
-    columns = frame.assign(label=[str(int(one)) for one in frame["class"]])[["dataset", "label", "mean"]]
+    columns = _named(frame).assign(label=[str(int(one)) for one in frame["class"]])[["dataset", "label", "mean"]]
     points = (
         alt.Chart(columns)
         .mark_point(filled=True, opacity=0.6)
@@ -147,6 +154,26 @@ def classes(results: Results) -> alt.FacetChart:
         )
     )
     return points.properties(width=300, height=200).facet(column=alt.Column("dataset:N", title=None))
+
+
+def times(results: Results) -> alt.FacetChart:
+    """Table 3 of the workshop paper: counting by each estimator on a processor, a dot a network, the paper's as a "
+    "line."""
+    names = {"Taylor": (TAYLOR, 0), f"MMSE, {PAPER_DRAWS} draws": (MMSE_, PAPER_DRAWS)}
+    ratios = {title: results.times_as_long(*asked, SERIAL) for title, asked in names.items()}
+    parts = [
+        ratio.rename("ratio").reset_index().assign(panel=title, paper=FASTER[names[title][0]])
+        for title, ratio in ratios.items()
+    ]
+    x = alt.X(
+        "ratio:Q",
+        scale=alt.Scale(type="log"),
+        title="seconds of counting by those of the estimator, one point at a time",
+    )
+    points = alt.Chart().mark_point(filled=True, opacity=0.6).encode(x=x)
+    limit = alt.Chart().mark_rule(color="gray", strokeDash=[4, 3]).encode(x="paper:Q")
+    both = alt.layer(limit, points, data=pd.concat(parts)).properties(width=380, height=40)
+    return both.facet(row=alt.Row("panel:N", title=None, sort=[*names]))
 
 
 CELL, GAP, LEFT, LINE = 56, 6, 150, 16

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pandas as pd
+import pyarrow.compute as pc
 
 from studies.average_case.estimating import MMSE_, MMSE_MVS, ORDER, TAYLOR_SCALED
 from studies.average_case.timing import COUNTING, PAPER_COPIES
-from studies.markdown import percent, significant
 from studies.over_networks import over_networks
 from studies.study import Tables
 from studies.tables import RUNTIMES, Frame, frames_of
@@ -34,6 +34,7 @@ class Results:
     """
 
     def __init__(self, tables: Tables) -> None:
+        self.tables = tables
         self.frames: dict[str, Frame] = frames_of(tables)
         self.networks: Frame = self.frames["networks"]
         errors = self.frames["errors"]
@@ -78,14 +79,9 @@ class Results:
         first = self.networks.iloc[0]
         return 1 / (first["points"] * first["reference"])
 
-    @property
-    def own_noise(self) -> str:
-        """In words, the noise at which single points of a network are looked at."""
-        kept = self.at_own_sigma("robustness")["mean"]
-        return (
-            f"at each network's own sigma, where {percent(float(kept.mean()))} of the copies hold in the mean over "
-            f"networks ({percent(float(kept.min()))} to {percent(float(kept.max()))})"
-        )
+    def parts(self) -> dict[str, Results]:
+        """The same of each data set alone."""
+        return {one: Results(_of(self.tables, one)) for one in sorted(set(self.networks["dataset"]))}
 
     def at_own_sigma(self, table: str) -> Frame:
         """Rows of a table at the sigma that was chosen for each network."""
@@ -110,9 +106,12 @@ def whole(frame: Frame, names: list[str]) -> Frame:
     return means(frame.assign(all=True), ["all"], names).iloc[0]
 
 
-def sigmas_of(results: Results) -> str:
-    """The sigmas that tell, as a finding writes them."""
-    return " / ".join(significant(one) for one in results.telling)
+def _of(tables: Tables, dataset: str) -> Tables:
+    """The rows of a data set; tables that know of none as they are."""
+    return {
+        name: table.filter(pc.field("dataset") == dataset) if "dataset" in table.column_names else table
+        for name, table in tables.items()
+    }
 
 
 SHOWN = (*ORDER, TAYLOR_SCALED)

@@ -1,4 +1,4 @@
-"""What the papers say of their estimators, beside what is found.
+"""What the papers say of their estimators, beside what is found; `said_points` holds what they say of points.
 
 Figures of the papers stand in the claims; every other number is read from the results.
 """
@@ -7,18 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from studies.agreement import CLOSELY, judged
-from studies.average_case.estimating import MMSE_, MMSE_MVS, ORDER, SOFTMAX, TAYLOR, TAYLOR_MVS, TAYLOR_SCALED
-from studies.average_case.read import LINEAR, Results, sigmas_of
-from studies.average_case.said_costs import as_near, constant, counting, few_draws, product, times
+from studies.agreement import CLOSELY, CONVERGED, judged
+from studies.average_case.estimating import MMSE_, MMSE_MVS, ORDER, SOFTMAX, TAYLOR, TAYLOR_MVS
+from studies.average_case.read import LINEAR, Results
 from studies.average_case.said_points import of_points
-from studies.average_case.sigmoid import SCALE
-from studies.average_case.timing import PRINTED_DRAWS
-from studies.markdown import decimals, percent, slashed
+from studies.average_case.timing import FASTER, PAPER_COPIES, PAPER_DRAWS, PRINTED_DRAWS, SERIAL
+from studies.markdown import data_name, decimals, percent
 from studies.study import Agreement, Finding, Tables
-from studies.tables import Frame
-
-UAI, WORKSHOP = "UAI paper", "workshop paper"
 
 CLOSE = 0.02
 """Mean absolute difference of probabilities below which one is called a good approximation of the other."""
@@ -33,119 +28,80 @@ FLOORS = 2.0
 def findings(tables: Tables) -> list[Finding]:
     """Every finding, from the results."""
     results = Results(tables)
+    parts = results.parts()
     return [
-        order(results), smaller(results), linear(results), regularised(results), sigmoid(results), scaled(results),
-        counting(results), few_draws(results), as_near(results), times(results), *of_points(results),
-        product(results), constant(results),
+        *(order(one, on) for on, one in parts.items()), smaller(results), linear(results),
+        *(regularised(one, on) for on, one in parts.items()), sigmoid(results), scaled(results), counting(results),
+        few_draws(results), as_near(results), times(results), *of_points(results, parts), product(results),
     ]  # fmt: skip
 
 
-def order(results: Results) -> Finding:
+def order(results: Results, on: str) -> Finding:
     """Figure 2a."""
-    found = {name: results.telling_error(name).tolist() for name in ORDER}
+    found = {name: results.telling_error(name).to_numpy() for name in ORDER}
     tangent = np.array([found[TAYLOR], found[TAYLOR_MVS]])
-    best = np.array([found[MMSE_], found[MMSE_MVS]]).max(axis=0) < tangent.min(axis=0)
-    trails = tangent.max(axis=0) < np.array(found[SOFTMAX])
+    sampled = np.maximum(found[MMSE_], found[MMSE_MVS])
     own = {name: results.printed(name) for name in ORDER}
-    tangents = own[TAYLOR], own[TAYLOR_MVS]
-    sampled = max(own[MMSE_], own[MMSE_MVS])
-    closely = tangent.min(axis=0) <= CLOSELY * np.array([found[MMSE_], found[MMSE_MVS]]).max(axis=0)
-    holds = [*best, *closely, *trails]
-    holds += [sampled < min(tangents), min(tangents) <= CLOSELY * sampled, max(tangents) < own[SOFTMAX]]
+    tangents, drawn = (own[TAYLOR], own[TAYLOR_MVS]), max(own[MMSE_], own[MMSE_MVS])
+    holds = [*(sampled < tangent.min(axis=0)), *(tangent.min(axis=0) <= CLOSELY * sampled)]
+    holds += [*(tangent.max(axis=0) < found[SOFTMAX]), drawn < min(tangents), max(tangents) < own[SOFTMAX]]
     return Finding(
-        "MMSE and its sigmoid form are the best estimators, Taylor and its sigmoid form follow closely, softmax trails",
-        f"{UAI}, section 4.1, figure 2a",
-        f"mean absolute error at sigma {sigmas_of(results)}: MMSE with {results.budgets[-1]} draws "
-        f"{slashed(found[MMSE_], 3)}, its sigmoid form {slashed(found[MMSE_MVS], 3)}; Taylor "
-        f"{slashed(found[TAYLOR], 3)}, its sigmoid form {slashed(found[TAYLOR_MVS], 3)}; softmax "
-        f"{slashed(found[SOFTMAX], 3)}; with {results.printed_draws} draws of MMSE, as in the paper, "
-        f"{results.own_noise}: MMSE {decimals(own[MMSE_], 3)}, its sigmoid form "
-        f"{decimals(own[MMSE_MVS], 3)}; Taylor {decimals(own[TAYLOR], 3)}, its sigmoid form "
-        f"{decimals(own[TAYLOR_MVS], 3)}; softmax {decimals(own[SOFTMAX], 3)}",
+        "MMSE and its sigmoid form are the best estimators, Taylor's follow closely, softmax trails",
+        "UAI 4.1, figure 2a",
+        f"mean error of MMSE {decimals(own[MMSE_], 3)}, of Taylor {decimals(own[TAYLOR], 3)}, of softmax "
+        f"{decimals(own[SOFTMAX], 3)}",
         judged([*map(bool, holds)]),
-        f"MMSE sees as far as the noise reaches; the sigmoid forms are too low at points that are safe, so that MMSE's "
-        f"need not beat Taylor there; Taylor falls behind as the network bends within the noise; the verdict asks at "
-        f"each sigma whether both of MMSE's are nearer than both of Taylor's, the nearer of Taylor's is off by at most "
-        f"{decimals(CLOSELY, 0)} times as much, and softmax is the farthest",
+        on=data_name(on),
     )
 
 
 def smaller(results: Results) -> Finding:
     """Errors by sigma."""
-    parts, holds = [], []
-    for name, said in ((TAYLOR, "Taylor"), (MMSE_, "MMSE")):
+    shares, holds = [], []
+    for name in (TAYLOR, MMSE_):
         errors = (
             results.errors(name).pivot(index="network", columns="sigma", values="error")[results.telling].to_numpy()
         )
-        grows = np.diff(errors, axis=1) > 0
         holds.append(bool(np.all(np.diff(errors.mean(axis=0)) > 0)))
-        parts.append(f"{said}'s error grows at {percent(float(grows.mean()))} of the steps from one sigma to the next")
-    rows = results.by_sigma(SOFTMAX)
-    rows = rows[rows["sigma"].isin(results.telling)]
+        shares.append(percent(float((np.diff(errors, axis=1) > 0).mean())))
     return Finding(
-        "the smaller sigma, the more accurate the estimators; softmax is right at small sigma by chance only",
-        f"{UAI}, section 4.1, figure 2a; {WORKSHOP}, figure 1",
-        f"{'; '.join(parts)}; softmax is off by {slashed(rows['error'], 3)} where the mean truth is "
-        f"{slashed(rows['kept'], 3)}",
+        "the smaller sigma, the more accurate Taylor and MMSE",
+        "UAI 4.1, figure 2a; workshop, figure 1",
+        f"from one sigma to the next Taylor's error grows in {shares[0]} of the cases, MMSE's in {shares[1]}",
         judged(holds),
-        "the verdict is on Taylor and MMSE; at small noise nearly every point holds, which is easy to get right; "
-        "softmax is one number for every sigma, so it can only be right where that number happens to fit",
     )
 
 
 def linear(results: Results) -> Finding:
     """Linear networks; what MMSE's own draws add is scaled to the number of the paper, as the root of the number."""
-    parts, holds, most = [], [], results.budgets[-1]
-    for name, said in ((TAYLOR, "Taylor"), (MMSE_, "MMSE")):
+    holds, most = [], results.budgets[-1]
+    for name in (TAYLOR, MMSE_):
         rows = results.errors(name).pipe(lambda rows: rows[rows["architecture"] == LINEAR])
         own = np.maximum(rows["error"] ** 2 - rows["floor"] ** 2, 0)  # without what the count is off by
         errors = np.sqrt(own * (most / PRINTED_DRAWS if name == MMSE_ else 1) + rows["floor"] ** 2)
         holds += [*(errors <= FLOORS * rows["floor"] + results.least_error)]
-        drawn = f" with {most} draws" if name == MMSE_ else ""
-        parts.append(f"{said}{drawn} {decimals(float(rows['error'].mean()), 4)}")
-    rows = results.errors(TAYLOR).pipe(lambda rows: rows[rows["architecture"] == LINEAR])
     return Finding(
         "for linear models Taylor and MMSE are accurate at every sigma",
-        f"both papers, section 4.1; {WORKSHOP}, appendix A.4",
-        f"mean error over all sigmas on linear networks ({rows['network'].nunique()}): {', '.join(parts)}; the count "
-        f"itself would be off by {decimals(float(rows['floor'].mean()), 4)} from a perfect estimator; scaled to the "
-        f"draws of the paper {sum(map(bool, holds))} of {len(holds)} errors, one for each estimator, network and "
-        f"sigma, are as small as the count can show",
+        "both, 4.1; workshop A.4",
+        f"{sum(map(bool, holds))} of {len(holds)} errors are as small as the count can show, MMSE's scaled to "
+        f"{PRINTED_DRAWS} draws",
         judged(holds),
-        f"Taylor is exact there; MMSE as the papers print it averages the margins over independent copies, which "
-        f"leaves noise even in a linear model; it falls with the root of the number, and the verdict scales it so to "
-        f"the {decimals(PRINTED_DRAWS, 0)} draws of the UAI paper; opposite pairs of copies remove it",
     )
 
 
-def regularised(results: Results) -> Finding:
+def regularised(results: Results, on: str) -> Finding:
     """Figure 2b."""
-    holds, parts = [], []
+    holds = []
     for family in results.families():
-        for name, said in ((MMSE_, "MMSE"), (TAYLOR, "Taylor")):
-            table = results.errors(name).pivot(index="network", columns="sigma", values="error").loc[family["network"]]
-            found = table[results.telling].to_numpy()
-            if name == MMSE_:
-                holds += [*map(bool, (np.diff(found, axis=0) < 0).all(axis=0))]
-            strengths = " / ".join(f"{strength:g}" for strength in family["strength"])
-            parts.append(
-                f"{family['dataset'].iloc[0]} {family['architecture'].iloc[0]} at strength {strengths}, {said}: "
-                f"{slashed(found.mean(axis=1), 3)}"
-            )
+        table = results.errors(MMSE_).pivot(index="network", columns="sigma", values="error").loc[family["network"]]
+        holds += [*map(bool, (np.diff(table[results.telling].to_numpy(), axis=0) < 0).all(axis=0))]
     return Finding(
-        "for more robust models, of stronger gradient-norm regularisation, MMSE is more accurate over a larger sigma",
-        f"{UAI}, section 4.1, figure 2b",
-        f"MMSE's error falls with every step of the strength at {sum(holds)} of {len(holds)} sigmas of "
-        f"{len(results.families())} families of networks; the mean errors over sigmas are "
-        f"{'; '.join(parts) or 'not known, for want of such networks'}",
+        "the stronger the gradient-norm regularisation, the smaller MMSE's error",
+        "UAI 4.1, figure 2b",
+        f"it falls with every step at {sum(holds)} of {len(holds)} architectures and sigmas",
         judged(holds),
-        "the rule asks, at each sigma, for a fall with every step of the strength; strength zero is plain training; at "
-        "one sigma fewer copies flip in a more robust network, and points that hold are easy",
+        on=data_name(on),
     )
-
-
-def _by_dimension(frame: Frame, name: str) -> str:
-    return slashed(frame[name], 3)
 
 
 def sigmoid(results: Results) -> Finding:
@@ -156,34 +112,100 @@ def sigmoid(results: Results) -> Finding:
     near = [*(rows["sigmoid"] <= CLOSE), *(some["sigmoid"] <= CLOSE)]
     strong = [*(rows["sigmoid_pearson"].dropna() >= STRONG), *(some["sigmoid_pearson"] >= STRONG)]
     return Finding(
-        "the multivariate sigmoid is strongly correlated with the normal integral, with a low approximation error",
-        f"{UAI}, section 4.1, figure 10; {WORKSHOP}, figures 3 and 15",
-        f"at the margins of the networks and sigma {sigmas_of(results)} it is off by {slashed(rows['sigmoid'], 3)} in "
-        f"the mean, with a correlation of {slashed(rows['sigmoid_pearson'], 2)}; on random problems of "
-        f"{' / '.join(str(one) for one in some['dimension'])} dimensions by {_by_dimension(some, 'sigmoid')}, nearly "
-        f"always too low (mean difference {_by_dimension(some, 'sigmoid_bias')}), correlation "
-        f"{_by_dimension(some, 'sigmoid_pearson')}",
+        "the multivariate sigmoid is strongly correlated with the normal integral, with a low error",
+        "UAI 4.1, figure 10; workshop, figures 3, 15",
+        f"correlation {decimals(rows['sigmoid_pearson'].min(), 2)} or more; off by "
+        f"{decimals(rows['sigmoid'].min(), 2)} "
+        f"at the smallest and {decimals(rows['sigmoid'].max(), 2)} at the largest sigma, nearly always too low",
         judged([*map(bool, near), *map(bool, strong)]),
-        f"the order is right, the value is not: a logistic curve of scale one is much flatter than the normal one; "
-        f"low means here up to {decimals(CLOSE, 2)}, strong from {decimals(STRONG, 1)}",
     )
+
+
+def nearer(results: Results) -> tuple[str, str]:
+    """How many times nearer to the integral the sigmoid is with the factor, the least and the most over sigmas."""
+    rows = results.frames["sigmoid"].groupby("sigma")[["sigmoid", "scaled"]].mean().loc[results.telling]
+    ratio = rows["sigmoid"] / rows["scaled"]
+    return decimals(float(ratio.min()), 0), decimals(float(ratio.max()), 0)
 
 
 def scaled(results: Results) -> Finding:
     """The factor."""
-    own, problems = results.frames["sigmoid"], results.frames["problems"]
-    rows = own.groupby("sigma")[["sigmoid", "scaled"]].mean().loc[results.telling]
-    some = problems[problems["kind"] == "differences"]
-    printed, better = (results.telling_error(name) for name in (TAYLOR_MVS, TAYLOR_SCALED))
+    least, most = nearer(results)
     return Finding(
         "does the factor of the approximation in one dimension, 1.702, belong in the multivariate sigmoid?",
         "",
-        f"with {decimals(SCALE, 3)} it is off by {slashed(rows['scaled'], 3)} from the integral at the networks' "
-        f"margins, {slashed(rows['sigmoid'] / rows['scaled'], 1)} times nearer than as printed, and by "
-        f"{_by_dimension(some, 'scaled')} on the random problems, {slashed(some['sigmoid'] / some['scaled'], 1)} times "
-        f"nearer; Taylor's sigmoid form is off from the count by {slashed(better, 3)} with it, {slashed(printed, 3)} "
-        f"without",
+        f"yes: with it the sigmoid is {least} to {most} times nearer to the integral",
         Agreement.UNSAID,
-        "it is the scale at which the logistic curve lies nearest to the normal one; where Taylor's integral is far "
-        "too high, at large noise, being too low makes up for some of it",
+    )
+
+
+def enough(results: Results) -> tuple[float, int, float]:
+    """The error of MMSE with the most draws, the fewest copies that are off by less, and its passes; NaN for none."""
+    rows = results.frames["counting"].groupby("copies")["error"].mean()
+    own = results.at_own_sigma("errors").query("estimator == @MMSE_ and draws == @results.budgets[-1]")
+    mmse = float(own["error"].mean())
+    copies = [int(copies) for copies, error in rows.items() if error <= mmse]
+    return mmse, copies[0] if copies else 0, float(own["passes"].mean())
+
+
+def counting(results: Results) -> Finding:
+    """Figures 4 and 10 of the workshop paper."""
+    _, copies, passes = enough(results)
+    found = f"{copies} copies" if copies else "more copies than were counted"
+    return Finding(
+        "counting takes about 10,000 copies a point to converge",
+        "workshop 4.2, figures 4, 10; UAI 3.1, 4.2",
+        f"{found} are nearer to the truth than MMSE with {results.budgets[-1]} draws, which takes "
+        f"{decimals(passes, 0)} passes",
+        judged([copies >= PAPER_COPIES]),
+    )
+
+
+def few_draws(results: Results) -> Finding:
+    """Figure 11."""
+    few, most = results.printed(MMSE_, PAPER_DRAWS), results.printed(MMSE_)
+    return Finding(
+        "MMSE has converged with about 5 draws",
+        "UAI 3, 4.1, 4.2; workshop 4.1, figure 11",
+        f"with {PAPER_DRAWS} draws it has {decimals(few / most, 1)} times the error that it has with "
+        f"{results.printed_draws}",
+        judged([few / most <= CONVERGED]),
+    )
+
+
+def as_near(results: Results) -> Finding:
+    """Copies with the same error."""
+    rows = results.frames["printed"].query("estimator == @MMSE_ and draws == @results.printed_draws")
+    return Finding(
+        "how many copies are as near as MMSE with the draws by which the paper measures errors?",
+        "",
+        f"{decimals(float(rows['copies'].median()), 0)} copies, in the median; its "
+        f"{results.printed_draws} draws take {decimals(float(rows['passes'].mean()), 0)} passes",
+        Agreement.UNSAID,
+    )
+
+
+def times(results: Results) -> Finding:
+    """Table 1 of the UAI paper and tables 1 and 3 of the workshop paper, on a processor."""
+    asked = ((TAYLOR, 0), (MMSE_, PAPER_DRAWS))
+    ratios = [float(results.times_as_long(name, draws, SERIAL).median()) for name, draws in asked]
+    return Finding(
+        "on a processor, one point at a time, counting 10,000 copies takes 759 times as long as Taylor and 148 times "
+        "as long as MMSE",
+        "UAI, table 1; workshop, table 3",
+        f"{decimals(ratios[0], 0)} times as long as Taylor and {decimals(ratios[1], 0)} times as long as MMSE",
+        judged(ratio >= FASTER[name] for ratio, (name, _) in zip(ratios, asked, strict=True)),
+    )
+
+
+def product(results: Results) -> Finding:
+    """Proposition 1, exactly."""
+    rows = results.frames["counterexample"]
+    off = (rows["truth"] - rows["taylor"]).abs()
+    return Finding(
+        "Taylor's error is at most a small constant times the product of the normalised curvatures of all margins",
+        "UAI, proposition 1",
+        f"for one linear and one bent margin the product is {decimals(float(rows['product'].max()), 0)}, and Taylor is "
+        f"off by up to {decimals(float(off.max()), 2)}: the errors of the margins add up",
+        judged([bool(one <= bound) for one, bound in zip(off, rows["product"], strict=True)]),
     )

@@ -25,12 +25,12 @@ from studies.average_case.estimating import (
     score_many,
 )
 from studies.average_case.images import separability, sides, small_pictures
-from studies.average_case.page import content
+from studies.average_case.page import content, headlines
 from studies.average_case.pictures import pictures
 from studies.average_case.said import findings
 from studies.average_case.sigmoid import KINDS, at_the_margins, random_problems
 from studies.average_case.summary import GLOBAL, summarise
-from studies.average_case.timing import PAPER_DRAWS, PRINTED_DRAWS, runtimes
+from studies.average_case.timing import PAPER_DRAWS, PRINTED_DRAWS, TIMED, runtimes
 from studies.counting import count_flips
 from studies.measuring import Measuring, code_digest
 from studies.networks import Network
@@ -84,7 +84,7 @@ MEASURES = ("counting", *(f"average_case/{name}" for name in OURS))
 """The files that measure."""
 
 SIZES = {
-    "cpu": Size(24, 800, (2, 5, 10, 25), 400, 50, 30, 6, (8, PRINTED_DRAWS), (20, 300), 20, 150),
+    "cpu": Size(24, 800, (2, 5, 10, 25), 400, 50, 30, 6, (8, PRINTED_DRAWS), TIMED, 20, 150),
     "tiny": Size(10, 200, (2, 5), 24, 10, 10, 2, (4, 20), (2, 10), 3, 3),
 }
 
@@ -199,4 +199,5 @@ STUDY = Study(
     findings=findings,
     content=content,
     pictures=pictures,
+    headlines=headlines,
 )

@@ -25,6 +25,12 @@ PRINTED_DRAWS = 500
 TIMED_DRAWS = (2, PAPER_DRAWS, 25)
 """Draws of MMSE that are timed."""
 
+TIMED = 20, 300
+"""Points and copies that are timed; the time of `PAPER_COPIES` is scaled up from the copies."""
+
+FASTER = {"taylor": 759, "mmse": 148}
+"""Times as long as counting takes on the papers' processor, one point at a time (workshop paper, table 3)."""
+
 ALONE = 5
 """Points that are timed one at a time."""
 

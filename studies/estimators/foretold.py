@@ -17,9 +17,6 @@ CONFIDENT = 0.8
 FEWEST = 5
 """Points of either kind below which no AUC is given."""
 
-OUTCOMES = ("adversarial", "corruption", "wrong")
-"""What scores are to foretell besides flips under noise, which are called `noise, LEVEL`."""
-
 
 def above_the_median(outcome: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Which points are above the median of those without NaN; where none is, as where more than half are wrong, those

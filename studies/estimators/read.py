@@ -81,11 +81,6 @@ class Results:
         return int(self.networks[self.networks["level"] == level]["reference"].iloc[0])
 
     @property
-    def all_levels(self) -> str:
-        """The levels in words."""
-        return " / ".join(self.levels)
-
-    @property
     def middle(self) -> int:
         """A usual number of draws: 20 where that is among the budgets."""
         return self.budgets[min(2, len(self.budgets) - 1)]

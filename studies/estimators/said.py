@@ -8,7 +8,7 @@ from studies.estimators.ours import (
     intervals,
     moments_and_counting,
     wrong_and_corrupted,
-)
+)  # fmt: skip
 from studies.estimators.papers import (
     best_estimators,
     convergence,
@@ -19,29 +19,17 @@ from studies.estimators.papers import (
     small_noise,
     softmax_order,
     softmax_value,
-)
+)  # fmt: skip
 from studies.estimators.read import Results
 from studies.study import Finding, Tables
-
-LINES = (
-    best_estimators,
-    small_noise,
-    convergence,
-    counting_is_slow,
-    sigmoid,
-    softmax_value,
-    softmax_order,
-    margins_find,
-    laplacian_flips,
-    moments_and_counting,
-    default_and_counting,
-    intervals,
-    free_flips,
-    wrong_and_corrupted,
-)
 
 
 def findings(tables: Tables) -> list[Finding]:
     """Every finding, from the results."""
     results = Results(tables)
-    return [line(results) for line in LINES]
+    return [
+        *best_estimators(results), small_noise(results), convergence(results), counting_is_slow(results),
+        sigmoid(results), softmax_value(results), softmax_order(results), laplacian_flips(results),
+        margins_find(results), moments_and_counting(results), default_and_counting(results), intervals(results),
+        *free_flips(results), *wrong_and_corrupted(results),
+    ]  # fmt: skip

@@ -15,7 +15,7 @@ import torch
 from studies.counting import count_flips, sigma_of
 from studies.estimators.entrants import as_printed, by_library, load_estimator, name_of, of_user
 from studies.estimators.free import changed_by_corruption, distances, score_points
-from studies.estimators.page import content
+from studies.estimators.page import content, headlines
 from studies.estimators.pictures import pictures
 from studies.estimators.said import findings
 from studies.estimators.summary import MIDDLE, summarise
@@ -150,4 +150,5 @@ STUDY = Study(
     findings=findings,
     content=content,
     pictures=pictures,
+    headlines=headlines,
 )

@@ -13,7 +13,7 @@ import torch
 from brittle.scores import Laplacian
 from studies.expected_change.corrupted import copies
 from studies.expected_change.counted import count_changes
-from studies.expected_change.page import content
+from studies.expected_change.page import content, headlines
 from studies.expected_change.pictures import pictures
 from studies.expected_change.said import findings
 from studies.expected_change.scored import PROBES, laplacians, score_all, score_changes, score_points
@@ -136,4 +136,5 @@ STUDY = Study(
     findings=findings,
     content=content,
     pictures=pictures,
+    headlines=headlines,
 )

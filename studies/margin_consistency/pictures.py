@@ -10,9 +10,8 @@ import pandas as pd
 from studies.drawing import svg
 from studies.groups import GROUPS
 from studies.margin_consistency.facts import NORMS
-from studies.margin_consistency.page import ordered
-from studies.margin_consistency.words import frame_of
-from studies.markdown import decimals
+from studies.margin_consistency.words import STRONG, frame_of
+from studies.markdown import data_name, decimals
 from studies.study import Tables
 from studies.tables import Frame
 
@@ -24,13 +23,15 @@ def pictures(tables: Tables) -> Mapping[str, str]:
     networks = frame_of(tables, "networks")
     linf = ordered(networks[networks["norm"] == NORMS[0]])
     bins, epsilons, from_few = (frame_of(tables, name) for name in ("bins", "epsilons", "few"))
-    drawn: dict[str, alt.TopLevelMixin] = {"margin_consistency_tau": taus(networks)}
+    drawn: dict[str, alt.TopLevelMixin] = {"margin_consistency_tau": taus(linf)}
     if len(bins):
         drawn["margin_consistency"] = margins(bins, linf)
     if len(epsilons):
         drawn["margin_consistency_epsilon"] = by_epsilon(epsilons)
     if len(from_few):
         drawn["margin_consistency_few"] = few(from_few)
+    if len(learned := frame_of(tables, "pseudo")):
+        drawn["margin_consistency_pseudo"] = pseudo(learned)
     return {name: svg(chart) for name, chart in drawn.items()}
 
 
@@ -62,21 +63,26 @@ def margins(bins: Frame, linf: Frame) -> alt.FacetChart:
     )
 
 
-def taus(networks: Frame) -> alt.FacetChart:
-    """Tau against the robust accuracy, with its interval over points, a panel a norm (figure 4)."""
-    columns = networks[["norm", "group", "robust", "tau", "tau_low", "tau_high"]].assign(
-        norm=networks["norm"].map({"linf": "Linf", "l2": "L2"})
-    )
-    x = alt.X("robust:Q", axis=alt.Axis(format="%"), title="robust accuracy at epsilon")
-    y = alt.Y("tau:Q", scale=alt.Scale(domain=(0, 1), clamp=True), title="tau")
-    points = alt.Chart(columns).mark_point(filled=True).encode(x=x, y=y, color=_group())
-    bars = (
-        alt.Chart(columns)
-        .mark_rule(opacity=0.5)
-        .encode(x=x, y=alt.Y("tau_low:Q", title="tau"), y2="tau_high:Q", color=_group())
-    )
-    both = alt.layer(bars, points, data=columns).properties(width=260, height=220)
-    return both.facet(column=alt.Column("norm:N", title=None, sort=["Linf", "L2"]))
+def ordered(frame: Frame) -> Frame:
+    """By group, the most consistent networks first."""
+    places = frame["group"].map({group: place for place, group in enumerate(GROUPS)})
+    return frame.assign(place=places).sort_values(["place", "tau"], ascending=[True, False], kind="stable")
+
+
+def taus(linf: Frame) -> alt.FacetChart:
+    """Tau of each network with its interval over points, a panel a data set, the paper's limit as a line."""
+    columns = linf[["network", "dataset", "group", "tau", "tau_low", "tau_high"]]
+    columns = columns.assign(panel=columns["dataset"].map(data_name), strong=STRONG)
+    y = alt.Y("network:N", sort=[*columns["network"]], title=None, axis=alt.Axis(labelLimit=230))
+    scale = alt.Scale(domain=(0, 1), clamp=True)
+    points = alt.Chart(columns).mark_point(filled=True, size=50, opacity=1)
+    points = points.encode(x=alt.X("tau:Q", scale=scale, title="tau"), y=y, color=_group())
+    bars = alt.Chart(columns).mark_rule(opacity=0.6).encode(
+        x=alt.X("tau_low:Q", scale=scale, title="tau"), x2="tau_high:Q", y=y, color=_group()
+    )  # fmt: skip
+    limit = alt.Chart(columns).mark_rule(color="gray", strokeDash=[4, 3]).encode(x="strong:Q")
+    both = alt.layer(limit, bars, points, data=columns).properties(width=330, height=alt.Step(15))
+    return both.facet(row=alt.Row("panel:N", title=None)).resolve_scale(y="independent")
 
 
 def by_epsilon(epsilons: Frame) -> alt.FacetChart:
@@ -113,3 +119,14 @@ def few(frame: Frame) -> alt.TopLevelMixin:
     line = pd.DataFrame({"truth": [0.0, 1.0], "estimate": [0.0, 1.0]})
     equal = alt.Chart(line).mark_line(color="gray", strokeDash=[3, 3]).encode(x="truth:Q", y="estimate:Q")
     return alt.layer(equal, points).properties(width=260, height=260)
+
+
+def pseudo(frame: Frame) -> alt.Chart:
+    """Tau of the logit margin and of pseudo-margins on the networks where it was learned (table 2)."""
+    columns = frame[["network", "score", "tau"]].assign(score=frame["score"].str.replace("_", " "))
+    points = alt.Chart(columns).mark_point(filled=True, size=60, opacity=0.8)
+    return points.encode(
+        x=alt.X("tau:Q", scale=alt.Scale(domain=(0, 1)), title="tau"),
+        y=alt.Y("network:N", title=None, sort=[*columns["network"]], axis=alt.Axis(labelLimit=230)),
+        color=alt.Color("score:N", scale=alt.Scale(scheme="category10"), title=None, sort=[*columns["score"]]),
+    ).properties(width=330, height=alt.Step(24))

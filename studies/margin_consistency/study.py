@@ -16,7 +16,7 @@ from studies.margin_consistency.descent import NEARER, withstands
 from studies.margin_consistency.exact import affine_weight, exact_margins
 from studies.margin_consistency.facts import NORMS, Facts, facts_of
 from studies.margin_consistency.margins import head_distances, margins, pseudo_margins, scores_of_all
-from studies.margin_consistency.page import content
+from studies.margin_consistency.page import content, headlines
 from studies.margin_consistency.pictures import pictures
 from studies.margin_consistency.said import findings
 from studies.margin_consistency.summary import summarise, tau_of
@@ -162,4 +162,5 @@ STUDY = Study(
     findings=findings,
     content=content,
     pictures=pictures,
+    headlines=headlines,
 )

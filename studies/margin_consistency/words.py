@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from studies.markdown import NOTHING, decimals
+from studies.groups import ADVERSARIAL
+from studies.markdown import NOTHING, data_name, decimals
 from studies.ranks import spearman_and_chance
-from studies.study import Agreement, Finding, Tables
+from studies.study import Tables
 from studies.tables import Frame
-
-PAPER = "Ngnawé et al. 2024"
 
 STRONG = 0.68
 """The smallest tau of the networks that the paper calls strongly margin-consistent (table 1)."""
@@ -64,18 +63,20 @@ def strong(taus: Any) -> NDArray[np.bool_]:
     return np.round(np.asarray(taus, dtype=np.float64), 2) >= STRONG
 
 
-def range_of(values: Iterable[float], places: int = 2) -> str:
-    """The smallest and the largest number."""
+def mean(values: Iterable[float]) -> str:
+    """The mean of what is finite."""
     found = numbers(values)
-    return f"{decimals(found.min(), places)} to {decimals(found.max(), places)}" if len(found) else NOTHING
+    return decimals(float(found.mean()), 2) if len(found) else NOTHING
+
+
+def by_dataset(frame: Frame) -> Iterator[tuple[str, Frame]]:
+    """The adversarially trained networks of each data set with several, under its name."""
+    for dataset, own in where(frame, group=ADVERSARIAL).groupby("dataset") if len(frame) else ():
+        if own["network"].nunique() > 1:
+            yield data_name(dataset), own
 
 
 def ranks(first: Frame, second: Frame) -> tuple[float, float, int]:
     """Spearman's correlation over networks, its probability by chance, and the networks."""
     found, chance, count = spearman_and_chance(first, second)
     return (found, chance, count) if count >= SEVERAL else (np.nan, np.nan, count)
-
-
-def unmeasured(claim: str) -> Finding:
-    """A claim that nothing was measured for."""
-    return Finding(claim, PAPER, NOTHING, Agreement.UNMEASURED, "")

@@ -1,63 +1,82 @@
-"""What the page of the study reads: tables and numbers in words, all of them from the results."""
+"""What the page of the study says beside its verdicts, all numbers of ours from the results."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from studies.counting import SURE
-from studies.markdown import decimals, in_words, percent, significant, slashed, table
+from studies.markdown import NOTHING, data_name, in_words, percent, table
 from studies.probabilistic_accuracy.blocks import COPIES
-from studies.probabilistic_accuracy.said import STRICT, missed, results
-from studies.study import Tables
-from studies.tables import Frame, minutes_of
+from studies.probabilistic_accuracy.said import STRICT, missed, results, strict_of, too_low
+from studies.study import Headline, Tables
 
 
 def content(tables: Tables) -> Mapping[str, Any]:
     """The values of the template's names."""
     frame = results(tables)
     first = frame.iloc[0]
-    limit = 1 - STRICT
+    repeats = int(first["draws"]) // COPIES
     return {
-        "networks": frame["network"].nunique(),
-        "datasets": in_words(frame["dataset"]),
-        "points": int(first["points"]),
-        "copies": COPIES,
-        "flips": slashed(100 * frame.groupby("level", sort=False)["flips"].mean(), 1),
-        "blocks": int(first["draws"]) // COPIES,
-        "draws": f"{int(first['draws']):,}",
-        "sure": percent(SURE, 1),
-        "strict": decimals(STRICT, 2),
-        "limit": decimals(limit, 2),
-        "passing_table": passing_table(limit),
-        "tables": {decimals(rho, 2): accuracy_table(frame[frame["rho"] == rho]) for rho in sorted(set(frame["rho"]))},
-        "minutes": decimals(minutes_of(tables), 0),
+        "question": (
+            "Probabilistic robust accuracy is the share of points that are predicted right and keep that under noise "
+            "with probability `rho` or more. A benchmark of training methods gives it as the share of points without a "
+            "flip in a hundred noisy copies. Is that the same?"
+        ),
+        "answer": answer(tables),
+        "figure": "probabilistic_accuracy",
+        "caption": (
+            "A dot for each network and level of noise: the share without a flip against the truth, a panel for each "
+            "`rho`; on the line both are equal."
+        ),
+        "rule": (
+            "A claim *agrees* where it holds on every network and level of its line, *does not agree* where on none, "
+            "else *in part*. A point *surely* flips more often than the limit where an exact interval over all copies "
+            "lies above it; points whose interval holds the limit make the truth a range."
+        ),
+        "uses": (
+            "Use the share of flips against the limit that matters, with an interval, not no flip in a fixed number of "
+            "copies, when the limit is not the one that the number of copies was chosen for.",
+            'Use `brittle.score(..., [MonteCarlo(sigma)], until="decided", limit=rho)` and '
+            "`brittle.analysis.probabilistic_accuracy` when verdicts on single points count: undecided points stand on "
+            "both sides of its range.",
+            "Use a hundred copies without a flip when only the accuracy at the strict limit counts, and say how far "
+            "another run with other draws differs.",
+        ),
+        "differs": table(
+            ("", "benchmark", "here"),
+            [
+                ("data", "CIFAR-10 and others", in_words(map(data_name, frame["dataset"]))),
+                ("networks", "ResNet-18 among them, many ways of training", f"{frame['network'].nunique()} small ones"),
+                ("points", NOTHING, f"{int(first['points'])}"),
+                ("copies", f"{COPIES}, once", f"{COPIES}, {repeats} times; the truth is the count over all of them"),
+                ("noise", NOTHING, "normal, of a size chosen for each network"),
+                ("seeds", NOTHING, "one training seed for each network"),
+            ],
+        ),
+        "files": {"probabilistic_accuracy/accuracy.csv": "the truth, no flip, and the library, by network and limit"},
     }
 
 
-def passing_table(limit: float) -> str:
-    """How often points of known flip probability have no flip."""
-    flips = [limit * share for share in (0.1, 0.5, 1, 2, 3, 5)]
-    return table(
-        ("flip probability", *(significant(one) for one in flips)),
-        [("without a flip", *(percent((1 - one) ** COPIES) for one in flips))],
+def answer(tables: Tables) -> str:
+    """The answer in one sentence."""
+    frame = results(tables)
+    return (
+        f"As an accuracy nearly, for `rho` of {STRICT:g} alone (at most {worst(tables)} of the points off); it is too "
+        f"low by {' and '.join(too_low(frame))} for other limits, and wrong about single points."
     )
 
 
-def accuracy_table(frame: Frame) -> str:
-    """The truth, the usual estimate and the library's answer, of each network and level."""
-    rows = [
-        (
-            f"`{one.network}`", one.level, significant(one.sigma, 3),
-            f"{percent(one.truth_low)} to {percent(one.truth_high)}",
-            f"{percent(one.usual, 1)} ({percent(one.usual_least)} to {percent(one.usual_most)})",
-            percent(miss, 1), percent(one.false, 1),
-            f"{percent(one.lower)} to {percent(one.upper)}", decimals(one.passes, 0),
+def worst(tables: Tables) -> str:
+    """The largest miss of the usual estimate for the probability that it is meant for."""
+    return percent(float(missed(strict_of(results(tables))).abs().max()), 1)
+
+
+def headlines(tables: Tables) -> list[Headline]:
+    """What the front page says."""
+    return [
+        Headline(
+            f"No flip in {COPIES} copies gives the share of points that hold with probability {STRICT:g} to "
+            f"{worst(tables)}; for smaller probabilities it is too low by up to {too_low(results(tables))[0]}.",
+            "probabilistic_accuracy",
         )
-        for one, miss in zip(frame.itertuples(), missed(frame), strict=True)
-    ]  # fmt: skip
-    head = (
-        "network", "noise", "sigma", "truth", "no flip (all repeats)", "too low by", "falsely robust",
-        "counted until decided", "passes",
-    )  # fmt: skip
-    return table(head, rows)
+    ]

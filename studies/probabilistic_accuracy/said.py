@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from studies.agreement import judged
-from studies.markdown import decimals, percent
-from studies.probabilistic_accuracy.blocks import COPIES
+from studies.markdown import data_name, decimals, percent
 from studies.study import Agreement, Finding, Tables
 from studies.tables import Frame
 
@@ -27,7 +24,11 @@ def results(tables: Tables) -> Frame:
 def findings(tables: Tables) -> list[Finding]:
     """Every finding, from the results."""
     frame = results(tables)
-    return [usual(frame), same_for_all(frame), false_holding(frame), repeats(frame), library(frame)]
+    return [
+        *(usual(own, data_name(dataset)) for dataset, own in frame.groupby("dataset")), same_for_all(frame),
+        *(false_holding(own, level) for level, own in strict_of(frame).groupby("level", sort=False)), repeats(frame),
+        library(frame), cost(frame),
+    ]  # fmt: skip
 
 
 def missed(frame: Frame) -> Frame:
@@ -36,109 +37,84 @@ def missed(frame: Frame) -> Frame:
     return (below.clip(lower=0) - above.clip(lower=0)).round(ROUNDED) + 0.0
 
 
-def _where(frame: Frame, level: str, rho: float = STRICT) -> Frame:
-    return frame[(frame["level"] == level) & (frame["rho"] == rho)]
+def strict_of(frame: Frame) -> Frame:
+    """The rows for the probability that the usual estimate is meant for."""
+    return frame[frame["rho"] == STRICT]
 
 
-def _levels(frame: Frame) -> list[str]:
-    return [*dict.fromkeys(frame["level"])]
-
-
-def _each(numbers: list[str]) -> str:
-    return " / ".join(numbers)
-
-
-def usual(frame: Frame) -> Finding:
+def usual(frame: Frame, on: str) -> Finding:
     """The usual estimate for the probability that it is meant for."""
-    strict = frame[frame["rho"] == STRICT]
-    inside = missed(strict) == 0
-    low, high = strict.groupby("level", sort=False)[["truth_low", "truth_high"]].mean().to_numpy().T
-    found = strict.groupby("level", sort=False)["usual"].mean()
-    truths = [f"{percent(one, 1)} to {percent(other, 1)}" for one, other in zip(low, high, strict=True)]
+    miss = missed(strict_of(frame))
+    inside = miss == 0
     return Finding(
         "the share of points that flip with probability 0.01 or less is the share without a flip in 100 copies",
         SOURCE,
-        f"at {_each(_levels(frame))} noise the truth is {_each(truths)} of the points in the mean over networks; "
-        f"without a flip in {COPIES} copies are {_each([percent(one, 1) for one in found])}; that is within the "
-        f"range of the truth on {int(inside.sum())} of {len(strict)} networks and levels, the largest miss is "
-        f"{percent(float(missed(strict).abs().max()), 1)}",
+        f"it is on {int(inside.sum())} of {len(inside)} networks and levels of noise, and off by "
+        f"{percent(float(miss.abs().max()), 1)} at most",
         judged(inside),
-        f"a point that flips at exactly the limit passes with a chance of {percent(STRICT**COPIES)}; points above the "
-        f"limit that pass and points below that fail cancel in part",
+        on=on,
     )
+
+
+def too_low(frame: Frame) -> list[str]:
+    """How far the usual estimate lies below the truth for the other probabilities, ascending."""
+    others = frame[frame["rho"] != STRICT]
+    return [percent(float(missed(own).mean()), 0) for _, own in others.groupby("rho")]
 
 
 def same_for_all(frame: Frame) -> Finding:
     """The usual estimate for other probabilities."""
-    others = frame[frame["rho"] != STRICT]
-    parts = []
-    for rho in sorted(set(others["rho"])):
-        one = others[others["rho"] == rho]
-        parts.append(f"{percent(float(missed(one).mean()), 1)} for {decimals(rho, 2)}")
     return Finding(
-        "may it stand in for other probabilities than 0.99, with the same copies?",
+        "may it stand in for 0.90 and 0.95, with the same copies?",
         "",
-        f"no flip in {COPIES} copies is one number for every limit; it is too low by {_each(parts)} in the mean over "
-        f"networks and levels",
+        f"no: it is too low by {' and '.join(too_low(frame))} of the points in the mean",
         Agreement.UNSAID,
-        "to ask for a limit the share of flips has to be compared with it, with an interval",
     )
 
 
-def false_holding(frame: Frame) -> Finding:
+def false_holding(frame: Frame, on: str) -> Finding:
     """Single points that the usual estimate is wrong about."""
-    rows = [_where(frame, level) for level in _levels(frame)]
     return Finding(
         "how many of the points that it calls robust are not, and how many robust ones does it miss?",
         "",
-        f"at {_each(_levels(frame))} noise {_each([percent(float(one['false'].mean()), 1) for one in rows])} of those "
-        f"without a flip surely flip more often than the limit allows (at worst "
-        f"{_each([percent(float(one['false'].max()), 1) for one in rows])} on a network), and "
-        f"{_each([percent(float(one['doubted'].mean()), 1) for one in rows])} of those that surely hold are missed",
+        f"{percent(float(frame['false'].mean()), 1)} surely flip more often ({percent(float(frame['false'].max()), 1)} "
+        f"on the worst network), and {percent(float(frame['doubted'].mean()), 1)} of the robust ones are missed",
         Agreement.UNSAID,
-        f"the chance of no flip falls slowly with the flip probability: a point at twice the limit still has it "
-        f"{percent((1 - 2 * (1 - STRICT)) ** COPIES)} of the time",
+        on=f"{on} noise",
     )
 
 
 def repeats(frame: Frame) -> Finding:
     """From one repeat to the next."""
-    rows = [_where(frame, level) for level in _levels(frame)]
-    ranges = [one["usual_most"] - one["usual_least"] for one in rows]
-    points = int(frame["points"].iloc[0])
+    strict = strict_of(frame)
+    ranges = strict["usual_most"] - strict["usual_least"]
     return Finding(
-        "how far apart are two runs with other draws?",
+        "how far apart are runs with other draws?",
         "",
-        f"on {points} points the largest and the smallest of all repeats differ by "
-        f"{_each([percent(float(one.mean()), 1) for one in ranges])} in the mean over networks and by "
-        f"{_each([percent(float(one.max()), 1) for one in ranges])} at most",
+        f"on {int(frame['points'].iloc[0])} points up to {percent(float(ranges.mean()), 1)} in the mean, and "
+        f"{percent(float(ranges.max()), 1)} at most",
         Agreement.UNSAID,
-        "the estimate comes without an interval that would say so; on more points the spread shrinks, and what the "
-        "estimate is off by in the mean stays",
     )
 
 
 def library(frame: Frame) -> Finding:
     """The library's answer."""
-    held = (frame["low"] <= frame["truth_high"]) & (frame["truth_low"] <= frame["high"])
     sure = (frame["lower"] <= frame["truth_high"]) & (frame["truth_low"] <= frame["upper"])
-    strict = frame[frame["rho"] == STRICT]
-    easier = frame[frame["rho"] != STRICT]
     return Finding(
-        "what does counting until each point is decided give, and what does it cost?",
+        "what does counting until each point is decided give?",
         "",
-        f"`probabilistic_accuracy` with `until='decided'`: its range for these points overlaps the truth's "
-        f"at {int(sure.sum())} of {len(frame)} networks, levels and limits, its interval for the population at "
-        f"{int(held.sum())}; {decimals(float(strict['undecided'].mean()), 1)} points stay undecided in the mean for "
-        f"{decimals(STRICT, 2)} with {decimals(float(strict['passes'].mean()), 0)} passes a point, "
-        f"{decimals(float(easier['undecided'].mean()), 1)} for the others with "
-        f"{decimals(float(easier['passes'].mean()), 0)}",
+        f"its range overlaps the truth's at {int(sure.sum())} of {len(frame)} networks, levels and limits",
         Agreement.UNSAID,
-        "most points are decided early; those near the limit take all the copies that they may have",
     )
 
 
-def worst(frame: Frame) -> Frame:
-    """The rows for the strictest probability, those first where the usual estimate is farthest off."""
-    strict = frame[frame["rho"] == STRICT]
-    return strict.assign(miss=missed(strict)).sort_values("miss", key=np.abs, ascending=False, kind="stable")
+def cost(frame: Frame) -> Finding:
+    """What that costs."""
+    strict = strict_of(frame)
+    return Finding(
+        "what does it cost?",
+        "",
+        f"{decimals(float(strict['passes'].mean()), 0)} passes a point for {decimals(STRICT, 2)}, after which "
+        f"{decimals(float(strict['undecided'].mean()), 1)} points stay undecided in the mean",
+        Agreement.UNSAID,
+    )

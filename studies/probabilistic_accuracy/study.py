@@ -17,7 +17,7 @@ from studies.counting import sigma_of
 from studies.measuring import Measuring
 from studies.networks import Network
 from studies.probabilistic_accuracy.blocks import flips_by_block
-from studies.probabilistic_accuracy.page import content
+from studies.probabilistic_accuracy.page import content, headlines
 from studies.probabilistic_accuracy.pictures import pictures
 from studies.probabilistic_accuracy.said import findings
 from studies.probabilistic_accuracy.summary import RHOS, summarise
@@ -108,4 +108,5 @@ STUDY = Study(
     findings=findings,
     content=content,
     pictures=pictures,
+    headlines=headlines,
 )

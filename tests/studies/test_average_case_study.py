@@ -150,4 +150,5 @@ def test_the_whole_study(shared: Path, tmp_path: Path, monkeypatch: pytest.Monke
     assert results.printed(TAYLOR) == printed.loc[(TAYLOR, 0), "error"] == pytest.approx(np.mean(off))
     study = all_studies()["average_case"]
     assert "UNDEFINED" not in page_of(study, tables)
+    assert study.headlines(tables)
     assert all(svg.startswith("<svg") and len(svg) < 100_000 for svg in pictures(tables).values())

@@ -139,5 +139,6 @@ def test_the_whole_study(shared: Path, tmp_path: Path) -> None:
     assert (checked["held"] == checked["points"]).all()
     assert checked["exact_least"].min() > 1 - 1e-5
     assert checked["exact_most"].max() < 1.003
-    assert "## In short" in page_of(STUDY, results)
+    assert "## Where this differs from the paper" in page_of(STUDY, results)
+    assert STUDY.headlines(results)
     assert all(svg.startswith("<svg") for svg in STUDY.pictures(results).values())

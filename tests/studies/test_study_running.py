@@ -26,7 +26,7 @@ class Counter:
 
     def study(self) -> Study:
         return Study(
-            "counter", "", (), self.of_network, self.summarise, lambda _: [], lambda _: {}, lambda _: {},
+            "counter", "", (), self.of_network, self.summarise, lambda _: [], lambda _: {}, lambda _: {}, lambda _: [],
             lambda setting: [self.step("alone", setting, 10)], self.after,
         )  # fmt: skip
 
