@@ -17,7 +17,7 @@ FILES = {
     "networks": "every network, its accuracy and its own sigma",
     "errors": "errors of every estimator, network, sigma and number of draws",
     "printed": "errors with as many draws as the paper takes",
-    "sigmoid": "the sigmoid beside the integral at the margins of the networks",
+    "sigmoid": "the sigmoid beside the integral",
     "counting": "error of counting by number of copies",
     "runtimes": "seconds of every estimator",
     "softmax": "correlation of softmax and robustness",
@@ -44,7 +44,7 @@ def content(tables: Tables) -> Mapping[str, Any]:
     first = results.networks.iloc[0]
     data = in_words(map(data_name, results.networks["dataset"]))
     shown = sorted(set(results.frames["images"]["dataset"]))
-    figures = FIGURES | {f"images_{one}": "most and least robust images" for one in shown}
+    figures = FIGURES | {f"images_{one}": "example images" for one in shown}
     return {
         "question": (
             "Average-case robustness, `p_robust`, is the probability that a network keeps its prediction when normal "
@@ -70,8 +70,7 @@ def content(tables: Tables) -> Mapping[str, Any]:
             "a few hundred counted copies at the sigma that matters.",
             f"Use the normal integral, or the sigmoid with the factor {decimals(SCALE, 3)}; as printed it keeps the "
             f"order of points and is off in value.",
-            "Use a test over all classes when you ask whether they differ: the lowest of several means is low by "
-            "chance.",
+            "Use a test over all classes when you compare them: the lowest of several means is low by chance.",
         ),
         "differs": table(
             ("", "papers", "here"),

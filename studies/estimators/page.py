@@ -15,7 +15,6 @@ FILES = {
     "estimators": "error, bias, rank correlation and width of intervals of every estimator, level and number of draws",
     "levels": "the networks, their accuracy, and the sigma of each level",
     "scores": "how well each score without noisy copies finds weak points",
-    "free": "the same of each network",
     "confident": "flips of confident predictions by their Laplacian",
     "absent": "scores that a network does not have",
 }

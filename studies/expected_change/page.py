@@ -15,7 +15,6 @@ from studies.study import Headline, Tables
 FILES = {
     "changes": "true by predicted change, sign, variance and bound, by network and length",
     "flips": "flips of confident predictions by their Laplacian",
-    "ranking": "AUC of each score for the points that lose their class",
     "corrupted": "size of the Laplacian by kind and severity of corruption, with JPEG compression of JPEG copies",
     "models": "each network beside the plain one of its architecture",
     "networks": "the Laplacian over the points of each network",
@@ -52,7 +51,7 @@ def content(tables: Tables) -> Mapping[str, Any]:
             f"{decimals(LEVEL, 2)}. A network *bends* where its class scores have second derivatives, as with tanh or "
             f"attention; with ReLU it is piecewise linear, and the Laplacian sees none of its kinks. JPEG compression "
             f"of the JPEG copies of CIFAR-10 stands in no line and in no figure; it takes part in the AUC for "
-            f"corruption in the full table."
+            f"corruption in the results."
         ),
         "uses": (
             "Use the Laplacian on networks that bend, for noise shorter than the length to which it holds; on "
