@@ -141,7 +141,10 @@ def test_notes_are_kept_found_and_saved(browser: Browser, place: Path, page: Ope
     page.page.locator("#tags").fill("odd, =SUM(A1)")
     page.page.locator("#note").fill("look\nagain")
     point = page.page.locator("#rows .row").first.get_attribute("id")
-    page.page.reload()
+    for _ in range(20):  # a browser writes what a page kept a moment later
+        page.page.reload()
+        if page.page.evaluate("localStorage.length"):
+            break
     page.page.locator("#find").fill("odd")
     page.page.locator("#filters li").wait_for()
     assert count(page) == 1
