@@ -117,8 +117,8 @@ def headlines(tables: Tables) -> list[Headline]:
     ]
     return [
         Headline(
-            f"Against the analytic scores: {copies} counted copies are nearer to `p_robust` than the papers' MMSE "
-            f"with {decimals(passes, 0)} passes, where these say that counting takes 10,000.",
+            f"Counting is cheaper than the papers say: {copies} counted copies are nearer to `p_robust` than their "
+            f"MMSE with {decimals(passes, 0)} passes, and they say that counting takes 10,000.",
             "average_case_counting",
         ),
         Headline(

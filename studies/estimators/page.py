@@ -98,7 +98,7 @@ def headlines(tables: Tables) -> list[Headline]:
             "estimators",
         ),
         Headline(
-            f"Against our own score: `moments` is further off than the count of the same copies in {worse} of {cases} "
+            f"Our `moments` is no sure gain: it is further off than the count of the same copies in {worse} of {cases} "
             f"cases.",
             "estimators",
         ),

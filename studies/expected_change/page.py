@@ -103,8 +103,8 @@ def headlines(tables: Tables) -> list[Headline]:
             "expected_change",
         ),
         Headline(
-            f"Against our own score: the Laplacian tells the points that lose their class under noise with an AUC of "
-            f"{own}, confidence with {confidence}.",
+            f"The Laplacian does not find the points that lose their class under noise: its AUC is {own}, that of "
+            f"plain confidence {confidence}.",
             "expected_change",
         ),
     ]

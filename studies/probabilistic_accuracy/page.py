@@ -75,8 +75,8 @@ def headlines(tables: Tables) -> list[Headline]:
     """What the front page says."""
     return [
         Headline(
-            f"No flip in {COPIES} copies gives the share of points that hold with probability {STRICT:g} to "
-            f"{worst(tables)}; for smaller probabilities it is too low by up to {too_low(results(tables))[0]}.",
+            f"The share of points of which no copy of {COPIES} flips is within {worst(tables)} of the share that holds with "
+            f"probability {STRICT:g}, and up to {too_low(results(tables))[0]} below those for smaller probabilities.",
             "probabilistic_accuracy",
         )
     ]
