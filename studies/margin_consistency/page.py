@@ -134,7 +134,8 @@ def headlines(tables: Tables) -> list[Headline]:
     return [
         Headline(
             f"The logit margin orders points as the input margin does (Kendall's tau 0.68 or more) on "
-            f"{reached(linf, 'cifar10')} adversarially trained networks on {data_name('cifar10')} and on {reached(linf, 'mnist')} on MNIST; "
+            f"{reached(linf, 'cifar10')} adversarially trained networks on {data_name('cifar10')} and on "
+            f"{reached(linf, 'mnist')} on MNIST; "
             f"{int(strong(rest['tau_of_all']).sum())} of {len(rest)} networks trained in other ways reach the same.",
             "margin_consistency_tau",
         ),

@@ -75,8 +75,8 @@ def headlines(tables: Tables) -> list[Headline]:
     """What the front page says."""
     return [
         Headline(
-            f"The share of points of which no copy of {COPIES} flips is within {worst(tables)} of the share that holds with "
-            f"probability {STRICT:g}, and up to {too_low(results(tables))[0]} below those for smaller probabilities.",
+            f"The share of points of which no copy of {COPIES} flips is within {worst(tables)} of the share that holds "
+            f"with probability {STRICT:g}, and up to {too_low(results(tables))[0]} below those for smaller probabilities.",
             "probabilistic_accuracy",
         )
     ]
