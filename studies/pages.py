@@ -27,8 +27,14 @@ of the data."""
 INDEX = """# Studies
 
 What papers say of the robustness of classifiers, measured again with this library on {networks} trained networks. Every
-number is read from stored results when the page is built. CIFAR-10 is read as JPEG copies of its images. A study is one
-folder of `studies/`; `make studies` runs them all.
+number of a study is read from stored results when the page is built. A study is one folder of `studies/`;
+`make studies` runs them all.
+
+CIFAR-10 is read as JPEG copies of its images. On {exact} test images whose original pixels are known, many of them
+chosen because a network is right about them, the copies change the accuracy of four networks of others by -0.009 to
++0.002 and their mean `p_robust` (sigma 0.05) by -0.012 to +0.003, each with a 99% interval that holds 0 and stays
+within 0.03 of it; the first-order margin in Linf, in the median 2.9 to 4.4 grey levels, changes by -0.115 to -0.026,
+with an interval below 0 on three of the four (`python benchmarks/exact_images.py SHARED`).
 
 ## Twelve findings
 
@@ -83,7 +89,7 @@ def index_of(results: Path) -> str:
                 picture = f"[figure](../images/studies/{one.picture}.svg)"
                 findings.append(f"{len(findings) + 1}. {one.text} ({picture}, [study]({name}.md))")
             studies.append(f"- [{study.title}]({name}.md), beside {'; '.join(study.papers)}.")
-    return INDEX.format(networks=networks, findings="\n".join(findings), studies="\n".join(studies))
+    return INDEX.format(networks=networks, exact=EXACT, findings="\n".join(findings), studies="\n".join(studies))
 
 
 def networks_of(tables: Tables) -> set[str]:
