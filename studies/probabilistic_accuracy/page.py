@@ -76,7 +76,7 @@ def headlines(tables: Tables) -> list[Headline]:
     return [
         Headline(
             f"The share of points of which no copy of {COPIES} flips is within {worst(tables)} of the share that holds "
-            f"with probability {STRICT:g}, and up to {too_low(results(tables))[0]} below those for smaller probabilities.",
+            f"with probability {STRICT:g}, and up to {too_low(results(tables))[0]} below that for smaller ones.",
             "probabilistic_accuracy",
         )
     ]
