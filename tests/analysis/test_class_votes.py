@@ -173,3 +173,23 @@ def test_a_run_keeps_them_and_damaged_ones_are_refused(tmp_path: Path) -> None:
         with pytest.raises(StorageError) as error:
             brittle.read_table(run)
         assert error.value.code == "shard_damaged"
+
+
+def test_a_point_whose_copies_all_tie_counts_among_those_of_its_class() -> None:
+    """Without labels a class is that of the prediction; the second point's two logits are always the same."""
+
+    def network(x: Tensor) -> Tensor:
+        return torch.stack([x[:, 0] * x[:, 1], torch.zeros(len(x))], 1)
+
+    x = torch.tensor([[0.05, 1.0], [0.05, 0.0]])
+    noise = MonteCarlo(noise=Transform(first_alone), draws=60)
+    table = brittle.score(brittle.Classifier(network, bounds=None), x, [noise], skip_doctor=True)
+    (found,) = confusions(table).to_dict("records")
+    (votes,) = class_votes(table, of=1).query("point == '0'").to_dict("records")
+    assert (found["class"], found["becomes"], found["points"]) == (0, 1, 2)
+    assert found["share"] == pytest.approx(votes["share"] / 2)
+
+
+def first_alone(x: Tensor, generator: torch.Generator) -> Tensor:
+    noise = 0.1 * torch.randn(x.shape, generator=generator, dtype=x.dtype)
+    return x + noise * torch.tensor([1.0, 0.0], dtype=x.dtype)

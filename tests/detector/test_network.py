@@ -21,7 +21,7 @@ from brittle.detector import READINGS, Detector, oriented
 from brittle.errors import ModelError, ParameterError
 from brittle.model.head import find_head
 from brittle.model.loading.load import load_model
-from brittle.scores import FeatureMargin
+from brittle.scores import FeatureMargin, LogitMargin, MonteCarlo
 from brittle.store.table import Table
 
 
@@ -246,3 +246,24 @@ def test_inputs_that_a_wrapped_network_cannot_take_are_named(detector: Detector)
     merged = nn.Sequential(nn.Flatten(0), nn.Unflatten(0, (1, -1)), nn.Linear(24, 3))
     with pytest.raises(ModelError, match=r"4 inputs gave a result of shape \[1, 3\]"):
         lenient(detector, "logit_margin", merged).wrap(merged)(points(4))
+
+
+def test_numbers_whose_sum_overflows_are_as_good_as_others() -> None:
+    """A thousand features near 1e36: each is a number of single precision, their sum is none."""
+    torch.manual_seed(0)
+    layer = nn.Linear(1000, 3)
+    network = nn.Sequential(Scaled(), layer).eval()
+    classifier = brittle.Classifier(network, bounds=None)
+    x = torch.rand(400, 1000, generator=torch.Generator().manual_seed(0)) * 2e36
+    scores = [MonteCarlo(0.5e36, draws=100), LogitMargin()]
+    detector = Detector.fit(brittle.score(classifier, x, scores, skip_doctor=True), limit=0.7, tpr=0.8)
+    with torch.no_grad():
+        first, second = network(x).double().topk(2).values.T
+        flags = detector.wrap(network)(x)[2]
+    assert torch.equal(flags, first - second < detector.threshold)
+    assert 0 < int(flags.sum()) < 400
+
+
+class Scaled(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x / 1e36 - 1

@@ -58,12 +58,7 @@ def class_votes(table: Table, of: int | str | None = None, column: Column | None
         >>> class_votes(table, of=0)[["point", "class", "copies", "draws"]].values.tolist()
         [['0', 0, 1000, 1000], ['1', 0, 148, 1000]]
     """
-    check_column("column", column)
-    column = column if column is not None else typical([one for one in table.columns if has_votes(one)])
-    if column is None or not has_votes(column):
-        raise DataError(
-            "no_such_score", "no column has votes for classes; score the predicted class by monte_carlo or shrinkage"
-        )
+    column = _counted(table, column)
     votes = unpack_votes(column.votes)
     found = pd.DataFrame({"place": votes.place, "class": votes.index, "once": votes.once, "both": votes.both})
     asked = _asked(table, of)
@@ -104,9 +99,11 @@ def confusions(table: Table, column: Column | None = None) -> pd.DataFrame:
         >>> confusions(table).values.tolist()
         [[1.0, 0.0, 1.0, 0.148]]
     """
+    column = _counted(table, column)
     votes: Any = class_votes(table, column=column)
-    votes["of"] = votes["point"].map(class_of(table)[1])
-    points = votes.drop_duplicates("point").groupby("of").size()
+    classes: Any = class_of(table)[1]
+    votes["of"] = votes["point"].map(classes)
+    points = classes[[one is not None for one in column.votes]].value_counts()
     shares = votes[votes["class"] != votes["of"]].groupby(["of", "class"])["share"].sum().rename("share").reset_index()
     shares["points"] = shares["of"].map(points)
     shares["share"] /= shares["points"]
@@ -137,6 +134,17 @@ def votes_texts(table: Table) -> pd.Series:
         for point, each in texts.items()
     }
     return pd.Series(said, dtype=object)
+
+
+def _counted(table: Table, column: Column | None) -> Column:
+    """The column whose votes are read; refused where it has none."""
+    check_column("column", column)
+    column = column if column is not None else typical([one for one in table.columns if has_votes(one)])
+    if column is None or not has_votes(column):
+        raise DataError(
+            "no_such_score", "no column has votes for classes; score the predicted class by monte_carlo or shrinkage"
+        )
+    return column
 
 
 def has_votes(column: Column) -> bool:
