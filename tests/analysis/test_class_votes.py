@@ -190,6 +190,19 @@ def test_a_point_whose_copies_all_tie_counts_among_those_of_its_class() -> None:
     assert found["share"] == pytest.approx(votes["share"] / 2)
 
 
+def test_a_card_tells_of_copies_that_all_turn_and_of_none_that_are_all_kept() -> None:
+    """Any change of the second point turns it; nothing turns the first, which lies far inside its class."""
+
+    def network(x: Tensor) -> Tensor:
+        return torch.stack([torch.where(x[:, 0] == 0.0, 1.0, -1.0) + (x[:, 0] < -5).float() * 9, 0.0 * x[:, 0]], 1)
+
+    x = torch.tensor([[-9.0], [0.0]])
+    table = brittle.score(brittle.Classifier(network, bounds=None), x, [MonteCarlo(0.1, draws=40)], skip_doctor=True)
+    assert table["monte_carlo"].p_robust.tolist() == [1.0, 0.0]
+    assert "class 1 (40)" in format_point_card(table, "1")
+    assert "class 0 (40)" not in format_point_card(table, "0")
+
+
 def first_alone(x: Tensor, generator: torch.Generator) -> Tensor:
     noise = 0.1 * torch.randn(x.shape, generator=generator, dtype=x.dtype)
     return x + noise * torch.tensor([1.0, 0.0], dtype=x.dtype)

@@ -113,7 +113,7 @@ def confusions(table: Table, column: Column | None = None) -> pd.DataFrame:
 
 
 def votes_texts(table: Table) -> pd.Series:
-    """What the noisy copies of each point are predicted, in a sentence, where they are not all predicted alike.
+    """What the noisy copies of each point are predicted, in a sentence, where not all of them are as the point is.
 
     By its id; empty for a run without votes for classes.
     """
@@ -121,8 +121,12 @@ def votes_texts(table: Table) -> pd.Series:
     if column is None:
         return pd.Series(dtype=object)
     votes = class_votes(table, column=column)
-    votes = pd.DataFrame(votes[(votes["copies"] > 0) & (votes["copies"] < votes["draws"])])
-    labels = dict(zip(table.points["point"].to_pylist(), table.points["label"].to_pylist(), strict=True))
+    labels, predicted = (
+        dict(zip(table.points["point"].to_pylist(), table.points[name].to_pylist(), strict=True))
+        for name in ("label", "predicted")
+    )
+    kept = (votes["copies"] == votes["draws"]) & (votes["class"] == votes["point"].map(predicted.get))
+    votes = pd.DataFrame(votes[(votes["copies"] > 0) & ~kept])
     texts: dict[str, list[str]] = {}
     draws = dict(zip(votes["point"], votes["draws"], strict=True))
     for point, number, copies in zip(votes["point"], votes["class"], votes["copies"], strict=True):
