@@ -93,7 +93,7 @@ test-processors: $(READY)  ## the tests that compute, by the kernels of three pr
 	done; done; exit $$bad
 
 studies: $(READY)  ## the papers' tables and figures beside ours, from ../shared: trains networks, measures, writes docs/studies
-	OMP_NUM_THREADS=1 $(BIN)/python -m studies.train --size cpu --data ../shared/data --out build/studies/networks --jobs 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m studies.train --size cpu --seeds 3 --data ../shared/data --out build/studies/networks --jobs 2
 	OMP_NUM_THREADS=1 $(BIN)/python -m studies --shared ../shared --networks build/studies/networks --out build/studies/out --jobs 2
 	$(BIN)/python -m studies pages --from build/studies/out
 

@@ -1,6 +1,7 @@
 """Run studies: the papers' tables and figures, beside what is found here.
 
-    python -m studies [NAME ...] --shared PATH --networks DIR --out DIR [--size cpu|tiny] [--seed N] [--jobs N]
+    python -m studies [NAME ...] --shared PATH --networks DIR --out DIR [--size cpu|paper|tiny] [--seed N]
+        [--device DEVICE] [--jobs N]
     python -m studies pages [--from DIR]
 
 The first runs the studies named, or all of them, and prints a line for each finding. SHARED holds `data` and `models`,
@@ -67,6 +68,7 @@ def run(given: list[str]) -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder of the results")
     parser.add_argument("--size", choices=SIZES, default="cpu")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cpu", help="that networks compute on, such as cuda")
     parser.add_argument("--estimator", metavar="FILE.py:NAME", action="append", default=[],
                         help="an estimator of yours, beside the others; may be given several times")  # fmt: skip
     add_jobs(parser)
@@ -74,7 +76,7 @@ def run(given: list[str]) -> None:
     if unknown := [name for name in said.names if name not in studies]:
         raise StudyError(f"no study is called {unknown[0]}; there are {', '.join(studies)}")
     check_estimators(said.estimator)
-    setting = Setting(said.shared, said.networks, said.size, said.seed, tuple(said.estimator))
+    setting = Setting(said.shared, said.networks, said.size, said.seed, said.device, tuple(said.estimator))
     chosen, networks = [studies[name] for name in said.names or studies], find_networks(said.shared, said.networks)
     with processes_beside("studies", given, said.jobs):
         measure_beside(chosen, networks, setting, said.out)

@@ -9,8 +9,12 @@ from typing import Any
 NOTHING = "-"
 """Where there is no number."""
 
-DATA = {"cifar10": "CIFAR-10 (JPEG copies)", "mnist": "MNIST", "pneumoniamnist": "PneumoniaMNIST"}
-"""Data sets as pages write them: the images of CIFAR-10 that are read here are JPEG copies."""
+DATA = {
+    "cifar10": "CIFAR-10 (JPEG copies)", "cifar10_lossless_854": "CIFAR-10 (exact images)", "mnist": "MNIST",
+    "fashion_mnist": "Fashion-MNIST", "fashion_mnist_900": "Fashion-MNIST", "pneumoniamnist": "PneumoniaMNIST",
+}  # fmt: skip
+"""Data sets as pages write them: the images of CIFAR-10 in the usual files that are read
+here are JPEG copies."""
 
 
 def data_name(dataset: str) -> str:

@@ -6,15 +6,14 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cache
-from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-import brittle
 from studies.networks import Network, points_digest, test_points
-from studies.study import HERE, Setting, Step, Tables
+from studies.sources import files_behind
+from studies.study import Setting, Step, Tables
 
 Size = TypeVar("Size")
 
@@ -27,10 +26,8 @@ class Measuring(Generic[Size]):
         network: which.
         setting: what the command line says.
         size: how much is measured, a dataclass.
-        measures: the files that do it, as `code_digest` takes them: all of the study's but those that only read tables.
     """
 
-    measures: ClassVar[tuple[str, ...]] = ()
     network: Network
     setting: Setting
     size: Size
@@ -41,10 +38,14 @@ class Measuring(Generic[Size]):
         same = {
             "network": self.network.digest, "dataset": self.network.dataset,
             "data": points_digest(self.setting.shared, self.network.dataset), "seed": self.setting.seed,
-            "size": asdict(size), "code": code_digest(*self.measures),
+            "size": asdict(size), "device": self.setting.device, "code": code_digest(type(self).__module__),
         }  # fmt: skip
         assert not same.keys() & identity.keys()
         return Step(f"{self.network.name}/{name}", same | identity, run)
+
+    def load(self) -> nn.Module:
+        """The network, on the device that the command line says."""
+        return self.network.load(self.setting.device)
 
     def points(self, count: int, first: int = 0) -> tuple[Tensor, Tensor]:
         """Test points from `first` on in an order that the seed decides, and their labels."""
@@ -53,11 +54,7 @@ class Measuring(Generic[Size]):
 
 
 @cache
-def code_digest(*measures: str) -> str:
-    """SHA-256 of the code that decides numbers: the library's, these files', and the version of PyTorch.
-
-    The files are named below the folder `studies`, without their ending.
-    """
-    library = sorted(Path(brittle.__file__).parent.rglob("*.py"))
-    paths = [*library, *(HERE / f"{name}.py" for name in ("networks", "measuring", *measures))]
-    return hashlib.sha256(b"".join(path.read_bytes() for path in paths) + torch.__version__.encode()).hexdigest()
+def code_digest(module: str) -> str:
+    """SHA-256 of the code that decides what a module measures, and of the version of PyTorch."""
+    code = b"".join(path.read_bytes() for path in files_behind(module))
+    return hashlib.sha256(code + torch.__version__.encode()).hexdigest()

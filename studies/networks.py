@@ -12,11 +12,15 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.export.passes import move_to_device_pass
 
 from studies.errors import StudyError
-from studies.train.images import DATASETS, open_images
+from studies.train.images import DATASETS, read
 
 MODEL, META = "model.pt2", "meta.json"
+
+EXACT = {"cifar10": "cifar10_lossless_854"}
+"""Data sets of networks that others trained, and those that hold the exact pixels where the first has copies."""
 
 
 @dataclass(frozen=True)
@@ -28,20 +32,39 @@ class Network:
         dataset: one of `DATASETS`.
         path: of the folder.
         digest: SHA-256 of the program.
+        repeat: whether it differs from another in the seed of its training alone.
     """
 
     name: str
     dataset: str
     path: Path
     digest: str
+    repeat: bool = False
 
     def meta(self) -> dict[str, Any]:
         """What `meta.json` says."""
         return json.loads((self.path / META).read_text(encoding="utf-8"))
 
-    def load(self) -> nn.Module:
-        """The program as a module."""
-        return torch.export.load(self.path / MODEL).module()
+    def load(self, device: str = "cpu") -> nn.Module:
+        """The program as a module that computes on a device, whatever device its inputs are on."""
+        program = torch.export.load(self.path / MODEL)
+        return program.module() if device == "cpu" else Elsewhere(move_to_device_pass(program, device).module(), device)
+
+
+class Elsewhere(nn.Module):
+    """A network on another device than its inputs: noise is drawn and numbers are kept where they are on any machine.
+
+    Args:
+        inside: the network, on the device.
+        device: where that is.
+    """
+
+    def __init__(self, inside: nn.Module, device: str) -> None:
+        super().__init__()
+        self.inside, self.device = inside, device
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inside(x.to(self.device)).to(x.device)
 
 
 def find_networks(shared: Path, others: Path | None, said: Callable[[str], None] = print) -> list[Network]:
@@ -62,13 +85,15 @@ def find_networks(shared: Path, others: Path | None, said: Callable[[str], None]
                 raise StudyError(f'{path} holds {MODEL} and no {META}; write one that names its "dataset"')
             meta = json.loads((path / META).read_text(encoding="utf-8"))
             dataset = str(meta.get("dataset"))
+            if folder != others and (shared / "data" / EXACT.get(dataset, dataset)).is_dir():
+                dataset = EXACT.get(dataset, dataset)
             if path.name in found:
                 raise StudyError(f"two networks are called {path.name}, in {found[path.name].path} and {path}")
             if dataset not in DATASETS or not (shared / "data" / dataset).is_dir():
                 said(f"{path.name} is left out: there is no folder of data {shared / 'data' / dataset}")
                 continue
             digest = hashlib.sha256(program.read_bytes()).hexdigest()
-            network = Network(path.name, dataset, path, digest)
+            network = Network(path.name, dataset, path, digest, bool(meta.get("repeat")))
             if has_gradients(network, test_points(shared, dataset, 2, 0)[0]):
                 found[path.name] = network
             else:
@@ -99,12 +124,8 @@ def points_digest(shared: Path, dataset: str) -> str:
     return hashlib.sha256(b"".join(part.numpy().tobytes() for part in _test_part(shared / "data", dataset))).hexdigest()
 
 
-@cache
 def _test_part(data: Path, dataset: str) -> tuple[Tensor, Tensor]:
-    points = open_images(data / dataset, DATASETS[dataset], "test")
-    (batch,) = points.batches(len(points))
-    assert batch.labels is not None
-    return batch.inputs, torch.tensor([int(label) for label in batch.labels])
+    return read(data / dataset, DATASETS[dataset], "test", None)
 
 
 def test_points(shared: Path, dataset: str, count: int, seed: int) -> tuple[Tensor, Tensor]:

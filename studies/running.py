@@ -25,7 +25,7 @@ def measure_beside(studies: Iterable[Study], networks: Sequence[Network], settin
     What they lack `run_study` waits for.
     """
     for study in studies:
-        for network in networks:
+        for network in study.of(networks):
             try:
                 held = locked(study, network.name, out, wait=False).acquire()
             except Timeout:
@@ -40,7 +40,7 @@ def run_study(study: Study, networks: Sequence[Network], setting: Setting, out: 
 
     What another command is measuring is waited for.
     """
-    kept, place = Kept(), out / study.name / "results"
+    kept, place, networks = Kept(), out / study.name / "results", study.of(networks)
     shutil.rmtree(place, ignore_errors=True)
     for network in networks:
         with locked(study, network.name, out):

@@ -18,8 +18,9 @@ HERE = Path(__file__).parent
 Tables = Mapping[str, pa.Table]
 """Tables by their names."""
 
-SIZES = ("cpu", "tiny")
-"""How much is measured: what two cores do in an hour or two, or what shows in seconds that all of it runs."""
+SIZES = ("cpu", "paper", "tiny")
+"""How much is measured: what two cores do in hours; what the papers measured, for a graphics card; or what shows in
+seconds that all of it runs."""
 
 
 class Agreement(StrEnum):
@@ -69,6 +70,7 @@ class Setting:
         networks: folder of further networks, or None.
         size: one of `SIZES`.
         seed: of everything that is drawn.
+        device: that networks compute on.
         estimators: further estimators, `FILE.py:NAME` each.
     """
 
@@ -76,6 +78,7 @@ class Setting:
     networks: Path | None
     size: str
     seed: int
+    device: str = "cpu"
     estimators: tuple[str, ...] = ()
 
 
@@ -137,6 +140,7 @@ class Study:
         headlines: what the front page says of it, from the results.
         alone: steps that need no network.
         after: steps that need the tables of many networks, by the names of their steps.
+        repeats: whether networks that differ from another in the seed of their training alone take part.
     """
 
     name: str
@@ -150,6 +154,11 @@ class Study:
     headlines: Callable[[Tables], Sequence[Headline]]
     alone: Callable[[Setting], Iterable[Step]] = none_alone
     after: Callable[[Setting, Sequence[Network], Mapping[str, Tables]], Iterable[Step]] = none_after
+    repeats: bool = False
+
+    def of(self, networks: Sequence[Network]) -> list[Network]:
+        """Those that take part."""
+        return [network for network in networks if self.repeats or not network.repeat]
 
 
 def all_studies() -> dict[str, Study]:

@@ -11,6 +11,7 @@ from scipy import stats
 
 from studies.average_case.constants import needed
 from studies.average_case.estimating import COUNTED, MMSE_, SOFTMAX, TAYLOR
+from studies.average_case.measures import GLOBAL
 from studies.average_case.timing import PAPER_COPIES
 from studies.counting import equal_copies, error_of_counting
 from studies.networks import names_of
@@ -18,7 +19,6 @@ from studies.ranks import spearman
 from studies.study import Tables
 from studies.tables import RUNTIMES, Frame, as_table, frames_of
 
-GLOBAL = "without network"
 """The step that needs no network."""
 
 FACTS = ["network", "dataset", "architecture", "way", "strength"]

@@ -10,13 +10,11 @@ import pandas as pd
 from studies.counting import error_of_counting
 from studies.estimators.errors import errors_of
 from studies.estimators.foretold import flips_of_confident, foretold
+from studies.estimators.measures import MIDDLE
 from studies.networks import names_of
 from studies.over_networks import over_networks, sums
 from studies.study import Tables
 from studies.tables import as_table
-
-MIDDLE = "middle"
-"""The level of noise of the free scores that know of noise."""
 
 KEYS = ("level", "origin", "estimator", "budget")
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from studies.agreement import judged_by_share
+from studies.expected_change.measures import RADII
 from studies.expected_change.rules import TOLERANCE, Frames, holds, papers, read
-from studies.expected_change.summary import RADII
 from studies.groups import ATTACKED
 from studies.markdown import data_name, decimals, percent
 from studies.study import Agreement, Finding, Tables

@@ -1,130 +1,13 @@
-"""The study of the expected change of the predicted probability: its sizes, its steps, its results."""
+"""The study of the expected change of the predicted probability."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from typing import Any
-
-import numpy as np
-import pandas as pd
-import torch
-
-from brittle.scores import Laplacian
-from studies.expected_change.corrupted import copies
-from studies.expected_change.counted import count_changes
+from studies.expected_change.measures import alone, of_network
 from studies.expected_change.page import content, headlines
 from studies.expected_change.pictures import pictures
 from studies.expected_change.said import findings
-from studies.expected_change.scored import PROBES, laplacians, score_all, score_changes, score_points
-from studies.expected_change.summary import RADII, summarise
-from studies.measuring import Measuring
-from studies.networks import Network
-from studies.study import Setting, Step, Steps, Study, Tables
-from studies.tables import as_table
-
-
-@dataclass(frozen=True)
-class Size:
-    """How much is measured.
-
-    Attributes:
-        points: test points of a network.
-        pairs: of noisy copies by which the truth is counted at a point and radius.
-        draws: noisy copies that the library draws there.
-        corrupted: of the points, how many have the Laplacian of their corrupted copies taken.
-    """
-
-    points: int
-    pairs: int
-    draws: int
-    corrupted: int
-
-
-SIZES = {"cpu": Size(100, 60, 50, 12), "tiny": Size(12, 20, 10, 2)}
-
-
-def alone(setting: Setting) -> Iterable[Step]:
-    """How much is measured."""
-    size = asdict(SIZES[setting.size])
-    yield Step("size", size, lambda: {"size": as_table(pd.DataFrame([size]))})
-
-
-def of_network(network: Network, setting: Setting) -> Steps:
-    """The truth by counting, what the library says, and both under corruptions."""
-    one = OneNetwork(network, setting, SIZES[setting.size])
-    yield one.step("points", one.scored, about=one.about)
-    yield one.step("counted", one.counted, radii=RADII)
-    yield one.step("library", one.library, radii=RADII)
-    yield one.step("corrupted", one.corrupted)
-
-
-class OneNetwork(Measuring[Size]):
-    """What is measured of a network."""
-
-    measures = tuple(f"expected_change/{name}" for name in ("study", "corrupted", "counted", "scored"))
-
-    def inputs(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Test points and their labels, in an order that the seed decides."""
-        return self.points(self.size.points)
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """What `meta.json` says of it."""
-        meta = self.network.meta()
-        accuracy = meta.get("accuracy")  # of other people's networks it may have parts
-        return {
-            "architecture": str(meta.get("architecture", "")), "way": str(meta.get("way", "")),
-            "accuracy": accuracy if isinstance(accuracy, float) else np.nan,
-        }  # fmt: skip
-
-    def scored(self) -> Tables:
-        """`points`: scores of each; `network`: what is known of how it was trained."""
-        model, (x, y) = self.network.load(), self.inputs()
-        scored = score_points(model, x, self.setting.seed)
-        with torch.no_grad():
-            scored["right"] = (model(x).argmax(1) == y).numpy()
-        about = {
-            "network": self.network.name, "dataset": self.network.dataset, "inputs": x[0].numel(),
-            "norm": norm_of_weights(model), **self.about,
-        }  # fmt: skip
-        return {"points": as_table(scored), "network": as_table(pd.DataFrame([about]))}
-
-    def counted(self) -> Tables:
-        """`changes`: the truth at each point and radius."""
-        model, (x, _) = self.network.load(), self.inputs()
-        seed = self.setting.seed + 1  # other draws than the library's
-        frames = [count_changes(model, x, one, self.size.pairs, seed).assign(radius=one) for one in RADII]
-        return {"changes": as_table(pd.concat(frames, ignore_index=True))}
-
-    def library(self) -> Tables:
-        """`changes`: what the library says of the same."""
-        x, _ = self.inputs()
-        found = score_changes(self.network.load(), x, RADII, self.size.draws, self.setting.seed)
-        return {"changes": as_table(found)}
-
-    def corrupted(self) -> Tables:
-        """`lost`: whether each point loses its class, by kind and severity; `copies`: Laplacians of some."""
-        model, (x, _) = self.network.load(), self.inputs()
-        with torch.no_grad():
-            own = model(x).argmax(1)
-            found = [(kind, severity, images) for kind, severity, images in copies(x, self.setting.seed)]
-            lost = [(model(images).argmax(1) != own).numpy() for _, _, images in found]
-        few, score = self.size.corrupted, Laplacian(probes=PROBES)
-        table = score_all(model, torch.cat([images[:few] for _, _, images in found]), [score], self.setting.seed)
-        frames = [
-            pd.DataFrame({"kind": kind, "severity": severity, "point": range(len(x)), "lost": gone})
-            for (kind, severity, _), gone in zip(found, lost, strict=True)
-        ]
-        at = pd.concat([frame.iloc[:few] for frame in frames], ignore_index=True)
-        at["laplacian"] = laplacians(table, score)["laplacian"].to_numpy()
-        return {"lost": as_table(pd.concat(frames, ignore_index=True)), "copies": as_table(at)}
-
-
-def norm_of_weights(network: torch.nn.Module) -> float:
-    """The L2 norm of all parameters together, as in the paper's table 2."""
-    return sum(float(one.detach().double().square().sum()) for one in network.parameters()) ** 0.5
-
+from studies.expected_change.summary import summarise
+from studies.study import Study
 
 STUDY = Study(
     name="expected_change",

@@ -10,13 +10,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
+from studies.expected_change.measures import RADII
 from studies.networks import names_of
 from studies.ranks import auc, spearman
 from studies.study import Tables
 from studies.tables import Frame, as_table, frames_of
-
-RADII = (0.1, 0.25, 0.5, 1.0, 2.0)
-"""Lengths of the noise; the last three are the paper's."""
 
 PAPERS = (0.5, 1.0, 2.0)
 """Lengths of the noise in the paper's table 1 and figure 4."""

@@ -8,7 +8,7 @@ from studies.groups import PUBLISHED, group_of
 from studies.networks import Network
 from studies.train.images import DATASETS as TRAINED
 
-EUCLIDEAN = {"mnist": 1.5, "fashion_mnist": 1.0, "cifar10": 0.5}
+EUCLIDEAN = {"mnist": 1.5, "fashion_mnist": 1.0, "fashion_mnist_900": 1.0}
 """Perturbation sizes in L2 by data set."""
 
 USUAL = {"linf": 8 / 255, "l2": 0.5}

@@ -1,79 +1,20 @@
-"""The study of margin consistency: its sizes, its steps, its results."""
+"""The study of margin consistency."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import partial
 
 import numpy as np
-import pandas as pd
-import torch
 
-import brittle
 from studies.groups import ADVERSARIAL
-from studies.margin_consistency.descent import NEARER, withstands
-from studies.margin_consistency.exact import affine_weight, exact_margins
-from studies.margin_consistency.facts import NORMS, Facts, facts_of
-from studies.margin_consistency.margins import head_distances, margins, pseudo_margins, scores_of_all
+from studies.margin_consistency.facts import NORMS, facts_of
+from studies.margin_consistency.measures import SIZES, OneNetwork, of_network
 from studies.margin_consistency.page import content, headlines
 from studies.margin_consistency.pictures import pictures
 from studies.margin_consistency.said import findings
 from studies.margin_consistency.summary import summarise, tau_of
-from studies.measuring import Measuring
 from studies.networks import Network
-from studies.study import Setting, Step, Steps, Study, Tables
-from studies.tables import as_table
-
-
-@dataclass(frozen=True)
-class Size:
-    """How much is measured.
-
-    Attributes:
-        linf: test points of a network with margins in Linf.
-        l2: in L2.
-        attacked: test points that are attacked at one perturbation size, the first ones those with margins.
-        steps: of that attack, from each of two starts.
-        checked: points at which something nearer than what was found is looked for.
-        checking: steps of that search, from each of two starts.
-        learning: further test points that a pseudo-margin is learned from.
-        weakest: networks that it is learned for, those with the smallest tau: so many that were trained on attacked
-            inputs, and so many of the rest.
-        effort: of the library's search.
-    """
-
-    linf: int
-    l2: int
-    attacked: int
-    steps: int
-    checked: int
-    checking: int
-    learning: int
-    weakest: int
-    effort: str
-
-    def points(self, norm: str) -> int:
-        """Test points with margins in a norm."""
-        return self.linf if norm == "linf" else self.l2
-
-
-SIZES = {
-    "cpu": Size(100, 50, 400, 20, 8, 60, 300, 2, "fast"),
-    "tiny": Size(14, 10, 16, 3, 3, 3, 24, 1, "fast"),
-}
-
-STARTS = 2
-
-
-def of_network(network: Network, setting: Setting) -> Steps:
-    """Its margins, an attack at one size, a check."""
-    one = OneNetwork(network, setting, SIZES[setting.size])
-    facts = asdict(one.facts)
-    for norm in NORMS:
-        yield one.step(f"margins {norm}", partial(one.margins, norm), facts=facts)
-    yield one.step("attacked", one.attacked, facts=facts)
-    yield one.step("checked", one.checked)
+from studies.study import Setting, Step, Study, Tables
 
 
 def after(setting: Setting, networks: Sequence[Network], kept: Mapping[str, Tables]) -> Iterable[Step]:
@@ -89,67 +30,6 @@ def after(setting: Setting, networks: Sequence[Network], kept: Mapping[str, Tabl
     for network in (*attacked[: size.weakest], *rest[: size.weakest]):
         one = OneNetwork(network, setting, size)
         yield one.step("pseudo", one.pseudo)
-
-
-class OneNetwork(Measuring[Size]):
-    """What is measured of a network."""
-
-    measures = tuple(f"margin_consistency/{name}" for name in ("study", "descent", "exact", "facts", "margins"))
-
-    @property
-    def facts(self) -> Facts:
-        """What is known of it."""
-        return facts_of(self.network)
-
-    def margins(self, norm: str) -> Tables:
-        """Margins and scores of each point; in Linf what is known of the network and its head, too."""
-        model, (x, y) = self.network.load(), self.points(self.size.points(norm))
-        found = {"points": as_table(margins(model, x, y, norm, self.size.effort, self.setting.seed))}
-        if norm == NORMS[0]:
-            about = {"network": self.network.name, "dataset": self.network.dataset, "effort": self.size.effort}
-            found["about"] = as_table(pd.DataFrame([about | asdict(self.facts)]))
-            found["head"] = as_table(head_distances(model, x))
-        return found
-
-    def attacked(self) -> Tables:
-        """Logit margins of many points, and which of them are right and withstand the descent in Linf."""
-        model, (x, y) = self.network.load(), self.points(self.size.attacked)
-        radius = torch.full((len(x),), self.facts.linf)
-        held = withstands(model, x, y, radius, "linf", self.size.steps, STARTS, self.setting.seed + 1)
-        return {"all": as_table(scores_of_all(model, x, y, self.setting.seed).assign(robust=held.numpy()))}
-
-    def checked(self) -> Tables:
-        """A few points by other means: is what was found there, is there something nearer, and the exact distance."""
-        model, (x, _) = self.network.load(), self.points(self.size.checked)
-        classifier = brittle.Classifier(model, bounds=(0, 1))
-        weight, frames = affine_weight(model, x), []
-        with torch.no_grad():
-            logits = model(x)
-        own = logits.argmax(1)
-        for norm in NORMS:
-            found = brittle.nearest(classifier, x, norm=norm, effort=self.size.effort)
-            with torch.no_grad():
-                other = model(found.points).argmax(1) != own
-            order = torch.inf if norm == "linf" else 2
-            length = torch.linalg.vector_norm((found.points - x).double().flatten(1), ord=order, dim=1)
-            there = other & ((length - found.distance).abs() <= 1e-5 * found.distance)
-            inside = (found.points >= 0).flatten(1).all(1) & (found.points <= 1).flatten(1).all(1)
-            radius = NEARER * torch.where(found.distance.isfinite(), found.distance, 0.0)
-            held = withstands(model, x, own, radius, norm, self.size.checking, STARTS, self.setting.seed + 2)
-            exact = np.full(len(x), np.nan)
-            if weight is not None:
-                flat = x.flatten(1).double().numpy()
-                exact = exact_margins(weight, logits.double().numpy(), flat, norm)
-            columns = {"margin": found.distance.numpy(), "there": (there & inside).numpy(), "held": held.numpy()}
-            frames.append(pd.DataFrame({"norm": norm, **columns, "exact": exact}))
-        return {"checked": as_table(pd.concat(frames))}
-
-    def pseudo(self) -> Tables:
-        """Pseudo-margins of the points with margins in Linf, learned from points that nothing else looks at."""
-        model, (x, _) = self.network.load(), self.points(self.size.linf)
-        learned, _ = self.points(self.size.learning, self.size.attacked)
-        found = pseudo_margins(model, learned, x, NORMS[0], self.size.effort, self.setting.seed)
-        return {"pseudo": as_table(found.assign(learned=len(learned)))}
 
 
 STUDY = Study(

@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 from studies.counting import exact_interval
 from studies.networks import names_of
 from studies.probabilistic_accuracy.blocks import COPIES
+from studies.probabilistic_accuracy.measures import RHOS
 from studies.study import Tables
 from studies.tables import as_table
-
-RHOS = (0.9, 0.95, 0.99)
-"""Probabilities of keeping the prediction that are asked for."""
 
 
 def summarise(kept: Mapping[str, Tables], seed: int) -> Tables:

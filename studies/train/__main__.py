@@ -1,6 +1,7 @@
 """Train the networks that the studies look at.
 
-    python -m studies.train --size cpu|paper --data DATA --out OUT [--only PATTERN] [--seed N] [--jobs N]
+    python -m studies.train --size cpu|paper --data DATA --out OUT [--only PATTERN] [--seed N] [--seeds N]
+        [--jobs N]
 
 DATA holds a folder for each data set: `mnist` and `fashion_mnist` in IDX files, `cifar10` and `cifar100` in Parquet as
 Hugging Face writes it. What is absent is left out with its networks. OUT gets a folder for each network, with
@@ -23,7 +24,7 @@ import torch
 from brittle.errors import BrittleError
 from studies.beside import add_jobs, processes_beside
 from studies.errors import StudyError
-from studies.train.every import printed, train_all
+from studies.train.every import printed, tasks_of, train_all
 from studies.train.recipes import SIZES, Recipe, recipes
 from studies.train.stored import write_table
 
@@ -36,6 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="folder of the networks")
     parser.add_argument("--only", metavar="PATTERN", default="*", help="names, such as 'mnist_*' or '*_pgd_*'")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seeds", type=int, default=1, help="that networks on which claims rest are trained from")
     parser.add_argument("--threads", type=int, default=1, help="of PyTorch")
     add_jobs(parser)
     given = sys.argv[1:] if arguments is None else arguments
@@ -46,9 +48,10 @@ def main(arguments: list[str] | None = None) -> int:
     torch.set_num_threads(said.threads)
     try:
         with processes_beside("studies.train", given, said.jobs):
-            train_all(chosen, said.data, said.out, said.size, said.seed)
+            train_all(tasks_of(chosen, said.seed, said.seeds), said.data, said.out, said.size)
         if not said.beside:
-            print(printed(write_table(said.out, [recipe.name for recipe in recipes(said.size)])))
+            names = [task.name for task in tasks_of(recipes(said.size), said.seed, said.seeds)]
+            print(printed(write_table(said.out, names)))
     except StudyError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

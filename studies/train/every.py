@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,35 @@ def say(text: str) -> None:
     print(text, flush=True)
 
 
-def train_all(chosen: Sequence[Recipe], data: Path, out: Path, size: Size, seed: int) -> None:
+@dataclass(frozen=True)
+class Task:
+    """A network to be trained.
+
+    Attributes:
+        recipe: of it.
+        seed: of its training.
+        repeat: 0, or the place among the further seeds that it is trained from.
+    """
+
+    recipe: Recipe
+    seed: int
+    repeat: int = 0
+
+    @property
+    def name(self) -> str:
+        """That of the recipe, with the seed of a repeat: `mnist_cnn_pgd_0.15_seed1`."""
+        return f"{self.recipe.name}_seed{self.seed}" if self.repeat else self.recipe.name
+
+
+def tasks_of(chosen: Sequence[Recipe], seed: int, seeds: int) -> list[Task]:
+    """Each network once, then those that are repeated from the further seeds."""
+    repeated = [recipe for recipe in chosen if recipe.repeated]
+    return [
+        Task(recipe, seed + repeat, repeat) for repeat in range(seeds) for recipe in (repeated if repeat else chosen)
+    ]
+
+
+def train_all(chosen: Sequence[Task], data: Path, out: Path, size: Size) -> None:
     """Train each of these networks that is not there and that no other process trains.
 
     Raises:
@@ -33,51 +62,52 @@ def train_all(chosen: Sequence[Recipe], data: Path, out: Path, size: Size, seed:
         UsageError: a network is there that was trained otherwise.
     """
     make_folder(out / CHECKPOINTS)
-    for recipe in chosen:
-        check_same(recipe, seed, out)
+    for task in chosen:
+        check_same(task, out)
     absent = [name for name in DATASETS if not (data / name).is_dir()]
     for name in absent:
-        if count := sum(recipe.dataset == name for recipe in chosen):
+        if count := sum(task.recipe.dataset == name for task in chosen):
             say(f"there is no folder {data / name}; left out because of that: {count} of {len(chosen)} networks")
-    for recipe in chosen:
-        if recipe.dataset not in absent and load_meta(out / recipe.name) is None:
+    for task in chosen:
+        if task.recipe.dataset not in absent and load_meta(out / task.name) is None:
             try:
-                with FileLock(out / CHECKPOINTS / f"{recipe.name}.lock", timeout=0):
-                    train_one(recipe, data / recipe.dataset, out, size, seed)
+                with FileLock(out / CHECKPOINTS / f"{task.name}.lock", timeout=0):
+                    train_one(task, data / task.recipe.dataset, out, size)
             except Timeout:
-                say(f"{recipe.name}: another process trains it")
+                say(f"{task.name}: another process trains it")
 
 
-def check_same(recipe: Recipe, seed: int, out: Path) -> None:
+def check_same(task: Task, out: Path) -> None:
     """Raise where the network that is there was made by another recipe or from another seed.
 
     Raises:
         UsageError: it was.
     """
-    meta = load_meta(out / recipe.name)
-    if meta is not None and (meta["recipe"], meta["seed"]) != (repr(recipe), seed):
+    meta = load_meta(out / task.name)
+    if meta is not None and (meta["recipe"], meta["seed"]) != (repr(task.recipe), task.seed):
         raise UsageError(
-            f"{out / recipe.name} was trained from seed {meta['seed']} as {meta['recipe']}, and asked for is seed "
-            f"{seed} as {recipe!r}; remove it, or choose another --out",
+            f"{out / task.name} was trained from seed {meta['seed']} as {meta['recipe']}, and asked for is seed "
+            f"{task.seed} as {task.recipe!r}; remove it, or choose another --out",
         )
 
 
-def train_one(recipe: Recipe, folder: Path, out: Path, size: Size, seed: int) -> None:
+def train_one(task: Task, folder: Path, out: Path, size: Size) -> None:
     """Train, measure and store one network, unless it is there by now."""
-    if load_meta(out / recipe.name) is not None:
+    if load_meta(out / task.name) is not None:
         return
+    recipe, seed = task.recipe, task.seed
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     data = DATASETS[recipe.dataset]
     x, y = read(folder, data, "train", recipe.schedule.points)
     threads = torch.get_num_threads()
     made_by = f"{recipe!r}, seed {seed}, {threads} threads, {device}, torch {torch.__version__}"
-    checkpoint = out / CHECKPOINTS / f"{recipe.name}.pt"
+    checkpoint = out / CHECKPOINTS / f"{task.name}.pt"
     with torch.random.fork_rng():
         done = train(Training(recipe, seed, x, y, device), checkpoint, made_by, say)
     tests, classes = (part.to(device) for part in read(folder, data, "test", None))
     attacked = slice(recipe.attacked)
     meta: dict[str, Any] = {
-        "name": recipe.name,
+        "name": task.name,
         "dataset": recipe.dataset,
         "architecture": recipe.architecture,
         "width": recipe.width,
@@ -86,6 +116,7 @@ def train_one(recipe: Recipe, folder: Path, out: Path, size: Size, seed: int) ->
         "epsilon": data.epsilon,
         "size": size,
         "seed": seed,
+        "repeat": task.repeat,
         "threads": threads,
         "epochs": recipe.schedule.epochs,
         "training_points": len(x),
@@ -96,9 +127,9 @@ def train_one(recipe: Recipe, folder: Path, out: Path, size: Size, seed: int) ->
         "digest": digest(done.network),
         "recipe": repr(recipe),
     }
-    store(done.network, tests[:2], meta, out / recipe.name)
+    store(done.network, tests[:2], meta, out / task.name)
     checkpoint.unlink()
-    say(f"{recipe.name}: {meta['accuracy']:.1%} right, {meta['accuracy_pgd10']:.1%} under PGD-10 at {data.epsilon:.3g}")
+    say(f"{task.name}: {meta['accuracy']:.1%} right, {meta['accuracy_pgd10']:.1%} under PGD-10 at {data.epsilon:.3g}")
 
 
 def printed(table: pd.DataFrame) -> str:

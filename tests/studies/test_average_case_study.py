@@ -16,10 +16,10 @@ from studies.__main__ import main
 from studies.average_case.constants import needed
 from studies.average_case.curvature import FIRST, SECOND, SHIFT, bounds, counterexample, curvatures
 from studies.average_case.estimating import MMSE_, SOFTMAX, TAYLOR, TAYLOR_MVS, TAYLOR_SCALED, estimates
+from studies.average_case.measures import SIZES
 from studies.average_case.pictures import pictures
 from studies.average_case.read import Results
 from studies.average_case.sigmoid import SCALE, multivariate_sigmoid, normal_integral
-from studies.average_case.study import SIZES
 from studies.average_case.summary import errors
 from studies.average_case.timing import PAPER_DRAWS
 from studies.pages import page_of

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -93,6 +95,7 @@ def test_all_that_decides_a_number_is_in_the_identity_of_its_step(
     assert found.step("x", dict).identity == found.step("x", dict).identity
     for other in (
         replace(found, setting=Setting(shared, None, "tiny", 1)), replace(found, network=network("y")),
+        replace(found, setting=Setting(shared, None, "tiny", 0, "cuda")),
         replace(found, size=replace(found.size, **{fields(found.size)[0].name: 99})),
     ):  # fmt: skip
         monkeypatch.setattr("studies.measuring.points_digest", lambda *_: "same")
@@ -103,6 +106,28 @@ def test_all_that_decides_a_number_is_in_the_identity_of_its_step(
     assert found.step("x", dict).identity != before
 
 
+def test_repeats_of_a_training_take_part_where_a_study_says_so() -> None:
+    once, again = network("x"), replace(network("x_seed1"), repeat=True)
+    study = Counter().study()
+    assert study.of([once, again]) == [once]
+    assert replace(study, repeats=True).of([once, again]) == [once, again]
+
+
+def test_networks_of_others_are_measured_on_the_exact_images(shared: Path, tmp_path: Path) -> None:
+    """Where their folder is there; those that are trained here have seen the copies, and stay with them."""
+    for folder in (tmp_path / "shared" / "models", tmp_path / "own"):
+        shutil.copytree(shared / "models" / "linear", folder / folder.name)
+        (folder / folder.name / "meta.json").write_text('{"dataset": "cifar10", "repeat": 1}')
+    shutil.copytree(shared / "data" / "mnist", tmp_path / "shared" / "data" / "cifar10")
+    (tmp_path / "shared" / "data" / "cifar10_lossless_854").mkdir()
+    images = np.random.default_rng(0).integers(0, 256, (5, 8, 8, 1), dtype=np.uint8)
+    np.savez(tmp_path / "shared" / "data" / "cifar10_lossless_854" / "x.npz", images=images, labels=np.arange(5))
+    found = find_networks(tmp_path / "shared", tmp_path / "own", lambda _: None)
+    assert [(one.name, one.dataset, one.repeat) for one in found] == [
+        ("models", "cifar10_lossless_854", True), ("own", "cifar10", True),
+    ]  # fmt: skip
+
+
 def one_network(name: str, one: Network, setting: Setting) -> Measuring[Any]:
-    module = import_module(f"studies.{name}.study")
+    module = import_module(f"studies.{name}.measures")
     return module.OneNetwork(one, setting, module.SIZES[setting.size])

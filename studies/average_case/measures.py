@@ -1,0 +1,182 @@
+"""What the study of average-case robustness measures, how much of it, in which steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from studies.average_case.curvature import bounds, counterexample
+from studies.average_case.estimating import (
+    COUNTED,
+    MMSE_,
+    NORMAL,
+    SHARE,
+    SOFTMAX,
+    accuracy,
+    classes_of,
+    estimates,
+    nearest_sigma,
+    points_of,
+    score_many,
+)
+from studies.average_case.images import separability, sides, small_pictures
+from studies.average_case.sigmoid import KINDS, at_the_margins, random_problems
+from studies.average_case.timing import PAPER_DRAWS, PRINTED_DRAWS, TIMED, runtimes
+from studies.counting import count_flips
+from studies.measuring import Measuring, code_digest
+from studies.networks import Network
+from studies.study import Setting, Step, Steps, Tables
+from studies.tables import RUNTIMES, as_table
+
+GLOBAL = "without network"
+"""The step that needs none."""
+
+SIGMAS = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)
+"""Noise that is looked at, the same for every data set; pixels lie in [0, 1]."""
+
+DIMENSIONS = (1, 2, 3, 5, 9)
+"""Of the random problems."""
+
+SPACES = (10, 100, 1000, 10000)
+"""Dimensions of the counterexample to proposition 1."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured.
+
+    Attributes:
+        points: test points of a network whose flips are counted.
+        reference: noisy copies by which they are counted.
+        budgets: draws of MMSE.
+        many: test points of what is asked about points, classes and images.
+        counted: their noisy copies for counting.
+        normal: for `Moments`.
+        draws: for MMSE.
+        printed: points and draws of MMSE with as many as the UAI paper takes.
+        timed: points and copies that are timed.
+        bent: points whose curvature is looked at.
+        problems: random problems of each kind and dimension.
+    """
+
+    points: int
+    reference: int
+    budgets: tuple[int, ...]
+    many: int
+    counted: int
+    normal: int
+    draws: int
+    printed: tuple[int, int]
+    timed: tuple[int, int]
+    bent: int
+    problems: int
+
+
+SIZES = {
+    "cpu": Size(24, 800, (2, 5, 10, 25), 400, 50, 30, 6, (8, PRINTED_DRAWS), TIMED, 20, 150),
+    "paper": Size(1000, 10_000, (5, 25, 500), 10_000, 100, 100, 25, (100, 1000), (50, 10_000), 200, 1000),
+    "tiny": Size(10, 200, (2, 5), 24, 10, 10, 2, (4, 20), (2, 10), 3, 3),
+}
+
+
+def alone(setting: Setting) -> Iterable[Step]:
+    """The sigmoid on random problems, and the counterexample."""
+    problems = SIZES[setting.size].problems
+    identity = {"seed": setting.seed, "problems": problems, "code": code_digest(__name__)}
+    yield Step(GLOBAL, identity, partial(without_network, problems, setting.seed))
+
+
+def of_network(network: Network, setting: Setting) -> Steps:
+    """The truth, the estimates, and what is asked about points."""
+    size = SIZES[setting.size]
+    one = OneNetwork(network, setting, size)
+    truth = (yield one.step("truth", one.truth, about=one.about))["truth"].to_pandas()
+    kept = 1 - truth.groupby("sigma")["flips"].mean() / size.reference
+    sigma = nearest_sigma(kept.index.to_numpy(), kept.to_numpy(), SHARE)
+    yield one.step("estimates", one.estimates)
+    yield one.step("printed", partial(one.printed, sigma), sigma=sigma)
+    yield one.step("many", partial(one.many, sigma), sigma=sigma)
+    yield one.step("curvature", partial(one.curvature, sigma), sigma=sigma)
+    yield one.step("runtimes", partial(one.runtimes, sigma), sigma=sigma)
+
+
+def without_network(problems: int, seed: int) -> Tables:
+    """The sigmoid on random problems, and the counterexample."""
+    found = [random_problems(dimension, kind, problems, seed) for kind in KINDS for dimension in DIMENSIONS]
+    return {
+        "problems": as_table(pd.concat(found, ignore_index=True)),
+        "counterexample": as_table(pd.DataFrame([counterexample(dimension) for dimension in SPACES])),
+    }
+
+
+class OneNetwork(Measuring[Size]):
+    """What is measured of a network."""
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What `meta.json` says of its training."""
+        meta = self.network.meta()
+        return {
+            "architecture": meta.get("architecture") or "other",
+            "way": meta.get("way") or "other",
+            "strength": float(meta.get("strength") or 0),
+        }
+
+    def truth(self) -> Tables:
+        """What the network is, its accuracy, and the flips of each point at each sigma."""
+        model, (x, _) = self.load(), self.points(self.size.points)
+        row = {
+            "network": self.network.name,
+            "dataset": self.network.dataset,
+            **self.about,
+            "accuracy": accuracy(model, *self.points(self.size.many)),
+        }
+        parts = []
+        for place, sigma in enumerate(SIGMAS):
+            flips = count_flips(model, x, sigma, self.size.reference, self.setting.seed + 2 + place)
+            own = {"sigma": sigma, "point": range(len(x)), "flips": flips.numpy(), "draws": self.size.reference}
+            parts.append(pd.DataFrame(own))
+        return {"network": pa.Table.from_pylist([row]), "truth": as_table(pd.concat(parts, ignore_index=True))}
+
+    def estimates(self) -> Tables:
+        """The papers' estimators at each sigma, and the sigmoid beside the integral at the margins that they see."""
+        model, (x, _) = self.load(), self.points(self.size.points)
+        found = estimates(model, x, SIGMAS, self.size.budgets, self.setting.seed)
+        return {"estimates": as_table(found), "sigmoid": as_table(at_the_margins(model, x, SIGMAS))}
+
+    def printed(self, sigma: float) -> Tables:
+        """Some points with the draws of the UAI paper, beside the few that are said to be enough."""
+        count, draws = self.size.printed
+        found = estimates(self.load(), self.points(count)[0], (sigma,), (PAPER_DRAWS, draws), self.setting.seed)
+        return {"printed": as_table(found)}
+
+    def many(self, sigma: float) -> Tables:
+        """Many points: their scores, their classes, and their most and least robust images."""
+        model, (x, y) = self.load(), self.points(self.size.many)
+        draws = {COUNTED: self.size.counted, NORMAL: self.size.normal, MMSE_: self.size.draws}
+        table, scores = score_many(model, x, y, sigma, draws, self.setting.seed)
+        classes, bias = classes_of(table, scores)
+        points, quarter = points_of(table, scores), max(2, len(x) // (4 * len(classes)))
+        chosen = {by: sides(table, scores[by], quarter) for by in (NORMAL, SOFTMAX)}
+        return {
+            "points": as_table(points.assign(sigma=sigma)),
+            "classes": as_table(classes),
+            "bias": as_table(bias.assign(sigma=sigma)),
+            "separability": as_table(separability(x, chosen, self.setting.seed)),
+            "images": as_table(small_pictures(x, chosen, lambda by, row: float(points.at[row, by]))),
+        }
+
+    def curvature(self, sigma: float) -> Tables:
+        """What the bounds of the propositions say of each point, without their constant."""
+        x, _ = self.points(self.size.bent)
+        return {"curvature": as_table(bounds(self.load(), x, sigma, self.setting.seed).assign(sigma=sigma))}
+
+    def runtimes(self, sigma: float) -> Tables:
+        """Seconds of the estimators."""
+        count, copies = self.size.timed
+        return {RUNTIMES: as_table(runtimes(self.load(), self.points(count)[0], sigma, copies))}
