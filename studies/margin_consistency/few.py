@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from brittle.analysis import estimate_robust_accuracy
 from studies.tables import Frame
@@ -20,7 +21,7 @@ CONFIDENCE = 0.95
 Row = dict[str, Any]
 
 
-def from_few(points: Frame, everything: Frame, epsilon: float, seed: int) -> list[Row]:
+def from_few(points: Frame, everything: Frame, standard: NDArray[np.bool_], epsilon: float, seed: int) -> list[Row]:
     """A row for each size of subset: the error of three answers, over random subsets of `points`.
 
     `points` have margins and are the first of `everything`. Parts of them are set against the robust accuracy by the
@@ -28,16 +29,19 @@ def from_few(points: Frame, everything: Frame, epsilon: float, seed: int) -> lis
     descent. `truth` is the one or the other. `estimate` is Algorithm 1, `rectified` the library's correction of it, and
     `counted` the share of the subset alone that is right with a larger margin: what the margins say without any logit
     margin. Each has its mean absolute error; `most` is the largest of the estimate, `held` the share of intervals that
-    hold the truth. `by_margins` and `by_attack` are the robust accuracy of `points`, both ways (figure 8).
+    hold the truth. `by_margins` and `by_attack` are the robust accuracy of the first of `points`, those of `standard`,
+    `tried` of them, by margins and by whether they withstand AutoAttack's standard set (figure 8).
     """
     margin = np.full(len(everything), np.nan)
     margin[: len(points)] = points["margin"].to_numpy()
     score, right, robust = (everything[name].to_numpy() for name in ("logit_margin", "right", "robust"))
-    by_margins = float((points["right"] & (points["margin"] > epsilon)).mean())
+    large = (points["right"] & (points["margin"] > epsilon)).to_numpy()
+    by_margins = float(large.mean())
     attacked = float(robust.mean())
     own = {
         "epsilon": epsilon, "all": len(everything), "attacked": attacked,
-        "by_margins": by_margins, "by_attack": float(robust[: len(points)].mean()),
+        "tried": len(standard), "by_margins": float(large[: len(standard)].mean()) if len(standard) else np.nan,
+        "by_attack": float(standard.mean()) if len(standard) else np.nan,
     }  # fmt: skip
     rows = []
     for share in SHARES:

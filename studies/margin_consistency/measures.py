@@ -10,6 +10,8 @@ import pandas as pd
 import torch
 
 import brittle
+from studies.groups import ADVERSARIAL
+from studies.margin_consistency.autoattack.standard import stands
 from studies.margin_consistency.descent import NEARER, withstands
 from studies.margin_consistency.exact import affine_weight, exact_margins
 from studies.margin_consistency.facts import NORMS, Facts, facts_of
@@ -35,6 +37,8 @@ class Size:
         weakest: networks that it is learned for, those with the smallest tau: so many that were trained on attacked
             inputs, and so many of the rest.
         effort: of the library's search.
+        standard: test points that AutoAttack's standard set attacks, the first of those with margins in Linf, of
+            networks that were trained on attacked inputs; its steps; its queries.
     """
 
     linf: int
@@ -46,6 +50,7 @@ class Size:
     learning: int
     weakest: int
     effort: str
+    standard: tuple[int, int, int]
 
     def points(self, norm: str) -> int:
         """Test points with margins in a norm."""
@@ -53,22 +58,24 @@ class Size:
 
 
 SIZES = {
-    "cpu": Size(100, 50, 400, 20, 8, 60, 300, 2, "fast"),
-    "paper": Size(10_000, 1000, 10_000, 100, 100, 500, 5000, 3, "standard"),
-    "tiny": Size(14, 10, 16, 3, 3, 3, 24, 1, "fast"),
+    "cpu": Size(100, 50, 400, 20, 8, 60, 2000, 2, "fast", (100, 100, 5000)),
+    "paper": Size(10_000, 1000, 10_000, 100, 100, 500, 5000, 3, "standard", (10_000, 100, 5000)),
+    "tiny": Size(14, 10, 16, 3, 3, 3, 24, 1, "fast", (6, 4, 20)),
 }
 
 STARTS = 2
 
 
 def of_network(network: Network, setting: Setting) -> Steps:
-    """Its margins, an attack at one size, a check."""
+    """Its margins, attacks at one size, a check."""
     one = OneNetwork(network, setting, SIZES[setting.size])
     facts = asdict(one.facts)
     for norm in NORMS:
         yield one.step(f"margins {norm}", partial(one.margins, norm), facts=facts)
     yield one.step("attacked", one.attacked, facts=facts)
     yield one.step("checked", one.checked)
+    if one.facts.group == ADVERSARIAL:
+        yield one.step("standard", one.standard, facts=facts)
 
 
 class OneNetwork(Measuring[Size]):
@@ -95,6 +102,13 @@ class OneNetwork(Measuring[Size]):
         radius = torch.full((len(x),), self.facts.linf)
         held = withstands(model, x, y, radius, "linf", self.size.steps, STARTS, self.setting.seed + 1)
         return {"all": as_table(scores_of_all(model, x, y, self.setting.seed).assign(robust=held.numpy()))}
+
+    def standard(self) -> Tables:
+        """Which points are right and withstand AutoAttack's standard set in Linf."""
+        count, steps, queries = self.size.standard
+        x, y = self.points(count)
+        held = stands(self.load(), x, y, self.facts.linf, steps, queries, self.setting.seed + 3)
+        return {"standard": as_table(pd.DataFrame({"robust": held.numpy()}))}
 
     def checked(self) -> Tables:
         """A few points by other means: is what was found there, is there something nearer, and the exact distance."""

@@ -16,11 +16,17 @@ from studies.margin_consistency.summary import summarise, tau_of
 from studies.networks import Network
 from studies.study import Setting, Step, Study, Tables
 
+FEWEST = 50
+"""Further test points below which no pseudo-margin is learned."""
+
 
 def after(setting: Setting, networks: Sequence[Network], kept: Mapping[str, Tables]) -> Iterable[Step]:
     """Of the networks where the logit margin follows the input margin least, a pseudo-margin."""
     size, taus = SIZES[setting.size], {}
     for network in networks:
+        further, _ = OneNetwork(network, setting, size).points(size.learning, size.attacked)
+        if network.repeat or len(further) < min(FEWEST, size.learning):
+            continue
         found = kept[f"{network.name}/margins {NORMS[0]}"]
         if len(found["head"]) and np.isfinite(tau := tau_of(found["points"].to_pandas())):
             taus[network] = tau  # without a head there is nothing to learn from
@@ -38,6 +44,7 @@ STUDY = Study(
     papers=("Ngnawé et al. (NeurIPS 2024)",),
     of_network=of_network,
     after=after,
+    repeats=True,
     summarise=summarise,
     findings=findings,
     content=content,

@@ -49,7 +49,11 @@ def summarise(kept: Mapping[str, Tables], seed: int) -> Tables:
                 rows["networks"][-1] |= equidistance(tables["head"].to_pandas()["distance"].to_numpy())
                 rows["bins"] += [own | found for found in binned(points)]
                 everything = kept[f"{name}/attacked"]["all"].to_pandas()
-                rows["few"] += [own | found for found in from_few(points, everything, about[norm], seed)]
+                standard = kept.get(f"{name}/standard", {}).get("standard")
+                held = (
+                    np.zeros(0, dtype=bool) if standard is None else standard["robust"].to_numpy(zero_copy_only=False)
+                )
+                rows["few"] += [own | found for found in from_few(points, everything, held, about[norm], seed)]
         checked = kept[f"{name}/checked"]["checked"].to_pandas()
         rows["checked"] += [own | found for found in by_other_means(checked)]
         if f"{name}/pseudo" in kept:

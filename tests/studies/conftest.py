@@ -18,7 +18,7 @@ def exported(folder: Path, network: nn.Module, dataset: str) -> None:
     rows = ({0: torch.export.Dim("rows", min=1)},)
     program = torch.export.export(network.eval(), (torch.rand(2, 1, 8, 8),), dynamic_shapes=rows)
     torch.export.save(program, folder / "model.pt2")
-    (folder / "meta.json").write_text(json.dumps({"dataset": dataset}))
+    (folder / "meta.json").write_text(json.dumps({"dataset": dataset, "way": "pgd"}))
 
 
 class Sign(nn.Module):

@@ -16,6 +16,7 @@ from studies.margin_consistency.descent import margins_of, withstands
 from studies.margin_consistency.exact import affine_weight, exact_margins, unbounded_margins
 from studies.margin_consistency.few import from_few
 from studies.margin_consistency.margins import margins
+from studies.margin_consistency.measures import SIZES
 from studies.margin_consistency.study import STUDY
 from studies.margin_consistency.summary import binned, consistency, detected, tau_of
 from studies.pages import page_of
@@ -118,10 +119,11 @@ def test_a_perfect_score_gives_the_robust_accuracy_exactly() -> None:
     right = np.arange(40) % 4 > 0
     points = pd.DataFrame({"margin": margin, "right": right})
     everything = pd.DataFrame({"logit_margin": margin**2, "right": right, "robust": right & (margin > 0.2)})
-    rows = pd.DataFrame(from_few(points, everything, 0.2, 0))
+    rows = pd.DataFrame(from_few(points, everything, everything["robust"].to_numpy()[:30], 0.2, 0))
     whole = rows.iloc[-1]
     assert rows["size"].tolist() == [10, 20, 40]
-    assert whole["by_margins"] == whole["by_attack"] == whole["attacked"] == everything["robust"].mean()
+    assert whole["attacked"] == everything["robust"].mean()
+    assert whole["by_margins"] == whole["by_attack"] == everything["robust"][:30].mean()
     assert whole["estimate_error"] == whole["counted_error"] == 0
     assert rows["among"].tolist() == [40, 40, 40]
     assert rows["estimate_error"].is_monotonic_decreasing
@@ -135,6 +137,9 @@ def test_the_whole_study(shared: Path, tmp_path: Path) -> None:
     results = read_tables(tmp_path / "margin_consistency" / "results")
     checked, networks = results["checked"].to_pandas(), results["networks"].to_pandas()
     assert set(networks["network"]) == {"linear"}
+    few = results["few"].to_pandas()
+    assert (few["tried"] == SIZES["tiny"].standard[0]).all()
+    assert few["by_margins"].tolist() == few["by_attack"].tolist()
     assert (checked["there"] == checked["points"]).all()
     assert (checked["held"] == checked["points"]).all()
     assert checked["exact_least"].min() > 1 - 1e-5

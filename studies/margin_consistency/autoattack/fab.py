@@ -1,0 +1,60 @@
+"""FAB: steps across the linearised boundary to one other class, drawn towards the point.
+
+Source: F. Croce, M. Hein, Minimally distorted adversarial examples with a fast adaptive boundary attack (ICML 2020,
+https://arxiv.org/abs/1907.02044), algorithm 1; the form with a target as in AutoAttack.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+MOST, OVER, BACK = 0.1, 1.05, 0.9
+"""Largest share of the way that is taken from the point, how far the boundary is stepped over, and how much of the way
+to an adversarial example is kept."""
+
+
+def nearest_across(network: nn.Module, x: Tensor, y: Tensor, target: Tensor, epsilon: float, steps: int) -> Tensor:
+    """The nearest input of another class that was found, `[B, *shape]`; the point itself where none is in the ball."""
+    flat = x.flatten(1)
+    here, best, nearest = flat.clone(), flat.clone(), torch.full((len(x),), torch.inf)
+    for _ in range(steps):
+        point = here.view(x.shape).detach().requires_grad_()
+        logits = network(point)
+        gap = logits.gather(1, y[:, None])[:, 0] - logits.gather(1, target[:, None])[:, 0]
+        (slope,) = torch.autograd.grad(gap.sum(), point)
+        slope, gap = slope.flatten(1), gap.detach()
+        offset = gap - (slope * here).sum(1)  # on the boundary slope . z + offset = 0
+        ahead = across(here, slope, offset) - here
+        anchor = across(flat, slope, offset) - flat
+        lengths = [change.abs().amax(1) for change in (ahead, anchor)]
+        share = (lengths[0] / (lengths[0] + lengths[1]).clamp_min(1e-12)).clamp(0, MOST)[:, None]
+        here = ((here + OVER * ahead) * (1 - share) + (flat + OVER * anchor) * share).clamp(0, 1).detach()
+        with torch.no_grad():
+            crossed = network(here.view(x.shape)).argmax(1) != y
+        length = (here - flat).abs().amax(1)
+        nearer = crossed & (length < nearest)
+        best, nearest = torch.where(nearer[:, None], here, best), torch.where(nearer, length, nearest)
+        here = torch.where(crossed[:, None], flat + BACK * (here - flat), here)
+    return torch.where((nearest <= epsilon)[:, None], best, flat).view(x.shape)
+
+
+def across(points: Tensor, slope: Tensor, offset: Tensor) -> Tensor:
+    """The nearest `z` in Linf and [0, 1] with `slope . z + offset = 0`, `[B, n]`; where none is, the nearest to that.
+
+    Each coordinate moves the same way `t` against the sign of the value, or as far as [0, 1] lets it. The change of the
+    value is concave in `t` and linear between the ends of the coordinates, which are sorted.
+    """
+    value = (slope * points).sum(1) + offset
+    way = -torch.sign(value)[:, None] * slope.sign()
+    room = torch.where(way > 0, 1 - points, points).masked_fill(way == 0, 0.0)
+    ends, order = room.sort(dim=1)
+    weights = slope.abs().gather(1, order).masked_fill(ends == 0, 0.0)
+    moving = weights.sum(1, keepdim=True) - weights.cumsum(1) + weights  # that still move up to each end
+    widths = torch.diff(ends, dim=1, prepend=torch.zeros_like(ends[:, :1]))
+    reached = (moving * widths).cumsum(1)
+    wanted = value.abs()[:, None]
+    last = (reached < wanted).sum(1).clamp_max(ends.shape[1] - 1)[:, None]
+    short = reached.gather(1, last) - wanted
+    length = ends.gather(1, last) - short.clamp_min(0) / moving.gather(1, last).clamp_min(1e-12)
+    return points + way * room.minimum(length.clamp_min(0))
