@@ -23,7 +23,7 @@ from brittle.scores import (
     Taylor,
     TaylorMVS,
 )
-from studies.corruptions import STRENGTHS, corrupt, generator_for
+from studies.corruptions import corrupt_all, strengths
 
 SEVERITY = 3
 """Of every corruption: the middle one."""
@@ -69,14 +69,6 @@ def distances(network: nn.Module, x: Tensor, seed: int) -> NDArray[np.float64]:
 @torch.no_grad()
 def changed_by_corruption(network: nn.Module, x: Tensor, seed: int) -> NDArray[np.float64]:
     """The share of the corruptions that change the prediction of each point."""
-    own, changed, kinds = network(x).argmax(1), torch.zeros(len(x)), 0
-    levels = (255 * x).round().to(torch.uint8).permute(0, 2, 3, 1).numpy()
-    for kind in STRENGTHS:
-        if kind == "saturate" and levels.shape[-1] == 1:
-            continue
-        kinds += 1
-        images = [corrupt(one, kind, SEVERITY, generator_for(seed, kind, SEVERITY, str(row))) for row, one in
-                  enumerate(levels)]  # fmt: skip
-        copies = torch.from_numpy(np.stack(images)).reshape(levels.shape).permute(0, 3, 1, 2).float() / 255
-        changed += network(copies).argmax(1) != own
-    return (changed / kinds).double().numpy()
+    own, kinds = network(x).argmax(1), strengths(x.shape[1])
+    changed = [network(corrupt_all(x, kind, SEVERITY, seed)).argmax(1) != own for kind in kinds]
+    return torch.stack(changed).double().mean(0).numpy()

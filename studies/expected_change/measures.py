@@ -11,7 +11,7 @@ import pandas as pd
 import torch
 
 from brittle.scores import Laplacian
-from studies.expected_change.corrupted import copies
+from studies.corruptions import corrupt_all, strengths
 from studies.expected_change.counted import count_changes
 from studies.expected_change.scored import PROBES, laplacians, score_all, score_changes, score_points
 from studies.measuring import Measuring
@@ -39,6 +39,9 @@ class Size:
     draws: int
     corrupted: int
 
+
+SEVERITIES = (1, 3, 5)
+"""Of the corruptions: the least, the middle and the strongest."""
 
 SIZES = {"cpu": Size(100, 60, 50, 12), "paper": Size(1000, 5000, 200, 200), "tiny": Size(12, 20, 10, 2)}
 
@@ -105,7 +108,11 @@ class OneNetwork(Measuring[Size]):
         model, (x, _) = self.load(), self.inputs()
         with torch.no_grad():
             own = model(x).argmax(1)
-            found = [(kind, severity, images) for kind, severity, images in copies(x, self.setting.seed)]
+            found = [
+                (kind, severity, corrupt_all(x, kind, severity, self.setting.seed))
+                for kind in strengths(x.shape[1])
+                for severity in SEVERITIES
+            ]
             lost = [(model(images).argmax(1) != own).numpy() for _, _, images in found]
         few, score = self.size.corrupted, Laplacian(probes=PROBES)
         table = score_all(model, torch.cat([images[:few] for _, _, images in found]), [score], self.setting.seed)
