@@ -8,6 +8,7 @@ import altair as alt
 
 from studies.drawing import svg
 from studies.expected_change.rules import read
+from studies.markdown import data_name
 from studies.study import Tables
 from studies.tables import Frame
 
@@ -38,20 +39,33 @@ def ratios(changes: Frame) -> alt.FacetChart:
     return both.facet(column=alt.Column("group:N", title=None))
 
 
-def corrupted(frame: Frame) -> alt.LayerChart | alt.FacetChart:
-    """The size of the Laplacian on corrupted images by that on clean ones, a mark a network and severity."""
+def corrupted(frame: Frame) -> alt.HConcatChart:
+    """The size of the Laplacian on corrupted images by that on clean ones: a mark a network and severity.
+
+    Each data set has a panel, as its kinds are its own.
+    """
     columns = frame.assign(ratio=frame["corrupted"] / frame["clean"], one=1.0)
-    columns = columns[columns["ratio"] > 0][["kind", "severity", "ratio", "one"]]
-    kinds = [*dict.fromkeys(columns["kind"])]
+    columns = columns[columns["ratio"] > 0][["dataset", "kind", "severity", "ratio", "one"]]
+    panels = [of_dataset(own, data_name(str(dataset))) for dataset, own in columns.groupby("dataset")]
+    return alt.hconcat(*panels)
+
+
+def of_dataset(columns: Frame, title: str) -> alt.LayerChart | alt.FacetChart:
+    """The panel of one data set."""
     marks = (
         alt.Chart(columns)
         .mark_point(filled=True, opacity=0.6)
         .encode(
-            x=alt.X("ratio:Q", scale=alt.Scale(type="log"), title="mean size of the Laplacian, corrupted by clean"),
-            y=alt.Y("kind:N", sort=kinds, title=None),
+            x=alt.X(
+                "ratio:Q",
+                scale=alt.Scale(type="log"),
+                title="size of the Laplacian, corrupted by clean",
+                axis=alt.Axis(format="~g", tickCount=5, labelOverlap=True),
+            ),
+            y=alt.Y("kind:N", sort=[*dict.fromkeys(columns["kind"])], title=None),
             yOffset="severity:O",
             color=alt.Color("severity:O", scale=alt.Scale(scheme="viridis"), title="severity"),
         )
     )
     rule = alt.Chart(columns).mark_rule(color="gray", strokeDash=[3, 3]).encode(x="one:Q")
-    return alt.layer(marks, rule).properties(width=420, height=alt.Step(10))
+    return alt.layer(marks, rule).properties(title=title, width=220, height=alt.Step(8))
