@@ -26,9 +26,6 @@ from studies.corruptions.marks import canny_edges, dotted_line, stripe, zigzag
 from studies.corruptions.shapes import elastic_transform, rotate, scale, shear, translate
 from studies.corruptions.weather import fog, snow, spatter
 
-FILES = tuple(f"corruptions/{one}" for one in ("__init__", "blurs", "colours", "marks", "shapes", "weather"))
-"""Where this is done, as `code_digest` takes files."""
-
 OWN = {
     apply.__name__: apply
     for apply in (
