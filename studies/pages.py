@@ -10,6 +10,7 @@ from jinja2 import Environment, StrictUndefined
 
 from studies import markdown
 from studies.errors import StudyError
+from studies.glance import small
 from studies.study import HERE, Finding, Study, Tables, all_studies
 from studies.tables import minutes_of, read_tables
 
@@ -71,7 +72,8 @@ def build_pages(results: Path = RESULTS, docs: Path = DOCS) -> None:
             tables = read_tables(results / name)
             written = {f"studies/{name}.md": page_of(study, tables)}
             written |= {f"studies/{path}": text for path, text in files_of(study, tables).items()}
-            written |= {f"images/studies/{picture}.svg": svg for picture, svg in study.pictures(tables).items()}
+            drawn = {**study.pictures(tables), **glances(study, tables)}
+            written |= {f"images/studies/{picture}.svg": svg for picture, svg in drawn.items()}
             for path, text in written.items():
                 (docs / path).parent.mkdir(parents=True, exist_ok=True)
                 (docs / path).write_text(text, encoding="utf-8")
@@ -85,11 +87,18 @@ def index_of(results: Path) -> str:
         if (results / name).is_dir():
             tables = read_tables(results / name)
             networks = max(networks, len(networks_of(tables)))
-            for one in study.headlines(tables):
+            for glance, one in zip(glances(study, tables), study.headlines(tables), strict=True):
                 picture = f"[figure](../images/studies/{one.picture}.svg)"
-                findings.append(f"{len(findings) + 1}. {one.text} ({picture}, [study]({name}.md))")
+                start = f"{len(findings) + 1}. "
+                seen = f"{' ' * len(start)}![{one.glance.seen}](../images/studies/{glance}.svg)"
+                findings.append(f"{start}{one.text} ({picture}, [study]({name}.md))\n\n{seen}")
             studies.append(f"- [{study.title}]({name}.md), beside {'; '.join(study.papers)}.")
-    return INDEX.format(networks=networks, exact=EXACT, findings="\n".join(findings), studies="\n".join(studies))
+    return INDEX.format(networks=networks, exact=EXACT, findings="\n\n".join(findings), studies="\n".join(studies))
+
+
+def glances(study: Study, tables: Tables) -> dict[str, str]:
+    """The small pictures of the front page by name, one for each headline in their order."""
+    return {f"{study.name}_finding_{at}": small(one.glance) for at, one in enumerate(study.headlines(tables), 1)}
 
 
 def networks_of(tables: Tables) -> set[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from studies.glance import Glance
 from studies.networks import Network
 
 HERE = Path(__file__).parent
@@ -99,15 +100,17 @@ class Step:
 
 @dataclass(frozen=True)
 class Headline:
-    """A sentence of the front page, and the picture that shows it.
+    """A sentence of the front page, and the pictures that show it.
 
     Attributes:
         text: from the results.
-        picture: its name.
+        picture: the name of that of the page.
+        glance: the small one.
     """
 
     text: str
     picture: str
+    glance: Glance
 
 
 Steps = Generator[Step, Tables, None]

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from studies.estimators.entrants import LIBRARY
 from studies.estimators.ours import lost, shares
 from studies.estimators.papers import flips_counted
 from studies.estimators.read import Results
+from studies.glance import Glance, Row
 from studies.markdown import data_name, decimals, in_words, table
 from studies.study import Headline, Tables
+from studies.tables import Frame
 
 FILES = {
     "estimators": "error, bias, rank correlation and width of intervals of every estimator, level and number of draws",
@@ -24,6 +27,7 @@ FILES = {
 def content(tables: Tables) -> Mapping[str, Any]:
     """The values of the template's names."""
     results = Results(tables)
+    share = decimals(shares(results)[0], 2)
     return {
         "question": (
             "`p_robust` is the probability that a prediction survives normal noise. Every estimator of `brittle`, and "
@@ -33,6 +37,7 @@ def content(tables: Tables) -> Mapping[str, Any]:
         ),
         "answer": answer(results),
         "figure": "estimators",
+        "seen": f"Lines of error by passes, a panel for each level of noise; `shrinkage` has {share} that of counting",
         "caption": (
             "Mean error by passes through the network for a point, forward and backward, at each level of noise; lower "
             "and further to the left is better."
@@ -87,19 +92,35 @@ def answer(results: Results) -> str:
     )
 
 
+def by_counting(estimator: str, ratios: Mapping[str, Frame]) -> Glance:
+    """The error of an estimator by that of counting, on each network, at each level of noise."""
+    rows = {
+        f"{level} noise": Row(own, f"further off on {(own > 1).sum()} of {len(own)}", 1.0)
+        for level, own in ratios.items()
+    }
+    return Glance(f"{estimator}: error by that of counting", rows, "dots: networks, ticks: equal errors", log=True)
+
+
 def headlines(tables: Tables) -> list[Headline]:
     """What the front page says."""
     results = Results(tables)
     (mean, worst), (worse, cases) = shares(results), lost(results)
+    most, default, moments = results.budgets[-1], {}, {}
+    for level in results.levels:
+        default[level] = results.of_networks(level, LIBRARY, "shrinkage", most, "ratio")
+        own, counted = (results.of_networks(level, LIBRARY, name, most) for name in ("moments", "monte_carlo"))
+        moments[level] = own / counted
     return [
         Headline(
             f"The library's default, `shrinkage`, has {decimals(mean, 2)} of the error of counting with as many passes "
             f"in the mean over networks and levels of noise, {decimals(worst, 2)} in the worst case.",
             "estimators",
+            by_counting("shrinkage", default),
         ),
         Headline(
             f"Our `moments` is no sure gain: it is further off than the count of the same copies in {worse} of {cases} "
             f"cases.",
             "estimators",
+            by_counting("moments", moments),
         ),
     ]

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import altair as alt
-import pandas as pd
-
-from studies.drawing import svg
+from studies.drawing import by_passes, panels, svg
 from studies.estimators.entrants import LIBRARY, OWN, PRINTED
 from studies.estimators.read import Results
 from studies.study import Tables
@@ -22,27 +19,13 @@ SHOWN = {
 def pictures(tables: Tables) -> Mapping[str, str]:
     """SVG by name."""
     frame = Results(tables).estimators
-    named = [
+    shown = [
         (origin, name) in SHOWN or origin == OWN
         for origin, name in zip(frame["origin"], frame["estimator"], strict=True)
     ]
-    shown = frame[named].assign(
-        estimator=lambda rows: rows["estimator"] + rows["origin"].map({LIBRARY: "", PRINTED: ", as printed", OWN: ""})
-    )
-    return {"estimators": svg(drawing(shown))}
-
-
-def drawing(frame: pd.DataFrame) -> alt.FacetChart:
-    """Error against passes, one panel a level."""
-    columns = frame[["level", "estimator", "passes", "error"]]
-    lines = (
-        alt.Chart(columns)
-        .mark_line(point=True)
-        .encode(
-            x=alt.X("passes:Q", scale=alt.Scale(type="log"), title="passes per point"),
-            y=alt.Y("error:Q", scale=alt.Scale(type="log"), title="mean absolute error of p_robust"),
-            color=alt.Color("estimator:N", scale=alt.Scale(scheme="category10"), title=None),
-        )
-    )
-    levels = [*dict.fromkeys(columns["level"])]
-    return lines.properties(width=250, height=230).facet(column=alt.Column("level:N", title=None, sort=levels))
+    columns = frame[shown].assign(
+        estimator=lambda rows: rows["estimator"] + rows["origin"].map({LIBRARY: "", PRINTED: ", as printed", OWN: ""}),
+        level=frame["level"] + " noise",
+    )[["level", "estimator", "passes", "error"]]
+    lines = by_passes(columns, [*dict.fromkeys(columns["estimator"])])
+    return {"estimators": svg(panels(lines, "level", [*dict.fromkeys(columns["level"])], 330, 170))}

@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from studies.agreement import HALF, MOST
-from studies.expected_change.rules import TOLERANCE, papers, read
+from studies.expected_change.rules import TOLERANCE, Frames, papers, read
 from studies.expected_change.said import LEVEL, NAMED, ranked, signs
 from studies.expected_change.scored import PROBES
-from studies.markdown import data_name, decimals, in_words, percent, table
+from studies.expected_change.summary import RADII
+from studies.glance import Glance, Row
+from studies.markdown import data_name, decimals, in_words, percent, significant, table
 from studies.study import Headline, Tables
+from studies.tables import Frame
 
 FILES = {
     "changes": "true by predicted change, sign, variance and bound, by network and length",
@@ -27,6 +30,7 @@ def content(tables: Tables) -> Mapping[str, Any]:
     frames = read(tables)
     networks, size = frames["networks"], frames["size"].iloc[0]
     lengths = in_words(f"{one:g}" for one in set(papers(frames["changes"])["radius"]))
+    ratios = frames["changes"].groupby("group")["ratio"].agg(["min", "max"]).T.items()
     bending = int((networks["group"] == "bends").sum())
     return {
         "question": (
@@ -37,6 +41,8 @@ def content(tables: Tables) -> Mapping[str, Any]:
         ),
         "answer": answer(tables),
         "figure": "expected_change",
+        "seen": "Lines of true by predicted change, a panel a kind: "
+        + "; ".join(f"{NAMED[str(kind)]} {significant(a)} to {significant(b)}" for kind, (a, b) in ratios),
         "caption": (
             "True by predicted change against the length of the noise, a line for each network; on the dashed line the "
             "prediction is right."
@@ -89,6 +95,13 @@ def answer(tables: Tables) -> str:
     )
 
 
+def aucs(frames: Frames, score: str) -> Frame:
+    """How well a score finds the points that lose their class at the longest noise, on each network."""
+    frame = frames["ranking"]
+    asked = (frame["outcome"] == f"noise of length {RADII[-1]:g}") & (frame["among"] == "all")
+    return frame[asked & (frame["score"] == score)]["auc"]
+
+
 def headlines(tables: Tables) -> list[Headline]:
     """What the front page says."""
     frames = read(tables)
@@ -97,14 +110,22 @@ def headlines(tables: Tables) -> list[Headline]:
         for group, own in papers(frames["changes"]).groupby("group")
     ]
     own, confidence = ranked(frames)
+    right = papers(frames["changes"]).dropna(subset="sign").groupby(["group", "network"])["sign"].mean()
+    signed = {NAMED[str(group)]: Row(part, percent(float(part.mean())), 0.5) for group, part in right.groupby("group")}
+    found = {
+        "Laplacian": Row(aucs(frames, "laplacian"), own, 0.5),
+        "confidence": Row(aucs(frames, "max_probability"), confidence, 0.5),
+    }
     return [
         Headline(
             f"The sign of the Laplacian says which way the probability moves at {' and '.join(shares)}.",
             "expected_change",
+            Glance("points with the Laplacian's sign", signed, "dots: networks, ticks: chance", format="%"),
         ),
         Headline(
             f"The Laplacian does not find the points that lose their class under noise: its AUC is {own}, that of "
             f"plain confidence {confidence}.",
             "expected_change",
+            Glance("AUC for points that lose their class", found, "dots: networks, ticks: chance"),
         ),
     ]

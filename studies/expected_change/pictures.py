@@ -6,8 +6,10 @@ from collections.abc import Mapping
 
 import altair as alt
 
-from studies.drawing import svg
+from brittle.report.charts import dashed
+from studies.drawing import by_data, logarithmic, named, panels, svg
 from studies.expected_change.rules import read
+from studies.expected_change.said import NAMED
 from studies.markdown import data_name
 from studies.study import Tables
 from studies.tables import Frame
@@ -22,50 +24,33 @@ def pictures(tables: Tables) -> Mapping[str, str]:
 
 def ratios(changes: Frame) -> alt.FacetChart:
     """True by predicted change against the length of the noise, a line a network, one panel for each kind."""
-    columns = changes[["network", "group", "radius", "ratio"]].dropna()
-    columns = columns.assign(equal=1.0)
-    lines = (
-        alt.Chart(columns)
-        .mark_line(point=True, opacity=0.7)
-        .encode(
-            x=alt.X("radius:Q", scale=alt.Scale(type="log", nice=False), title="length of the noise"),
-            y=alt.Y("ratio:Q", scale=alt.Scale(type="symlog"), title="true by predicted change (median)"),
-            color=alt.Color("group:N", scale=alt.Scale(scheme="category10"), legend=None),
-            detail="network:N",
-        )
-    )
-    limit = alt.Chart(columns).mark_rule(color="gray", strokeDash=[3, 3]).encode(y="equal:Q")
-    both = alt.layer(lines, limit, data=columns).properties(width=280, height=230)
-    return both.facet(column=alt.Column("group:N", title=None))
+    columns = changes[["network", "dataset", "group", "radius", "ratio"]].dropna()
+    columns = named(columns.assign(equal=1.0, line=columns["network"], group=columns["group"].map(NAMED)))
+    y = alt.Y("ratio:Q", scale=alt.Scale(type="symlog"), axis=alt.Axis(values=[-100, -10, -1, 0, 1, 10, 100]))
+    lines = alt.Chart(columns).mark_line(point=alt.OverlayMarkDef(size=14), strokeWidth=1).encode(
+        x=logarithmic(alt.X("radius:Q", title="length of the noise"), columns["radius"]),
+        y=y.title("true by predicted change (median)"), color=by_data(columns), detail="line:N",
+    )  # fmt: skip
+    both = alt.layer(lines, dashed(alt.Chart(columns), y="equal:Q"), data=columns)
+    return panels(both, "group", None, 330, 230)
 
 
-def corrupted(frame: Frame) -> alt.HConcatChart:
-    """The size of the Laplacian on corrupted images by that on clean ones: a mark a network and severity.
+def corrupted(frame: Frame) -> alt.VConcatChart:
+    """The size of the Laplacian on corrupted images by that on clean ones, a mark a network, the most severe lowest.
 
     Each data set has a panel, as its kinds are its own.
     """
-    columns = frame.assign(ratio=frame["corrupted"] / frame["clean"], one=1.0)
-    columns = columns[columns["ratio"] > 0][["dataset", "kind", "severity", "ratio", "one"]]
-    panels = [of_dataset(own, data_name(str(dataset))) for dataset, own in columns.groupby("dataset")]
-    return alt.hconcat(*panels)
+    columns = named(frame.assign(ratio=frame["corrupted"] / frame["clean"], one=1.0))
+    columns = columns[columns["ratio"] > 0][["kind", "dataset", "severity", "ratio", "one"]]
+    columns["kind"] = columns["kind"].str.replace("_", " ")
+    return alt.vconcat(*(of_dataset(own, str(dataset), columns) for dataset, own in columns.groupby("dataset")))
 
 
-def of_dataset(columns: Frame, title: str) -> alt.LayerChart | alt.FacetChart:
-    """The panel of one data set."""
-    marks = (
-        alt.Chart(columns)
-        .mark_point(filled=True, opacity=0.6)
-        .encode(
-            x=alt.X(
-                "ratio:Q",
-                scale=alt.Scale(type="log"),
-                title="size of the Laplacian, corrupted by clean",
-                axis=alt.Axis(format="~g", tickCount=5, labelOverlap=True),
-            ),
-            y=alt.Y("kind:N", sort=[*dict.fromkeys(columns["kind"])], title=None),
-            yOffset="severity:O",
-            color=alt.Color("severity:O", scale=alt.Scale(scheme="viridis"), title="severity"),
-        )
-    )
-    rule = alt.Chart(columns).mark_rule(color="gray", strokeDash=[3, 3]).encode(x="one:Q")
-    return alt.layer(marks, rule).properties(title=title, width=220, height=alt.Step(8))
+def of_dataset(own: Frame, title: str, columns: Frame) -> alt.LayerChart | alt.FacetChart:
+    """The panel of one data set, on the axis of all."""
+    x = logarithmic(alt.X("ratio:Q", title="size of the Laplacian, corrupted by clean"), columns["ratio"])
+    y = alt.Y("kind:N", sort=[*dict.fromkeys(own["kind"])], title=None)
+    marks = alt.Chart(own).mark_tick(thickness=1.5, size=7)
+    marks = marks.encode(x=x, y=y, yOffset="severity:O", color=by_data(columns))
+    panel = alt.layer(marks, dashed(alt.Chart(own), x="one:Q"))
+    return panel.properties(title=title, width=270, height=alt.Step(8))

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from studies.agreement import HALF, MOST
+from studies.glance import Glance, Row
 from studies.groups import ADVERSARIAL
 from studies.margin_consistency.facts import NORMS
 from studies.margin_consistency.reasons import gaps_of, wide_of
-from studies.margin_consistency.words import STRONG, frame_of, mean, strong, where
+from studies.margin_consistency.words import STRONG, by_dataset, frame_of, mean, strong, where
 from studies.markdown import NOTHING, data_name, decimals, in_words, percent, table
 from studies.study import Headline, Tables
 from studies.tables import Frame
@@ -25,6 +26,10 @@ FILES = {
 """What each table holds."""
 
 
+PAPER_GAP = 0.013
+"""How far robust accuracy by margins and by an attack differ in the paper, in the mean."""
+
+
 def linf_of(tables: Tables) -> Frame:
     """The networks in Linf."""
     return where(frame_of(tables, "networks"), norm=NORMS[0])
@@ -33,6 +38,7 @@ def linf_of(tables: Tables) -> Frame:
 def content(tables: Tables) -> Mapping[str, Any]:
     """The values of the template's names."""
     linf = linf_of(tables)
+    taus = linf.groupby("dataset")["tau"]
     return {
         "question": (
             "The *input margin* of a point is the distance to the nearest input that the network decides differently. "
@@ -42,6 +48,8 @@ def content(tables: Tables) -> Mapping[str, Any]:
         ),
         "answer": answer(linf),
         "figure": "margin_consistency_tau",
+        "seen": f"A row for each network, a dot at its tau and a dashed line at {STRONG:g}: "
+        + "; ".join(f"{data_name(str(data))} {part.min():.2f} to {part.max():.2f}" for data, part in taus),
         "caption": (
             f"A dot for each network with its interval over points, those that are predicted right. The line is the "
             f"smallest tau of the paper's strongly consistent networks, {decimals(STRONG, 2)}."
@@ -142,6 +150,14 @@ def headlines(tables: Tables) -> list[Headline]:
     apart = dict.fromkeys(("cifar10", "mnist"), NOTHING)
     for one in set(attacked["dataset"]):
         apart[one] = percent(float(gaps_of(where(attacked, dataset=one)).mean()), 1)
+    ways = {f"{name}, adversarial": own["tau_of_all"] for name, own in by_dataset(linf)}
+    ways["trained in other ways"] = rest["tau_of_all"]
+    taus = {name: Row(own, f"{int(strong(own).sum())} of {len(own)}", STRONG) for name, own in ways.items()}
+    gaps = {name: gaps_of(own) for name, own in by_dataset(few)}
+    apart_by = {name: Row(own, percent(float(own.mean()), 1), PAPER_GAP) for name, own in gaps.items()}
+    counted = {"estimate_error": "Algorithm 1", "counted_error": "counting the same points"}
+    off = {said: Row(parts[name], percent(float(parts[name].mean()), 1)) for name, said in counted.items()}
+    learned = {name.replace("_", " "): Row(wide[name], mean(wide[name])) for name in (features, "logit_margin")}
     return [
         Headline(
             f"The logit margin orders points as the input margin does (Kendall's tau 0.68 or more) on "
@@ -149,21 +165,25 @@ def headlines(tables: Tables) -> list[Headline]:
             f"{reached(linf, 'mnist')} on MNIST; "
             f"{int(strong(rest['tau_of_all']).sum())} of {len(rest)} networks trained in other ways reach the same.",
             "margin_consistency_tau",
+            Glance("tau of the logit margin", taus, f"dots: networks, ticks: {STRONG:g}, the paper's least"),
         ),
         Headline(
             f"The robust accuracy by margins and that by AutoAttack differ by {apart['cifar10']} in the mean on "
             f"adversarially trained networks on {data_name('cifar10')}, {apart['mnist']} on MNIST; a paper has 1.3%.",
             "margin_consistency_few",
+            Glance("margins and an attack differ by", apart_by, "dots: networks, ticks: mean of the paper", ".0%"),
         ),
         Headline(
             f"Algorithm 1 is not always worth it: the robust accuracy that it gives from few margins is off by "
             f"{percent(float(parts['estimate_error'].mean()), 1)} on MNIST, and counting the same few points by "
             f"{percent(float(parts['counted_error'].mean()), 1)}.",
             "margin_consistency_few",
+            Glance("robust accuracy from few is off by", off, "dots: networks", ".0%"),
         ),
         Headline(
             f"A pseudo-margin learned from the features alone does not help adversarially trained networks: its tau is "
             f"{mean(wide[features])} on {len(wide)} of them, that of the logit margin {mean(wide['logit_margin'])}.",
             "margin_consistency_pseudo",
+            Glance("tau on adversarially trained networks", learned, "dots: networks"),
         ),
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from studies.glance import Glance, Row
 from studies.markdown import NOTHING, data_name, in_words, percent, table
 from studies.probabilistic_accuracy.blocks import COPIES
 from studies.probabilistic_accuracy.said import STRICT, missed, results, strict_of, too_low
@@ -24,6 +25,10 @@ def content(tables: Tables) -> Mapping[str, Any]:
         ),
         "answer": answer(tables),
         "figure": "probabilistic_accuracy",
+        "seen": (
+            "Dots beside a diagonal on which no flip is the truth, a panel for each `rho`. Below it lie "
+            + ", ".join(f"{(missed(own) > 0).sum()} of {len(own)} ({rho:g})" for rho, own in frame.groupby("rho"))
+        ),
         "caption": (
             "A dot for each network and level of noise: the share without a flip against the truth, a panel for each "
             "`rho`; on the line both are equal."
@@ -73,10 +78,17 @@ def worst(tables: Tables) -> str:
 
 def headlines(tables: Tables) -> list[Headline]:
     """What the front page says."""
+    frame = results(tables)
+    rows = {}
+    for rho, own in frame.groupby("rho"):
+        miss = missed(own)
+        text = f"at most {worst(tables)}" if rho == STRICT else f"mean {percent(float(miss.mean()))}"
+        rows[f"rho {rho:g}"] = Row(miss, text)
     return [
         Headline(
             f"The share of points of which no copy of {COPIES} flips is within {worst(tables)} of the share that holds "
-            f"with probability {STRICT:g}, and up to {too_low(results(tables))[0]} below that for smaller ones.",
+            f"with probability {STRICT:g}, and up to {too_low(frame)[0]} below that for smaller ones.",
             "probabilistic_accuracy",
+            Glance("no flip lies below the truth by", rows, "dots: networks and noises", ".0%"),
         )
     ]

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import altair as alt
 
-from studies.drawing import svg
+from brittle.report.charts import MUTED
+from studies.drawing import by_data, legend, named, panels, svg
 from studies.probabilistic_accuracy.said import results
 from studies.study import Tables
 from studies.tables import Frame
@@ -19,17 +20,15 @@ def pictures(tables: Tables) -> Mapping[str, str]:
 
 def drawing(frame: Frame) -> alt.FacetChart:
     """No flip against the middle of the truth's ends, one panel a `rho`."""
-    columns = frame.assign(truth=(frame["truth_low"] + frame["truth_high"]) / 2)[["rho", "level", "truth", "usual"]]
-    share = alt.Scale(domain=(0, 1))
-    points = (
-        alt.Chart(columns)
-        .mark_point(filled=True, opacity=0.7)
-        .encode(
-            x=alt.X("truth:Q", scale=share, axis=alt.Axis(format="%"), title="right and surely robust"),
-            y=alt.Y("usual:Q", scale=share, axis=alt.Axis(format="%"), title="right and no flip in the copies"),
-            color=alt.Color("level:N", scale=alt.Scale(scheme="category10"), title="noise"),
-        )
-    )
-    equal = alt.Chart(columns).mark_line(color="gray", strokeDash=[3, 3]).encode(x="truth:Q", y="truth:Q")
-    both = alt.layer(points, equal, data=columns).properties(width=230, height=230)
-    return both.facet(column=alt.Column("rho:N", title="probability of keeping the prediction"))
+    truth, panel = (frame["truth_low"] + frame["truth_high"]) / 2, [f"rho {rho:g}" for rho in frame["rho"]]
+    columns = named(frame.assign(truth=truth, panel=panel))[["panel", "dataset", "level", "truth", "usual"]]
+    levels = [*dict.fromkeys(columns["level"])]
+    share, axis = alt.Scale(domain=(0, 1)), alt.Axis(format="%")
+    noise = alt.Size("level:O", sort=levels, scale=alt.Scale(range=[12, 90]), legend=legend(levels, "noise"))
+    points = alt.Chart(columns).mark_point(filled=False).encode(
+        x=alt.X("truth:Q", scale=share, axis=axis, title="right and surely robust"),
+        y=alt.Y("usual:Q", scale=share, axis=axis, title="right and no flip in the copies"),
+        color=by_data(columns), size=noise,
+    )  # fmt: skip
+    diagonal = alt.Chart(columns).mark_line(color=MUTED, strokeDash=[4, 3]).encode(x="truth:Q", y="truth:Q")
+    return panels(alt.layer(diagonal, points, data=columns), "panel", None, 320, 200)

@@ -1,0 +1,47 @@
+"""Pictures of the studies are legible on a phone, in the dark, and with more data sets than there are colours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pandas as pd
+import pytest
+from helpers.colours import contrast
+
+from brittle.report.charts import INK, MUTED
+from studies.drawing import COLOURS, DARK, GROUND, by_data
+from studies.pages import DOCS
+
+PHONE = 358
+"""Pixels between the margins of a page on a phone that is 390 wide."""
+
+
+@pytest.mark.parametrize("turned", [{}, DARK], ids=["light", "dark"])
+def test_marks_and_words_stand_out_from_the_ground(turned: dict[str, str]) -> None:
+    against = {one: contrast(turned.get(one, one), turned.get(GROUND, GROUND)) for one in (*COLOURS, INK, MUTED)}
+    assert min(against.values()) >= 3
+    assert min(against[INK], against[MUTED]) >= 4.5
+
+
+@pytest.mark.parametrize("path", sorted((DOCS / "images" / "studies").glob("*.svg")), ids=lambda path: path.stem)
+def test_words_are_legible_on_a_phone_and_turn_in_the_dark(path: Path) -> None:
+    picture = ElementTree.parse(path).getroot()
+    words = [one for one in picture.findall(".//{*}text") if one.text]
+    size = min(float(one.get("font-size", picture.get("font-size", "")).removesuffix("px")) for one in words)
+    assert size * min(1, PHONE / float(picture.attrib["width"])) >= 9
+    assert {one.get("fill") for one in words} <= {*DARK}
+
+
+def scale_of(names: list[str]) -> dict[str, Any]:
+    """The colours of data sets."""
+    encoding: Any = by_data(pd.DataFrame({"dataset": names})).to_dict()
+    return encoding["scale"]
+
+
+def test_a_data_set_has_one_colour_however_many_there_are() -> None:
+    names = [f"data {place:02}" for place in range(3 * len(COLOURS))]
+    many, few = (scale_of(some) for some in (names, names[:1]))
+    assert len(many["range"]) == len(names)
+    assert many["range"][:1] == few["range"]
