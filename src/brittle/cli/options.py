@@ -130,7 +130,7 @@ class DataOptions:
     """How data are read, and how much of them.
 
     Attributes:
-        split: Which part of the data, such as test.
+        split: Which part of the data, such as test, or of corruptions fog:3.
         layout: Axis order of image arrays in .npz files (nchw).
         scale_uint8: Map whole numbers 0..255 in .npz files to the bounds.
         resize: Height and width to which encoded images are brought, or their shorter side alone, bilinear or by the
@@ -139,8 +139,8 @@ class DataOptions:
         mode: Convert encoded images to RGB or to L (grey); by default to the mode of the first.
         class_names: File with the names of the model's classes, one a line in the order of its outputs; labels of data
             that name their classes are mapped into them.
-        format: What DATA are: npz, array (.npy), table, webdataset (.tar), idx, folder, images or texts; found out by
-            default.
+        format: What DATA are: npz, array (.npy), table, webdataset (.tar), idx, corruptions, folder, images or
+            texts; found out by default.
         label_column: Column of a table with the labels, several with commas; label, target, class or y by default.
         text_column: Column of a table that holds the texts, for a model that reads texts; by default the only one of
             text beside labels and ids.

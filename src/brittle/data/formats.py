@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from brittle.data.arrays import array_points
 from brittle.data.arrow import is_table
+from brittle.data.corruptions import is_corruptions, read_corruptions
 from brittle.data.datasets import dataset_points, is_list_of_images
 from brittle.data.files import path_text
 from brittle.data.folder import is_flat_folder, is_folder_of_classes, read_flat_folder, read_folder
@@ -48,6 +49,7 @@ FORMATS = (
     Format("table", "a table of features or images, .csv, .tsv or .parquet", is_table, read_table, TABLES),
     Format("webdataset", "WebDataset shards, .tar, or a folder of them", is_webdataset, read_webdataset, IMAGE_OPTIONS),
     Format("idx", "a folder with PREFIX-images-idx3-ubyte[.gz]", is_idx_folder, read_idx),
+    Format("corruptions", "a folder with KIND.npy and labels.npy", is_corruptions, read_corruptions),
     Format("folder", "a folder of images by class, CLASS/NAME.png", is_folder_of_classes, read_folder, IMAGE_OPTIONS),
     Format("images", "a folder of images, NAME.png", is_flat_folder, read_flat_folder, IMAGE_OPTIONS | {"labels"}),
     TEXTS,

@@ -70,8 +70,8 @@ def read_answers(reading: Reading, count: int) -> dict[str, Any]:
     return answers_of(read_array(path), path_text(path), count, reading.targets)
 
 
-def read_array(path: Path) -> np.ndarray:
-    """The array in a `.npy` file; no more memory is taken than the file is long."""
+def read_array(path: Path, mapped: bool = False) -> np.ndarray:
+    """The array in a `.npy` file; no more memory is taken than the file is long, and none where it is `mapped`."""
     where = path_text(path)
     try:
         with path.open("rb") as file:
@@ -80,7 +80,7 @@ def read_array(path: Path) -> np.ndarray:
         declared, there = array.nbytes, path.stat().st_size - array.offset
         if declared != there or not array.dtype.itemsize:
             raise ValueError(f"its header declares {declared:,} bytes, and {there:,} follow")
-        return np.array(array)
+        return array if mapped else np.array(array)
     except _ERRORS as error:
         raise _unreadable(where, ".npy", error) from error
 

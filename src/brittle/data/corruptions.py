@@ -1,0 +1,83 @@
+"""Published corruptions of known test images, under the ids of the clean ones."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from brittle.data.arrays import check_inputs, read_arrays
+from brittle.data.files import choose_split, files_digest, path_text
+from brittle.data.folder import is_flat_folder, is_folder_of_classes
+from brittle.data.labels import answers_of
+from brittle.data.numpy_files import read_array
+from brittle.data.points import ListedPoints, row_ids
+from brittle.data.reading import Reading
+from brittle.errors import DataError
+
+SEVERITIES = 5
+"""A file of CIFAR-10-C holds the same images so many times, each time more corrupted."""
+
+LABELS, TEST_IMAGES, TEST_LABELS = "labels.npy", "test_images.npy", "test_labels.npy"
+
+
+def is_corruptions(path: Path) -> bool:
+    """Whether `path` is a folder with a `.npy` file, or a folder with one of test images, for each kind."""
+    return path.is_dir() and bool(_images(path))
+
+
+def read_corruptions(path: Path, reading: Reading) -> ListedPoints:
+    """Points of the split `KIND:SEVERITY` in `KIND.npy`, `[5 N, H, W, C]`, and `labels.npy`, `[5 N]`; or of the split
+    `KIND` in `KIND/test_images.npy`, `[N, H, W, C]`, and `KIND/test_labels.npy`, `[N]`.
+
+    The id of a point is its place among the N images, as that of the clean image is.
+
+    Source: the files of CIFAR-10-C (D. Hendrycks and T. Dietterich, Benchmarking neural network robustness to common
+    corruptions and perturbations, 2019) and of MNIST-C (N. Mu and J. Gilmer, MNIST-C, 2019).
+    """
+    severe = _has_severities(path)
+    times = SEVERITIES if severe else 1
+    kinds = _images(path).items()
+    parts = {f"{kind}:{at + 1}" if severe else kind: (file, at) for kind, file in kinds for at in range(times)}
+    split = choose_split(path, list(parts), reading.split)
+    file, place = parts[split]
+    files = file, path / LABELS if severe else file.with_name(TEST_LABELS)
+    where, of_labels = map(path_text, files)
+    images, labels = read_array(file, mapped=True), read_array(files[1])
+    count = len(images) // times if images.ndim == 4 else 0
+    if not count or len(images) != count * times or labels.shape[:1] != images.shape[:1]:
+        raise DataError(
+            "shape",
+            f"{where} has shape {images.shape} and {of_labels} {labels.shape}; expected images [N, H, W, C] and a "
+            f"label for each, N a multiple of {times}",
+        )
+    if (labels.reshape(times, -1) != labels[:count].reshape(-1)).any():
+        raise DataError(
+            "labels",
+            f"{of_labels} does not hold the same {count:,} labels {times} times; bring images and labels into "
+            "the order of the severities",
+        )
+    as_images = Reading(layout="nhwc", scale_uint8=images.dtype == np.uint8)
+    inputs = check_inputs(np.array(images[place * count : (place + 1) * count]), where, as_images)
+    named = [path_text(one.relative_to(path)) for one in files]
+    return reading.points(
+        reading.record(path, files_digest(path, files), split=split, files=named),
+        row_ids(count),
+        partial(read_arrays, inputs, reading.bounds, None),
+        **answers_of(labels[:count], of_labels, count, reading.targets),
+    )
+
+
+def _has_severities(path: Path) -> bool:
+    """Whether labels lie in one file for all kinds; beside images they are of these."""
+    return (path / LABELS).is_file() and not is_folder_of_classes(path) and not is_flat_folder(path)
+
+
+def _images(path: Path) -> dict[str, Path]:
+    """The file of images of each kind."""
+    if _has_severities(path):
+        named = {one.stem: one for one in sorted(path.glob("*.npy")) if one.name != LABELS}
+    else:
+        named = {one.parent.name: one for one in sorted(path.glob(f"*/{TEST_IMAGES}"))}
+    return {path_text(kind): one for kind, one in named.items() if not kind.startswith(".")}
