@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from helpers.two_runs import renamed, two_runs
 
 from brittle.analysis import compare, format_comparison
 from brittle.cli import main
+from brittle.text import number, with_interval
 
 
 @pytest.fixture
@@ -32,6 +34,32 @@ def test_the_command_prints_and_writes(capsys: pytest.CaptureFixture[str]) -> No
     written = csv.read_csv("comparison.csv").to_pandas()
     assert written["score"].tolist() == frame["score"].tolist()
     assert written["difference"].to_numpy() == pytest.approx(frame["difference"].to_numpy())
+
+
+def test_a_line_for_each_of_several_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    clean, other = two_runs()
+    fog = replace(other, record=replace(other.record, data=replace(other.record.data, split="fog:3")))
+    places = [str(tmp_path / name) for name in ("clean", "fog", "again", "other")]
+    for table, place in zip((clean, fog, clean, renamed(first_points(other, 50))), places, strict=True):
+        table.save(place)
+    for _ in range(2):  # an earlier comparison is replaced
+        assert main(["compare", *places[:3], "--out", f"{tmp_path}/several.csv"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    frame = csv.read_csv(f"{tmp_path}/several.csv").to_pandas()
+    for place, split, table in ((places[1], "fog:3", fog), (places[2], clean.record.data.split, clean)):
+        rows, known = frame[frame["run"] == place].set_index("score"), compare(clean, table).set_index("score")
+        assert rows.index.tolist() == known.index.tolist()
+        assert set(rows["split"]) == {split}
+        numbers = ["first", "second", "difference", "difference_low", "difference_high", "first_larger", "p"]
+        assert rows[numbers].to_numpy() == pytest.approx(known[numbers].to_numpy(), nan_ok=True)
+        speaks = known[known["speaks"]].iloc[0]
+        line = next(line for line in said if line.strip().startswith(place))
+        shown = [number(known.loc["accuracy", "second"]), number(speaks["second"]), number(speaks["first_larger"])]
+        cells = re.split(" {2,}", line.strip().removeprefix(f"{place} ({split})"))[1:]
+        assert [cells[2], cells[6], cells[8]] == shown
+        assert cells[7] == with_interval(speaks, "difference")
+    assert main(["compare", *places]) == 3
+    assert f"runs_differ: {places[3]}" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("folders")

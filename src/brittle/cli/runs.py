@@ -155,28 +155,35 @@ def report(
     return 0
 
 
-def compare(first: Path, second: Path, *, out: Path | None = None, json: Json = False) -> int:
+def compare(first: Path, second: Path, /, *others: Path, out: Path | None = None, json: Json = False) -> int:
     """Compare the scores of two runs over the same points: two models, or clean and corrupted copies.
 
     Points are paired by id, or by row where no id is shared. Every score that both runs hold with the same parameters
     takes part: its mean or median in either run, the difference with its interval and p-value, and the share of points
-    where the first is larger; of flip probabilities p_robust, so that larger is safer.
+    where the first is larger; of flip probabilities p_robust, so that larger is safer. With OTHERS each run after the
+    first gets one line.
 
     Args:
         first: A folder that `brittle score` wrote.
         second: Another one.
+        others: More of them, such as one for each kind and severity of corruption.
         out: A .csv file to write the comparison to, one row per score; no file but an earlier comparison is replaced.
     """
     from brittle.analysis import compare as compare_runs
     from brittle.analysis import format_comparison
     from brittle.analysis.comparison import FIELDS, unpaired
+    from brittle.analysis.comparisons import compare_several, format_comparisons
 
     if out is not None:
         check_new(out, True, ".csv")
         check_own(out, ",".join(FIELDS), "comparison")
-    tables = open_run(first), open_run(second)
-    frame = compare_runs(*tables)
-    text = as_called("\n".join(one for one in (format_comparison(frame), unpaired(*tables)) if one))
+    if others:
+        frame = compare_several(open_run(first), ((str(one), open_run(one)) for one in (second, *others)))
+        text = format_comparisons(frame)
+    else:
+        tables = open_run(first), open_run(second)
+        frame = compare_runs(*tables)
+        text = as_called("\n".join(one for one in (format_comparison(frame), unpaired(*tables)) if one))
     print_lines(as_json(scores=records(frame)) if json else text)
     if out is not None:
         safe = frame.map(lambda one: cell(one) if isinstance(one, str) else one)

@@ -1,0 +1,58 @@
+"""One run and several others over the same points, such as clean images and corruptions of them: a line for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pandas as pd
+
+from brittle.analysis.comparison import ACCURACY, FIELDS, compare
+from brittle.errors import DataError
+from brittle.estimate import short_labels
+from brittle.store.columns import Row
+from brittle.store.table import Table
+from brittle.text import aligned, number, with_interval
+
+SEVERAL_FIELDS = ("run", "split", *FIELDS)
+"""The columns of several comparisons."""
+
+
+def compare_several(first: Table, others: Iterable[tuple[str, Table]]) -> pd.DataFrame:
+    """The rows of `compare` for each of several named runs, whose errors name the run."""
+    rows: list[Row] = []
+    for name, other in others:
+        try:
+            frame = compare(first, other)
+        except DataError as error:
+            raise DataError(error.code, f"{name}, as the second run: {error.args[0]}") from error
+        rows += frame.assign(run=name, split=other.record.data.split).to_dict("records")
+    return pd.DataFrame(rows, columns=SEVERAL_FIELDS)
+
+
+def format_comparisons(frame: pd.DataFrame) -> str:
+    """The frame of `compare_several` as plain text: of each run the accuracy, and the score that says how robust."""
+    if frame.empty:
+        return "The runs share no score, so there is nothing to compare."
+    rows = frame.to_dict("records")
+    found, runs = {(row["run"], row["score"]): row for row in rows}, {row["run"]: row for row in rows}
+    spoken = next((row for row in rows if row["speaks"]), rows[0])
+    shown = {ACCURACY: ACCURACY, spoken["score"]: spoken["quantity"]}
+    header = [cell for name in shown.values() for cell in (f"{name}: first", "run", "first - run", "first larger")]
+    lines = [["run", "points", *header]]
+    for name, row in runs.items():
+        cells = [cell for label in shown for cell in _cells(found.get((name, label)))]
+        called = f"{name} ({row['split']})" if row["split"] else name
+        lines.append([called, f"{row['points'] + row['dropped']:,}", *cells])
+    by = "id" if all(row["pairing"] == "point" for row in rows) else "id, or by row where no id is shared"
+    levels = ", ".join(sorted({f"{100 * row['confidence']:.4g}%" for row in rows}))
+    notes = [f"{name}: {spoken['statistic']} by {short_labels([label])[label]}" for label, name in shown.items()][1:]
+    title = f"{len(runs):,} runs beside the first, points paired by {by}; intervals at {levels}, each on its own"
+    notes.append("first larger: share of points that have more of it in the first run, ties half")
+    return "\n".join([title, *aligned(lines), *notes])
+
+
+def _cells(row: Row | None) -> list[str]:
+    if row is None:
+        return ["-"] * 4
+    first, second, larger = (number(row[name]) for name in ("first", "second", "first_larger"))
+    return [first, second, with_interval(row, "difference"), larger]
