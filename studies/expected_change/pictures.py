@@ -10,7 +10,6 @@ from brittle.report.charts import dashed
 from studies.drawing import by_data, logarithmic, named, panels, svg
 from studies.expected_change.rules import read
 from studies.expected_change.said import NAMED
-from studies.markdown import data_name
 from studies.study import Tables
 from studies.tables import Frame
 
