@@ -11,6 +11,7 @@ from jinja2 import Environment, StrictUndefined
 from studies import markdown
 from studies.errors import StudyError
 from studies.glance import small
+from studies.networks import EXACT
 from studies.study import HERE, Finding, Study, Tables, all_studies
 from studies.tables import minutes_of, read_tables
 
@@ -21,7 +22,7 @@ DOCS = HERE.parent / "docs"
 TEMPLATE = "page.md.jinja"
 """Of a study in its folder, or else of all of them beside this file."""
 
-JPEG, EXACT = "8.2", "854"
+JPEG, IMAGES = "8.2", "854"
 """Grey levels that the JPEG copies of CIFAR-10 are off, and test images whose original pixels are known, by the README
 of the data."""
 
@@ -31,11 +32,12 @@ What papers say of the robustness of classifiers, measured again with this libra
 number of a study is read from stored results when the page is built. A study is one folder of `studies/`;
 `make studies` runs them all.
 
-CIFAR-10 is read as JPEG copies of its images. On {exact} test images whose original pixels are known, many of them
-chosen because a network is right about them, the copies change the accuracy of four networks of others by -0.009 to
-+0.002 and their mean `p_robust` (sigma 0.05) by -0.012 to +0.003, each with a 99% interval that holds 0 and stays
-within 0.03 of it; the first-order margin in Linf, in the median 2.9 to 4.4 grey levels, changes by -0.115 to -0.026,
-with an interval below 0 on three of the four (`python benchmarks/exact_images.py SHARED`).
+Networks trained here learned from JPEG copies of CIFAR-10 and are measured on them. On {exact} test images whose
+original pixels are known, many of them chosen because a network is right about them, such copies change the accuracy of
+four networks of others by -0.009 to +0.002 and their mean `p_robust` (sigma 0.05) by -0.012 to +0.003, each with a 99%
+interval that holds 0 and stays within 0.03 of it; the first-order margin in Linf, in the median 2.9 to 4.4 grey levels,
+changes by -0.115 to -0.026, with an interval below 0 on three of the four
+(`python benchmarks/exact_images.py SHARED`).
 
 ## Twelve findings
 
@@ -93,7 +95,7 @@ def index_of(results: Path) -> str:
                 seen = f"{' ' * len(start)}![{one.glance.seen}](../images/studies/{glance}.svg)"
                 findings.append(f"{start}{one.text} ({picture}, [study]({name}.md))\n\n{seen}")
             studies.append(f"- [{study.title}]({name}.md), beside {'; '.join(study.papers)}.")
-    return INDEX.format(networks=networks, exact=EXACT, findings="\n\n".join(findings), studies="\n".join(studies))
+    return INDEX.format(networks=networks, exact=IMAGES, findings="\n\n".join(findings), studies="\n".join(studies))
 
 
 def glances(study: Study, tables: Tables) -> dict[str, str]:
@@ -103,8 +105,17 @@ def glances(study: Study, tables: Tables) -> dict[str, str]:
 
 def networks_of(tables: Tables) -> set[str]:
     """The networks that some table names."""
-    named = [table["network"].to_pylist() for table in tables.values() if "network" in table.column_names]
-    return set().union(*named)
+    return named_in(tables, "network")
+
+
+def data_of(tables: Tables) -> set[str]:
+    """The data sets that some table names."""
+    return named_in(tables, "dataset")
+
+
+def named_in(tables: Tables, column: str) -> set[str]:
+    """What stands in a column of some table."""
+    return set().union(*(table[column].to_pylist() for table in tables.values() if column in table.column_names))
 
 
 def page_of(study: Study, results: Tables) -> str:
@@ -120,7 +131,8 @@ def page_of(study: Study, results: Tables) -> str:
         findings=findings_table(findings),
         verdicts=verdicts_table(findings),
         jpeg=JPEG,
-        exact=EXACT,
+        exact=IMAGES,
+        on_exact=data_of(results) >= {*EXACT.values()},
         minutes=markdown.decimals(minutes_of(results), 0),
         **study.content(results),
     )
