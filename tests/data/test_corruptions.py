@@ -83,6 +83,7 @@ def test_a_kind_and_a_severity_have_to_be_named(folder: Path, split: str | None)
         (IMAGES, LABELS, "shape"),  # those of one severity alone
         (IMAGES[:-1], np.tile(LABELS, TIMES)[:-1], "shape"),  # 99 are no multiple of five
         (IMAGES[:, 0], np.tile(LABELS, TIMES), "shape"),  # three axes
+        (IMAGES.transpose(0, 3, 1, 2), np.tile(LABELS, TIMES), "shape"),  # channels first
         (IMAGES, np.repeat(LABELS, TIMES), "labels"),  # the severities of each image follow each other
         (IMAGES.astype(np.int64), np.tile(LABELS, TIMES), "dtype"),
     ],

@@ -19,6 +19,9 @@ from brittle.errors import DataError
 SEVERITIES = 5
 """A file of CIFAR-10-C holds the same images so many times, each time more corrupted."""
 
+CHANNELS = (1, 3, 4)
+"""Of the last axis; with other numbers images are channels first, or none."""
+
 LABELS, TEST_IMAGES, TEST_LABELS = "labels.npy", "test_images.npy", "test_labels.npy"
 
 
@@ -45,12 +48,12 @@ def read_corruptions(path: Path, reading: Reading) -> ListedPoints:
     files = file, path / LABELS if severe else file.with_name(TEST_LABELS)
     where, of_labels = map(path_text, files)
     images, labels = read_array(file, mapped=True), read_array(files[1])
-    count = len(images) // times if images.ndim == 4 else 0
+    count = len(images) // times if images.ndim == 4 and images.shape[3] in CHANNELS else 0
     if not count or len(images) != count * times or labels.shape[:1] != images.shape[:1]:
         raise DataError(
             "shape",
-            f"{where} has shape {images.shape} and {of_labels} {labels.shape}; expected images [N, H, W, C] and a "
-            f"label for each, N a multiple of {times}",
+            f"{where} has shape {images.shape} and {of_labels} {labels.shape}; expected images [N, H, W, C] of 1, 3 "
+            f"or 4 channels and a label for each, N a multiple of {times}",
         )
     if (labels.reshape(times, -1) != labels[:count].reshape(-1)).any():
         raise DataError(
