@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pyarrow.csv as csv
 import pytest
-from helpers.tables import first_points, with_scores
-from helpers.two_runs import renamed, two_runs
+from helpers.tables import first_points, with_scores, with_value
+from helpers.two_runs import renamed, run, two_runs
 
 from brittle.analysis import compare, format_comparison
+from brittle.analysis.comparison import remarks
+from brittle.analysis.comparisons import compare_several, format_comparisons
 from brittle.cli import main
+from brittle.errors import DataError
 from brittle.text import number, with_interval
 
 
@@ -60,6 +63,30 @@ def test_a_line_for_each_of_several_runs(tmp_path: Path, capsys: pytest.CaptureF
         assert cells[7] == with_interval(speaks, "difference")
     assert main(["compare", *places]) == 3
     assert f"runs_differ: {places[3]}" in capsys.readouterr().err
+
+
+def test_several_runs_are_told_by_one_score_in_any_order_and_with_what_is_to_know_of_it() -> None:
+    first, other = two_runs()
+    label, flips = next((column.label, column.value) for column in other.columns if column.is_probability)
+    holes = [None if row % 3 else value for row, value in enumerate(flips)]
+    own_noise = replace(other, record=replace(other.record, seed=first.record.seed + 1))
+    runs = {"no flips": run(scores=("input_margin",)), "holes": with_value(other, label, holes), "own": own_noise}
+    frame, turned = (compare_several(first, list(runs.items())[::step]) for step in (1, -1))
+    text = format_comparisons(frame)
+    assert sorted(text.splitlines()) == sorted(format_comparisons(turned).splitlines())
+    (row,) = (line.split() for line in text.splitlines() if line.strip().startswith("no flips"))
+    assert row[-4:] == ["-"] * 4
+    told = [one for one in frame.to_dict("records") if one["score"] == label]
+    assert [(one["run"], one["dropped"], one["noise"]) for one in told] == [("holes", 40, "shared"), ("own", 0, "own")]
+    assert {*remarks(told)} <= {*text.splitlines()}
+    assert len(remarks(told)) == 4 + bool(told[1]["reason"])
+
+
+def test_no_run_is_left_out_in_silence() -> None:
+    first, other = two_runs()
+    with pytest.raises(DataError) as caught:
+        compare_several(first, [("other", other), ("strange", run(scores=("softmax",), labels=False))])
+    assert (caught.value.code, caught.value.args[0].split()[0]) == ("runs_differ", "strange")
 
 
 @pytest.mark.usefixtures("folders")

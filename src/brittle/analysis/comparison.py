@@ -306,8 +306,11 @@ def format_comparison(frame: pd.DataFrame) -> str:
         ]
         for row in rows
     ]
+    notes = ["p: of no difference; below 1 minus the confidence where the interval of the difference leaves 0 out"]
+    if any(row["statistic"] == MEDIAN for row in rows):
+        notes.append("* medians, and the median of the differences; of other scores means")
     return "\n".join(
-        [title, more_robust(rows, "the first run", "the second"), *aligned([header, *lines]), *_remarks(rows)]
+        [title, more_robust(rows, "the first run", "the second"), *aligned([header, *lines]), *notes, *remarks(rows)]
     )
 
 
@@ -329,22 +332,18 @@ def more_robust(rows: Iterable[Row], first: str, second: str) -> str:
     )
 
 
-def _remarks(rows: list[Row]) -> list[str]:
+def remarks(rows: list[Row]) -> list[str]:
     """What a reader of the rows has to know, as far as there are such rows."""
     infinite = max(max(row["first_infinite"], row["second_infinite"]) for row in rows)
     dropped = max(row["dropped"] for row in rows)
     noises = [row["noise"] for row in rows]
     own, alike = noises.count(OWN), [row for row in rows if row["reason"] == ALIKE]
-    remarks = {
+    said = {
         "of flip probabilities p_robust is compared: larger is safer": any(one["quantity"] == P_ROBUST for one in rows),
-        "p: of no difference; below 1 minus the confidence where the interval of the difference leaves 0 out": True,
-        "* medians, and the median of the differences; of other scores means": any(
-            one["statistic"] == MEDIAN for one in rows
-        ),
         f"up to {infinite:,} distances are infinite: no other prediction was found there": infinite,
         f"up to {dropped:,} points are left out for lack of a value in one run or both": dropped,
         f"in {noises.count(SHARED)} of {len(rows)} rows both runs have the same noise": SHARED in noises,
         f"{own} of {len(rows)} rows read noise of each run's own; one seed makes it the same": own,
         f"{len(alike)} of {len(rows)} rows hold the same value in both runs at every point": alike,
     }
-    return [text for text, holds in remarks.items() if holds]
+    return [text for text, holds in said.items() if holds]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 import pandas as pd
 
-from brittle.analysis.comparison import ACCURACY, FIELDS, compare
+from brittle.analysis.comparison import ACCURACY, FIELDS, compare, remarks
 from brittle.errors import DataError
 from brittle.estimate import short_labels
 from brittle.store.columns import Row
@@ -18,25 +19,35 @@ SEVERAL_FIELDS = ("run", "split", *FIELDS)
 
 
 def compare_several(first: Table, others: Iterable[tuple[str, Table]]) -> pd.DataFrame:
-    """The rows of `compare` for each of several named runs, whose errors name the run."""
+    """The rows of `compare` for each of several named runs, whose errors name the run.
+
+    Raises:
+        DataError: as of `compare`; or a run shares no score with the first.
+    """
     rows: list[Row] = []
     for name, other in others:
         try:
             frame = compare(first, other)
         except DataError as error:
             raise DataError(error.code, f"{name}, as the second run: {error.args[0]}") from error
+        if frame.empty:
+            raise DataError(
+                "runs_differ", f"{name} shares no score with the same parameters with the first run; score both by one"
+            )
         rows += frame.assign(run=name, split=other.record.data.split).to_dict("records")
     return pd.DataFrame(rows, columns=SEVERAL_FIELDS)
 
 
 def format_comparisons(frame: pd.DataFrame) -> str:
-    """The frame of `compare_several` as plain text: of each run the accuracy, and the score that says how robust."""
-    if frame.empty:
-        return "The runs share no score, so there is nothing to compare."
+    """The frame of `compare_several` as plain text: of each run the accuracy, and the score that says how robust most
+    runs are."""
     rows = frame.to_dict("records")
+    speaks = any(row["speaks"] for row in rows)
     found, runs = {(row["run"], row["score"]): row for row in rows}, {row["run"]: row for row in rows}
-    spoken = next((row for row in rows if row["speaks"]), rows[0])
-    shown = {ACCURACY: ACCURACY, spoken["score"]: spoken["quantity"]}
+    ((told, _),) = Counter(row["score"] for row in rows if row["speaks"] or not speaks).most_common(1)
+    beside = [row for row in rows if row["score"] == told]
+    spoken = beside[0]
+    shown = {ACCURACY: ACCURACY, told: spoken["quantity"]}
     header = [cell for name in shown.values() for cell in (f"{name}: first", "run", "first - run", "first larger")]
     lines = [["run", "points", *header]]
     for name, row in runs.items():
@@ -48,7 +59,11 @@ def format_comparisons(frame: pd.DataFrame) -> str:
     notes = [f"{name}: {spoken['statistic']} by {short_labels([label])[label]}" for label, name in shown.items()][1:]
     title = f"{len(runs):,} runs beside the first, points paired by {by}; intervals at {levels}, each on its own"
     notes.append("first larger: share of points that have more of it in the first run, ties half")
-    return "\n".join([title, *aligned(lines), *notes])
+    if not speaks:
+        notes.append("nothing that a run shares with the first says how robust it is; score all by shrinkage")
+    if any("-" in line for line in lines):
+        notes.append("-: no such number in both runs, with the same parameters")
+    return "\n".join([title, *aligned(lines), *notes, *remarks(beside)])
 
 
 def _cells(row: Row | None) -> list[str]:

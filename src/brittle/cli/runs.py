@@ -167,7 +167,8 @@ def compare(first: Path, second: Path, /, *others: Path, out: Path | None = None
         first: A folder that `brittle score` wrote.
         second: Another one.
         others: More of them, such as one for each kind and severity of corruption.
-        out: A .csv file to write the comparison to, one row per score; no file but an earlier comparison is replaced.
+        out: A .csv file to write the comparison to, one row per run and score; no file but an earlier comparison is
+            replaced.
     """
     from brittle.analysis import compare as compare_runs
     from brittle.analysis import format_comparison
