@@ -30,8 +30,9 @@ FEWEST = 20
 BATCH, RATE = 128, 1e-3
 """Points in a step, and Adam's step size."""
 
-SCALE_QUANTILE = 0.99
-"""The margin scale is this quantile of the finite margins, so that one far point does not flatten the others."""
+SCALE_QUANTILE, FENCE = 0.99, 3.0
+"""The margin scale is this quantile of the finite margins, at most so many widths of their middle half above it (Tukey's
+far fence): where some searches end far off, the others must not vanish beside them."""
 
 HELD_OUT = 0.2
 """Share of the points that decides when to stop."""
@@ -141,7 +142,10 @@ class Regressor(nn.Module):
 def scale_of(margins: np.ndarray) -> float:
     """The margin at which the output saturates, for `margins` `[n]` without NaN."""
     finite = margins[np.isfinite(margins)]
-    scale = float(np.quantile(finite, SCALE_QUANTILE)) if finite.size else 0.0
+    scale = 0.0
+    if finite.size:
+        first, third, most = np.quantile(finite, (0.25, 0.75, SCALE_QUANTILE))
+        scale = float(min(most, third + FENCE * (third - first)) or most)
     if scale <= 0.0:
         raise DataError("no_such_score", f"none of {finite.size} finite margins is positive; nothing can be learned")
     return scale

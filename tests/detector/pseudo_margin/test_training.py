@@ -25,6 +25,16 @@ def test_the_size_of_the_paper_learns() -> None:
     assert kendall_tau(margin(fresh), learned.predict(fresh)) > 0.6
 
 
+def test_searches_that_end_far_off_do_not_hide_the_others() -> None:
+    """One of 50 margins lies 50 times as far as the rest: a scale of theirs would leave the others at zero."""
+    x = points(400, seed=2)
+    margins = torch.as_tensor(margin(x)).clone()
+    margins[::50] = 50 * margins.max()
+    learned = PseudoMargin.fit(x, margins, epochs=40)
+    fresh = points(300, seed=3)
+    assert kendall_tau(margin(fresh), learned.predict(fresh)) > 0.5
+
+
 def test_same_arguments_same_weights_whatever_the_program_drew_before() -> None:
     x = points(100, seed=0)
 
