@@ -31,8 +31,8 @@ BATCH, RATE = 128, 1e-3
 """Points in a step, and Adam's step size."""
 
 SCALE_QUANTILE, FENCE = 0.99, 3.0
-"""The margin scale is this quantile of the finite margins, at most so many widths of their middle half above it (Tukey's
-far fence): where some searches end far off, the others must not vanish beside them."""
+"""The margin scale is this quantile of the finite margins, at most so many widths of their middle half above that half
+(Tukey's far fence): where some searches end far off, the others must not vanish beside them."""
 
 HELD_OUT = 0.2
 """Share of the points that decides when to stop."""
