@@ -75,7 +75,8 @@ def content(tables: Tables) -> Mapping[str, Any]:
                 ("copies", "10,000", f"{int(size['pairs'])} pairs of opposite ones"),
                 ("groups of table 1", "50 of 903 confident points on MNIST", "quarters of the confident points"),
                 ("corruptions", "the files of MNIST-C and CIFAR-10-C", f"{int(size['corrupted'])} images, "
-                 f"{frames['corrupted']['kind'].nunique()} kinds (no frost), by the same strengths (of stripes, lines and edges the weaker are ours)"),
+                 f"{frames['corrupted']['kind'].nunique()} kinds (no frost), by the same "
+                 f"strengths (of stripes, lines and edges the weaker are ours)"),
                 ("unit of length", "normalised pixels", "pixels from black (0) to white (1)"),
                 ("Laplacian", "whole Hessian", f"{PROBES} random directions where the network bends"),
                 ("seeds", "one network each", "one training seed each"),
