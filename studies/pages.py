@@ -84,17 +84,18 @@ def build_pages(results: Path = RESULTS, docs: Path = DOCS) -> None:
 
 def index_of(results: Path) -> str:
     """The front page: what was found, a sentence each, and the list of the studies with results."""
-    findings, studies, networks = [], [], 0
+    findings, studies, counts = [], [], []
     for name, study in all_studies().items():
         if (results / name).is_dir():
             tables = read_tables(results / name)
-            networks = max(networks, len(networks_of(tables)))
+            counts.append(len(networks_of(tables)))
             for glance, one in zip(glances(study, tables), study.headlines(tables), strict=True):
                 picture = f"[figure](../images/studies/{one.picture}.svg)"
                 start = f"{len(findings) + 1}. "
                 seen = f"{' ' * len(start)}![{one.glance.seen}](../images/studies/{glance}.svg)"
                 findings.append(f"{start}{one.text} ({picture}, [study]({name}.md))\n\n{seen}")
             studies.append(f"- [{study.title}]({name}.md), beside {'; '.join(study.papers)}.")
+    networks = " to ".join(map(str, sorted({min(counts), max(counts)}))) if counts else "no"
     return INDEX.format(networks=networks, exact=IMAGES, findings="\n\n".join(findings), studies="\n".join(studies))
 
 

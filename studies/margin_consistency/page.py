@@ -43,23 +43,22 @@ def content(tables: Tables) -> Mapping[str, Any]:
         "question": (
             "The *input margin* of a point is the distance to the nearest input that the network decides differently. "
             "It is costly to find. The *logit margin*, the gap between the two largest outputs, is free. Does it put "
-            "the points in the same order? Kendall's tau measures that: it is one for the same order and zero for "
-            "orders that have nothing to do with each other."
+            "the points in the same order? Kendall's tau is one where it does, and zero for unrelated orders."
         ),
         "answer": answer(linf),
         "figure": "margin_consistency_tau",
         "seen": f"A row for each network, a dot at its tau and a dashed line at {STRONG:g}: "
         + "; ".join(f"{data_name(str(data))} {part.min():.2f} to {part.max():.2f}" for data, part in taus),
         "caption": (
-            f"A dot for each network with its interval over points, those that are predicted right. The line is the "
-            f"smallest tau of the paper's strongly consistent networks, {decimals(STRONG, 2)}."
+            f"A dot for each network with its interval over points predicted right. The line is the smallest tau "
+            f"of the paper's strongly consistent networks, {decimals(STRONG, 2)}."
         ),
         "rule": (
             f"A claim *agrees* where it holds in every case of its line, *does not agree* where in none, else *in "
             f"part*; a claim on nearly all networks *agrees* from {percent(MOST)} of them on and *does not* up to "
             f"{percent(HALF)}. *Not refuted*: so few networks could show only a strong dependence. "
-            f"`vnn21_cifar10_resnet2b` is adversarially trained, but at a quarter of the epsilon asked about: the line "
-            f"that compares margins with an attack leaves it out."
+            f"`vnn21_cifar10_resnet2b`, the only adversarially trained one on exact images, stands in no line "
+            f"of a data set."
         ),
         "uses": uses(tables),
         "differs": differs(linf, frame_of(tables, "few"), frame_of(tables, "pseudo")),
@@ -101,8 +100,8 @@ def uses(tables: Tables) -> Sequence[str]:
         "Use a pseudo-margin when tau of the logit margin is weak and some thousand points have margins to learn from; "
         "from few points it may do worse than the logit margin.",
         "For robust accuracy from few margins use `rectified` and its interval of `estimate_robust_accuracy`. "
-        "Algorithm "
-        "1 itself is no better than counting the subset where the logit margin is a poor score.",
+        "Where the "
+        "logit margin is a poor score Algorithm 1 itself is no better than counting.",
     )
 
 
@@ -115,15 +114,14 @@ def differs(linf: Frame, few: Frame, pseudo: Frame) -> str:
         if len(few)
         else "-"
     )
-    learned = f"{int(pseudo['learned'].max())} test points" if len(pseudo) else "-"
+    learned = f"{int(pseudo['learned'].max()):,} test points" if len(pseudo) else "-"
     return table(
         ("", "paper", "here"),
         [
             ("data", "CIFAR-10, CIFAR-100", in_words(map(data_name, linf["dataset"]))),
             ("networks", "ResNet-18 to WideResNet-34-10 and XCiT, all adversarially trained",
              f"{len(linf)} small ones, {int((linf['group'] == ADVERSARIAL).sum())} of them adversarially trained"),
-            ("points for tau", "all 10,000 test samples", f"{points}, all of them; those predicted right in the figure "
-             f"and in what else is said"),
+            ("points for tau", "all 10,000 test samples", f"{points}; elsewhere those of them predicted right"),
             ("input margins", "FAB", f"`InputMargin(effort=\"{linf['effort'].iloc[0]}\")`, "
              f"{decimals(float(linf['passes'].mean()), 0)} passes a point"),
             ("robust accuracy", "AutoAttack on all test samples", compared),

@@ -136,8 +136,6 @@ def search(checked: Frame) -> Finding:
     return Finding(
         "are the input margins that the library finds right?",
         "",
-        f"all but {total - there} of {total} inputs found are what they are said to be; a plain descent found "
-        f"something "
-        f"clearly nearer at {total - held}",
+        f"all but {total - there} of {total} are; a plain descent found something clearly nearer at {total - held}",
         Agreement.UNSAID,
     )

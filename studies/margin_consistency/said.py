@@ -54,9 +54,8 @@ def robust_networks(linf: Frame) -> list[Finding]:
             "the logit margin follows the input margin on nearly all adversarially trained networks: tau is 0.68 or "
             "more",
             "table 1, figure 2",
-            f"{int(strong(own['tau_of_all']).sum())} of {len(own)} networks reach it, and "
-            f"{int(strong(own['tau']).sum())} "
-            f"without points that are predicted wrong",
+            f"{int(strong(own['tau_of_all']).sum())} of {len(own)} networks reach it, "
+            f"{int(strong(own['tau']).sum())} without points predicted wrong",
             judged_by_share(strong(own["tau_of_all"])),
             on=name,
         )
