@@ -96,7 +96,7 @@ def uses(tables: Tables) -> Sequence[str]:
         "over.",
         "Use the first-order margin when a pass backward for each class is affordable: in the mean it follows the "
         "input "
-        "margin better. On adversarially trained networks set both side by side first.",
+        "margin better. On adversarially trained networks compare both first.",
         "Use a pseudo-margin when tau of the logit margin is weak and some thousand points have margins to learn from; "
         "from few points it may do worse than the logit margin.",
         "For robust accuracy from few margins use `rectified` and its interval of `estimate_robust_accuracy`. "
