@@ -32,11 +32,11 @@ What papers say of the robustness of classifiers, measured again with this libra
 number of a study is read from stored results when the page is built. A study is one folder of `studies/`;
 `make studies` runs them all.
 
-Networks trained here learned from JPEG copies of CIFAR-10 and are measured on them. On {exact} test images whose
-original pixels are known, many of them chosen because a network is right about them, such copies change the accuracy of
-four networks of others by -0.009 to +0.002 and their mean `p_robust` (sigma 0.05) by -0.012 to +0.003, each with a 99%
-interval that holds 0 and stays within 0.03 of it; the first-order margin in Linf, in the median 2.9 to 4.4 grey levels,
-changes by -0.115 to -0.026, with an interval below 0 on three of the four
+Networks trained here learned from JPEG copies of CIFAR-10 and are measured on them. What such copies change was
+measured on {exact} test images whose original pixels are known, many of them chosen because a network is right about
+them, with four networks of others. Their accuracy changes by -0.009 to +0.002 and their mean `p_robust` (sigma 0.05) by
+-0.012 to +0.003: every 99% interval holds 0 and stays within 0.03 of it. The first-order margin in Linf, in the median
+2.9 to 4.4 grey levels, changes by -0.115 to -0.026 of them, and the interval lies below 0 on three of the four
 (`python benchmarks/exact_images.py SHARED`).
 
 ## Twelve findings

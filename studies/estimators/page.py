@@ -112,8 +112,8 @@ def headlines(tables: Tables) -> list[Headline]:
         moments[level] = own / counted
     return [
         Headline(
-            f"The library's default, `shrinkage`, has {decimals(mean, 2)} of the error of counting with as many passes "
-            f"in the mean over networks and levels of noise, {decimals(worst, 2)} in the worst case.",
+            f"With as many passes the library's default, `shrinkage`, has {decimals(mean, 2)} of the error of counting "
+            f"in the mean over networks and levels of noise, and {decimals(worst, 2)} of it in the worst case.",
             "estimators",
             by_counting("shrinkage", default),
         ),

@@ -119,7 +119,8 @@ def headlines(tables: Tables) -> list[Headline]:
     }
     return [
         Headline(
-            f"The sign of the Laplacian says which way the probability moves at {' and '.join(shares)}.",
+            f"The sign of the Laplacian says which way the probability moves at {' and '.join(shares)}, "
+            f"where chance is half of them: networks bend with tanh or attention, not with ReLU.",
             "expected_change",
             Glance("points with the Laplacian's sign", signed, "dots: networks, ticks: chance", format="%"),
         ),

@@ -168,7 +168,7 @@ def headlines(tables: Tables) -> list[Headline]:
             Glance("tau of the logit margin", taus, f"dots: networks, ticks: {STRONG:g}, the paper's least"),
         ),
         Headline(
-            f"The robust accuracy by margins and that by AutoAttack differ by {apart['cifar10']} in the mean on "
+            f"The robust accuracy by margins and that by AutoAttack are {apart['cifar10']} apart in the mean on "
             f"adversarially trained networks on {data_name('cifar10')}, {apart['mnist']} on MNIST; a paper has 1.3%.",
             "margin_consistency_few",
             Glance("margins and an attack differ by", apart_by, "dots: networks, ticks: mean of the paper", ".0%"),
@@ -181,8 +181,8 @@ def headlines(tables: Tables) -> list[Headline]:
             Glance("robust accuracy from few is off by", off, "dots: networks", ".0%"),
         ),
         Headline(
-            f"A pseudo-margin learned from the features alone {'helps' if helps else 'does not help'} adversarially "
-            f"trained networks: its tau is {mean(wide[features])} on the {len(wide)} least consistent of them, that of "
+            f"A pseudo-margin learned from the features alone {'helps' if helps else 'does not help'} on the "
+            f"{len(wide)} least consistent adversarially trained networks: its tau is {mean(wide[features])}, that of "
             f"the logit margin {mean(wide['logit_margin'])}.",
             "margin_consistency_pseudo",
             Glance("tau on adversarially trained networks", learned, "dots: networks"),

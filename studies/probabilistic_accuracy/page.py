@@ -8,6 +8,7 @@ from typing import Any
 from studies.glance import Glance, Row
 from studies.markdown import NOTHING, data_name, in_words, percent, table
 from studies.probabilistic_accuracy.blocks import COPIES
+from studies.probabilistic_accuracy.measures import RHOS
 from studies.probabilistic_accuracy.said import STRICT, missed, results, strict_of, too_low
 from studies.study import Headline, Tables
 
@@ -87,7 +88,8 @@ def headlines(tables: Tables) -> list[Headline]:
     return [
         Headline(
             f"The share of points of which no copy of {COPIES} flips is within {worst(tables)} of the share that holds "
-            f"with probability {STRICT:g}, and up to {too_low(frame)[0]} below that for smaller ones.",
+            f"with probability {STRICT:g}, and lies {too_low(frame)[0]} below that in the mean for "
+            f"probability {min(RHOS):g}.",
             "probabilistic_accuracy",
             Glance("no flip lies below the truth by", rows, "dots: networks and noises", ".0%"),
         )
