@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 
 from studies.measuring import Measuring
-from studies.networks import Network, find_networks
+from studies.networks import Elsewhere, Network, find_networks
 from studies.running import run_study
 from studies.study import Setting, Step, Steps, Study, Tables, all_studies
 
@@ -111,6 +112,17 @@ def test_repeats_of_a_training_take_part_where_a_study_says_so() -> None:
     study = Counter().study()
     assert study.of([once, again]) == [once]
     assert replace(study, repeats=True).of([once, again]) == [once, again]
+
+
+def test_a_network_computes_on_its_device_and_takes_inputs_from_another(shared: Path) -> None:
+    """All of it is moved; inputs go there and outputs come back, with their gradients."""
+    one = find_networks(shared, None, lambda _: None)[0]
+    assert {part.device.type for part in one.load("meta").state_dict().values()} == {"meta"}
+    network, x = one.load(), torch.rand(3, 1, 8, 8, requires_grad=True)
+    elsewhere = Elsewhere(network, "cpu")
+    assert torch.equal(elsewhere(x), network(x))
+    (slope,) = torch.autograd.grad(elsewhere(x)[:, 0].sum(), x)
+    assert bool((slope != 0).any())
 
 
 def test_networks_of_others_are_measured_on_the_exact_images(shared: Path, tmp_path: Path) -> None:
