@@ -13,8 +13,7 @@ DATA = {
     "cifar10": "CIFAR-10 (JPEG copies)", "cifar10_lossless_854": "CIFAR-10 (exact images)", "mnist": "MNIST",
     "fashion_mnist": "Fashion-MNIST", "fashion_mnist_900": "Fashion-MNIST", "pneumoniamnist": "PneumoniaMNIST",
 }  # fmt: skip
-"""Data sets as pages write them: the images of CIFAR-10 in the usual files that are read
-here are JPEG copies."""
+"""Data sets as pages write them: the images of CIFAR-10 that are read from the usual files here are JPEG copies."""
 
 
 def data_name(dataset: str) -> str:

@@ -19,8 +19,6 @@ from studies.ranks import spearman
 from studies.study import Tables
 from studies.tables import RUNTIMES, Frame, as_table, frames_of
 
-"""The step that needs no network."""
-
 FACTS = ["network", "dataset", "architecture", "way", "strength"]
 
 COPIES = (10, 30, 100, 300, 1000, 3000, PAPER_COPIES)
