@@ -134,12 +134,6 @@ def test_the_advice_for_an_archive_of_one_batch_size_works_as_it_is_printed(plac
     assert main(["score", "free.pt2", "data.npz", "--out", "run", "--scores", "logit_margin", "--quiet"]) == 0
 
 
-def test_a_smaller_batch_helps_where_memory_ran_out(place: Path) -> None:
-    command = ["score", "./net.py:large", "data.npz", "--out", "run", "--scores", "logit_margin", "--quiet"]
-    assert main([*command, "--batch-size", "10"]) == 3
-    assert main([*command, "--batch-size", "2"]) == 0
-
-
 def test_notes_come_before_the_scoring_and_once(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["score", "./net.py:half", "shifted.npz", "--out", "run"]) == 0
     said = capsys.readouterr().err

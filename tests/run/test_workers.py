@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
@@ -35,7 +36,7 @@ import brittle
 from brittle.data import open_points
 from brittle.decisions import Custom
 from brittle.errors import BrittleError, DataError, ModelError
-from brittle.run import make_job
+from brittle.run import make_job, workers
 from brittle.run.workers import MOST_DEATHS, Processes, SentJob, Team
 from brittle.scores import LogitMargin, Moments
 
@@ -230,10 +231,11 @@ def test_a_worker_ends_with_its_parent(project: Path) -> None:
     (project / "net.py").write_text(network)
     code = (
         "import multiprocessing, sys, time\n"
+        "from collections import Counter\n"
         "from functools import partial\n"
         "from brittle.cli.score import open_again\n"
         "from brittle.run.workers import Process\n"
-        "worker = Process()\n"
+        "worker = Process(Counter({None: 0}))\n"
         "worker.submit('open', partial(open_again, sys.argv[1:])).result()\n"
         "worker.submit('shard', 0, {})\n"
         "print(multiprocessing.active_children()[0].pid, flush=True)\n"
@@ -248,6 +250,40 @@ def test_a_worker_ends_with_its_parent(project: Path) -> None:
     while Path(f"/proc/{child}").exists() and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not Path(f"/proc/{child}").exists()
+
+
+CARDED = NETWORK.replace(
+    '    print("a model that talks")',
+    '    with open("cards", "a") as cards:\n        print(os.environ.get("CUDA_VISIBLE_DEVICES", "none"), file=cards)',
+)
+
+
+def test_workers_share_the_cards(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three of them two cards, and the one in place of one that died takes its card."""
+    monkeypatch.setattr(workers, "cards_of", lambda device: ["4", "7"])
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.chdir(project)
+    (project / "net.py").write_text(CARDED)
+    assert run(project, "run", monkeypatch, "--workers", "3") == 0
+    assert Counter((project / "cards").read_text().split()) == {"none": 1, "4": 2, "7": 1}
+    used = Counter[str | None]({"4": 0, "7": 0})
+    team = [workers.Process(used) for _ in range(4)]
+    assert used == {"4": 2, "7": 2}
+    team[1].close()
+    team.append(workers.Process(used))
+    assert used == {"4": 2, "7": 2}
+    for number in (0, 2, 3, 4):
+        team[number].close()
+    assert not any(used.values())
+
+
+def test_cards_are_those_that_this_process_sees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert workers.cards_of(torch.device("cuda", 0)) == ["0", "1"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5, 2")
+    assert workers.cards_of(torch.device("cuda")) == ["5", "2"]
+    assert workers.cards_of(torch.device("cuda", 1)) == workers.cards_of(torch.device("cpu")) == [None]
 
 
 def network() -> brittle.Classifier:

@@ -60,6 +60,16 @@ class Batch:
         drawn = thumbnails(self.inputs, self.bounds)
         return drawn and tuple(png if one is Status.OK else None for png, one in zip(drawn, self.status, strict=True))
 
+    def pieces(self, size: int) -> Iterator[Batch]:
+        """The points in order, so many at a time."""
+        for start in range(0, len(self), size):
+            rows = slice(start, start + size)
+            own = {one.name: getattr(self, one.name) for one in fields(Batch) if one.name != "bounds"}
+            extra = own.pop("extra_inputs")
+            parts = {name: None if each is None else each[rows] for name, each in own.items()}
+            some = torch.arange(len(self))[rows]
+            yield replace(self, **parts, extra_inputs=None if extra is None else extra.only(some))
+
     @staticmethod
     def joined(batches: Sequence[Batch]) -> Batch:
         """The points of several batches of the same data."""

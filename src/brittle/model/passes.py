@@ -40,6 +40,13 @@ ADVICE = {
 """What to do where the sentence of PyTorch has these words."""
 
 
+def ran_out(error: BaseException) -> bool:
+    """Whether memory ran out, of the device or of this machine."""
+    if isinstance(error, ModelError):
+        return error.code == "out_of_memory"
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(words in str(error) for words in NO_MEMORY)
+
+
 def derivative(
     values: Tensor, inputs: Tensor, device: torch.device, *, keep: bool, differentiable: bool = False
 ) -> Tensor | None:
@@ -103,7 +110,7 @@ def one_sentence(what: str, inputs: Tensor, device: torch.device) -> Iterator[No
             yield
     except (MemoryError, *FAILURES) as error:
         reason = str(error).strip().partition("\n")[0]
-        if isinstance(error, torch.OutOfMemoryError | MemoryError) or any(words in reason for words in NO_MEMORY):
+        if ran_out(error):
             fewer = max(1, len(inputs) // 4)  # a quarter is worth a try, because memory was nearly full before
             advice = f"try --batch-size {fewer} (batch_size={fewer})"
             if len(inputs) == 1:

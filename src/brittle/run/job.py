@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeVar
 
 import pyarrow as pa
 import torch
@@ -12,14 +14,15 @@ from brittle import doctor
 from brittle.data import Batch, Points
 from brittle.data.points import check_values
 from brittle.doctor.rounding import Reference
-from brittle.errors import ParameterError
+from brittle.errors import BrittleError, ModelError, ParameterError
 from brittle.estimate import Status
 from brittle.measure.forward import POINTS, batch_points
 from brittle.model.classifier import Classifier
+from brittle.model.passes import ran_out
 from brittle.run.rechecks import Rechecks
 from brittle.run.rows import rows_of
 from brittle.scores import Score
-from brittle.scores.evaluate import evaluate
+from brittle.scores.evaluate import Evaluated, evaluate
 from brittle.store.folder import Shard
 from brittle.store.record import Account
 
@@ -31,7 +34,10 @@ MOST_SHARDS, FEW_SHARDS = 512, 4
 of few points is divided into at most, between its batches, so that they can be shared."""
 
 
-@dataclass(frozen=True)
+T = TypeVar("T")
+
+
+@dataclass
 class Job:
     """Everything that decides the numbers of a run.
 
@@ -42,6 +48,7 @@ class Job:
         seed: seed of the noise.
         rows: most rows in one pass through the network.
         confidence: of all intervals.
+        fit: rows in one pass that memory has room for in this process, as far as is known; decides no number.
     """
 
     classifier: Classifier
@@ -50,6 +57,35 @@ class Job:
     seed: int
     rows: int
     confidence: float
+    fit: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.fit = self.rows
+
+    def fitting(self, take: Callable[[int], T]) -> T:
+        """What `take` gives for the most rows in one pass, which are halved for good where memory runs out.
+
+        What was sent through the network in vain is not counted.
+
+        Raises:
+            ModelError: there is no room for one row.
+        """
+        while True:
+            forward, backward = self.classifier.forward_passes, self.classifier.backward_passes
+            try:
+                return take(self.fit)
+            except (BrittleError, RuntimeError, MemoryError) as error:
+                if not ran_out(error):
+                    raise
+                if self.fit == 1:
+                    raise ModelError(
+                        "out_of_memory",
+                        f"out of memory: one row in a pass does not fit on {self.classifier.device}; give smaller "
+                        f"inputs, free memory, or compute on another device (--device)",
+                    ) from error
+            # Out of the block above, whose error holds what fills the memory.
+            self.classifier.count(forward - self.classifier.forward_passes, backward - self.classifier.backward_passes)
+            self.fit //= 2
 
     @property
     def shards(self) -> int:
@@ -114,8 +150,8 @@ class Job:
                 if begun is not None:
                     begun(batch)
                 with rechecks.watching(batch):
-                    found = evaluate(self.classifier, batch, self.scores, self.seed, self.rows, self.confidence)
-                parts.append(rows_of(found, self.scores, self.classifier))
+                    found = self.fitting(partial(self._evaluated, batch))
+                parts += [rows_of(each, self.scores, self.classifier) for each in found]
             spent = self.classifier.passes - before
             check_passes = rechecks.check()
         tables = {kind: pa.concat_tables([part[kind] for part in parts]).combine_chunks() for kind in parts[0]}
@@ -123,12 +159,23 @@ class Job:
         account = Account.of(tables["points"], tables["scores"], spent, check_passes, first)
         return Shard(number, tables, account)
 
+    def _evaluated(self, batch: Batch, rows: int) -> list[Evaluated]:
+        """A batch in pieces, as many points of it at a time as these rows are of all."""
+        return [
+            evaluate(self.classifier, piece, self.scores, self.seed, rows, self.confidence)
+            for piece in batch.pieces(-(-len(batch) * rows // self.rows))
+        ]
+
     def begin(self) -> Reference:
         """The first points as a process that is about to compute shards sees them, after other inputs."""
         first = next(iter(self.points.batches(doctor.LOOKED_AT)))
-        subject = doctor.Subject(self.classifier, first, None, self.scores, self.seed, self.rows)
-        with self.classifier.evaluating(), torch.no_grad():
+
+        def seen(rows: int) -> Reference:
+            subject = doctor.Subject(self.classifier, first, None, self.scores, self.seed, rows)
             return subject.reference(others_first=True)
+
+        with self.classifier.evaluating(), torch.no_grad():
+            return self.fitting(seen)
 
     def batches(self, number: int, lost: Mapping[int, str] | None = None) -> Iterator[Batch]:
         """The batches of a shard, with the rows of `lost` marked."""

@@ -28,6 +28,7 @@ from brittle.store.record import (
     FIRST_ROWS,
     Account,
     DataRecord,
+    Finding,
     MachineRecord,
     ModelRecord,
     RunRecord,
@@ -91,6 +92,14 @@ class RunningRecord:
                 f"{account.failed_early} of the first {min(account.points, FIRST_ROWS)} points got no number (at most "
                 f"{self.most_failures} of {FIRST_ROWS} may); one of them: {account.failures[0]}",
             )
+
+    def note_memory(self, job: Job) -> None:
+        """Note how many rows memory had room for."""
+        sentence = (
+            f"memory ran out with {job.rows} rows in one pass, and {job.fit} went on; their numbers are the same but "
+            f"for rounding, and --batch-size {job.fit} saves the time of the tries"
+        )
+        self.now = replace(self.now, warnings=(*self.now.warnings, Finding("out_of_memory", sentence)))
 
     def finish(self, seconds: float) -> None:
         """The run is over; a part of one says nothing of its few points, which `brittle join` says of all."""

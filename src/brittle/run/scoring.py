@@ -119,7 +119,7 @@ def score(
         seed: seed of the noise.
         batch_size: most rows in one pass through the network; by default 64 to 4,096 on a CPU, by their size, up to
             16,384 of a model outside PyTorch, and 512 elsewhere; fewer of very large ones. On a CPU wide layers are
-            given fewer, down to 64.
+            given fewer, down to 64. It is halved where memory runs out.
         confidence: of all intervals in the table.
         out: folder to write the run to, shard by shard; None keeps it in memory.
         resume: go on with the run in `out`, if there is one: shards that are there and whole are kept.
@@ -257,6 +257,8 @@ def execute(
         if not folder.shards.keys() >= {*share}:
             raise RuntimeError(f"{len(folder.shards)} of {len(share)} shards were computed, and no error was raised")
         doctor.check_unchanged(job.points, digest)
+        if job.fit < job.rows:
+            record.note_memory(job)
         record.finish(time.monotonic() - started)
         folder.note(record.now)
     _note([warning for warning in record.now.warnings if warning not in examined], note)
@@ -274,12 +276,17 @@ def _examine(
     """Make the checks, and record what they found; what they look at, its points with their logits, and a digest."""
     first = next(iter(job.points.batches(doctor.GUARD_ROWS if expected else doctor.LOOKED_AT)))
     digest = doctor.digest(first)
-    subject = doctor.Subject(
-        job.classifier, first, job.points.labels, job.scores, job.seed, job.rows, job.points, expected
-    )
-    doctor.examine(subject, skip=skipped)
+
+    def seen(rows: int) -> tuple[doctor.Subject, doctor.Reference]:
+        subject = doctor.Subject(
+            job.classifier, first, job.points.labels, job.scores, job.seed, rows, job.points, expected
+        )
+        doctor.examine(subject, skip=skipped)
+        return subject, subject.reference().checked(job.classifier, "when the run begins")
+
+    subject, reference = job.fitting(seen)
     record.examined(subject, created, skipped=skipped)
-    return subject, subject.reference().checked(job.classifier, "when the run begins"), digest
+    return subject, reference, digest
 
 
 def _computed(

@@ -20,9 +20,12 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from io import BytesIO
 from types import ModuleType
 from typing import Any, Protocol
+
+import torch
 
 from brittle.doctor.rounding import Reference, check_alike
 from brittle.errors import BrittleError, ModelError, ParameterError, printable
@@ -39,6 +42,9 @@ MOST_DEATHS = 10
 
 MOST_LOST = 16
 """Rows of one shard that may kill a worker; with more of them the run stops."""
+
+CARDS = "CUDA_VISIBLE_DEVICES"
+"""The variable that says which cards a process sees."""
 
 LOOK_SECONDS = 1.0
 """How long the run waits at a time."""
@@ -217,14 +223,30 @@ class Processes:
 
     def shards(self, numbers: Sequence[int], job: Job, expected: Opened) -> Generator[Shard]:
         """As `Workers.shards`."""
-        team = Team(Process, self.opening or SentJob.of(job), (BrokenProcessPool,))
+        workers_on = Counter(dict.fromkeys(cards_of(job.classifier.device), 0))
+        team = Team(partial(Process, workers_on), self.opening or SentJob.of(job), (BrokenProcessPool,))
         yield from team.shards(numbers, self.size, job, expected)
 
 
-class Process:
-    """One process of this machine, an executor of its own: where it dies, it is known of which shard."""
+def cards_of(device: torch.device) -> list[str | None]:
+    """The cards that workers of a run on this device share, as `CUDA_VISIBLE_DEVICES` names them; those that this
+    process sees where it computes on its first, and none where it was given another."""
+    if device.type != "cuda" or device.index or (count := torch.cuda.device_count()) < 2:
+        return [None]
+    named: list[str | None] = [name.strip() for name in os.environ.get(CARDS, "").split(",") if name.strip()]
+    return (named or [str(card) for card in range(count)])[:count]
 
-    def __init__(self) -> None:
+
+class Process:
+    """One process of this machine, an executor of its own: where it dies, it is known of which shard.
+
+    Args:
+        workers_on: how many processes there are on each card, of which this one takes the least used.
+    """
+
+    def __init__(self, workers_on: Counter[str | None]) -> None:
+        self._workers_on, self._card = workers_on, min(workers_on, key=lambda card: workers_on[card])
+        workers_on[self._card] += 1
         self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _begin, (os.getpid(),))
         self._children: list[Any] = []
 
@@ -233,13 +255,14 @@ class Process:
         if self._children:
             return self._pool.submit(_call, method, *arguments)
         before = multiprocessing.active_children()
-        with environment(_own_environment()), _without_program():
+        with environment(_own_environment(self._card)), _without_program():
             future = self._pool.submit(_call, method, *arguments)
         self._children = [one for one in multiprocessing.active_children() if one not in before]
         return future
 
     def close(self) -> None:
         """End the process, whatever it does."""
+        self._workers_on[self._card] -= 1
         for child in self._children:
             child.kill()
         self._pool.shutdown(cancel_futures=True)
@@ -309,10 +332,11 @@ def _set(variables: Mapping[str, str | None]) -> None:
             os.environ[name] = value
 
 
-def _own_environment() -> dict[str, str | None]:
-    """Of a process: so many threads for any number of them, no current folder on its path, no token of Ray."""
+def _own_environment(card: str | None) -> dict[str, str | None]:
+    """Of a process: so many threads for any number of them, no current folder on its path, no token of Ray, a card."""
     tokens = dict.fromkeys(name for name in os.environ if name.startswith("RAY_AUTH_TOKEN"))
-    return {**tokens, "OMP_NUM_THREADS": str(worker_threads()), "PYTHONSAFEPATH": "1"}
+    seen = {} if card is None else {CARDS: card}
+    return {**tokens, **seen, "OMP_NUM_THREADS": str(worker_threads()), "PYTHONSAFEPATH": "1"}
 
 
 @contextmanager

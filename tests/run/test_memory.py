@@ -1,0 +1,100 @@
+"""Where memory runs out a run goes on with fewer rows in a pass, to the same numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import brittle
+from brittle.errors import ModelError
+from brittle.scores import InputMargin, Laplacian, LogitMargin, Shrinkage, Taylor
+from brittle.store.table import Table
+
+COUNT, SIZE, CLASSES = 40, 5, 3
+SCORES = [Shrinkage(draws=50, sigma=0.1), Taylor(0.1), Laplacian(), InputMargin(effort="fast"), LogitMargin()]
+SAID = "DefaultCPUAllocator: can't allocate memory: you tried to allocate 40000000000 bytes."
+
+
+class Room(torch.autograd.Function):
+    """The identity, for so many rows forward and backward."""
+
+    @staticmethod
+    def forward(context: Any, x: Tensor, forward: int, backward: int) -> Tensor:
+        context.most = backward
+        return _within(x, forward).clone()
+
+    @staticmethod
+    def backward(context: Any, *gradients: Tensor) -> Any:
+        return Room.apply(gradients[0], context.most, context.most), None, None
+
+
+def _within(x: Tensor, most: int) -> Tensor:
+    if len(x) > most:
+        raise torch.OutOfMemoryError(SAID) if most % 2 else RuntimeError(SAID)
+    return x
+
+
+class Network(nn.Module):
+    """A small network on a machine with room for so many rows."""
+
+    def __init__(self, forward: int, backward: int | None = None) -> None:
+        super().__init__()
+        self.forward_most, self.backward_most = forward, forward if backward is None else backward
+        self.first, self.last = nn.Linear(SIZE, 8), nn.Linear(8, CLASSES)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(torch.tanh(self.first(Room.apply(x, self.forward_most, self.backward_most))))
+
+
+def network(forward: int, backward: int | None = None) -> Network:
+    """With the same weights whatever the room."""
+    torch.manual_seed(5)
+    return Network(forward, backward)
+
+
+def run(model: nn.Module, scores: Any = SCORES, **how: Any) -> Table:
+    x = torch.rand(COUNT, SIZE, generator=torch.Generator().manual_seed(6))
+    y = torch.arange(COUNT) % CLASSES
+    return brittle.score(brittle.Classifier(model, bounds=(0, 1)), (x, y), scores, batch_size=256, **how)
+
+
+@pytest.fixture(scope="module")
+def roomy() -> Table:
+    return run(network(10_000))
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "skip"), [(100, None, True), (33, None, False), (256, 7, True), (8, None, False)]
+)
+def test_fewer_rows_in_a_pass_change_no_number(roomy: Table, forward: int, backward: int, skip: bool) -> None:
+    with pytest.warns(brittle.BrittleWarning, match="out_of_memory"):
+        found = run(network(forward, backward), skip_doctor=skip)
+    own, other = (table.scores.to_pandas() for table in (found, roomy))
+    for column in ("point", "score", "status"):
+        assert (own[column] == other[column]).all(), column
+    searched = own["score"] == "input_margin"  # rounding may spare a search a pass, as in any other batch
+    assert (own["passes"] == other["passes"])[~searched].all()
+    for column in ("value", "low", "high"):
+        torch.testing.assert_close(
+            torch.tensor(own[column]), torch.tensor(other[column]), rtol=1e-4, atol=1e-6, equal_nan=True
+        )
+    spent = found.record.account.passes - own["passes"][searched].sum()
+    assert spent == roomy.record.account.passes - other["passes"][searched].sum(), "tries that failed are not counted"
+
+
+def test_workers_find_out_for_themselves(roomy: Table, tmp_path: Path) -> None:
+    found = run(network(33), out=tmp_path / "run", workers=2)
+    own, other = (table.scores.to_pandas() for table in (found, roomy))
+    assert (own["status"] == other["status"]).all()
+    assert (own["value"] - other["value"]).abs().max() < 1e-5
+
+
+def test_no_room_for_one_row_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ModelError) as caught:
+        run(network(10_000, 0), [Taylor(0.1)], out=tmp_path / "run")
+    assert caught.value.code == "out_of_memory"
+    assert not (tmp_path / "run").exists() or not list((tmp_path / "run").glob("*.parquet"))
