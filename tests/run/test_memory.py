@@ -23,13 +23,13 @@ class Room(torch.autograd.Function):
     """The identity, for so many rows forward and backward."""
 
     @staticmethod
-    def forward(context: Any, x: Tensor, forward: int, backward: int) -> Tensor:
-        context.most = backward
+    def forward(ctx: Any, x: Tensor, forward: int, backward: int) -> Tensor:
+        ctx.most = backward
         return _within(x, forward).clone()
 
     @staticmethod
-    def backward(context: Any, *gradients: Tensor) -> Any:
-        return Room.apply(gradients[0], context.most, context.most), None, None
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        return Room.apply(gradients[0], ctx.most, ctx.most), None, None
 
 
 def _within(x: Tensor, most: int) -> Tensor:
