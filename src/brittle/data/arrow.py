@@ -13,6 +13,7 @@ from functools import partial
 from io import BytesIO
 from itertools import accumulate, islice
 from pathlib import Path
+from threading import Lock
 from typing import Any, BinaryIO, NamedTuple
 
 import pyarrow as pa
@@ -99,17 +100,21 @@ class EncodedColumn:
         self.parts = [(file, part) for file in table.files for part, rows in enumerate(file.parts) if rows]
         self.ends = list(accumulate(file.parts[part] for file, part in self.parts))
         self.held: tuple[int, pa.ChunkedArray | None] = (-1, None)
+        self.lock = Lock()  # so that a part is read by one of the threads that decode
 
     def __call__(self, row: int) -> BinaryIO:
         """The image of a row, an empty file where there are no bytes."""
         place = bisect_right(self.ends, row)
-        held, images = self.held
-        if held != place or images is None:
-            file, part = self.parts[place]
-            images = file.read([f"{self.name}.bytes"], part).column(0)
-            if len(images) != file.parts[part]:
-                raise changed_error(self.table.where, f"part {part} of {path_text(file.path)} has {len(images)} rows")
-            self.held = place, images
+        with self.lock:
+            held, images = self.held
+            if held != place or images is None:
+                file, part = self.parts[place]
+                images = file.read([f"{self.name}.bytes"], part).column(0)
+                if len(images) != file.parts[part]:
+                    raise changed_error(
+                        self.table.where, f"part {part} of {path_text(file.path)} has {len(images)} rows"
+                    )
+                self.held = place, images
         return BytesIO(images[row - self.ends[place]].as_py() or b"")
 
     def __reduce__(self) -> Any:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -53,7 +55,8 @@ def encoded_points(
         raise DataError("empty_dataset", f"{record['path']} holds no images; expected at least 1")
     failures = list[str]()
     for row in range(min(TRIED, len(names[: reading.limit]))):
-        found = _decoded(open_image, row, reading, reading.mode)
+        with _without_warnings():
+            found = _decoded(open_image, row, reading, reading.mode)
         if isinstance(found, Tensor):
             images = EncodedImages(open_image, names, reading, row, tuple(found.shape))
             return reading.points(record, ids, images.read, names=names if named else None, **known)
@@ -72,17 +75,22 @@ class EncodedImages:
     shape: tuple[int, ...]
 
     def read(self, start: int, stop: int) -> InputRows:
-        """Some images, `[B, channels, height, width]`, and what failed."""
+        """Some images, `[B, channels, height, width]`, and what failed; decoded by as many threads as PyTorch has."""
         inputs = torch.zeros(stop - start, *self.shape, dtype=torch.float32)
-        failures = dict[int, UnreadableImage]()
-        for place, row in enumerate(range(start, stop)):
-            found = _decoded(self.open, row, self.reading, "L" if self.shape[0] == 1 else "RGB")
+        mode, threads = "L" if self.shape[0] == 1 else "RGB", min(torch.get_num_threads(), stop - start)
+
+        def put(place: int) -> UnreadableImage | None:
+            found = _decoded(self.open, start + place, self.reading, mode)
             if isinstance(found, UnreadableImage):
-                failures[place] = found
-                continue
-            self._check_size(row, found)
+                return found
+            self._check_size(start + place, found)
             inputs[place] = from_levels(found, self.reading.bounds)
-        return InputRows(inputs, failures)
+            return None
+
+        places = range(stop - start)
+        with _without_warnings(), ThreadPoolExecutor(threads) as pool:
+            failed = list(pool.map(put, places) if threads > 1 else map(put, places))
+        return InputRows(inputs, {place: one for place, one in enumerate(failed) if one is not None})
 
     def _check_size(self, row: int, pixels: Tensor) -> None:
         if tuple(pixels.shape) != self.shape:
@@ -100,6 +108,11 @@ def _decoded(open_image: Open, row: int, reading: Reading, mode: str | None) -> 
             return decode(stream, mode, reading.steps)
         except UnreadableImage as error:
             return error
+
+
+def _without_warnings() -> Any:
+    """Pillow's own warnings are replaced by checks; they are switched off once for all threads, which share them."""
+    return warnings.catch_warnings(action="ignore")
 
 
 def is_folder_of_classes(path: Path) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import struct
-import warnings
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -148,15 +147,14 @@ def _png(pixels: np.ndarray) -> bytes:
 
 @contextmanager
 def _opened(stream: BinaryIO) -> Iterator[Image.Image]:
-    """An image with an acceptable header; Pillow's own warnings are replaced by the checks here."""
-    with warnings.catch_warnings(action="ignore"):
-        if not stream.read(1):
-            raise UnreadableImage(Status.DECODE_ERROR, "the file is empty (0 bytes)")
-        stream.seek(0)
-        with decoding():
-            image = Image.open(stream, formats=FORMATS)
-        check_image(image)
-        yield image
+    """An image with an acceptable header."""
+    if not stream.read(1):
+        raise UnreadableImage(Status.DECODE_ERROR, "the file is empty (0 bytes)")
+    stream.seek(0)
+    with decoding():
+        image = Image.open(stream, formats=FORMATS)
+    check_image(image)
+    yield image
 
 
 def check_image(image: Image.Image) -> None:

@@ -37,7 +37,8 @@ def check_cost(subject: Subject) -> Iterator[str]:
     yield (
         f"the network takes about {duration(count * (spent.forward * forward + spent.backward * backward))} for "
         f"{count:,} points ({spent.forward:,.0f} forward and {spent.backward:,.0f} backward passes a point, "
-        f"{1e3 * forward:.2g} and {1e3 * backward:.2g} ms each){proofs}; reading, noise and searches add to that"
+        f"{1e3 * forward:.2g} and {1e3 * backward:.2g} ms each){proofs}, reading the points about "
+        f"{duration(count * subject.seconds_to_read)}; noise and searches add to that"
     )
 
 

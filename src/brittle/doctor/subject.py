@@ -145,6 +145,15 @@ class Subject:
         A backward pass is taken to be as long as two forward ones."""
         return (self.passes_per_point.forward + 2 * self.passes_per_point.backward) * self._seconds
 
+    @cached_property
+    def seconds_to_read(self) -> float:
+        """About how long a point takes to be read, by the first of them, which are read again."""
+        if self.points is None:
+            return 0.0
+        started = time.perf_counter()
+        count = len(next(self.points.batches(LOOKED_AT)))
+        return (time.perf_counter() - started) / count
+
     @property
     def forward_only(self) -> str | None:
         """Why the model never has a gradient, where it has none."""

@@ -35,10 +35,12 @@ class ProgressLine:
         self._last = float("-inf") if self._changes else time.monotonic()
         self._began: tuple[float, int] | None = None  # when it was called first; a run that goes on had points before
 
-    def begin(self, points: int, seconds: float) -> None:
-        """Say how long so many points will take, where that is `FORECAST_FROM` or longer."""
-        if FORECAST_FROM <= seconds < math.inf:
-            self._write(f"scoring: {points:,} points; the network takes about {duration(seconds)}", "\n")
+    def begin(self, points: int, seconds: float, reading: float) -> None:
+        """Say how long the network will take for so many points, and reading them, where both are `FORECAST_FROM` or
+        longer."""
+        if FORECAST_FROM <= seconds + reading < math.inf:
+            parts = f"the network takes about {duration(seconds)}, reading them {duration(reading)}"
+            self._write(f"scoring: {points:,} points; {parts}", "\n")
 
     def __call__(self, done: int, total: int, passes: int) -> None:
         """`Progress`."""

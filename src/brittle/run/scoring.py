@@ -247,7 +247,7 @@ def execute(
         missing = [number for number in share if number not in folder.shards]
         if isinstance(progress, ProgressLine):
             points = job.points_in(missing)
-            progress.begin(points, points * subject.seconds_per_point)
+            progress.begin(points, points * subject.seconds_per_point, points * subject.seconds_to_read)
         with closing(_computed(missing, job, workers, record, reference, advance)) as shards:
             for shard in shards:
                 if not folder.shards:  # what fails before the first shard leaves no run, so that it can be tried again
