@@ -21,6 +21,7 @@ from brittle.errors import ParameterError, StorageError, UsageError, printable
 from brittle.store.writing import check_target, check_writable_file
 
 if TYPE_CHECKING:
+    from brittle.store.record import RunRecord
     from brittle.store.table import Table
 
 ROW_FAILURES = 4
@@ -148,20 +149,28 @@ def check_own(path: Path, mark: str, what: str) -> None:
         )
 
 
-def open_run(folder: Path) -> Table:
-    """The table of the run in `folder`; that it has not finished is said, on stderr."""
+MOST_SHOWN = 2_000_000
+"""Rows of scores, such as 20 of 100,000 points, that a screen or a page is made from; of more it speaks of a sample."""
+
+
+def open_run(folder: Path, most: int | None = None) -> Table:
+    """The table of the run in `folder`, as `read_table` reads it; that it has not finished is said, on stderr."""
     from brittle.store.reading import read_table
 
-    table = read_table(folder)
-    record = table.record
+    table = read_table(folder, most)
+    note_unfinished(folder, table.record, len(table.points))
+    return table
+
+
+def note_unfinished(folder: Path, record: RunRecord, points: int) -> None:
+    """Say on stderr of a run that has not finished how many points are there."""
     if not record.finished:
         of_all = "" if record.data.points is None else f" of {record.data.points:,}"
         say(
             False,
-            f"note: run_unfinished: the run in {folder} has not finished: {len(table.points):,}{of_all} points are "
-            "there; its command goes on with it by --resume",
+            f"note: run_unfinished: the run in {folder} has not finished: {points:,}{of_all} points are there; its "
+            "command goes on with it by --resume",
         )
-    return table
 
 
 def records(frame: Any) -> list[dict[Any, Any]]:

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from brittle.cli.common import Json, Overwrite, Run, as_called, check_new, check_own, open_run, records
+from brittle.cli.common import (
+    MOST_SHOWN,
+    Json,
+    Overwrite,
+    Run,
+    as_called,
+    check_new,
+    check_own,
+    note_unfinished,
+    open_run,
+    records,
+)
 from brittle.cli.common import show as print_lines
 from brittle.errors import StorageError, UsageError, listed
 from brittle.store.csv_text import cell
@@ -70,7 +81,7 @@ def show(
         raise UsageError(f"--top takes a number of points, 1 or more; found {top}")
     if point is not None and (listing or limit is not None or sigma is not None):
         raise UsageError(f"POINT ({point}) shows one point and takes no option of a list; give one of both")
-    table = open_run(run_folder)
+    table = open_run(run_folder, None if listing or point is not None else MOST_SHOWN)
     known = sorted({one.setting.sigma for one in table.columns if one.setting.sigma is not None})
     if sigma is not None and sigma not in known:
         raise UsageError(f"no score of the run has sigma {sigma:g}; it has {listed(known, 5) or 'none'}")
@@ -144,10 +155,10 @@ def report(
 
     page = out or run_folder / "report.html"
     check_own(page, MARK, "report")
-    table = open_run(run_folder)
+    table = open_run(run_folder, MOST_SHOWN)
     if epsilon is not None and not margin_columns(table):
         raise UsageError("--epsilon is for runs with input_margin; this one has none")
-    contents = open_contents(table, epsilon, {str(folder): read_table(folder) for folder in against})
+    contents = open_contents(table, epsilon, {str(folder): read_table(folder, MOST_SHOWN) for folder in against})
     path = write_page(contents, page)
     if contents.tells_robustness:
         print_lines(how_brittle(contents.overview))
@@ -206,7 +217,12 @@ def export(
             drawn for, or 0.9.
     """
     check_new(out, overwrite)
-    print(open_run(run_folder).export(out, limit=limit, whole=whole))
+    from brittle.store.reading import export_run
+    from brittle.store.reading import open_run as open_folder
+
+    record, manifest = open_folder(run_folder)
+    note_unfinished(run_folder, record, sum(entry.account.points for entry in manifest.shards))
+    print(export_run(run_folder, out, limit=limit, whole=whole))
     return 0
 
 

@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
-from io import BytesIO
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from brittle.errors import ParameterError
 from brittle.store.csv_text import cell
-from brittle.store.writing import check_target, write
+from brittle.store.writing import check_target, replacing
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def export(frame: pd.DataFrame, path: Path) -> Path:
-    """Write `frame` in the form that the end of `path` names, one of `FORMS`, and give that path.
+Parts = Iterable[pa.Table]
+"""Those of a table, one after another."""
+
+Frames = Callable[[], Iterator["pd.DataFrame"]]
+"""Reads parts of a table, each with the same columns; it is called twice, so that no more than a part is held."""
+
+
+def export(frames: Frames, path: Path, *, whole: bool) -> Path:
+    """Write a table in the form that the end of `path` names, one of `FORMS`, and give that path.
+
+    Only the columns of `columns_told` are written, unless `whole`.
 
     Raises:
         ParameterError: there is no such form.
@@ -31,14 +41,39 @@ def export(frame: pd.DataFrame, path: Path) -> Path:
     if form is None:
         raise ParameterError(f"the file must end in {', '.join((*FORMS, CARD))}; found {path.name!r:.80}")
     check_target(path)
-    write(path, form(frame))
+    told = None if whole else columns_told(frames())
+    schema = _schema(frames(), told)
+    with replacing(path) as file:
+        form((cells_of(frame[schema.names]).cast(schema) for frame in frames()), schema, file)
     return path
 
 
-def _csv(frame: pd.DataFrame) -> bytes:
+def columns_told(parts: Iterable[pd.DataFrame]) -> list[str]:
+    """The columns of a table that hold something in some part; ends of an interval, which are the pairs `ends` of the
+    attributes of a part, only where they differ somewhere."""
+    held, ends, names = set[str](), set[str](), list[str]()
+    for part in parts:
+        names = list(part.columns)
+        pairs: list[tuple[str, str]] = part.attrs["ends"]
+        ends = {*chain.from_iterable(pairs)}
+        held |= {name for name in names if name not in ends and part[name].notna().any()}
+        held |= {end for low, high in pairs if not part[low].equals(part[high]) for end in (low, high)}
+    return [name for name in names if name in held]
+
+
+def _schema(parts: Iterable[pd.DataFrame], names: Sequence[str] | None) -> pa.Schema:
+    """These columns, by default all, of the types that hold the cells of all parts."""
+    schemas = (cells_of(part if names is None else part[names]).schema.remove_metadata() for part in parts)
+    return reduce(lambda one, other: pa.unify_schemas([one, other], promote_options="permissive"), schemas)
+
+
+def _csv(parts: Parts, schema: pa.Schema, file: BinaryIO) -> None:
     """Text that a spreadsheet would run is guarded, as `cell` does; text that is a number runs nothing."""
-    safe = frame.map(lambda one: one if not isinstance(one, str) or _is_number(one) else cell(one)).rename(columns=cell)
-    return safe.to_csv(index=False, lineterminator="\n").encode()
+    header = schema.empty_table().to_pandas().rename(columns=cell)
+    file.write(header.to_csv(index=False, lineterminator="\n").encode())
+    for part in parts:
+        safe = part.to_pandas().map(lambda one: one if not isinstance(one, str) or _is_number(one) else cell(one))
+        file.write(safe.to_csv(index=False, header=False, lineterminator="\n").encode())
 
 
 def _is_number(text: str) -> bool:
@@ -48,12 +83,17 @@ def _is_number(text: str) -> bool:
         return False
 
 
-def _lines(frame: pd.DataFrame) -> bytes:
-    return "".join(f"{record}\n" for record in _records(frame)).encode()
+def _lines(parts: Parts, schema: pa.Schema, file: BinaryIO) -> None:
+    for part in parts:
+        file.write("".join(f"{record}\n" for record in _records(part.to_pandas())).encode())
 
 
-def _json(frame: pd.DataFrame) -> bytes:
-    return f"[{', '.join(_records(frame))}]\n".encode()
+def _json(parts: Parts, schema: pa.Schema, file: BinaryIO) -> None:
+    before = "["
+    for record in chain.from_iterable(_records(part.to_pandas()) for part in parts):
+        file.write(f"{before}{record}".encode())
+        before = ", "
+    file.write(b"]\n" if before != "[" else b"[]\n")
 
 
 def _records(frame: pd.DataFrame) -> list[str]:
@@ -67,20 +107,19 @@ def cells_of(frame: pd.DataFrame) -> pa.Table:
     return pa.Table.from_pandas(frame, preserve_index=False)
 
 
-def _arrow(frame: pd.DataFrame) -> bytes:
-    sink, cells = BytesIO(), cells_of(frame)
-    with pa.ipc.new_file(sink, cells.schema) as writer:
-        writer.write_table(cells)
-    return sink.getvalue()
+def _arrow(parts: Parts, schema: pa.Schema, file: BinaryIO) -> None:
+    with pa.ipc.new_file(file, schema) as writer:
+        for part in parts:
+            writer.write_table(part)
 
 
-def _parquet(frame: pd.DataFrame) -> bytes:
-    sink = BytesIO()
-    pq.write_table(cells_of(frame), sink)
-    return sink.getvalue()
+def _parquet(parts: Parts, schema: pa.Schema, file: BinaryIO) -> None:
+    with pq.ParquetWriter(file, schema) as writer:
+        for part in parts:
+            writer.write_table(part)
 
 
-FORMS: Mapping[str, Callable[[pd.DataFrame], bytes]] = {
+FORMS: Mapping[str, Callable[[Parts, pa.Schema, BinaryIO], None]] = {
     ".csv": _csv, ".parquet": _parquet, ".arrow": _arrow, ".json": _json, ".jsonl": _lines,
 }  # fmt: skip
 """How files are written, by the ends of their names. JSON has no infinite numbers: they are null there."""

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from brittle.errors import ArtefactError, StorageError, printable
-from brittle.store.folder import MANIFEST, RECORD, Manifest, ShardFile, strays
+from brittle.intervals import check_share
+from brittle.store.export import CARD, export
+from brittle.store.folder import MANIFEST, RECORD, Manifest, ShardFile, file_name, strays
 from brittle.store.plain_parquet import ERRORS, PlainFile, reason
 from brittle.store.record import RunRecord, check_inside, read_object
 from brittle.store.schemas import KINDS, problem_of
@@ -51,8 +56,13 @@ class ShardError(StorageError):
         self.problem = problem
 
 
-def read_table(folder: str | os.PathLike[str]) -> Table:
+def read_table(folder: str | os.PathLike[str], most: int | None = None) -> Table:
     """Read a run folder, which may come from anybody; nothing in it is run.
+
+    Args:
+        folder: that of the run.
+        most: rows of scores that are read, about. Where a finished run has more, they are those of some points, drawn
+            evenly by their rows, of which the record then speaks as of a sample (`chosen_from`). None reads all.
 
     Raises:
         StorageError: the folder holds no run, was written in another format, or a shard is missing or damaged.
@@ -60,13 +70,71 @@ def read_table(folder: str | os.PathLike[str]) -> Table:
     """
     folder = Path(folder)
     record, manifest = open_run(folder)
+    count = sum(entry.account.points for entry in manifest.shards)
+    share = 1.0 if most is None or record.finished is None else most / max(1, count * len(record.scores))
     tables: dict[str, list[pa.Table]] = {kind: [] for kind in KINDS}
-    for kind, name, file in manifest.files:
-        tables[kind].append(read_shard(folder / name, kind, file, record))
+    for entry in manifest.shards:
+        kept: pa.ChunkedArray | None = None
+        for kind, file in entry.files.items():  # its points first
+            rows = read_shard(folder / file_name(kind, entry.number), kind, file, record)
+            if share < 1.0:
+                kept = _drawn(rows, share) if kept is None else kept
+                rows = rows.filter(pc.is_in(rows["point"], kept))
+            tables[kind].append(rows)
+    if share < 1.0:
+        record = replace(record, data=replace(record.data, chosen_from=count, sample_seed=0))
     parts = {
         kind: pa.concat_tables(tables[kind]) if tables[kind] else schema.empty_table() for kind, schema in KINDS.items()
     }
     return Table(record=record, **parts)
+
+
+def read_shards(folder: str | os.PathLike[str]) -> Iterator[Table]:
+    """The shards of a run folder as tables, one after another; one without points where there are none.
+
+    Raises:
+        StorageError: as `read_table`.
+        ArtefactError: as `read_table`.
+    """
+    folder = Path(folder)
+    record, manifest = open_run(folder)
+    empty = {kind: schema.empty_table() for kind, schema in KINDS.items()}
+    for entry in manifest.shards:
+        files = entry.files.items()
+        own = {kind: read_shard(folder / file_name(kind, entry.number), kind, file, record) for kind, file in files}
+        yield Table(record=record, **{**empty, **own})
+    if not manifest.shards:
+        yield Table(record=record, **empty)
+
+
+def export_run(
+    folder: str | os.PathLike[str], path: str | os.PathLike[str], *, limit: float | None = None, whole: bool = False
+) -> Path:
+    """`Table.export` of a run folder of any length: of its rows one shard at a time is held, but for a model card.
+
+    Args:
+        folder: that of the run; the others as for `Table.export`.
+
+    Raises:
+        ParameterError: as `Table.export`.
+        StorageError: as `Table.export` and `read_table`.
+        ArtefactError: as `read_table`.
+    """
+    if Path(path).suffix.lower() == CARD:
+        return read_table(folder).export(path, limit=limit)
+    check_share("limit", limit)
+    return export(lambda: (one.all_columns(limit, whole=whole) for one in read_shards(folder)), Path(path), whole=whole)
+
+
+def _drawn(points: pa.Table, share: float) -> pa.ChunkedArray:
+    """The ids of a share of some points: of those with `row * _GOLDEN` below it, modulo 1, which lie evenly in any
+    stretch of rows and in every class of data in which classes take turns."""
+    places = points["row"].to_numpy().astype(np.uint64) * np.uint64(_GOLDEN)  # in units of 2^-64, modulo 1
+    return points["point"].filter(pa.array(places < share * 2.0**64))
+
+
+_GOLDEN = 0x9E3779B97F4A7C15
+"""The golden ratio, modulo 1, in units of 2^-64."""
 
 
 def verify(folder: str | os.PathLike[str]) -> list[Fault]:

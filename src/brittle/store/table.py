@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from brittle.estimate import LIMIT
 from brittle.intervals import check_share
 from brittle.store.columns import BULKY, Column, Key, column_of, columns_of, storable
-from brittle.store.export import CARD, cells_of, export
+from brittle.store.export import CARD, cells_of, columns_told, export
 from brittle.store.folder import RunFolder, Shard, check_free
 from brittle.store.record import Account, RunRecord
 from brittle.store.schemas import COUNTEREXAMPLES
@@ -99,6 +99,11 @@ class Table:
                 flip probability); `S.status`, `S.passes`, and of a flip probability `S.evidence`, `S.counted_low`,
                 `S.counted_high`, and `S.state` where points were drawn until they were decided.
         """
+        frame = self.all_columns(limit, whole=whole)
+        return frame if whole else frame[columns_told([frame])]
+
+    def all_columns(self, limit: float | None, *, whole: bool) -> pd.DataFrame:
+        """As `frame`, with the columns that may be left out there: the same ones for any points of a run."""
         import pandas as pd
 
         frame = self.points.drop_columns(list(BULKY)).to_pandas().set_index("point", drop=False)
@@ -109,16 +114,20 @@ class Table:
         names = dict(enumerate(map(storable, self.record.data.names)))
         for told in ("label", "predicted"):
             frame[told] = frame[told].map(partial(_class, names), na_action="ignore")
-        parts = [frame[[*TOLD]].rename_axis(None)]
+        parts, ends = [frame[[*TOLD]].rename_axis(None)], list[tuple[str, str]]()
         codes = self.points["predicted"].to_pandas().fillna(-1).to_numpy("int64")
         for name, column in self._short_names().items():
             parts.append(_short(column, name, limit))
-            if any(votes := column.votes):
-                turns = unpack_votes(votes).most_other(codes)
-                dot = f"{name}." if name else ""
-                told = [_class(names, one) if one >= 0 else None for one in turns.tolist()]
+            dot = f"{name}." if name else ""
+            if column.is_probability:
+                turns = unpack_votes(votes).most_other(codes).tolist() if any(votes := column.votes) else []
+                told = [_class(names, one) if one >= 0 else None for one in turns] or [None] * len(frame)
                 parts[-1][f"{dot}turns_into"] = pd.Series(told, parts[-1].index, object)
-        return pd.concat(parts, axis=1).dropna(axis="columns", how="all").reset_index(drop=True)
+            else:
+                ends.append((f"{dot}low", f"{dot}high"))
+        frame = pd.concat(parts, axis=1).reset_index(drop=True)
+        frame.attrs["ends"] = ends
+        return frame
 
     def to_arrow(self, limit: float | None = None, *, whole: bool = False) -> pa.Table:
         """The cells of `frame` as a table of pyarrow, which polars, DuckDB and Hugging Face `datasets` read as it is.
@@ -172,7 +181,7 @@ class Table:
         """
         file = Path(path)
         if file.suffix.lower() != CARD:
-            return export(self.frame(limit, whole=whole), file)
+            return export(lambda: iter([self.all_columns(limit, whole=whole)]), file, whole=whole)
         import brittle  # as in `__repr__`
 
         check_target(file)
@@ -282,8 +291,7 @@ def _short(column: Column, name: str, limit: float | None) -> pd.DataFrame:
         values[f"{dot}state"] = column.states(column.limit or LIMIT if limit is None else limit)
     else:
         values = {name or column.score: own["value"]}
-        if not own["low"].equals(own["high"]):
-            values |= {f"{dot}low": own["low"], f"{dot}high": own["high"]}
+        values |= {f"{dot}low": own["low"], f"{dot}high": own["high"]}
     return pd.DataFrame(values | {f"{dot}status": own["status"]}).rename_axis(None)
 
 
