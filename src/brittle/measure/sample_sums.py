@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -20,6 +20,9 @@ from brittle.orthant import without_rounding
 
 KEPT_DRAWS = 2000
 """Noisy copies of a point whose nearest margins are kept."""
+
+CHOOSING_COPIES = 16
+"""Noisy copies of a point by which it is chosen which of many competitors are kept."""
 
 KEPT_UNITS = 2**16
 """Units of noise whose doubts are kept: more draws narrow the interval of a change no further."""
@@ -52,7 +55,8 @@ class Sampled:
         draws: number of noisy copies, in antithetic pairs or single.
         votes: how they voted.
         margins: mean and covariance of the margins of the kept competitors; None below two units.
-        left_out: whether competitors were not kept.
+        left_out: `sum_j P(margin of j <= 0)` over the competitors `j` that were not kept, by the normal model, `[B]`;
+            None where all are.
         change: how the probability changed; None below two units.
         nearest: margin to the nearest competitor in each copy, `[B, draws]`; None above `KEPT_DRAWS` copies.
             These three are None, too, where the votes alone were wanted.
@@ -63,7 +67,7 @@ class Sampled:
     draws: int
     votes: Votes
     margins: NoisyMargins | None
-    left_out: bool
+    left_out: Tensor | None
     change: ProbabilityChanges | None
     nearest: Tensor | None
     tied: Tensor
@@ -76,7 +80,8 @@ class SampleSums:
 
     Attributes:
         clean: the points.
-        competitors: those that are kept, `[B, K]`.
+        competitors: those that are kept, `[B, K]`: all, or those whose margins had the smallest ratio of mean to
+            standard deviation in the first `CHOOSING_COPIES` copies; until then, those with the largest logits.
         origin: the clean margins of all, `[B, C]`; margins are summed relative to them.
         doubt: `1 - p_t(x)`, `[B]`.
         votes: how the copies voted.
@@ -85,6 +90,9 @@ class SampleSums:
         changes: the average `dp`, `dp^2` and `|dp|` of a unit, `[B, 3]`; `change_products` their products, `[B, 3, 3]`.
         doubts: of `KEPT_UNITS` units at least.
         nearest: margins of `KEPT_DRAWS` copies at least.
+        of_all: sums of the even parts of the margins of all classes, of their squares and of those of the odd parts,
+            `[B, 3, C]`; None where all competitors are kept.
+        waiting: margins relative to the origin, `[B, units, members, C]`, until the kept ones are `chosen`.
         votes_only: nothing but the votes is summed.
     """
 
@@ -100,6 +108,9 @@ class SampleSums:
     change_products: Tensor
     doubts: list[Tensor] = field(default_factory=list)
     nearest: list[Tensor] = field(default_factory=list)
+    of_all: Tensor | None = None
+    waiting: list[Tensor] = field(default_factory=list)
+    chosen: bool = True
     votes_only: bool = False
 
     @classmethod
@@ -114,7 +125,10 @@ class SampleSums:
         powers, even, odd, changes, products = (logits.new_zeros(len(logits), *shape) for shape in shapes)
         doubts = doubt(finite, clean.predicted)
         sums = (powers, even, odd, changes, products)
-        return cls(clean, competitors, origin, doubts, none, *sums, votes_only=votes_only)
+        all_kept = kept == logits.shape[1] - 1
+        of_all = None if all_kept else logits.new_zeros(len(logits), 3, logits.shape[1])
+        parts = (clean, competitors, origin, doubts, none, *sums)
+        return cls(*parts, of_all=of_all, chosen=all_kept, votes_only=votes_only)
 
     def add(self, logits: Tensor) -> None:
         """Add the logits `[B, units, members, C]` of some units."""
@@ -122,14 +136,7 @@ class SampleSums:
         self.votes += Votes.of(logits, self.clean.predicted)
         if self.votes_only:
             return
-        shifted = margins_of(logits, predicted) - self.origin[:, None, None]
-        kept = shifted.gather(3, self.competitors[:, None, None].expand(*shifted.shape[:3], -1))
-        even, odd = kept[:, :, 0], torch.zeros_like(kept[:, :, 0])
-        if kept.shape[2] == 2:
-            even, odd = kept.mean(2), (kept[:, :, 0] - kept[:, :, 1]) / 2
-        self.even_even += even.mT @ even
-        self.odd_odd += odd.mT @ odd
-        self.powers += powers_of(even, odd)
+        self._add_margins(margins_of(logits, predicted) - self.origin[:, None, None])
         doubts = doubt(logits, predicted)
         if sum(kept.shape[1] for kept in self.doubts) < KEPT_UNITS:
             self.doubts.append(doubts)
@@ -140,8 +147,44 @@ class SampleSums:
         if sum(kept.shape[1] for kept in self.nearest) < KEPT_DRAWS:
             self.nearest.append(nearest_margins(logits, predicted).flatten(1))
 
+    def _add_margins(self, shifted: Tensor) -> None:
+        """Add margins relative to the origin, `[B, units, members, C]`."""
+        if self.of_all is not None:
+            even, odd = _parts(shifted)
+            self.of_all += torch.stack([each.sum(dim=1) for each in (even, even.square(), odd.square())], dim=1)
+        if self.chosen:
+            self._add_kept(shifted)
+            return
+        self.waiting.append(shifted)
+        if sum(each.shape[1] * each.shape[2] for each in self.waiting) >= CHOOSING_COPIES:
+            self._choose()
+
+    def _choose(self) -> None:
+        """Choose the competitors that are kept, by the first margins, and add what waited for that."""
+        shifted = torch.cat(self.waiting, dim=1)
+        first = shifted[:, : max(1, CHOOSING_COPIES // shifted.shape[2])].flatten(1, 2)
+        mean, deviation = first.mean(dim=1) + self.origin, first.std(dim=1, correction=0)
+        ratio = (mean / deviation.clamp_min(1e-300)).nan_to_num(nan=torch.inf)
+        ratio = ratio.scatter(1, self.clean.predicted[:, None], torch.inf)
+        kept = ratio.topk(self.competitors.shape[1], dim=1, largest=False).indices
+        self.competitors, self.waiting, self.chosen = kept.sort(dim=1).values, [], True
+        self._add_kept(shifted)
+
+    def _add_kept(self, shifted: Tensor) -> None:
+        kept = self.competitors[:, None, None].expand(*shifted.shape[:3], -1)
+        even, odd = _parts(shifted.gather(3, kept))
+        self.even_even += even.mT @ even
+        self.odd_odd += odd.mT @ odd
+        self.powers += powers_of(even, odd)
+
     def read(self, units: int) -> Sampled:
         """What the units so far showed."""
+        if self.waiting:  # those that come later are not to be chosen by so few
+            now = replace(
+                self, powers=self.powers.clone(), even_even=self.even_even.clone(), odd_odd=self.odd_odd.clone()
+            )
+            now._choose()
+            return now.read(units)
         change, draws = None, self.votes.draws
         if units >= 2 and not self.votes_only:
             mean = self.changes / units
@@ -151,12 +194,21 @@ class SampleSums:
             draws=draws,
             votes=self.votes,
             margins=self._margins(units) if units >= 2 and not self.votes_only else None,
-            left_out=self.competitors.shape[1] < self.origin.shape[1] - 1,
+            left_out=self._left_out(units) if units >= 2 and not self.votes_only else None,
             change=change,
             nearest=torch.cat(self.nearest, dim=1) if draws <= KEPT_DRAWS and not self.votes_only else None,
             tied=self.clean.tied,
             passes=self.clean.passes + draws,
         )
+
+    def _left_out(self, units: int) -> Tensor | None:
+        if self.of_all is None:
+            return None
+        even, even_squares, odd_squares = (self.of_all / units).unbind(1)
+        variance = (even_squares - even.square()).clamp_min(0.0) * (units / (units - 1)) + odd_squares
+        wins = torch.special.ndtr(-(even + self.origin) / variance.clamp_min(1e-300).sqrt())
+        kept = torch.cat((self.competitors, self.clean.predicted[:, None]), dim=1)
+        return wins.scatter(1, kept, 0.0).sum(dim=1)
 
     def _margins(self, units: int) -> NoisyMargins:
         even = self.powers[:, 0] / units
@@ -167,6 +219,13 @@ class SampleSums:
         sizes = (self.even_even + self.odd_odd).diagonal(dim1=1, dim2=2) / units + left
         covariance = without_rounding((covariance + covariance.mT) / 2, sizes)
         return NoisyMargins(units, spread_of(self.powers, units, origin), covariance)
+
+
+def _parts(margins: Tensor) -> tuple[Tensor, Tensor]:
+    """The even and the odd parts of margins `[B, units, members, M]`, `[B, units, M]` each."""
+    if margins.shape[2] == 1:
+        return margins[:, :, 0], torch.zeros_like(margins[:, :, 0])
+    return margins.mean(2), (margins[:, :, 0] - margins[:, :, 1]) / 2
 
 
 def doubt(logits: Tensor, predicted: Tensor) -> Tensor:

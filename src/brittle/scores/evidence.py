@@ -21,6 +21,9 @@ VACUOUS_FROM = 0.9
 """Width of an interval of a probability from which on it says nothing."""
 
 
+SMALL = 0.1
+"""Share of an interval up to which what is left out of a model is not said."""
+
 TIE = "tie for the largest logit"
 """What some noisy copies do."""
 
@@ -55,11 +58,13 @@ def conclude(
     votes: Votes,
     confidence: float,
     by_model: Tensor | None = None,
+    left_out: Tensor | None = None,
 ) -> Estimate:
     """A flip probability with what the noisy copies behind it say: their interval by counting, stretched to it.
 
     The value `[B]` is that of a model of the copies, `by_model` alone where that is given, and counted elsewhere; None
-    is the share that flips. `status` and `detail`, `[B]`, say how each point went so far.
+    is the share that flips. `status` and `detail`, `[B]`, say how each point went so far, and `left_out`, `[B]`, what
+    the competing classes that the model leaves out may add to it; more than `SMALL` of the interval is said.
     """
     share, low, high = counted(votes, confidence)
     modelled = value is not None
@@ -68,6 +73,8 @@ def conclude(
     status = mark(status, votes.ties > 0, Status.NOISY_TIES)
     width = torch.maximum(high, value) - torch.minimum(low, value)
     status = mark(status, width >= VACUOUS_FROM, Status.VACUOUS)
+    if left_out is not None:
+        status = mark(status, left_out > SMALL * width, Status.CLASSES_KEPT)
     flips, ties = flips_of(votes).tolist(), copies_detail(votes.ties, votes.draws, TIE)
     detail = tuple(
         f"{flips[point]} of {votes.draws} noisy copies flipped, which says "

@@ -42,9 +42,9 @@ def concluded(
     status = mark(status, asked & flat(sampled), Status.NO_VARIATION)
     status = mark(status, asked & model.complement.isnan(), Status.INDEFINITE)
     status = mark(status, asked & (model.condition > ILL_CONDITIONED_ABOVE), Status.ILL_CONDITIONED)
-    status = mark(status, torch.full_like(sampled.tied, sampled.left_out), Status.CLASSES_KEPT)
     detail = copies_detail(votes.nonfinite, votes.draws)
-    return conclude(value, status, detail, sampled.passes, votes, confidence, by_model)
+    left_out = None if sampled.left_out is None else torch.where(asked, sampled.left_out, 0.0)
+    return conclude(value, status, detail, sampled.passes, votes, confidence, by_model, left_out)
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,8 @@ class Moments(SampledScore):
     Validity: exact for linear models and normal noise as the draws grow; elsewhere as good as the margins are
     normal, which no test on these copies can vouch for. The interval is that by counting
     (`brittle.scores.evidence.counted`), stretched to the value, so that it holds for every model.
+    Above 100 classes the 20 competitors that can win are integrated; where the others may add more than a tenth of the
+    interval, the status says `classes_kept`.
 
     Source: this library.
 
