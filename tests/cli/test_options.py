@@ -49,7 +49,7 @@ def test_every_option_says_what_it_is() -> None:
 
 
 def test_the_doctor_takes_the_options_of_a_run_that_say_what_is_scored() -> None:
-    of_the_run = {"--out", "--confidence", "--skip-doctor", "--resume"}
+    of_the_run = {"--out", "--confidence", "--skip-doctor", "--resume", "--mirror"}
     of_the_run |= {"--quiet", "--workers", "--cluster", "--part"}
     assert of_the_run <= options_of("score")
     assert options_of("doctor") - {"--cost", "--json"} == options_of("score") - of_the_run

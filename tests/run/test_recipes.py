@@ -127,7 +127,7 @@ def expected(points: pd.DataFrame) -> pd.DataFrame:
     """What a run over it gives."""
     import torch
 
-    x = brittle.data.array_points(torch.tensor(np.stack(points["x"])), ids=list(points["id"]))
+    x = brittle.data.array_points(torch.tensor(np.stack(points["x"].to_list())), ids=list(points["id"]))
     return brittle.score(module()["network"](), x, [Shrinkage(sigma=0.1)]).frame().set_index("point")
 
 

@@ -19,6 +19,7 @@ from brittle.errors import StorageError
 from brittle.scores import LogitMargin, MonteCarlo
 from brittle.store import table as table_module
 from brittle.store.folder import Manifest, RunFolder, Shard
+from brittle.store.mirror import Mirror
 from brittle.store.record import Account, read_object
 from brittle.store.schemas import POINTS, SCORES
 
@@ -106,7 +107,7 @@ class Late(RunFolder):
 
     @classmethod
     @contextmanager
-    def open(cls, path: str | os.PathLike[str]) -> Iterator[RunFolder]:
+    def open(cls, path: str | os.PathLike[str], mirror: Mirror | None = None) -> Iterator[RunFolder]:
         with RunFolder.open(path) as other:
             other.note(make_table(points=3).record)
         with RunFolder.open(path) as folder:

@@ -25,6 +25,8 @@ class RunOptions:
         expected_accuracy: Stop when the accuracy on the first 1,000 labelled points is surely below.
         skip_doctor: Leave out the checks before the run; the record says so.
         resume: Go on with the run in OUT, where one was begun.
+        mirror: A second place of the run, such as s3://bucket/run, which gets each file once it is whole in OUT; with
+            --resume a run goes on from either.
     """
 
     confidence: float = CONFIDENCE
@@ -32,6 +34,7 @@ class RunOptions:
     expected_accuracy: float | None = None
     skip_doctor: bool = False
     resume: bool = False
+    mirror: str | None = None
     quiet: Quiet = False
     config: Config = None  # read when the command line is
 

@@ -51,10 +51,12 @@ def score(
     from brittle.run import execute
     from brittle.run.progress import progress
     from brittle.store.folder import check_free, check_writable
+    from brittle.store.mirror import Mirror
 
     part = sharing.which
     workers = sharing.processes(partial(open_again, tuple(sys.argv[1:])), declared.device)
-    check_writable(out) if running.resume else check_free(out)
+    mirror = None if running.mirror is None else Mirror(running.mirror)
+    check_writable(out) if running.resume else check_free(out, mirror)
     others = sorted(one.name for one in out.iterdir()) if out.is_dir() and not running.resume else []
     if others:
         say(running.quiet, f"{out} holds other files, too ({listed(others, 3)}); they stay as they are")
@@ -71,6 +73,7 @@ def score(
             skip_doctor=running.skip_doctor,
             workers=workers,
             part=part,
+            mirror=mirror,
             note=lambda code, sentence: say(False, f"note: {code}: {sentence}"),
         )
     if declared.decides.level and scoring.scores is BY_DEFAULT:

@@ -144,7 +144,9 @@ class Opening:
     ) -> Opening:
         """All that can be refused before either is opened is refused."""
         from brittle.model.loading.hugging_face import reads_texts
+        from brittle.store.places import located
 
+        data = located(data)
         if not data.exists() and Path(model).exists() and re.fullmatch(r".*[^:]:\w+|.+\.(pt2|onnx)", str(data)):
             raise UsageError(
                 f"MODEL is {model}, and DATA is {data}, which names a model and does not exist; write MODEL first"

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from brittle.errors import DataError
+from brittle.store.places import is_stored, stored_digest
 
 
 def changed_error(path: str | None, found: str) -> DataError:
@@ -21,12 +22,15 @@ def path_text(path: str | os.PathLike[str]) -> str:
 
     A backslash in a name is doubled, so that no two paths give one text.
     """
-    return os.fsencode(Path(path).as_posix()).replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
+    text = str(path) if is_stored(path) else Path(path).as_posix()
+    return os.fsencode(text).replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
 
 
 def file_digest(path: Path) -> str:
-    """The sha256 of a file, in hexadecimal."""
+    """The sha256 of a file, in hexadecimal; in a store that keeps a tag of it, of that."""
     try:
+        if is_stored(path) and (found := stored_digest(path)) is not None:
+            return found
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:

@@ -28,6 +28,7 @@ from brittle.data.webdataset import is_webdataset, read_webdataset
 from brittle.errors import BrittleError, DataError, ParameterError
 from brittle.model.bounds import BoundsLike
 from brittle.model.loading.named_code import unknown
+from brittle.store.places import is_stored, located
 from brittle.store.writing import nearby
 
 if TYPE_CHECKING:
@@ -55,6 +56,9 @@ FORMATS = (
     TEXTS,
 )
 """All formats; the first that recognises a path reads it."""
+
+STORED = ("table", "texts", "webdataset", "folder", "images")
+"""Formats that are read where they lie in a store, in parts."""
 
 SAVED = ("state.json", "dataset_dict.json")
 """One of these lies in a folder that `save_to_disk` of Hugging Face `datasets` wrote."""
@@ -104,7 +108,8 @@ def open_points(path: str | os.PathLike[str], reading: Reading | None = None, **
     """Open data on disk; the format is found from the path (see `FORMATS`), unless one is given.
 
     Args:
-        path: a file or a folder.
+        path: a file or a folder, on this machine or in a store (`s3://bucket/folder`), where it is read in parts and
+            never copied.
         reading: how they are read; as `Reading()` by default.
         options: fields of `Reading` that take the place of those of `reading`, such as `split="test"`.
 
@@ -116,10 +121,16 @@ def open_points(path: str | os.PathLike[str], reading: Reading | None = None, **
         ParameterError: an option is not of its form, or is not for this format; an id is not there.
         UsageError: no format is called so.
     """
-    reading, place = replace(reading or Reading(), **options), Path(path)
+    reading, place = replace(reading or Reading(), **options), located(path)
     check_there(place)
     known = _format_of(place, reading)
     known.check_options(reading, place)
+    if is_stored(place) and known.name not in STORED:
+        raise DataError(
+            "unknown_format",
+            f"{path_text(place)} is {known.form}, which is read from a disk; copy it, or write it as Parquet or as "
+            "WebDataset shards",
+        )
     points = known.read(place, replace(reading, format=known.name))
     points = points if reading.ids is None else choose_points(points, reading.ids)
     points = points if reading.sample is None else sample_points(points, reading.sample)
@@ -143,7 +154,7 @@ def _named(name: str) -> Format:
 def reads_images(path: str | os.PathLike[str], format: str | None = None) -> bool:  # noqa: A002
     """Whether `path` is read as encoded images, which can be brought to one size; False where it is not read at all."""
     try:
-        known = _recognised(Path(path)) if format is None else _named(format)
+        known = _recognised(located(path)) if format is None else _named(format)
     except BrittleError:
         return False  # opening it says what is wrong
     return known.options >= IMAGE_OPTIONS

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import IO, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -19,9 +19,10 @@ from brittle.data.labels import check_labels
 from brittle.data.points import ListedPoints
 from brittle.data.reading import Reading
 from brittle.errors import ArtefactError, DataError
+from brittle.store.places import read_part
 
-MOST_BYTES = 1 << 28
-"""A larger file in a shard is not read."""
+MOST_BYTES, CHUNK = 1 << 28, 1 << 20
+"""A larger file in a shard is not read; and bytes that are read at a time."""
 
 _SHARD = re.compile(r"(?P<split>.*?)[-_]?\d*\.tar")
 _ERRORS = (tarfile.TarError, OSError, EOFError, ValueError, OverflowError, RecursionError, LookupError, struct.error)
@@ -74,7 +75,7 @@ def read_webdataset(path: Path, reading: Reading) -> ListedPoints:
 def _members(file: Path) -> Iterator[_Member]:
     """The files in an archive, in its order: plain ones, of a usual size."""
     try:
-        with tarfile.open(file, "r:") as archive:
+        with file.open("rb") as stream, tarfile.open(fileobj=stream, mode="r:") as archive:
             for one in archive:
                 if not one.isdir():
                     if not one.isreg() or one.issparse() or one.size > MOST_BYTES:
@@ -84,13 +85,23 @@ def _members(file: Path) -> Iterator[_Member]:
                             f"than {MOST_BYTES:,} bytes; pack plain files",
                         )
                     yield _Member(file, one.name, one.offset_data, one.size)
-            end = archive.offset
-        rest = np.memmap(file, np.uint8, "r", offset=end)  # because `tarfile` takes a damaged header for the end
-        if len(rest) < tarfile.BLOCKSIZE or rest.any():
-            raise EOFError(f"it is cut short, damaged at byte {end:,}, or several archives joined into one")
+            stream.seek(archive.offset)
+            if not _is_end(stream):  # because `tarfile` takes a damaged header for the end
+                where = f"damaged at byte {archive.offset:,}"
+                raise EOFError(f"it is cut short, {where}, or several archives joined into one")
     except _ERRORS as error:
         reason = str(error).partition("\n")[0] or type(error).__name__
         raise DataError("corrupt", f"{path_text(file)} is not a readable .tar file: {reason}") from error
+
+
+def _is_end(stream: IO[bytes]) -> bool:
+    """Whether nothing but zeros follows, at least a block of them."""
+    length = 0
+    while part := stream.read(CHUNK):
+        if any(part):
+            return False
+        length += len(part)
+    return length >= tarfile.BLOCKSIZE
 
 
 def _labels(images: dict[str, _Member], classes: dict[str, _Member], where: str) -> tuple[int, ...]:
@@ -110,9 +121,7 @@ def _open(images: Sequence[_Member], data: str, row: int) -> BinaryIO:
 
 def _content(one: _Member, data: str) -> bytes:
     try:
-        with one.file.open("rb") as stream:
-            stream.seek(one.start)
-            content = stream.read(one.size)
+        content = read_part(one.file, one.start, one.size)
     except OSError as error:
         raise changed_error(data, f"{path_text(one.file)} cannot be read ({error.strerror or error})") from error
     if len(content) < one.size:

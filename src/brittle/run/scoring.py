@@ -29,6 +29,7 @@ from brittle.run.record import MOST_FAILURES, RunningRecord, describe
 from brittle.run.workers import Processes, Workers
 from brittle.scores.choose import drawn_until
 from brittle.store.folder import RunFolder, Shard, check_free
+from brittle.store.mirror import Mirror
 from brittle.store.reading import read_table
 from brittle.store.record import UNDECISIVE, Finding, RunRecord, differences
 from brittle.store.schemas import KINDS
@@ -80,6 +81,7 @@ def score(
     batch_size: int | None = None,
     confidence: float = CONFIDENCE,
     out: str | os.PathLike[str] | None = None,
+    mirror: str | None = None,
     resume: bool = False,
     expected_accuracy: float | None = None,
     progress: Progress | bool | None = None,
@@ -122,6 +124,8 @@ def score(
             given fewer, down to 64. It is halved where memory runs out.
         confidence: of all intervals in the table.
         out: folder to write the run to, shard by shard; None keeps it in memory.
+        mirror: a second place for it, such as `s3://bucket/run`, which gets each file once it is whole in `out`; with
+            `resume` a run goes on from either.
         resume: go on with the run in `out`, if there is one: shards that are there and whole are kept.
         expected_accuracy: stop when the accuracy on the first labelled points is surely below.
         progress: True shows how far the run is, on a terminal, in a notebook or in lines, and before a long one how
@@ -154,8 +158,11 @@ def score(
         ResumeError: `out` holds another experiment than this one; the fields that differ are named.
         StorageError: `out` holds a run that is not to be resumed, is written by another process, or cannot be written.
     """
+    copy = None if mirror is None else Mirror(mirror)
+    if out is None and copy is not None:
+        raise ParameterError("mirror= is a second place of the run folder out=, and there is none; give both")
     if out is not None and not resume:
-        check_free(out)
+        check_free(out, copy)
     rule = partial(drawn_until, until=until, limit=limit, precision=precision, most_draws=most_draws)
     model = _declared(classifier, decision, name, noise)
     job = make_job(model, data, scores, seed, batch_size, confidence, rule, sigma, noise, label_column)
@@ -171,6 +178,7 @@ def score(
             skip_doctor=skip_doctor,
             workers=None if workers is None else Processes(workers),
             part=part,
+            mirror=copy,
             note=warn,
         )
     return place.table() if isinstance(place, Memory) else read_table(place)
@@ -204,6 +212,7 @@ def execute(
     skip_doctor: bool = False,
     workers: Workers | None = None,
     part: tuple[int, int] | None = None,
+    mirror: Mirror | None = None,
     note: Callable[[str, str], None] = lambda code, sentence: None,
 ) -> RunRecord:
     """Compute the shards of `job` that are not there yet; gives the record of the run.
@@ -214,6 +223,7 @@ def execute(
         job: what is computed.
         out: the run folder; a run in it is resumed, and one that is complete costs no pass.
         workers: processes that compute the shards, in place of this one.
+        mirror: of the run folder.
         note: called with the code and the sentence of every note, once each, those of the examination before anything
             is scored.
     """
@@ -225,7 +235,7 @@ def execute(
             progress(done, job.points_in(share), passes)
 
     record = RunningRecord(describe(job, command, part), most_failures)
-    opened = nullcontext(out) if isinstance(out, Memory) else RunFolder.open(out)
+    opened = nullcontext(out) if isinstance(out, Memory) else RunFolder.open(out, mirror)
     with opened as folder, job.classifier.evaluating():
         before = folder.record
         if before is not None:

@@ -44,7 +44,7 @@ def export(frames: Frames, path: Path, *, whole: bool) -> Path:
     told = None if whole else columns_told(frames())
     schema = _schema(frames(), told)
     with replacing(path) as file:
-        form((cells_of(frame[schema.names]).cast(schema) for frame in frames()), schema, file)
+        form((cells_of(frame.filter(schema.names)).cast(schema) for frame in frames()), schema, file)
     return path
 
 
@@ -56,14 +56,14 @@ def columns_told(parts: Iterable[pd.DataFrame]) -> list[str]:
         names = list(part.columns)
         pairs: list[tuple[str, str]] = part.attrs["ends"]
         ends = {*chain.from_iterable(pairs)}
-        held |= {name for name in names if name not in ends and part[name].notna().any()}
+        held |= {name for name, some in part.notna().any().items() if some and name not in ends}
         held |= {end for low, high in pairs if not part[low].equals(part[high]) for end in (low, high)}
     return [name for name in names if name in held]
 
 
 def _schema(parts: Iterable[pd.DataFrame], names: Sequence[str] | None) -> pa.Schema:
     """These columns, by default all, of the types that hold the cells of all parts."""
-    schemas = (cells_of(part if names is None else part[names]).schema.remove_metadata() for part in parts)
+    schemas = (cells_of(part if names is None else part.filter(names)).schema.remove_metadata() for part in parts)
     return reduce(lambda one, other: pa.unify_schemas([one, other], promote_options="permissive"), schemas)
 
 

@@ -22,7 +22,8 @@ import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 
 from brittle.errors import ParameterError, StorageError
-from brittle.store.record import FORMAT, Account, RunRecord, read_object
+from brittle.store.mirror import Mirror
+from brittle.store.record import FORMAT, Account, RunRecord, parse_object, read_object
 from brittle.store.schemas import KINDS
 from brittle.store.strict_json import Count, Digest, plain
 from brittle.store.writing import check_target, make_folder, write
@@ -135,16 +136,20 @@ class RunFolder:
     Attributes:
         path: the folder.
         shards: for each shard that exists its entry in the manifest, by number.
+        mirror: where every file is written, too, after it was written here; or None.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, mirror: Mirror | None = None) -> None:
+        self.path, self.mirror = path, mirror
         self.shards: dict[int, ShardEntry] = {}
 
     @classmethod
     @contextmanager
-    def open(cls, path: str | os.PathLike[str]) -> Iterator[RunFolder]:
+    def open(cls, path: str | os.PathLike[str], mirror: Mirror | None = None) -> Iterator[RunFolder]:
         """The folder `path`, made if absent, for this process alone while the block runs.
+
+        Where it holds no run and its `mirror` does, it gets that of the mirror; where both do, the mirror gets what it
+        lacks.
 
         What a killed process left behind is removed, and shards that are not what was written are dropped from the
         manifest, so they count as missing. `path` may be a link to a folder; what lies in it under the names of a run
@@ -153,13 +158,15 @@ class RunFolder:
         Raises:
             StorageError: another process writes it, or it cannot be written or read.
         """
-        folder = cls(Path(path))
+        folder = cls(Path(path), mirror)
         made = not folder.path.exists()
         make_folder(folder.path)
         try:
             _check_records(folder.path)
             with _locked(folder.path):
+                folder._fetch()
                 folder._recover()
+                folder._send()
                 yield folder
         finally:
             if made:
@@ -174,7 +181,7 @@ class RunFolder:
     def note(self, record: RunRecord) -> None:
         """Write the record of a run that starts, goes on or is over."""
         self._commit_manifest()
-        _commit_json(self.path / RECORD, record)
+        self._commit(RECORD, _json(record))
 
     def commit(self, shard: Shard) -> None:
         """Write a shard and enter it in the manifest; after this returns its rows are safe.
@@ -188,7 +195,7 @@ class RunFolder:
                 sink = pa.BufferOutputStream()
                 pq.write_table(rows.cast(schema), sink, compression="zstd", write_page_checksum=True)
                 content = sink.getvalue().to_pybytes()
-                _commit(self.path / file_name(kind, shard.number), content)
+                self._commit(file_name(kind, shard.number), content)
                 files[kind] = ShardFile.of(content)
         self.shards[shard.number] = ShardEntry(shard.number, shard.account, **files)
         self._commit_manifest()
@@ -224,7 +231,47 @@ class RunFolder:
         return Manifest(FORMAT, tuple(self.shards[number] for number in sorted(self.shards)))
 
     def _commit_manifest(self) -> None:
-        _commit_json(self.path / MANIFEST, self._manifest)
+        self._commit(MANIFEST, _json(self._manifest))
+
+    def _commit(self, name: str, content: bytes) -> None:
+        write(
+            self.path / name,
+            content,
+            "what was written before is whole: make room and go on with --resume (resume=True)",
+        )
+        if self.mirror is not None:
+            self.mirror.put(name, content)
+
+    def _fetch(self) -> None:
+        """Take over the run of the mirror where there is none here; the manifest comes last."""
+        if self.mirror is None or (self.path / MANIFEST).exists():
+            return
+        manifest, record = self.mirror.get(MANIFEST), self.mirror.get(RECORD)
+        if manifest is None or record is None:
+            return
+        for _, name, _ in self._parsed(manifest).files:
+            if (content := self.mirror.get(name)) is not None:  # what is lost is computed again
+                write(self.path / name, content)
+        write(self.path / RECORD, record)
+        write(self.path / MANIFEST, manifest)
+
+    def _send(self) -> None:
+        """Send to the mirror what it lacks of the shards that are here, and then the manifest."""
+        if self.mirror is None or not (self.path / RECORD).exists():
+            return
+        there = self.mirror.get(MANIFEST)
+        known = () if there is None else self._parsed(there).shards
+        for entry in self.shards.values():
+            if entry not in known:
+                for kind in entry.files:
+                    name = file_name(kind, entry.number)
+                    self.mirror.put(name, (self.path / name).read_bytes())
+        self._commit_manifest()
+        self.mirror.put(RECORD, (self.path / RECORD).read_bytes())
+
+    def _parsed(self, manifest: bytes) -> Manifest:
+        assert self.mirror is not None
+        return parse_object(manifest.decode(errors="replace"), self.mirror.place / MANIFEST, Manifest)
 
 
 @contextmanager
@@ -257,13 +304,18 @@ def _locked(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-def check_free(folder: str | os.PathLike[str]) -> None:
-    """Raise where `folder` holds a run, or cannot be written.
+def check_free(folder: str | os.PathLike[str], mirror: Mirror | None = None) -> None:
+    """Raise where `folder` or its mirror holds a run, or `folder` cannot be written.
 
     Raises:
         StorageError: it does, or it cannot.
     """
     check_writable(folder)
+    if mirror is not None and mirror.get(MANIFEST) is not None:
+        raise StorageError(
+            "exists",
+            f"{mirror.place} holds a run already; go on with it (--resume, resume=True) or choose another place",
+        )
     if any((Path(folder) / name).exists() for name in (RECORD, MANIFEST)):
         raise StorageError(
             "exists",
@@ -295,9 +347,5 @@ def _check_records(folder: Path) -> None:
         check_target(folder / name)
 
 
-def _commit(path: Path, content: bytes) -> None:
-    write(path, content, "what was written before is whole: make room and go on with --resume (resume=True)")
-
-
-def _commit_json(path: Path, record: Any) -> None:
-    _commit(path, (json.dumps(plain(record), indent=1, sort_keys=True) + "\n").encode())
+def _json(record: Any) -> bytes:
+    return (json.dumps(plain(record), indent=1, sort_keys=True) + "\n").encode()

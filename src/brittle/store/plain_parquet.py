@@ -45,7 +45,9 @@ class PlainFile(pq.ParquetFile):
 
     def __init__(self, source: Path | bytes, name: str, shared: Sequence[str] = ()) -> None:
         self.name, self.size = name, len(source) if isinstance(source, bytes) else source.stat().st_size
-        place = pa.BufferReader(source) if isinstance(source, bytes) else source
+        place: Any = pa.BufferReader(source) if isinstance(source, bytes) else source
+        if not isinstance(source, bytes | Path):
+            place = source.open("rb")  # a path of a store
         super().__init__(place, page_checksum_verification=True, read_dictionary=list(shared))
         _check_plain(self.schema_arrow, name)
         # Nothing is asked of single columns: on broken ones PyArrow ends the whole process.

@@ -79,7 +79,7 @@ def read_table(folder: str | os.PathLike[str], most: int | None = None) -> Table
             rows = read_shard(folder / file_name(kind, entry.number), kind, file, record)
             if share < 1.0:
                 kept = _drawn(rows, share) if kept is None else kept
-                rows = rows.filter(pc.is_in(rows["point"], kept))
+                rows = rows.filter(pc.field("point").isin(kept))
             tables[kind].append(rows)
     if share < 1.0:
         record = replace(record, data=replace(record.data, chosen_from=count, sample_seed=0))

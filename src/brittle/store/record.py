@@ -378,15 +378,31 @@ def read_object(path: Path, kind: type[T]) -> T:
         raise MissingRunError("no_run", f"{path} is missing; {path.parent} is not a run folder{meant}")
     check_inside(path)
     try:
-        return convert(kind, parse_json(read_text(path, MOST_BYTES)))
+        return parse_object(read_text(path, MOST_BYTES), path, kind)
     except OSError as error:
         raise StorageError("unreadable", f"{path} cannot be read ({error.strerror})") from error
     except FormatProblem as error:
-        raise StorageError(
-            "run_damaged",
-            f"{path} is not what this version writes: {error}; score again into another folder, or read it with the "
-            f"version of brittle that its run.json names",
-        ) from error
+        raise _damaged(path, error) from error
+
+
+def parse_object(text: str, path: Path, kind: type[T]) -> T:
+    """The record `kind` in a text, that of the file `path`.
+
+    Raises:
+        StorageError: it is of another format, or not what a run writes.
+    """
+    try:
+        return convert(kind, parse_json(text))
+    except FormatProblem as error:
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: FormatProblem) -> StorageError:
+    return StorageError(
+        "run_damaged",
+        f"{path} is not what this version writes: {error}; score again into another folder, or read it with the "
+        f"version of brittle that its run.json names",
+    )
 
 
 def check_inside(path: Path) -> None:

@@ -100,7 +100,7 @@ class Table:
                 `S.counted_high`, and `S.state` where points were drawn until they were decided.
         """
         frame = self.all_columns(limit, whole=whole)
-        return frame if whole else frame[columns_told([frame])]
+        return frame if whole else frame.filter(columns_told([frame]))
 
     def all_columns(self, limit: float | None, *, whole: bool) -> pd.DataFrame:
         """As `frame`, with the columns that may be left out there: the same ones for any points of a run."""

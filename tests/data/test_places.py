@@ -1,0 +1,198 @@
+"""Data in an object store are read where they lie: the points of a disk, from a server of S3's protocol."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from checks.faults import contents
+from helpers.data_files import COUNT, LABELS, LEVELS, encode, image_table, write_folder
+from moto.server import ThreadedMotoServer
+from upath import UPath
+
+import brittle
+from brittle.cli import main
+from brittle.data import open_points
+from brittle.errors import DataError
+
+pytestmark = [pytest.mark.xdist_group("store"), pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+
+BUCKET = "s3://data"
+
+
+def write_table(path: Path) -> Path:
+    features = torch.rand(40, 3, generator=torch.Generator().manual_seed(0)).numpy().astype(float)
+    columns = {f"x{number}": features[:, number] for number in range(3)}
+    pq.write_table(pa.table({**columns, "label": np.arange(40) % 3}), path / "test.parquet", row_group_size=7)
+    return path / "test.parquet"
+
+
+def write_csv(path: Path) -> Path:
+    with (path / "data.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["a", "b", "label"], *([row / 10, 1 - row / 10, row % 2] for row in range(9))])
+    return path / "data.csv"
+
+
+def write_images(path: Path) -> Path:
+    files = [encode(one) for one in LEVELS]
+    for shard, rows in enumerate((slice(0, 2), slice(2, None))):
+        table = image_table(files, LABELS)[rows]
+        pq.write_table(table, path / f"test-{shard:05}-of-00002.parquet", row_group_size=2)
+    return path
+
+
+def write_classes(path: Path) -> Path:
+    write_folder(path / "images", [encode(one) for one in LEVELS], LABELS)
+    return path / "images"
+
+
+def write_flat(path: Path) -> Path:
+    for row, one in enumerate(LEVELS):
+        (path / f"{row:03}.png").write_bytes(encode(one))
+    return path
+
+
+def write_shards(path: Path) -> Path:
+    for shard, rows in enumerate((range(3), range(3, COUNT))):
+        with tarfile.open(path / f"test-{shard:06}.tar", "w") as archive:
+            for row in rows:
+                for name, content in ((f"{row}.png", encode(LEVELS[row])), (f"{row}.cls", b"%d" % LABELS[row])):
+                    member = tarfile.TarInfo(name)
+                    member.size = len(content)
+                    archive.addfile(member, io.BytesIO(content))
+    return path
+
+
+WRITERS = (write_table, write_csv, write_images, write_classes, write_flat, write_shards)
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[None]:
+    """A server, and the variables by which its clients find it."""
+    server = ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    _, port = server.get_host_and_port()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
+        patch.setenv("AWS_ACCESS_KEY_ID", "tests")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "tests")
+        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        UPath(BUCKET).mkdir()
+        yield
+    server.stop()
+
+
+def uploaded(path: Path, name: str) -> str:
+    """The place in the store of a copy of a file or a folder."""
+    files = [path] if path.is_file() else [one for one in path.rglob("*") if one.is_file()]
+    for file in files:
+        end = "" if path.is_file() else f"/{file.relative_to(path).as_posix()}"
+        (UPath(f"{BUCKET}/{name}/{path.name}{end}")).write_bytes(file.read_bytes())
+    return f"{BUCKET}/{name}/{path.name}"
+
+
+@pytest.mark.parametrize("write", WRITERS, ids=lambda write: write.__name__.removeprefix("write_"))
+def test_the_points_are_those_of_a_disk(write: Callable[[Path], Path], store: None, tmp_path: Path) -> None:
+    path = write(tmp_path)
+    place = uploaded(path, write.__name__)
+    bounds = (-10, 10) if write in (write_table, write_csv) else (0, 1)
+    own, other = open_points(place, bounds=bounds), open_points(path, bounds=bounds)
+    assert (own.labels, own.class_names, len(own)) == (other.labels, other.class_names, len(other))
+    assert own.provenance["path"] == place
+    same = {name: one for name, one in other.provenance.items() if name not in ("path", "sha256")}
+    assert {name: one for name, one in own.provenance.items() if name not in ("path", "sha256")} == same
+    for one, two in zip(own.batches(2), other.batches(2), strict=True):
+        assert (one.ids, one.status) == (two.ids, two.status)
+        assert torch.equal(one.inputs, two.inputs)
+
+
+def test_other_content_is_another_digest(store: None, tmp_path: Path) -> None:
+    """By the tags that the store keeps: nothing is read for it."""
+    digests = []
+    for change in range(2):
+        folder = tmp_path / str(change) / "images"
+        folder.mkdir(parents=True)
+        for row, one in enumerate(LEVELS + np.uint8(change)):
+            (folder / f"{row:03}.png").write_bytes(encode(one))
+        digests.append(open_points(uploaded(folder, "digests")).provenance["sha256"])
+        assert open_points(f"{BUCKET}/digests/images").provenance["sha256"] == digests[-1]
+        UPath(BUCKET).fs.invalidate_cache()
+    assert digests[0] != digests[1]
+
+
+def test_a_run_of_the_command_line(store: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By workers of other processes, with the table of a run from a disk."""
+    path = write_table(tmp_path)
+    (tmp_path / "net.py").write_text(
+        "import torch\n\ndef make():\n    torch.manual_seed(0)\n    return torch.nn.Linear(3, 3)\n"
+    )
+    tables = []
+    for number, place in enumerate((uploaded(path, "run"), str(path))):
+        out = tmp_path / f"run{number}"
+        command = ["score", f"{tmp_path / 'net.py'}:make", place, "--out", str(out), "--bounds", "none", "--quiet"]
+        command += ["--scores", "moments", "--sigma", "0.1", "--workers", "1"]
+        monkeypatch.setattr(sys, "argv", ["brittle", *command])  # which a worker reads
+        assert main(command) == 0
+        tables.append(brittle.read_table(out))
+    assert tables[0].scores.equals(tables[1].scores)
+    assert tables[0].record.data.path == f"{BUCKET}/run/test.parquet"
+
+
+@pytest.mark.parametrize(
+    ("place", "code"),
+    [
+        ("s3://nowhere/data.parquet", "no_such_path"),
+        ("s3://data/none.parquet", "no_such_path"),
+        ("nostore://data/x.parquet", "not_installed"),
+    ],
+)
+def test_what_is_not_there_is_said(place: str, code: str, store: None) -> None:
+    with pytest.raises(DataError) as caught:
+        open_points(place)
+    assert caught.value.code == code
+    assert place in str(caught.value)
+
+
+def test_a_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, store: None) -> None:
+    UPath(BUCKET).fs.clear_instance_cache()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    with pytest.raises(DataError) as caught:
+        open_points("s3://data/test.parquet")
+    assert caught.value.code == "unreadable"
+    UPath(BUCKET).fs.clear_instance_cache()
+
+
+def test_an_array_is_to_be_copied_first(store: None, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((3, 2)))
+    with pytest.raises(DataError) as caught:
+        open_points(uploaded(tmp_path / "x.npy", "array"))
+    assert caught.value.code == "unknown_format"
+
+
+def test_a_run_goes_on_from_a_store(store: None, tmp_path: Path) -> None:
+    """Here its folder is gone: what is there is fetched, what is lost is computed, and the store has it all again."""
+    torch.manual_seed(0)
+    classifier, x = brittle.Classifier(torch.nn.Linear(6, 3)), torch.rand(300, 6)
+    mirror, how = f"{BUCKET}/runs/one", {"batch_size": 32, "skip_doctor": True}
+    whole = brittle.score(classifier, (x, None), "logit_margin", out=tmp_path / "run", mirror=mirror, **how)
+    expected = contents(tmp_path / "run")
+    names = {one.name for one in UPath(mirror).iterdir()}
+    assert names == {one.name for one in (tmp_path / "run").iterdir()}
+    UPath(f"{mirror}/scores-00001.parquet").unlink()
+    before = classifier.forward_passes
+    brittle.score(classifier, (x, None), "logit_margin", out=tmp_path / "new", mirror=mirror, resume=True, **how)
+    assert classifier.forward_passes - before < len(x)
+    assert contents(tmp_path / "new") == expected
+    assert brittle.read_table(tmp_path / "new").scores.equals(whole.scores)
+    for name in names - {"run.json"}:
+        assert UPath(f"{mirror}/{name}").read_bytes() == (tmp_path / "new" / name).read_bytes()

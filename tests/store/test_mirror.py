@@ -1,0 +1,119 @@
+"""A run is written in two places; whichever dies, and at whatever step, it goes on from the other."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from checks.faults import contents, in_child
+
+import brittle
+from brittle.cli import main
+from brittle.errors import StorageError
+from brittle.scores import LogitMargin, Moments
+from brittle.store.folder import MANIFEST, RECORD
+from brittle.store.reading import verify
+
+pytestmark = pytest.mark.xdist_group("faults")  # children of a process without other threads
+
+EVERY = 9
+"""The kills stand so many steps apart in the suite; `make test-slow` makes them all."""
+
+
+def score(out: Path, mirror: str) -> None:
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(torch.nn.Linear(6, 3))
+    scores = [Moments(0.1, draws=4), LogitMargin()]
+    where = {"out": out, "mirror": mirror, "resume": True, "skip_doctor": True, "batch_size": 16}
+    brittle.score(brittle.Classifier(network), (torch.rand(44, 6), None), scores, **where)
+
+
+def at_every_step(do: Callable[[], None], out: Path, mirror: Path) -> None:
+    """The run, which does something before every flush and every rename, of either side."""
+
+    def counted(function: Callable) -> Callable:
+        def call(*arguments):
+            do()
+            return function(*arguments)
+
+        return call
+
+    os.fsync = counted(os.fsync)
+    Path.replace = counted(Path.replace)  # type: ignore[method-assign]
+    score(out, str(mirror))
+
+
+def killed_at(step: int, out: Path, mirror: Path) -> int:
+    """How a run ends that kills itself at a step."""
+    left = iter(range(step, -1, -1))
+
+    def step_or_die() -> None:
+        if next(left, 1) == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return in_child(lambda: at_every_step(step_or_die, out, mirror))
+
+
+def killed_everywhere(folder: Path, steps: range) -> int:
+    """How many kills landed; after each the mirror is sound, and the run goes on from the mirror, or from here."""
+    assert in_child(lambda: score(folder / "whole", str(folder / "copy"))) == 0
+    expected = contents(folder / "whole")
+    assert contents(folder / "copy") == expected
+    for landed, step in enumerate(steps):
+        out, mirror = folder / f"run{step}", folder / f"mirror{step}"
+        if killed_at(step, out, mirror) != signal.SIGKILL:
+            return landed
+        if (mirror / RECORD).exists() and (mirror / MANIFEST).exists():
+            assert all(fault.stray for fault in verify(mirror)), step
+        if step % 2:
+            shutil.rmtree(out, ignore_errors=True)
+        assert in_child(lambda out=out, mirror=mirror: score(out, str(mirror))) == 0
+        assert contents(out) == expected, step
+        there = {name: digest for name, digest in contents(mirror).items() if not name.startswith(".")}
+        assert there == expected, step
+    raise AssertionError("no run came to its end")
+
+
+def test_kills_lose_nothing(tmp_path: Path) -> None:
+    assert killed_everywhere(tmp_path, range(0, 1000, EVERY)) > 5
+
+
+@pytest.mark.slow
+def test_kills_at_every_step_lose_nothing(tmp_path: Path) -> None:
+    assert killed_everywhere(tmp_path, range(1000)) > 5 * EVERY
+
+
+def test_a_place_that_holds_a_run_is_not_written_over(tmp_path: Path) -> None:
+    score(tmp_path / "run", str(tmp_path / "mirror"))
+    with pytest.raises(StorageError) as caught:
+        brittle.score(
+            torch.nn.Linear(6, 3),
+            (torch.rand(44, 6), None),
+            [LogitMargin()],
+            out=tmp_path / "other",
+            mirror=str(tmp_path / "mirror"),
+        )
+    assert caught.value.code == "exists"
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_damaged_file_of_the_mirror_is_computed_again(tmp_path: Path) -> None:
+    score(tmp_path / "run", str(tmp_path / "mirror"))
+    expected = contents(tmp_path / "run")
+    shutil.rmtree(tmp_path / "run")
+    (tmp_path / "mirror" / "scores-00001.parquet").write_bytes(b"other")
+    (tmp_path / "mirror" / "points-00000.parquet").unlink()
+    score(tmp_path / "run", str(tmp_path / "mirror"))
+    assert contents(tmp_path / "run") == contents(tmp_path / "mirror") == expected
+
+
+def test_a_mirror_without_a_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(brittle.errors.ParameterError):
+        brittle.score(torch.nn.Linear(6, 3), (torch.rand(4, 6), None), mirror=str(tmp_path))
+    assert main(["score", "x.pt2", "y.npz", "--out", str(tmp_path / "run"), "--mirror", "nostore://x"]) != 0
+    assert "nostore://x" in capsys.readouterr().err
