@@ -15,7 +15,7 @@ from torch import Tensor
 
 from brittle.data.images import from_levels
 from brittle.data.labels import answers_of, plain_array
-from brittle.data.points import InputRows, ListedPoints, row_ids
+from brittle.data.points import InputRows, ListedPoints, RowIds
 from brittle.data.reading import Reading
 from brittle.errors import DataError, ParameterError
 from brittle.model.bounds import BoundsLike
@@ -153,10 +153,10 @@ def as_tensor(x: Any, where: str) -> Tensor:
     return torch.from_numpy(native if native.flags.writeable else native.copy())
 
 
-def text_ids(ids: Any, where: str, count: int) -> tuple[str, ...]:
+def text_ids(ids: Any, where: str, count: int) -> Sequence[str]:
     """Ids as text; the row numbers where there are none."""
     if ids is None:
-        return row_ids(count)
+        return RowIds(count)
     own = plain_array(ids, where).reshape(-1).tolist()
     if len(own) != count:
         raise DataError("shape", f"{where} has {len(own)} entries for {count} points; expected one id each")

@@ -12,7 +12,7 @@ from brittle.data.files import choose_split, files_digest, path_text
 from brittle.data.folder import is_flat_folder, is_folder_of_classes
 from brittle.data.labels import answers_of
 from brittle.data.numpy_files import read_array
-from brittle.data.points import ListedPoints, row_ids
+from brittle.data.points import ListedPoints, RowIds
 from brittle.data.reading import Reading
 from brittle.errors import DataError
 
@@ -66,7 +66,7 @@ def read_corruptions(path: Path, reading: Reading) -> ListedPoints:
     named = [path_text(one.relative_to(path)) for one in files]
     return reading.points(
         reading.record(path, files_digest(path, files), split=split, files=named),
-        row_ids(count),
+        RowIds(count),
         partial(read_arrays, inputs, reading.bounds, None),
         **answers_of(labels[:count], of_labels, count, reading.targets),
     )

@@ -18,7 +18,7 @@ import numpy as np
 from brittle.data.arrays import check_inputs, feature_record, read_arrays, text_ids
 from brittle.data.files import choose_split, file_digest, files_digest, path_text, refuse_split
 from brittle.data.labels import answers_of
-from brittle.data.points import ListedPoints, row_ids
+from brittle.data.points import ListedPoints, RowIds
 from brittle.data.reading import Reading
 from brittle.errors import DataError
 
@@ -57,7 +57,7 @@ def read_npy(path: Path, reading: Reading) -> ListedPoints:
     refuse_split(path, reading.split)
     inputs = check_inputs(read_array(path), path_text(path), reading)
     read, answers = partial(read_arrays, inputs, reading.bounds, None), read_answers(reading, len(inputs))
-    return reading.points(reading.record(path, file_digest(path)), row_ids(len(inputs)), read, **answers)
+    return reading.points(reading.record(path, file_digest(path)), RowIds(len(inputs)), read, **answers)
 
 
 def read_answers(reading: Reading, count: int) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def read_idx(path: Path, reading: Reading) -> ListedPoints:
     inputs = check_inputs(images[:, None], path_text(files[0]), Reading(scale_uint8=True))
     return reading.points(
         reading.record(path, files_digest(path, files), split=prefix, files=[path_text(one.name) for one in files]),
-        row_ids(len(images)),
+        RowIds(len(images)),
         partial(read_arrays, inputs, reading.bounds, None),
         **answers,
     )

@@ -137,7 +137,7 @@ class ListedPoints:
         source: where the points come from.
     """
 
-    ids: tuple[str, ...]
+    ids: Sequence[str]
     read: Read = field(repr=False)
     bounds: BoundsLike
     source: dict[str, Any]
@@ -151,7 +151,7 @@ class ListedPoints:
         if not self.ids:
             raise DataError("empty_dataset", f"{where} holds no points; expected at least 1")
         rows: dict[str, int] = {}
-        for row, own in enumerate(self.ids):
+        for row, own in enumerate(() if isinstance(self.ids, RowIds) else self.ids):
             if rows.setdefault(own, row) != row:
                 raise DataError(
                     "ids",
@@ -184,7 +184,7 @@ class ListedPoints:
             status[place], detail[place] = failure.status, f"row {rows[place]}{called}: {failure.reason}"
         return Batch(
             rows=tuple(rows),
-            ids=self.ids[part],
+            ids=tuple(self.ids[part]),
             names=names,
             labels=None if self.labels is None else self.labels[part],
             inputs=read.inputs,
@@ -203,9 +203,21 @@ def parts_of(rows: Any, size: int) -> Iterator[Any]:
     return (rows[first : first + size] for first in range(0, len(rows), size))
 
 
-def row_ids(count: int) -> tuple[str, ...]:
-    """The ids of points that have none of their own: their positions."""
-    return tuple(map(str, range(count)))
+class RowIds(Sequence[str]):
+    """The ids of so many points that have none of their own: their positions, which are not listed."""
+
+    def __init__(self, count: int) -> None:
+        self._rows = range(count)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, at: Any) -> Any:
+        rows = self._rows[at]
+        return str(rows) if isinstance(rows, int) else tuple(map(str, rows))
+
+    def __repr__(self) -> str:
+        return f"RowIds({len(self)})"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from brittle.data.files import file_digest, path_text
-from brittle.data.points import ListedPoints, Points, Read
+from brittle.data.points import ListedPoints, Points, Read, RowIds
 from brittle.errors import ParameterError
 from brittle.model.bounds import Bounds, BoundsLike
 from brittle.model.loading.image_steps import INTERPOLATIONS, ROUNDINGS, ImageSteps
@@ -166,7 +166,7 @@ class Reading:
         """The first `limit` points of those with these ids; the other arguments as the fields of `ListedPoints`."""
         kept = slice(self.limit)
         return ListedPoints(
-            ids=tuple(ids[kept]),
+            ids=RowIds(len(range(len(ids))[kept])) if isinstance(ids, RowIds) else tuple(ids[kept]),
             read=read,
             bounds=self.bounds,
             source=record,

@@ -19,7 +19,7 @@ from brittle.data.arrays import bytes_of, feature_record, read_arrays
 from brittle.data.arrow import LABEL_NAMES, ArrowFile, EncodedColumn, Table, is_csv, is_image, is_number, open_table
 from brittle.data.folder import encoded_points
 from brittle.data.labels import answers_of, check_labels
-from brittle.data.points import ListedPoints, row_ids
+from brittle.data.points import ListedPoints, RowIds
 from brittle.data.reading import IMAGE_OPTIONS, Reading
 from brittle.errors import DataError, ParameterError, listed
 from brittle.model.arrays import Levels
@@ -93,10 +93,10 @@ def read_frame(frame: Any, y: Any, reading: Reading) -> ListedPoints:
     file = ArrowFile(Path("frame"), cells.schema, (len(cells),), cells.select)
     points = _features(Table((file,), "the frame", reading.record(None, "", format="memory")), reading, y)
     named = tuple(str(own).strip() for own in frame.index)
-    if points.ids == row_ids(len(points)) and len(set(named)) == len(named):
+    if isinstance(points.ids, RowIds) and len(set(named)) == len(named):
         points = replace(points, ids=named)
     known = {name: points.source.get(name) for name in ("feature_names", "categories")}
-    digest = hashlib.sha256(repr((known, points.ids, points.labels)).encode())
+    digest = hashlib.sha256(repr((known, tuple(points.ids), points.labels)).encode())
     for part in (points.read(0, len(points)).inputs, points.targets):
         digest.update(b"" if part is None else bytes_of(part))
     return replace(points, source=points.source | {"sha256": digest.hexdigest()})
@@ -224,10 +224,10 @@ def find_column(table: Table, asked: str, option: str = "--label-column (label_c
     )
 
 
-def ids_in(cells: pa.Table, roles: Roles, table: Table) -> tuple[str, ...]:
+def ids_in(cells: pa.Table, roles: Roles, table: Table) -> Sequence[str]:
     """The ids of the rows: those of their column, or their numbers."""
     if not roles.id:
-        return row_ids(table.rows)
+        return RowIds(table.rows)
     ids = cells[roles.id[0]].to_pylist()
     if None in ids:
         raise DataError(
