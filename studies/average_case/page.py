@@ -46,13 +46,13 @@ def content(tables: Tables) -> Mapping[str, Any]:
     data = in_words(map(data_name, results.networks["dataset"]))
     error, copies, passes = enough(results)
     shown = sorted(set(results.frames["images"]["dataset"]))
-    figures = FIGURES | {f"images_{one}": "example images" for one in shown}
+    figures = FIGURES | {f"images_{one}": "examples" for one in shown}
     return {
         "question": (
-            "Average-case robustness, `p_robust`, is the probability that a network keeps its prediction when normal "
-            "noise of standard deviation sigma is added to the input. The papers do not count it: they make the "
-            "network linear, at the point (Taylor) or averaged over noisy copies (MMSE), and take a normal integral or "
-            "a multivariate sigmoid. Is that near to the truth, and cheaper than to count?"
+            "`p_robust` is the probability that a network keeps its prediction under normal noise of standard "
+            "deviation sigma. The papers do not count it: they make the network linear, at the point (Taylor) or "
+            "averaged over noisy copies (MMSE), and take a normal integral or a multivariate sigmoid. Is that near to "
+            "the truth, and cheaper?"
         ),
         "answer": answer(results),
         "figure": "average_case_counting",
@@ -71,9 +71,8 @@ def content(tables: Tables) -> Mapping[str, Any]:
         "uses": (
             "Use counting with an interval when a few hundred passes a point are affordable: it is as near as MMSE "
             "with more passes.",
-            "Use Taylor when there is a single pass forward and backward to spend and the noise is small; set it "
-            "beside "
-            "a few hundred counted copies at the sigma that matters.",
+            "Use Taylor when the noise is small and a single pass forward and backward can be spent; set it beside a "
+            "few hundred counted copies.",
             f"Use the normal integral, or the sigmoid with the factor {decimals(SCALE, 3)}; as printed it keeps the "
             f"order of points and is off in value.",
             "Use a test over all classes when you compare them: the lowest of several means is low by chance.",

@@ -48,7 +48,7 @@ def order(results: Results, on: str) -> Finding:
     return Finding(
         "MMSE and its sigmoid form are the best estimators, Taylor's follow closely, softmax trails",
         "UAI 4.1, figure 2a",
-        f"mean error of MMSE {decimals(own[MMSE_], 3)}, of Taylor {decimals(own[TAYLOR], 3)}, of softmax "
+        f"mean error: MMSE {decimals(own[MMSE_], 3)}, Taylor {decimals(own[TAYLOR], 3)}, softmax "
         f"{decimals(own[SOFTMAX], 3)}",
         judged([*map(bool, holds)]),
         on=data_name(on),
@@ -96,9 +96,9 @@ def regularised(results: Results, on: str) -> Finding:
         table = results.errors(MMSE_).pivot(index="network", columns="sigma", values="error").loc[family["network"]]
         holds += [*map(bool, (np.diff(table[results.telling].to_numpy(), axis=0) < 0).all(axis=0))]
     return Finding(
-        "the stronger the gradient-norm regularisation, the smaller MMSE's error",
+        "the stronger the gradient-norm regularisation, the smaller MMSE's error, step by step",
         "UAI 4.1, figure 2b",
-        f"it falls with every step at {sum(holds)} of {len(holds)} architectures and sigmas",
+        f"at {sum(holds)} of {len(holds)} architectures and sigmas",
         judged(holds),
         on=data_name(on),
     )

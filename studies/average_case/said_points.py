@@ -46,7 +46,7 @@ def related(results: Results, on: str) -> Finding:
     return Finding(
         "softmax and robustness are not strongly correlated",
         "workshop 4.3, figures 5 to 7",
-        f"in the mean Pearson's is {means[0]}, Spearman's {means[1]}",
+        f"mean correlation: Pearson's {means[0]}, Spearman's {means[1]}",
         judged([*map(bool, mild)]),
         on=data_name(on),
     )
@@ -71,9 +71,9 @@ def classes(results: Results, on: str) -> Finding:
     """Figures 4, 8 and 16."""
     frame = results.frames["bias"]
     return Finding(
-        "a network is significantly more robust for some classes than for others",
+        "a network is significantly more robust for some classes than for others (by a corrected test)",
         "UAI 4.3, figure 4; workshop, figures 8, 16",
-        f"on {int(frame['differ'].sum())} of {len(frame)} networks, by a corrected test",
+        f"on {int(frame['differ'].sum())} of {len(frame)} networks",
         judged([*map(bool, frame["differ"])]),
         on=data_name(on),
     )

@@ -1,0 +1,112 @@
+"""Scores on a graphics card: no tensor is left behind, and the numbers are those of a processor.
+
+Without a card by a stand-in (`helpers.cards`), on which no tensor of the processor may meet one of the card; what is
+marked to wait for one is skipped then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from helpers.cards import card
+from torch import nn
+
+import brittle
+from brittle.scores import CATALOGUE, FeatureDistance, InputMargin, NoiseScore, RareEvent, Score
+from brittle.store.table import Table
+
+COUNT, CLASSES = 16, 3
+EXACT, SAMPLED = 1e-4, 0.1
+"""Differences that are allowed: of what is not sampled, relative or absolute; and between means over the points of what
+is, as a card draws other noise: some seven standard errors of 16 points with 60 copies each."""
+
+WAITS = pytest.mark.skipif(not torch.cuda.is_available(), reason="waits for a graphics card")
+
+SCORES: list[Score] = [
+    kind(sigma=0.1) if issubclass(kind, NoiseScore) else kind()
+    for name, kind in CATALOGUE.items()
+    if name not in ("input_margin", "feature_distance", "rare_event")
+]
+SCORES += [InputMargin(effort="fast"), InputMargin("linf", effort="fast")]
+LONG: list[Score] = [RareEvent(0.1), FeatureDistance(), InputMargin(), InputMargin(effort="fast", certify=True)]
+
+DRAWN = ("laplacian", "rare_event")
+"""Scores with draws of their own."""
+
+
+@pytest.fixture(params=["stand-in", pytest.param("cuda", marks=WAITS)])
+def device(request: pytest.FixtureRequest) -> Iterator[torch.device]:
+    if request.param == "cuda":
+        yield torch.device("cuda")
+        return
+    with card() as found:
+        yield found
+
+
+def network() -> nn.Module:
+    torch.manual_seed(0)
+    layers = nn.Conv2d(1, 4, 3), nn.Tanh(), nn.Flatten(), nn.Linear(4 * 4 * 4, 8), nn.ReLU(), nn.Linear(8, CLASSES)
+    return nn.Sequential(*layers).eval()
+
+
+def run(score: Score, device: torch.device | str, **how: Any) -> Table:
+    x = torch.rand(COUNT, 1, 6, 6, generator=torch.Generator().manual_seed(1))
+    classifier = brittle.Classifier(network(), bounds=(0, 1), device=device)
+    return brittle.score(classifier, (x, torch.arange(COUNT) % CLASSES), [score], batch_size=64, **how)
+
+
+@pytest.mark.parametrize(
+    "score",
+    [pytest.param(one, id=one.label) for one in SCORES]
+    + [pytest.param(one, id=one.label, marks=pytest.mark.slow) for one in LONG],
+)
+def test_a_card_gives_the_numbers_of_a_processor(score: Score, device: torch.device) -> None:
+    found = run(score, device).scores.to_pandas()
+    own = run(score, "cpu").scores.to_pandas()
+    if score.name in DRAWN or any(getattr(need, "draws", None) for need in score.needs):
+        assert float((found["value"] - own["value"]).mean()) == pytest.approx(0, abs=SAMPLED)
+        return
+    assert (found["status"] == own["status"]).all()
+    for column in ("value", "low", "high"):
+        expected = torch.tensor(own[column])
+        torch.testing.assert_close(torch.tensor(found[column]), expected, rtol=EXACT, atol=EXACT, equal_nan=True)
+
+
+def test_a_run_on_a_card_goes_on(device: torch.device, tmp_path: Path) -> None:
+    whole = run(SCORES[0], device, out=tmp_path / "run")
+    (tmp_path / "run" / "scores-00000.parquet").unlink()
+    assert run(SCORES[0], device, out=tmp_path / "run", resume=True).scores.equals(whole.scores)
+
+
+def test_the_stand_in_finds_what_is_left_behind() -> None:
+    class Left(nn.Module):
+        """A network that keeps a tensor of its own where it was made."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer, self.kept = nn.Linear(4, 3), torch.ones(3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.layer(x) * self.kept
+
+    with card() as device, pytest.raises(brittle.errors.ModelError) as caught:
+        brittle.score(brittle.Classifier(Left(), device=device), (torch.rand(5, 4), None), "logit_margin")
+    assert "on the card" in str(caught.value)
+
+
+@WAITS
+def test_memory_of_a_card_that_runs_out_changes_no_number() -> None:
+    """With hardly more memory than ten rows in a pass take."""
+    whole = run(SCORES[0], "cuda")
+    taken = torch.cuda.memory_allocated()
+    total = torch.cuda.get_device_properties(0).total_memory
+    torch.cuda.set_per_process_memory_fraction((taken + 2**22) / total)
+    try:
+        found = run(SCORES[0], "cuda")
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+    assert found.scores["value"].to_pylist() == pytest.approx(whole.scores["value"].to_pylist(), abs=1e-3)
