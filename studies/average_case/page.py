@@ -15,17 +15,17 @@ from studies.markdown import data_name, decimals, in_words, percent, table
 from studies.study import Headline, Tables
 
 FILES = {
-    "networks": "every network, its accuracy and its own sigma",
-    "errors": "errors of every estimator, network, sigma and number of draws",
-    "printed": "errors with as many draws as the paper takes",
-    "sigmoid": "the sigmoid beside the integral",
-    "counting": "error of counting by number of copies",
-    "runtimes": "seconds of every estimator",
-    "softmax": "correlation of softmax and robustness",
+    "networks": "accuracy and own sigma",
+    "errors": "by estimator, network, sigma and draws",
+    "printed": "errors with the paper's draws",
+    "sigmoid": "beside the integral",
+    "counting": "error by copies",
+    "runtimes": "seconds",
+    "softmax": "correlations",
     "bias": "whether classes differ",
-    "separability": "classifiers of robust and of other images",
-    "curvature": "the constant that the bounds need",
-    "counterexample": "where the first bound fails",
+    "separability": "classifiers of images",
+    "curvature": "the bounds' constant",
+    "counterexample": "to the first bound",
 }
 """What each table holds."""
 
@@ -60,21 +60,20 @@ def content(tables: Tables) -> Mapping[str, Any]:
             f"Lines of error by passes: {copies} counted copies reach {decimals(error, 3)}, MMSE with "
             f"{decimals(passes, 0)} passes"
         ),
-        "caption": "Error by passes through the network, in the mean over networks, each at its own sigma.",
+        "caption": "Mean error by passes, each network at its own sigma.",
         "rule": (
-            f"A claim *agrees* where it holds in every case of its line, *does not agree* where in none, else *in "
+            f"A claim *agrees* where it holds in every case, *does not agree* where in none, else *in "
             f"part*. Errors are those at each network's own sigma, where {percent(own_share(results))} of the copies "
             f"hold. MMSE is the papers' own form; the "
             f"library's takes pairs of opposite copies (see "
             f"[estimators](estimators.md))."
         ),
         "uses": (
-            "Use counting with an interval when a few hundred passes a point are affordable: it is as near as MMSE "
-            "with more passes.",
+            "Count, with an interval, when a few hundred passes a point are affordable.",
             "Use Taylor when the noise is small and a single pass forward and backward can be spent; set it beside a "
             "few hundred counted copies.",
-            f"Use the normal integral, or the sigmoid with the factor {decimals(SCALE, 3)}; as printed it keeps the "
-            f"order of points and is off in value.",
+            f"Use the normal integral, or the sigmoid with the factor {decimals(SCALE, 3)}; as printed it "
+            f"is off in value.",
             "Use a test over all classes when you compare them: the lowest of several means is low by chance.",
         ),
         "differs": table(
@@ -88,9 +87,8 @@ def content(tables: Tables) -> Mapping[str, Any]:
                 ("copies of the truth", "10,000", f"{int(first['reference']):,}"),
                 ("draws of MMSE", "500 (UAI), 1,000 (workshop)", f"up to {results.budgets[-1]}; "
                  f"{results.printed_draws} on {int(first['printed_points'])} points at one sigma"),
-                ("run times", "50 points, 10,000 copies", f"{TIMED[0]} points; {PAPER_COPIES:,} copies scaled up from "
-                 f"{TIMED[1]}"),
-                ("seeds", "one network each", "one training seed each"),
+                ("run times", "50 points, 10,000 copies", f"{TIMED[0]} points, {TIMED[1]} copies scaled up"),
+                ("training seeds", "one", "one"),
             ],
         ),
         "files": {f"average_case/{one}.csv": said for one, said in FILES.items()}

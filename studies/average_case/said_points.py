@@ -44,9 +44,9 @@ def related(results: Results, on: str) -> Finding:
     mild = both.max(axis=1) < MILD
     means = [decimals(float(one), 2) for one in both.mean()]
     return Finding(
-        "softmax and robustness are not strongly correlated",
+        "softmax and robustness are not strongly correlated (in the mean)",
         "workshop 4.3, figures 5 to 7",
-        f"mean correlation: Pearson's {means[0]}, Spearman's {means[1]}",
+        f"Pearson's {means[0]}, Spearman's {means[1]}",
         judged([*map(bool, mild)]),
         on=data_name(on),
     )
@@ -86,7 +86,7 @@ def classes_by_mmse(results: Results) -> Finding:
     return Finding(
         "MMSE captures the class bias as counting does",
         "UAI 4.3, figure 4",
-        f"the rank correlation of the two over classes is {decimals(ALIKE, 1)} or more on {int(alike.sum())} of "
+        f"their rank correlation over classes is {decimals(ALIKE, 1)} or more on {int(alike.sum())} of "
         f"{len(frame)} networks",
         judged([*map(bool, alike)]),
     )
@@ -102,10 +102,7 @@ def accuracies(results: Results, reader: str, dataset: str) -> Frame:
 
 def apart(results: Results) -> Finding:
     """Section 4.3: a classifier of images."""
-    claim = (
-        "a CNN tells the most from the least robust images in 92%, and those of high from those of low softmax in 58% "
-        "of the cases"
-    )
+    claim = "a CNN tells the most from the least robust images in 92%, high from low softmax in 58% of the cases"
     if DATASET not in set(results.frames["separability"]["dataset"]):
         return Finding(claim, "UAI 4.3", "no such images", Agreement.UNMEASURED)
     row = accuracies(results, READERS[-1], DATASET)
