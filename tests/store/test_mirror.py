@@ -14,7 +14,7 @@ from checks.faults import contents, in_child
 
 import brittle
 from brittle.cli import main
-from brittle.errors import StorageError
+from brittle.errors import ResumeError, StorageError
 from brittle.scores import LogitMargin, Moments
 from brittle.store.folder import MANIFEST, RECORD
 from brittle.store.reading import verify
@@ -100,6 +100,19 @@ def test_a_place_that_holds_a_run_is_not_written_over(tmp_path: Path) -> None:
         )
     assert caught.value.code == "exists"
     assert not (tmp_path / "other").exists()
+
+
+def test_another_run_in_the_mirror_is_not_written_over(tmp_path: Path) -> None:
+    score(tmp_path / "run", str(tmp_path / "mirror"))
+    expected = contents(tmp_path / "mirror")
+    network, x = torch.nn.Linear(6, 3), torch.rand(44, 6)
+    brittle.score(network, (x, None), [LogitMargin()], out=tmp_path / "other")
+    with pytest.raises(ResumeError) as caught:
+        brittle.score(
+            network, (x, None), [LogitMargin()], out=tmp_path / "other", mirror=str(tmp_path / "mirror"), resume=True
+        )
+    assert caught.value.code == "other_run"
+    assert contents(tmp_path / "mirror") == expected
 
 
 def test_a_damaged_file_of_the_mirror_is_computed_again(tmp_path: Path) -> None:

@@ -21,9 +21,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 
-from brittle.errors import ParameterError, StorageError
+from brittle.errors import ParameterError, ResumeError, StorageError
 from brittle.store.mirror import Mirror
-from brittle.store.record import FORMAT, Account, RunRecord, parse_object, read_object
+from brittle.store.record import (
+    FORMAT,
+    UNDECISIVE,
+    Account,
+    RunRecord,
+    differences,
+    parse_object,
+    read_object,
+)
 from brittle.store.schemas import KINDS
 from brittle.store.strict_json import Count, Digest, plain
 from brittle.store.writing import check_target, make_folder, write
@@ -156,6 +164,7 @@ class RunFolder:
         may not be links.
 
         Raises:
+            ResumeError: it and its mirror hold two runs.
             StorageError: another process writes it, or it cannot be written or read.
         """
         folder = cls(Path(path), mirror)
@@ -259,6 +268,7 @@ class RunFolder:
         """Send to the mirror what it lacks of the shards that are here, and then the manifest."""
         if self.mirror is None or not (self.path / RECORD).exists():
             return
+        self._check_same_run()
         there = self.mirror.get(MANIFEST)
         known = () if there is None else self._parsed(there).shards
         for entry in self.shards.values():
@@ -268,6 +278,18 @@ class RunFolder:
                     self.mirror.put(name, (self.path / name).read_bytes())
         self._commit_manifest()
         self.mirror.put(RECORD, (self.path / RECORD).read_bytes())
+
+    def _check_same_run(self) -> None:
+        """Raise where the mirror holds another run, which would be written over."""
+        assert self.mirror is not None
+        text, own = self.mirror.get(RECORD), self.record
+        if text is None or own is None:
+            return
+        other = parse_object(text.decode(errors="replace"), self.mirror.place / RECORD, RunRecord)
+        if found := differences(own, other, ("here", "in the mirror"), UNDECISIVE - {"part"}):
+            raise ResumeError(
+                "other_run", f"{self.mirror.place} holds another run: {'; '.join(found)}; choose another place"
+            )
 
     def _parsed(self, manifest: bytes) -> Manifest:
         assert self.mirror is not None
