@@ -25,7 +25,7 @@ Parts = Iterable[pa.Table]
 """Those of a table, one after another."""
 
 Frames = Callable[[], Iterator["pd.DataFrame"]]
-"""Reads parts of a table with the same columns; called once for each look at them, so that one part is held at a time."""
+"""Reads parts of a table with the same columns; called for each look at them, so that one part is held at a time."""
 
 
 def export(frames: Frames, path: Path, *, whole: bool) -> Path:
