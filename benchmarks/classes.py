@@ -12,6 +12,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from functools import cache
 
 import torch
 from sklearn.datasets import load_digits
@@ -45,12 +46,18 @@ def measure(name: str, classes: int) -> None:
     print((time.perf_counter() - began) / POINTS, peak_mebibytes())
 
 
+@cache
+def digits() -> tuple[Tensor, Tensor]:
+    """The digits and their labels."""
+    images, labels = load_digits(return_X_y=True)
+    return torch.tensor(images / 16, dtype=torch.float32), torch.tensor(labels)
+
+
 def pairs(count: int, seed: int) -> tuple[Tensor, Tensor]:
     """Two digits side by side, and the number that they make."""
-    images, labels = load_digits(return_X_y=True)
+    images, labels = digits()
     chosen = torch.randint(len(images), (2, count), generator=torch.Generator().manual_seed(seed))
-    both = [torch.tensor(images / 16, dtype=torch.float32)[part].view(-1, 1, 8, 8) for part in chosen]
-    y = torch.tensor(labels)[chosen]
+    both, y = [images[part].view(-1, 1, 8, 8) for part in chosen], labels[chosen]
     return torch.cat(both, dim=3), 10 * y[0] + y[1]
 
 

@@ -82,6 +82,7 @@ def test_a_slurm_array(project: Path) -> None:
     assert joined(project) == whole(project)
 
 
+@pytest.mark.slow
 def test_an_indexed_job_of_kubernetes(project: Path) -> None:
     """By a stand-in, which runs the container's command once for each index."""
     (text,) = blocks(PAGE, "yaml")
