@@ -149,8 +149,8 @@ def check_own(path: Path, mark: str, what: str) -> None:
         )
 
 
-MOST_SHOWN = 2_000_000
-"""Rows of scores, such as 20 of 100,000 points, that a screen or a page is made from; of more it speaks of a sample."""
+MOST_SHOWN = 1_000_000
+"""Rows of scores, such as 20 of 50,000 points, that a screen or a page is made from; of more it speaks of a sample."""
 
 
 def open_run(folder: Path, most: int | None = None) -> Table:

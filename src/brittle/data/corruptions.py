@@ -47,7 +47,7 @@ def read_corruptions(path: Path, reading: Reading) -> ListedPoints:
     file, place = parts[split]
     files = file, path / LABELS if severe else file.with_name(TEST_LABELS)
     where, of_labels = map(path_text, files)
-    images, labels = read_array(file, mapped=True), read_array(files[1])
+    images, labels = read_array(file), read_array(files[1])
     count = len(images) // times if images.ndim == 4 and images.shape[3] in CHANNELS else 0
     if not count or len(images) != count * times or labels.shape[:1] != images.shape[:1]:
         raise DataError(

@@ -70,17 +70,17 @@ def read_answers(reading: Reading, count: int) -> dict[str, Any]:
     return answers_of(read_array(path), path_text(path), count, reading.targets)
 
 
-def read_array(path: Path, mapped: bool = False) -> np.ndarray:
-    """The array in a `.npy` file; no more memory is taken than the file is long, and none where it is `mapped`."""
+def read_array(path: Path) -> np.ndarray:
+    """The array in a `.npy` file, read where it is used: what is changed in memory does not reach the file."""
     where = path_text(path)
     try:
         with path.open("rb") as file:
             np.lib.format.read_magic(file)  # without it NumPy would look for an archive or a pickle
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        array = np.load(path, mmap_mode="c", allow_pickle=False)
         declared, there = array.nbytes, path.stat().st_size - array.offset
         if declared != there or not array.dtype.itemsize:
             raise ValueError(f"its header declares {declared:,} bytes, and {there:,} follow")
-        return array if mapped else np.array(array)
+        return array
     except _ERRORS as error:
         raise _unreadable(where, ".npy", error) from error
 
@@ -144,6 +144,8 @@ def _read_idx(path: Path, axes: int) -> np.ndarray:
             if len(header) < 4 + 4 * axes or header[:4] != mark:
                 raise ValueError(f"it begins with {header[:4].hex() or 'nothing'}; expected {mark.hex()} and the sizes")
             shape = struct.unpack(f">{axes}I", header[4:])
+            if not packed and path.stat().st_size == len(header) + math.prod(shape) > len(header):
+                return np.memmap(path, np.uint8, "c", len(header), shape)
             content = file.read(min(math.prod(shape), path.stat().st_size * (_MOST_GZIP if packed else 1)) + 1)
         if len(content) != math.prod(shape) or 0 in shape[1:]:
             raise ValueError(f"it declares {' x '.join(map(str, shape))} bytes and holds others; get it again")

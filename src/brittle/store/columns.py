@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from brittle.errors import DataError, ParameterError, listed
 from brittle.estimate import FLIP_PROBABILITY, Evidence, Parameter, Status, parameters_json, score_label, short_labels
@@ -186,22 +187,26 @@ Row = dict[Any, Any]
 
 def columns_of(points: pa.Table, scores: pa.Table, records: Sequence[ScoreRecord]) -> tuple[Column, ...]:
     """The columns of the tables of a run, in the order of its record."""
-    rows = scores.to_pandas().astype(dict.fromkeys(_NUMBERS, "float64"))
-    rows.loc[rows["status"].isin(list(WITHOUT_VALUE)), _NUMBERS] = math.nan
-    groups: dict[Any, pd.DataFrame] = dict(list(rows.groupby(["score", "parameters"], sort=False)))
-    none = cast("pd.DataFrame", rows.iloc[:0])
     known = {(one.score, parameters_json(one.parameters)): _storable(one) for one in records}
     ids = points["point"].to_pylist()
     short = short_labels(one.label for one in known.values())
     return tuple(
         Column(
             **vars(record),
-            rows=groups.get(key, none).set_index("point").reindex(ids),
+            rows=_rows_of(scores, *key).reindex(ids),
             variant=storable(variant),
             shown=short[record.label],
         )
         for (key, record), variant in zip(known.items(), _variants(known.values()), strict=True)
     )
+
+
+def _rows_of(scores: pa.Table, score: str, parameters: str) -> pd.DataFrame:
+    """The rows of one score by point; of a long run only these are a frame, beside the table."""
+    own = scores.filter((pc.field("score") == score) & (pc.field("parameters") == parameters))
+    rows = own.drop_columns(["score", "parameters"]).to_pandas().astype(dict.fromkeys(_NUMBERS, "float64"))
+    rows.loc[rows["status"].isin(list(WITHOUT_VALUE)), _NUMBERS] = math.nan
+    return rows.set_index("point")
 
 
 def storable(text: object) -> str:
