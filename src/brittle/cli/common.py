@@ -153,11 +153,11 @@ MOST_SHOWN = 1_000_000
 """Rows of scores, such as 20 of 50,000 points, that a screen or a page is made from; of more it speaks of a sample."""
 
 
-def open_run(folder: Path, most: int | None = None) -> Table:
+def open_run(folder: Path, most: int | None = None, *, images: bool = False) -> Table:
     """The table of the run in `folder`, as `read_table` reads it; that it has not finished is said, on stderr."""
     from brittle.store.reading import read_table
 
-    table = read_table(folder, most)
+    table = read_table(folder, most, images=images)
     note_unfinished(folder, table.record, len(table.points))
     return table
 

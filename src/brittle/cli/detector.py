@@ -55,7 +55,7 @@ def fit(
 
     check_new(out, overwrite)
     found = Detector.fit(
-        read_table(run_folder),
+        read_table(run_folder, images=False),
         epsilon,
         norm,
         tpr,
@@ -148,7 +148,7 @@ def fit_pseudo_margin(
 
     check_new(out, overwrite, SUFFIX)
     _check_no_texts(model)
-    table = read_table(run_folder)
+    table = read_table(run_folder, images=False)
     declared = table.record.model
     bounds = Bounds.from_record(asdict(declared))
     points = reading.open(data, bounds, limit=table.record.data.limit, model=model)

@@ -155,7 +155,7 @@ def report(
 
     page = out or run_folder / "report.html"
     check_own(page, MARK, "report")
-    table = open_run(run_folder, MOST_SHOWN)
+    table = open_run(run_folder, MOST_SHOWN, images=True)
     if epsilon is not None and not margin_columns(table):
         raise UsageError("--epsilon is for runs with input_margin; this one has none")
     contents = open_contents(table, epsilon, {str(folder): read_table(folder, MOST_SHOWN) for folder in against})

@@ -118,17 +118,17 @@ def _conclude(record: RunRecord, out: Path, running: RunOptions, *, silent: bool
     from brittle.analysis.outcomes import refuted_points, refuted_text
     from brittle.analysis.overview import overview
     from brittle.analysis.overview_text import how_brittle
-    from brittle.store.reading import read_table
+    from brittle.store.reading import read_shards, read_table
     from brittle.text import chosen_text
 
     account = record.account
     right = f"{account.correct / account.labelled:.1%}" if account.labelled else ""
     accuracy = right and (f"accuracy {right}, " if record.model.decision is None else f"{right} right, ")
     if any("limit" in score.parameters for score in record.scores) and not running.quiet:
-        show(how_brittle(overview(read_table(out, MOST_SHOWN))))
+        show(how_brittle(overview(read_table(out, MOST_SHOWN, images=False))))
     doubt = ""
     if any(score.parameters.get("certify") for score in record.scores):
-        doubt = refuted_text(refuted_points(read_table(out).columns))
+        doubt = refuted_text(sum(refuted_points(one.columns) for one in read_shards(out)))
     chosen = chosen_text(account.points, record.data)
     points = f"{account.points} points{chosen and f' ({chosen})'}"
     where = shlex.quote(str(out))

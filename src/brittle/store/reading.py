@@ -56,13 +56,14 @@ class ShardError(StorageError):
         self.problem = problem
 
 
-def read_table(folder: str | os.PathLike[str], most: int | None = None) -> Table:
+def read_table(folder: str | os.PathLike[str], most: int | None = None, *, images: bool = True) -> Table:
     """Read a run folder, which may come from anybody; nothing in it is run.
 
     Args:
         folder: that of the run.
         most: rows of scores that are read, about. Where a finished run has more, they are those of some points, drawn
             evenly by their rows, of which the record then speaks as of a sample (`chosen_from`). None reads all.
+        images: whether the thumbnails are kept, which are most of what a run holds.
 
     Raises:
         StorageError: the folder holds no run, was written in another format, or a shard is missing or damaged.
@@ -80,6 +81,8 @@ def read_table(folder: str | os.PathLike[str], most: int | None = None) -> Table
             if share < 1.0:
                 kept = _drawn(rows, share) if kept is None else kept
                 rows = rows.filter(pc.field("point").isin(kept))
+            if not images:
+                rows = _without_images(rows)
             tables[kind].append(rows)
     if share < 1.0:
         record = replace(record, data=replace(record.data, chosen_from=count, sample_seed=0))
@@ -124,6 +127,13 @@ def export_run(
         return read_table(folder).export(path, limit=limit)
     check_share("limit", limit)
     return export(lambda: (one.all_columns(limit, whole=whole) for one in read_shards(folder)), Path(path), whole=whole)
+
+
+def _without_images(rows: pa.Table) -> pa.Table:
+    for name in {"image", "difference"} & {*rows.column_names}:
+        place = rows.schema.get_field_index(name)
+        rows = rows.set_column(place, rows.schema.field(place), pa.nulls(len(rows), pa.binary()))
+    return rows
 
 
 def _drawn(points: pa.Table, share: float) -> pa.ChunkedArray:
