@@ -123,20 +123,23 @@ def test_the_label_is_asked_for_where_there_is_one() -> None:
     assert votes.groupby("point")["share"].sum().tolist() == pytest.approx([1.0] * 4)
 
 
-def test_what_noise_turns_a_class_into_is_the_mean_over_its_points() -> None:
+def test_what_noise_turns_a_class_into_is_the_mean_over_the_points_that_are_predicted_so() -> None:
+    """Labels change nothing: a wrong prediction that holds is no work of the noise."""
     x = drawn()
     table = brittle.score(brittle.Classifier(bands, bounds=None), (x, torch.arange(POINTS) % 2), [MonteCarlo(SIGMA)])
     found: Any = confusions(table)
-    true = probabilities(x)
+    true, predicted = probabilities(x), table.points["predicted"].to_numpy()
     assert found["share"].is_monotonic_decreasing
-    assert sorted(set(found["class"])) == [0, 1]
+    assert sorted(set(found["class"])) == sorted(set(predicted))
     for row in found.to_dict("records"):
-        assert row["points"] == POINTS / 2
+        own = predicted == row["class"]
+        assert row["points"] == own.sum()
         assert row["class"] != row["becomes"]
-        assert row["share"] == pytest.approx(true[row["class"] :: 2, row["becomes"]].mean(), abs=0.01)
-    votes: Any = class_votes(table, of=3)
-    own = votes["point"].astype(int) % 2 == 0
-    assert found.set_index(["class", "becomes"])["share"][0, 3] == pytest.approx(votes["share"][own].mean())
+        assert row["share"] == pytest.approx(true[own, row["becomes"]].mean(), abs=0.01)
+    votes: Any = class_votes(table, of=1)
+    assert found.set_index(["class", "becomes"])["share"][0, 1] == pytest.approx(
+        votes["share"].to_numpy()[predicted == 0].mean()
+    )
 
 
 @pytest.mark.parametrize("of", ["nobody", 4, -1, True, 1.5])

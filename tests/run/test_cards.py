@@ -109,4 +109,5 @@ def test_memory_of_a_card_that_runs_out_changes_no_number() -> None:
         found = run(SCORES[0], "cuda")
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)
+    assert "out_of_memory" in {one.code for one in found.record.warnings}
     assert found.scores["value"].to_pylist() == pytest.approx(whole.scores["value"].to_pylist(), abs=1e-3)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,9 +17,11 @@ from torch import nn
 
 import brittle
 from brittle.cli import common, main
-from brittle.scores import InputMargin, LogitMargin, Shrinkage
+from brittle.scores import LogitMargin, Shrinkage
+from brittle.store import reading
 from brittle.store.export import FORMS
-from brittle.store.reading import export_run, read_table
+from brittle.store.folder import MANIFEST
+from brittle.store.reading import export_run, read_shards, read_table
 
 COUNT = 1000
 
@@ -34,6 +40,20 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_without_images_all_else_is_there(run: Path) -> None:
+    table, whole = read_table(run, images=False), read_table(run)
+    assert table.points["image"].null_count == len(table.points) > whole.points["image"].null_count
+    pd.testing.assert_frame_equal(table.frame(whole=True), whole.frame(whole=True))
+
+
+def test_a_sample_of_chosen_points_is_not_one_of_all(run: Path, tmp_path: Path) -> None:
+    whole = read_table(run)
+    data = replace(whole.record.data, chosen_from=5000, ids_sha256="0" * 64)
+    replace(whole, record=replace(whole.record, data=data)).save(tmp_path / "run")
+    found = read_table(tmp_path / "run", 600).record.data
+    assert (found.chosen_from, found.sample_seed, found.ids_sha256) == (5000, None, "0" * 64)
+
+
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("form", FORMS)
 def test_a_file_by_shards_holds_what_one_of_the_table_holds(run: Path, tmp_path: Path, form: str, whole: bool) -> None:
@@ -49,24 +69,51 @@ def test_a_file_by_shards_holds_what_one_of_the_table_holds(run: Path, tmp_path:
 
 
 def test_a_column_of_one_shard_alone_is_kept(tmp_path: Path) -> None:
-    """The ends of intervals that are exact elsewhere."""
-    x = torch.cat([torch.full((256, 2), 0.5), torch.rand(64, 2, generator=torch.Generator().manual_seed(0))])
-    network = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 2))
-    scores = [InputMargin(effort="fast"), LogitMargin()]
-    brittle.score(network, (x, None), scores, out=tmp_path / "run", skip_doctor=True)
-    table = read_table(tmp_path / "run")
+    """What the copies turn into, where those of the points of the other shards all keep their prediction."""
+    x = torch.cat([torch.full((256, 1), 9.0), torch.zeros(64, 1)])
+    network = nn.Linear(1, 2)
+    network.weight.data, network.bias.data = torch.tensor([[1.0], [-1.0]]), torch.zeros(2)
+    classifier = brittle.Classifier(network, bounds=None)
+    brittle.score(
+        classifier, (x, None), [Shrinkage(0.1, draws=20)], out=tmp_path / "run", skip_doctor=True, batch_size=64
+    )
+    shards = [{*one.frame()} for one in read_shards(tmp_path / "run")]
+    assert [("turns_into" in names) for names in shards][:: len(shards) - 1] == [False, True]
     found = pd.read_parquet(export_run(tmp_path / "run", tmp_path / "x.parquet"))
-    pd.testing.assert_frame_equal(found, table.to_arrow().to_pandas())
-    assert {"input_margin.low", "logit_margin.low"} & {*found} == {"input_margin.low"}
+    pd.testing.assert_frame_equal(found, read_table(tmp_path / "run").to_arrow().to_pandas())
+    assert found["turns_into"].notna().sum() > 0
+
+
+def test_a_run_that_grows_meanwhile_is_exported_as_it_was(run: Path, tmp_path: Path) -> None:
+    """Its manifest is read once: columns are chosen by the rows that are written."""
+    part = tmp_path / "run"
+    shutil.copytree(run, part)
+    whole = (part / MANIFEST).read_bytes()
+    few = json.loads(whole)
+    few["shards"] = few["shards"][:2]
+    (part / MANIFEST).write_text(json.dumps(few))
+    reads = []
+
+    def grown(path: Path) -> Any:
+        reads.append(path)
+        found = opened(path)
+        (part / MANIFEST).write_bytes(whole)
+        return found
+
+    opened = reading.open_run
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "open_run", grown)
+        found = pq.read_table(export_run(part, tmp_path / "x.parquet"))
+    assert (len(reads), len(found)) == (1, sum(one["account"]["points"] for one in few["shards"]))
 
 
 def test_a_sample_is_even_over_rows_and_classes(run: Path) -> None:
     most = 600
     table, whole = read_table(run, most), read_table(run)
     rows, labels = table.points["row"].to_numpy(), table.points["label"].to_numpy()
-    assert len(rows) == pytest.approx(most / 2, abs=3)
-    assert np.histogram(rows, 10, (0, COUNT))[0] == pytest.approx(np.full(10, most / 20), abs=3)
-    assert np.bincount(labels) == pytest.approx(np.full(4, most / 8), abs=3)
+    assert len(rows) == pytest.approx(most / 2, abs=60)
+    assert np.histogram(rows, 10, (0, COUNT))[0] == pytest.approx(np.full(10, most / 20), abs=20)
+    assert np.bincount(labels) == pytest.approx(np.full(4, most / 8), abs=30)
     assert (table.record.data.chosen_from, len(table.scores)) == (COUNT, 2 * len(rows))
     own, of_all = (one.frame(whole=True).set_index("point") for one in (table, whole))
     pd.testing.assert_frame_equal(own, of_all.loc[own.index], check_dtype=False)
@@ -85,8 +132,10 @@ def test_screen_and_page_say_that_they_speak_of_a_sample(
     monkeypatch.setattr("brittle.cli.runs.MOST_SHOWN", 600)
     assert common.MOST_SHOWN > 600
     assert main(["show", str(run)]) == 0
-    assert "drawn at random out of 1,000" in capsys.readouterr().out
+    assert f"out of {COUNT:,}" in capsys.readouterr().out
     assert main(["report", str(run), "--out", str(tmp_path / "page.html")]) == 0
-    assert "drawn at random out of 1,000" in (tmp_path / "page.html").read_text()
+    page = (tmp_path / "page.html").read_text()
+    assert f"out of {COUNT:,}" in page
+    assert f"{read_table(run).record.account.passes / COUNT:,.0f} per point" in page, "passes are of all points"
     assert main(["show", str(run), "--top", "1000", "--json"]) == 0
     assert capsys.readouterr().out.count('"point"') == COUNT, "a list is of all"

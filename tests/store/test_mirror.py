@@ -115,6 +115,31 @@ def test_another_run_in_the_mirror_is_not_written_over(tmp_path: Path) -> None:
     assert contents(tmp_path / "mirror") == expected
 
 
+def test_a_run_that_is_refused_leaves_both_places_as_they_were(tmp_path: Path) -> None:
+    """What lies in the mirror is no other run's to take, and what lies here is not sent on by another command."""
+    score(tmp_path / "run", str(tmp_path / "mirror"))
+    for out, mirror in (("other", "mirror"), ("run", "new")):
+        before = {one.name: contents(one) for one in tmp_path.iterdir()}
+        with pytest.raises(ResumeError):
+            brittle.score(
+                torch.nn.Linear(6, 3),
+                (torch.rand(44, 6), None),
+                [LogitMargin()],
+                out=tmp_path / out,
+                mirror=str(tmp_path / mirror),
+                resume=True,
+            )
+        (tmp_path / "new").rmdir() if mirror == "new" else None  # the folder was made, and is empty
+        assert {one.name: contents(one) for one in tmp_path.iterdir()} == before
+
+
+def test_what_the_mirror_lost_is_sent_again(tmp_path: Path) -> None:
+    score(tmp_path / "run", str(tmp_path / "mirror"))
+    (tmp_path / "mirror" / "scores-00001.parquet").unlink()
+    score(tmp_path / "run", str(tmp_path / "mirror"))
+    assert contents(tmp_path / "mirror") == contents(tmp_path / "run")
+
+
 def test_a_damaged_file_of_the_mirror_is_computed_again(tmp_path: Path) -> None:
     score(tmp_path / "run", str(tmp_path / "mirror"))
     expected = contents(tmp_path / "run")
@@ -127,6 +152,7 @@ def test_a_damaged_file_of_the_mirror_is_computed_again(tmp_path: Path) -> None:
 
 def test_a_mirror_without_a_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(brittle.errors.ParameterError):
-        brittle.score(torch.nn.Linear(6, 3), (torch.rand(4, 6), None), mirror=str(tmp_path))
+        brittle.score(torch.nn.Linear(6, 3), (torch.rand(4, 6), None), mirror=str(tmp_path / "mirror"))
+    assert not (tmp_path / "mirror").exists()
     assert main(["score", "x.pt2", "y.npz", "--out", str(tmp_path / "run"), "--mirror", "nostore://x"]) != 0
     assert "nostore://x" in capsys.readouterr().err

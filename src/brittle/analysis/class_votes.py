@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from brittle.analysis.columns import check_column, class_name, class_of, typical
+from brittle.analysis.columns import check_column, class_name, typical
 from brittle.errors import DataError, ParameterError, listed
 from brittle.intervals import clopper_pearson, paired_proportion, sequence_interval
 from brittle.store.columns import Column, storable
@@ -76,8 +76,8 @@ def class_votes(table: Table, of: int | str | None = None, column: Column | None
 def confusions(table: Table, column: Column | None = None) -> pd.DataFrame:
     r"""What noise turns each class into: of the noisy copies of its points, the share that every other class gets.
 
-    The mean over the points of a class of their shares (`class_votes`). A class is that of the label or, without
-    labels, of the prediction.
+    The mean over the points that are predicted as a class of their shares (`class_votes`); whether the prediction is
+    right does not matter.
 
     Validity: as of `class_votes`; the shares of these points, without an interval.
 
@@ -86,7 +86,7 @@ def confusions(table: Table, column: Column | None = None) -> pd.DataFrame:
         column: as of `class_votes`.
 
     Returns:
-        `class` and `becomes` (indices), `points` of the class, `share`: a row for each pair of which a copy was seen,
+        `class` and `becomes` (indices), `points` predicted so, `share`: a row for each pair of which a copy was seen,
         the largest share first.
 
     Raises:
@@ -101,7 +101,7 @@ def confusions(table: Table, column: Column | None = None) -> pd.DataFrame:
     """
     column = _counted(table, column)
     votes: Any = class_votes(table, column=column)
-    classes: Any = class_of(table)[1]
+    classes: Any = table.points.select(["point", "predicted"]).to_pandas().set_index("point")["predicted"]
     votes["of"] = votes["point"].map(classes)
     points = classes[[one is not None for one in column.votes]].value_counts()
     shares = votes[votes["class"] != votes["of"]].groupby(["of", "class"])["share"].sum().rename("share").reset_index()

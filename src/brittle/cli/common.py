@@ -155,10 +155,12 @@ MOST_SHOWN = 1_000_000
 
 def open_run(folder: Path, most: int | None = None, *, images: bool = False) -> Table:
     """The table of the run in `folder`, as `read_table` reads it; that it has not finished is said, on stderr."""
+    from brittle.store.reading import open_run as opened
     from brittle.store.reading import read_table
 
+    _, manifest = opened(folder)
     table = read_table(folder, most, images=images)
-    note_unfinished(folder, table.record, len(table.points))
+    note_unfinished(folder, table.record, sum(entry.account.points for entry in manifest.shards))
     return table
 
 

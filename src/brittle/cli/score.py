@@ -132,7 +132,8 @@ def _conclude(record: RunRecord, out: Path, running: RunOptions, *, silent: bool
     chosen = chosen_text(account.points, record.data)
     points = f"{account.points} points{chosen and f' ({chosen})'}"
     where = shlex.quote(str(out))
-    done = f"{points}, {accuracy}{account.passes:,} passes, {record.seconds or 0.0:.1f} s"
+    seconds = "" if record.seconds is None else f", {record.seconds:.1f} s"
+    done = f"{points}, {accuracy}{account.passes:,} passes{seconds}"
     say(silent, f"{done}; next: {program()} show {where}, {program()} report {where}")
     say(running.quiet or not doubt, doubt)
     if not account.failed:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from brittle.errors import DataError
-from brittle.store.places import is_stored, stored_digest
+from brittle.store.places import is_stored, reaching, stored_digest
 
 
 def changed_error(path: str | None, found: str) -> DataError:
@@ -31,7 +31,7 @@ def file_digest(path: Path) -> str:
     try:
         if is_stored(path) and (found := stored_digest(path)) is not None:
             return found
-        with path.open("rb") as file:
+        with reaching(path), path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise DataError("unreadable", f"{path_text(path)} cannot be read: {error.strerror or error}") from error

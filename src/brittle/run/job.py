@@ -157,7 +157,7 @@ class Job:
         tables = {kind: pa.concat_tables([part[kind] for part in parts]).combine_chunks() for kind in parts[0]}
         first = number * self.shard_points
         account = Account.of(tables["points"], tables["scores"], spent, check_passes, first)
-        return Shard(number, tables, account)
+        return Shard(number, tables, account, self.fit)
 
     def _evaluated(self, batch: Batch, rows: int) -> list[Evaluated]:
         """A batch in pieces, as many points of it at a time as these rows are of all."""

@@ -115,10 +115,11 @@ def _join_parts(folder: RunFolder, parts: Sequence[JoinedRun], most_failures: in
 
 
 def _together(records: Sequence[RunRecord]) -> dict[str, Any]:
-    """When the last of some runs was over, and how long they took."""
+    """When the last of some runs was over, and how long they took, where that is known of all."""
+    seconds: list[Any] = [record.seconds for record in records]
     return {
         "finished": max(record.finished or "" for record in records),
-        "seconds": sum(record.seconds or 0.0 for record in records),
+        "seconds": None if None in seconds else sum(seconds),
     }
 
 

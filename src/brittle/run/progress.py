@@ -36,8 +36,8 @@ class ProgressLine:
         self._began: tuple[float, int] | None = None  # when it was called first; a run that goes on had points before
 
     def begin(self, points: int, seconds: float, reading: float) -> None:
-        """Say how long the network will take for so many points, and reading them, where both are `FORECAST_FROM` or
-        longer."""
+        """Say how long the network will take for so many points, and reading them, where both together are
+        `FORECAST_FROM` or longer."""
         if FORECAST_FROM <= seconds + reading < math.inf:
             parts = f"the network takes about {duration(seconds)}, reading them {duration(reading)}"
             self._write(f"scoring: {points:,} points; {parts}", "\n")

@@ -101,8 +101,8 @@ class RunningRecord:
         )
         self.now = replace(self.now, warnings=(*self.now.warnings, Finding("out_of_memory", sentence)))
 
-    def finish(self, seconds: float) -> None:
-        """The run is over; a part of one says nothing of its few points, which `brittle join` says of all."""
+    def finish(self, seconds: float | None) -> None:
+        """The run is over, after so many seconds, or parts of it at several times; a part of one says nothing of its few points, which `brittle join` says of all."""
         self.now = replace(self.now, seconds=seconds, finished=_now())
         if self.now.part is None:
             self.note_outcome()

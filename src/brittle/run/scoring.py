@@ -158,9 +158,9 @@ def score(
         ResumeError: `out` holds another experiment than this one; the fields that differ are named.
         StorageError: `out` holds a run that is not to be resumed, is written by another process, or cannot be written.
     """
-    copy = None if mirror is None else Mirror(mirror)
-    if out is None and copy is not None:
+    if out is None and mirror is not None:
         raise ParameterError("mirror= is a second place of the run folder out=, and there is none; give both")
+    copy = None if mirror is None else Mirror(mirror)
     if out is not None and not resume:
         check_free(out, copy)
     rule = partial(drawn_until, until=until, limit=limit, precision=precision, most_draws=most_draws)
@@ -235,15 +235,18 @@ def execute(
             progress(done, job.points_in(share), passes)
 
     record = RunningRecord(describe(job, command, part), most_failures)
-    opened = nullcontext(out) if isinstance(out, Memory) else RunFolder.open(out, mirror)
+
+    def check_same(before: RunRecord) -> None:
+        if found := differences(before, record.now, ("there", "now"), UNDECISIVE - {"part"}):
+            raise ResumeError(
+                "other_run",
+                f"{out} holds another run: {'; '.join(found)}; repeat its command, or choose another folder",
+            )
+
+    opened = nullcontext(out) if isinstance(out, Memory) else RunFolder.open(out, mirror, check_same)
     with opened as folder, job.classifier.evaluating():
         before = folder.record
         if before is not None:
-            if found := differences(before, record.now, ("there", "now"), UNDECISIVE - {"part"}):
-                raise ResumeError(
-                    "other_run",
-                    f"{out} holds another run: {'; '.join(found)}; repeat its command, or choose another folder",
-                )
             if before.finished is not None and folder.shards.keys() == {*share}:
                 _note(before.warnings, note)
                 return before
@@ -263,13 +266,14 @@ def execute(
                 if not folder.shards:  # what fails before the first shard leaves no run, so that it can be tried again
                     folder.note(record.now)
                 folder.commit(shard)
+                job.fit = min(job.fit, shard.fit or job.fit)
                 record.add(shard.account, shard.tables["points"])
         if not folder.shards.keys() >= {*share}:
             raise RuntimeError(f"{len(folder.shards)} of {len(share)} shards were computed, and no error was raised")
         doctor.check_unchanged(job.points, digest)
         if job.fit < job.rows:
             record.note_memory(job)
-        record.finish(time.monotonic() - started)
+        record.finish(None if before is not None else time.monotonic() - started)
         folder.note(record.now)
     _note([warning for warning in record.now.warnings if warning not in examined], note)
     return record.now

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,11 +131,13 @@ class Shard:
         number: position of the shard in the run.
         tables: its rows, by kind.
         account: what became of its points.
+        fit: rows in one pass that memory had room for where it was computed; None where that is not known.
     """
 
     number: int
     tables: Mapping[str, pa.Table]
     account: Account
+    fit: int | None = None
 
 
 class RunFolder:
@@ -153,7 +155,12 @@ class RunFolder:
 
     @classmethod
     @contextmanager
-    def open(cls, path: str | os.PathLike[str], mirror: Mirror | None = None) -> Iterator[RunFolder]:
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        mirror: Mirror | None = None,
+        check: Callable[[RunRecord], None] = lambda record: None,
+    ) -> Iterator[RunFolder]:
         """The folder `path`, made if absent, for this process alone while the block runs.
 
         Where it holds no run and its `mirror` does, it gets that of the mirror; where both do, the mirror gets what it
@@ -162,6 +169,12 @@ class RunFolder:
         What a killed process left behind is removed, and shards that are not what was written are dropped from the
         manifest, so they count as missing. `path` may be a link to a folder; what lies in it under the names of a run
         may not be links.
+
+        Args:
+            path: of the folder.
+            mirror: a second place of it.
+            check: called with the record of the run that is there or in the mirror, before anything is written to
+                either; what it raises is raised.
 
         Raises:
             ResumeError: it and its mirror hold two runs.
@@ -173,6 +186,8 @@ class RunFolder:
         try:
             _check_records(folder.path)
             with _locked(folder.path):
+                if (known := folder.record or folder._mirrored) is not None:
+                    check(known)
                 folder._fetch()
                 folder._recover()
                 folder._send()
@@ -269,12 +284,11 @@ class RunFolder:
         if self.mirror is None or not (self.path / RECORD).exists():
             return
         self._check_same_run()
-        there = self.mirror.get(MANIFEST)
+        there, names = self.mirror.get(MANIFEST), self.mirror.names()
         known = () if there is None else self._parsed(there).shards
         for entry in self.shards.values():
-            if entry not in known:
-                for kind in entry.files:
-                    name = file_name(kind, entry.number)
+            for name in (file_name(kind, entry.number) for kind in entry.files):
+                if entry not in known or name not in names:
                     self.mirror.put(name, (self.path / name).read_bytes())
         self._commit_manifest()
         self.mirror.put(RECORD, (self.path / RECORD).read_bytes())
@@ -282,14 +296,20 @@ class RunFolder:
     def _check_same_run(self) -> None:
         """Raise where the mirror holds another run, which would be written over."""
         assert self.mirror is not None
-        text, own = self.mirror.get(RECORD), self.record
-        if text is None or own is None:
+        other, own = self._mirrored, self.record
+        if other is None or own is None:
             return
-        other = parse_object(text.decode(errors="replace"), self.mirror.place / RECORD, RunRecord)
         if found := differences(own, other, ("here", "in the mirror"), UNDECISIVE - {"part"}):
             raise ResumeError(
                 "other_run", f"{self.mirror.place} holds another run: {'; '.join(found)}; choose another place"
             )
+
+    @property
+    def _mirrored(self) -> RunRecord | None:
+        """The record of the run in the mirror, or None."""
+        if self.mirror is None or (text := self.mirror.get(RECORD)) is None:
+            return None
+        return parse_object(text.decode(errors="replace"), self.mirror.place / RECORD, RunRecord)
 
     def _parsed(self, manifest: bytes) -> Manifest:
         assert self.mirror is not None

@@ -6,10 +6,8 @@ dies, the manifest of the copy names nothing but whole files, and a run goes on 
 
 from __future__ import annotations
 
-from typing import Any
-
 from brittle.errors import StorageError
-from brittle.store.places import is_stored, located, write_whole
+from brittle.store.places import is_stored, located, reaching, write_whole
 from brittle.store.writing import make_folder, write
 
 
@@ -29,28 +27,33 @@ class Mirror:
     def put(self, name: str, content: bytes) -> None:
         """Write a file: a reader sees all of it or what was there before."""
         path = self.place / name
-        if is_stored(path):
-            self._try(lambda: write_whole(path, content), f"{path} cannot be written")
-        else:
+        if not is_stored(path):
             write(path, content)
+            return
+        try:
+            write_whole(path, content)
+        except OSError as error:
+            raise StorageError(
+                "unwritable",
+                f"{path} cannot be written ({error}); what was written in the run folder is whole: go on with --resume",
+            ) from error
 
     def get(self, name: str) -> bytes | None:
         """What a file holds; None where there is none."""
-        path = self.place / name
         try:
-            return self._try(path.read_bytes, f"{path} cannot be read")
+            with reaching(self.place):
+                return (self.place / name).read_bytes()
         except FileNotFoundError:
             return None
+        except OSError as error:
+            raise StorageError("unreadable", f"{self.place / name} cannot be read ({error})") from error
 
-    def _try(self, act: Any, failed: str) -> Any:
+    def names(self) -> set[str]:
+        """The files that are there."""
         try:
-            return act()
+            with reaching(self.place):
+                return {path.name for path in self.place.iterdir()}
         except FileNotFoundError:
-            raise
-        except Exception as error:  # each store has errors of its own
-            reason = str(error).partition("\n")[0]
-            raise StorageError(
-                "unwritable",
-                f"{failed} ({type(error).__name__}: {reason:.200}); what was written in the run folder is whole: go on "
-                "with --resume",
-            ) from error
+            return set()
+        except OSError as error:
+            raise StorageError("unreadable", f"{self.place} cannot be read ({error})") from error

@@ -1,4 +1,4 @@
-"""Data that lie in an object store, such as `s3://bucket/folder`: paths of universal-pathlib over fsspec.
+"""Data and copies of runs that lie in an object store, such as `s3://bucket/folder`: paths of universal-pathlib over fsspec.
 
 They have the methods of `pathlib.Path`. What differs is here: how a path is told from one of this machine, what stands
 for the digest of a file, and how a part of a file is read by one request.
@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -33,16 +35,32 @@ def located(path: str | os.PathLike[str]) -> Path:
         from upath import UPath
 
         place = UPath(url)
-        place.exists()
+        _store(place)  # finds the package
     except (ImportError, ValueError) as error:
         raise DataError(
             "not_installed",
             f"{url} lies in a store whose package is not there ({error}); pip install 'brittle[cloud]', which has that "
             f"of s3://, or the package of fsspec for {found['scheme']}://",
         ) from error
-    except Exception as error:  # each store has errors of its own: no credentials, no route, no such bucket
-        raise DataError("unreadable", f"{url} cannot be reached: {_reason(error)}") from error
+    try:
+        with reaching(place):
+            place.exists()
+    except OSError as error:
+        raise DataError("unreadable", f"{url} cannot be reached: {error}") from error
     return cast("Path", place)
+
+
+@contextmanager
+def reaching(path: object) -> Iterator[None]:
+    """Make an `OSError` of the errors that stores have of their own: no credentials, no route, no such bucket."""
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:
+        if not is_stored(path):
+            raise
+        raise OSError(f"{type(error).__name__}: {str(error).partition(chr(10))[0]:.200}") from error
 
 
 def is_stored(path: object) -> bool:
@@ -55,25 +73,29 @@ def stored_digest(path: Path) -> str | None:
 
     Nothing of the file is read: a tag is another where the content is.
     """
-    known = _store(path).info(_name(path))
+    with reaching(path):
+        known = _store(path).info(_name(path))
     tag = known.get("ETag") or known.get("etag")
     return None if tag is None else hashlib.sha256(f"{tag} {known['size']}".encode()).hexdigest()
 
 
 def open_whole(path: Path) -> BinaryIO:
     """A small file, by one request."""
-    return BytesIO(path.read_bytes()) if is_stored(path) else path.open("rb")
+    with reaching(path):
+        return BytesIO(path.read_bytes()) if is_stored(path) else path.open("rb")
 
 
 def write_whole(path: Path, content: bytes) -> None:
     """A file in a store, which has all of it or what was there before."""
-    _store(path).pipe_file(_name(path), content)
+    with reaching(path):
+        _store(path).pipe_file(_name(path), content)
 
 
 def read_part(path: Path, start: int, size: int) -> bytes:
     """Some bytes of a file, fewer where it ends, by one request."""
     if is_stored(path):
-        return _store(path).cat_file(_name(path), start=start, end=start + size)
+        with reaching(path):
+            return _store(path).cat_file(_name(path), start=start, end=start + size)
     with path.open("rb") as stream:
         stream.seek(start)
         return stream.read(size)
@@ -85,7 +107,3 @@ def _store(path: Path) -> Any:
 
 def _name(path: Path) -> str:
     return cast("Any", path).path
-
-
-def _reason(error: BaseException) -> str:
-    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]:.200}"

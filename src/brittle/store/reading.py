@@ -61,8 +61,8 @@ def read_table(folder: str | os.PathLike[str], most: int | None = None, *, image
 
     Args:
         folder: that of the run.
-        most: rows of scores that are read, about. Where a finished run has more, they are those of some points, drawn
-            evenly by their rows, of which the record then speaks as of a sample (`chosen_from`). None reads all.
+        most: rows of scores that are read, about. Where the run has more, they are those of some points, drawn at
+            random by their rows, of which the record then speaks as of a sample (`chosen_from`). None reads all.
         images: whether the thumbnails are kept, which are most of what a run holds.
 
     Raises:
@@ -72,7 +72,7 @@ def read_table(folder: str | os.PathLike[str], most: int | None = None, *, image
     folder = Path(folder)
     record, manifest = open_run(folder)
     count = sum(entry.account.points for entry in manifest.shards)
-    share = 1.0 if most is None or record.finished is None else most / max(1, count * len(record.scores))
+    share = 1.0 if most is None else most / max(1, count * len(record.scores))
     tables: dict[str, list[pa.Table]] = {kind: [] for kind in KINDS}
     for entry in manifest.shards:
         kept: pa.ChunkedArray | None = None
@@ -84,7 +84,7 @@ def read_table(folder: str | os.PathLike[str], most: int | None = None, *, image
             if not images:
                 rows = _without_images(rows)
             tables[kind].append(rows)
-    if share < 1.0:
+    if share < 1.0 and record.data.chosen_from is None:
         record = replace(record, data=replace(record.data, chosen_from=count, sample_seed=0))
     parts = {
         kind: pa.concat_tables(tables[kind]) if tables[kind] else schema.empty_table() for kind, schema in KINDS.items()
@@ -100,7 +100,10 @@ def read_shards(folder: str | os.PathLike[str]) -> Iterator[Table]:
         ArtefactError: as `read_table`.
     """
     folder = Path(folder)
-    record, manifest = open_run(folder)
+    yield from _shards(folder, *open_run(folder))
+
+
+def _shards(folder: Path, record: RunRecord, manifest: Manifest) -> Iterator[Table]:
     empty = {kind: schema.empty_table() for kind, schema in KINDS.items()}
     for entry in manifest.shards:
         files = entry.files.items()
@@ -126,7 +129,8 @@ def export_run(
     if Path(path).suffix.lower() == CARD:
         return read_table(folder).export(path, limit=limit)
     check_share("limit", limit)
-    return export(lambda: (one.all_columns(limit, whole=whole) for one in read_shards(folder)), Path(path), whole=whole)
+    run = Path(folder), *open_run(Path(folder))  # once: another process may add to it meanwhile
+    return export(lambda: (one.all_columns(limit, whole=whole) for one in _shards(*run)), Path(path), whole=whole)
 
 
 def _without_images(rows: pa.Table) -> pa.Table:
@@ -137,14 +141,11 @@ def _without_images(rows: pa.Table) -> pa.Table:
 
 
 def _drawn(points: pa.Table, share: float) -> pa.ChunkedArray:
-    """The ids of a share of some points: of those with `row * _GOLDEN` below it, modulo 1, which lie evenly in any
-    stretch of rows and in every class of data in which classes take turns."""
-    places = points["row"].to_numpy().astype(np.uint64) * np.uint64(_GOLDEN)  # in units of 2^-64, modulo 1
-    return points["point"].filter(pa.array(places < share * 2.0**64))
-
-
-_GOLDEN = 0x9E3779B97F4A7C15
-"""The golden ratio, modulo 1, in units of 2^-64."""
+    """The ids of a share of some points: of those whose row, mixed as by SplitMix64, is below it."""
+    mixed = (points["row"].to_numpy().astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return points["point"].filter(pa.array(mixed < share * 2.0**64))
 
 
 def verify(folder: str | os.PathLike[str]) -> list[Fault]:

@@ -319,7 +319,7 @@ class RunRecord:
         doctor: whether the doctor looked at the run, `passed` or `skipped`; None before it has.
         created: when it began; empty before.
         finished: when it was over, or None.
-        seconds: its duration, once it is over.
+        seconds: its duration, once it is over; None where it was interrupted and went on later.
         account: what became of its points.
         warnings: what a user should know, in the order in which it was found.
     """

@@ -181,7 +181,8 @@ class Table:
         """
         file = Path(path)
         if file.suffix.lower() != CARD:
-            return export(lambda: iter([self.all_columns(limit, whole=whole)]), file, whole=whole)
+            frame = self.all_columns(limit, whole=whole)
+            return export(lambda: iter([frame]), file, whole=whole)
         import brittle  # as in `__repr__`
 
         check_target(file)

@@ -133,7 +133,8 @@ def _chosen_text(contents: Contents, chosen: Column) -> str:
 
 
 def _cost_text(contents: Contents) -> str:
-    total, seconds, count = contents.record.account.passes, contents.record.seconds, contents.points.num_rows
+    account, seconds = contents.record.account, contents.record.seconds
+    total, count = account.passes, account.points
     each = f", {total / count:,.0f} per point" if count else ""
     time = f" in {duration(seconds)}" if seconds is not None else ""
     return (
