@@ -22,7 +22,9 @@ from upath import UPath
 import brittle
 from brittle.cli import main
 from brittle.data import open_points
+from brittle.data.files import file_digest
 from brittle.errors import DataError
+from brittle.store.places import located, read_part
 
 pytestmark = [pytest.mark.xdist_group("store"), pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
@@ -170,6 +172,28 @@ def test_a_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, store: N
         open_points("s3://data/test.parquet")
     assert caught.value.code == "unreadable"
     UPath(BUCKET).fs.clear_instance_cache()
+
+
+def test_a_place_of_this_machine_is_no_store(tmp_path: Path) -> None:
+    for form in ("file://{}", "local://{}", "file:{}"):
+        assert located(form.format(tmp_path)) == tmp_path
+
+
+def test_a_connection_that_is_lost_is_said(store: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stores have errors of their own, which are no `OSError`."""
+    place = located("memory://lost/file")
+    place.write_bytes(b"1")
+
+    def lost(*arguments: object, **more: object) -> None:
+        raise RuntimeError("the endpoint does not answer")
+
+    for name in ("cat_file", "info"):
+        monkeypatch.setattr(place.fs, name, lost)
+    with pytest.raises(OSError):
+        read_part(place, 0, 1)
+    with pytest.raises(DataError) as caught:
+        file_digest(place)
+    assert caught.value.code == "unreadable"
 
 
 def test_an_array_is_to_be_copied_first(store: None, tmp_path: Path) -> None:

@@ -86,6 +86,25 @@ def test_fewer_rows_in_a_pass_change_no_number(roomy: Table, forward: int, backw
     assert spent == roomy.record.account.passes - other["passes"][searched].sum(), "tries that failed are not counted"
 
 
+@pytest.mark.parametrize("words", ["MPS backend out of memory (MPS", "CUBLAS_STATUS_ALLOC_FAILED", SAID])
+def test_memory_may_run_out_late_and_in_other_words(words: str, roomy: Table) -> None:
+    """What else is on the card grows while the run goes on: then the last checks, too, go by single rows."""
+    model, calls = network(10_000), []
+    forward = model.forward
+
+    def later(x: Tensor) -> Tensor:
+        calls.append(len(x))
+        if len(calls) > 60 and len(x) > 1:
+            raise RuntimeError(words)
+        return forward(x)
+
+    model.forward = later  # type: ignore[method-assign]
+    found = run(model)
+    assert (found.scores["value"].to_numpy() - roomy.scores["value"].to_numpy()) == pytest.approx(0, abs=1e-3)
+    assert len(calls) > 60
+    assert "out_of_memory" in {one.code for one in found.record.warnings}
+
+
 def test_workers_find_out_for_themselves(roomy: Table, tmp_path: Path) -> None:
     found = run(network(33), out=tmp_path / "run", workers=2)
     own, other = (table.scores.to_pandas() for table in (found, roomy))

@@ -50,6 +50,22 @@ def test_what_is_left_out_is_said_where_it_is_much() -> None:
     assert set(found.status.tolist()) == {int(Status.CLASSES_KEPT)}
 
 
+def test_what_is_left_out_is_said_where_it_is_much_of_a_value_that_no_copy_shows() -> None:
+    """A hundred classes at 4 standard deviations, of which 20 are kept: together 0.003, kept 0.0006."""
+    weight, bias = torch.zeros(CLASSES, 120), torch.full((CLASSES,), -50.0)
+    bias[0] = 0.0
+    for own in range(100):
+        weight[1 + own, own], bias[1 + own] = 10.0, -4.0 - 5.0
+    layer = nn.Linear(120, CLASSES)
+    layer.weight.data, layer.bias.data = weight, bias
+    found = Moments(0.1, draws=100)(brittle.Classifier(layer, bounds=None), torch.full((POINTS, 120), 0.5))
+    truth = 1 - float(torch.special.ndtr(torch.tensor(4.0, dtype=torch.float64))) ** 100
+    short = found.value < 0.5 * truth
+    assert short.any()
+    assert (found.status[short] == int(Status.CLASSES_KEPT)).all()
+    assert bool(((found.low <= truth) & (truth <= found.high)).all()), "6 intervals of 99%, the seed is fixed"
+
+
 def test_which_are_kept_does_not_depend_on_the_batch_or_on_other_scores() -> None:
     scores: list[Score] = [Moments(0.1, draws=100), Shrinkage(0.1, draws=200)]
     alone = [brittle.score(network(8), points(), [one], skip_doctor=True).scores.to_pandas() for one in scores]

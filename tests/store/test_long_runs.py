@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 import brittle
-from brittle.cli import common, main
+from brittle.cli import main
 from brittle.scores import LogitMargin, Shrinkage
 from brittle.store import reading
 from brittle.store.export import FORMS
@@ -50,7 +50,7 @@ def test_a_sample_of_chosen_points_is_not_one_of_all(run: Path, tmp_path: Path) 
     whole = read_table(run)
     data = replace(whole.record.data, chosen_from=5000, ids_sha256="0" * 64)
     replace(whole, record=replace(whole.record, data=data)).save(tmp_path / "run")
-    found = read_table(tmp_path / "run", 600).record.data
+    found = read_table(tmp_path / "run", 300).record.data
     assert (found.chosen_from, found.sample_seed, found.ids_sha256) == (5000, None, "0" * 64)
 
 
@@ -108,31 +108,32 @@ def test_a_run_that_grows_meanwhile_is_exported_as_it_was(run: Path, tmp_path: P
 
 
 def test_a_sample_is_even_over_rows_and_classes(run: Path) -> None:
-    most = 600
+    most = 300
     table, whole = read_table(run, most), read_table(run)
     rows, labels = table.points["row"].to_numpy(), table.points["label"].to_numpy()
-    assert len(rows) == pytest.approx(most / 2, abs=60)
-    assert np.histogram(rows, 10, (0, COUNT))[0] == pytest.approx(np.full(10, most / 20), abs=20)
-    assert np.bincount(labels) == pytest.approx(np.full(4, most / 8), abs=30)
+    assert len(rows) == pytest.approx(most, abs=60)
+    assert np.histogram(rows, 10, (0, COUNT))[0] == pytest.approx(np.full(10, most / 10), abs=20)
+    assert np.bincount(labels) == pytest.approx(np.full(4, most / 4), abs=30)
     assert (table.record.data.chosen_from, len(table.scores)) == (COUNT, 2 * len(rows))
     own, of_all = (one.frame(whole=True).set_index("point") for one in (table, whole))
     pd.testing.assert_frame_equal(own, of_all.loc[own.index], check_dtype=False)
-    assert read_table(run, 2 * COUNT).points.equals(whole.points), "which is read as a whole"
+    assert read_table(run, COUNT).points.equals(whole.points), "which is read as a whole"
 
 
 def test_a_smaller_sample_lies_in_a_larger_one(run: Path) -> None:
     """So that two runs of which the scores differ have points in common."""
-    few, many = ({*read_table(run, most).points["point"].to_pylist()} for most in (200, 1000))
+    few, many = ({*read_table(run, most).points["point"].to_pylist()} for most in (100, 500))
     assert few < many
 
 
 def test_screen_and_page_say_that_they_speak_of_a_sample(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("brittle.cli.runs.MOST_SHOWN", 600)
-    assert common.MOST_SHOWN > 600
+    monkeypatch.setattr("brittle.cli.common.MOST_SHOWN", 600)
     assert main(["show", str(run)]) == 0
     assert f"out of {COUNT:,}" in capsys.readouterr().out
+    assert main(["show", str(run), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["chosen_from"] == COUNT
     assert main(["report", str(run), "--out", str(tmp_path / "page.html")]) == 0
     page = (tmp_path / "page.html").read_text()
     assert f"out of {COUNT:,}" in page

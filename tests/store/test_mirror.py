@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -17,7 +18,7 @@ from brittle.cli import main
 from brittle.errors import ResumeError, StorageError
 from brittle.scores import LogitMargin, Moments
 from brittle.store.folder import MANIFEST, RECORD
-from brittle.store.reading import verify
+from brittle.store.reading import open_run, verify
 
 pytestmark = pytest.mark.xdist_group("faults")  # children of a process without other threads
 
@@ -131,6 +132,40 @@ def test_a_run_that_is_refused_leaves_both_places_as_they_were(tmp_path: Path) -
             )
         (tmp_path / "new").rmdir() if mirror == "new" else None  # the folder was made, and is empty
         assert {one.name: contents(one) for one in tmp_path.iterdir()} == before
+
+
+def test_each_place_gets_the_shards_that_it_lacks(tmp_path: Path) -> None:
+    """Two machines wrote into one mirror: no shard of either is computed again or lost."""
+    run, mirror, stale = (tmp_path / name for name in ("run", "mirror", "stale"))
+    score(run, str(mirror))
+    whole = json.loads((run / MANIFEST).read_text())["shards"]
+    assert len(whole) > 2
+    for place, numbers in ((stale, (0, 1)), (mirror, (0, 2))):
+        shutil.copytree(run, place, dirs_exist_ok=True)
+        shards = [one for one in whole if one["number"] in numbers]
+        (place / MANIFEST).write_text(json.dumps({"format": 1, "shards": shards}))
+    for folder in (stale, mirror):
+        record, manifest = open_run(folder)
+        assert (record.finished, len(manifest.shards)) == (None, 2), "shards are lost, so the run has not finished"
+    stamps = {name: (stale / f"scores-{number:05d}.parquet").stat().st_mtime_ns for number, name in enumerate("ab")}
+    score(stale, str(mirror))
+    assert contents(stale) == contents(mirror) == contents(run)
+    assert stamps == {
+        name: (stale / f"scores-{number:05d}.parquet").stat().st_mtime_ns for number, name in enumerate("ab")
+    }
+
+
+def test_a_folder_without_a_record_takes_no_mirror_of_another_run(tmp_path: Path) -> None:
+    """Such as one whose first write failed half way."""
+    score(tmp_path / "run", str(tmp_path / "mirror"))
+    expected = contents(tmp_path / "mirror")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / MANIFEST).write_text('{"format": 1, "shards": []}')
+    data = torch.rand(44, 6), None
+    where = {"out": tmp_path / "out", "mirror": str(tmp_path / "mirror"), "resume": True}
+    with pytest.raises(ResumeError):
+        brittle.score(torch.nn.Linear(6, 3), data, [LogitMargin()], **where)  # type: ignore[arg-type]
+    assert contents(tmp_path / "mirror") == expected
 
 
 def test_what_the_mirror_lost_is_sent_again(tmp_path: Path) -> None:

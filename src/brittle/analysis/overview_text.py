@@ -154,7 +154,7 @@ def how_brittle(found: Overview) -> str:
 
 def chosen_sentence(points: int, data: DataRecord) -> str:
     """How the points of a run were chosen, with a blank behind it; empty where they were not."""
-    who = by_number(points, "1 point of this run was", f"{points:,} points of this run were")
+    who = by_number(points, "1 point here was", f"{points:,} points here were")
     so = "" if data.sample_seed is not None else ", so no share here is one of all the data"
     chosen = chosen_text(points, data)
     return f"The {who} {chosen}{so}. " if chosen else ""

@@ -153,6 +153,13 @@ MOST_SHOWN = 1_000_000
 """Rows of scores, such as 20 of 50,000 points, that a screen or a page is made from; of more it speaks of a sample."""
 
 
+def most_points(*folders: Path) -> int:
+    """How many points of runs are shown, at most."""
+    from brittle.store.reading import open_run as opened
+
+    return MOST_SHOWN // max(1, *(len(opened(folder)[0].scores) for folder in folders))
+
+
 def open_run(folder: Path, most: int | None = None, *, images: bool = False) -> Table:
     """The table of the run in `folder`, as `read_table` reads it; that it has not finished is said, on stderr."""
     from brittle.store.reading import open_run as opened

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from brittle.cli.common import (
-    MOST_SHOWN,
     Json,
     Overwrite,
     Run,
@@ -18,6 +17,7 @@ from brittle.cli.common import (
     check_new,
     check_own,
     note_unfinished,
+    most_points,
     open_run,
     records,
 )
@@ -81,7 +81,7 @@ def show(
         raise UsageError(f"--top takes a number of points, 1 or more; found {top}")
     if point is not None and (listing or limit is not None or sigma is not None):
         raise UsageError(f"POINT ({point}) shows one point and takes no option of a list; give one of both")
-    table = open_run(run_folder, None if listing or point is not None else MOST_SHOWN)
+    table = open_run(run_folder, None if listing or point is not None else most_points(run_folder))
     known = sorted({one.setting.sigma for one in table.columns if one.setting.sigma is not None})
     if sigma is not None and sigma not in known:
         raise UsageError(f"no score of the run has sigma {sigma:g}; it has {listed(known, 5) or 'none'}")
@@ -122,7 +122,8 @@ def _screen(table: Table, found: Overview, run: str, json: bool) -> str:
 
     if json:
         states = {state: found.count(state) for state in found.groups.columns}
-        counts = {"limit": found.limit, "points": found.points, "labelled": found.labelled, "right": found.right}
+        chosen = table.record.data.chosen_from
+        counts = {"limit": found.limit, "points": found.points, "chosen_from": chosen, "labelled": found.labelled, "right": found.right}
         steps = [asdict(one) for one in next_steps(found, run)]
         groups = found.groups.to_dict("index")
         by = None if found.column is None else found.column.label
@@ -155,10 +156,11 @@ def report(
 
     page = out or run_folder / "report.html"
     check_own(page, MARK, "report")
-    table = open_run(run_folder, MOST_SHOWN, images=True)
+    most = most_points(run_folder, *against)
+    table = open_run(run_folder, most, images=True)
     if epsilon is not None and not margin_columns(table):
         raise UsageError("--epsilon is for runs with input_margin; this one has none")
-    contents = open_contents(table, epsilon, {str(folder): read_table(folder, MOST_SHOWN) for folder in against})
+    contents = open_contents(table, epsilon, {str(folder): read_table(folder, most) for folder in against})
     path = write_page(contents, page)
     if contents.tells_robustness:
         print_lines(how_brittle(contents.overview))

@@ -139,10 +139,12 @@ class Reference:
     logits: Tensor
     extra_inputs: ExtraInputs | None = None
 
-    def checked(self, classifier: Classifier, where: str) -> Reference:
-        """The same points with the logits that they get in a pass now; `where` says when or where that is, in words."""
+    def checked(self, classifier: Classifier, where: str, most: int | None = None) -> Reference:
+        """The same points with the logits that they get now, in passes of so many rows at `most`; `where` says when or
+        where that is, in words."""
+        pieces, beside = torch.arange(len(self.rows)).split(most or len(self.rows)), self.extra_inputs
         with torch.no_grad():
-            now = classifier.numbers(self.inputs, self.extra_inputs)
+            now = torch.cat([classifier.numbers(self.inputs[some], beside and beside.only(some)) for some in pieces])
         found = excess(classifier, self.inputs, self.logits, now, extra_inputs=self.extra_inputs)
         if found is not None:
             raise changed_model(self.rows[found.row], where, found)

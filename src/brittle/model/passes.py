@@ -23,8 +23,11 @@ NO_SECOND = (
     "an operation of the model has a gradient, but no second derivatives ({reason}); use scores without them "
     "(probability_change, or laplacian by the method gram)"
 )
-NO_MEMORY = ("DefaultCPUAllocator: can't allocate memory", "DefaultCPUAllocator: not enough memory")
-"""What PyTorch says, in a plain `RuntimeError`, where the memory of a CPU runs out."""
+NO_MEMORY = (
+    "DefaultCPUAllocator: can't allocate memory", "DefaultCPUAllocator: not enough memory", "backend out of memory",
+    "CUDA error: out of memory", "_STATUS_ALLOC_FAILED",
+)  # fmt: skip
+"""What PyTorch says, in other errors than its own for that, where the memory of a CPU or a card runs out."""
 
 NO_CATEGORY = (
     "a number that it looks up is none of its categories: take noise that leaves categories alone (--noise "

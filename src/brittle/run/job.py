@@ -153,7 +153,7 @@ class Job:
                     found = self.fitting(partial(self._evaluated, batch))
                 parts += [rows_of(each, self.scores, self.classifier) for each in found]
             spent = self.classifier.passes - before
-            check_passes = rechecks.check()
+            check_passes = self.fitting(rechecks.check)
         tables = {kind: pa.concat_tables([part[kind] for part in parts]).combine_chunks() for kind in parts[0]}
         first = number * self.shard_points
         account = Account.of(tables["points"], tables["scores"], spent, check_passes, first)

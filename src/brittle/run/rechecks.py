@@ -82,17 +82,18 @@ class Rechecks:
         finally:
             WATCHER.reset(before)
 
-    def check(self) -> int:
-        """Look again at what was kept, and raise `ModelError` where it is otherwise; gives the passes that it took."""
+    def check(self, most: int | None = None) -> int:
+        """Look again at what was kept, in passes of so many rows at most, and raise `ModelError` where it is otherwise;
+        gives the passes that it took."""
         before = self.classifier.passes
         if self.reference is not None:
-            self.reference.checked(self.classifier, f"at the end of shard {self.shard}")
+            self.reference.checked(self.classifier, f"at the end of shard {self.shard}", most)
         for kept, again in self._other():
             found = excess(self.classifier, kept.inputs, kept.logits, again, kept.explained, kept.extra_inputs)
             if found is not None:
                 self._check_recorded(kept, again)
                 if self.reference is not None:  # it may have changed just now
-                    self.reference.checked(self.classifier, f"at the end of shard {self.shard}")
+                    self.reference.checked(self.classifier, f"at the end of shard {self.shard}", most)
                 raise ModelError(
                     "batch_dependent",
                     f"{kept.what} of shard {self.shard} looked at again and in its batch of {kept.rows} differ by "

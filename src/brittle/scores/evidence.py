@@ -21,7 +21,7 @@ VACUOUS_FROM = 0.9
 """Width of an interval of a probability from which on it says nothing."""
 
 
-SMALL = 0.1
+UNSAID = 0.1
 """Share of an interval up to which what is left out of a model is not said."""
 
 TIE = "tie for the largest logit"
@@ -64,7 +64,7 @@ def conclude(
 
     The value `[B]` is that of a model of the copies, `by_model` alone where that is given, and counted elsewhere; None
     is the share that flips. `status` and `detail`, `[B]`, say how each point went so far, and `left_out`, `[B]`, what
-    the competing classes that the model leaves out may add to it; more than `SMALL` of the interval is said.
+    the competing classes that the model leaves out may add to it; more than `UNSAID` of the interval, or of a value below one flip in the number of copies, is said.
     """
     share, low, high = counted(votes, confidence)
     modelled = value is not None
@@ -73,8 +73,10 @@ def conclude(
     status = mark(status, votes.ties > 0, Status.NOISY_TIES)
     width = torch.maximum(high, value) - torch.minimum(low, value)
     status = mark(status, width >= VACUOUS_FROM, Status.VACUOUS)
+    unseen = value * votes.draws < 1.0  # fewer than one flip is expected in as many copies
     if left_out is not None:
-        status = mark(status, left_out > SMALL * width, Status.CLASSES_KEPT)
+        beside = torch.where(unseen, value, width)  # where no flip was seen the interval says little of the value
+        status = mark(status, left_out > UNSAID * beside, Status.CLASSES_KEPT)
     flips, ties = flips_of(votes).tolist(), copies_detail(votes.ties, votes.draws, TIE)
     detail = tuple(
         f"{flips[point]} of {votes.draws} noisy copies flipped, which says "
@@ -85,7 +87,6 @@ def conclude(
     )
     evidence = torch.full_like(status, int(Evidence.COUNTED))
     if modelled:
-        unseen = value * votes.draws < 1.0  # fewer than one flip is expected in as many copies
         by_size = torch.where(unseen, int(Evidence.EXTRAPOLATED), int(Evidence.MODELLED))
         evidence = by_size if by_model is None else torch.where(by_model, by_size, evidence)
     found = finish(value, low, high, status, passes, detail, evidence, (low, high))

@@ -72,7 +72,7 @@ def _csv(parts: Parts, schema: pa.Schema, file: BinaryIO) -> None:
     header = schema.empty_table().to_pandas().rename(columns=cell)
     file.write(header.to_csv(index=False, lineterminator="\n").encode())
     for part in parts:
-        safe = part.to_pandas().map(lambda one: one if not isinstance(one, str) or _is_number(one) else cell(one))
+        safe = part.to_pandas(integer_object_nulls=True).map(lambda one: one if not isinstance(one, str) or _is_number(one) else cell(one))
         file.write(safe.to_csv(index=False, header=False, lineterminator="\n").encode())
 
 
@@ -85,12 +85,12 @@ def _is_number(text: str) -> bool:
 
 def _lines(parts: Parts, schema: pa.Schema, file: BinaryIO) -> None:
     for part in parts:
-        file.write("".join(f"{record}\n" for record in _records(part.to_pandas())).encode())
+        file.write("".join(f"{record}\n" for record in _records(part.to_pandas(integer_object_nulls=True))).encode())
 
 
 def _json(parts: Parts, schema: pa.Schema, file: BinaryIO) -> None:
     before = "["
-    for record in chain.from_iterable(_records(part.to_pandas()) for part in parts):
+    for record in chain.from_iterable(_records(part.to_pandas(integer_object_nulls=True)) for part in parts):
         file.write(f"{before}{record}".encode())
         before = ", "
     file.write(b"]\n" if before != "[" else b"[]\n")

@@ -163,8 +163,7 @@ class RunFolder:
     ) -> Iterator[RunFolder]:
         """The folder `path`, made if absent, for this process alone while the block runs.
 
-        Where it holds no run and its `mirror` does, it gets that of the mirror; where both do, the mirror gets what it
-        lacks.
+        Of the same run in it and in its `mirror`, each gets the shards that it lacks from the other.
 
         What a killed process left behind is removed, and shards that are not what was written are dropped from the
         manifest, so they count as missing. `path` may be a link to a folder; what lies in it under the names of a run
@@ -188,8 +187,9 @@ class RunFolder:
             with _locked(folder.path):
                 if (known := folder.record or folder._mirrored) is not None:
                     check(known)
-                folder._fetch()
+                folder._check_same_run()
                 folder._recover()
+                folder._fetch()
                 folder._send()
                 yield folder
         finally:
@@ -267,23 +267,25 @@ class RunFolder:
             self.mirror.put(name, content)
 
     def _fetch(self) -> None:
-        """Take over the run of the mirror where there is none here; the manifest comes last."""
-        if self.mirror is None or (self.path / MANIFEST).exists():
+        """Take over the shards of the mirror that are not here; the manifest comes last."""
+        if self.mirror is None or (content := self.mirror.get(MANIFEST)) is None or self._mirrored is None:
             return
-        manifest, record = self.mirror.get(MANIFEST), self.mirror.get(RECORD)
-        if manifest is None or record is None:
-            return
-        for _, name, _ in self._parsed(manifest).files:
-            if (content := self.mirror.get(name)) is not None:  # what is lost is computed again
-                write(self.path / name, content)
-        write(self.path / RECORD, record)
-        write(self.path / MANIFEST, manifest)
+        for entry in self._parsed(content).shards:
+            if entry.number not in self.shards:
+                files = {file_name(kind, entry.number): file for kind, file in entry.files.items()}
+                found = {name: self.mirror.get(name) for name in files}
+                if all(found[name] and ShardFile.of(found[name] or b"") == file for name, file in files.items()):
+                    for name, content in found.items():  # what is damaged or lost is computed again
+                        write(self.path / name, content or b"")
+                    self.shards[entry.number] = entry
+        if self.record is None:
+            write(self.path / RECORD, self.mirror.get(RECORD) or b"")
+        write(self.path / MANIFEST, _json(self._manifest))
 
     def _send(self) -> None:
         """Send to the mirror what it lacks of the shards that are here, and then the manifest."""
         if self.mirror is None or not (self.path / RECORD).exists():
             return
-        self._check_same_run()
         there, names = self.mirror.get(MANIFEST), self.mirror.names()
         known = () if there is None else self._parsed(there).shards
         for entry in self.shards.values():
@@ -295,9 +297,8 @@ class RunFolder:
 
     def _check_same_run(self) -> None:
         """Raise where the mirror holds another run, which would be written over."""
-        assert self.mirror is not None
         other, own = self._mirrored, self.record
-        if other is None or own is None:
+        if self.mirror is None or other is None or own is None:
             return
         if found := differences(own, other, ("here", "in the mirror"), UNDECISIVE - {"part"}):
             raise ResumeError(

@@ -17,8 +17,8 @@ from typing import Any, BinaryIO, cast
 
 from brittle.errors import DataError
 
-_URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]+):/{1,2}(?P<rest>[^/].*)")
-"""A place in a store; `pathlib` takes one of the two slashes away. A drive of Windows has a single letter."""
+_URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]+):/{1,3}(?P<rest>[^/].*)")
+"""A place in a store; `pathlib` leaves one slash of several. A drive of Windows has a single letter."""
 
 
 def located(path: str | os.PathLike[str]) -> Path:
@@ -30,6 +30,8 @@ def located(path: str | os.PathLike[str]) -> Path:
     found = None if is_stored(path) else _URL.fullmatch(str(path))
     if found is None:
         return cast("Path", path) if is_stored(path) else Path(path)
+    if found["scheme"] in ("file", "local"):
+        return Path("/", found["rest"])
     url = f"{found['scheme']}://{found['rest']}"
     try:
         from upath import UPath

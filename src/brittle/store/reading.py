@@ -61,8 +61,8 @@ def read_table(folder: str | os.PathLike[str], most: int | None = None, *, image
 
     Args:
         folder: that of the run.
-        most: rows of scores that are read, about. Where the run has more, they are those of some points, drawn at
-            random by their rows, of which the record then speaks as of a sample (`chosen_from`). None reads all.
+        most: points that are read, about. Of a run of more they are drawn at random by their rows, and its record
+            speaks of them as of a sample (`chosen_from`); runs over the same points give the same ones. None reads all.
         images: whether the thumbnails are kept, which are most of what a run holds.
 
     Raises:
@@ -72,7 +72,7 @@ def read_table(folder: str | os.PathLike[str], most: int | None = None, *, image
     folder = Path(folder)
     record, manifest = open_run(folder)
     count = sum(entry.account.points for entry in manifest.shards)
-    share = 1.0 if most is None else most / max(1, count * len(record.scores))
+    share = 1.0 if most is None else most / max(1, count)
     tables: dict[str, list[pa.Table]] = {kind: [] for kind in KINDS}
     for entry in manifest.shards:
         kept: pa.ChunkedArray | None = None
@@ -179,13 +179,17 @@ def verify(folder: str | os.PathLike[str]) -> list[Fault]:
 
 
 def open_run(folder: Path) -> tuple[RunRecord, Manifest]:
-    """The record of a run, which may come from anybody, and the shards that exist.
+    """The record of a run, which may come from anybody, and the shards that exist; a run that has lost some since it
+    was finished has not finished.
 
     Raises:
         StorageError: there is no run, or `run.json` or `manifest.json` is not what a run writes.
         ArtefactError: one of them is a link out of the folder.
     """
-    return read_object(folder / RECORD, RunRecord), read_object(folder / MANIFEST, Manifest)
+    record, manifest = read_object(folder / RECORD, RunRecord), read_object(folder / MANIFEST, Manifest)
+    if sum(entry.account.points for entry in manifest.shards) < record.account.points:
+        record = replace(record, finished=None)
+    return record, manifest
 
 
 def read_shard(path: Path, kind: str, file: ShardFile, record: RunRecord) -> pa.Table:
