@@ -112,7 +112,8 @@ class Status(IntEnum):
 _SENTENCES = {
     Status.OK: "Evaluated as described.",
     Status.TIE: "Two classes share the largest logit, so nothing decides the prediction.",
-    Status.CLASSES_KEPT: "Only the competing classes that can win were looked at: what the others may add is bounded, and left out.",
+    Status.CLASSES_KEPT: "Only the competing classes that can win were looked at: what the others may add is bounded, "
+    "and left out.",
     Status.ILL_CONDITIONED: "The margins are almost linearly dependent, so the number has fewer exact digits.",
     Status.NOT_FOUND: "No input with another prediction was found; the distance is infinite, which proves nothing.",
     Status.MASKED: "Gradients vanish or mislead, so the nearest other decision may be much nearer.",

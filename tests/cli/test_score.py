@@ -47,12 +47,12 @@ def test_some_points_by_their_ids(place: Path, capsys: pytest.CaptureFixture[str
     assert table.points["row"].to_pylist() == [1, 4, 6]
     assert (table.record.data.points, table.record.data.chosen_from) == (3, 8)
     assert main(["show", "run"]) == 0
-    assert capsys.readouterr().out.startswith("The 3 points of this run were chosen by their ids out of 8, ")
+    assert capsys.readouterr().out.startswith("The 3 points here were chosen by their ids out of 8, ")
     assert main(["show", "run", "--top", "2"]) == 0
     assert capsys.readouterr().out.startswith("3 of 3 points (chosen by their ids out of 8), the least safe by ")
     assert main(["report", "run"]) == 0
     page = Path("run/report.html").read_text()
-    assert "The 3 points of this run were chosen by their ids out of 8" in page
+    assert "The 3 points here were chosen by their ids out of 8" in page
     assert "3 points, chosen by their ids out of 8." in page
 
 
@@ -63,7 +63,7 @@ def test_some_points_by_chance(place: Path, capsys: pytest.CaptureFixture[str]) 
     assert (data.points, data.chosen_from, data.sample_seed) == (3, 8, 0)
     assert main(["show", "run"]) == 0
     found = capsys.readouterr().out
-    assert found.startswith("The 3 points of this run were drawn at random out of 8. Under")
+    assert found.startswith("The 3 points here were drawn at random out of 8. ")
 
 
 @pytest.mark.parametrize(

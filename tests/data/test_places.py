@@ -188,8 +188,8 @@ def test_a_connection_that_is_lost_is_said(store: None, monkeypatch: pytest.Monk
         raise RuntimeError("the endpoint does not answer")
 
     for name in ("cat_file", "info"):
-        monkeypatch.setattr(place.fs, name, lost)
-    with pytest.raises(OSError):
+        monkeypatch.setattr(UPath(place).fs, name, lost)
+    with pytest.raises(OSError, match="endpoint"):
         read_part(place, 0, 1)
     with pytest.raises(DataError) as caught:
         file_digest(place)

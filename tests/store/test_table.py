@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers.problems import inputs, small_classifier
@@ -19,7 +20,6 @@ from brittle.errors import StorageError
 from brittle.scores import LogitMargin, MonteCarlo
 from brittle.store import table as table_module
 from brittle.store.folder import Manifest, RunFolder, Shard
-from brittle.store.mirror import Mirror
 from brittle.store.record import Account, read_object
 from brittle.store.schemas import POINTS, SCORES
 
@@ -107,7 +107,7 @@ class Late(RunFolder):
 
     @classmethod
     @contextmanager
-    def open(cls, path: str | os.PathLike[str], mirror: Mirror | None = None) -> Iterator[RunFolder]:
+    def open(cls, path: str | os.PathLike[str], mirror: Any = None, check: Any = None) -> Iterator[RunFolder]:
         with RunFolder.open(path) as other:
             other.note(make_table(points=3).record)
         with RunFolder.open(path) as folder:

@@ -38,7 +38,7 @@ ADVICE = {
     "Class values must be": NO_CATEGORY,
     "Inference tensors cannot be saved for backward": "its weights were created under torch.inference_mode(); build or "
     "load it outside of that, or give a copy made outside (copy.deepcopy(model))",
-    "": "give inputs of the shape that it takes, or wrap it in a module that reshapes them",
+    "": "give inputs of the shape that it takes (images: --resize SIDE), or wrap it in a module that reshapes them",
 }
 """What to do where the sentence of PyTorch has these words."""
 

@@ -246,10 +246,9 @@ def execute(
     opened = nullcontext(out) if isinstance(out, Memory) else RunFolder.open(out, mirror, check_same)
     with opened as folder, job.classifier.evaluating():
         before = folder.record
-        if before is not None:
-            if before.finished is not None and folder.shards.keys() == {*share}:
-                _note(before.warnings, note)
-                return before
+        if before is not None and before.finished is not None and folder.shards.keys() == {*share}:
+            _note(before.warnings, note)
+            return before
         subject, reference, digest = _examine(job, expected_accuracy, skip_doctor, record, before and before.created)
         examined = record.now.warnings
         _note(examined, note)

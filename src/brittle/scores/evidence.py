@@ -64,7 +64,8 @@ def conclude(
 
     The value `[B]` is that of a model of the copies, `by_model` alone where that is given, and counted elsewhere; None
     is the share that flips. `status` and `detail`, `[B]`, say how each point went so far, and `left_out`, `[B]`, what
-    the competing classes that the model leaves out may add to it; more than `UNSAID` of the interval, or of a value below one flip in the number of copies, is said.
+    the competing classes that the model leaves out may add to it: more than `UNSAID` of the interval, or of a value
+    below one flip in the number of copies, is said.
     """
     share, low, high = counted(votes, confidence)
     modelled = value is not None

@@ -72,7 +72,9 @@ def _csv(parts: Parts, schema: pa.Schema, file: BinaryIO) -> None:
     header = schema.empty_table().to_pandas().rename(columns=cell)
     file.write(header.to_csv(index=False, lineterminator="\n").encode())
     for part in parts:
-        safe = part.to_pandas(integer_object_nulls=True).map(lambda one: one if not isinstance(one, str) or _is_number(one) else cell(one))
+        safe = part.to_pandas(integer_object_nulls=True).map(
+            lambda one: one if not isinstance(one, str) or _is_number(one) else cell(one)
+        )
         file.write(safe.to_csv(index=False, header=False, lineterminator="\n").encode())
 
 

@@ -1,4 +1,4 @@
-"""Data and copies of runs that lie in an object store, such as `s3://bucket/folder`: paths of universal-pathlib over fsspec.
+"""Data and runs that lie in an object store, such as `s3://bucket/folder`: paths of universal-pathlib over fsspec.
 
 They have the methods of `pathlib.Path`. What differs is here: how a path is told from one of this machine, what stands
 for the digest of a file, and how a part of a file is read by one request.
@@ -36,7 +36,7 @@ def located(path: str | os.PathLike[str]) -> Path:
     try:
         from upath import UPath
 
-        place = UPath(url)
+        place = cast("Path", UPath(url))
         _store(place)  # finds the package
     except (ImportError, ValueError) as error:
         raise DataError(
@@ -49,7 +49,7 @@ def located(path: str | os.PathLike[str]) -> Path:
             place.exists()
     except OSError as error:
         raise DataError("unreadable", f"{url} cannot be reached: {error}") from error
-    return cast("Path", place)
+    return place
 
 
 @contextmanager
