@@ -62,7 +62,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch, model: nn.Module, tokenizer: object
     """Let `transformers` load these, whatever the folder holds."""
     stand_in = ModuleType("transformers")
     logging = ModuleType("transformers.utils.logging")
-    logging.__dict__["disable_progress_bar"] = lambda: None
+    logging.__dict__.update(dict.fromkeys(("disable_progress_bar", "set_verbosity_error"), lambda: None))
     models = SimpleNamespace(from_pretrained=lambda folder, **options: (model, {}))
     tokenizers = SimpleNamespace(from_pretrained=lambda folder, **options: tokenizer)
     known = {"AutoModelForSequenceClassification": models, "AutoTokenizer": tokenizers, "__version__": "of our own"}

@@ -38,14 +38,15 @@ class GivesNothing(Model):
 
 
 def test_a_model_that_reads_embeddings_as_tokens_is_taken() -> None:
-    form = TextForm(Model(), Tokenizer())
-    form.check(form.tokens(TEXTS))
+    form, tokens = TextForm(Model(), Tokenizer()).fitted(TEXTS)
+    assert not form.ends_last
+    assert torch.equal(tokens.ids, form.tokens(TEXTS).ids)
 
 
 @pytest.mark.parametrize("kind", [LooksAtPadding, EmbedsItself, GivesNothing])
 def test_a_model_that_does_not_is_refused(kind: type[Model]) -> None:
     form = TextForm(kind(), Tokenizer())
-    refused("texts", kind.__name__, form.check, form.tokens(TEXTS))
+    refused("texts", kind.__name__, form.fitted, TEXTS)
 
 
 def test_the_vocabulary_and_its_bounds_are_those_of_the_layer() -> None:

@@ -37,7 +37,8 @@ def text_points(
 ) -> ListedPoints:
     """Texts as points: the embeddings of their tokens vary, `[T, E]`, and what else the tokenizer gives rides along.
 
-    Padding and the tokens that mark the beginning and the end do not vary. The classifier takes the embeddings as
+    Padding and the tokens that mark the beginning and the end do not vary. Padding stands where the model gives from
+    embeddings what it gives from tokens: behind a text, or before it for decoders such as GPT and Llama. The classifier takes the embeddings as
     `inputs_embeds`, in bounds that hold them all:
 
         points = brittle.data.text_points(texts, labels, tokenizer=tokenizer, model=model)
@@ -55,14 +56,14 @@ def text_points(
 
     Raises:
         DataError: there are no texts, one is no text, or the tokenizer gives other things than tokens.
+        ModelError: the model gives something else from the embeddings than from the tokens.
         ParameterError: the model does not say how it embeds tokens.
     """
     odd = next((row for row, text in enumerate(texts) if not isinstance(text, str)), None)
     if isinstance(texts, str) or odd is not None or not len(texts):
         found = repr(texts)[:60] if odd is None else f"{texts[odd]!r:.60} in place {odd}"
         raise DataError("texts", f"expected a list of texts; found {found}")
-    form = TextForm(model, tokenizer, length)
-    tokens = form.tokens(texts)
+    form, tokens = TextForm(model, tokenizer, length).fitted(texts)
     return array_points(
         form.embed(tokens.ids),
         y,
@@ -96,8 +97,7 @@ def read_texts(path: Path, reading: Reading) -> ListedPoints:
     odd = next((row for row, text in enumerate(texts) if text is None or not text.strip()), None)
     if odd is not None:
         raise DataError("columns", f"row {odd}, column {column!r:.60} of {table.where} holds no text; leave it out")
-    tokens = form.tokens(texts)
-    form.check(tokens)
+    form, tokens = form.fitted(texts)
     known = {
         "text_column": column,
         "columns": [column, *roles.columns],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,11 +12,15 @@ import torch
 from torch import Tensor, nn
 
 from brittle.errors import DataError, ModelError, ParameterError
+from brittle.model.evaluation_mode import evaluating
 from brittle.model.inputs import ExtraInputs
 
 IDS, MASK, SPECIAL, EMBEDDINGS = "input_ids", "attention_mask", "special_tokens_mask", "inputs_embeds"
 """What a tokenizer calls the tokens, which of them exist, and which mark the beginning, the end or padding; and the
 argument of a model that takes embeddings in the place of tokens."""
+
+PLACES = "position_ids"
+"""The argument of a model that says of each token which one it is in its text."""
 
 ROWS = 256
 """Texts, or tokens of the vocabulary times 16, that are embedded at a time."""
@@ -61,12 +65,36 @@ class TextForm:
         tokenizer: of the model, as Hugging Face has them.
         length: most tokens of a text; longer ones are cut. None leaves that to the tokenizer.
         facts: what the record of a run says of the tokenizer; fields of `brittle.store.record.DataRecord`.
+        ends_last: whether padding stands before a text, so that its last token is the last of the row: decoders such
+            as GPT and Llama decide there, and do not find it among embeddings.
     """
 
     model: nn.Module = field(repr=False)
     tokenizer: Tokenizer = field(repr=False)
     length: int | None = None
     facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    ends_last: bool = False
+
+    def fitted(self, texts: Sequence[str]) -> tuple[TextForm, Tokens]:
+        """The form in which embeddings of these texts get the logits of their tokens, and the texts in it.
+
+        Raises:
+            DataError: the tokenizer gives other things than tokens.
+            ModelError: there is none.
+        """
+        tokens = self.tokens(texts)
+        apart = self._apart(tokens)
+        if apart is None:
+            return self, tokens
+        other = replace(self, ends_last=not self.ends_last)
+        tokens = other.tokens(texts)
+        if other._apart(tokens) is None:
+            return other, tokens
+        raise ModelError(
+            "texts",
+            f"the outputs of {type(self.model).__name__} for text {apart[0]} differ by {apart[1]:.3g} between its "
+            f"tokens alone and their embeddings beside longer texts; noise on embeddings says nothing of such a model",
+        )
 
     def tokens(self, texts: Sequence[str]) -> Tokens:
         """What the tokenizer makes of texts."""
@@ -80,6 +108,11 @@ class TextForm:
                 "texts",
                 f"the tokenizer gave {shapes} for {len(texts)} texts; expected {IDS} and {MASK}, a row for each",
             )
+        if self.ends_last:
+            order = found[MASK].argsort(dim=1, stable=True)
+            found = {name: one.gather(1, order) for name, one in found.items()}
+            if PLACES in inspect.signature(self.model.forward).parameters:
+                found[PLACES] = (found[MASK].cumsum(dim=1) - 1).clamp_min(0)
         special, ids = found.pop(SPECIAL, None), found.pop(IDS)
         varies = found[MASK] if special is None else found[MASK] * (1 - special)
         varies = torch.where(varies.any(dim=1, keepdim=True), varies, found[MASK])
@@ -130,11 +163,12 @@ class TextForm:
             raise ParameterError("the tokenizer has no mask token; use --noise token-dropout:0.2 instead")
         return self.vocabulary[place]
 
-    def check(self, tokens: Tokens) -> None:
-        """Compare the logits from embeddings with those from tokens, each text alone and without padding."""
+    def _apart(self, tokens: Tokens) -> tuple[int, float] | None:
+        """A text whose logits from embeddings beside other texts are not those of its tokens alone, and by how much
+        they differ."""
         device, some = self.layer.weight.device, tokens.rows(0, COMPARED)
         extra_inputs = {name: one.to(device) for name, one in some.extra_inputs.items()}
-        with torch.no_grad():
+        with evaluating(self.model, device), torch.no_grad():
             together = _logits(self.model(**{EMBEDDINGS: self.layer(some.ids.to(device))}, **extra_inputs))
             for row, ids in enumerate(some.ids.to(device)):
                 there = extra_inputs[MASK][row] != 0
@@ -142,12 +176,8 @@ class TextForm:
                 alone = _logits(self.model(**{IDS: ids[there][None]}, **own))[0]
                 apart = float((alone - together[row]).abs().max())
                 if not apart <= AGREES * max(1.0, float(alone.abs().max())):
-                    raise ModelError(
-                        "texts",
-                        f"the outputs of {type(self.model).__name__} for text {row} differ by {apart:.3g} between its "
-                        f"tokens alone and their embeddings beside longer texts; noise on embeddings says nothing of "
-                        f"such a model",
-                    )
+                    return row, apart
+        return None
 
     def _takes(self, name: str) -> bool:
         """Whether the model has an argument of this name, or takes any."""

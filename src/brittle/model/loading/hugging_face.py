@@ -34,6 +34,9 @@ IMAGES, TEXTS = "ForImageClassification", "ForSequenceClassification"
 LEVELS = 255
 """Largest number of a pixel before it is scaled."""
 
+STAND_INS = ("eos_token", "unk_token", "bos_token")
+"""Tokens that pad texts where a tokenizer has none for that."""
+
 UNLIMITED = 1 << 20
 """A tokenizer that declares more tokens than this declares no length."""
 
@@ -119,7 +122,9 @@ def _transformers(folder: Path) -> Any:
     """The package transformers, kept from asking any server and from drawing bars."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     transformers = import_package("transformers", str(folder), "pip install 'brittle[hf]'")
-    import_package("transformers.utils.logging", str(folder), "").disable_progress_bar()
+    logging = import_package("transformers.utils.logging", str(folder), "")
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()  # that decoders do not find the ends of embeddings, which is looked at
     return transformers
 
 
@@ -173,14 +178,27 @@ def _text_form(folder: Path, module: nn.Module, config: Mapping[str, Any], trans
     if not (folder / TOKENIZER).is_file():
         raise ModelError("model_file", f"{folder} holds no {TOKENIZER}; tokenizer.save_pretrained(folder) writes it")
     tokenizer = _from_folder(transformers, transformers.AutoTokenizer, folder, use_fast=True)
+    if tokenizer.pad_token is None:  # any will do, as the mask says where it stands
+        tokenizer.pad_token = next(filter(None, (getattr(tokenizer, name, None) for name in STAND_INS)), None)
     if tokenizer.pad_token is None:
         raise ModelError(
             "model_file", f"the tokenizer of {folder} has no padding token; set tokenizer.pad_token and save it again"
         )
+    _decide_at_the_last_token(module.config)
     length = longest(module, config, getattr(tokenizer, "model_max_length", None))
     digest = digest_of(path for name in TOKENIZER_FILES if (path := folder / name).is_file())
     facts = {"tokenizer": type(tokenizer).__name__, "tokenizer_sha256": digest, "text_length": length}
     return TextForm(module, tokenizer, length, facts)
+
+
+def _decide_at_the_last_token(config: Any) -> None:
+    """Let a decoder without a padding token take several rows, and keep nothing for tokens that would follow."""
+    ask = getattr(config, "get_text_config", None)
+    for one in (config, ask() if callable(ask) else config):
+        if getattr(one, "pad_token_id", 0) is None:
+            one.pad_token_id = -1  # no token: then the last one of a row decides, as where it is alone
+        if hasattr(one, "use_cache"):
+            one.use_cache = False
 
 
 def longest(module: nn.Module, config: Mapping[str, Any], declared: Any) -> int | None:
