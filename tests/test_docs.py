@@ -118,6 +118,8 @@ FACTORIES = {
     "myconv": "make = lambda: torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3072, 2))",
     "weather": "make = lambda: torch.nn.Linear(2, 3)",
     "price": "make = lambda: torch.nn.Linear(2, 1)",
+    "guard": "from brittle.model.texts import TextFunction\n"
+    "make = lambda: TextFunction(lambda texts: torch.tensor([[2.0, 3.0 * ('bad' in text)] for text in texts]))",
     "mynoise": "def brighten(x, generator):\n    return x + 0.1 * torch.rand(1, generator=generator)",
     "forest": "from sklearn.ensemble import RandomForestClassifier as Forest\n"
     "make = lambda: Forest(9, random_state=0).fit([[13.0, 1.5], [12.0, 700.0]] * 9, ['red', 'white'] * 9)",
@@ -138,6 +140,7 @@ def write_what_one_has() -> None:
     Path("wine.csv").write_text("alcohol,proline,kind\n13,1.5,red\n12,700,white\n", encoding="utf-8")
     Path("weather.csv").write_text("a,b,rain,snow,fog\n0.5,1,1,0,0\n0.25,0,0,1,1\n", encoding="utf-8")
     Path("houses.csv").write_text("a,b,price\n0.5,1,1.5\n0.25,0,-0.25\n", encoding="utf-8")
+    Path("messages.csv").write_text("text,label\na bad one,1\nanother,0\n", encoding="utf-8")
     Path("mnist").mkdir()
     digits = generator.integers(0, 256, 4 * 64, dtype=np.uint8).tobytes()
     Path("mnist/t10k-images-idx3-ubyte").write_bytes(struct.pack(">4B3I", 0, 0, 8, 3, 4, 8, 8) + digits)
@@ -145,12 +148,12 @@ def write_what_one_has() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("number", range(12))
+@pytest.mark.parametrize("number", range(13))
 def test_what_you_have_is_what_you_type(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_what_one_has()
     commands = rows_of_what_one_has()
-    assert len(commands) == 12
+    assert len(commands) == 13
     if commands[number].startswith("bert"):
         pretend(monkeypatch, Model(), Tokenizer())
         text_folder(Path("bert"))
@@ -166,7 +169,15 @@ def test_what_you_have_is_what_you_type(number: int, tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize(
-    "page", ["explanation/attacks", "explanation/groups", "how-to/notebook", "reference/data", "reference/models"]
+    "page",
+    [
+        "explanation/attacks",
+        "explanation/groups",
+        "how-to/notebook",
+        "how-to/texts",
+        "reference/data",
+        "reference/models",
+    ],
 )
 def test_the_example_of_the_page(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

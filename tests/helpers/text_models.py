@@ -26,7 +26,9 @@ class Tokenizer:
 
     def __call__(self, texts: list[str], *, padding: bool = False, truncation: bool, **options: Any) -> dict[str, Any]:
         most = options.get("max_length", LONGEST) if truncation else sys.maxsize
-        rows = [[1, *[WORDS.index(word) for word in text.split()][: most - 2], 2] for text in texts]
+        rows = [
+            [1, *[WORDS.index(word) if word in WORDS else 3 for word in text.split()][: most - 2], 2] for text in texts
+        ]
         longest = max(map(len, rows)) if padding else 0
         tokens = [row + [0] * (longest - len(row)) for row in rows]
         return {

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from brittle.model.classifier import Classifier
     from brittle.model.loading.image_steps import ImageSteps
     from brittle.model.loading.load import LoadedModel
-    from brittle.model.texts import TextForm
+    from brittle.model.texts import TextForm, TextFunction
 
 EXPORT = (
     "torch.export.save(torch.export.export(model, (inputs,), "
@@ -65,15 +65,16 @@ def declare(
     """
     from brittle.model.bounds import Bounds
     from brittle.model.classifier import Classifier
-    from brittle.model.texts import EMBEDDINGS
+    from brittle.model.texts import EMBEDDINGS, TextFunction
 
     own, names = loaded.declared, None
+    bounds = None if isinstance(loaded.module, TextFunction) else bounds
     if own is not None:
         given, names = mean is not None or std is not None, own.class_names
         say(False, f"{model} declares {own.words}" + ("; --mean and --std are yours" if given else ""))
-        if own.texts is not None:
+        if own.texts is not None and not isinstance(loaded.module, TextFunction):
             bounds, declared["perturb"] = own.texts.bounds, EMBEDDINGS
-        if not given:
+        if not given and own.texts is None:
             mean, std = own.within(*Bounds.of(bounds))
     classifier = Classifier(loaded.module, bounds, mean, std, source=loaded.provenance, **declared)
     if names is not None:
@@ -172,7 +173,7 @@ class DataOptions:
         *,
         limit: int | None = None,
         targets: bool = False,
-        texts: TextForm | None = None,
+        texts: TextForm | TextFunction | None = None,
         model: str | None = None,
         levels: bool = False,
     ) -> Points:

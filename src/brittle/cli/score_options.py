@@ -18,7 +18,8 @@ from brittle.cli.common import LENGTH, NOISE, say
 from brittle.cli.options import UNIT, DataOptions, ModelOptions, load_network
 from brittle.errors import UsageError
 from brittle.estimate import MOST_DRAWS
-from brittle.noise.named import COLUMNS, TOKENS, check_noise, has_level, noises, plain_name
+from brittle.model.texts import TextFunction
+from brittle.noise.named import COLUMNS, OF_CHARACTERS, TOKENS, check_noise, has_level, noises, plain_name
 from brittle.scores import NoiseScore, Score
 from brittle.scores.choose import BY_DEFAULT, choose, drawn_until, usual_names, usual_sigma
 
@@ -42,7 +43,8 @@ class ScoreOptions:
         sigma: Standard deviations of the noise, in pixel units; a tenth of the value range by default.
         noise: gaussian, uniform, laplace, sphere, ball; per-feature or relative (sigma in deviations, root mean
             squares); with a level relative:0.5, sphere:0.5 (its length), rotation:15, shift:2, decibels:20, swap:0.1,
-            corruptions, for texts token-dropout:0.2, token-mask:0.2, token-replacement:0.2; FILE.py:CLASS; or
+            corruptions, for texts token-dropout:0.2, token-mask:0.2, token-replacement:0.2, typos:0.05, case:0.05,
+            spaces:0.05, homoglyphs:0.05, paraphrases:FILE.json; FILE.py:CLASS; or
             FILE.py:FUNCTION (x, generator).
         categories: All columns that --noise per-feature leaves alone (without it those of few whole numbers), or that
             alone --noise swap changes.
@@ -153,7 +155,7 @@ class Opening:
             )
         if declared.bounds is UNIT and plain_name(scoring.noise) in COLUMNS:
             declared = replace(declared, bounds=("none",))
-        texts = reads_texts(model)
+        texts = reads_texts(model) or plain_name(scoring.noise) in OF_CHARACTERS or reading.text_column is not None
         by_default = scoring.check(declared, texts)
         own = [name for name in ("bounds", "mean", "std") if getattr(declared, name) != getattr(ModelOptions, name)]
         if texts and own:
@@ -175,10 +177,19 @@ class Opening:
         check_there(self.data)
 
     @cached_property
-    def texts(self) -> TextForm | None:
+    def texts(self) -> TextForm | TextFunction | None:
         """How texts become points, where the model reads texts; else None."""
-        declared = self._loaded.declared if self.reads_texts else None
-        return None if declared is None else declared.texts
+        if not self.reads_texts:
+            return None
+        loaded = self._loaded
+        if isinstance(loaded.module, TextFunction):
+            if plain_name(self.scoring.noise) not in OF_CHARACTERS:
+                raise UsageError(
+                    f"{self.model} is a function of texts, which --noise typos:0.05, case, spaces, homoglyphs and "
+                    f"paraphrases:FILE.json change; found --noise {self.scoring.noise:.40}"
+                )
+            return loaded.module
+        return None if loaded.declared is None else loaded.declared.texts
 
     @cached_property
     def points(self) -> Points:
@@ -202,8 +213,14 @@ class Opening:
     @cached_property
     def scores(self) -> tuple[Score, ...]:
         """What is computed of the points."""
-        return self.scoring.chosen(self.declared, self.points, self.texts)
+        texts = None if isinstance(self.texts, TextFunction) else self.texts
+        return self.scoring.chosen(self.declared, self.points, texts)
 
     @cached_property
     def _loaded(self) -> LoadedModel:
-        return load_network(self.model, self.declared.weights)
+        loaded = load_network(self.model, self.declared.weights)
+        form = None if loaded.declared is None else loaded.declared.texts
+        if form is None or plain_name(self.scoring.noise) not in OF_CHARACTERS:
+            return loaded
+        form.model.to(self.declared.device or "cpu")
+        return replace(loaded, module=form.of_characters(loaded.provenance["state_sha256"]))

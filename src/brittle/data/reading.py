@@ -15,7 +15,7 @@ from brittle.data.points import ListedPoints, Points, Read, RowIds
 from brittle.errors import ParameterError
 from brittle.model.bounds import Bounds, BoundsLike
 from brittle.model.loading.image_steps import INTERPOLATIONS, ROUNDINGS, ImageSteps
-from brittle.model.texts import TextForm
+from brittle.model.texts import TextForm, TextFunction
 
 MOST_PIXELS = 1 << 13
 """Longest side to which an image is brought."""
@@ -95,7 +95,7 @@ class Reading:
     labels: str | os.PathLike[str] | None = None
     label_column: str | None = None
     text_column: str | None = None
-    texts: TextForm | None = None
+    texts: TextForm | TextFunction | None = None
     targets: bool = False
     class_names: Sequence[str] | None = None
     levels: bool = False

@@ -1,4 +1,4 @@
-"""Texts: the embeddings of their tokens, which vary, beside what a model of texts takes with them."""
+"""Texts: the embeddings of their tokens, beside what a model takes with them, or the codes of their characters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from brittle.data.points import InputRows, ListedPoints
 from brittle.data.reading import Reading
 from brittle.data.tables import SHOWN, Roles, answers_in, find_column, find_roles, ids_in, is_text
 from brittle.errors import DataError, ParameterError, listed
-from brittle.model.texts import TextForm, Tokenizer, Tokens
+from brittle.model.texts import TextForm, TextFunction, Tokenizer, Tokens, codes_of
 
 LONGEST_NAME = 120
 """Characters of a text by which a run calls its point."""
@@ -28,8 +28,8 @@ def text_points(
     texts: Sequence[str],
     y: Any = None,
     *,
-    tokenizer: Tokenizer,
-    model: nn.Module,
+    tokenizer: Tokenizer | None = None,
+    model: nn.Module | None = None,
     length: int | None = None,
     ids: Sequence[Any] | None = None,
     class_names: Sequence[str] | None = None,
@@ -38,11 +38,13 @@ def text_points(
     """Texts as points: the embeddings of their tokens vary, `[T, E]`, and what else the tokenizer gives rides along.
 
     Padding and the tokens that mark the beginning and the end do not vary. Padding stands where the model gives from
-    embeddings what it gives from tokens: behind a text, or before it for decoders such as GPT and Llama. The classifier takes the embeddings as
-    `inputs_embeds`, in bounds that hold them all:
+    embeddings what it gives from tokens: behind a text, or before it for decoders such as GPT and Llama. The classifier
+    takes the embeddings as `inputs_embeds`, in bounds that hold them all:
 
         points = brittle.data.text_points(texts, labels, tokenizer=tokenizer, model=model)
         classifier = brittle.Classifier(model, bounds=points.bounds, perturb="inputs_embeds")
+
+    Without tokenizer and model they are the codes of their characters, `[L]`, for a `TextFunction`.
 
     Args:
         texts: one for each point.
@@ -57,23 +59,20 @@ def text_points(
     Raises:
         DataError: there are no texts, one is no text, or the tokenizer gives other things than tokens.
         ModelError: the model gives something else from the embeddings than from the tokens.
-        ParameterError: the model does not say how it embeds tokens.
+        ParameterError: the model does not say how it embeds tokens, or one of tokenizer and model is not given.
     """
     odd = next((row for row, text in enumerate(texts) if not isinstance(text, str)), None)
     if isinstance(texts, str) or odd is not None or not len(texts):
         found = repr(texts)[:60] if odd is None else f"{texts[odd]!r:.60} in place {odd}"
         raise DataError("texts", f"expected a list of texts; found {found}")
+    known: dict[str, Any] = {"ids": ids, "class_names": class_names, "targets": targets}
+    if tokenizer is None and model is None:
+        return array_points(codes_of(texts), y, bounds=None, **known)
+    if tokenizer is None or model is None:
+        raise ParameterError("tokens need a tokenizer and its model; give both, or none for characters")
     form, tokens = TextForm(model, tokenizer, length).fitted(texts)
-    return array_points(
-        form.embed(tokens.ids),
-        y,
-        ids=ids,
-        class_names=class_names,
-        bounds=form.bounds,
-        targets=targets,
-        extra_inputs=tokens.extra_inputs,
-        mask=tokens.varies,
-    )
+    extra_inputs, mask = tokens.extra_inputs, tokens.varies
+    return array_points(form.embed(tokens.ids), y, bounds=form.bounds, extra_inputs=extra_inputs, mask=mask, **known)
 
 
 def read_texts(path: Path, reading: Reading) -> ListedPoints:
@@ -97,18 +96,18 @@ def read_texts(path: Path, reading: Reading) -> ListedPoints:
     odd = next((row for row, text in enumerate(texts) if text is None or not text.strip()), None)
     if odd is not None:
         raise DataError("columns", f"row {odd}, column {column!r:.60} of {table.where} holds no text; leave it out")
-    form, tokens = form.fitted(texts)
-    known = {
-        "text_column": column,
-        "columns": [column, *roles.columns],
-        "extra_inputs": sorted(tokens.extra_inputs),
-        "masked": True,
-        "cut_texts": sum(length > tokens.ids.shape[1] for length in form.lengths(texts)),
-    }
-    return replace(reading, bounds=form.bounds).points(
+    known: dict[str, Any] = {"text_column": column, "columns": [column, *roles.columns]}
+    if isinstance(form, TextFunction):
+        bounds, read = None, partial(_read_codes, texts, codes_of([max(texts, key=len)]).shape[1])
+    else:
+        form, tokens = form.fitted(texts)
+        cut = sum(length > tokens.ids.shape[1] for length in form.lengths(texts))
+        known |= {"extra_inputs": sorted(tokens.extra_inputs), "masked": True, "cut_texts": cut}
+        bounds, read = form.bounds, partial(_read, form, tokens)
+    return replace(reading, bounds=bounds).points(
         table.record | roles.record | known | dict(form.facts),
         ids_in(cells, roles, table),
-        partial(_read, form, tokens),
+        read,
         names=[" ".join(text.split())[:LONGEST_NAME] for text in texts],
         **answers_in(cells, roles, table, reading),
     )
@@ -119,6 +118,11 @@ def _read(form: TextForm, tokens: Tokens, start: int, stop: int) -> InputRows:
     rows = tokens.rows(start, stop)
     inputs = form.embed(rows.ids)
     return InputRows(inputs, extra_inputs=form.extra_inputs(rows, inputs))
+
+
+def _read_codes(texts: Sequence[str], length: int, start: int, stop: int) -> InputRows:
+    """The codes of the characters of some texts."""
+    return InputRows(codes_of(texts[start:stop], length))
 
 
 def _text_column(table: Table, cells: pa.Table, roles: Roles, asked: str | None) -> str:

@@ -74,7 +74,7 @@ class ArrayModel:
         function: from an array `[B, *shape]` to class scores `[B, C]`.
     """
 
-    def __init__(self, function: Callable[[np.ndarray], Any]) -> None:
+    def __init__(self, function: Callable[[Any], Any]) -> None:
         self.function = function
         self.__name__ = getattr(function, "__name__", type(function).__name__)
 

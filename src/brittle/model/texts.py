@@ -1,4 +1,4 @@
-"""How texts become inputs of a model: its tokenizer, its embeddings of tokens, and what may vary of them."""
+"""How texts become inputs of a model: the embeddings of their tokens, or the codes of their characters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from brittle.decisions.function_code import code_digest
 from brittle.errors import DataError, ModelError, ParameterError
+from brittle.model.arrays import ArrayModel, as_tensor
 from brittle.model.evaluation_mode import evaluating
 from brittle.model.inputs import ExtraInputs
 
@@ -118,6 +120,25 @@ class TextForm:
         varies = torch.where(varies.any(dim=1, keepdim=True), varies, found[MASK])
         return Tokens(ids, {name: one for name, one in found.items() if self._takes(name)}, varies)
 
+    def logits(self, texts: Sequence[str]) -> Tensor:
+        """What the model returns for the tokens of texts, `[N, C]`, those of one length together, without padding."""
+        tokens, device = self.tokens(texts), self.layer.weight.device
+        there, found = tokens.extra_inputs[MASK] != 0, dict[int, Tensor]()
+        lengths = there.sum(dim=1)
+        for length in lengths.unique().tolist():
+            rows = (lengths == length).nonzero().flatten()
+
+            def own(of_all: Tensor, rows: Tensor = rows, length: int = length) -> Tensor:
+                return of_all[rows][there[rows]].view(len(rows), length).to(device)
+
+            beside = {name: own(one) for name, one in tokens.extra_inputs.items()}
+            found |= zip(rows.tolist(), _logits(self.model(**{IDS: own(tokens.ids)}, **beside)), strict=True)
+        return torch.stack([found[row] for row in range(len(texts))])
+
+    def of_characters(self, digest: str | None = None) -> TextFunction:
+        """The model as a function of texts, for noise that changes characters; `digest` is that of its weights."""
+        return TextFunction(self.logits, digest, self.facts)
+
     def lengths(self, texts: Sequence[str]) -> list[int]:
         """How many tokens the texts have that are not cut, with the marks of their beginning and end."""
         return list(map(len, self.tokenizer(list(texts), truncation=False, verbose=False)[IDS]))
@@ -187,3 +208,71 @@ class TextForm:
 
 def _logits(output: Any) -> Tensor:
     return output["logits"] if isinstance(output, Mapping) else getattr(output, "logits", output)
+
+
+class TextFunction(ArrayModel):
+    """A function of texts as a model: its inputs are the codes of their characters, `[B, L]`, 0 where a text is over.
+
+    For noise that changes characters, and for all that reads texts and is no network with embeddings: a prompted model,
+    a service, a rule. It runs forward only.
+
+        classifier = brittle.Classifier(TextFunction(judge), bounds=None)
+        table = brittle.score(classifier, brittle.data.text_points(texts, y), "monte_carlo", noise=Edits("typos", 0.05))
+
+    Args:
+        function: from a list of texts to class scores, `[B, C]`, a tensor or an array. Of texts that are the same it
+            gets one, and at most `CALLED` at a time.
+        digest: of what it has learned, so that no run goes on with another; by default of its code.
+        facts: what the record of a run says of how texts are read.
+    """
+
+    def __init__(
+        self, function: Callable[[list[str]], Any], digest: str | None = None, facts: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(function)
+        self.digest, self.facts = digest or code_digest(function), dict(facts or {})
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        """Class scores `[B, C]` of `inputs`, `[B, L]`, on their device."""
+        texts = [text_of(row) for row in inputs.detach().cpu()]
+        different = list(dict.fromkeys(texts))
+        with torch.no_grad():
+            parts = [
+                as_tensor(self.function(different[first : first + CALLED]), inputs.device)
+                for first in range(0, len(different), CALLED)
+            ]
+        place = {text: row for row, text in enumerate(different)}
+        return torch.cat(parts)[[place[text] for text in texts]]
+
+
+CALLED = 64
+"""Texts at most that a function is called with."""
+
+ROOM = 256
+"""Characters by which a copy may be longer than twice the longest text."""
+
+
+def codes_of(texts: Sequence[str], length: int | None = None) -> Tensor:
+    """The codes of the characters of texts, `[N, L]`, float32; 0 behind their ends.
+
+    Args:
+        texts: without the character of code 0.
+        length: `L`; by default there is room for copies that are longer.
+
+    Raises:
+        DataError: a text is longer, or has the character of code 0.
+    """
+    longest = max(map(len, texts), default=0)
+    length = 2 * longest + ROOM if length is None else length
+    if longest > length or any("\0" in text for text in texts):
+        what = f"has {longest:,} characters, and there is room for {length:,}" if longest > length else "holds a NUL"
+        raise DataError("texts", f"a text {what}; shorten it, or leave it out")
+    codes = torch.zeros(len(texts), length)
+    for row, text in enumerate(texts):
+        codes[row, : len(text)] = torch.tensor([ord(one) for one in text], dtype=torch.float32)
+    return codes
+
+
+def text_of(codes: Tensor) -> str:
+    """The text with these codes, `[L]`."""
+    return "".join(chr(int(code)) for code in codes.tolist() if code > 0)

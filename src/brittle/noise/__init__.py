@@ -1,6 +1,7 @@
 """Noise: families with a sampler keyed by point and, where there is one, a covariance; and random functions."""
 
 from brittle.noise.base import Noise, at_one, identity
+from brittle.noise.characters import Edits, Paraphrases
 from brittle.noise.corruption import Corruption
 from brittle.noise.families import (
     FAMILIES,
@@ -23,10 +24,12 @@ __all__ = [
     "Corruption",
     "Decibels",
     "DiagonalGaussian",
+    "Edits",
     "FactorGaussian",
     "Gaussian",
     "Laplace",
     "Noise",
+    "Paraphrases",
     "PerFeature",
     "Relative",
     "Sphere",

@@ -16,7 +16,9 @@ from brittle.noise import (
     FAMILIES,
     Corruption,
     Decibels,
+    Edits,
     Noise,
+    Paraphrases,
     PerFeature,
     Relative,
     Sphere,
@@ -24,6 +26,7 @@ from brittle.noise import (
     TokenDropout,
     Transform,
 )
+from brittle.noise.characters import EDITS
 from brittle.noise.corruption import KINDS
 
 if TYPE_CHECKING:
@@ -35,7 +38,18 @@ DECIBELS, SWAP, PER_FEATURE = "decibels", "swap", "per_feature"
 TOKENS = {"token_dropout": None, "token_mask": "mask_vector", "token_replacement": "vocabulary"}
 """Families for the tokens of texts: what these become is zeros, or a field of the text form."""
 
-LEVELED = {**dict.fromkeys(KINDS, 1.0), "rotation": 15, DECIBELS: 20, SWAP: 0.1, **dict.fromkeys(TOKENS, 0.2)}
+PARAPHRASES = "paraphrases"
+OF_CHARACTERS = (*EDITS, PARAPHRASES)
+"""Families for texts whose points are the codes of their characters."""
+
+LEVELED = {
+    **dict.fromkeys(KINDS, 1.0),
+    "rotation": 15,
+    DECIBELS: 20,
+    SWAP: 0.1,
+    **dict.fromkeys(TOKENS, 0.2),
+    **dict.fromkeys(EDITS, 0.05),
+}
 """Families with levels of their own behind a colon, each with an example."""
 
 RELATIVE, SPHERE = "relative", "sphere"
@@ -53,13 +67,15 @@ def plain_name(text: str) -> str:
 def has_level(text: str) -> bool:
     """Whether the noise has its level in the text, or none, so that no `--sigma` belongs to it."""
     name = plain_name(text)
-    return name in LEVELED or (":" in text and name in (RELATIVE, SPHERE)) or _function(text) is not None
+    return (
+        name in (*LEVELED, PARAPHRASES) or (":" in text and name in (RELATIVE, SPHERE)) or _function(text) is not None
+    )
 
 
 def check_noise(text: str, sigmas: Sequence[float], categories: Collection[str]) -> None:
     """Raise unless the options of noise fit together."""
     name = plain_name(text)
-    known = (*FAMILIES, PER_FEATURE, RELATIVE, *LEVELED)
+    known = (*FAMILIES, PER_FEATURE, RELATIVE, PARAPHRASES, *LEVELED)
     named = ":" not in text or re.fullmatch(r".*:[\d.,]+", text)
     if named and not {name, text} & {*known} and not text.endswith(".py"):
         raise unknown("noise", name, known)
@@ -89,9 +105,13 @@ def noises(
     function = _function(text)
     if function is not None:
         return [function]
+    if name == PARAPHRASES:
+        return [Paraphrases(text.partition(":")[2])]
     levels = _levels(text) if has_level(text) else [*dict.fromkeys(sigmas)]
     if name in KINDS:
         return [Corruption(name, level, check_bounds(Bounds.of(bounds))) for level in levels]
+    if name in EDITS:
+        return [Edits(name, level) for level in levels]
     if name == DECIBELS:
         return [Decibels(level) for level in levels]
     if name == SWAP:
@@ -133,7 +153,7 @@ def _example(text: str) -> str:
 
 def _function(text: str) -> Transform | None:
     """The transform that `FILE.py:FUNCTION` or `PACKAGE.MODULE:FUNCTION` stands for; None for anything else."""
-    if ":" not in text or plain_name(text) in (*LEVELED, RELATIVE, SPHERE):
+    if ":" not in text or plain_name(text) in (*LEVELED, PARAPHRASES, RELATIVE, SPHERE):
         return None
     found = find_named(text)
     if isinstance(found, Transform):

@@ -97,8 +97,13 @@ class Stream:
             return copies
         copies = like.new_empty(len(like), count, 1, *like.shape[3:])
         for row, point in enumerate(self._like):
-            numbers = range(self._drawn, self._drawn + count)
-            copies[row, :, 0] = transformed(self._noise, point, [self._single(row, number) for number in numbers])
+            generators = [self._single(row, number) for number in range(self._drawn, self._drawn + count)]
+            if self._varies is None or not self._noise.of_rows:
+                copies[row, :, 0] = transformed(self._noise, point, generators)
+            else:  # so that padding, wherever it stands, changes no draw
+                some = self._varies[row].expand_as(point).flatten(1).any(dim=1)
+                copies[row] = point
+                copies[row, :, 0, some] = transformed(self._noise, point[some], generators)
         self._drawn += count
         return copies if self._varies is None else torch.where(self._varies[:, None, None], copies, like)
 

@@ -161,6 +161,8 @@ class TokenDropout(Transforming):
     replacements: Tensor | None = field(init=False, repr=False, compare=False)
     digest: str = field(init=False, repr=False)
 
+    of_rows: ClassVar[bool] = True
+
     name: ClassVar[str] = "token-dropout"
     explanation: ClassVar[str] = "A random share of the tokens is replaced"
     unit: ClassVar[str] = "of the tokens"

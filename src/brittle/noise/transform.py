@@ -29,12 +29,15 @@ class Transforming(Noise):
 
     Attributes:
         sigma: how strong it is, in a unit of its own.
+        of_rows: whether each row of an input, such as a token, is changed by itself: then rows that do not vary are not
+            handed to it.
     """
 
     sigma: float = 1.0
 
     unit: ClassVar[str] = "own units"
     added: ClassVar[bool] = False
+    of_rows: ClassVar[bool] = False
 
     @abstractmethod
     def apply(self, x: Tensor, generator: torch.Generator) -> Tensor:

@@ -194,6 +194,7 @@ def _text_form(folder: Path, module: nn.Module, config: Mapping[str, Any], trans
 def _decide_at_the_last_token(config: Any) -> None:
     """Let a decoder without a padding token take several rows, and keep nothing for tokens that would follow."""
     ask = getattr(config, "get_text_config", None)
+    one: Any
     for one in (config, ask() if callable(ask) else config):
         if getattr(one, "pad_token_id", 0) is None:
             one.pad_token_id = -1  # no token: then the last one of a row decides, as where it is alone

@@ -35,6 +35,7 @@ from brittle.model.loading.weights import (
     read_content,
     state_digest,
 )
+from brittle.model.texts import TextFunction
 
 EXPORT = (
     "export the network with torch.export.save(torch.export.export(model, (inputs,), dynamic_shapes=...), "
@@ -89,7 +90,8 @@ def load_model(spec: str | os.PathLike[str], *, weights: str | os.PathLike[str] 
     - `PACKAGE.MODULE:FACTORY`: the same in a module that Python can import. The current folder is
       not searched for it.
 
-    A factory may also be a network itself, and may return a fitted scikit-learn classifier.
+    A factory may also be a network itself, and may return a fitted scikit-learn classifier, or a
+    `brittle.model.texts.TextFunction`.
 
     Args:
         spec: one of the above.
@@ -210,7 +212,7 @@ def _load_code(spec: str) -> LoadedModel:
         raise _failure(f"{where} does not exist; the file has {', '.join(there[:10]) or 'nothing'}")
     model = getattr(module, name)
     try:
-        if callable(model) and not isinstance(model, nn.Module):
+        if callable(model) and not isinstance(model, nn.Module | TextFunction):
             model = model()
         if isinstance(model, nn.Module) and not isinstance(model, fx.GraphModule):
             model.eval()  # a new network is in training mode, which is nothing to warn of
@@ -219,7 +221,7 @@ def _load_code(spec: str) -> LoadedModel:
             f"{where} failed{line_of(error, module)}: {type(error).__name__}: {error}; it is called without arguments, "
             f"and relative paths start at {Path.cwd()}"
         ) from error
-    if not isinstance(model, nn.Module) and not is_estimator(model):
+    if not isinstance(model, nn.Module | TextFunction) and not is_estimator(model):
         kind = f"{type(model).__module__}.{type(model).__qualname__}"
         raise _failure(f"expected a torch.nn.Module, found that {where} gives an object of type {kind}")
     facts = {"format": "python", "runs_code": True, "file": file, "sha256": digest_of_module(module)}

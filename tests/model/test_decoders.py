@@ -1,0 +1,175 @@
+"""Decoders, which decide at the last token of a text, and do not find it among embeddings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from helpers.text_models import LABELS, TEXTS, WIDTH, WORDS, Tokenizer, pretend, text_folder
+from torch import Tensor, nn
+
+import brittle
+from brittle.cli import main
+from brittle.model.texts import TextForm
+from brittle.noise import Relative, TokenDropout
+from brittle.scores import FirstOrderMargin, LogitMargin, MonteCarlo, Shrinkage, Taylor
+
+DECODERS = ("GPT2", "Llama", "Qwen2", "Gemma", "Mistral")
+"""Those of transformers that are looked at where it is installed."""
+
+
+class Decoder(nn.Module):
+    """A running sum of words that knows their places, as absolute positions or none; the last token decides."""
+
+    def __init__(self, padding: int | None = 0) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.words, self.places = nn.Embedding(len(WORDS), WIDTH), nn.Embedding(16, WIDTH)
+        self.out = nn.Linear(WIDTH, 2)
+        self.config = SimpleNamespace(return_dict=True, pad_token_id=padding, use_cache=True)
+        self.eval()
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        return self.words
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        position_ids: Tensor | None = None,
+    ) -> dict[str, Tensor]:
+        found = self.words(input_ids) if inputs_embeds is None else inputs_embeds
+        assert found is not None
+        assert attention_mask is not None
+        if len(found) > 1 and self.config.pad_token_id is None:
+            raise ValueError("several rows, and no padding")
+        at = torch.arange(found.shape[1])[None] if position_ids is None else position_ids
+        own = (found + self.places(at)).tanh()
+        states = 2 * own + (own * attention_mask[:, :, None]).cumsum(dim=1)
+        last = torch.full((len(found),), found.shape[1] - 1)
+        if input_ids is not None and self.config.pad_token_id is not None:
+            last = ((input_ids != self.config.pad_token_id) * torch.arange(input_ids.shape[1])).argmax(dim=1)
+        return {"logits": self.out(states[torch.arange(len(found)), last])}
+
+
+def alone(model: Any, texts: tuple[str, ...] = TEXTS) -> Tensor:
+    """Logits of the tokens of each text, without any other."""
+    rows = [Tokenizer()([text], truncation=True) for text in texts]
+    with torch.no_grad():
+        return torch.cat([model(**{name: torch.tensor(row[name]) for name in ("input_ids", "attention_mask")})["logits"]
+                          for row in rows])  # fmt: skip
+
+
+def points(model: nn.Module, texts: tuple[str, ...] = TEXTS) -> Any:
+    labels = [1, 0, 1, 0] * (len(texts) // 4 + 1)
+    return brittle.data.text_points(texts, labels[: len(texts)], tokenizer=Tokenizer(), model=model)
+
+
+def test_padding_stands_before_the_texts_of_a_decoder() -> None:
+    model = Decoder()
+    form, tokens = TextForm(model, Tokenizer()).fitted(TEXTS)
+    assert form.ends_last
+    assert bool((tokens.extra_inputs["attention_mask"][:, -1] == 1).all())
+    classifier = brittle.Classifier(model, bounds=form.bounds, perturb="inputs_embeds")
+    batch = next(iter(points(model).batches(9)))
+    found = classifier.numbers(batch.inputs, batch.extra_inputs)
+    torch.testing.assert_close(found, alone(model), rtol=1e-5, atol=1e-5)
+
+
+def test_company_and_padding_change_no_score() -> None:
+    """A text far longer than the others stands beside them, or does not."""
+    model, long = Decoder(), (*TEXTS, " ".join(["fine"] * 9))
+    scores = [
+        LogitMargin(),
+        Taylor(0.3),
+        FirstOrderMargin(),
+        MonteCarlo(noise=TokenDropout(0.4), draws=60),
+        Shrinkage(noise=Relative(0.5), draws=60),
+    ]
+    found = []
+    for texts in (TEXTS, long):
+        own = points(model, texts)
+        classifier = brittle.Classifier(model, bounds=own.bounds, perturb="inputs_embeds")
+        found.append(brittle.score(classifier, own, scores).scores.to_pandas().query("point in ['0', '1', '2', '3']"))
+    assert found[0]["value"].to_numpy() == pytest.approx(found[1]["value"].to_numpy(), abs=1e-6)
+
+
+@pytest.mark.parametrize("padding", [0, None])
+@pytest.mark.parametrize("noise", ["relative:0.3", "token-dropout:0.2", "typos:0.1", "homoglyphs:0.1"])
+def test_a_folder_of_a_decoder(
+    padding: int | None, noise: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With a padding token of its own and without, by embeddings and by characters: the predictions are one text's."""
+    monkeypatch.chdir(tmp_path)
+    model = Decoder(padding)
+    expected = alone(Decoder(padding)).argmax(dim=1).tolist()
+    pretend(monkeypatch, model, Tokenizer())
+    text_folder(tmp_path / "gpt")
+    rows = [f"{text},{label}" for text, label in zip(TEXTS, LABELS, strict=True)]
+    (tmp_path / "reviews.csv").write_text("\n".join(["text,label", *rows]) + "\n")
+    assert main(["score", "gpt", "reviews.csv", "--noise", noise, "--draws", "20", "--out", "run", "--quiet"]) == 0
+    table = brittle.read_table("run")
+    assert table.points["predicted"].to_pylist() == expected
+    assert table.points["name"].to_pylist() == list(TEXTS)
+    assert main(["score", "gpt", "reviews.csv", "--noise", noise, "--draws", "20", "--out", "run", "--resume"]) == 0
+    assert main(["report", "run"]) == 0
+    assert not model.config.use_cache
+
+
+GUARD = """
+import torch
+from brittle.model.texts import TextFunction
+
+def judged(texts):
+    bad = torch.tensor([float("bad" in text.split()) for text in texts])
+    return torch.stack([0.5 - bad, bad - 0.5], 1)
+
+guard = TextFunction(judged)
+
+def make():
+    return guard
+"""
+
+
+@pytest.mark.parametrize("name", ["make", "guard"])
+def test_a_function_of_texts_on_the_command_line(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of `bad` a letter is mistyped with `1 - (1 - 3/4 s)^3` or so; the paraphrases of a text keep it in one of two."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "guard.py").write_text(GUARD)
+    (tmp_path / "texts.csv").write_text("words,label\na bad film,1\na fine film,0\n")
+    (tmp_path / "others.json").write_text(
+        '{"a bad film": ["bad film", "poor film"], "a fine film": ["fine film", "good film"]}'
+    )
+    common = ["--text-column", "words", "--scores", "monte_carlo", "--draws", "400", "--quiet"]
+    for noise in ("paraphrases:others.json", "typos:0.1"):
+        out = noise.partition(":")[0]
+        assert main(["score", f"guard.py:{name}", "texts.csv", "--noise", noise, "--out", out, *common]) == 0
+    table = brittle.read_table("paraphrases")
+    assert table.points["correct"].to_pylist() == [True, True]
+    low, high = (table["monte_carlo"].rows[end].tolist() for end in ("low", "high"))
+    assert low[0] <= 0.5 <= high[0]
+    assert (low[1], brittle.read_table("typos")["monte_carlo"].value.iloc[1]) == (0.0, 0.0)
+    assert 0.1 < brittle.read_table("typos")["monte_carlo"].value.iloc[0] < 0.4
+    assert main(["score", f"guard.py:{name}", "texts.csv", "--noise", "relative:0.1", "--out", "no", *common]) != 0
+
+
+def test_decoders_of_transformers(tmp_path: Path) -> None:
+    """Tokens alone against embeddings beside longer texts, to 1e-5."""
+    transformers = pytest.importorskip("transformers")
+    sizes = {"vocab_size": len(WORDS), "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 32, "pad_token_id": 0}
+    for name in DECODERS:
+        own = {"n_embd": 16, "n_layer": 2, "n_head": 4, "n_positions": 32, "vocab_size": len(WORDS), "pad_token_id": 0}
+        more = {"head_dim": 4} if name in ("Gemma", "Mistral") else {}
+        config = getattr(transformers, f"{name}Config")(**(own if name == "GPT2" else sizes | heads | more))
+        torch.manual_seed(0)
+        kind = getattr(transformers, f"{name}ForSequenceClassification")
+        model = kind._from_config(config, attn_implementation="eager").eval()
+        batch = next(iter(points(model).batches(9)))
+        classifier = brittle.Classifier(model, bounds=points(model).bounds, perturb="inputs_embeds")
+        found = classifier.numbers(batch.inputs, batch.extra_inputs)
+        torch.testing.assert_close(found, alone(model), rtol=1e-5, atol=1e-5)
