@@ -83,7 +83,7 @@ def read_table(folder: str | os.PathLike[str], most: int | None = None, *, image
                 rows = rows.filter(pc.field("point").isin(kept))
             if not images:
                 rows = _without_images(rows)
-            tables[kind].append(rows)
+            tables[kind].append(rows.combine_chunks())  # which of a long run take more room than their few rows
     if share < 1.0 and record.data.chosen_from is None:
         record = replace(record, data=replace(record.data, chosen_from=count, sample_seed=0))
     parts = {
