@@ -32,7 +32,9 @@ EXPORT = (
 UNIT = ("0", "1")
 """The bounds where none are given."""
 
-Weights = Annotated[Path | None, Parameter(help="Weights for a factory's network, in safetensors.", group=MODEL)]
+Weights = Annotated[
+    Path | None, Parameter(help="Weights for a factory's network: .safetensors, or a checkpoint.", group=MODEL)
+]
 Device = Annotated[str | None, Parameter(help="Where to compute, such as cuda.", group=MODEL)]
 
 
@@ -41,6 +43,8 @@ def load_network(model: str, weights: Path | None) -> LoadedModel:
     from brittle.model.loading.load import load_model
 
     loaded = load_model(model, weights=weights)
+    if loaded.weights:
+        say(False, loaded.weights)
     fixed_batch = loaded.provenance.get("fixed_batch")
     if fixed_batch is not None:
         raise ModelError(

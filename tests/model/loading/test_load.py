@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from helpers.artefacts import FACTORY, Canary, pickled, refused
-from safetensors.torch import load_file, save_file
+from helpers.artefacts import FACTORY, refused
+from safetensors.torch import save_file
 from torch import nn
 
 from brittle.model.loading.load import load_model
@@ -140,23 +140,12 @@ def test_weights_are_loaded(code: Path) -> None:
     ("changes", "match"),
     [
         ({"linear__bias": None}, r"1 missing: linear\.bias"),
-        ({f"extra{number}": torch.zeros(1) for number in range(7)}, "7 unexpected: extra0, .*, extra4\\)"),
+        ({f"extra{number}": torch.zeros(1) for number in range(7)}, "7 unexpected: extra0, .*, extra4"),
         ({"linear__bias": torch.zeros(4)}, r"size mismatch for linear\.bias.*\[4\]"),
     ],
 )
 def test_weights_must_fit(code: Path, changes: dict[str, torch.Tensor | None], match: str) -> None:
     refused("weights", match, load_model, f"{code}:make", weights=weights_of(code, **changes))
-
-
-@pytest.mark.parametrize("start", ["module.", "_orig_mod.module."])
-def test_weights_of_a_wrapped_network_are_loaded(code: Path, start: str) -> None:
-    path = weights_of(code, linear__bias=torch.tensor([1.0, 2.0, 3.0]))
-    weights = load_file(path)
-    save_file({start + name: value for name, value in weights.items()}, path)
-    loaded = load_model(f"{code}:make", weights=path)
-    assert loaded.module.linear.bias.tolist() == [1.0, 2.0, 3.0]
-    save_file({start + "linear.bias": weights["linear.bias"], "offset": weights["offset"]}, path)
-    refused("weights", "does not fit", load_model, f"{code}:make", weights=path)
 
 
 @pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
@@ -168,14 +157,6 @@ def test_weights_must_be_finite_and_buffers_too_unless_they_mask(code: Path, val
         assert load_model(f"{code}:make", weights=path)
     else:
         refused("weights", "offset of", load_model, f"{code}:make", weights=path)
-
-
-@pytest.mark.parametrize("suffix", [".pt", ".npz"])
-def test_other_weights_are_refused(code: Path, suffix: str, tmp_path: Path) -> None:
-    path = tmp_path / f"w{suffix}"
-    path.write_bytes(pickled(Canary(tmp_path / "canary")))
-    refused("weights_format", "python -c", load_model, f"{code}:make", weights=path)
-    assert not (tmp_path / "canary").exists()
 
 
 @pytest.mark.parametrize("content", [struct.pack("<Q", 2**63) + b"{}", b"", b"text"])

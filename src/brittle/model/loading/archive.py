@@ -13,7 +13,7 @@ import logging
 import re
 import struct
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -114,14 +114,7 @@ def _read_records(content: bytes, name: str) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             members = archive.infolist()
-            packed = any(member.compress_type != zipfile.ZIP_STORED for member in members)
-            twice = len({member.filename for member in members}) < len(members)
-            if packed or twice or sum(member.file_size for member in members) > len(content):
-                raise ArtefactError(
-                    "file_refused",
-                    f"{name} is compressed, holds two records of one name, or claims more than its {len(content)} "
-                    f"bytes; export the network again",
-                )
+            check_uncompressed(members, len(content), name)
             records = {member.filename.partition("/")[2]: archive.read(member) for member in members}
     except (zipfile.BadZipFile, EOFError, OSError, RuntimeError, ValueError, struct.error) as error:
         raise ModelError("model_file", f"{name} is not an archive of torch.export ({error}); {_WRITE}") from error
@@ -135,6 +128,18 @@ def _read_records(content: bytes, name: str) -> dict[str, bytes]:
                 f"custom objects are not loaded); export the plain network",
             )
     return {record: own for record, own in records.items() if _COPIED.fullmatch(record)}
+
+
+def check_uncompressed(members: Sequence[zipfile.ZipInfo], size: int, name: str) -> None:
+    """Raise where records of an archive of `size` bytes are compressed, of one name, or larger than the archive."""
+    packed = any(member.compress_type != zipfile.ZIP_STORED for member in members)
+    twice = len({member.filename for member in members}) < len(members)
+    if packed or twice or sum(member.file_size for member in members) > size:
+        raise ArtefactError(
+            "file_refused",
+            f"{name} is compressed, holds two records of one name, or claims more than its {size} bytes; save or "
+            f"export the network again",
+        )
 
 
 def _check_tensors(records: dict[str, bytes], kind: str, name: str) -> None:

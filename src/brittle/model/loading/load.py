@@ -30,7 +30,6 @@ from brittle.model.loading.timm_model import PREFIX, build_timm, is_timm, load_t
 from brittle.model.loading.weights import (
     PICKLED,
     check_weights,
-    check_weights_name,
     load_weights,
     read_content,
     state_digest,
@@ -44,7 +43,8 @@ EXPORT = (
 """What to do with any network of PyTorch."""
 
 _PICKLE = (
-    "file, which holds a pickle that could run code and is not read; save a scikit-learn classifier with "
+    "file, which holds a pickle that could run code and is no model; weights in it go to --weights beside the network "
+    "that they are for; save a scikit-learn classifier with "
     f"skops.io.dump(model, 'model.skops'); of PyTorch, {EXPORT}; what you trust, a factory may load (torch.jit.load)"
 )
 _KERAS = "is a Keras or HDF5 file; convert it to ONNX, model.export('model.onnx', format='onnx') in Keras 3"
@@ -70,11 +70,13 @@ class LoadedModel:
         provenance: spec, format, whether code of the user's ran, files and sha256 digests, and of an archive the only
             number of rows that it takes; fields of `brittle.store.record.ModelRecord`.
         declared: what the model's own files say of its inputs and classes, or None where they say nothing.
+        weights: what was found in the file of weights, in words; empty where these are all that is in it.
     """
 
     module: Any
     provenance: dict[str, Any] = field(default_factory=dict[str, Any])
     declared: Declared | None = None
+    weights: str = ""
 
 
 def load_model(spec: str | os.PathLike[str], *, weights: str | os.PathLike[str] | None = None) -> LoadedModel:
@@ -95,7 +97,7 @@ def load_model(spec: str | os.PathLike[str], *, weights: str | os.PathLike[str] 
 
     Args:
         spec: one of the above.
-        weights: a `.safetensors` file whose names must be those of the network that the factory returns.
+        weights: a file of weights for the network that the factory returns (`brittle.model.loading.weights`).
 
     Returns:
         the model.
@@ -116,7 +118,11 @@ def load_model(spec: str | os.PathLike[str], *, weights: str | os.PathLike[str] 
     if path is not None:
         if not isinstance(module, nn.Module):
             raise UsageError(f"{spec} is no network of PyTorch and has its own weights; leave out --weights")
-        provenance |= load_weights(module, path)
+        read = load_weights(module, path)
+        provenance |= read.record
+        loaded = replace(loaded, weights=read.said)
+        if read.mean is not None:
+            loaded = replace(loaded, declared=replace(loaded.declared or Declared(), mean=read.mean, std=read.std))
     if isinstance(module, nn.Module):
         check_weights(module, spec)
         provenance["state_sha256"] = state_digest(module)
@@ -131,10 +137,8 @@ def check_named(spec: str, weights: Path | None) -> None:
     named = spec.startswith(PREFIX) or is_hugging_face(placed(spec)[1]) or (place is not None and file.suffix != ".py")
     if not named and not file.is_file():
         read_content(file)  # raises, with what may have been meant
-    if weights is not None:
-        check_weights_name(weights)
-        if not weights.is_file():
-            read_content(weights)
+    if weights is not None and not weights.is_file():
+        read_content(weights)
 
 
 def _factory_place(spec: str) -> str | None:

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import safetensors
 from torch import nn
 
 from brittle.errors import ModelError, UsageError
 from brittle.model.loading.declared import CONFIG, WEIGHTS, Declared, digest_of, names, numbers, read_description
 from brittle.model.loading.named_code import first_line, import_package
-from brittle.model.loading.weights import load_weights
+from brittle.model.loading.weights import load_weights, rows_of
 
 PREFIX = "timm:"
 """What a network is named by: `timm:resnet18`."""
@@ -26,11 +25,11 @@ def is_timm(folder: Path) -> bool:
 def build_timm(spec: str, weights: Path | None) -> tuple[nn.Module, Declared]:
     """The network that `timm:NAME` stands for, with as many classes as the weights have; they are not loaded yet."""
     if weights is None:
-        raise UsageError(f"{spec} has no weights yet; give them with --weights FILE.safetensors")
+        raise UsageError(f"{spec} has no weights yet; give them with --weights FILE")
     name = spec.removeprefix(PREFIX)
     module = _create(spec, name, {})
     known = _described(module)
-    classes = _rows_of(weights, f"{known.get('classifier')}.weight")
+    classes = rows_of(weights, f"{known.get('classifier')}.weight")
     if classes is not None and classes != getattr(module, "num_classes", classes):
         module = _create(spec, name, {"num_classes": classes})
     return module, Declared(numbers(known.get("mean")), numbers(known.get("std")))
@@ -76,12 +75,3 @@ def _described(module: nn.Module) -> dict[str, Any]:
     """What timm knows of a network."""
     known = (getattr(module, name, None) for name in ("pretrained_cfg", "default_cfg"))
     return dict(next((one for one in known if isinstance(one, Mapping)), {}))
-
-
-def _rows_of(path: Path, name: str) -> int | None:
-    """The first size of a tensor in a file of weights; None where there is none: loading says what is wrong."""
-    try:
-        with safetensors.safe_open(path, framework="pt") as file:
-            return file.get_slice(name).get_shape()[0]
-    except (safetensors.SafetensorError, IndexError, OSError):
-        return None
