@@ -17,6 +17,7 @@ from brittle.data.labels import plain_array
 from brittle.data.points import ListedPoints
 from brittle.data.reading import IMAGE_OPTIONS, Reading
 from brittle.errors import DataError, ParameterError
+from brittle.model.arrays import Maite, names_itself
 
 INPUT_KEYS = ("x", "image", "images", "img", "pixel_values", "input", "inputs", "features", "data")
 LABEL_KEYS = ("y", "label", "labels", "target", "targets")
@@ -42,7 +43,7 @@ class _Part(NamedTuple):
 
 
 def dataset_points(
-    data: Dataset[Any] | DataLoader[Any] | Sequence[Any],
+    data: Dataset[Any] | DataLoader[Any] | Sequence[Any] | Maite,
     *,
     class_names: Sequence[str] | None = None,
     feature_names: Sequence[str] | np.ndarray | None = None,
@@ -52,14 +53,15 @@ def dataset_points(
 
     An item is `x`, `(x, y)`, `(x, y, ...)` or a dictionary with one of `INPUT_KEYS` and, where there are labels, one of
     `LABEL_KEYS`; `x` is a tensor or a NumPy array `[*shape]`, or an image of Pillow, `y` a class index. A batch of a
-    loader holds the same with an axis in front. Ids are the positions, as those of arrays are, so what cannot be read
-    twice in the same order is refused. The digest is that of the content, so a run over a data set is the run over its
-    arrays.
+    loader holds the same with an axis in front. In an item of MAITE, `(x, y, metadata)` with an `id` among the
+    metadata, `y` may have a number for each class, of which the largest says which it is. Ids are the positions, as
+    those of arrays are, so what cannot be read twice in the same order is refused. The digest is that of the content,
+    so a run over a data set is the run over its arrays.
 
     Args:
         data: a data set of numbered items, a loader that takes them in turn, or a list of items.
         class_names: names of the classes in the order of their index; by default those in `data.classes`, where
-            torchvision keeps them.
+            torchvision keeps them, or in `data.metadata["index2label"]`, where MAITE does.
         feature_names: as for `array_points`.
         options: fields of `Reading`: `bounds`, `limit`, `layout`, `scale_uint8`, `targets`, and for images of Pillow
             `mode`, `resize`, `center_crop`.
@@ -78,7 +80,8 @@ def dataset_points(
         raise DataError("empty_dataset", f"{_name(source)} holds no items; expected at least 1")
     labels = [part.labels for part in parts if part.labels is not None]
     if class_names is None:
-        there = getattr(source, "classes", None)
+        labels_of = dict(source.metadata.get("index2label", {})) if names_itself(source) else {}
+        there: Any = [labels_of.get(place) for place in range(len(labels_of))] or getattr(source, "classes", None)
         texts = isinstance(there, list | tuple) and bool(there) and all(isinstance(one, str) for one in there)
         class_names = there if texts else None
     inputs = check_inputs(torch.cat([part.inputs for part in parts]), "x", reading)
@@ -126,7 +129,7 @@ def _parts(data: Any, reading: Reading) -> Iterator[_Part]:
     batched, mode = isinstance(data, DataLoader) and data.batch_sampler is not None, reading.mode
     first, start = None, 0
     for where, element in _elements(data):
-        x, y = _split(element, where)
+        x, y = _split(element, where, reading.targets)
         if isinstance(x, Image.Image):
             mode = mode or DECLARED.get(x.mode, "RGB")
             try:
@@ -179,7 +182,7 @@ def _elements(data: Any) -> Iterator[tuple[str, Any]]:
         ) from error
 
 
-def _split(item: Any, where: str) -> tuple[Any, Any]:
+def _split(item: Any, where: str, targets: bool) -> tuple[Any, Any]:
     """The input and the label, or None, of an item or a batch."""
     if isinstance(item, Mapping):
         x, y = ([key for key in keys if key in item] for keys in (INPUT_KEYS, LABEL_KEYS))
@@ -192,6 +195,8 @@ def _split(item: Any, where: str) -> tuple[Any, Any]:
     if isinstance(item, tuple | list):
         if not item:
             raise DataError("dataset", f"{where} is empty; expected x, (x, y) or a dictionary")
+        if len(item) == 3 and isinstance(item[2], Mapping) and "id" in item[2]:
+            return _of_maite(item, where, targets)
         return item[0], item[1] if len(item) > 1 else None
     return item, None
 
@@ -215,6 +220,17 @@ def _labels(y: Any, where: str) -> np.ndarray:
             "class among the model's outputs",
         )
     return labels
+
+
+def _of_maite(item: Sequence[Any], where: str, targets: bool) -> tuple[Any, Any]:
+    """The image and the label of an item with metadata: the class of the largest, where there is a number for each."""
+    x, y = item[0] if isinstance(item[0], Tensor | Image.Image) else np.asarray(item[0]), item[1]
+    numbers = _labels(y, where)
+    if targets or numbers.ndim != 1 or numbers.size < 2:
+        return x, y
+    if (numbers == numbers.max()).sum() != 1:
+        raise DataError("labels", f"{where} has the target {y!r:.60}; of its classes one number must be the largest")
+    return x, numbers.argmax()
 
 
 def _name(source: object) -> str:

@@ -26,6 +26,7 @@ from brittle.data.tables import read_frame, read_table
 from brittle.data.texts import read_texts
 from brittle.data.webdataset import is_webdataset, read_webdataset
 from brittle.errors import BrittleError, DataError, ParameterError
+from brittle.model.arrays import Maite, names_itself
 from brittle.model.bounds import BoundsLike
 from brittle.model.loading.named_code import unknown
 from brittle.store.places import is_stored, located
@@ -64,7 +65,9 @@ SAVED = ("state.json", "dataset_dict.json")
 """One of these lies in a folder that `save_to_disk` of Hugging Face `datasets` wrote."""
 
 
-InMemory: TypeAlias = "Points | tuple[Any, Any] | Tensor | list[Any] | pd.DataFrame | Dataset[Any] | DataLoader[Any]"
+InMemory: TypeAlias = (
+    "Points | tuple[Any, Any] | Tensor | list[Any] | pd.DataFrame | Dataset[Any] | DataLoader[Any] | Maite"
+)
 """Data in memory."""
 
 Data: TypeAlias = "InMemory | str | os.PathLike[str]"
@@ -79,8 +82,9 @@ def as_points(
     levels: bool = False,
 ) -> Points:
     """Points as `brittle.score` takes them: `(x, y)`, where `y` may be None, or `x` alone, or points themselves, or a
-    data set or loader of PyTorch or a list of images of Pillow, which is read as `dataset_points` does, or a path,
-    which is opened as `open_points` does; or a frame of pandas, alone or as `x`, which is read as a table in a file.
+    data set or loader of PyTorch, a data set of MAITE or a list of images of Pillow, which is read as `dataset_points`
+    does, or a path, which is opened as `open_points` does; or a frame of pandas, alone or as `x`, which is read as a
+    table in a file.
 
     `targets`, `label_column` and `levels` are as in `Reading`.
 
@@ -99,7 +103,7 @@ def as_points(
         return data
     if isinstance(data, str | os.PathLike):
         return open_points(data, reading)
-    if isinstance(data, Dataset | DataLoader) or is_list_of_images(data):
+    if isinstance(data, Dataset | DataLoader) or is_list_of_images(data) or names_itself(data):
         return dataset_points(data, bounds=bounds, targets=targets)
     return array_points(x, y, bounds=bounds, targets=targets)
 

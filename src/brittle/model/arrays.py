@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
 import torch
@@ -81,6 +81,20 @@ class ArrayModel:
     def __call__(self, inputs: Tensor) -> Tensor:
         """Class scores `[B, C]` of `inputs`, `[B, *shape]`, on their device."""
         return as_tensor(self.function(inputs.detach().cpu().numpy()), inputs.device)
+
+
+class BatchModel(ArrayModel):
+    """A classifier of images as MAITE calls one, with a list of arrays for which it returns as many lists of scores.
+
+    Args:
+        function: from arrays `[*shape]`, one for each input, to class scores `[C]` of each.
+    """
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        """Class scores `[B, C]` of `inputs`, `[B, *shape]`, on their device."""
+        scores = self.function(list(inputs.detach().cpu().numpy()))
+        rows = [one.detach().cpu().numpy() if isinstance(one, Tensor) else np.asarray(one) for one in scores]
+        return as_tensor(np.stack(rows), inputs.device)
 
 
 class Fitted(ArrayModel):
@@ -248,7 +262,8 @@ class Estimator(Fitted):
 
 
 def as_model(model: Any, outputs: str, arrays: str, decision: Decision) -> Callable[[Tensor], Any]:
-    """`model` as a function of tensors: itself, or a wrapper of an estimator or of a function of NumPy arrays.
+    """`model` as a function of tensors: itself, or a wrapper of an estimator, of a function of NumPy arrays, or of an
+    image classifier of MAITE.
 
     Args:
         model: a module, a callable or an estimator.
@@ -271,7 +286,21 @@ def as_model(model: Any, outputs: str, arrays: str, decision: Decision) -> Calla
             f"{model!r:.60} is of type {type(model).__qualname__} and no network; give a torch.nn.Module, a function "
             f"from inputs to class scores, or a fitted scikit-learn classifier",
         )
+    if names_itself(model):
+        return BatchModel(model)
     return ArrayModel(model) if arrays == "numpy" else model
+
+
+class Maite(Protocol):
+    """What models and data sets of MAITE have: `metadata`, a mapping with an `id`."""
+
+    metadata: Any
+
+
+def names_itself(given: object) -> TypeGuard[Any]:
+    """Whether it is a model or a data set of MAITE."""
+    metadata = getattr(given, "metadata", None)
+    return isinstance(metadata, Mapping) and "id" in metadata
 
 
 def is_estimator(model: Any) -> bool:

@@ -18,7 +18,7 @@ from brittle.data.formats import Data
 from brittle.decisions import Decision
 from brittle.errors import ParameterError, ResumeError, warn
 from brittle.estimate import CONFIDENCE, MOST_DRAWS
-from brittle.model.arrays import is_estimator
+from brittle.model.arrays import is_estimator, names_itself
 from brittle.model.classifier import Classifier
 from brittle.noise.named import COLUMNS, plain_name
 from brittle.run.arguments import Asked, make_job
@@ -102,13 +102,14 @@ def score(
     batch (attacks can amplify that, see `docs/explanation/attacks.md`).
 
     Args:
-        classifier: the trained model; a network of PyTorch or a fitted estimator of scikit-learn as it is stands for
-            `brittle.Classifier` of it, without bounds where it is an estimator or the noise is one of columns.
+        classifier: the trained model; a network of PyTorch, a fitted estimator of scikit-learn or a model of MAITE as
+            it is stands for `brittle.Classifier` of it, without bounds where it is an estimator or the noise is one of
+            columns.
         data: `(x, y)` with `x` `[N, *shape]` in the declared units and `y` `[N]` or None; `x` alone; a data set or
-            loader of PyTorch, or a list of images of Pillow, read as `brittle.data.dataset_points` does; a path, read
-            as `brittle.data.open_points` does; or points from either of these two; a frame of pandas, alone or as `x`,
-            read as a table in a file. Of an estimator that was fitted on a frame, columns of text and of categories
-            are read, too, and stay as they are.
+            loader of PyTorch, a data set of MAITE, or a list of images of Pillow, read as `brittle.data.dataset_points`
+            does; a path, read as `brittle.data.open_points` does; or points from either of these two; a frame of
+            pandas, alone or as `x`, read as a table in a file. Of an estimator that was fitted on a frame, columns of
+            text and of categories are read, too, and stay as they are.
         scores: what to compute; each at most once, told apart by name and parameters. Or names, such as `"shrinkage"`
             or `["shrinkage", "input_margin"]`, as `brittle list` shows them; by default `shrinkage`, `softmax` and
             `logit_margin`.
@@ -188,10 +189,10 @@ def _declared(model: Any, decision: Decision | str | None, name: str | None, noi
     """A network or an estimator as it is with what `score` is told of it; anything else as it stands."""
     if name is not None and not (isinstance(name, str) and name.strip()):
         raise ParameterError(f"a name is a text, such as 'forest'; found {name!r:.40}")
-    if isinstance(model, nn.Module) or is_estimator(model):
+    if isinstance(model, nn.Module) or is_estimator(model) or names_itself(model):
         source = None if name is None else {"spec": name}
         of_columns = isinstance(noise, str) and plain_name(noise) in COLUMNS
-        bounds = (0.0, 1.0) if isinstance(model, nn.Module) and not of_columns else None
+        bounds = None if is_estimator(model) or of_columns else (0.0, 1.0)
         return Classifier(model, bounds, decision=decision, source=source)
     if decision is not None or name is not None:
         raise ParameterError(
