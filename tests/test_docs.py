@@ -225,6 +225,44 @@ def test_the_commands_of_the_page_on_data(tmp_path: Path, monkeypatch: pytest.Mo
         assert main(shlex.split(command)[1:]) == 0
 
 
+def test_the_commands_of_the_page_on_checkpoints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With a small network in the place of those of papers, whose functions are there."""
+    page = "docs/how-to/checkpoints.md"
+    functions = re.findall(r"`\./studies/architectures\.py:(\w+)`", read(page))
+    assert len(functions) == 6
+    assert all(re.search(rf"^def {name}\(", read("studies/architectures.py"), re.MULTILINE) for name in functions)
+    monkeypatch.chdir(tmp_path)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(48, 3))
+        images = torch.rand(12, 3, 4, 4)
+    code = "make = lambda: torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(48, 3))\n"
+    Path("mynet.py").write_text(f"import torch\n{code}", encoding="utf-8")
+    numbers = {
+        "module.mu": torch.tensor([0.4914, 0.4822, 0.4465]),
+        "module.sigma": torch.tensor([0.2471, 0.2435, 0.2616]),
+    }
+    state = torch.nn.DataParallel(network).state_dict() | numbers
+    torch.save({"state_dict": state, "ema": network.state_dict()}, "both.pt")
+    torch.save({"state_dict": state, "ema": {}}, "theirs.pt")
+    np.savez("mydata.npz", x=images.numpy(), y=network(images).argmax(1).numpy())
+    ((command,), (said,)) = (blocks(page, language) for language in ("console", "text"))
+    assert main(shlex.split(command)[1:]) == 0
+    assert said in capsys.readouterr().err
+    questions = re.findall(r"\| `((?:score|robust-accuracy) MODEL .*)` \|$", read(page), re.MULTILINE)
+    assert len(questions) == 4
+    for question in questions:
+        words = question.replace("MODEL", "./mynet.py:make").replace("DATA", "mydata.npz --weights theirs.pt")
+        assert main(shlex.split(words)) == 0
+    assert abs(3**0.5 * 0.0181129 - 8 / 255) < 1e-7
+    (keep,) = blocks(page, "shell")
+    Path("both.pt").replace("theirs.pt")
+    exec(shlex.split(keep)[2])
+    assert torch.load("ema.pt", weights_only=True).keys() == network.state_dict().keys()
+
+
 def test_the_gate_of_the_page_on_pipelines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The commands of both snippets; each run is compared with itself, which decides no rule in so few points."""
     monkeypatch.chdir(tmp_path)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -90,9 +91,18 @@ def network() -> nn.Module:
         return nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3))
 
 
+def checkpoint(zipped: bool) -> Files:
+    file, content = (
+        io.BytesIO(),
+        {"state_dict": nn.DataParallel(network()).state_dict(), "args": SimpleNamespace(lr=0.1)},
+    )
+    torch.save(content if zipped else content["state_dict"], file, _use_new_zipfile_serialization=zipped)
+    return {"w.pt": file.getvalue()}
+
+
 def read_weights(folder: Path) -> None:
     fresh = network()
-    load_weights(fresh, folder / "w.safetensors")
+    load_weights(fresh, next(folder.glob("w.*")))
     check_weights(fresh, "w")
 
 
@@ -176,6 +186,7 @@ TARGETS: dict[str, Target] = {
     "safetensors": Target(
         80, lambda: [{"w.safetensors": safetensors.torch.save(network().state_dict(), {"format": "pt"})}], read_weights
     ),
+    "checkpoint": Target(60, lambda: [checkpoint(zipped) for zipped in (True, False)], read_weights),
     "archive": Target(
         12, lambda: [{"x.pt2": export(dynamic)} for dynamic in (True, False)],
         lambda folder: load_archive((folder / "x.pt2").read_bytes(), "x.pt2"),

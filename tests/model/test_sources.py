@@ -7,11 +7,11 @@ import io
 import json
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -86,6 +86,13 @@ def _weights(folder: Path, _: pytest.MonkeyPatch) -> tuple[Any, nn.Module]:
     state = {f"module.{name}": value for name, value in _network().state_dict().items()}
     save_file(state, folder / "w.safetensors")
     return load_model(f"{folder / 'own.py'}:other", weights=folder / "w.safetensors").module, _network()
+
+
+def _checkpoint(folder: Path, _: pytest.MonkeyPatch) -> tuple[Any, nn.Module]:
+    (folder / "own.py").write_text(FACTORY)
+    state = {f"module.{name}": value for name, value in _network().state_dict().items()}
+    torch.save({"epoch": 3, "state_dict": state}, folder / "theirs.pt")
+    return load_model(f"{folder / 'own.py'}:other", weights=folder / "theirs.pt").module, _network()
 
 
 def _torchscript(folder: Path, _: pytest.MonkeyPatch) -> tuple[Any, nn.Module]:
@@ -188,10 +195,23 @@ def _function(folder: Path, _: pytest.MonkeyPatch) -> tuple[Any, nn.Module]:
     return function, network
 
 
+def _maite(folder: Path, _: pytest.MonkeyPatch) -> tuple[Any, nn.Module]:
+    network = _network()
+
+    class Model:
+        metadata: ClassVar[dict[str, str]] = {"id": "network"}
+
+        def __call__(self, images: Sequence[np.ndarray]) -> list[np.ndarray]:
+            return [*network(torch.from_numpy(np.stack(images))).detach().numpy()]
+
+    return Model(), network
+
+
 SOURCES: dict[str, Source] = {
     "exported program": _exported,
     "function that returns a network": _factory,
     "function and weights": _weights,
+    "function and a checkpoint": _checkpoint,
     "TorchScript file": _torchscript,
     "ONNX file": _onnx,
     "ONNX file with other operators": _onnx_unknown,
@@ -200,6 +220,7 @@ SOURCES: dict[str, Source] = {
     "scikit-learn file": _skops,
     "scikit-learn classifier": _sklearn,
     "function of NumPy arrays": _function,
+    "image classifier of MAITE": _maite,
 }
 
 

@@ -122,11 +122,11 @@ def load_weights(module: nn.Module, path: Path) -> ReadWeights:
         raise _misfit(path, found, tables, own)
     ignored = len(table.tensors.keys() - {table.prefix + name for name in own} - normalising)
     parts = (
-        (table.place, f"they are its {table.place}"),
-        (table.prefix, f"{table.prefix!r} is taken off their names"),
-        (normalising, f"mean and std are its {' and '.join(sorted(normalising))}"),
-        (ignored, f"left out are {ignored} other tensors"),
-        (unmade, f"not made are its objects of {', '.join(unmade[:NAMED])}"),
+        (table.place, f"found in {table.place}"),
+        (table.prefix, f"taken off their names {table.prefix!r}"),
+        (normalising, f"mean and std of inputs {' and '.join(sorted(normalising))}"),
+        (ignored, f"left out {ignored} other tensors"),
+        (unmade, f"not made objects of {listed(unmade, NAMED)}"),
     )
     said = "; ".join(words for there, words in parts if there)
     record = {"weights": os.fspath(path), "weights_sha256": hashlib.sha256(content).hexdigest()}

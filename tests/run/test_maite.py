@@ -1,0 +1,102 @@
+"""Image classifiers and data sets of MAITE are scored as the same model and arrays in PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from helpers.artefacts import refused
+from torch import Tensor, nn
+
+import brittle
+from brittle.data import dataset_points
+from brittle.scores import LogitMargin, Shrinkage
+
+NAMES = {0: "ant", 1: "bee", 2: "cat"}
+SCORES = [Shrinkage(sigma=0.2, draws=40), LogitMargin()]
+
+
+class Images:
+    """Items of an image, one-hot targets and metadata."""
+
+    def __init__(self, x: Tensor, y: Tensor, form: Callable[[Tensor], Any] = Tensor.numpy) -> None:
+        self.metadata = {"id": "images", "index2label": NAMES}
+        self.items = [
+            (form(image), np.eye(3, dtype=np.float32)[label], {"id": f"image {place}"})
+            for place, (image, label) in enumerate(zip(x, y.tolist(), strict=True))
+        ]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, place: int) -> tuple[Any, Any, dict[str, Any]]:
+        return self.items[place]
+
+
+class Model:
+    """Wraps a network; takes a sequence of images alone, and gives an array of scores for each."""
+
+    metadata: dict[str, Any]
+
+    def __init__(self, network: nn.Module, form: Callable[[Tensor], Any] = Tensor.numpy) -> None:
+        self.metadata, self.network, self.form = {"id": "network"}, network, form
+
+    def __call__(self, images: Sequence[Any]) -> Sequence[Any]:
+        assert isinstance(images, Sequence)
+        assert np.shape(images[0]) == (1, 4, 4)
+        with torch.no_grad():
+            return [self.form(one) for one in self.network(torch.stack([torch.as_tensor(one) for one in images]))]
+
+
+@pytest.fixture
+def plain() -> tuple[nn.Module, Tensor, Tensor]:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network = nn.Sequential(nn.Flatten(), nn.Linear(16, 8), nn.ReLU(), nn.Linear(8, 3)).eval()
+        return network, torch.rand(30, 1, 4, 4), torch.arange(30) % 3
+
+
+@pytest.mark.parametrize("form", [Tensor.numpy, Tensor.clone], ids=["arrays", "tensors"])
+def test_the_table_is_that_of_the_network(
+    plain: tuple[nn.Module, Tensor, Tensor], form: Callable[[Tensor], Any]
+) -> None:
+    network, x, y = plain
+    ours = brittle.score(network, (x, y), SCORES).frame(whole=True)
+    theirs = brittle.score(Model(network, form), Images(x, y, form), SCORES).frame(whole=True)
+    numbers = [name for name in ours.columns if ours[name].dtype.kind == "f"]
+    assert numbers
+    assert all((ours[name] == theirs[name]).all() for name in ("point", "label", "predicted", "correct"))
+    assert np.allclose(ours[numbers], theirs[numbers], rtol=0, atol=1e-6, equal_nan=True)
+    assert dataset_points(Images(x, y)).class_names == tuple(NAMES.values())
+
+
+def test_they_are_what_the_protocols_say(plain: tuple[nn.Module, Tensor, Tensor]) -> None:
+    classification = pytest.importorskip("maite.protocols.image_classification")
+    network, x, y = plain
+    model, images = Model(network), Images(x, y)
+    assert isinstance(model, classification.Model)
+    assert isinstance(images, classification.Dataset)
+    predictions, *_ = pytest.importorskip("maite.tasks").predict(model=model, dataset=images, batch_size=7)
+    classifier = brittle.Classifier(model)
+    (batch,) = dataset_points(images).batches(30)
+    logits = classifier(batch.inputs)
+    assert np.allclose(np.concatenate(predictions), logits.numpy(), rtol=0, atol=1e-6)
+    assert classifier.forward_only
+
+
+def test_several_labels_stay_as_they_are(plain: tuple[nn.Module, Tensor, Tensor]) -> None:
+    network, x, y = plain
+    images = Images(x, y)
+    images.items = [(image, np.array([1, 1, 0]), metadata) for image, _, metadata in images.items]
+    table = brittle.score(Model(network), images, [Shrinkage(sigma=0.2, draws=40)], decision="multilabel")
+    assert len(table.frame()) == 30
+    refused("labels", "item 0", dataset_points, images)
+
+
+def test_a_plain_label_beside_metadata_is_a_class(plain: tuple[nn.Module, Tensor, Tensor]) -> None:
+    _, x, y = plain
+    points = dataset_points([(image, label, {"id": 0}) for image, label in zip(x, y.tolist(), strict=True)])
+    assert points.labels == tuple(y.tolist())
