@@ -13,7 +13,7 @@ from brittle.analysis.overview import FAILED, FROM_SAFE, RIGHT, WRONG, Overview
 from brittle.errors import listed, printable
 from brittle.estimate import MOST_DRAWS, Evidence
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Row
-from brittle.store.record import DataRecord
+from brittle.store.record import DataRecord, ModelRecord
 from brittle.text import aligned, by_number, chosen_text, number, share_of, span, verb_of
 
 SHOWN = 10
@@ -81,16 +81,27 @@ def words_of(decision: str | None) -> DecisionWords:
         unlabelled = f"The data do not say which number is right, {unknown}"
         right = f"right: within {value} of what the data say"
         return words._replace(counted="prediction", right=right, unlabelled=unlabelled)
+    if name in ("masks", "boxes"):
+        return words._replace(unlabelled=f"The data are not asked which {name} are right, {unknown}")
     if name not in ("", "multilabel"):
         return words._replace(unlabelled=f"What the data say is not compared with a decision of your own, {unknown}")
     return words
 
 
-def decision_text(decision: str | None) -> str:
-    """What a prediction is, in a sentence, where it is not the predicted class (None); else empty."""
+def decision_text(model: ModelRecord) -> str:
+    """What a prediction is, in a sentence, where it is not the predicted class of one pass; else empty."""
+    decision = model.decision
     name, _, value = (decision or "").partition(":")
+    overlap, _, score = value.partition(",")
     sentences = {
-        "": "",
+        "": ""
+        if model.random is None
+        else f"The model draws at random: a prediction is the class that wins most of {model.random} passes without "
+        "noise, and it is kept or not over noise and draws together.",
+        "masks": f"A prediction holds while the mask of each class overlaps with its own by more than {overlap} "
+        "(intersection over union).",
+        "boxes": f"A prediction holds while each of its boxes (of a score of {score or 0.5} or more) is found again: "
+        f"the same class, an overlap above {overlap} (intersection over union).",
         "multilabel": "A prediction is which labels hold; a class is such a set of labels.",
         "top": f"A prediction is which {value} classes score highest, in any order.",
         "within": f"A prediction holds while every number stays within {value} of what it is.",
@@ -249,7 +260,7 @@ def format_overview(found: Overview, run: str | None = None) -> str:
     """The overview as plain text for a terminal; `run` is its folder, as of `next_steps`."""
     said = (
         how_brittle(found),
-        decision_text(found.record.model.decision),
+        decision_text(found.record.model),
         "" if found.column is None else still_text(found.record.data),
         where(found),
         how_sure(found),

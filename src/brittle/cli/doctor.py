@@ -63,7 +63,7 @@ def doctor(
         return FAILED
     points = opening.points
     classifier = opening.classifier.reading(points.provenance)
-    if not classifier.decision.targets:
+    if not classifier.decision.targets and classifier.decision.has_margins:
         points = in_classes(points, classifier.class_names, classifier.class_values, sure=classifier.names_are_sure)
     classifier.look_up(points.class_names)
     scores = opening.scores

@@ -97,8 +97,10 @@ class ModelOptions:
         std: What the difference is divided by, likewise.
         outputs: What the network returns.
         head: Name of the last linear layer, for the scores that need features; found by default.
-        decision: class, multilabel (which labels hold), multilabel:J (label J), top:K (the best K), or within:T (a
-            number within T).
+        decision: class, multilabel (which labels hold), multilabel:J (label J), top:K (the best K), within:T (a number
+            within T), masks:T (the class of each pixel) or boxes:T (boxes around objects), T the overlap that is kept.
+        random_model: The model draws random numbers at test time, as dropout that stays on does; its class is what most
+            of 101 passes say.
     """
 
     weights: Weights = None
@@ -109,11 +111,13 @@ class ModelOptions:
     outputs: Literal["logits", "probs", "binary-logit"] = "logits"
     head: str | None = None
     decision: str = "class"
+    random_model: bool = False
 
     def classifier(self, model: str, loaded: LoadedModel | None = None) -> Classifier:
         """The network that MODEL names, as it was declared; `loaded` where it is open already."""
         loaded = loaded or load_network(model, self.weights)
         declared = {"outputs": self.outputs, "head": self.head, "decision": self.decision, "device": self.device}
+        declared["random"] = self.random_model
         return declare(loaded, model, self.declared_bounds, self.mean or None, self.std or None, **declared)
 
     @cached_property

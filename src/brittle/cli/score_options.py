@@ -84,7 +84,7 @@ class ScoreOptions:
 
         Before the data are opened, `points` is None, and noise that learns from them is only checked.
         """
-        names = usual_names(model.decides) if self.scores is BY_DEFAULT else self.scores
+        names = usual_names(model.decides, model.random_model) if self.scores is BY_DEFAULT else self.scores
         sigmas: Sequence[float] = self.sigma or (usual_sigma(model.declared_bounds) or 1.0,)
         family = noises(self.noise, sigmas, model.declared_bounds, self.categories, points, texts)
         given = {"draws": self.draws, "norm": self.norm, "effort": self.effort}

@@ -38,6 +38,7 @@ class Decision(ABC):
         targets: whether what is right for a point is no class, but several labels or numbers.
         linear: whether its margins are linear functions of the outputs, but for a constant, so that bounds on these
             bound them (`linear_margins`).
+        has_margins: whether scores may read its margins; else only whether it holds, which counting asks for.
     """
 
     name: ClassVar[str]
@@ -48,6 +49,7 @@ class Decision(ABC):
     linear: ClassVar[bool] = True
     level: ClassVar[bool] = False
     targets: ClassVar[bool] = False
+    has_margins: ClassVar[bool] = True
 
     @property
     def has_probability(self) -> bool:
@@ -65,6 +67,14 @@ class Decision(ABC):
     @abstractmethod
     def described(self, decided: Tensor) -> list[str]:
         """What was decided, in words, for each row of `decided`."""
+
+    def under_noise(self, margins: Sequence[float]) -> list[str]:
+        """What the nearest margins of noisy copies, on average, say of each point, where scores do not read them."""
+        return [""] * len(margins)
+
+    def numbers(self, outputs: Tensor) -> Tensor:
+        """`outputs` `[B, ...]` as if they were class scores, `[B, C]`, by which they are compared with one another."""
+        return as_numbers(outputs)
 
     def named(self, names: Sequence[str] | None) -> Decision:
         """The same, with what it calls by a name of one of `names`, those of the outputs, by its position."""

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from brittle.decisions.base import Decision, alone, check_count, numbers
 from brittle.decisions.labels import MultiLabel
+from brittle.decisions.regions import Boxes, Masks
 from brittle.errors import ModelError, ParameterError
 
 
@@ -184,13 +185,18 @@ def as_decision(given: Decision | str | None) -> Decision:
                 return Within(tuple(float(each) for each in value.split(",")))
             case "multilabel" if not value:
                 return MultiLabel()
+            case "masks":
+                return Masks(float(value)) if value else Masks()
+            case "boxes":
+                return Boxes(*(float(each) for each in value.split(","))) if value else Boxes()
             case "multilabel":
                 return MultiLabel(only=int(value) if value.removeprefix("-").isdecimal() else value)
     except ParameterError:
         raise
-    except ValueError:
+    except (ValueError, TypeError):
         pass
     raise ParameterError(
         f"a decision is one of class, multilabel, multilabel:J (one label, counted from 0, or its name), "
-        f"top:K, within:T (such as within:0.1), or in Python one of brittle.decisions; found {given!r:.60}"
+        f"top:K, within:T (such as within:0.1), masks:T, boxes:T (overlaps, such as 0.5) or boxes:T,S (S a score), or "
+        f"in Python one of brittle.decisions; found {given!r:.60}"
     )

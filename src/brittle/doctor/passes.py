@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from copy import copy
 from itertools import chain, cycle
 
+import scipy
 import torch
 from torch import Tensor
 
@@ -18,6 +19,7 @@ from brittle.doctor.rounding import allowed, differences, excess, precision_of
 from brittle.doctor.shapes import WRONG_SIZE, explained, fixed_batch, is_only
 from brittle.doctor.subject import OTHERS, Finding, Subject
 from brittle.errors import BrittleError, ModelError
+from brittle.model.classifier import CLEAN_PASSES
 
 REPEATS = 5
 """Forward passes of the same points that must agree."""
@@ -32,6 +34,12 @@ BRIGHT, DARK = (0.75, 1.0), (0.0, 0.25)
 COARSE, SAME_BATCH = 1e-5, 16.0
 """Relative precision of 16 bits at least, and how many times smaller differences are there when a batch is repeated: in
 the same order only sums of an accelerator differ, and what `allowed` says would excuse dropout."""
+
+DRAWN, SHARED = 16, 1e-6
+"""Passes, and rows of each at most, that tell whether the rows of a pass share what a random model draws; and with which
+probability at most they are said to where they do not, by an F test."""
+
+LEFT_OUT = "left out: the model draws at random, as was declared"
 
 MIXES = (
     "the model mixes the rows of a batch (an LSTM without batch_first, batch norm without running statistics, "
@@ -64,6 +72,9 @@ def check_forward(subject: Subject) -> Iterator[Finding | str]:
 def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
     """The same rows give the same logits every time."""
     classifier, inputs = subject.classifier, subject.inputs[subject.repeated]
+    if classifier.random:
+        yield _drawn(subject)
+        return
     logits = subject.logits if len(inputs) == len(subject.inputs) else _logits(subject, inputs, subject.repeated)
     repeats = [subject.logits_of(inputs, subject.repeated) for _ in range(REPEATS - 1)]
     precision = precision_of(classifier)
@@ -80,9 +91,48 @@ def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
     yield f"{REPEATS} passes differ by at most {worst:.3g} in the logits"
 
 
+def _drawn(subject: Subject) -> Finding:
+    """What is noted of a random model; an error where noisy copies of one pass, or of two, would not be independent.
+
+    Rows that share what is drawn in a pass are found by an analysis of variance of one point, many times in each of
+    some passes: its logits vary more between the passes than within them.
+    """
+    first, second = subject.logits, subject.logits_of(subject.inputs)
+    apart = differences(first, second).flatten(1).amax(dim=1)
+    if not bool((apart > 0).any()):
+        raise ModelError(
+            "nondeterministic_model",
+            f"the model was declared random, and two passes of the same {len(first)} rows give the same logits: it "
+            f"draws nothing, or the same every time; leave out --random-model (random=), or let it draw anew",
+        )
+    place, count = int(apart.argmax()), min(DRAWN, subject.rows)
+    rows = torch.full((count,), place, device=subject.inputs.device)
+    passes = torch.stack([subject.logits_of(subject.inputs[rows], rows).double() for _ in range(DRAWN)]).cpu()
+    if count > 1:
+        within, between = passes.var(dim=1).mean(dim=0), count * passes.mean(dim=1).var(dim=0)
+        ratio = (between / within)[between > 0].nan_to_num(nan=0.0)  # of which there is one: two passes differ
+        chance = scipy.stats.f.sf(ratio.numpy(), DRAWN - 1, DRAWN * (count - 1))
+        if chance.size and float(chance.min()) * chance.size < SHARED:
+            raise ModelError(
+                "batch_dependent",
+                f"what the model draws is shared by the rows of a pass ({DRAWN} passes of {count} times row "
+                f"{subject.numbers[place]} differ more than the rows of each), so noisy copies would not be "
+                f"independent; draw for each row, or give each its own pass: --batch-size 1 (batch_size=1)",
+            )
+    return Finding(
+        "nondeterministic_model",
+        f"the model draws at random, as was declared: a prediction is the class that wins most of {CLEAN_PASSES} passes "
+        f"without noise, the flip probability is over noise and draws together, and no check asks whether a row gets "
+        f"the same logits again, in other batches or in other processes",
+    )
+
+
 def check_rows_apart(subject: Subject) -> Iterator[Finding | str]:
     """A row gives the same logits alone and among others, in any order and in batches of any size."""
     largest = 0.0
+    if subject.classifier.random:
+        yield LEFT_OUT
+        return
     for how, inputs, first, logits in given_otherwise(subject):
         beside = subject.beside(len(inputs), subject.repeated)
         found = excess(subject.classifier, inputs, first, logits, extra_inputs=beside)
@@ -185,6 +235,9 @@ def _fails_in(subject: Subject, inputs: Tensor, rows: Tensor, size: int) -> bool
 
 def check_history(subject: Subject) -> Iterator[Finding | str]:
     """A copy of the model that saw other inputs first gives the same logits, and the model does after all checks."""
+    if subject.classifier.random:
+        yield LEFT_OUT
+        return
     subject.check_same("now", subject.repeated)
     if isinstance(subject.untouched, str):
         yield subject.untouched

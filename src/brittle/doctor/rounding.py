@@ -142,6 +142,8 @@ class Reference:
     def checked(self, classifier: Classifier, where: str, most: int | None = None) -> Reference:
         """The same points with the logits that they get now, in passes of so many rows at `most`; `where` says when or
         where that is, in words."""
+        if classifier.random:
+            return self
         pieces, beside = torch.arange(len(self.rows)).split(most or len(self.rows)), self.extra_inputs
         with torch.no_grad():
             now = torch.cat([classifier.numbers(self.inputs[some], beside and beside.only(some)) for some in pieces])
@@ -153,6 +155,7 @@ class Reference:
     def content(self, classifier: Classifier) -> dict[str, Any]:
         """What is sent of it to another process: rows, logits, and what rounding explains of each."""
         explained = allowed(self.logits, precision_of(classifier))
+        explained = torch.full_like(explained, torch.inf) if classifier.random else explained
         return {"rows": list(self.rows), "logits": self.logits.tolist(), "explained": explained.tolist()}
 
 

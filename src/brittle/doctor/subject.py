@@ -162,7 +162,7 @@ class Subject:
     @cached_property
     def passes_per_point(self) -> Passes:
         """What the chosen scores spend on a point, the clean pass included and certificates not, as they say."""
-        spent = Passes(1, 0)
+        spent = Passes(self.classifier.clean_passes, 0)
         for needs in by_stream(need for need in self.needs if not isinstance(need, Certified)):
             spent += max((need.cost(self) for need in needs), key=lambda each: each.total)
         return spent

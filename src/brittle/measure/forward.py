@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -106,6 +106,7 @@ class Clean:
         confidence: of all intervals, for a measurement that goes on until its interval is good enough.
         wanted: the points whose numbers count, `[B]`; others only keep their place. None is all.
         extra_inputs: what the points have beside their inputs, and what was decided at them; None for nothing.
+        passes: through the network for each point, forward.
     """
 
     inputs: Tensor
@@ -118,9 +119,7 @@ class Clean:
     confidence: float = CONFIDENCE
     wanted: Tensor | None = None
     extra_inputs: ExtraInputs | None = None
-
-    passes: ClassVar[int] = 1
-    """Through the network per point: one forward."""
+    passes: int = 1
 
     def logits_of(self, classifier: Classifier, inputs: Tensor, rows: Tensor | None = None) -> Tensor:
         """Logits `[N, C]` of copies `[N, *shape]` of the points, by what was decided at the points: `N` forward passes.
@@ -171,7 +170,8 @@ class Clean:
         wanted = None if self.wanted is None else self.wanted[rows]
         extra_inputs = None if self.extra_inputs is None else self.extra_inputs.only(rows)
         parts = (self.inputs[rows], ids, self.seed, self.logits[rows], self.rows)
-        return Clean(*parts, confidence=self.confidence, wanted=wanted, extra_inputs=extra_inputs)
+        beside = {"confidence": self.confidence, "wanted": wanted, "extra_inputs": extra_inputs}
+        return Clean(*parts, **beside, passes=self.passes)
 
     def competitors(self, count: int | None = None) -> Tensor:
         """The `count` classes with the largest logits other than the predicted one, `[B, K]`, in class order.
@@ -224,6 +224,5 @@ def look(
     graph = (start, logits) if differentiate else None
     features = None if features is None else features.detach()
     rows = min(widest.fitting(rows, classifier.device), max(ROWS, LOGITS // logits.shape[1]))
-    return Clean(
-        inputs, tuple(ids), seed, logits.detach(), rows, graph, features, confidence, extra_inputs=extra_inputs
-    )
+    parts = (inputs, tuple(ids), seed, logits.detach(), rows, graph, features, confidence)
+    return Clean(*parts, extra_inputs=extra_inputs, passes=classifier.clean_passes)

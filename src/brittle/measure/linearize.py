@@ -143,6 +143,7 @@ def linearize(
     """
     names = tuple(ids) if ids is not None else tuple(str(number) for number in range(len(inputs)))
     shape = noise.shape if noise is not None else None
+    classifier.check_margins("linearize")
     clean = look(classifier, inputs, names, seed, differentiate=noise is None)
     return Linearize(shape, noise, draws, antithetic, classes)(classifier, clean)
 

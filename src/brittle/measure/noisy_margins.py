@@ -30,6 +30,7 @@ class Votes:
         nonfinite: copies with NaN or infinite logits, `[B]`.
         classes: of every class the units of which one copy voted for it and, in pairs, those of which both did,
             `[B, C, members]`; copies whose largest logit is shared vote for none.
+        margins: sum of the nearest margins of the copies with finite logits, `[B]`, float64.
     """
 
     draws: int
@@ -38,6 +39,7 @@ class Votes:
     ties: Tensor
     nonfinite: Tensor
     classes: Tensor
+    margins: Tensor
 
     @property
     def members(self) -> int:
@@ -57,7 +59,8 @@ class Votes:
         flipped, tied = ~(nearest > 0) | ~finite, (nearest == 0) & finite
         flips, without_ties = (one_hot(some.sum(2), members + 1).sum(1) for some in (flipped, flipped & ~tied))
         classes = _by_class(logits, predicted, flipped, finite, flips)
-        return cls(units * members, flips, without_ties, tied.sum((1, 2)), (~finite).sum((1, 2)), classes)
+        total = nearest.double().where(finite, 0.0).sum((1, 2))
+        return cls(units * members, flips, without_ties, tied.sum((1, 2)), (~finite).sum((1, 2)), classes, total)
 
     def __add__(self, more: Votes) -> Votes:
         return Votes(*(getattr(self, one.name) + getattr(more, one.name) for one in fields(self)))

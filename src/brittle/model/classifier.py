@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -12,8 +13,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot
 
-from brittle.decisions import Decision, as_decision
+from brittle.decisions import Boxes, Decision, as_decision
 from brittle.decisions.base import as_numbers
 from brittle.errors import ModelError, ParameterError
 from brittle.model.arrays import ArrayModel, Estimator, Fitted, Levels, as_model
@@ -21,7 +23,7 @@ from brittle.model.bounds import Bounds, BoundsLike
 from brittle.model.evaluation_mode import check_mode, evaluating
 from brittle.model.head import Head, check_head, find_head
 from brittle.model.inputs import ExtraInputs, as_seen, channel_numbers, place
-from brittle.model.outputs import OUTPUTS, check_decision, outputs_of, scores_of
+from brittle.model.outputs import OUTPUTS, boxes_of, check_decision, outputs_of, scores_of
 from brittle.model.passes import NO_GRADIENT, derivative, hessian_product, one_sentence
 
 Watcher = Callable[["Classifier", Tensor, Tensor, ExtraInputs | None], None]
@@ -30,6 +32,9 @@ beside their inputs."""
 
 WATCHER: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
 """Called for every pass that this thread makes; None for no watcher."""
+
+CLEAN_PASSES = 101
+"""Clean passes of a random model, of which the class that wins most is the prediction."""
 
 
 class Classifier:
@@ -57,6 +62,8 @@ class Classifier:
         arrays: what a function takes and returns, "torch" tensors or "numpy" arrays; one of arrays runs forward only.
         class_names: names of the classes in the order of the outputs, which labels may be given by; an estimator has
             its own, which these replace.
+        random: whether the model draws random numbers in evaluation mode, as dropout that stays on does. The prediction
+            is then the class that wins most of `CLEAN_PASSES` passes without noise, and scores only count.
 
     Attributes:
         class_names: names of the classes in the order of the logits, where they were given, or the model or its files
@@ -70,7 +77,8 @@ class Classifier:
 
     Raises:
         ParameterError: bounds that are not increasing, a std that is not positive, unknown outputs, arrays or decision,
-            or a decision that is not taken from such outputs, or not what the model's own config says that it is for.
+            or a decision that is not taken from such outputs, or not what the model's own config says that it is for;
+            or a random model of which something else than the class is decided.
         ModelError: the model's parameters are on several devices, or some have no shape yet (lazy layers); or it is an
             estimator that is no fitted classifier, or nothing that can be called.
     """
@@ -90,12 +98,22 @@ class Classifier:
         arrays: str = "torch",
         perturb: str | None = None,
         class_names: Sequence[str] | None = None,
+        random: bool = False,
     ) -> None:
         if outputs not in OUTPUTS:
             raise ParameterError(f"outputs must be one of {', '.join(OUTPUTS)}; found {outputs!r}")
         decided = as_decision(decision)
         check_decision(decided, outputs, model)
         self.decision = decided.taken_from(outputs)
+        if random and not decided.of_classes:
+            raise ParameterError(
+                f"of a random model (random=True, --random-model) the predicted class alone is scored, which most "
+                f"passes agree on; found the decision {decided.label}"
+            )
+        self.random = random
+        named = getattr(getattr(model, "config", None), "id2label", None)
+        if isinstance(named, Mapping) and not decided.has_margins:
+            self.decision = self.decision.named([str(named.get(at, at)) for at in range(len(named))])
         self.model = as_model(model, outputs, arrays, self.decision)
         known = self.model if isinstance(self.model, Estimator) else None
         if class_names is not None and not (
@@ -139,7 +157,7 @@ class Classifier:
         """
         outputs = self.read(inputs, extra_inputs)
         if self.decision.of_classes or self._undecided:
-            return as_numbers(outputs)
+            return self.decision.numbers(outputs)
         if extra_inputs is None or extra_inputs.decided is None:
             raise ParameterError(
                 f"the margins of the decision {self.decision.label} need what was decided at the point; a measurement "
@@ -153,17 +171,59 @@ class Classifier:
 
     def numbers(self, inputs: Tensor, extra_inputs: ExtraInputs | None = None) -> Tensor:
         """What `read` gives as if it were class scores, `[B, C]`; one number stands beside a 0."""
-        return as_numbers(self.read(inputs, extra_inputs))
+        return self.decision.numbers(self.read(inputs, extra_inputs))
 
     def decide(self, inputs: Tensor, extra_inputs: ExtraInputs | None = None) -> tuple[Tensor, ExtraInputs | None]:
-        """Logits of `inputs` as a call gives them, with the decision that is taken there; counts `B` forward passes."""
+        """Logits of `inputs` as a call gives them, with the decision that is taken there; counts `B` forward passes.
+
+        Of a random model they are the passes that each class wins, of `CLEAN_PASSES` for each input.
+        """
+        if self.random:
+            return torch.stack([self._wins(inputs, extra_inputs) for _ in range(CLEAN_PASSES)]).sum(dim=0), extra_inputs
         outputs = self.read(inputs, extra_inputs)
         if self.decision.of_classes or self._undecided:
-            return as_numbers(outputs), extra_inputs
+            return self.decision.numbers(outputs), extra_inputs
         decided = self.decision.decide(outputs.detach())
         logits = self.decision.as_logits(outputs, decided)
         self.decision.check_taken(-logits[:, 1:])
         return logits, replace(extra_inputs or ExtraInputs(), decided=decided)
+
+    def _wins(self, inputs: Tensor, extra_inputs: ExtraInputs | None) -> Tensor:
+        """1 for the class that a pass predicts, `[B, C]`; NaN where it gives no numbers."""
+        logits = self.read(inputs, extra_inputs).detach()
+        won = one_hot(logits.argmax(dim=1), logits.shape[1]).to(logits)
+        return won.where(logits.isfinite().all(dim=1, keepdim=True), torch.nan)
+
+    @property
+    def clean_passes(self) -> int:
+        """Passes of each point without noise."""
+        return CLEAN_PASSES if self.random else 1
+
+    @property
+    def counts_only(self) -> str | None:
+        """What is scored, where scores may count its noisy copies and no more; else None."""
+        if self.random:
+            return "a random model, which gives an input another output every time"
+        decision = self.decision
+        return (
+            None if decision.has_margins else f"the decision {decision.label}, which has neither margins nor gradients"
+        )
+
+    def check_margins(self, what: str) -> None:
+        """Raise where `what` cannot be computed, because noisy copies can be counted and no more."""
+        if self.counts_only is not None:
+            raise ParameterError(f"{what} does more than count, and this is {self.counts_only}; use monte_carlo")
+
+    @contextmanager
+    def drawing(self, *key: object) -> Iterator[None]:
+        """What a random model draws in the block from PyTorch's own generators follows from `key` alone; these are as
+        before afterwards."""
+        if not self.random:
+            yield
+            return
+        with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
+            torch.manual_seed(int.from_bytes(hashlib.sha256(repr(key).encode("utf-8", "surrogatepass")).digest()[:8]))
+            yield
 
     def with_head(self, name: str | None) -> Classifier:
         """The same model under the same declaration, with the last linear layer `name`, and its passes not counted."""
@@ -331,10 +391,14 @@ class Classifier:
     def _outputs(self, output: Any, inputs: Tensor, extra_inputs: ExtraInputs | None) -> Tensor:
         """What the decision is taken from; remembers in which form and precision the model returned it, and tells the
         watcher of this thread."""
-        scores, self.taken = scores_of(output)
+        if isinstance(self.decision, Boxes):
+            named = getattr(getattr(self.model, "config", None), "num_labels", None)
+            scores, self.taken = boxes_of(output, len(inputs), named)
+        else:
+            scores, self.taken = scores_of(output)
         outputs = outputs_of(scores, len(inputs), self.outputs, self.decision)
         self.output_dtype = scores.dtype if scores.is_floating_point() else torch.float32
         watcher = WATCHER.get()
         if watcher is not None:
-            watcher(self, inputs, as_numbers(outputs), extra_inputs)
+            watcher(self, inputs, self.decision.numbers(outputs), extra_inputs)
         return outputs

@@ -177,7 +177,7 @@ def _subtitle(contents: Contents) -> str:
     created, finished = (show(one or "", 60)[:16].replace("T", " ") for one in (record.created, record.finished))
     when = f"from {created} to {finished}" if finished not in ("", created) else created
     state = "" if record.finished else " The run had not finished: the page shows what it had."
-    decided = decision_text(record.model.decision)
+    decided = decision_text(record.model)
     points = plural(contents.points.num_rows, "point")
     if record.data.path:
         points += f" of {show(Path(record.data.path).name or record.data.path, 48)}"

@@ -22,7 +22,7 @@ from brittle.scores import NoiseScore, Score
 from brittle.scores.choose import choose, usual_names, usual_sigma
 from brittle.scores.evaluate import check_classifier, check_seed
 from brittle.scores.outside import check_scores, find_score
-from brittle.scores.sound import check_serves, serves
+from brittle.scores.sound import check_serves
 
 Asked = Sequence[Score | str] | str | None
 """Scores, or names of scores as `brittle list` shows them; None is `brittle.scores.choose.BY_DEFAULT`."""
@@ -55,8 +55,7 @@ def make_job(
     _check_kinds(scores)
     scores = scores if rule is None else rule(scores)
     for score in scores:
-        if not serves(score, classifier.decision):
-            check_serves(score, classifier.decision)
+        check_serves(score, classifier)
     points = _points_for(classifier, data, label_column) if points is None else points
     classifier = classifier.reading(points.provenance)
     check_confidence(confidence)
@@ -64,7 +63,8 @@ def make_job(
     if batch_size is not None and (type(batch_size) is not int or batch_size < 1):
         raise ParameterError(f"the batch size must be a whole number of at least 1; found {batch_size!r:.40}")
     _check_distinct(scores)
-    classifier.look_up(points.class_names)
+    of_labels = points.labels is not None and not classifier.decision.has_margins  # which name no regions
+    classifier.look_up(None if of_labels else points.class_names)
     first = next(iter(points.batches(1)))
     rows = batch_size or default_rows(classifier, first.inputs, first.extra_inputs)
     return Job(classifier, varying(points, first, scores, classifier.device), scores, seed, rows, confidence)
@@ -73,7 +73,7 @@ def make_job(
 def _named(classifier: Classifier, points: Points, asked: Any, sigma: Any, noise: Any) -> list[Score]:
     """The scores with these names under this noise, as the command line has them."""
     decision, bounds, family = classifier.decision, classifier.bounds, noise or "gaussian"
-    names = usual_names(decision) if asked is None else [asked] if isinstance(asked, str) else asked
+    names = usual_names(decision, classifier.random) if asked is None else [asked] if isinstance(asked, str) else asked
     if (other := next((one for one in names if not isinstance(one, str)), None)) is not None:
         raise ParameterError(f"scores are given all by name or all as they are; found {other!r:.60} beside names")
     sigmas = () if sigma is None else tuple(np.atleast_1d(sigma).tolist())
@@ -101,7 +101,7 @@ def _points_for(classifier: Classifier, data: Data, label_column: str | None) ->
         placed = text_places(data[1], names, fitted=isinstance(classifier.model, Fitted))
         data = data if placed is None else (data[0], placed)
     points = as_points(data, classifier.bounds, targets, label_column, levels=classifier.reads_frames)
-    if targets or placed is not None:
+    if targets or placed is not None or not classifier.decision.has_margins:
         return points
     sure = classifier.names_are_sure and not isinstance(data, tuple)  # whole numbers in an array are places of classes
     return in_classes(points, names, classifier.class_values, sure=sure)

@@ -142,7 +142,7 @@ class Rechecks:
         self, classifier: Classifier, inputs: Tensor, logits: Tensor, extra_inputs: ExtraInputs | None
     ) -> None:
         """Keep a row of this pass, if it is one of those that are looked at."""
-        if classifier.model is not self.classifier.model or self._batch is None:
+        if classifier.model is not self.classifier.model or self._batch is None or classifier.random:
             return
         self._passes += 1
         clean, self._fresh = self._fresh, False

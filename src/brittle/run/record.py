@@ -201,6 +201,7 @@ def _describe_model(classifier: Classifier) -> ModelRecord:
         "outputs": classifier.outputs,
         "decision": None if classifier.decision.of_classes else classifier.decision.label,
         "decision_parameters": None if classifier.decision.of_classes else classifier.decision.parameters,
+        "random": classifier.clean_passes if classifier.random else None,
         "head": classifier.head_name,
         "perturb": classifier.perturb,
         "parameters": sum(parameter.numel() for parameter in parameters),

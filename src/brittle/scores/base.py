@@ -60,7 +60,8 @@ class Score(ABC):
         model: what a report names as its source where no noisy copy showed a flip probability: `counting` the copies,
             or a model alone, such as `the linear model`; None where every number is counted.
         serves: which decisions of a classifier it is about: `all` that have margins, those with a `probability` of
-            their own (the predicted class, one label), or `classes` alone.
+            their own (the predicted class, one label), or `classes` alone; or `counts`: all, those without margins
+            (masks, boxes) and of random models too, as it counts how often a noisy copy keeps the decision.
         unsaid: fields that its parameters hold only where they differ from their defaults.
     """
 
@@ -135,7 +136,7 @@ class Score(ABC):
         """
         check_score(self)
         check_classifier(classifier)
-        check_serves(self, classifier.decision)
+        check_serves(self, classifier)
         check_confidence(confidence)
         check_seed(seed)
         points = as_points(x, classifier.bounds, ids=ids, extra_inputs=extra_inputs, mask=mask)

@@ -34,8 +34,10 @@ Given = Mapping[str, object]
 """Options by name, or fields by name, with their values."""
 
 
-def usual_names(decision: Decision) -> tuple[str, ...]:
-    """The scores of a run that names none, for what is decided."""
+def usual_names(decision: Decision, random: bool = False) -> tuple[str, ...]:
+    """The scores of a run that names none, for what is decided, perhaps by a `random` model."""
+    if random or not decision.has_margins:
+        return (MonteCarlo.name,)
     if decision.has_probability:
         return BY_DEFAULT
     margins = [name for name in BY_DEFAULT if CATALOGUE[name].serves == "all"]

@@ -15,9 +15,10 @@ import torch
 from torch import Tensor
 
 from brittle.data.points import Batch
+from brittle.decisions import Decision
 from brittle.errors import ParameterError
 from brittle.estimate import FLIP_PROBABILITY, Estimate, Status
-from brittle.measure import Clean, Measurement, NearestPoint, passes_of, take
+from brittle.measure import Clean, Measurement, NearestPoint, Sampled, passes_of, take
 from brittle.measure.base import look_for
 from brittle.model.classifier import Classifier
 from brittle.model.loading.named_code import failing, refused
@@ -99,12 +100,20 @@ def evaluate(
     The values of the batch lie inside the bounds, and at most `rows` of it go through the network together.
     """
     found = Evaluated(batch)
-    needs = plan(scores)
+    with classifier.drawing(seed, batch.ids):
+        _evaluate(found, classifier, scores, seed, rows, confidence)
+    return found
+
+
+def _evaluate(
+    found: Evaluated, classifier: Classifier, scores: Sequence[ScoreLike], seed: int, rows: int, confidence: float
+) -> None:
+    needs, batch = plan(scores), found.batch
     clean = _look(classifier, found, needs, seed, rows, confidence)
     if clean is None:
         found.counterexamples = [None] * len(scores)
         found.estimates = [_without_numbers(found, classifier.device)] * len(scores)
-        return found
+        return
     known_of = enumerate(zip(found.status, found.detail, strict=True))
     failed = {position: each for position, each in known_of if not each[0].has_value}
     before = classifier.passes
@@ -112,8 +121,12 @@ def evaluate(
     found.counterexamples = [_counterexamples(score, measured, found, classifier, clean) for score in scores]
     _count_passes(found, measured, clean, classifier.passes - before)
     found.estimates = [estimate_of(score, measured, confidence, len(batch), failed) for score in scores]
+    if not classifier.decision.has_margins:
+        for place, score in enumerate(scores):
+            found.estimates[place] = _with_margins(
+                found.estimates[place], measured[score.needs[0]], classifier.decision
+            )
     _note_decisions(found, classifier, clean)
-    return found
 
 
 def estimate_of(
@@ -192,6 +205,17 @@ def _count_passes(found: Evaluated, measured: Mapping[Measurement, Any], clean: 
         )
     even, more = divmod(spent - sum(stated), len(stated))
     found.passes = [clean.passes + own + even + (at < more) for at, own in enumerate(stated)]
+
+
+def _with_margins(estimate: Estimate, counts: Any, decision: Decision) -> Estimate:
+    """The estimate with what the copies that were counted say on average, where nothing else is said of a point."""
+    if not isinstance(counts, Sampled):
+        return estimate
+    finite = (counts.draws - counts.votes.nonfinite).clamp_min(1)
+    words = decision.under_noise((counts.votes.margins / finite).tolist())
+    known = estimate.detail or [None] * len(words)
+    own = zip(known, words, estimate.status.tolist(), strict=True)
+    return replace(estimate, detail=tuple(said or (None if status else word) for said, word, status in own))
 
 
 def _note_decisions(found: Evaluated, classifier: Classifier, clean: Clean) -> None:

@@ -83,7 +83,7 @@ class MonteCarlo(SampledScore):
     name: ClassVar[str] = "monte_carlo"
     title = "Monte Carlo"
     reference = "Han et al. (UAI 2024), section 3.1"
-    serves = "all"
+    serves = "counts"
     explanation = (
         "The share of noisy copies that keep the prediction. Unbiased, and its interval is exact; it needs many "
         "passes and cannot tell points apart that no draw flips."

@@ -15,10 +15,10 @@ from typing import Any, ClassVar, Protocol
 import torch
 from torch import Tensor
 
-from brittle.decisions import Decision
 from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Evidence, Parameters, Status
 from brittle.measure import Measurement, NearestPoint
+from brittle.model.classifier import Classifier
 from brittle.model.loading.named_code import check_name, failing, kind_of, refused
 from brittle.scores.options import KEY
 
@@ -54,7 +54,7 @@ def check_class(kind: Any, where: str) -> None:
     if given:
         raise refused(where, f"has a field {given[0]}; expected a class variable: {given[0]}: ClassVar[...] = ...")
     for name, right in {
-        "serves": kind.serves in ("all", "probability", "classes"),
+        "serves": kind.serves in ("counts", "all", "probability", "classes"),
         "safer": kind.safer in ("higher", "lower", None),
         "colour": isinstance(kind.colour, int | None),
         "preference": isinstance(kind.preference, int | float | None),
@@ -113,16 +113,21 @@ def check_parameters(score: ScoreLike) -> None:
         )
 
 
-def serves(score: ScoreLike | type[ScoreLike], decision: Decision) -> bool:
-    """Whether `score` is about such a decision."""
+def serves(score: ScoreLike, classifier: Classifier) -> bool:
+    """Whether `score` is about what such a model decides."""
+    decision = classifier.decision
+    if score.serves == "counts" or classifier.counts_only is not None:
+        return score.serves == "counts"
     if decision.of_classes or score.serves == "all":
         return True
     return score.serves == "probability" and decision.has_probability
 
 
-def check_serves(score: ScoreLike, decision: Decision) -> None:
-    """Raise unless `score` is about such a decision."""
-    if not serves(score, decision):
+def check_serves(score: ScoreLike, classifier: Classifier) -> None:
+    """Raise unless `score` is about what such a model decides."""
+    if not serves(score, classifier):
+        classifier.check_margins(score.name)
+        decision = classifier.decision
         about = "a probability of the decision" if score.serves == "probability" else "the scores of classes"
         raise ParameterError(
             f"{score.name} reads {about}, which {decision.label} ({decision.explanation}) does not have; use "

@@ -116,6 +116,8 @@ class ModelRecord:
         perturb: name of the argument that takes the input that varies, or None for the first.
         decision: what is decided from the output, such as `multilabel` or `top:5`; None is the predicted class.
         decision_parameters: its parameters that are not those by default.
+        random: passes without noise of which the class that wins most is the prediction, where the model was declared
+            to draw at random; else None.
         parameters: how many numbers it has learned.
         dtype: of these.
         file: where its code or archive lies.
@@ -144,6 +146,7 @@ class ModelRecord:
     perturb: str | None = None
     decision: str | None = None
     decision_parameters: Mapping[str, Parameter | None] | None = None
+    random: Count | None = None
     dtype: str | None = None
     file: str | None = None
     weights: str | None = None

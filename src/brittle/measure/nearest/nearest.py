@@ -206,6 +206,7 @@ def nearest(
     need = Nearest(norm, attack, effort, bounded)
     if not isinstance(classifier, Classifier):
         classifier = Classifier(classifier)
+    classifier.check_margins("nearest")
     points = as_points(inputs, classifier.bounds, extra_inputs=extra_inputs, mask=mask)
     classifier = classifier.reading(points.provenance)
     first, parts = next(iter(points.batches(1, 0, 1))), []

@@ -1,4 +1,4 @@
-"""Classifiers of images and of texts in folders of Hugging Face and its Hub, built by transformers from files alone."""
+"""Models of images and classifiers of texts in folders of Hugging Face and its Hub, built by transformers from files alone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ FETCHED = ("*.json", "*.txt", "*.model", "model*.safetensors")
 """What is fetched of it: descriptions, files of tokenizers and weights; no code, no pickle and no folder within."""
 
 IMAGES, TEXTS = "ForImageClassification", "ForSequenceClassification"
-"""How the names of classifiers end."""
+KINDS = {one: f"AutoModel{one}" for one in (IMAGES, TEXTS, "ForSemanticSegmentation", "ForObjectDetection")}
+"""How the names of models end, and the class of transformers that reads each kind."""
 
 LEVELS = 255
 """Largest number of a pixel before it is scaled."""
@@ -80,21 +81,21 @@ def reads_texts(spec: str | os.PathLike[str]) -> bool:
 
 
 def load_hugging_face(folder: Path) -> tuple[nn.Module, Declared, str]:
-    """The classifier of images or of texts in a folder with what its files declare and their digest.
+    """The model of images or of texts in a folder with what its files declare and their digest.
 
     Nothing is downloaded, no code of the folder is run, and weights are read from `.safetensors` files alone. Attention
     is computed by elementary operations, which have second derivatives.
     """
     config = read_description(folder / CONFIG)
-    of_texts = _is_kind(config, TEXTS)
-    if not of_texts and not _is_kind(config, IMAGES):
+    of_texts, known = _is_kind(config, TEXTS), next((one for one in KINDS if _is_kind(config, one)), None)
+    if known is None:
         raise ModelError(
             "model_file",
-            f"{folder} holds no classifier of images or texts ({config.get('architectures')!r:.80}); expected a model "
-            f"such as ViT{IMAGES} or Bert{TEXTS}",
+            f"{folder} holds no model that is read ({config.get('architectures')!r:.80}); expected one whose name ends "
+            f"in {', '.join(KINDS)}",
         )
     transformers = _transformers(folder)
-    kind = transformers.AutoModelForSequenceClassification if of_texts else transformers.AutoModelForImageClassification
+    kind = getattr(transformers, KINDS[known])
     options = {"use_safetensors": True, "attn_implementation": "eager", "output_loading_info": True}
     module, info = _from_folder(transformers, kind, folder, **options)
     keys = [str(key) for problem in ("missing_keys", "mismatched_keys") for key in info.get(problem) or ()]

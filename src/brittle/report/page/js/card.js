@@ -196,7 +196,7 @@ function scoreRow(field, point) {
   const interval = isFound(column) ? foundText(low, high, text) : Number.isNaN(low) || low === high ? "–" : `${text(low)} to ${text(high)}`;
   const status = textOf(column.status, point);
   const detail = textOf(column.details, point);
-  const meaning = status === "ok" ? "" : [statuses[status] ?? "", detail].filter(Boolean).join(" ");
+  const meaning = [status === "ok" ? "" : (statuses[status] ?? ""), detail].filter(Boolean).join(" ");
   const met = ofThisRun() ? nearest.get(point)?.find((entry) => entry.score === column.label) : undefined;
   const beside = met ? ` (predicted ${classOf(met.predicted)} there)` : "";
   return element(
