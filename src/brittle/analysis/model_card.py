@@ -22,9 +22,6 @@ an exponent as text."""
 KINDS = {1: "tabular", 3: "image"}
 """What inputs with so many axes are."""
 
-REGIONS = {"masks": "image-segmentation", "boxes": "object-detection"}
-"""The Hub's words for what is decided of regions."""
-
 
 def model_card(table: Table, limit: float | None = None) -> str:
     """What a run says of its model, in Markdown: the front matter of a model card and a section.
@@ -124,8 +121,6 @@ def _words(found: Overview, one: Verdict) -> str:
 
 def _task(record: RunRecord) -> str:
     """The Hub's word for what the model does."""
-    if (found := REGIONS.get((record.model.decision or "").partition(":")[0])) is not None:
-        return found
     number_of_axes = len(record.data.input_shape or ())
     kind = "text" if "tokenizer" in record.data.reading else KINDS.get(number_of_axes)
     ending = "regression" if (record.model.decision or "").startswith("within:") else "classification"

@@ -81,10 +81,9 @@ def words_of(decision: str | None) -> DecisionWords:
         unlabelled = f"The data do not say which number is right, {unknown}"
         right = f"right: within {value} of what the data say"
         return words._replace(counted="prediction", right=right, unlabelled=unlabelled)
-    if name in ("masks", "boxes"):
-        return words._replace(unlabelled=f"The data are not asked which {name} are right, {unknown}")
     if name not in ("", "multilabel"):
-        return words._replace(unlabelled=f"What the data say is not compared with a decision of your own, {unknown}")
+        kind = name if name in ("masks", "boxes") else "a decision of your own"
+        return words._replace(unlabelled=f"What the data say is not compared with {kind}, {unknown}")
     return words
 
 
@@ -94,14 +93,9 @@ def decision_text(model: ModelRecord) -> str:
     name, _, value = (decision or "").partition(":")
     overlap, _, score = value.partition(",")
     sentences = {
-        "": ""
-        if model.random is None
-        else f"The model draws at random: a prediction is the class that wins most of {model.random} passes without "
-        "noise, and it is kept or not over noise and draws together.",
-        "masks": f"A prediction holds while the mask of each class overlaps with its own by more than {overlap} "
-        "(intersection over union).",
-        "boxes": f"A prediction holds while each of its boxes (of a score of {score or 0.5} or more) is found again: "
-        f"the same class, an overlap above {overlap} (intersection over union).",
+        "": model.random and f"A prediction is what most of {model.random} passes of the random model say.",
+        "masks": f"A prediction holds while every mask overlaps with its own by more than {overlap}.",
+        "boxes": f"A prediction holds while each box (score {score or 0.5}) is found again, overlapping above {overlap}.",
         "multilabel": "A prediction is which labels hold; a class is such a set of labels.",
         "top": f"A prediction is which {value} classes score highest, in any order.",
         "within": f"A prediction holds while every number stays within {value} of what it is.",
@@ -109,7 +103,7 @@ def decision_text(model: ModelRecord) -> str:
     if name == "multilabel" and value:
         return f"A prediction is whether label {value} holds."
     own = f"A prediction holds while the function {printable(value)} says that it is the same."
-    return sentences.get(decision or "", sentences.get(name, own))
+    return sentences.get(decision or "", sentences.get(name, own)) or ""
 
 
 def still_text(data: DataRecord) -> str:

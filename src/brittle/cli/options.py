@@ -99,8 +99,7 @@ class ModelOptions:
         head: Name of the last linear layer, for the scores that need features; found by default.
         decision: class, multilabel (which labels hold), multilabel:J (label J), top:K (the best K), within:T (a number
             within T), masks:T (the class of each pixel) or boxes:T (boxes around objects), T the overlap that is kept.
-        random_model: The model draws random numbers at test time, as dropout that stays on does; its class is what most
-            of 101 passes say.
+        random_model: The model draws at random at test time (dropout that stays on); most of 101 passes decide.
     """
 
     weights: Weights = None

@@ -39,6 +39,7 @@ class Decision(ABC):
         linear: whether its margins are linear functions of the outputs, but for a constant, so that bounds on these
             bound them (`linear_margins`).
         has_margins: whether scores may read its margins; else only whether it holds, which counting asks for.
+        form: the axes of an output of one input.
     """
 
     name: ClassVar[str]
@@ -50,6 +51,7 @@ class Decision(ABC):
     level: ClassVar[bool] = False
     targets: ClassVar[bool] = False
     has_margins: ClassVar[bool] = True
+    form: ClassVar[tuple[str, ...]] = ("numbers",)
 
     @property
     def has_probability(self) -> bool:
@@ -67,10 +69,6 @@ class Decision(ABC):
     @abstractmethod
     def described(self, decided: Tensor) -> list[str]:
         """What was decided, in words, for each row of `decided`."""
-
-    def under_noise(self, margins: Sequence[float]) -> list[str]:
-        """What the nearest margins of noisy copies, on average, say of each point, where scores do not read them."""
-        return [""] * len(margins)
 
     def numbers(self, outputs: Tensor) -> Tensor:
         """`outputs` `[B, ...]` as if they were class scores, `[B, C]`, by which they are compared with one another."""
@@ -141,11 +139,11 @@ class Decision(ABC):
 
     def check(self, outputs: Tensor) -> None:
         """Raise a `ModelError` unless this can be decided from `outputs` `[B, ...]`."""
-        if outputs.dim() != 2:
+        if outputs.dim() != 1 + len(self.form):
             raise ModelError(
                 "output_shape",
                 f"{len(outputs)} inputs gave a result of shape {list(outputs.shape)}; the decision {self.label} needs "
-                f"[{len(outputs)}, numbers]",
+                f"[{len(outputs)}, {', '.join(self.form)}]",
             )
 
 

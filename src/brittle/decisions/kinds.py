@@ -185,10 +185,9 @@ def as_decision(given: Decision | str | None) -> Decision:
                 return Within(tuple(float(each) for each in value.split(",")))
             case "multilabel" if not value:
                 return MultiLabel()
-            case "masks":
-                return Masks(float(value)) if value else Masks()
-            case "boxes":
-                return Boxes(*(float(each) for each in value.split(","))) if value else Boxes()
+            case "masks" | "boxes":
+                kind = Masks if name == "masks" else Boxes
+                return kind(*map(float, value.split(","))) if value else kind()
             case "multilabel":
                 return MultiLabel(only=int(value) if value.removeprefix("-").isdecimal() else value)
     except ParameterError:

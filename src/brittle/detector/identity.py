@@ -60,7 +60,7 @@ class Identity:
     @classmethod
     def of_run(cls, model: ModelRecord) -> Identity:
         """The model that the record of a run describes."""
-        _check_decision(model.decision, model.random is not None)
+        _check_decision("of a random model" if model.random else model.decision)
         if model.state_sha256 is None:
             raise _without_weights(model.spec)
         if model.bounds_shape is not None:
@@ -75,7 +75,8 @@ class Identity:
                 f"expected a brittle.Classifier, found {type(classifier).__name__}; wrap the model with what was "
                 f"declared for the run: brittle.Classifier(model, bounds, mean, std)",
             )
-        _check_decision(None if classifier.decision.of_classes else classifier.decision.label, classifier.random)
+        decision = None if classifier.decision.of_classes else classifier.decision.label
+        _check_decision("of a random model" if classifier.random else decision)
         bounds, model = classifier.bounds, classifier.model
         if bounds.pair is None and not bounds.none:
             raise ParameterError(PER_FEATURE)
@@ -92,9 +93,7 @@ class Identity:
         )
 
 
-def _check_decision(decision: str | None, random: bool) -> None:
-    if random:
-        raise ModelError("other_model", "a detector and a pseudo-margin know no model that draws at random")
+def _check_decision(decision: str | None) -> None:
     if decision is not None:
         raise ModelError(
             "other_model",

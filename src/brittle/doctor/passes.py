@@ -36,8 +36,7 @@ COARSE, SAME_BATCH = 1e-5, 16.0
 the same order only sums of an accelerator differ, and what `allowed` says would excuse dropout."""
 
 DRAWN, SHARED = 16, 1e-6
-"""Passes, and rows of each at most, that tell whether the rows of a pass share what a random model draws; and with which
-probability at most they are said to where they do not, by an F test."""
+"""Passes, and rows of each, that tell whether a random model draws for each row; and how often the F test errs."""
 
 LEFT_OUT = "left out: the model draws at random, as was declared"
 
@@ -73,8 +72,7 @@ def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
     """The same rows give the same logits every time."""
     classifier, inputs = subject.classifier, subject.inputs[subject.repeated]
     if classifier.random:
-        yield _drawn(subject)
-        return
+        return (yield _drawn(subject))
     logits = subject.logits if len(inputs) == len(subject.inputs) else _logits(subject, inputs, subject.repeated)
     repeats = [subject.logits_of(inputs, subject.repeated) for _ in range(REPEATS - 1)]
     precision = precision_of(classifier)
@@ -92,38 +90,32 @@ def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
 
 
 def _drawn(subject: Subject) -> Finding:
-    """What is noted of a random model; an error where noisy copies of one pass, or of two, would not be independent.
+    """The note about a random model; an error where the noisy copies of one pass, or of two, would not be independent.
 
-    Rows that share what is drawn in a pass are found by an analysis of variance of one point, many times in each of
-    some passes: its logits vary more between the passes than within them.
+    Of one point, many times in each of some passes, the logits vary more between passes that share what is drawn.
     """
-    first, second = subject.logits, subject.logits_of(subject.inputs)
-    apart = differences(first, second).flatten(1).amax(dim=1)
+    first, rows = subject.logits, min(DRAWN, subject.rows)
+    apart = differences(first, subject.logits_of(subject.inputs)).amax(dim=1)
     if not bool((apart > 0).any()):
         raise ModelError(
             "nondeterministic_model",
-            f"the model was declared random, and two passes of the same {len(first)} rows give the same logits: it "
-            f"draws nothing, or the same every time; leave out --random-model (random=), or let it draw anew",
+            f"declared as random, the model gives {len(first)} rows the same logits twice: leave out --random-model",
         )
-    place, count = int(apart.argmax()), min(DRAWN, subject.rows)
-    rows = torch.full((count,), place, device=subject.inputs.device)
-    passes = torch.stack([subject.logits_of(subject.inputs[rows], rows).double() for _ in range(DRAWN)]).cpu()
-    if count > 1:
-        within, between = passes.var(dim=1).mean(dim=0), count * passes.mean(dim=1).var(dim=0)
-        ratio = (between / within)[between > 0].nan_to_num(nan=0.0)  # of which there is one: two passes differ
-        chance = scipy.stats.f.sf(ratio.numpy(), DRAWN - 1, DRAWN * (count - 1))
-        if chance.size and float(chance.min()) * chance.size < SHARED:
-            raise ModelError(
-                "batch_dependent",
-                f"what the model draws is shared by the rows of a pass ({DRAWN} passes of {count} times row "
-                f"{subject.numbers[place]} differ more than the rows of each), so noisy copies would not be "
-                f"independent; draw for each row, or give each its own pass: --batch-size 1 (batch_size=1)",
-            )
+    point = apart.argmax().expand(rows)
+    passes = torch.stack([subject.logits_of(subject.inputs[point], point).double() for _ in range(DRAWN)]).cpu()
+    between, within = rows * passes.mean(dim=1).var(dim=0), passes.var(dim=1).mean(dim=0)
+    ratio = (between / within)[between > 0].numpy()
+    if rows > 1 and (scipy.stats.f.sf(ratio, DRAWN - 1, DRAWN * (rows - 1)) * len(ratio) < SHARED).any():
+        raise ModelError(
+            "batch_dependent",
+            f"{DRAWN} passes of {rows} times row {subject.numbers[int(point[0])]} differ more than their rows: the "
+            f"model draws once for a pass, so noisy copies would not be independent; draw for each row, or give each a "
+            f"pass of its own: --batch-size 1 (batch_size=1)",
+        )
     return Finding(
         "nondeterministic_model",
-        f"the model draws at random, as was declared: a prediction is the class that wins most of {CLEAN_PASSES} passes "
-        f"without noise, the flip probability is over noise and draws together, and no check asks whether a row gets "
-        f"the same logits again, in other batches or in other processes",
+        f"the model draws at random, as declared: a prediction is the class that wins most of {CLEAN_PASSES} clean "
+        f"passes, it is kept or not over noise and draws together, and no check asks for the same logits again",
     )
 
 
@@ -131,8 +123,7 @@ def check_rows_apart(subject: Subject) -> Iterator[Finding | str]:
     """A row gives the same logits alone and among others, in any order and in batches of any size."""
     largest = 0.0
     if subject.classifier.random:
-        yield LEFT_OUT
-        return
+        return (yield LEFT_OUT)
     for how, inputs, first, logits in given_otherwise(subject):
         beside = subject.beside(len(inputs), subject.repeated)
         found = excess(subject.classifier, inputs, first, logits, extra_inputs=beside)
@@ -236,8 +227,7 @@ def _fails_in(subject: Subject, inputs: Tensor, rows: Tensor, size: int) -> bool
 def check_history(subject: Subject) -> Iterator[Finding | str]:
     """A copy of the model that saw other inputs first gives the same logits, and the model does after all checks."""
     if subject.classifier.random:
-        yield LEFT_OUT
-        return
+        return (yield LEFT_OUT)
     subject.check_same("now", subject.repeated)
     if isinstance(subject.untouched, str):
         yield subject.untouched

@@ -154,8 +154,7 @@ class Reference:
 
     def content(self, classifier: Classifier) -> dict[str, Any]:
         """What is sent of it to another process: rows, logits, and what rounding explains of each."""
-        explained = allowed(self.logits, precision_of(classifier))
-        explained = torch.full_like(explained, torch.inf) if classifier.random else explained
+        explained = allowed(self.logits, precision_of(classifier)) + (torch.inf if classifier.random else 0.0)
         return {"rows": list(self.rows), "logits": self.logits.tolist(), "explained": explained.tolist()}
 
 

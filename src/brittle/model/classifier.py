@@ -16,7 +16,6 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from brittle.decisions import Boxes, Decision, as_decision
-from brittle.decisions.base import as_numbers
 from brittle.errors import ModelError, ParameterError
 from brittle.model.arrays import ArrayModel, Estimator, Fitted, Levels, as_model
 from brittle.model.bounds import Bounds, BoundsLike
@@ -77,8 +76,7 @@ class Classifier:
 
     Raises:
         ParameterError: bounds that are not increasing, a std that is not positive, unknown outputs, arrays or decision,
-            or a decision that is not taken from such outputs, or not what the model's own config says that it is for;
-            or a random model of which something else than the class is decided.
+            or a decision that is not taken from such outputs, or not what the model's own config says that it is for.
         ModelError: the model's parameters are on several devices, or some have no shape yet (lazy layers); or it is an
             estimator that is no fitted classifier, or nothing that can be called.
     """
@@ -106,14 +104,8 @@ class Classifier:
         check_decision(decided, outputs, model)
         self.decision = decided.taken_from(outputs)
         if random and not decided.of_classes:
-            raise ParameterError(
-                f"of a random model (random=True, --random-model) the predicted class alone is scored, which most "
-                f"passes agree on; found the decision {decided.label}"
-            )
+            raise ParameterError(f"a random model decides the class that most passes agree on; found {decided.label}")
         self.random = random
-        named = getattr(getattr(model, "config", None), "id2label", None)
-        if isinstance(named, Mapping) and not decided.has_margins:
-            self.decision = self.decision.named([str(named.get(at, at)) for at in range(len(named))])
         self.model = as_model(model, outputs, arrays, self.decision)
         known = self.model if isinstance(self.model, Estimator) else None
         if class_names is not None and not (
@@ -174,12 +166,14 @@ class Classifier:
         return self.decision.numbers(self.read(inputs, extra_inputs))
 
     def decide(self, inputs: Tensor, extra_inputs: ExtraInputs | None = None) -> tuple[Tensor, ExtraInputs | None]:
-        """Logits of `inputs` as a call gives them, with the decision that is taken there; counts `B` forward passes.
-
-        Of a random model they are the passes that each class wins, of `CLEAN_PASSES` for each input.
-        """
+        """Logits of `inputs` as a call gives them, with the decision that is taken there; counts `B` forward passes. Of
+        a random model `CLEAN_PASSES B` passes, and how many of these each class wins."""
         if self.random:
-            return torch.stack([self._wins(inputs, extra_inputs) for _ in range(CLEAN_PASSES)]).sum(dim=0), extra_inputs
+            won = torch.zeros(())
+            for logits in (self.read(inputs, extra_inputs).detach() for _ in range(CLEAN_PASSES)):
+                finite = logits.isfinite().all(dim=1, keepdim=True)
+                won = won + one_hot(logits.argmax(dim=1), logits.shape[1]).where(finite, torch.nan)
+            return won, extra_inputs
         outputs = self.read(inputs, extra_inputs)
         if self.decision.of_classes or self._undecided:
             return self.decision.numbers(outputs), extra_inputs
@@ -188,41 +182,25 @@ class Classifier:
         self.decision.check_taken(-logits[:, 1:])
         return logits, replace(extra_inputs or ExtraInputs(), decided=decided)
 
-    def _wins(self, inputs: Tensor, extra_inputs: ExtraInputs | None) -> Tensor:
-        """1 for the class that a pass predicts, `[B, C]`; NaN where it gives no numbers."""
-        logits = self.read(inputs, extra_inputs).detach()
-        won = one_hot(logits.argmax(dim=1), logits.shape[1]).to(logits)
-        return won.where(logits.isfinite().all(dim=1, keepdim=True), torch.nan)
-
     @property
     def clean_passes(self) -> int:
         """Passes of each point without noise."""
         return CLEAN_PASSES if self.random else 1
 
-    @property
-    def counts_only(self) -> str | None:
-        """What is scored, where scores may count its noisy copies and no more; else None."""
-        if self.random:
-            return "a random model, which gives an input another output every time"
-        decision = self.decision
-        return (
-            None if decision.has_margins else f"the decision {decision.label}, which has neither margins nor gradients"
-        )
-
     def check_margins(self, what: str) -> None:
-        """Raise where `what` cannot be computed, because noisy copies can be counted and no more."""
-        if self.counts_only is not None:
-            raise ParameterError(f"{what} does more than count, and this is {self.counts_only}; use monte_carlo")
+        """Raise where `what` cannot be had, because noisy copies can be counted and no more."""
+        if self.random or not self.decision.has_margins:
+            kind = "a random model" if self.random else f"the decision {self.decision.label}"
+            raise ParameterError(
+                f"{what} needs margins, gradients or probabilities, which {kind} lacks; use monte_carlo"
+            )
 
     @contextmanager
     def drawing(self, *key: object) -> Iterator[None]:
-        """What a random model draws in the block from PyTorch's own generators follows from `key` alone; these are as
-        before afterwards."""
-        if not self.random:
-            yield
-            return
-        with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
-            torch.manual_seed(int.from_bytes(hashlib.sha256(repr(key).encode("utf-8", "surrogatepass")).digest()[:8]))
+        """What a random model draws from PyTorch's own generators in the block follows from `key` alone."""
+        with torch.random.fork_rng([self.device] if self.device.type == "cuda" else [], enabled=self.random):
+            if self.random:
+                torch.manual_seed(int.from_bytes(hashlib.sha256(ascii(key).encode()).digest()[:8]))
             yield
 
     def with_head(self, name: str | None) -> Classifier:
@@ -391,11 +369,8 @@ class Classifier:
     def _outputs(self, output: Any, inputs: Tensor, extra_inputs: ExtraInputs | None) -> Tensor:
         """What the decision is taken from; remembers in which form and precision the model returned it, and tells the
         watcher of this thread."""
-        if isinstance(self.decision, Boxes):
-            named = getattr(getattr(self.model, "config", None), "num_labels", None)
-            scores, self.taken = boxes_of(output, len(inputs), named)
-        else:
-            scores, self.taken = scores_of(output)
+        named = getattr(getattr(self.model, "config", None), "num_labels", None)
+        scores, self.taken = boxes_of(output, named) if isinstance(self.decision, Boxes) else scores_of(output)
         outputs = outputs_of(scores, len(inputs), self.outputs, self.decision)
         self.output_dtype = scores.dtype if scores.is_floating_point() else torch.float32
         watcher = WATCHER.get()

@@ -103,8 +103,7 @@ def class_scores(scores: Tensor, rows: int, outputs: str) -> Tensor:
         scores = scores.reshape(rows, 1)
     if scores.dim() != 2 or scores.shape[0] != rows:
         squeezed = "; write squeeze(dim) instead of squeeze() in the model" if rows == 1 < scores.numel() else ""
-        if scores.dim() == 4:
-            squeezed = "; for class scores of pixels say --decision masks:0.5 (decision='masks:0.5')"
+        squeezed = "; for pixels say --decision masks:0.5 (decision='masks:0.5')" if scores.dim() == 4 else squeezed
         raise ModelError(
             "output_shape",
             f"{rows} inputs gave a result of shape {list(scores.shape)}; expected [{rows}, classes]{squeezed}",
@@ -149,7 +148,7 @@ def scores_of(output: Any) -> tuple[Tensor, str | None]:
         advice = "a tensor of class scores, or `logits` in a mapping or object, is needed: wrap the model in a function"
         if isinstance(output, np.ndarray):
             advice = "if it also takes NumPy arrays, say so: Classifier(model, arrays='numpy')"
-        elif isinstance(output, list) or _part(output, "boxes") is not None:
+        elif isinstance(output, list):
             advice = "for boxes around objects say --decision boxes:0.5 (decision='boxes:0.5')"
         raise ModelError("output_shape", f"the model returned {kind}; {advice}")
     if found.is_complex():
@@ -161,55 +160,41 @@ def scores_of(output: Any) -> tuple[Tensor, str | None]:
     return found if found.layout == torch.strided else found.to_dense(), taken
 
 
-def boxes_of(output: Any, rows: int, named: int | None) -> tuple[Tensor, str]:
+def boxes_of(output: Any, named: int | None) -> tuple[Tensor, str]:
     """The boxes in what a detector returned, `[B, MOST_BOXES, 6]`, and the part of it that they are.
 
-    Of each box its corners, class and score, those with the largest scores first, and 0 in the places that are left;
-    NaN in all of them where one is not finite. `brittle.decisions.Boxes` says which forms are read.
-
-    Args:
-        output: as the model returned it.
-        rows: number of inputs, `B`.
-        named: how many classes the config of the model names, or None.
+    Of each box its corners, class and score, those with the largest scores first, then zeros; NaN where one is not
+    finite. `brittle.decisions.Boxes` says which forms are read, `named` how many classes the model's config names.
     """
     logits, corners = _part(output, "logits"), _part(output, "pred_boxes")
-    if isinstance(logits, Tensor) and isinstance(corners, Tensor) and logits.dim() == corners.dim() == 3:
+    try:
+        if corners is None:
+            images = [[_part(one, name) for name in ("boxes", "labels", "scores")] for one in output]
+            return torch.stack([_packed(*one) for one in images]), "boxes, labels and scores"
         sure = logits.sigmoid() if logits.shape[2] == named else logits.softmax(dim=2)[..., :-1]
         scores, labels = sure.max(dim=2)
-        half = corners[..., 2:] / 2
-        corners = torch.cat((corners[..., :2] - half, corners[..., :2] + half), dim=2)
-        images, taken = [*zip(corners, labels, scores, strict=True)], "logits and pred_boxes"
-    else:
-        listed_ones = output if isinstance(output, list | tuple) else ()
-        images = [tuple(_part(one, name) for name in ("boxes", "labels", "scores")) for one in listed_ones]
-        taken = "boxes, labels and scores of each image"
-    if len(images) != rows or not all(_are_boxes(*one) for one in images):
+        centre, half = corners[..., :2], corners[..., 2:] / 2
+        images = zip(torch.cat((centre - half, centre + half), dim=2), labels, scores, strict=True)
+        return torch.stack([_packed(*one) for one in images]), "logits and pred_boxes"
+    except (AttributeError, IndexError, RuntimeError, TypeError, ValueError) as error:
         raise ModelError(
             "output_shape",
-            f"the model returned {type(output).__name__} for {rows} inputs; boxes are a list of {rows} mappings with "
-            f"boxes [n, 4], labels [n] and scores [n], or logits [{rows}, Q, K + 1] and pred_boxes [{rows}, Q, 4]: "
-            f"wrap the model in a function",
-        )
-    return torch.stack([_packed(*one) for one in images]), taken
+            f"the model returned {type(output).__name__}, and no boxes: a list with boxes [n, 4], labels and scores "
+            f"[n] of each input, or logits [B, Q, K + 1] and pred_boxes [B, Q, 4]; wrap it in a module that does",
+        ) from error
 
 
 def _part(output: Any, name: str) -> Any:
     return output.get(name) if isinstance(output, Mapping) else getattr(output, name, None)
 
 
-def _are_boxes(corners: Any, labels: Any, scores: Any) -> bool:
-    if not all(isinstance(one, Tensor) for one in (corners, labels, scores)):
-        return False
-    return corners.shape == (len(scores), 4) and labels.shape == scores.shape == (len(scores),)
-
-
 def _packed(corners: Tensor, labels: Tensor, scores: Tensor) -> Tensor:
     """The boxes of one image in a place each, `[MOST_BOXES, 6]`."""
     boxes = _widened(torch.cat((corners, labels[:, None].to(corners), scores[:, None].to(corners)), dim=1))
-    found = boxes.new_zeros(MOST_BOXES, 6)
+    places = boxes.new_zeros(MOST_BOXES, 6)
     if not bool(boxes.isfinite().all()):
-        return found.fill_(torch.nan)
+        return places.fill_(torch.nan)
     boxes = boxes[(boxes[:, 2:4] > boxes[:, :2]).all(dim=1)]
     boxes = boxes[boxes[:, 5].argsort(descending=True, stable=True)][:MOST_BOXES]
-    found[: len(boxes)] = boxes
-    return found
+    places[: len(boxes)] = boxes
+    return places

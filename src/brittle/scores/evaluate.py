@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from brittle.data.points import Batch
-from brittle.decisions import Decision
+from brittle.decisions import Boxes, Masks
 from brittle.errors import ParameterError
 from brittle.estimate import FLIP_PROBABILITY, Estimate, Status
 from brittle.measure import Clean, Measurement, NearestPoint, Sampled, passes_of, take
@@ -100,33 +100,26 @@ def evaluate(
     The values of the batch lie inside the bounds, and at most `rows` of it go through the network together.
     """
     found = Evaluated(batch)
-    with classifier.drawing(seed, batch.ids):
-        _evaluate(found, classifier, scores, seed, rows, confidence)
-    return found
-
-
-def _evaluate(
-    found: Evaluated, classifier: Classifier, scores: Sequence[ScoreLike], seed: int, rows: int, confidence: float
-) -> None:
-    needs, batch = plan(scores), found.batch
-    clean = _look(classifier, found, needs, seed, rows, confidence)
+    needs = plan(scores)
+    with classifier.drawing("clean", seed, batch.ids):
+        clean = _look(classifier, found, needs, seed, rows, confidence)
     if clean is None:
         found.counterexamples = [None] * len(scores)
         found.estimates = [_without_numbers(found, classifier.device)] * len(scores)
-        return
+        return found
     known_of = enumerate(zip(found.status, found.detail, strict=True))
     failed = {position: each for position, each in known_of if not each[0].has_value}
     before = classifier.passes
-    measured = take(needs, classifier, clean)
+    with classifier.drawing("noisy", seed, batch.ids):
+        measured = take(needs, classifier, clean)
     found.counterexamples = [_counterexamples(score, measured, found, classifier, clean) for score in scores]
     _count_passes(found, measured, clean, classifier.passes - before)
     found.estimates = [estimate_of(score, measured, confidence, len(batch), failed) for score in scores]
-    if not classifier.decision.has_margins:
-        for place, score in enumerate(scores):
-            found.estimates[place] = _with_margins(
-                found.estimates[place], measured[score.needs[0]], classifier.decision
-            )
+    if isinstance(decision := classifier.decision, Masks | Boxes):
+        pairs = zip(found.estimates, scores, strict=True)
+        found.estimates = [_said(one, measured[score.needs[0]], decision) for one, score in pairs]
     _note_decisions(found, classifier, clean)
+    return found
 
 
 def estimate_of(
@@ -207,15 +200,13 @@ def _count_passes(found: Evaluated, measured: Mapping[Measurement, Any], clean: 
     found.passes = [clean.passes + own + even + (at < more) for at, own in enumerate(stated)]
 
 
-def _with_margins(estimate: Estimate, counts: Any, decision: Decision) -> Estimate:
-    """The estimate with what the copies that were counted say on average, where nothing else is said of a point."""
+def _said(estimate: Estimate, counts: Any, decision: Masks | Boxes) -> Estimate:
+    """The estimate with what the copies that were counted say on average, at points of which nothing else is said."""
     if not isinstance(counts, Sampled):
         return estimate
-    finite = (counts.draws - counts.votes.nonfinite).clamp_min(1)
-    words = decision.under_noise((counts.votes.margins / finite).tolist())
-    known = estimate.detail or [None] * len(words)
-    own = zip(known, words, estimate.status.tolist(), strict=True)
-    return replace(estimate, detail=tuple(said or (None if status else word) for said, word, status in own))
+    words = decision.under_noise((counts.votes.margins / counts.draws).tolist())
+    known = estimate.detail or (None,) * len(words)
+    return replace(estimate, detail=tuple(one or other for one, other in zip(known, words, strict=True)))
 
 
 def _note_decisions(found: Evaluated, classifier: Classifier, clean: Clean) -> None:

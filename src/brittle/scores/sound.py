@@ -113,21 +113,13 @@ def check_parameters(score: ScoreLike) -> None:
         )
 
 
-def serves(score: ScoreLike, classifier: Classifier) -> bool:
-    """Whether `score` is about what such a model decides."""
-    decision = classifier.decision
-    if score.serves == "counts" or classifier.counts_only is not None:
-        return score.serves == "counts"
-    if decision.of_classes or score.serves == "all":
-        return True
-    return score.serves == "probability" and decision.has_probability
-
-
 def check_serves(score: ScoreLike, classifier: Classifier) -> None:
     """Raise unless `score` is about what such a model decides."""
-    if not serves(score, classifier):
+    decision = classifier.decision
+    if score.serves != "counts":
         classifier.check_margins(score.name)
-        decision = classifier.decision
+    served = score.serves in ("counts", "all") or (score.serves == "probability" and decision.has_probability)
+    if not (decision.of_classes or served):
         about = "a probability of the decision" if score.serves == "probability" else "the scores of classes"
         raise ParameterError(
             f"{score.name} reads {about}, which {decision.label} ({decision.explanation}) does not have; use "

@@ -116,8 +116,7 @@ class ModelRecord:
         perturb: name of the argument that takes the input that varies, or None for the first.
         decision: what is decided from the output, such as `multilabel` or `top:5`; None is the predicted class.
         decision_parameters: its parameters that are not those by default.
-        random: passes without noise of which the class that wins most is the prediction, where the model was declared
-            to draw at random; else None.
+        random: clean passes of which most say what is predicted, where the model draws at random; else None.
         parameters: how many numbers it has learned.
         dtype: of these.
         file: where its code or archive lies.

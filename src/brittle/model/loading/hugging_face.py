@@ -1,4 +1,4 @@
-"""Models of images and classifiers of texts in folders of Hugging Face and its Hub, built by transformers from files alone."""
+"""Models of images and of texts in folders of Hugging Face and its Hub, built by transformers from files alone."""
 
 from __future__ import annotations
 
