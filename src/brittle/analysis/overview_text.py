@@ -95,7 +95,7 @@ def decision_text(model: ModelRecord) -> str:
     sentences = {
         "": model.random and f"A prediction is what most of {model.random} passes of the random model say.",
         "masks": f"A prediction holds while every mask overlaps with its own by more than {overlap}.",
-        "boxes": f"A prediction holds while each box (score {score or 0.5}) is found again, overlapping above {overlap}.",
+        "boxes": f"A prediction holds while each box (score {score or 0.5}) is found, overlapping above {overlap}.",
         "multilabel": "A prediction is which labels hold; a class is such a set of labels.",
         "top": f"A prediction is which {value} classes score highest, in any order.",
         "within": f"A prediction holds while every number stays within {value} of what it is.",

@@ -103,7 +103,7 @@ def _drawn(subject: Subject) -> Finding:
         )
     point = apart.argmax().expand(rows)
     passes = torch.stack([subject.logits_of(subject.inputs[point], point).double() for _ in range(DRAWN)]).cpu()
-    between, within = rows * passes.mean(dim=1).var(dim=0), passes.var(dim=1).mean(dim=0)
+    between, within = rows * passes.mean(dim=1).var(dim=0), passes.var(dim=1, correction=min(1, rows - 1)).mean(dim=0)
     ratio = (between / within)[between > 0].numpy()
     if rows > 1 and (scipy.stats.f.sf(ratio, DRAWN - 1, DRAWN * (rows - 1)) * len(ratio) < SHARED).any():
         raise ModelError(
