@@ -158,7 +158,7 @@ def test_a_score_serves_a_decision_or_refuses_it_by_name(score: str, name: str) 
     needs_noise = "sigma" in kind.__dataclass_fields__
     one = kind(sigma=0.1) if needs_noise else kind()  # pyright: ignore[reportCallIssue]
     classifier = brittle.Classifier(bent_network(), decision=decision)
-    if kind.serves == "all" or (kind.serves == "probability" and decision.has_probability):
+    if kind.serves in ("counts", "all") or (kind.serves == "probability" and decision.has_probability):
         assert len(one(classifier, POINTS[:2]).value) == 2
         return
     with pytest.raises(ParameterError, match=f"{score}.*{decision.label}"):

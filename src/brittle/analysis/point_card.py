@@ -135,7 +135,8 @@ def _verdict(table: Table, point: str) -> list[str]:
         limit = column.limit or LIMIT
         said = VERDICTS.get(column.states(limit).to_dict()[point], "It has no number")
         lines.append(f"{said.format(f'{limit:g}')}, by {column.shown}.")
-    if not any(one.score == INPUT_MARGIN for one in table.columns):
+    counted = table.record.model.random or (table.record.model.decision or "").startswith(("masks:", "boxes:"))
+    if not counted and not any(one.score == INPUT_MARGIN for one in table.columns):
         lines.append("The distance to another prediction was not measured; --scores input_margin does.")
     return lines
 

@@ -16,8 +16,7 @@ from brittle.decisions.base import Decision, as_numbers
 from brittle.errors import ParameterError, listed
 
 SHOWN, MOST_BOXES, CELLS = 8, 300, 8
-"""Classes that are named; boxes of an image that are read, those with the largest scores; and parts of each side of an
-image, by whose averages the doctor compares the outputs of a segmentation."""
+"""Classes that are named; boxes of an image that are read; parts of its sides by whose means outputs are compared."""
 
 
 @dataclass(frozen=True)

@@ -111,9 +111,8 @@ def check_kind(subject: Subject) -> Iterator[Finding | str]:
     exact = 8.0 * float(torch.finfo(subject.classifier.output_dtype).eps) * math.log2(2 * subject.classes)
     yield from check_sides(subject)
     if isinstance(subject.decision, Masks) and declared == "logits" and in_unit(logits):
-        found = f"from {float(logits.min()):.3g} to {float(logits.max()):.3g}"
-        advice = "these look like probabilities; use --outputs probs (outputs='probs')"
-        raise ModelError("outputs", f"the scores of pixels are {found} in parts of the images: {advice}")
+        advice = "use --outputs probs (outputs='probs'), or return class scores of any sign"
+        raise ModelError("outputs", f"the scores of pixels are between 0 and 1, as probabilities are; {advice}")
     if isinstance(subject.decision, MultiLabel) and declared == "probs" and subject.classes > 2:
         if bool(((logits.double().sigmoid().sum(dim=1) - 1).abs() <= exact).all()):
             raise ModelError(

@@ -90,10 +90,8 @@ def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
 
 
 def _drawn(subject: Subject) -> Finding:
-    """The note about a random model; an error where the noisy copies of one pass, or of two, would not be independent.
-
-    Of one point, many times in each of some passes, the logits vary more between passes that share what is drawn.
-    """
+    """The note about a random model; an error where its passes, or the rows of one, share what they draw: of a point
+    that stands many times in each of some passes, the logits then vary more between passes than within them."""
     first, rows = subject.logits, min(DRAWN, subject.rows)
     apart = differences(first, subject.logits_of(subject.inputs)).amax(dim=1)
     if not bool((apart > 0).any()):

@@ -55,8 +55,7 @@ def outputs_of(scores: Tensor, rows: int, outputs: str, decision: Decision) -> T
             f"out --outputs probs (outputs='probs') if they are class scores",
         )
     logarithms = log_probabilities(numbers)
-    each_alone = isinstance(decision, MultiLabel | Masks)
-    return logarithms - log_probabilities(1 - numbers) if each_alone else logarithms
+    return logarithms - log_probabilities(1 - numbers) if isinstance(decision, MultiLabel | Masks) else logarithms
 
 
 def _widened(scores: Tensor) -> Tensor:
