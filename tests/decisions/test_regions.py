@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import permutations
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 import brittle
 from brittle.decisions import Boxes, Masks, as_decision
 from brittle.errors import ModelError, ParameterError
+from brittle.model.loading.load import load_model
 from brittle.noise import Gaussian, Stream
 from brittle.scores import CATALOGUE, MonteCarlo
 from brittle.scores.choose import drawn_until
@@ -326,7 +328,8 @@ def test_names_of_labels_are_no_names_of_masks() -> None:
     assert "class 0" in words
 
 
-def test_models_of_transformers_are_read_as_they_are() -> None:
+def test_models_of_transformers_are_read_as_they_are(tmp_path: Path) -> None:
+    """Given as they are, and as a folder."""
     transformers = pytest.importorskip("transformers")
     x = torch.rand(6, 3, 32, 32)
     sizes = {"depths": [1, 1], "hidden_sizes": [8, 8], "num_attention_heads": [1, 1], "num_encoder_blocks": 2}
@@ -344,3 +347,6 @@ def test_models_of_transformers_are_read_as_they_are() -> None:
         table = brittle.score(network.eval(), x, "monte_carlo", sigma=0.1, decision=decision)
         assert table.scores["value"].null_count == 0
         assert taken in str(table.record.model.taken)
+        network.save_pretrained(tmp_path / taken)
+        again = load_model(tmp_path / taken)
+        assert again.provenance["state_sha256"] == table.record.model.state_sha256

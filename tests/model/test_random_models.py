@@ -120,7 +120,9 @@ def test_scores_that_do_more_than_count_are_refused_by_name(name: str) -> None:
 
 def test_another_process_is_not_asked_for_the_same_logits() -> None:
     jobs = [make_job(brittle.Classifier(Dropping(), random=True), X, "monte_carlo", 0, None, 0.99) for _ in range(2)]
-    check_alike(*(job.begin().content(job.classifier) for job in jobs), "in a worker")
+    own, other = (job.begin().content(job.classifier) for job in jobs)
+    assert own["logits"] != other["logits"]
+    check_alike(own, other, "in a worker")
 
 
 def test_what_needs_one_function_is_refused() -> None:

@@ -91,8 +91,7 @@ class Masks(_Regions):
         return [f"the worst mask keeps an overlap of {own + self.overlap:.2f} on average" for own in margins]
 
     def numbers(self, outputs: Tensor) -> Tensor:
-        height, width = outputs.shape[2:]
-        return as_numbers(adaptive_avg_pool2d(outputs, (min(CELLS, height), min(CELLS, width))))
+        return as_numbers(adaptive_avg_pool2d(outputs, (min(CELLS, outputs.shape[2]), min(CELLS, outputs.shape[3]))))
 
 
 @dataclass(frozen=True)
