@@ -81,7 +81,7 @@ class Masks(_Regions):
         smallest = (shared / (pixels + present - shared)).where(present > 0, 1.0).amin(dim=1)
         beyond = smallest - self.overlap
         margins = beyond.where(beyond > 0, beyond - 1e-9)  # exactly the one asked for is below it, and no tie
-        return margins.where(outputs.flatten(1).isfinite().all(dim=1), torch.nan)[:, None]
+        return margins.where(outputs.sum(dim=(1, 2, 3)).isfinite(), torch.nan)[:, None]
 
     def described(self, decided: Tensor) -> list[str]:
         return [f"masks of {listed([*map(self._word, mask.unique().tolist())], SHOWN)}" for mask in decided]
