@@ -56,6 +56,16 @@ class Decoder(nn.Module):
         return {"logits": self.out(states[torch.arange(len(found)), last])}
 
 
+class Unmarked(Tokenizer):
+    """Words alone, so that a text may have no token."""
+
+    def __call__(self, texts: list[str], **options: Any) -> dict[str, Any]:
+        rows = [[WORDS.index(word) for word in text.split()] for text in texts]
+        longest = max(map(len, rows))
+        tokens = [row + [0] * (longest - len(row)) for row in rows]
+        return {"input_ids": tokens, "attention_mask": [[int(token > 0) for token in row] for row in tokens]}
+
+
 def alone(model: Any, texts: tuple[str, ...] = TEXTS) -> Tensor:
     """Logits of the tokens of each text, without any other."""
     rows = [Tokenizer()([text], truncation=True) for text in texts]
@@ -78,6 +88,15 @@ def test_padding_stands_before_the_texts_of_a_decoder() -> None:
     batch = next(iter(points(model).batches(9)))
     found = classifier.numbers(batch.inputs, batch.extra_inputs)
     torch.testing.assert_close(found, alone(model), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-4])
+def test_the_places_of_padding_are_told_apart_where_logits_are_small_or_the_first_texts_long(scale: float) -> None:
+    model, texts = Decoder(), ("fine " * 9, "bad " * 9, "film " * 9, "is " * 9, "", *TEXTS)
+    model.out.weight.data *= scale
+    form, tokens = TextForm(model, Unmarked()).fitted(texts)
+    assert form.ends_last
+    assert bool(tokens.extra_inputs["attention_mask"].any(dim=1).all()), "a text without a token is one of padding"
 
 
 def test_company_and_padding_change_no_score() -> None:

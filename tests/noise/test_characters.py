@@ -138,9 +138,10 @@ def test_scores_with_gradients_and_other_inputs_are_refused() -> None:
     classifier = brittle.Classifier(TextFunction(has_only_latin), bounds=None)
     with pytest.raises((ParameterError, brittle.errors.ModelError)):
         brittle.score(classifier, points, [Taylor(sigma=0.1)])
-    network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(8, 2))
     with pytest.raises(ParameterError):
-        brittle.score(network, torch.rand(2, 2, 4), [MonteCarlo(noise=Edits("typos", 0.1))])
+        brittle.score(torch.nn.Linear(8, 2), torch.rand(2, 8), [MonteCarlo(noise=Edits("typos", 0.1))])
+    with pytest.raises(ParameterError):
+        brittle.score(classifier, points, [MonteCarlo(sigma=0.1)])
     with pytest.raises(ParameterError):
         brittle.data.text_points(["a"], tokenizer=lambda texts: {})
 

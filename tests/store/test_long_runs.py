@@ -120,6 +120,10 @@ def test_a_sample_is_even_over_rows_and_classes(run: Path) -> None:
     assert read_table(run, COUNT).points.equals(whole.points), "which is read as a whole"
 
 
+def test_a_shard_may_have_no_point_in_a_sample(run: Path) -> None:
+    assert 0 < len(read_table(run, 3).points) < 20
+
+
 def test_a_smaller_sample_lies_in_a_larger_one(run: Path) -> None:
     """So that two runs of which the scores differ have points in common."""
     few, many = ({*read_table(run, most).points["point"].to_pylist()} for most in (100, 500))

@@ -108,8 +108,8 @@ class ScoreOptions:
         if reads_texts and (name in COLUMNS or not sized):
             raise UsageError(
                 "the model reads texts, whose noise is on their embeddings or tokens and of a size that is given: "
-                "--noise relative:0.5 (half the root mean square of a text's embeddings) or --noise token-dropout:0.2 "
-                "(a fifth of the tokens)",
+                "--noise relative:0.5 (half the root mean square of a text's embeddings), --noise token-dropout:0.2 (a "
+                "fifth of the tokens) or --noise typos:0.05 (of the characters)",
             )
         if not sized and usual_sigma(model.declared_bounds) is None:
             raise UsageError(

@@ -310,6 +310,8 @@ def is_estimator(model: Any) -> bool:
 
 def as_tensor(output: Any, device: torch.device) -> Tensor:
     """An array of real numbers as a tensor on `device`."""
+    if isinstance(output, Tensor) and output.dtype == torch.bfloat16:
+        return output.detach().to(device)
     try:
         array = np.asarray(output)
     except (ValueError, TypeError, RuntimeError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -31,7 +32,8 @@ COMPARED = 4
 """Texts whose logits are computed from their tokens, too."""
 
 AGREES = 1e-3
-"""Most by which these logits may differ, as a share of the largest of them or of 1, whichever is larger."""
+"""Most by which these logits may differ, as a share of the largest of them or of 1, whichever is larger; of two places
+for padding the one is taken where they differ less."""
 
 Tokenizer = Callable[..., Mapping[str, Any]]
 """Such as one of Hugging Face: called with texts, it gives `input_ids` and `attention_mask`."""
@@ -84,17 +86,16 @@ class TextForm:
             DataError: the tokenizer gives other things than tokens.
             ModelError: there is none.
         """
-        tokens = self.tokens(texts)
-        apart = self._apart(tokens)
-        if apart is None:
-            return self, tokens
-        other = replace(self, ends_last=not self.ends_last)
-        tokens = other.tokens(texts)
-        if other._apart(tokens) is None:
-            return other, tokens
+        forms = self, replace(self, ends_last=not self.ends_last)
+        found = [(form, form.tokens(texts)) for form in forms]
+        apart = [form._apart(tokens) for form, tokens in found]
+        nearer = min(range(len(forms)), key=lambda place: apart[place][1])
+        row, by = apart[nearer]
+        if by <= AGREES:
+            return found[nearer]
         raise ModelError(
             "texts",
-            f"the outputs of {type(self.model).__name__} for text {apart[0]} differ by {apart[1]:.3g} between its "
+            f"the outputs of {type(self.model).__name__} for text {row} differ by {by:.3g} of their size between its "
             f"tokens alone and their embeddings beside longer texts; noise on embeddings says nothing of such a model",
         )
 
@@ -110,6 +111,10 @@ class TextForm:
                 "texts",
                 f"the tokenizer gave {shapes} for {len(texts)} texts; expected {IDS} and {MASK}, a row for each",
             )
+        if not found[MASK].shape[1]:
+            padding = getattr(self.tokenizer, "pad_token_id", None) or 0
+            found = {name: one.new_full((len(texts), 1), padding * (name == IDS)) for name, one in found.items()}
+        found[MASK][~found[MASK].any(dim=1), 0] = 1  # a text without a token is read as one of padding
         if self.ends_last:
             order = found[MASK].argsort(dim=1, stable=True)
             found = {name: one.gather(1, order) for name, one in found.items()}
@@ -184,21 +189,24 @@ class TextForm:
             raise ParameterError("the tokenizer has no mask token; use --noise token-dropout:0.2 instead")
         return self.vocabulary[place]
 
-    def _apart(self, tokens: Tokens) -> tuple[int, float] | None:
-        """A text whose logits from embeddings beside other texts are not those of its tokens alone, and by how much
-        they differ."""
-        device, some = self.layer.weight.device, tokens.rows(0, COMPARED)
-        extra_inputs = {name: one.to(device) for name, one in some.extra_inputs.items()}
+    def _apart(self, tokens: Tokens) -> tuple[int, float]:
+        """The text, among the shortest, whose logits from embeddings beside other texts differ most from those of its
+        tokens alone, and by how much, as a share of the largest of them, or of 1 where that is larger."""
+        device = self.layer.weight.device
+        shortest = tokens.extra_inputs[MASK].sum(dim=1).argsort(stable=True)[:COMPARED]
+        ids = tokens.ids[shortest].to(device)
+        extra_inputs = {name: one[shortest].to(device) for name, one in tokens.extra_inputs.items()}
+        found = 0, -1.0
         with evaluating(self.model, device), torch.no_grad():
-            together = _logits(self.model(**{EMBEDDINGS: self.layer(some.ids.to(device))}, **extra_inputs))
-            for row, ids in enumerate(some.ids.to(device)):
+            together = _logits(self.model(**{EMBEDDINGS: self.layer(ids)}, **extra_inputs))
+            for row, text in enumerate(shortest.tolist()):
                 there = extra_inputs[MASK][row] != 0
                 own = {name: one[row, there][None] for name, one in extra_inputs.items()}
-                alone = _logits(self.model(**{IDS: ids[there][None]}, **own))[0]
-                apart = float((alone - together[row]).abs().max())
-                if not apart <= AGREES * max(1.0, float(alone.abs().max())):
-                    return row, apart
-        return None
+                alone = _logits(self.model(**{IDS: ids[row, there][None]}, **own))[0]
+                apart = float((alone - together[row]).abs().max()) / max(1.0, float(alone.abs().max()))
+                if not apart <= found[1]:
+                    found = text, apart if apart == apart else math.inf
+        return found
 
     def _takes(self, name: str) -> bool:
         """Whether the model has an argument of this name, or takes any."""
@@ -267,7 +275,7 @@ def codes_of(texts: Sequence[str], length: int | None = None) -> Tensor:
     if longest > length or any("\0" in text for text in texts):
         what = f"has {longest:,} characters, and there is room for {length:,}" if longest > length else "holds a NUL"
         raise DataError("texts", f"a text {what}; shorten it, or leave it out")
-    codes = torch.zeros(len(texts), length)
+    codes = torch.zeros(len(texts), length, dtype=torch.float32)
     for row, text in enumerate(texts):
         codes[row, : len(text)] = torch.tensor([ord(one) for one in text], dtype=torch.float32)
     return codes

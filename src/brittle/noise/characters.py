@@ -86,9 +86,9 @@ EDITS = {
 class _OfTexts(Transforming):
     """Noise of texts whose points are the codes of their characters, `[L]`."""
 
+    of_characters: ClassVar[bool] = True
+
     def apply(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        if x.dim() != 1:
-            raise ParameterError(f"{self._text} is for texts as characters, [L]; found inputs {list(x.shape)}")
         return codes_of([self.changed(text_of(x), generator)], len(x))[0].to(x)
 
     def changed(self, text: str, generator: torch.Generator) -> str:
@@ -192,16 +192,24 @@ class Paraphrases(_OfTexts):
         return {"noise": self.name, "rows": self.digest}
 
     def changed(self, text: str, generator: torch.Generator) -> str:
-        others = self.alternatives.get(text)
-        if others is None:
-            raise ParameterError(f"the list of paraphrases has none for the text {text!r:.60}; add it")
+        others = self.of(text)
         return others[int(torch.randint(len(others), (1,), generator=generator))]
+
+    def of(self, text: str) -> Sequence[str]:
+        """The alternatives of a text.
+
+        Raises:
+            ParameterError: there are none.
+        """
+        if text not in self.alternatives:
+            raise ParameterError(f"the list of paraphrases has none for the text {text!r:.60}; add it")
+        return self.alternatives[text]
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        found = json.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, RecursionError) as error:
         raise DataError("texts", f"{path} cannot be read as JSON: {error}") from error
     if not isinstance(found, dict) or not all(
         isinstance(others, list) and all(isinstance(one, str) for one in others) for others in found.values()

@@ -12,6 +12,7 @@ import torch
 from brittle.errors import ParameterError, UsageError
 from brittle.model.bounds import Bounds, BoundsLike, check_bounds
 from brittle.model.loading.named_code import find_named, unknown
+from brittle.model.texts import text_of
 from brittle.noise import (
     FAMILIES,
     Corruption,
@@ -28,6 +29,7 @@ from brittle.noise import (
 )
 from brittle.noise.characters import EDITS
 from brittle.noise.corruption import KINDS
+from brittle.noise.tables import READ
 
 if TYPE_CHECKING:
     from brittle.data import Points
@@ -106,7 +108,10 @@ def noises(
     if function is not None:
         return [function]
     if name == PARAPHRASES:
-        return [Paraphrases(text.partition(":")[2])]
+        own = Paraphrases(text.partition(":")[2])
+        for batch in () if points is None else points.batches(READ):
+            _ = [own.of(text_of(row)) for row in batch.inputs]  # what is missing is said before anything is scored
+        return [own]
     levels = _levels(text) if has_level(text) else [*dict.fromkeys(sigmas)]
     if name in KINDS:
         return [Corruption(name, level, check_bounds(Bounds.of(bounds))) for level in levels]

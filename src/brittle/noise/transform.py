@@ -31,6 +31,7 @@ class Transforming(Noise):
         sigma: how strong it is, in a unit of its own.
         of_rows: whether each row of an input, such as a token, is changed by itself: then rows that do not vary are not
             handed to it.
+        of_characters: whether it is for texts whose points are the codes of their characters.
     """
 
     sigma: float = 1.0
@@ -38,6 +39,7 @@ class Transforming(Noise):
     unit: ClassVar[str] = "own units"
     added: ClassVar[bool] = False
     of_rows: ClassVar[bool] = False
+    of_characters: ClassVar[bool] = False
 
     @abstractmethod
     def apply(self, x: Tensor, generator: torch.Generator) -> Tensor:

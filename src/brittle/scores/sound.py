@@ -20,6 +20,8 @@ from brittle.estimate import Estimate, Evidence, Parameters, Status
 from brittle.measure import Measurement, NearestPoint
 from brittle.model.classifier import Classifier
 from brittle.model.loading.named_code import check_name, failing, kind_of, refused
+from brittle.model.texts import TextFunction
+from brittle.noise import Noise
 from brittle.scores.options import KEY
 
 TEXTS = ("title", "quantity", "cost", "reference", "explanation")
@@ -118,6 +120,12 @@ def check_serves(score: ScoreLike, classifier: Classifier) -> None:
     decision = classifier.decision
     if score.serves != "counts":
         classifier.check_margins(score.name)
+    noise, of_texts = getattr(score, "noise", None), isinstance(classifier.model, TextFunction)
+    if isinstance(noise, Noise) and (noise.added if of_texts else getattr(noise, "of_characters", False)):
+        raise ParameterError(
+            f"noise {noise.name} is for {'numbers' if of_texts else 'texts'}, and the model reads "
+            f"{'texts' if of_texts else 'numbers'}; a TextFunction takes Edits and Paraphrases, and nothing else does"
+        )
     served = score.serves in ("counts", "all") or (score.serves == "probability" and decision.has_probability)
     if not (decision.of_classes or served):
         about = "a probability of the decision" if score.serves == "probability" else "the scores of classes"

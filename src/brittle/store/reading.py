@@ -75,7 +75,7 @@ def read_table(folder: str | os.PathLike[str], most: int | None = None, *, image
     share = 1.0 if most is None else most / max(1, count)
     tables: dict[str, list[pa.Table]] = {kind: [] for kind in KINDS}
     for entry in manifest.shards:
-        kept: pa.ChunkedArray | None = None
+        kept: pa.Array | None = None
         for kind, file in entry.files.items():  # its points first
             rows = read_shard(folder / file_name(kind, entry.number), kind, file, record)
             if share < 1.0:
@@ -140,12 +140,12 @@ def _without_images(rows: pa.Table) -> pa.Table:
     return rows
 
 
-def _drawn(points: pa.Table, share: float) -> pa.ChunkedArray:
+def _drawn(points: pa.Table, share: float) -> pa.Array:
     """The ids of a share of some points: of those whose row, mixed as by SplitMix64, is below it."""
     mixed = (points["row"].to_numpy().astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return points["point"].filter(pa.array(mixed < share * 2.0**64))
+    return points["point"].combine_chunks().filter(pa.array(mixed < share * 2.0**64))
 
 
 def verify(folder: str | os.PathLike[str]) -> list[Fault]:

@@ -209,7 +209,7 @@ def longest(module: nn.Module, config: Mapping[str, Any], declared: Any) -> int 
     Networks such as RoBERTa begin to count positions behind that of padding. None where neither says it.
     """
     found = [declared] if isinstance(declared, int) and 0 < declared <= UNLIMITED else []
-    positions = config.get("max_position_embeddings")
+    positions = getattr(module.config, "max_position_embeddings", config.get("max_position_embeddings"))
     if isinstance(positions, int) and positions > 0:
         layers = (one for name, one in module.named_modules() if name.endswith("position_embeddings"))
         padding = (one.padding_idx for one in layers if isinstance(one, nn.Embedding))
