@@ -100,6 +100,8 @@ class ModelOptions:
         decision: class, multilabel (which labels hold), multilabel:J (label J), top:K (the best K), within:T (a number
             within T), masks:T (the class of each pixel) or boxes:T (boxes around objects), T the overlap that is kept.
         random_model: The model draws at random at test time (dropout that stays on); most of 101 passes decide.
+        rules: What columns of a table hold whatever noise and searches do, as NAME=fixed, NAME=whole, NAME=LOW..HIGH or
+            NAME=whole,LOW..; for estimators.
     """
 
     weights: Weights = None
@@ -111,12 +113,14 @@ class ModelOptions:
     head: str | None = None
     decision: str = "class"
     random_model: bool = False
+    rules: tuple[str, ...] = ()
 
     def classifier(self, model: str, loaded: LoadedModel | None = None) -> Classifier:
         """The network that MODEL names, as it was declared; `loaded` where it is open already."""
         loaded = loaded or load_network(model, self.weights)
         declared = {"outputs": self.outputs, "head": self.head, "decision": self.decision, "device": self.device}
         declared["random"] = self.random_model
+        declared["rules"] = {name: words for name, _, words in (rule.partition("=") for rule in self.rules)}
         return declare(loaded, model, self.declared_bounds, self.mean or None, self.std or None, **declared)
 
     @cached_property

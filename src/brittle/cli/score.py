@@ -40,7 +40,8 @@ def score(
     """Score every point of DATA by MODEL and write the run folder OUT.
 
     Args:
-        model: A .pt2 archive of torch.export, an .onnx or .skops file; ./file.py:factory or package.module:factory, a
+        model: A .pt2 archive of torch.export, an .onnx or .skops file; trees of XGBoost or CatBoost (.json) or
+            LightGBM (.txt); ./file.py:factory or package.module:factory, a
             function that returns the network or a scikit-learn classifier; a Hugging Face folder, or
             hf:OWNER/NAME of its Hub; timm:NAME with --weights.
         data: An .npz file with x and y, a .npy, a .csv, .tsv or Parquet table of features, texts or images, WebDataset

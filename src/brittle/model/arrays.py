@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
@@ -13,6 +14,9 @@ from torch import Tensor, nn
 from brittle.decisions import Custom, Decision, Within
 from brittle.errors import DataError, ModelError, ParameterError, listed
 from brittle.model.fitted_state import estimator_digest
+from brittle.model.read_trees import trees_of
+from brittle.model.rules import Rules
+from brittle.model.trees import Trees
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,10 +108,15 @@ class Fitted(ArrayModel):
         estimator: the estimator.
         outputs: what it returns, one of `brittle.model.outputs.OUTPUTS`.
         categories: the columns of inputs that are codes, by their names.
+        rules: what columns may hold, as `Classifier` has them.
+        names: of the columns of the data.
     """
 
-    def __init__(self, estimator: Any, outputs: str = "logits", categories: Mapping[str, Levels] | None = None) -> None:
+    def __init__(
+        self, estimator: Any, outputs: str = "logits", categories: Any = None, rules: Any = None, names: Any = None
+    ) -> None:
         self._estimator, self._outputs, self._categories = estimator, outputs, dict(categories or {})
+        self._rules, self._columns = dict(rules or {}), names
         super().__init__(lambda inputs: self.of_rows(self._named(inputs.reshape(len(inputs), -1).astype(np.float64))))
         self.__name__ = type(estimator).__name__
 
@@ -124,11 +133,15 @@ class Fitted(ArrayModel):
     @property
     def digest(self) -> str | None:
         """Of what it has learned: `brittle.model.fitted_state.estimator_digest`."""
-        return estimator_digest(self._estimator)
+        return estimator_digest((self._estimator, self._rules) if self._rules else self._estimator)
 
-    def reading(self, categories: Mapping[str, Levels]) -> Fitted:
-        """The same for inputs of which these columns are codes of categories."""
-        return type(self)(self._estimator, self._outputs, categories)
+    def reading(self, categories: Mapping[str, Levels], names: Sequence[str] | None) -> Fitted:
+        """The same for inputs with columns of these names, of which some are codes of categories."""
+        return type(self)(self._estimator, self._outputs, categories, self._rules, names)
+
+    def rules(self, size: int) -> Rules:
+        """What each of so many columns may hold."""
+        return Rules.of(self._rules, self._columns or self.feature_names or [*map(str, range(size))])
 
     def check_columns(self, found: Sequence[str] | None) -> None:
         """Raise where the columns of the data, `found`, are others than it was fitted on, or stand in another order."""
@@ -154,6 +167,7 @@ class Fitted(ArrayModel):
 
     def _named(self, rows: np.ndarray) -> Rows:
         """The rows under the names that it was fitted with, where it was fitted on a frame with as many columns."""
+        rows = self.rules(rows.shape[1]).kept(rows) if self._rules else rows
         names = getattr(self._estimator, "feature_names_in_", None)
         if names is None or len(names) != rows.shape[1]:
             return rows
@@ -188,15 +202,15 @@ class Estimator(Fitted):
     Args:
         estimator: the classifier.
         outputs: "probs" takes the probabilities of `predict_proba` even where there is a `decision_function`.
-        categories: the columns of inputs that are codes, by their names.
+        categories, rules, names: as for `Fitted`.
 
     Attributes:
         class_names: `classes_` as text, in the order of the columns.
         class_values: `classes_` as whole numbers, by which labels are mapped; None where they are no numbers.
     """
 
-    def __init__(self, estimator: Any, outputs: str = "logits", categories: Mapping[str, Levels] | None = None) -> None:
-        super().__init__(estimator, outputs, categories)
+    def __init__(self, estimator: Any, outputs: str = "logits", *described: Any) -> None:
+        super().__init__(estimator, outputs, *described)
         classes = _classes(estimator)
         name = type(estimator).__name__
         if outputs == "binary-logit":
@@ -226,6 +240,16 @@ class Estimator(Fitted):
             self._check_predicted(rows, scores)
         return scores
 
+    @cached_property
+    def trees(self) -> Trees | None:
+        """The trees that it adds up, where it is an ensemble of them; else None."""
+        return trees_of(self._estimator)
+
+    def predicted(self, inputs: Tensor) -> np.ndarray:
+        """Positions in `classes_` of what `predict` gives for inputs `[B, n]`; `[B]`."""
+        given = np.ravel(self._estimator.predict(self._named(inputs.double().numpy())))
+        return (given[:, None] == self._classes).argmax(axis=1)
+
     def _check_predicted(self, rows: Rows, scores: np.ndarray) -> None:
         """Raise unless `predict` gives the class of the largest score, wherever that is clearly the largest."""
         first, second = np.sort(scores, axis=1)[:, :-3:-1].T
@@ -234,7 +258,7 @@ class Estimator(Fitted):
         closest = np.argsort(np.where(clear, gap, np.inf), kind="stable")[:COMPARED]  # where a threshold would show
         some = rows[closest] if isinstance(rows, np.ndarray) else rows.iloc[closest]
         scores, clear = scores[closest], clear[closest]
-        differ = clear & (np.asarray(self._estimator.predict(some)) != self._classes[scores.argmax(axis=1)])
+        differ = clear & (np.ravel(self._estimator.predict(some)) != self._classes[scores.argmax(axis=1)])
         if differ.any():
             what = "probability" if self._probabilities else "decision_function"
             raise ModelError(
@@ -261,7 +285,7 @@ class Estimator(Fitted):
         )
 
 
-def as_model(model: Any, outputs: str, arrays: str, decision: Decision) -> Callable[[Tensor], Any]:
+def as_model(model: Any, outputs: str, arrays: str, decision: Decision, rules: Any = None) -> Callable[[Tensor], Any]:
     """`model` as a function of tensors: itself, or a wrapper of an estimator, of a function of NumPy arrays, or of an
     image classifier of MAITE.
 
@@ -270,7 +294,10 @@ def as_model(model: Any, outputs: str, arrays: str, decision: Decision) -> Calla
         outputs: what it returns, one of `brittle.model.outputs.OUTPUTS`.
         arrays: what a function takes and returns, one of `ARRAYS`; an estimator takes NumPy arrays in any case.
         decision: what is decided; an estimator without classes is a regressor where it is no class.
+        rules: what the columns of an estimator may hold.
     """
+    if rules and not is_estimator(model):
+        raise ParameterError("rules of columns are for estimators, such as a forest, and not for networks or functions")
     if arrays not in ARRAYS:
         raise ParameterError(f"arrays must be one of {', '.join(ARRAYS)}; found {arrays!r}")
     if isinstance(model, nn.Module) and arrays == "numpy":
@@ -279,7 +306,7 @@ def as_model(model: Any, outputs: str, arrays: str, decision: Decision) -> Calla
         return model
     if is_estimator(model):
         numbers = isinstance(decision, Within | Custom) and not hasattr(model, "classes_")
-        return Regressor(model, outputs) if numbers else Estimator(model, outputs)
+        return (Regressor if numbers else Estimator)(model, outputs, None, rules)
     if not callable(model):
         raise ModelError(
             "model_file",
@@ -304,8 +331,9 @@ def names_itself(given: object) -> TypeGuard[Any]:
 
 
 def is_estimator(model: Any) -> bool:
-    """Whether `model` is an object with scikit-learn's methods `fit` and `predict`, rather than a function."""
-    return not callable(model) and not isinstance(model, type) and hasattr(model, "fit") and hasattr(model, "predict")
+    """Whether `model` is an object with scikit-learn's method `predict`, fitted or to `fit`, rather than a function."""
+    known = hasattr(model, "fit") or hasattr(model, "classes_")
+    return not callable(model) and not isinstance(model, type) and known and hasattr(model, "predict")
 
 
 def as_tensor(output: Any, device: torch.device) -> Tensor:

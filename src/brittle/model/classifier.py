@@ -63,6 +63,9 @@ class Classifier:
             its own, which these replace.
         random: whether the model draws random numbers in evaluation mode, as dropout that stays on does. The prediction
             is then the class that wins most of `CLEAN_PASSES` passes without noise, and scores only count.
+        rules: what columns of an estimator may hold, `{"age": "whole 17..90", "gain": "0..", "sex": "fixed"}`, by
+            their names, or places: noise and searches leave a `fixed` one as it is; the others are read as the nearest
+            `whole` number, the nearest inside `LOW..HIGH`.
 
     Attributes:
         class_names: names of the classes in the order of the logits, where they were given, or the model or its files
@@ -97,6 +100,7 @@ class Classifier:
         perturb: str | None = None,
         class_names: Sequence[str] | None = None,
         random: bool = False,
+        rules: Mapping[str, str] | None = None,
     ) -> None:
         if outputs not in OUTPUTS:
             raise ParameterError(f"outputs must be one of {', '.join(OUTPUTS)}; found {outputs!r}")
@@ -106,7 +110,7 @@ class Classifier:
         if random and not decided.of_classes:
             raise ParameterError(f"a random model decides the class that most passes agree on; found {decided.label}")
         self.random = random
-        self.model = as_model(model, outputs, arrays, self.decision)
+        self.model = as_model(model, outputs, arrays, self.decision, rules)
         known = self.model if isinstance(self.model, Estimator) else None
         if class_names is not None and not (
             isinstance(class_names, list | tuple) and class_names and all(isinstance(one, str) for one in class_names)
@@ -227,10 +231,11 @@ class Classifier:
         if not isinstance(self.model, Fitted):
             return self
         self.model.check_columns(provenance.get("feature_names"))
-        categories = provenance.get("categories")
-        if not categories:
+        categories, names = provenance.get("categories") or {}, provenance.get("feature_names")
+        if not categories and not names:
             return self
-        return self._changed(model=self.model.reading({name: Levels(**one) for name, one in categories.items()}))
+        levels = {name: Levels(**one) for name, one in categories.items()}
+        return self._changed(model=self.model.reading(levels, names))
 
     @property
     def reads_frames(self) -> bool:

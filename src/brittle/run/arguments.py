@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
+import torch
 
 from brittle.data import Points, as_points
 from brittle.data.formats import Data
 from brittle.data.labels import in_classes, text_places
+from brittle.data.points import SomePoints
 from brittle.doctor import varying
 from brittle.errors import ParameterError
 from brittle.intervals import check_confidence
@@ -67,7 +69,10 @@ def make_job(
     classifier.look_up(None if of_labels else points.class_names)
     first = next(iter(points.batches(1)))
     rows = batch_size or default_rows(classifier, first.inputs, first.extra_inputs)
-    return Job(classifier, varying(points, first, scores, classifier.device), scores, seed, rows, confidence)
+    points = varying(points, first, scores, classifier.device)
+    if isinstance(classifier.model, Fitted) and (rules := classifier.model.rules(first.inputs[0].numel())).fixed.any():
+        points = SomePoints.of(points, moves=torch.from_numpy(~rules.fixed))
+    return Job(classifier, points, scores, seed, rows, confidence)
 
 
 def _named(classifier: Classifier, points: Points, asked: Any, sigma: Any, noise: Any) -> list[Score]:

@@ -43,6 +43,9 @@ class InputMargin(_Searched):
     `refuted`, with a low end of 0, where another prediction was found nearer than the radius that was certified: the
     model does not compute what its layers say, or the proof is wrong.
 
+    Of an ensemble of trees both come from one search of its boxes, by effort: `low` needs no certificate, and is the
+    value itself where the search ended, which is then exact (`docs/how-to/trees.md`).
+
     Validity: the interval holds the margin, up to what single precision rounds (see
     `brittle.measure.certified.Certified`). How near the value comes is measured in `docs/explanation/attacks.md`.
 
@@ -102,8 +105,9 @@ class InputMargin(_Searched):
         clean: Clean = measured[Forward()]
         nearest: NearestPoint = measured[self.needs[1]]
         distance, status = nearest.distance, nearest_status(clean, nearest)
+        proved = torch.zeros_like(distance) if nearest.proved is None else nearest.proved
         if not self.certify:
-            return finish(distance, torch.zeros_like(distance), distance, status, nearest.passes)
+            return finish(distance, proved, distance, status, nearest.passes)
         certified: CertifiedRadius = measured[self.needs[2]]
         # A counterexample contradicts the certificate, beyond what rounds in a distance.
         refuted = (certified.radius > distance * (1 + 1e-6)) & (nearest.predicted >= 0)
@@ -113,7 +117,7 @@ class InputMargin(_Searched):
         else:
             detail = (f"no lower bound goes through {certified.unsupported}",) * len(distance)
             status = torch.where(status == int(Status.OK), int(Status.NO_CERTIFICATE), status)
-        low = certified.radius.where(~refuted, 0.0)
+        low = torch.maximum(certified.radius, proved).where(~refuted, 0.0)
         return finish(distance, low, distance, status, nearest.passes + spent, detail)
 
     def counterexamples(self, measured: Mapping[Measurement, Any]) -> NearestPoint:

@@ -17,6 +17,7 @@ from brittle.measure.certified.graph import Network, UnsupportedLayer
 from brittle.measure.certified.proof import ROUNDING, Proof
 from brittle.measure.certified.tracing import build_network
 from brittle.measure.forward import Clean
+from brittle.measure.nearest.boxes import BOXES, search_boxes
 from brittle.model.classifier import Classifier
 
 RADII = {"full": 8, "middle": 6, "fast": 7}
@@ -104,7 +105,10 @@ class Certified(Measurement):
 
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[CertifiedRadius]:
-        """The radii of `needs`, in blocks of points."""
+        """The radii of `needs`, in blocks of points; of an ensemble of trees as far as its boxes were searched."""
+        boxes = [search_boxes(need.norm, need.bounded, BOXES[need.proof], classifier, clean) for need in needs]
+        if found := [CertifiedRadius(one["proved"], one["passes"]) for one in boxes if one is not None]:
+            return found
         try:
             if clean.extra_inputs is not None and clean.extra_inputs.tensors:
                 raise UnsupportedLayer("points of several tensors")

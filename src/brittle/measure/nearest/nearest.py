@@ -16,6 +16,7 @@ from brittle.estimate import COUNT
 from brittle.measure.base import Measurement, NetworkTraits, Passes
 from brittle.measure.forward import Clean, as_points, batch_points, default_rows, look
 from brittle.measure.nearest.apgd import apgd
+from brittle.measure.nearest.boxes import BOXES, search_boxes
 from brittle.measure.nearest.effort import EFFORTS, Effort, stages
 from brittle.measure.nearest.exchange import blocks, exchange
 from brittle.measure.nearest.fall import UNEXPLAINED, unexplained
@@ -76,6 +77,8 @@ class NearestPoint:
             gradients end more than `MISLED` times farther away than those without.
         feature_distance: norm of the difference of the features at the input found and at the point, `[B]`, where
             that was asked for; NaN where none was found, or None.
+        proved: no input with another prediction is nearer, `[B]`, float64, of an ensemble of trees; `distance` itself
+            where that is exact. None elsewhere.
     """
 
     distance: Tensor
@@ -85,6 +88,7 @@ class NearestPoint:
     by_attack: dict[str, Tensor]
     masked: Tensor
     feature_distance: Tensor | None = None
+    proved: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -235,6 +239,11 @@ def check_search(norm: str, attack: str, effort: str, bounded: bool) -> None:
 
 def _measure(need: Nearest, classifier: Classifier, clean: Clean) -> NearestPoint:
     """Every effort begins with all that the smaller ones do, so it never ends farther away."""
+    searched = None
+    if need.attack == "best" and not need.observe:
+        searched = search_boxes(need.norm, need.bounded, BOXES[need.effort], classifier, clean)
+    if searched is not None:
+        return NearestPoint(**searched, by_attack={}, masked=torch.zeros_like(clean.tied))
     if need.norm == COUNT and not classifier.bounds.finite:
         raise ParameterError(
             f"distances in {COUNT} need finite bounds; declare those of the inputs, which are {classifier.bounds}"

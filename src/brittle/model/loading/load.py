@@ -34,6 +34,7 @@ from brittle.model.loading.weights import (
     read_content,
     state_digest,
 )
+from brittle.model.read_trees import read_tree_file
 from brittle.model.texts import TextFunction
 
 EXPORT = (
@@ -53,6 +54,9 @@ _TENSORFLOW = "is a TensorFlow file; convert it to ONNX, python -m tf2onnx.conve
 _ADVICE = {
     **dict.fromkeys((".h5", ".keras"), _KERAS),
     **dict.fromkeys((".pb", ".tflite"), _TENSORFLOW),
+    **dict.fromkeys(
+        (".ubj", ".cbm"), "is binary; save the model as .json: save_model('model.json'), of CatBoost format='json'"
+    ),
     ".safetensors": f"holds weights without a network; give it with --weights; {EXPORT}",
     **dict.fromkeys((".npz", ".npy", ".parquet", ".csv", ".png", ".jpg", ".jpeg"), _DATA),
 }
@@ -84,6 +88,7 @@ def load_model(spec: str | os.PathLike[str], *, weights: str | os.PathLike[str] 
 
     - `FILE.pt2`: an archive of `torch.export.save`; loading it runs no code.
     - `FILE.onnx`: a network that onnxruntime runs; with gradients where PyTorch has its operators and agrees.
+    - `FILE.json`: a classifier of XGBoost or CatBoost, `FILE.txt`: one of LightGBM; read without these libraries.
     - `FILE.skops`: a scikit-learn classifier of `skops.io.dump`, of types that skops trusts; forward only.
     - `FOLDER`: an image classifier as Hugging Face writes it, or a network of timm; weights in safetensors alone.
     - `hf:OWNER/NAME`, `hf:OWNER/NAME@REVISION`: such a folder of the Hugging Face Hub, from its cache or fetched.
@@ -151,7 +156,7 @@ def _check_form(spec: str, weights: Path | None) -> None:
     of_hub = is_hugging_face(path)
     if spec.startswith(PREFIX) or (_factory_place(spec) is not None and not of_hub):
         return
-    if of_hub or path.suffix in (".pt2", ".onnx", ".skops"):
+    if of_hub or path.suffix in (".pt2", *_READERS):
         if weights is not None:
             raise UsageError(f"{spec} holds its own weights; leave out --weights")
         return
@@ -166,7 +171,8 @@ def _check_form(spec: str, weights: Path | None) -> None:
             f"{spec} is a folder without config.json; a model of Hugging Face has one, and DATA comes second; {EXPORT}"
         )
     raise UsageError(
-        f"{spec!r} is neither FILE.pt2, FILE.onnx, FILE.skops, FOLDER with config.json, FILE.py:FACTORY nor "
+        f"{spec!r} is neither FILE.pt2, FILE.onnx, FILE.skops, FILE.json, FILE.txt, FOLDER with "
+        "config.json, FILE.py:FACTORY nor "
         f"PACKAGE.MODULE:FACTORY{'' if path.exists() else ', and is no file'}; {EXPORT}"
     )
 
@@ -178,7 +184,7 @@ def _load_file(path: Path) -> LoadedModel:
         model, facts = load_archive(content, name)
         facts["format"] = "torch.export"
     else:
-        model = open_onnx(content, name) if path.suffix == ".onnx" else _load_skops(content, name)
+        model = _READERS[path.suffix](content, name)
         facts = {"format": path.suffix.removeprefix(".")}
     return LoadedModel(model, facts | {"file": name, "sha256": digest})
 
@@ -200,6 +206,10 @@ def _load_skops(content: bytes, name: str) -> Any:
     if not is_estimator(model):
         raise ModelError("model_file", f"{name} holds a {type(model).__name__}; save the fitted classifier")
     return model
+
+
+_READERS = {".onnx": open_onnx, ".skops": _load_skops, ".json": read_tree_file, ".txt": read_tree_file}
+"""Who reads a file with such an ending, beside archives."""
 
 
 def _load_code(spec: str) -> LoadedModel:

@@ -1,0 +1,198 @@
+"""Trees of scikit-learn, XGBoost, LightGBM and CatBoost, fitted ones and files, as these compare and add them."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from brittle.errors import ModelError
+from brittle.model.trees import SINGLE, Trees, of_class, single_cut
+
+OBJECTIVES = (
+    *("binary:logistic", "binary:logitraw", "multi:softprob", "multi:softmax"),
+    *("binary", "multiclass", "multiclassova"),
+)
+"""Of XGBoost and LightGBM, whose class is that of the largest sum."""
+
+LIGHTGBM_ZERO = float(np.float32(1e-35))
+"""LightGBM reads numbers as small as this as 0."""
+
+DAMAGED = (LookupError, ValueError, TypeError, AttributeError, RecursionError, OverflowError)
+"""What reading raises of a model that is damaged, or no classifier of trees that split by numbers alone."""
+
+
+MOST_NUMBERS = 1 << 25
+"""Ends of boxes, nodes times features, that are held at most: 512 MiB."""
+
+
+def read_tree_file(content: bytes, name: str) -> Trees:
+    """The classifier in the content of the file `name`: XGBoost's `.json`, LightGBM's `.txt`, CatBoost's `.json`; read
+    without these libraries, and without running anything.
+
+    Raises:
+        ModelError: it is none of these, no classifier, or splits by more than numbers.
+    """
+    try:
+        if name.endswith(".txt"):
+            return lightgbm_trees(content.decode())
+        whole = json.loads(content)
+        return catboost_trees(whole) if "oblivious_trees" in whole else xgboost_trees(whole)
+    except DAMAGED as error:
+        raise ModelError(
+            "model_file",
+            f"{name} holds no whole classifier of trees of XGBoost, LightGBM (.txt) or CatBoost: "
+            f"{type(error).__name__} {error}; name a function that returns the fitted model, FILE.py:FUNCTION",
+        ) from error
+
+
+def _check(right: Any, what: str) -> None:
+    if not right:
+        raise ValueError(what)
+
+
+def xgboost_trees(whole: Mapping[str, Any]) -> Trees:
+    """The trees of a model of XGBoost, which rounds inputs to single precision and goes left where they are smaller."""
+    learner = whole["learner"]
+    booster, objective, parameters = learner["gradient_booster"], learner["objective"], learner["learner_model_param"]
+    _check(booster["name"] == "gbtree" and objective["name"] in OBJECTIVES, "it is another kind of model")
+    model, best, parts = booster["model"], learner["attributes"].get("best_iteration"), []
+    classes, base = max(2, int(parameters["num_class"])), np.atleast_1d(json.loads(parameters["base_score"]))
+    count = len(model["trees"]) if best is None else model["iteration_indptr"][int(best) + 1]
+    for own, at in zip(model["trees"][:count], model["tree_info"], strict=False):
+        _check(not any(own.get("split_type", ())), "it splits by categories")
+        _check(int(own["tree_param"].get("size_leaf_vector", 1)) <= 1, "its leaves hold several numbers")
+        number = np.array(own["split_conditions"], np.float32).astype(np.float64)
+        left, right, feature = (np.array(own[key]) for key in ("left_children", "right_children", "split_indices"))
+        parts.append((left < 0, feature, number, left, right, of_class(number, at, classes)))
+    if objective["name"] == "binary:logistic":
+        base = np.log(base / (1 - base))
+    base, names = of_class(base, 1, 2)[0] if classes == 2 else np.broadcast_to(base, classes), learner["feature_names"]
+    cut, features = lambda cuts: single_cut(cuts, strict=True), int(parameters["num_feature"])
+    return Trees.of(parts, base, features, cut, SINGLE).named(names)
+
+
+def lightgbm_trees(text: str) -> Trees:
+    """The trees of a model of LightGBM, which goes left where an input is no larger."""
+    head, *blocks = text.partition("end of trees")[0].split("\nTree=")
+    header, parts = _lines(head), []
+    kind, each, names = (header[key].split(" ") for key in ("objective", "num_tree_per_iteration", "feature_names"))
+    _check(kind[0] in OBJECTIVES and "average_output" not in header, "it is another kind of model")
+    classes = max(2, int(each[0]))
+    for at, own in enumerate(map(_lines, blocks)):
+        count, kinds = int(own["num_leaves"]), np.array(own.get("decision_type", "").split(), int)
+        plain = own.get("is_linear", "0") == "0" and not ((kinds & 1) | (kinds >> 2 == 1)).any()
+        _check(plain, "it splits by categories, or reads 0 as missing, or its leaves are linear")
+        # The leaves, which have negative numbers, stand behind the nodes that split.
+        keys = ("split_feature", "left_child", "right_child", "threshold")
+        feature, left, right, cut = (np.append(np.array(own.get(k, "").split(), float), np.zeros(count)) for k in keys)
+        left, right = (np.where(side < 0, count - 2 - side, side).astype(int) for side in (left, right))
+        value = np.append(np.zeros(count - 1), np.array(own["leaf_value"].split(), float))
+        leaf = np.arange(2 * count - 1) >= count - 1
+        parts.append((leaf, feature.astype(int), cut, left, right, of_class(value, at % int(each[0]), classes)))
+    names = [] if names[0] == "Column_0" else names
+    return Trees.of(parts, np.zeros(classes), int(header["max_feature_idx"]) + 1, _lightgbm_cut).named(names)
+
+
+def _lightgbm_cut(cuts: np.ndarray) -> np.ndarray:
+    near = np.where(cuts < 0.0, np.nextafter(-LIGHTGBM_ZERO, -1.0), LIGHTGBM_ZERO)
+    return np.where(np.abs(cuts) <= LIGHTGBM_ZERO, near, cuts)
+
+
+def _lines(text: str) -> dict[str, str]:
+    return {key: value for key, _, value in (line.partition("=") for line in text.splitlines())}
+
+
+def catboost_trees(whole: Mapping[str, Any]) -> Trees:
+    """The trees of a model of CatBoost, all nodes of one depth with one split, which rounds inputs to single precision
+    and goes right where they are larger."""
+    (scale, bias), info, parts = whole["scale_and_bias"], whole["features_info"], []
+    places, classes = [one["flat_feature_index"] for one in info["float_features"]], max(2, len(bias))
+    _check(not info.get("categorical_features"), "it has columns of categories")
+    for own in whole["oblivious_trees"]:
+        splits = (own["splits"] or [])[::-1]
+        place, inner = np.arange((2 << len(splits)) - 1), (1 << len(splits)) - 1
+        level = (
+            np.frexp(place + 1.0)[1] - 1
+        )  # a node's number plus 1 has the bits of the way to it, the last split first
+        feature = np.array([*(places[one["float_feature_index"]] for one in splits), 0])[level]
+        border = np.array([*(one["border"] for one in splits), 0.0], np.float32).astype(np.float64)[level]
+        values = np.reshape(own["leaf_values"], (inner + 1, -1)) * scale
+        values = values if values.shape[1] > 1 else of_class(values[:, 0], 1, 2)
+        value = np.concatenate((np.zeros((inner, classes)), values))
+        parts.append((place >= inner, feature, border, 2 * place + 1, 2 * place + 2, value))
+    base, names = bias if len(bias) > 1 else [0.0, *bias], [one["feature_id"] for one in info["float_features"]]
+    known = whole["model_info"].get("class_params", {}).get("class_names")
+    return Trees.of(parts, base, len(places), single_cut).named(names, known)
+
+
+def trees_of(estimator: Any) -> Trees | None:
+    """The trees of a fitted classifier; None of one that has none, or that compares otherwise: by categories, by linear
+    functions in leaves, or with a number that stands for a missing one."""
+    read = _READERS.get((type(estimator).__module__.partition(".")[0], type(estimator).__name__))
+    try:
+        found = None if read is None else read(estimator)
+    except DAMAGED:  # another version may keep them elsewhere
+        return None
+    return found if found is not None and len(found.left) * found.n_features_in_ <= MOST_NUMBERS else None
+
+
+def _forest(estimator: Any) -> Trees:
+    trees = [one.tree_ for one in getattr(estimator, "estimators_", [estimator])]
+    parts = [_nodes(one, one.value[:, 0] / one.value[:, 0].sum(axis=1, keepdims=True)) for one in trees]
+    return Trees.of(parts, np.zeros(len(estimator.classes_)), estimator.n_features_in_, single_cut)
+
+
+def _boosted(estimator: Any) -> Trees | None:
+    if estimator.init not in (None, "zero"):  # it may give each input another number to begin with
+        return None
+    grown = [(at, one.tree_) for group in estimator.estimators_ for at, one in enumerate(group)]
+    rate, classes, features = estimator.learning_rate, len(estimator.classes_), estimator.n_features_in_
+    parts = [_nodes(one, of_class(rate * one.value[:, 0, 0], at, classes)) for at, one in grown]
+    first = np.ravel(estimator._raw_predict_init(np.zeros((1, features))))
+    return Trees.of(parts, np.append(np.zeros(classes - len(first)), first), features, single_cut)
+
+
+def _histograms(estimator: Any) -> Trees | None:
+    grown = [(at, one.nodes) for group in estimator._predictors for at, one in enumerate(group)]
+    if estimator._preprocessor is not None or any(own["is_categorical"].any() for _, own in grown):
+        return None
+    parts, classes, first = [], len(estimator.classes_), np.ravel(estimator._baseline_prediction)
+    for at, own in grown:
+        feature, left, right = (own[name].astype(int) for name in ("feature_idx", "left", "right"))
+        value = of_class(own["value"], at, classes)
+        parts.append((own["is_leaf"] != 0, feature, own["num_threshold"], left, right, value))
+    return Trees.of(parts, np.append(np.zeros(classes - len(first)), first), estimator.n_features_in_)
+
+
+def _nodes(tree: Any, value: np.ndarray) -> tuple[Any, ...]:
+    """Nodes of scikit-learn, which rounds inputs to single precision and goes left where they are no larger."""
+    return tree.children_left < 0, tree.feature, tree.threshold, tree.children_left, tree.children_right, value
+
+
+def _xgboost(estimator: Any) -> Trees | None:
+    missing = estimator.missing
+    return xgboost_trees(json.loads(estimator.get_booster().save_raw("json"))) if missing != missing else None
+
+
+def _catboost(estimator: Any) -> Trees:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "model.json"
+        estimator.save_model(str(file), format="json")
+        return catboost_trees(json.loads(file.read_bytes()))
+
+
+_READERS = {
+    **{("sklearn", f"{kind}Classifier"): _forest for kind in ("RandomForest", "ExtraTrees", "DecisionTree")},
+    ("sklearn", "GradientBoostingClassifier"): _boosted,
+    ("sklearn", "HistGradientBoostingClassifier"): _histograms,
+    ("xgboost", "XGBClassifier"): _xgboost,
+    ("lightgbm", "LGBMClassifier"): lambda one: lightgbm_trees(one.booster_.model_to_string()),
+    ("catboost", "CatBoostClassifier"): _catboost,
+    ("brittle", "Trees"): lambda one: one,
+}
+"""Who reads which classifier, by its package and name."""

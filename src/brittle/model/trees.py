@@ -1,0 +1,131 @@
+"""Ensembles of decision trees as arrays: what they compute, and the boxes that their splits cut."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+SINGLE, DOUBLE = 2.0**-24, 2.0**-53
+"""Relative rounding of an addition."""
+
+
+@dataclass(frozen=True)
+class Trees:
+    """A classifier, with the methods of scikit-learn's, whose scores are `base + sum_t v_t(x)`: each tree gives the
+    numbers of the leaf that holds `x`.
+
+    The nodes of all trees stand in one row. One sends `x` to `left` where `x[feature]` is at most `cut`, a double, else
+    to `right`, `[N]` each; a leaf sends it to itself, and adds its `value`, `[N, C]`. `roots`, `[T]`, are the first
+    nodes of the trees; `unit` is how a model that they were read of rounds an addition.
+    """
+
+    feature: np.ndarray
+    cut: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    value: np.ndarray
+    roots: np.ndarray
+    base: np.ndarray
+    classes_: np.ndarray
+    feature_names_in_: np.ndarray | None
+    n_features_in_: int
+    unit: float
+
+    @classmethod
+    def of(cls, parts: Any, base: Any, features: int, cut: Any = np.asarray, unit: float = DOUBLE) -> Trees:
+        """Trees one by one, `(leaf, feature, threshold, left, right, value)`, numbered within the tree, the root first;
+        `cut` gives the largest doubles that go to the left of thresholds."""
+        rows, roots = [], [0]
+        for leaf, feature, threshold, left, right, value in parts:
+            after, place = np.concatenate((left[~leaf], right[~leaf])), np.arange(len(leaf)) + roots[-1]
+            # No node follows two, and none is before the root, so no way from there ends in a circle.
+            if not ((after > 0) & (after < len(leaf))).all() or len(np.unique(after)) < len(after):
+                raise ValueError("the nodes are no tree")
+            sides = (np.where(leaf, place, side + roots[-1]) for side in (left, right))
+            number = np.where(leaf, 0.0, threshold)
+            rows.append((np.where(leaf, 0, feature), number, *sides, np.where(leaf[:, None], value, 0.0)))
+            roots.append(roots[-1] + len(leaf))
+        feature, number, left, right, value = (np.concatenate(column) for column in zip(*rows, strict=True))
+        sound = np.isfinite(value).all() and not np.isnan(number).any()
+        if not sound or feature.min() < 0 or feature.max() >= features:
+            raise ValueError("a node splits by no feature, or adds no number")
+        first, base = np.array(roots[:-1]), np.array(base, np.float64)
+        known = np.arange(len(base)), None, features, unit
+        return cls(feature, cut(number), left, right, value, first, base, *known)
+
+    def named(self, names: Sequence[str], classes: Any = None) -> Trees:
+        """The same with names of the columns, where all have one, and classes."""
+        known = np.array(names, str) if names and all(names) else None
+        return replace(self, feature_names_in_=known, classes_=self.classes_ if classes is None else np.array(classes))
+
+    def scores(self, rows: Any) -> np.ndarray:
+        """Class scores `[B, C]` of rows `[B, n]`."""
+        found = [np.empty((0, len(self.base)))]
+        for x in np.array_split(np.asarray(rows, np.float64), max(1, len(rows) * len(self.roots) >> 21)):
+            at, own = np.tile(self.roots, (len(x), 1)), np.arange(len(x))[:, None]
+            for _ in self._levels:
+                at = np.where(x[own, self.feature[at]] <= self.cut[at], self.left[at], self.right[at])
+            found.append(self.base + self.value[at].sum(axis=1))
+        return np.concatenate(found)
+
+    decision_function = scores
+
+    def predict(self, rows: Any) -> np.ndarray:
+        """The class of the largest score, `[B]`."""
+        return self.classes_[self.scores(rows).argmax(axis=1)]
+
+    @cached_property
+    def slack(self) -> float:
+        """By how much a difference of class scores may be off in the model, which adds one number after another, and
+        may compare what it makes of the sums."""
+        most = np.maximum.reduceat(np.abs(self.value).max(axis=1), self.roots).sum() + np.abs(self.base).max()
+        return 2 * self.unit * ((len(self.roots) + 2) * float(most) + 8)
+
+    @cached_property
+    def leaves(self) -> np.ndarray:
+        """The leaves that are reached, tree by tree, `[L]`."""
+        inner = np.concatenate([self.roots[:0], *self._levels])
+        return np.setdiff1d(np.concatenate((self.roots, self.left[inner], self.right[inner])), inner)
+
+    @cached_property
+    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """What every leaf holds: above the first and up to the second, `[L, n]` each."""
+        low, high = (np.full((len(self.left), self.n_features_in_), side) for side in (-np.inf, np.inf))
+        for nodes in self._levels:
+            left, right, of, cut = self.left[nodes], self.right[nodes], self.feature[nodes], self.cut[nodes]
+            for side in (left, right):
+                low[side], high[side] = low[nodes], high[nodes]
+            high[left, of], low[right, of] = np.minimum(high[left, of], cut), np.maximum(low[right, of], cut)
+        return low[self.leaves], high[self.leaves]
+
+    def of_whole(self, columns: np.ndarray) -> Trees:
+        """The same for inputs that are whole numbers in some columns, `[n]`."""
+        cut = np.where(columns[self.feature], np.floor(self.cut), self.cut)
+        return replace(self, cut=cut) if columns.any() else self
+
+    @cached_property
+    def _levels(self) -> list[np.ndarray]:
+        """The nodes that split, by their distance from the root."""
+        levels, nodes = [], self.roots
+        while len(nodes := nodes[self.left[nodes] != nodes]):
+            levels.append(nodes)
+            nodes = np.concatenate((self.left[nodes], self.right[nodes]))
+        return levels
+
+
+def single_cut(thresholds: np.ndarray, strict: bool = False) -> np.ndarray:
+    """The largest double that, rounded to single precision, is no larger than a threshold, or `strict`ly smaller."""
+    lowest = np.float32(-np.inf)
+    last = thresholds.astype(np.float32)
+    last = np.where(last >= thresholds if strict else last > thresholds, np.nextafter(last, lowest), last)
+    middle = (last.astype(np.float64) + np.nextafter(last, -lowest)) / 2
+    return np.where(middle.astype(np.float32) == last, middle, np.nextafter(middle, -np.inf))
+
+
+def of_class(values: Any, at: int, classes: int) -> np.ndarray:
+    """Numbers of one class, `[N]`, as `[N, C]`; of two classes the only ones speak for the second."""
+    return np.asarray(values, np.float64)[:, None] * (np.arange(classes) == (1 if classes == 2 else at))

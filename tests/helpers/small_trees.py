@@ -1,0 +1,114 @@
+"""Small ensembles of trees on few features, and the distance to another class by looking at every box."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+LENGTHS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "l2": lambda offset: np.linalg.norm(offset, axis=1),
+    "linf": lambda offset: np.abs(offset).max(axis=1),
+    "l1": lambda offset: np.abs(offset).sum(axis=1),
+}
+
+
+def small_ensemble(kind: str, seed: int) -> tuple[Any, np.ndarray]:
+    """A fitted classifier of 2 to 4 features and 2 or 3 classes, and points, `[4, n]`."""
+    generator = np.random.default_rng(seed)
+    features, classes = int(generator.integers(2, 5)), int(generator.integers(2, 4))
+    x = generator.normal(size=(120, features)) * 10.0 ** generator.integers(-2, 3, features)
+    y = (x / x.std(axis=0) + generator.normal(size=x.shape)).argmax(axis=1) % classes
+    y[:classes] = np.arange(classes)
+    trees, depth = int(generator.integers(2, 7)), int(generator.integers(1, 4))
+    return make(kind, trees, depth, seed).fit(x, y), x[generator.permutation(120)[:4]] * 1.01
+
+
+def make(kind: str, trees: int, depth: int, seed: int) -> Any:
+    """An unfitted classifier."""
+    if kind == "xgboost":
+        from xgboost import XGBClassifier
+
+        return XGBClassifier(n_estimators=trees, max_depth=depth, random_state=seed, n_jobs=1)
+    if kind == "lightgbm":
+        from lightgbm import LGBMClassifier
+
+        return LGBMClassifier(
+            n_estimators=trees, num_leaves=2**depth, min_child_samples=5, random_state=seed, n_jobs=1, verbose=-1
+        )
+    if kind == "catboost":
+        from catboost import CatBoostClassifier
+
+        return CatBoostClassifier(
+            iterations=trees, depth=depth, random_seed=seed, thread_count=1, verbose=0, allow_writing_files=False
+        )
+    from sklearn import ensemble
+
+    name = {"forest": "RandomForest", "extra": "ExtraTrees", "boosted": "GradientBoosting", "histograms": "Hist"}[kind]
+    if name == "Hist":
+        return ensemble.HistGradientBoostingClassifier(max_iter=trees, max_depth=depth, random_state=seed)
+    return getattr(ensemble, f"{name}Classifier")(n_estimators=trees, max_depth=depth, random_state=seed)
+
+
+def thresholds(model: Any) -> list[tuple[int, float]]:
+    """Feature and number of every split, as the library itself lists them."""
+    kind = type(model).__name__
+    if kind == "XGBClassifier":
+        frame = model.get_booster().trees_to_dataframe()
+        frame = frame[frame.Feature != "Leaf"]
+        return [
+            (int(name[1:]), float(np.float32(split))) for name, split in zip(frame.Feature, frame.Split, strict=True)
+        ]
+    if kind == "LGBMClassifier":
+        frame = model.booster_.trees_to_dataframe()
+        frame = frame[frame.split_feature.notna()]
+        return [(int(n.split("_")[1]), float(t)) for n, t in zip(frame.split_feature, frame.threshold, strict=True)]
+    if kind == "CatBoostClassifier":
+        return [(f, float(b)) for f, borders in model.get_borders().items() for b in borders]
+    if kind == "HistGradientBoostingClassifier":
+        nodes = [one.nodes for group in model._predictors for one in group]
+        return [(int(n["feature_idx"]), float(n["num_threshold"])) for own in nodes for n in own if not n["is_leaf"]]
+    trees = [one.tree_ for one in np.ravel(model.estimators_)]
+    return [(int(f), float(t)) for one in trees for f, t in zip(one.feature, one.threshold, strict=True) if f >= 0]
+
+
+def last_to_the_left(model: Any, threshold: float) -> float:
+    """The largest double that a split sends to the left, by halving the doubles around its number."""
+    kind = type(model).__name__
+    if kind == "HistGradientBoostingClassifier":
+        return threshold
+    seen = {"LGBMClassifier": lambda x: 0.0 if abs(x) <= float(np.float32(1e-35)) else x}.get(
+        kind, lambda x: float(np.float32(x))
+    )
+    low, high = threshold - 1e-3 * (1 + abs(threshold)), threshold + 1e-3 * (1 + abs(threshold))
+    while (middle := low + (high - low) / 2) not in (low, high):
+        left = seen(middle) < threshold if kind == "XGBClassifier" else seen(middle) <= threshold
+        low, high = (middle, high) if left else (low, middle)
+    return low
+
+
+def nearest_of_all_boxes(
+    model: Any, points: np.ndarray, low: float = -np.inf, high: float = np.inf, whole: tuple[int, ...] = ()
+) -> dict[str, np.ndarray]:
+    """The distances, `[B]`, from each point to the nearest box of another class, by `predict` in every box."""
+    cuts = [set[float]() for _ in range(points.shape[1])]
+    for feature, threshold in set(thresholds(model)):
+        cuts[feature].add(last_to_the_left(model, threshold))
+    below = low if low == -np.inf else np.nextafter(low, -np.inf)
+    sides = []
+    for feature, own in enumerate(cuts):
+        ends = sorted({float(np.floor(cut)) if feature in whole else cut for cut in own if low <= cut < high})
+        sides.append(list(zip([below, *ends], [*ends, high], strict=True)))
+    boxes = np.array(list(product(*sides)))
+    above = np.where(np.isinf(boxes[:, :, 0]), 0.0, boxes[:, :, 0] + 1.0)
+    inside = np.where(np.isinf(boxes[:, :, 1]), above, boxes[:, :, 1])
+    given, own = (np.asarray(model.predict(rows)).ravel() for rows in (inside, points))
+    found = {norm: np.empty(len(points)) for norm in LENGTHS}
+    for row, point in enumerate(points):
+        lows, highs = boxes[given != own[row]].transpose(2, 0, 1)
+        offset = np.maximum(lows - point, 0.0) + np.maximum(point - highs, 0.0)
+        for norm, length in LENGTHS.items():
+            found[norm][row] = length(offset).min() if len(offset) else np.inf
+    return found

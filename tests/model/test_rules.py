@@ -1,0 +1,144 @@
+"""Rules of columns: what noise and searches make of a point keeps them, whatever the model is asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from helpers.small_trees import LENGTHS, nearest_of_all_boxes
+
+import brittle
+from brittle.cli import main
+from brittle.errors import ParameterError
+from brittle.model.rules import Rules
+from brittle.scores import InputMargin, MonteCarlo
+
+pytest.importorskip("sklearn")
+
+RULES = {"age": "whole 17..90", "gain": "0..", "sex": "fixed", "share": "..1"}
+NAMES = ["age", "gain", "sex", "share", "free"]
+
+
+class Watched:
+    """A classifier of few columns that keeps the rows that it is asked about."""
+
+    classes_ = np.array([0, 1])
+
+    def __init__(self) -> None:
+        self.rows: list[np.ndarray] = []
+
+    def fit(self) -> None:
+        """It is."""
+
+    def decision_function(self, rows: Any) -> np.ndarray:
+        self.rows.append(np.asarray(rows))
+        return self.rows[-1] @ np.array([0.01, 0.5, 1.0, -1.0, 0.3]) - 1.0
+
+    def predict(self, rows: Any) -> np.ndarray:
+        return (self.decision_function(rows) > 0).astype(int)
+
+
+def table(rows: int = 50) -> np.ndarray:
+    generator = np.random.default_rng(0)
+    age, gain = generator.integers(17, 91, rows), generator.exponential(1.0, rows) * generator.integers(0, 2, rows)
+    free = generator.normal(size=rows)
+    return np.stack([age, gain, generator.integers(0, 2, rows), generator.random(rows), free], axis=1).astype(float)
+
+
+def points(x: np.ndarray) -> Any:
+    return brittle.data.array_points(x, feature_names=NAMES, bounds=None)
+
+
+def check(rows: np.ndarray, sexes: set[float]) -> None:
+    assert (rows[:, 0] == np.round(rows[:, 0])).all()
+    assert rows[:, 0].min() >= 17
+    assert rows[:, 0].max() <= 90
+    assert rows[:, 1].min() >= 0
+    assert set(rows[:, 2]) <= sexes
+    assert rows[:, 3].max() <= 1
+
+
+def test_a_hundred_thousand_noisy_copies_keep_every_rule() -> None:
+    model, x = Watched(), table(100)
+    noise = brittle.noise.PerFeature(1.0, torch.from_numpy(x.std(axis=0)))
+    scored = brittle.score(
+        brittle.Classifier(model, None, rules=RULES), points(x), [MonteCarlo(noise=noise, draws=1000)], skip_doctor=True
+    )
+    rows = np.concatenate(model.rows)
+    assert len(rows) >= 100_000
+    assert len(scored.frame()) == 100
+    check(rows, {0.0, 1.0})
+    assert (rows[:, 0] == 17).any()
+    assert (rows[:, 4] < x[:, 4].min()).any()
+
+
+@pytest.mark.parametrize("norm", LENGTHS)
+def test_the_search_over_signs_keeps_every_rule(norm: str) -> None:
+    model, x = Watched(), table(8)
+    brittle.score(brittle.Classifier(model, None, rules=RULES), points(x), [InputMargin(norm, effort="fast")])
+    check(np.concatenate(model.rows), {0.0, 1.0})
+
+
+@pytest.mark.parametrize("kind", ["forest", "boosted", "histograms"])
+def test_the_search_of_boxes_finds_the_nearest_whole_number_inside_bounds(kind: str) -> None:
+    from helpers.small_trees import make
+
+    generator = np.random.default_rng(3)
+    x = np.stack([generator.integers(0, 9, 150), generator.integers(0, 9, 150)], axis=1).astype(float)
+    model = make(kind, 6, 3, 0).fit(x, (x[:, 0] * x[:, 1] + generator.normal(size=150) > 12).astype(int))
+    truth = nearest_of_all_boxes(model, x[:20], 0.0, 8.0, whole=(0, 1))
+    classifier = brittle.Classifier(model, None, rules={"0": "whole 0..8", "1": "whole, 0..8"})
+    grid = np.stack(np.meshgrid(*[np.arange(9.0)] * 2), axis=-1).reshape(-1, 2)
+    given, own = model.predict(grid), model.predict(x[:20])
+    for norm, length in LENGTHS.items():
+        found = brittle.nearest(classifier, torch.from_numpy(x[:20]), norm=norm)
+        every = [length(grid[given != one] - row).min() for row, one in zip(x, own, strict=False)]
+        np.testing.assert_allclose(found.distance, every, atol=1e-12)
+        assert (truth[norm] <= found.distance.numpy() + 1e-12).all()
+        assert torch.equal(found.points, found.points.round())
+
+
+def test_fixed_columns_stay_and_the_run_is_another_one() -> None:
+    from helpers.small_trees import make
+
+    x = table(200)
+    y = (x[:, 2] + x[:, 3] > 0.9).astype(int)
+    forest = make("forest", 6, 3, 0).fit(x, y)
+    free, kept = (
+        brittle.score(brittle.Classifier(forest, None, rules=rules), points(x[:20]), [InputMargin()])
+        for rules in ({}, {"sex": "fixed"})
+    )
+    one, other = (np.array(run.frame()["input_margin"]) for run in (free, kept))
+    assert (other >= one - 1e-12).all()
+    assert (other > one).any()
+    assert free.record.model.state_sha256 != kept.record.model.state_sha256
+
+
+@pytest.mark.parametrize(
+    "rules", [{"9": "whole"}, {"0": "odd"}, {"0": "a..b"}, {"0": "1..x"}], ids=["column", "word", "ends", "end"]
+)
+def test_a_rule_that_there_is_not_is_refused(rules: dict[str, str]) -> None:
+    with pytest.raises(ParameterError):
+        Rules.of(rules, ["0", "1"])
+
+
+def test_rules_are_for_estimators() -> None:
+    with pytest.raises(ParameterError):
+        brittle.Classifier(torch.nn.Linear(2, 2), rules={"0": "whole"})
+
+
+def test_the_command_takes_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("forest.py").write_text(
+        "from sklearn.ensemble import RandomForestClassifier as Forest\n"
+        "make = lambda: Forest(9, random_state=0).fit([[1, 0.5], [5, 0.1], [9, 0.9]] * 9, [0, 1, 1] * 9)\n"
+    )
+    Path("data.csv").write_text("a,b,label\n1,0.5,0\n4,0.1,1\n9,0.9,1\n")
+    command = ["score", "forest.py:make", "data.csv", "--bounds", "none", "--scores", "input_margin"]
+    assert main([*command, "--out", "run", "--rules", "a=whole,0..9", "b=fixed"]) == 0
+    distances = brittle.read_table("run").frame()["input_margin"]
+    assert distances.tolist() == distances.round().tolist()
+    assert main([*command, "--out", "other", "--rules", "c=fixed"]) == 3
