@@ -16,7 +16,7 @@ from studies.study import Headline, Tables
 
 FILES = {
     "networks": "accuracy and own sigma",
-    "errors": "by estimator, network, sigma and draws",
+    "errors": "by estimator, network, sigma, draws",
     "printed": "errors with the paper's draws",
     "sigmoid": "beside the integral",
     "counting": "error by copies",

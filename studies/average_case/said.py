@@ -196,7 +196,7 @@ def times(results: Results) -> Finding:
         "as long as MMSE",
         "UAI, table 1; workshop, table 3",
         f"{decimals(ratios[0], 0)} times as long as Taylor and {decimals(ratios[1], 0)} times as long as MMSE "
-        f"with {PAPER_DRAWS} draws",
+        f"({PAPER_DRAWS} draws)",
         judged(ratio >= FASTER[name] for ratio, (name, _) in zip(ratios, asked, strict=True)),
     )
 

@@ -171,6 +171,8 @@ def test_a_function_of_texts_on_the_command_line(name: str, tmp_path: Path, monk
     assert table.points["correct"].to_pylist() == [True, True]
     low, high = (table["monte_carlo"].rows[end].tolist() for end in ("low", "high"))
     assert low[0] <= 0.5 <= high[0]
+    assert main(["show", "paraphrases"]) == 0
+    assert main(["check", "paraphrases", "--holds", "0.0"]) in (0, 1, 8, 9)
     assert (low[1], brittle.read_table("typos")["monte_carlo"].value.iloc[1]) == (0.0, 0.0)
     assert 0.1 < brittle.read_table("typos")["monte_carlo"].value.iloc[0] < 0.4
     assert main(["score", f"guard.py:{name}", "texts.csv", "--noise", "relative:0.1", "--out", "no", *common]) != 0

@@ -68,7 +68,7 @@ def test_paraphrases_are_drawn_alike_and_known_by_their_content(tmp_path: Path) 
     file.write_text(json.dumps({"a": ["b", "c"]}))
     own, other = Paraphrases(file), Paraphrases({"a": ["b"]})
     assert own == Paraphrases({"a": ("b", "c")}) != other
-    assert own.parameters["rows"] != other.parameters["rows"]
+    assert own.parameters["code"] != other.parameters["code"]
     with pytest.raises(ParameterError):
         own.changed("another", torch.Generator())
     with pytest.raises(ParameterError):

@@ -98,7 +98,7 @@ class ModelOptions:
         outputs: What the network returns.
         head: Name of the last linear layer, for the scores that need features; found by default.
         decision: class, multilabel (which labels hold), multilabel:J (label J), top:K (the best K), within:T (a number
-            within T), masks:T (the class of each pixel) or boxes:T (boxes around objects), T the overlap that is kept.
+            within T), masks:T or boxes:T (their overlap).
         random_model: The model draws at random at test time (dropout that stays on); most of 101 passes decide.
         rules: What columns of a table hold whatever noise and searches do, as NAME=fixed, NAME=whole, NAME=LOW..HIGH or
             NAME=whole,LOW..; for estimators.
@@ -120,8 +120,16 @@ class ModelOptions:
         loaded = loaded or load_network(model, self.weights)
         declared = {"outputs": self.outputs, "head": self.head, "decision": self.decision, "device": self.device}
         declared["random"] = self.random_model
-        declared["rules"] = {name: words for name, _, words in (rule.partition("=") for rule in self.rules)}
+        rules = [(name, words) for name, _, words in (rule.partition("=") for rule in self.rules)]
+        if len(dict(rules)) < len(rules):
+            raise UsageError("--rules names a column twice; give all its words at once, NAME=whole,0..9")
+        declared["rules"] = dict(rules)
         return declare(loaded, model, self.declared_bounds, self.mean or None, self.std or None, **declared)
+
+    @property
+    def moving(self) -> list[str]:
+        """Columns whose rules say what numbers they hold, so that they are no categories."""
+        return [name for name, _, words in (rule.partition("=") for rule in self.rules) if "fixed" not in words]
 
     @cached_property
     def declared_bounds(self) -> Bounds:

@@ -43,8 +43,7 @@ class ScoreOptions:
         sigma: Standard deviations of the noise, in pixel units; a tenth of the value range by default.
         noise: gaussian, uniform, laplace, sphere, ball; per-feature or relative (sigma in deviations, root mean
             squares); with a level relative:0.5, sphere:0.5 (its length), rotation:15, shift:2, decibels:20, swap:0.1,
-            corruptions, for texts token-dropout:0.2, token-mask:0.2, token-replacement:0.2, typos:0.05, case:0.05,
-            spaces:0.05, homoglyphs:0.05, paraphrases:FILE.json; FILE.py:CLASS; or
+            corruptions, for texts typos:0.05, token-dropout:0.2, paraphrases:FILE.json; FILE.py:CLASS; or
             FILE.py:FUNCTION (x, generator).
         categories: All columns that --noise per-feature leaves alone (without it those of few whole numbers), or that
             alone --noise swap changes.
@@ -86,7 +85,7 @@ class ScoreOptions:
         """
         names = usual_names(model.decides, model.random_model) if self.scores is BY_DEFAULT else self.scores
         sigmas: Sequence[float] = self.sigma or (usual_sigma(model.declared_bounds) or 1.0,)
-        family = noises(self.noise, sigmas, model.declared_bounds, self.categories, points, texts)
+        family = noises(self.noise, sigmas, model.declared_bounds, self.categories, points, texts, model.moving)
         given = {"draws": self.draws, "norm": self.norm, "effort": self.effort}
         scores = choose(names, sigmas, family, given, self.settings)
         most = MOST_DRAWS if self.most_draws is None else self.most_draws

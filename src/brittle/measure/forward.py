@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -211,6 +211,10 @@ def look(
     are kept in the finer one of their precision and the model's, as noise is added to them in it.
     """
     rows = rows or default_rows(classifier, inputs, extra_inputs)
+    if (fixed := classifier.fixed(inputs)) is not None:
+        varies = torch.ones_like(inputs, dtype=torch.bool) & ~fixed.to(inputs.device)
+        own = extra_inputs or ExtraInputs()
+        extra_inputs = replace(own, varies=varies if own.varies is None else varies & own.varies.to(varies.device))
     with classifier.evaluating(), torch.set_grad_enabled(differentiate), Widest(len(inputs)) as widest:
         precision = torch.promote_types(inputs.dtype, classifier.dtype or inputs.dtype)
         inputs = inputs.detach().to(classifier.device, precision)

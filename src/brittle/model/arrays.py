@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from brittle.decisions import Custom, Decision, Within
+from brittle.decisions.function_code import code_digest
 from brittle.errors import DataError, ModelError, ParameterError, listed
 from brittle.model.fitted_state import estimator_digest
 from brittle.model.read_trees import trees_of
@@ -94,6 +95,10 @@ class BatchModel(ArrayModel):
         function: from arrays `[*shape]`, one for each input, to class scores `[C]` of each.
     """
 
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        super().__init__(function)
+        self.digest = code_digest(function)
+
     def __call__(self, inputs: Tensor) -> Tensor:
         """Class scores `[B, C]` of `inputs`, `[B, *shape]`, on their device."""
         scores = self.function(list(inputs.detach().cpu().numpy()))
@@ -142,6 +147,13 @@ class Fitted(ArrayModel):
     def rules(self, size: int) -> Rules:
         """What each of so many columns may hold."""
         return Rules.of(self._rules, self._columns or self.feature_names or [*map(str, range(size))])
+
+    def kept(self, inputs: Tensor) -> Tensor | None:
+        """`inputs` `[B, *shape]` as rules let the model read them; None without rules."""
+        if not self._rules:
+            return None
+        rows = inputs.detach().cpu().flatten(1).double().numpy()
+        return torch.from_numpy(self.rules(rows.shape[1]).kept(rows)).view(inputs.shape).to(inputs)
 
     def check_columns(self, found: Sequence[str] | None) -> None:
         """Raise where the columns of the data, `found`, are others than it was fitted on, or stand in another order."""

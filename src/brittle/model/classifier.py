@@ -186,6 +186,13 @@ class Classifier:
         self.decision.check_taken(-logits[:, 1:])
         return logits, replace(extra_inputs or ExtraInputs(), decided=decided)
 
+    def fixed(self, inputs: Tensor) -> Tensor | None:
+        """Which coordinates of an input rules hold fixed, `[*shape]`, for inputs `[B, *shape]`; None for none."""
+        if not isinstance(self.model, Fitted):
+            return None
+        fixed = torch.from_numpy(self.model.rules(inputs[:1].numel()).fixed)
+        return fixed.view(inputs.shape[1:]) if bool(fixed.any()) else None
+
     @property
     def clean_passes(self) -> int:
         """Passes of each point without noise."""

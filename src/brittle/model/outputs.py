@@ -189,7 +189,8 @@ def _part(output: Any, name: str) -> Any:
 
 def _packed(corners: Tensor, labels: Tensor, scores: Tensor) -> Tensor:
     """The boxes of one image in a place each, `[MOST_BOXES, 6]`."""
-    boxes = _widened(torch.cat((corners, labels[:, None].to(corners), scores[:, None].to(corners)), dim=1))
+    corners = _widened(corners)  # half precision has no label 257
+    boxes = torch.cat((corners, labels[:, None].to(corners), scores[:, None].to(corners)), dim=1)
     places = boxes.new_zeros(MOST_BOXES, 6)
     if not bool(boxes.isfinite().all()):
         return places.fill_(torch.nan)

@@ -14,7 +14,7 @@ from brittle.errors import ModelError
 from brittle.model.trees import SINGLE, Trees, of_class, single_cut
 
 OBJECTIVES = (
-    *("binary:logistic", "binary:logitraw", "multi:softprob", "multi:softmax"),
+    *("binary:logistic", "multi:softprob", "multi:softmax"),
     *("binary", "multiclass", "multiclassova"),
 )
 """Of XGBoost and LightGBM, whose class is that of the largest sum."""
@@ -70,7 +70,7 @@ def xgboost_trees(whole: Mapping[str, Any]) -> Trees:
         left, right, feature = (np.array(own[key]) for key in ("left_children", "right_children", "split_indices"))
         parts.append((left < 0, feature, number, left, right, of_class(number, at, classes)))
     if objective["name"] == "binary:logistic":
-        base = np.log(base / (1 - base))
+        base = -np.log(1 / base.astype(np.float32) - 1)  # in single precision, as XGBoost does
     base, names = of_class(base, 1, 2)[0] if classes == 2 else np.broadcast_to(base, classes), learner["feature_names"]
     cut, features = lambda cuts: single_cut(cuts, strict=True), int(parameters["num_feature"])
     return Trees.of(parts, base, features, cut, SINGLE).named(names)
@@ -113,6 +113,8 @@ def catboost_trees(whole: Mapping[str, Any]) -> Trees:
     (scale, bias), info, parts = whole["scale_and_bias"], whole["features_info"], []
     places, classes = [one["flat_feature_index"] for one in info["float_features"]], max(2, len(bias))
     _check(not info.get("categorical_features"), "it has columns of categories")
+    loss = whole["model_info"]["params"]["loss_function"]["type"]
+    _check(loss in ("Logloss", "CrossEntropy", "MultiClass", "MultiClassOneVsAll"), f"it was trained by {loss:.40}")
     for own in whole["oblivious_trees"]:
         splits = (own["splits"] or [])[::-1]
         place, inner = np.arange((2 << len(splits)) - 1), (1 << len(splits)) - 1

@@ -29,6 +29,8 @@ class Rules(NamedTuple):
         for name, words in rules.items():
             if name not in names:
                 raise ParameterError(f"no column is called {name!r:.40}; there are {listed(list(names), 4)}")
+            if not words.strip():
+                raise ParameterError(f"the rule of {name!r:.40} is empty; it has the words fixed, whole, LOW..HIGH")
             place = list(names).index(name)
             for word in words.replace(",", " ").split():
                 low, dots, high = word.partition("..")
@@ -40,6 +42,10 @@ class Rules(NamedTuple):
                 except (KeyError, ValueError) as error:
                     raise ParameterError(f"rules have the words fixed, whole, LOW..HIGH; found {word!r:.40}") from error
         whole = np.where(found.whole, (np.ceil(found.lower), np.floor(found.upper)), (found.lower, found.upper))
+        for place in np.flatnonzero(~(whole[0] <= whole[1])):
+            raise ParameterError(
+                f"the rule of {names[int(place)]!r:.40} allows no number: {rules[names[int(place)]]!r:.40}"
+            )
         return found._replace(lower=whole[0], upper=whole[1])
 
     def kept(self, rows: np.ndarray) -> np.ndarray:

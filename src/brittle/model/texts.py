@@ -250,6 +250,8 @@ class TextFunction(ArrayModel):
                 for first in range(0, len(different), CALLED)
             ]
         place = {text: row for row, text in enumerate(different)}
+        if sum(map(len, parts)) != len(different):
+            raise ValueError(f"{len(different)} texts got scores of {sum(map(len, parts))}")
         return torch.cat(parts)[[place[text] for text in texts]]
 
 

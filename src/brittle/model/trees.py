@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -56,6 +56,10 @@ class Trees:
         first, base = np.array(roots[:-1]), np.array(base, np.float64)
         known = np.arange(len(base)), None, features, unit
         return cls(feature, cut(number), left, right, value, first, base, *known)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone, so that what was computed of them is no part of a digest."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def named(self, names: Sequence[str], classes: Any = None) -> Trees:
         """The same with names of the columns, where all have one, and classes."""

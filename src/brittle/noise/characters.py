@@ -175,7 +175,6 @@ class Paraphrases(_OfTexts):
 
     name: ClassVar[str] = "paraphrases"
     explanation: ClassVar[str] = "One of the alternatives that a list has for the text"
-    unit: ClassVar[str] = "of a list"
 
     def __init__(self, alternatives: Mapping[str, Sequence[str]] | str | os.PathLike[str]) -> None:
         """Draw from these, or from those in a JSON file, an object with a list for each text."""
@@ -189,7 +188,7 @@ class Paraphrases(_OfTexts):
 
     @property
     def parameters(self) -> Parameters:
-        return {"noise": self.name, "rows": self.digest}
+        return {"sigma": self.sigma, "noise": f"{self.name}()", "code": self.digest}
 
     def changed(self, text: str, generator: torch.Generator) -> str:
         others = self.of(text)

@@ -12,7 +12,7 @@ import torch
 from brittle.errors import ParameterError, UsageError
 from brittle.model.bounds import Bounds, BoundsLike, check_bounds
 from brittle.model.loading.named_code import find_named, unknown
-from brittle.model.texts import text_of
+from brittle.model.texts import codes_of, text_of
 from brittle.noise import (
     FAMILIES,
     Corruption,
@@ -98,10 +98,12 @@ def noises(
     categories: Collection[str] = (),
     points: Points | None = None,
     texts: TextForm | None = None,
+    moving: Collection[str] = (),
 ) -> str | Sequence[Noise]:
     """What `--noise` stands for: ready noises, or the name of a family that standard deviations describe.
 
     Without `points` and `texts`, which are not open yet, noise that learns from them is only checked.
+    `moving` are columns that are no categories, whatever they hold.
     """
     name = plain_name(text)
     function = _function(text)
@@ -110,7 +112,8 @@ def noises(
     if name == PARAPHRASES:
         own = Paraphrases(text.partition(":")[2])
         for batch in () if points is None else points.batches(READ):
-            _ = [own.of(text_of(row)) for row in batch.inputs]  # what is missing is said before anything is scored
+            for row in batch.inputs:  # what is missing or too long is said before anything is scored
+                codes_of(own.of(text_of(row)), len(row))
         return [own]
     levels = _levels(text) if has_level(text) else [*dict.fromkeys(sigmas)]
     if name in KINDS:
@@ -132,7 +135,9 @@ def noises(
         vectors = None if texts is None or instead is None else getattr(texts, instead)
         return [TokenDropout(level, vectors) for level in levels]
     if name == PER_FEATURE:
-        own = PerFeature(1.0, torch.ones(1)) if points is None else PerFeature.of(points, 1.0, categories or None)
+        own = (
+            PerFeature(1.0, torch.ones(1)) if points is None else PerFeature.of(points, 1.0, categories or None, moving)
+        )
         return [PerFeature(sigma, own.scale, own.still) for sigma in levels]
     return text
 

@@ -55,7 +55,13 @@ class PerFeature(DiagonalGaussian):
             raise ParameterError("no feature has a scale above 0, so noise would change nothing")
 
     @classmethod
-    def of(cls, points: Any, sigma: float, categories: Collection[str | int] | None = None) -> PerFeature:
+    def of(
+        cls,
+        points: Any,
+        sigma: float,
+        categories: Collection[str | int] | None = None,
+        moving: Collection[str | int] = (),
+    ) -> PerFeature:
         """Scales as data have them, which are read once: the standard deviation of each feature, 0 of categories.
 
         Args:
@@ -63,11 +69,12 @@ class PerFeature(DiagonalGaussian):
             sigma: in standard deviations of each feature.
             categories: features that stay as they are, by name or place; by default columns of whole numbers of which
                 at most `FEW` differ. Columns of text and of type `category` stay in any case.
+            moving: features that are no categories, whatever they hold.
         """
         points = as_points(points, None, levels=True)
         deviations, few = _scales(points)
         names = _names(points, len(deviations))
-        stays = few if categories is None else _mask(categories, names)
+        stays = few & ~_mask(moving, names) if categories is None else _mask(categories, names)
         stays = stays | _mask(points.provenance.get("categories", ()), names)
         scale = torch.where(stays, 0.0, deviations)
         kept = [names[place] for place in (scale == 0).nonzero().flatten().tolist()]

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
-import torch
 
 from brittle.data import Points, as_points
 from brittle.data.formats import Data
@@ -70,8 +69,8 @@ def make_job(
     first = next(iter(points.batches(1)))
     rows = batch_size or default_rows(classifier, first.inputs, first.extra_inputs)
     points = varying(points, first, scores, classifier.device)
-    if isinstance(classifier.model, Fitted) and (rules := classifier.model.rules(first.inputs[0].numel())).fixed.any():
-        points = SomePoints.of(points, moves=torch.from_numpy(~rules.fixed))
+    if (fixed := classifier.fixed(first.inputs)) is not None:
+        points = SomePoints.of(points, moves=~fixed.flatten())
     return Job(classifier, points, scores, seed, rows, confidence)
 
 

@@ -95,9 +95,10 @@ class RunningRecord:
 
     def note_memory(self, job: Job) -> None:
         """Note how many rows memory had room for."""
+        drawn = " and the draws of the model" if self.now.model.random else ""
         sentence = (
             f"memory ran out with {job.rows} rows in one pass, and {job.fit} went on; their numbers are the same but "
-            f"for rounding, and --batch-size {job.fit} saves the time of the tries"
+            f"for rounding{drawn}, and --batch-size {job.fit} saves the time of the tries"
         )
         self.now = replace(self.now, warnings=(*self.now.warnings, Finding("out_of_memory", sentence)))
 

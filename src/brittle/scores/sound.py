@@ -17,7 +17,7 @@ from torch import Tensor
 
 from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Evidence, Parameters, Status
-from brittle.measure import Measurement, NearestPoint
+from brittle.measure import Measurement, Nearest, NearestPoint
 from brittle.model.classifier import Classifier
 from brittle.model.loading.named_code import check_name, failing, kind_of, refused
 from brittle.model.texts import TextFunction
@@ -121,6 +121,8 @@ def check_serves(score: ScoreLike, classifier: Classifier) -> None:
     if score.serves != "counts":
         classifier.check_margins(score.name)
     noise, of_texts = getattr(score, "noise", None), isinstance(classifier.model, TextFunction)
+    if of_texts and any(isinstance(need, Nearest) for need in score.needs):
+        raise ParameterError(f"{score.name} searches among numbers, and the model reads texts; use monte_carlo")
     if isinstance(noise, Noise) and (noise.added if of_texts else getattr(noise, "of_characters", False)):
         raise ParameterError(
             f"noise {noise.name} is for {'numbers' if of_texts else 'texts'}, and the model reads "

@@ -107,7 +107,8 @@ class Certified(Measurement):
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[CertifiedRadius]:
         """The radii of `needs`, in blocks of points; of an ensemble of trees as far as its boxes were searched."""
         boxes = [search_boxes(need.norm, need.bounded, BOXES[need.proof], classifier, clean) for need in needs]
-        if found := [CertifiedRadius(one["proved"], one["passes"]) for one in boxes if one is not None]:
+        found = [CertifiedRadius(one["proved"], one["passes"]) for one in boxes if one is not None]
+        if len(found) == len(needs):
             return found
         try:
             if clean.extra_inputs is not None and clean.extra_inputs.tensors:

@@ -26,6 +26,7 @@ from brittle.measure.nearest.search import Found, Search
 from brittle.measure.nearest.sparse_descent import sparse_descent
 from brittle.measure.nearest.straight_through import straight_through
 from brittle.measure.rows import join
+from brittle.model.arrays import Fitted
 from brittle.model.classifier import Classifier
 from brittle.model.inputs import ExtraInputs
 
@@ -251,9 +252,13 @@ def _measure(need: Nearest, classifier: Classifier, clean: Clean) -> NearestPoin
     search = Search(classifier, clean, DISTANCES[need.norm], need.bounded)
     vanishing = search.vanishing
     settled = [_spend(search, need, vanishing, effort) for effort in stages(need.effort)][-1]
+    distance, points = settled.distance, settled.points.view_as(clean.inputs)
+    if isinstance(classifier.model, Fitted) and (kept := classifier.model.kept(points)) is not None:
+        points, found = kept, distance.isfinite()  # what the model read there
+        distance = torch.where(found, DISTANCES[need.norm].length((points - clean.inputs).flatten(1)), distance)
     return NearestPoint(
-        distance=torch.where(clean.finite & clean.tied, 0.0, settled.distance),
-        points=settled.points.view_as(clean.inputs),
+        distance=torch.where(clean.finite & clean.tied, 0.0, distance),
+        points=points,
         predicted=settled.predicted,
         by_attack={name: found.distance for name, found in search.by_attack.items()},
         masked=vanishing | _misled(search, need.attacks, vanishing),
