@@ -13,6 +13,7 @@ from helpers.small_trees import LENGTHS, nearest_of_all_boxes
 import brittle
 from brittle.cli import main
 from brittle.errors import ParameterError
+from brittle.estimate import Status
 from brittle.model.rules import Rules
 from brittle.scores import InputMargin, MonteCarlo
 
@@ -118,11 +119,60 @@ def test_fixed_columns_stay_and_the_run_is_another_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "rules", [{"9": "whole"}, {"0": "odd"}, {"0": "a..b"}, {"0": "1..x"}], ids=["column", "word", "ends", "end"]
+    "rules",
+    [
+        {"9": "whole"},
+        {"0": "odd"},
+        {"0": "a..b"},
+        {"0": "1..x"},
+        {"0": " "},
+        {"0": "5..1"},
+        {"0": "nan..3"},
+        {"0": "whole 1.2..1.8"},
+    ],
+    ids=["column", "word", "ends", "end", "nothing", "empty", "nan", "no whole"],
 )
 def test_a_rule_that_there_is_not_is_refused(rules: dict[str, str]) -> None:
     with pytest.raises(ParameterError):
         Rules.of(rules, ["0", "1"])
+
+
+def test_a_score_that_is_called_keeps_what_is_fixed_as_a_run_does() -> None:
+    x, score = table(12), MonteCarlo(sigma=0.5, draws=200)
+    classifier = brittle.Classifier(Watched(), "none", rules={"4": "fixed", "1": "fixed"})
+    called = score(classifier, torch.from_numpy(x), ids=[str(row) for row in range(len(x))])
+    whole = brittle.score(classifier, x, [score], skip_doctor=True)
+    assert called.value.tolist() == whole.scores["value"].to_pylist()
+
+
+def test_what_is_computed_of_trees_is_no_part_of_their_digest() -> None:
+    from sklearn.ensemble import RandomForestClassifier
+
+    x = table()
+    forest = RandomForestClassifier(5, random_state=0).fit(x, x[:, 4] > 0)
+    classifier = brittle.Classifier(forest, "none", rules={"0": "whole"})
+    first = brittle.score(classifier, x[:6], [InputMargin(effort="fast")], skip_doctor=True).record.model.state_sha256
+    again = brittle.score(classifier, x[:6], [InputMargin(effort="fast")], skip_doctor=True).record.model.state_sha256
+    assert first == again != brittle.Classifier(forest, "none").model.digest  # type: ignore[attr-defined]
+
+
+def test_a_column_whose_rule_is_of_numbers_is_no_category() -> None:
+    """Three whole numbers alone stand in the column of sexes, and few in any column of three rows."""
+    from brittle.noise import PerFeature
+
+    own, ruled = (PerFeature.of(points(table()), 0.1, None, moving) for moving in ((), ("sex",)))
+    assert (float(own.scale[2]), float(ruled.scale[2]) > 0) == (0.0, True)
+
+
+def test_a_certificate_is_not_refuted_by_an_input_that_breaks_a_rule() -> None:
+    from sklearn.ensemble import RandomForestClassifier
+
+    x = table(200)
+    forest = RandomForestClassifier(9, random_state=0).fit(x[:, :2], x[:, 0] > 50)
+    classifier = brittle.Classifier(forest, "none", rules={"0": "whole"})
+    found = InputMargin(attack="rays", effort="fast", certify=True)(classifier, torch.from_numpy(x[:10, :2]))
+    assert int(Status.REFUTED) not in found.status.tolist()
+    assert bool((found.low <= found.value * (1 + 1e-6)).all())
 
 
 def test_rules_are_for_estimators() -> None:

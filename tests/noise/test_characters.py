@@ -18,7 +18,7 @@ from brittle.intervals import clopper_pearson
 from brittle.model.texts import TextFunction, codes_of, text_of
 from brittle.noise import Edits, Paraphrases
 from brittle.noise.characters import ALIKE, EDITS, NEIGHBOURS
-from brittle.scores import MonteCarlo, Shrinkage, Taylor
+from brittle.scores import InputMargin, MonteCarlo, Shrinkage, Softmax, Taylor
 
 COPIES = 20_000
 STRICT = 1 - 1e-6
@@ -118,6 +118,31 @@ def test_a_rule_that_reads_texts_flips_as_often_as_said(score: Any) -> None:
         assert row["status"] == "ok" or count == 0
 
 
+def test_a_function_that_gives_other_rows_than_it_was_asked_for_is_refused() -> None:
+    points = brittle.data.text_points(["a", "b"])
+    classifier = brittle.Classifier(TextFunction(lambda texts: torch.rand(len(texts) + 1, 2)), bounds=None)
+    with pytest.raises(brittle.errors.ModelError) as caught:
+        brittle.score(classifier, points, [MonteCarlo(noise=Edits("case", 0.1))])
+    assert caught.value.code in ("model_failed", "output_shape")
+
+
+def test_paraphrases_are_noise_that_a_run_judges_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With scores without noise beside them; a paraphrase that is too long is said before anything is scored."""
+    from brittle.noise.named import noises
+
+    texts = ["peace", "war"]
+    points = brittle.data.text_points(texts, [0, 0])
+    classifier = brittle.Classifier(TextFunction(has_only_latin), bounds=None)
+    noise = Paraphrases({text: [text.upper(), f"{text}é"] for text in texts})
+    table = brittle.score(classifier, points, [Shrinkage(noise=noise, draws=100), Softmax()])
+    (verdict,) = brittle.check(table, holds=0.5).verdicts
+    assert (verdict.points, verdict.low < 1) == (2, True)
+    file = {text: ["x" * 2000] for text in texts}
+    monkeypatch.setattr("brittle.noise.characters._read", lambda path: file)
+    with pytest.raises(DataError):
+        noises("paraphrases:others.json", (), None, points=points)
+
+
 def test_the_function_gets_each_text_once_and_few_at_a_time() -> None:
     calls: list[list[str]] = []
 
@@ -140,8 +165,9 @@ def test_scores_with_gradients_and_other_inputs_are_refused() -> None:
         brittle.score(classifier, points, [Taylor(sigma=0.1)])
     with pytest.raises(ParameterError):
         brittle.score(torch.nn.Linear(8, 2), torch.rand(2, 8), [MonteCarlo(noise=Edits("typos", 0.1))])
-    with pytest.raises(ParameterError):
-        brittle.score(classifier, points, [MonteCarlo(sigma=0.1)])
+    for other in (MonteCarlo(sigma=0.1), InputMargin(effort="fast")):
+        with pytest.raises(ParameterError):
+            brittle.score(classifier, points, [other])
     with pytest.raises(ParameterError):
         brittle.data.text_points(["a"], tokenizer=lambda texts: {})
 

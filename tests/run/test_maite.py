@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -100,3 +101,13 @@ def test_a_plain_label_beside_metadata_is_a_class(plain: tuple[nn.Module, Tensor
     _, x, y = plain
     points = dataset_points([(image, label, {"id": 0}) for image, label in zip(x, y.tolist(), strict=True)])
     assert points.labels == tuple(y.tolist())
+
+
+def test_other_weights_are_another_model(plain: tuple[nn.Module, Tensor, Tensor]) -> None:
+    """So that no run goes on with them."""
+    network, *_ = plain
+    other = copy.deepcopy(network)
+    with torch.no_grad():
+        next(other.parameters()).add_(0.5)
+    own, again, changed = (brittle.Classifier(Model(one)).model for one in (network, network, other))
+    assert own.digest == again.digest != changed.digest  # type: ignore[attr-defined]
