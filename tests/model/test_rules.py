@@ -141,7 +141,7 @@ def test_a_score_that_is_called_keeps_what_is_fixed_as_a_run_does() -> None:
     x, score = table(12), MonteCarlo(sigma=0.5, draws=200)
     classifier = brittle.Classifier(Watched(), "none", rules={"4": "fixed", "1": "fixed"})
     called = score(classifier, torch.from_numpy(x), ids=[str(row) for row in range(len(x))])
-    whole = brittle.score(classifier, x, [score], skip_doctor=True)
+    whole = brittle.score(classifier, (x, None), [score], skip_doctor=True)
     assert called.value.tolist() == whole.scores["value"].to_pylist()
 
 
@@ -151,8 +151,12 @@ def test_what_is_computed_of_trees_is_no_part_of_their_digest() -> None:
     x = table()
     forest = RandomForestClassifier(5, random_state=0).fit(x, x[:, 4] > 0)
     classifier = brittle.Classifier(forest, "none", rules={"0": "whole"})
-    first = brittle.score(classifier, x[:6], [InputMargin(effort="fast")], skip_doctor=True).record.model.state_sha256
-    again = brittle.score(classifier, x[:6], [InputMargin(effort="fast")], skip_doctor=True).record.model.state_sha256
+    first = brittle.score(
+        classifier, (x[:6], None), [InputMargin(effort="fast")], skip_doctor=True
+    ).record.model.state_sha256
+    again = brittle.score(
+        classifier, (x[:6], None), [InputMargin(effort="fast")], skip_doctor=True
+    ).record.model.state_sha256
     assert first == again != brittle.Classifier(forest, "none").model.digest  # type: ignore[attr-defined]
 
 
