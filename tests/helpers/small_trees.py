@@ -29,17 +29,17 @@ def small_ensemble(kind: str, seed: int) -> tuple[Any, np.ndarray]:
 def make(kind: str, trees: int, depth: int, seed: int) -> Any:
     """An unfitted classifier."""
     if kind == "xgboost":
-        from xgboost import XGBClassifier
+        from xgboost import XGBClassifier  # type: ignore[import-not-found]
 
         return XGBClassifier(n_estimators=trees, max_depth=depth, random_state=seed, n_jobs=1)
     if kind == "lightgbm":
-        from lightgbm import LGBMClassifier
+        from lightgbm import LGBMClassifier  # type: ignore[import-not-found]
 
         return LGBMClassifier(
             n_estimators=trees, num_leaves=2**depth, min_child_samples=5, random_state=seed, n_jobs=1, verbose=-1
         )
     if kind == "catboost":
-        from catboost import CatBoostClassifier
+        from catboost import CatBoostClassifier  # type: ignore[import-not-found]
 
         return CatBoostClassifier(
             iterations=trees, depth=depth, random_seed=seed, thread_count=1, verbose=0, allow_writing_files=False
