@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,17 +92,17 @@ class _OfTexts(Transforming):
     def apply(self, x: Tensor, generator: torch.Generator) -> Tensor:
         return codes_of([self.changed(text_of(x), generator)], len(x))[0].to(x)
 
+    @abstractmethod
     def changed(self, text: str, generator: torch.Generator) -> str:
         """A noisy copy of a text."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, init=False)
 class Edits(_OfTexts):
-    """Each character of a text is changed with some probability, by itself, as `kind` says.
+    """Each character of a text, one after another, is changed with some probability as `kind` says.
 
     - `typos`: one of four with the same probability: a key beside it on a keyboard (of letters and digits; others stay
-      as they are), its place changed with the next (the last stays), left out, or typed twice.
+      as they are), its place changed with the next, which then stays (as does the last), left out, or typed twice.
     - `case`: a letter in the other case.
     - `spaces`: a space behind it; a space is left out.
     - `homoglyphs`: a Cyrillic letter that looks the same, of the Latin letters that have one.
