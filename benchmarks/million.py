@@ -66,13 +66,17 @@ def measure(rows: int) -> None:
 
 
 COMMANDS = {
-    "show": [],
-    "report": ["--out", "page.html"],
-    "export": ["table.parquet"],
-    "verify": [],
-    "join": [],
+    "join": ["joined", "run", "other"],
+    "show": ["show", "joined"],
+    "show --top": ["show", "joined", "--top", "20"],
+    "show POINT": ["show", "joined", "777"],
+    "check": ["check", "joined", "--holds", "0", "--every-class", "0", "--against", "joined", "--no-worse-than", "1"],
+    "compare": ["compare", "joined", "joined"],
+    "report": ["report", "joined", "--out", "page.html"],
+    "export": ["export", "joined", "table.parquet"],
+    "verify": ["verify", "joined"],
 }
-"""What is asked of a run, and what follows its folder."""
+"""What is asked of two halves of a run, and then of the whole."""
 
 
 def simulate(rows: int, folder: Path) -> None:
@@ -129,10 +133,7 @@ def commands(lengths: list[int]) -> None:
     for length in lengths:
         with tempfile.TemporaryDirectory() as place:
             simulate(length, Path(place))
-            joined = _asked(["join", "joined", "run", "other"], place)
-            for name, more in COMMANDS.items():
-                found = joined if name == "join" else _asked([name, "joined", *more], place)
-                rows.append([f"{length:,}", name, *found])
+            rows += [[f"{length:,}", name, *_asked(words, place)] for name, words in COMMANDS.items()]
     print_table(["rows", "command", "peak MiB", "seconds"], rows)
 
 

@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 import brittle
+from brittle.analysis import check, point_card, point_list
 from brittle.cli import main
 from brittle.scores import LogitMargin, Shrinkage
 from brittle.store import reading
@@ -130,10 +131,10 @@ def test_a_smaller_sample_lies_in_a_larger_one(run: Path) -> None:
     assert few < many
 
 
+@pytest.mark.usefixtures("long")
 def test_screen_and_page_say_that_they_speak_of_a_sample(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("brittle.cli.common.MOST_SHOWN", 600)
     assert main(["show", str(run)]) == 0
     assert f"out of {COUNT:,}" in capsys.readouterr().out
     assert main(["show", str(run), "--json"]) == 0
@@ -142,5 +143,66 @@ def test_screen_and_page_say_that_they_speak_of_a_sample(
     page = (tmp_path / "page.html").read_text()
     assert f"out of {COUNT:,}" in page
     assert f"{read_table(run).record.account.passes / COUNT:,.0f} per point" in page, "passes are of all points"
-    assert main(["show", str(run), "--top", "1000", "--json"]) == 0
-    assert capsys.readouterr().out.count('"point"') == COUNT, "a list is of all"
+
+
+@pytest.fixture
+def long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that 600 rows of two scores are as many as are shown."""
+    monkeypatch.setattr("brittle.cli.common.MOST_SHOWN", 600)
+
+
+@pytest.mark.usefixtures("long")
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        (["--top", "1000"], {}),
+        (["--top", "25"], {}),
+        (["--state", "breaks"], {"state": "breaks"}),
+        (["--state", "failed", "--top", "3"], {"state": "failed"}),
+        (["--class", "2", "--wrong", "--top", "7"], {"of_class": 2, "correct": "wrong"}),
+    ],
+)
+def test_a_list_is_of_all_points(
+    run: Path, options: list[str], wanted: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = point_list(read_table(run), **wanted)
+    top = int(options[options.index("--top") + 1]) if "--top" in options else 20
+    assert main(["show", str(run), *options, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["points"]
+    assert [one["point"] for one in found] == whole["point"].tolist()[:top]
+    assert [one["value"] for one in found] == whole["value"].astype(object).where(
+        whole["value"].notna(), None
+    ).tolist()[:top]
+    assert main(["show", str(run), *options]) == 0
+    head, *_, last = capsys.readouterr().out.splitlines()
+    assert head.startswith(f"{len(whole):,} of {COUNT:,} points")
+    assert (f"{len(whole) - top:,} more" in last) == (len(whole) > top)
+
+
+@pytest.mark.usefixtures("long")
+def test_a_list_of_a_class_that_is_not_there_is_refused(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", str(run), "--class", "4"]) == 3
+    assert "classes: class 0, class 1, class 2, class 3" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("long")
+def test_each_point_is_found(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    drawn, whole = {*read_table(run, 300).points["point"].to_pylist()}, read_table(run)
+    left_out = next(one for one in whole.points["point"].to_pylist() if one not in drawn)
+    assert main(["show", str(run), left_out, "--json"]) == 0
+    scores = json.loads(capsys.readouterr().out)["scores"]
+    assert [one["value"] for one in scores] == point_card(whole, left_out)["value"].tolist()
+    assert main(["show", str(run), str(COUNT)]) == 3
+    assert main(["show", str(run), "9" * 30]) == 3
+
+
+@pytest.mark.usefixtures("long")
+def test_check_and_compare_say_that_they_speak_of_a_sample(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = read_table(run, 300)
+    assert main(["check", str(run), "--accuracy", "0", "--against", str(run), "--no-worse-than", "0.5", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    alone = check(table, accuracy=0.0, against=table, no_worse_than=0.5)
+    assert [one["points"] for one in found["verdicts"]] == [one.points for one in alone.verdicts]
+    assert f"out of {COUNT:,}" in found["remark"]
+    assert main(["compare", str(run), str(run)]) == 0
+    assert f"out of {COUNT:,}" in capsys.readouterr().out.splitlines()[0]

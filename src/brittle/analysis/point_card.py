@@ -40,7 +40,7 @@ def find_point(table: Table, asked: str | int) -> str:
     ids = table.points["point"].to_pylist()
     if str(asked) in ids:
         return str(asked)
-    if str(asked).isdigit() and int(asked) in (rows := table.points["row"].to_pylist()):
+    if str(asked).isdecimal() and int(asked) in (rows := table.points["row"].to_pylist()):
         return ids[rows.index(int(asked))]
     named = [one for one, name in zip(ids, table.points["name"].to_pylist(), strict=True) if name == str(asked)]
     if len(named) == 1:

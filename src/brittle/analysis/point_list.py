@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from brittle.analysis.columns import check_column, class_name, class_of, preferred, safety
 from brittle.analysis.decisions import STATES, column_for, numbers_beside
@@ -17,6 +20,9 @@ from brittle.store.table import Table
 from brittle.text import aligned, chosen_text, number, span
 
 Correct = Literal["right", "wrong"]
+
+_ORDER = ("danger", "second")
+"""What orders points before their rows."""
 
 _SHOWN = ("point", "row", "name", "label", "predicted", "target", "decided", "correct")
 
@@ -59,36 +65,102 @@ def point_list(
     """
     check_column("by", by)
     check_column("judge", judge)
-    check_share("limit", limit)
     if by is None:
         judge = judge if judge is not None else column_for(table, limit)
         by = numbers_beside(table, judge)
-    if state not in (None, FAILED, *STATES):
-        raise ParameterError(f"state is holds, breaks, undecided or failed; found {state!r:.40}")
-    order, judge = safety(by), judge if judge is not None else by
-    if order is None:
+    wanted = Wanted(of_class, state, correct, limit)
+    return least_points([table], len(table.points), table, by, by if judge is None else judge, wanted)[0]
+
+
+class Wanted(NamedTuple):
+    """Which points a list has, and what their states compare `p_robust` with: the arguments of `point_list`."""
+
+    of_class: str | int | None = None
+    state: str | None = None
+    correct: Correct | None = None
+    limit: float | None = None
+
+
+def least_points(
+    shards: Iterable[Table], most: int, table: Table, by: Column, judge: Column, wanted: Wanted
+) -> tuple[pd.DataFrame, tuple[int, int]]:
+    """The first `most` points of a `point_list`, of which one shard of the run at a time is held.
+
+    `by` and `judge` are columns of `table`, which is the run or a sample of it.
+
+    Returns:
+        these points; how many the list has, and how many the run.
+
+    Raises:
+        DataError, ParameterError: as of `point_list`.
+    """
+    check_share("limit", wanted.limit)
+    if wanted.state not in (None, FAILED, *STATES):
+        raise ParameterError(f"state is holds, breaks, undecided or failed; found {wanted.state!r:.40}")
+    if safety(by) is None:
         raise ParameterError(f"{by.label} has no safer direction, so it orders no points; name another score")
+    (class_kind, _), names = class_of(table), table.record.data.names
+    second = preferred(table.columns, by.setting, exclude=by.score) if by.is_probability else None
+    first, matched, count, labelled, classes = pd.DataFrame(), 0, 0, False, set[int]()
+    for shard in shards:
+        frame = _rows(shard, by, judge, second, wanted.limit)
+        count += len(frame)
+        labelled |= bool(frame["correct"].notna().any())
+        classes |= {int(one) for one in frame[class_kind].dropna()}
+        chosen = frame.loc[_is_wanted(frame, class_kind, names, wanted)]
+        matched += len(chosen)
+        first = pd.concat([first, chosen]) if len(first) else chosen
+        first = first.sort_values(by=[*_ORDER, "row"], na_position="last").head(most)
+    if wanted.correct is not None and not labelled:
+        raise DataError("no_labels", "no point of the run has a label, so none is known to be right or wrong")
+    asked = wanted.of_class
+    if asked is not None and not any(_is_class(one, asked, names) for one in classes):
+        seen = listed([class_name(table, one) for one in sorted(classes)], 5) or "none"
+        raise DataError("no_such_point", f"no point of the run is in class {str(asked)!r:.60}; classes: {seen}")
+    return first.drop(columns=[*_ORDER]).reset_index(drop=True), (matched, count)
+
+
+def _rows(table: Table, by: Column, judge: Column, second: Column | None, limit: float | None) -> pd.DataFrame:
+    """All points of a table as `point_list` has them, with what orders them; the columns may be those of another."""
+    by, judge = table[by.label], table[judge.label]
     frame = table.points.select([*_SHOWN]).to_pandas().set_index("point", drop=False)
     frame[["value", "low", "high"]] = by.rows[["value", "low", "high"]]
     if by.is_probability:
         frame[["value", "low", "high"]] = 1.0 - by.rows[["value", "high", "low"]].to_numpy()
     frame["state"] = judge.states(limit or judge.limit or LIMIT) if judge.is_probability else None
     frame["status"] = by.status
-    wanted = pd.Series(True, index=frame.index) if of_class is None else _in_class(table, of_class)
-    if state is not None:
-        wanted &= frame["value"].isna() if state == FAILED else frame["state"] == state
-    if correct is not None:
-        if frame["correct"].isna().all():
-            raise DataError("no_labels", "no point of the run has a label, so none is known to be right or wrong")
-        wanted &= frame["correct"].eq(correct == "right")
-    second = preferred(table.columns, by.setting, exclude=by.score) if by.is_probability else None
-    keys = {"danger": order, "second": 0.0 if second is None else -second.value}
-    chosen = frame.assign(**keys)[wanted.to_numpy(dtype=bool)]
-    return chosen.sort_values([*keys, "row"], na_position="last", ignore_index=True).drop(columns=[*keys])
+    return frame.assign(danger=safety(by), second=0.0 if second is None else -table[second.label].value)
 
 
-def format_point_list(frame: pd.DataFrame, table: Table, by: Column, top: int, judge: Column | None = None) -> str:
-    """The first points of a `point_list` as plain text for a terminal."""
+def _is_wanted(frame: pd.DataFrame, class_kind: str, names: Sequence[str], wanted: Wanted) -> NDArray[np.bool_]:
+    kept = np.ones(len(frame), bool)
+    if wanted.of_class is not None:
+        kept &= [key == key and _is_class(int(key), wanted.of_class, names) for key in frame[class_kind]]
+    if wanted.state is not None:
+        kept &= (frame["value"].isna() if wanted.state == FAILED else frame["state"] == wanted.state).to_numpy(bool)
+    if wanted.correct is not None:
+        kept &= frame["correct"].eq(wanted.correct == "right").to_numpy(bool)
+    return kept
+
+
+def _is_class(key: int, asked: str | int, names: Sequence[str]) -> bool:
+    """Whether class `key` is the one that is asked for by its name or its number."""
+    name = str(asked) if asked in names else str(asked).removeprefix("class ")
+    return names.index(name) == key if name in names else str(key) == name
+
+
+def format_point_list(
+    frame: pd.DataFrame,
+    table: Table,
+    by: Column,
+    top: int,
+    judge: Column | None = None,
+    counts: tuple[int, int] | None = None,
+) -> str:
+    """The first points of a `point_list` as plain text for a terminal.
+
+    Where `frame` is but the beginning of a list, `counts` says how many points that has, and how many the run.
+    """
     names = table.record.data.names
 
     def class_text(key: float, words: object) -> str:
@@ -110,21 +182,9 @@ def format_point_list(frame: pd.DataFrame, table: Table, by: Column, top: int, j
     ]
     title = "p_robust" if by.is_probability else by.quantity.replace("_", " ")
     header = ["point", "label", "predicted", title, "interval", "state", "status"]
-    chosen = chosen_text(len(by), table.record.data)
+    matched, count = counts or (len(frame), len(by))
+    chosen = chosen_text(count, table.record.data)
     states = "" if judge is None or judge is by else f", states by {judge.shown}"
-    which = f"{len(frame):,} of {len(by):,} points{chosen and f' ({chosen})'}"
-    more = [f"  and {len(frame) - top:,} more; --top shows them"] if len(frame) > top else []
+    which = f"{matched:,} of {count:,} points{chosen and f' ({chosen})'}"
+    more = [f"  and {matched - top:,} more; --top shows them"] if matched > top else []
     return "\n".join([f"{which}, the least safe by {by.shown} first{states}", *aligned([header, *rows]), *more])
-
-
-def _in_class(table: Table, of_class: str | int) -> pd.Series:
-    """Whether each point is in a class, named by its name or its number."""
-    names = table.record.data.names
-    classes = class_of(table)[1]
-    name = str(of_class) if of_class in names else str(of_class).removeprefix("class ")
-    asked = names.index(name) if name in names else name
-    found = classes.map(lambda key: key == key and (int(key) == asked or str(int(key)) == asked)).astype(bool)
-    if not found.any():
-        seen = listed([class_name(table, int(key)) for key in sorted(classes.dropna().unique())], 5) or "none"
-        raise DataError("no_such_point", f"no point of the run is in class {str(of_class)!r:.60}; classes: {seen}")
-    return found

@@ -76,7 +76,7 @@ class Checked:
     Attributes:
         verdicts: of each rule, in the order of the arguments of `check`.
         confidence: with which all intervals hold together.
-        remark: that the points were chosen, and not drawn; empty where they were not.
+        remark: how the points were chosen out of more; empty where they were not.
     """
 
     verdicts: tuple[Verdict, ...]
@@ -221,8 +221,7 @@ def check(
     if not rules:
         raise ParameterError("no rule is given; name one, such as holds=0.9 (--holds 0.9)")
     confidence = table.record.confidence
-    data = table.record.data
-    remark = "" if data.ids_sha256 is None else chosen_sentence(len(table.points), data).strip()
+    remark = chosen_sentence(len(table.points), table.record.data).strip()
     return Checked(tuple(rule((1.0 - confidence) / len(rules)) for rule in rules), confidence, remark)
 
 

@@ -36,7 +36,8 @@ def check(
     """Say whether RUN keeps rules: each passes, fails, or is undecided, by its whole interval.
 
     Exits with 0 where all rules pass, with 1 where one fails, and with 10 where none fails and one is undecided. The
-    intervals hold for all rules and classes together. Rules may stand in a TOML file: --config rules.toml.
+    intervals hold for all rules and classes together. Of a run of more than a million rows of scores points are drawn
+    at random, which is said. Rules may stand in a TOML file: --config rules.toml.
 
     Args:
         run_folder: A folder that `brittle score` wrote.
@@ -69,8 +70,9 @@ def check(
     for form, mark in (("junit", "<testsuites"), ("markdown", "**brittle: ")):
         if (path := files[form]) is not None:
             check_own(path, mark, f"{form} file")
+    others = () if against is None else (against,)
     found = check_rules(
-        open_run(run_folder),
+        open_run(run_folder, *others),
         holds=holds,
         every_class=every_class,
         limit=limit,
@@ -78,7 +80,7 @@ def check(
         robust_accuracy=robust_accuracy,
         epsilon=epsilon,
         norm=norm,
-        against=None if against is None else open_run(against),
+        against=None if against is None else open_run(against, run_folder),
         no_worse_than=no_worse_than,
         detector=None if detector is None else Detector.load(detector),
         detector_tpr=detector_tpr,

@@ -16,7 +16,6 @@ from brittle.cli.common import (
     as_called,
     check_new,
     check_own,
-    most_points,
     note_unfinished,
     open_run,
     records,
@@ -72,7 +71,8 @@ def show(
     from brittle.analysis.columns import named_column
     from brittle.analysis.decisions import column_for, numbers_beside
     from brittle.analysis.overview import overview
-    from brittle.analysis.point_list import format_point_list, point_list
+    from brittle.analysis.point_list import Wanted, format_point_list, least_points
+    from brittle.store.reading import read_shards
 
     listing = top is not None or by or of_class or state or right or wrong
     if right and wrong:
@@ -81,7 +81,7 @@ def show(
         raise UsageError(f"--top takes a number of points, 1 or more; found {top}")
     if point is not None and (listing or limit is not None or sigma is not None):
         raise UsageError(f"POINT ({point}) shows one point and takes no option of a list; give one of both")
-    table = open_run(run_folder, None if listing or point is not None else most_points(run_folder))
+    table = open_run(run_folder, point=point)
     known = sorted({one.setting.sigma for one in table.columns if one.setting.sigma is not None})
     if sigma is not None and sigma not in known:
         raise UsageError(f"no score of the run has sigma {sigma:g}; it has {listed(known, 5) or 'none'}")
@@ -92,9 +92,10 @@ def show(
         judge = named_column(at_level, by) if by else column_for(table, limit, sigma)
         column = judge if by else numbers_beside(table, judge)
         correct = "right" if right else "wrong" if wrong else None
-        frame = point_list(table, column, of_class=of_class, state=state, correct=correct, limit=limit, judge=judge)
-        text = format_point_list(frame, table, column, top or TOP, judge)
-        text = as_json(by=column.label, points=records(frame.head(top or TOP))) if json else text
+        wanted, first = Wanted(of_class, state, correct, limit), next(read_shards(run_folder))
+        frame, counts = least_points(read_shards(run_folder), top or TOP, table, column, judge, wanted)
+        text = format_point_list(frame, first, column, top or TOP, judge, counts)
+        text = as_json(by=column.label, points=records(frame)) if json else text
     else:
         text = _screen(table, overview(table, limit, sigma=sigma), str(run_folder), json)
     print_lines(text if json else as_called(text))
@@ -158,15 +159,14 @@ def report(
     from brittle.analysis import margin_columns
     from brittle.analysis.overview_text import how_brittle
     from brittle.report import MARK, open_contents, write_page
-    from brittle.store.reading import read_table
 
     page = out or run_folder / "report.html"
     check_own(page, MARK, "report")
-    most = most_points(run_folder, *against)
-    table = open_run(run_folder, most, images=True)
+    table = open_run(run_folder, *against, images=True)
     if epsilon is not None and not margin_columns(table):
         raise UsageError("--epsilon is for runs with input_margin; this one has none")
-    contents = open_contents(table, epsilon, {str(folder): read_table(folder, most) for folder in against})
+    others = {str(folder): open_run(folder, run_folder, *against, images=True) for folder in against}
+    contents = open_contents(table, epsilon, others)
     path = write_page(contents, page)
     if contents.tells_robustness:
         print_lines(how_brittle(contents.overview))
@@ -193,18 +193,22 @@ def compare(first: Path, second: Path, /, *others: Path, out: Path | None = None
     from brittle.analysis import format_comparison
     from brittle.analysis.comparison import FIELDS, unpaired
     from brittle.analysis.comparisons import compare_several, format_comparisons
+    from brittle.analysis.overview_text import chosen_sentence
 
     if out is not None:
         check_new(out, True, ".csv")
         check_own(out, ",".join(FIELDS), "comparison")
+    runs = (first, second, *others)
+    own = open_run(first, *runs)
+    chosen = chosen_sentence(len(own.points), own.record.data).strip()
     if others:
-        frame = compare_several(open_run(first), ((str(one), open_run(one)) for one in (second, *others)))
-        text = format_comparisons(frame)
+        frame = compare_several(own, ((str(one), open_run(one, *runs)) for one in runs[1:]))
+        texts = [chosen, format_comparisons(frame)]
     else:
-        tables = open_run(first), open_run(second)
-        frame = compare_runs(*tables)
-        text = as_called("\n".join(one for one in (format_comparison(frame), unpaired(*tables)) if one))
-    print_lines(as_json(scores=records(frame)) if json else text)
+        other = open_run(second, first)
+        frame = compare_runs(own, other)
+        texts = [chosen, as_called("\n".join(filter(None, [format_comparison(frame), unpaired(own, other)])))]
+    print_lines(as_json(scores=records(frame)) if json else "\n".join(filter(None, texts)))
     if out is not None:
         safe = frame.map(lambda one: cell(one) if isinstance(one, str) else one)
         write(out, safe.to_csv(index=False, lineterminator="\n").encode())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from brittle.cli.common import DATA, MODEL, OUTPUT, most_points, program, say, say_failures, show
+from brittle.cli.common import DATA, MODEL, OUTPUT, open_run, program, say, say_failures, show
 from brittle.cli.options import DataOptions, ModelOptions
 from brittle.cli.run_options import RunOptions, WorkerOptions
 from brittle.cli.score_options import BY_DEFAULT, Opening, ScoreOptions
@@ -119,14 +119,14 @@ def _conclude(record: RunRecord, out: Path, running: RunOptions, *, silent: bool
     from brittle.analysis.outcomes import refuted_points, refuted_text
     from brittle.analysis.overview import overview
     from brittle.analysis.overview_text import how_brittle
-    from brittle.store.reading import read_shards, read_table
+    from brittle.store.reading import read_shards
     from brittle.text import chosen_text
 
     account = record.account
     right = f"{account.correct / account.labelled:.1%}" if account.labelled else ""
     accuracy = right and (f"accuracy {right}, " if record.model.decision is None else f"{right} right, ")
     if any("limit" in score.parameters for score in record.scores) and not running.quiet:
-        show(how_brittle(overview(read_table(out, most_points(out), images=False))))
+        show(how_brittle(overview(open_run(out))))
     doubt = ""
     if any(score.parameters.get("certify") for score in record.scores):
         doubt = refuted_text(sum(refuted_points(one.columns) for one in read_shards(out)))

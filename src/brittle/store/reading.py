@@ -56,7 +56,9 @@ class ShardError(StorageError):
         self.problem = problem
 
 
-def read_table(folder: str | os.PathLike[str], most: int | None = None, *, images: bool = True) -> Table:
+def read_table(
+    folder: str | os.PathLike[str], most: int | None = None, *, images: bool = True, point: str | None = None
+) -> Table:
     """Read a run folder, which may come from anybody; nothing in it is run.
 
     Args:
@@ -64,6 +66,7 @@ def read_table(folder: str | os.PathLike[str], most: int | None = None, *, image
         most: points that are read, about. Of a run of more they are drawn at random by their rows, and its record
             speaks of them as of a sample (`chosen_from`); runs over the same points give the same ones. None reads all.
         images: whether the thumbnails are kept, which are most of what a run holds.
+        point: an id, a row or a name: a point that has it is read in any case.
 
     Raises:
         StorageError: the folder holds no run, was written in another format, or a shard is missing or damaged.
@@ -79,7 +82,7 @@ def read_table(folder: str | os.PathLike[str], most: int | None = None, *, image
         for kind, file in entry.files.items():  # its points first
             rows = read_shard(folder / file_name(kind, entry.number), kind, file, record)
             if share < 1.0:
-                kept = _drawn(rows, share) if kept is None else kept
+                kept = _drawn(rows, share, point) if kept is None else kept
                 rows = rows.filter(pc.field("point").isin(kept))
             if not images:
                 rows = _without_images(rows)
@@ -140,12 +143,18 @@ def _without_images(rows: pa.Table) -> pa.Table:
     return rows
 
 
-def _drawn(points: pa.Table, share: float) -> pa.Array:
-    """The ids of a share of some points: of those whose row, mixed as by SplitMix64, is below it."""
-    mixed = (points["row"].to_numpy().astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+def _drawn(points: pa.Table, share: float, asked: str | None) -> pa.Array:
+    """The ids of a share of some points: of those whose row, mixed as by SplitMix64, is below it; and of `asked`."""
+    rows = points["row"]
+    mixed = (rows.to_numpy().astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return points["point"].combine_chunks().filter(pa.array(mixed < share * 2.0**64))
+    drawn = mixed < share * 2.0**64
+    if asked is not None:
+        drawn |= (rows.to_numpy() == int(asked)) if asked.isdecimal() else False
+        for column in ("point", "name"):
+            drawn |= points[column].to_numpy() == asked
+    return points["point"].combine_chunks().filter(pa.array(drawn))
 
 
 def verify(folder: str | os.PathLike[str]) -> list[Fault]:
