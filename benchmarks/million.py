@@ -66,7 +66,8 @@ def measure(rows: int) -> None:
 
 
 COMMANDS = {
-    "join": ["joined", "run", "other"],
+    "join": ["join", "joined", "run", "other"],
+    "join again": ["join", "grown", "joined", "joined"],
     "show": ["show", "joined"],
     "show --top": ["show", "joined", "--top", "20"],
     "show POINT": ["show", "joined", "777"],

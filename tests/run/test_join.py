@@ -24,7 +24,7 @@ from brittle.cli import main
 from brittle.data import array_points, choose_points
 from brittle.errors import BrittleError
 from brittle.run.join import join
-from brittle.scores import LogitMargin, Moments, MonteCarlo, Score
+from brittle.scores import LogitMargin, MaxProbability, Moments, MonteCarlo, Score
 from brittle.store.reading import verify
 
 COUNT = 60
@@ -215,6 +215,27 @@ def test_a_later_run_over_all_points_adds_scores(tmp_path: Path) -> None:
     with pytest.raises(BrittleError, match="seed 0") as caught:
         join(tmp_path / "run", [tmp_path / "first", tmp_path / "seed"])
     assert caught.value.code == "other_run"
+
+
+def test_later_runs_of_other_shards_add_scores(tmp_path: Path) -> None:
+    """Those of a sample hold points of several shards of the first."""
+    both = scored(tmp_path / "both", [LogitMargin(), MaxProbability()])
+    scored(tmp_path / "first", [LogitMargin(), MaxProbability()])
+    some = [str(number) for number in range(0, COUNT, 2)]
+    for name, ids in (("even", some), ("all", None)):
+        scored(tmp_path / name, [LogitMargin()], ids)
+    counts = [len(list((tmp_path / name).glob("points-*"))) for name in ("first", "even")]
+    assert counts[0] > counts[1] >= 1
+    runs = [tmp_path / name for name in ("first", "even", "all")]
+    grown = join(tmp_path / "grown", runs)
+    found, own = brittle.read_table(tmp_path / "grown"), [brittle.read_table(run).record.account for run in runs]
+    assert found.scores.equals(both.scores)
+    assert grown.account.check_passes == sum(one.check_passes for one in own)
+    assert grown.account.passes == sum(one.passes for one in own) == sum(found.points["passes"].to_pylist())
+    assert verify(tmp_path / "grown") == []
+    with pytest.raises(BrittleError) as caught:
+        join(tmp_path / "other", [tmp_path / "even", tmp_path / "first"])
+    assert caught.value.code == "usage"
 
 
 def test_failures_of_all_parts_together_stop_a_join(tmp_path: Path) -> None:

@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from brittle.errors import ResumeError, StorageError, UsageError, listed
 from brittle.estimate import parameters_json, score_label
 from brittle.run.record import MOST_FAILURES, RunningRecord
 from brittle.store.columns import WITHOUT_VALUE
-from brittle.store.folder import RECORD, Manifest, RunFolder, Shard, check_writable, file_name
-from brittle.store.reading import open_run, read_shard, read_table
+from brittle.store.folder import RECORD, Manifest, RunFolder, Shard, ShardEntry, check_writable, file_name
+from brittle.store.reading import open_run, read_shard
 from brittle.store.record import UNDECISIVE, Account, RunRecord, ScoreRecord, differences
 from brittle.store.schemas import KINDS, POINTS
-from brittle.store.table import Table
 
 _CHOSEN = ("points", "limit", "chosen_from", "sample_seed", "ids_sha256")
 OF_POINTS = frozenset({"shard_points", *(f"data.{name}" for name in _CHOSEN)})
@@ -28,6 +28,9 @@ OF_POINTS = frozenset({"shard_points", *(f"data.{name}" for name in _CHOSEN)})
 
 SHOWN = 5
 """Parts or labels that a message names at most."""
+
+Rows = dict[str, pa.Table]
+"""Points, scores and counterexamples."""
 
 ScoreKey = tuple[str, str]
 """A score's name and its parameters, as the table writes them."""
@@ -39,6 +42,13 @@ class JoinedRun(NamedTuple):
     folder: Path
     record: RunRecord
     manifest: Manifest
+
+    def read(self, shard: ShardEntry) -> Rows:
+        """The rows of one of its shards."""
+        return {kind: schema.empty_table() for kind, schema in KINDS.items()} | {
+            kind: read_shard(self.folder / file_name(kind, shard.number), kind, file, self.record).combine_chunks()
+            for kind, file in shard.files.items()
+        }
 
 
 def join(
@@ -82,9 +92,7 @@ def join(
     with RunFolder.open(out) as folder:
         if parts:
             return _join_parts(folder, sorted(parts, key=lambda part: part.record.part or (0, 0)), most_failures)
-        table = _sum(sources)
-        table.write(folder)
-        return table.record
+        return _grow(folder, sources)
 
 
 def _join_parts(folder: RunFolder, parts: Sequence[JoinedRun], most_failures: int | None) -> RunRecord:
@@ -103,10 +111,7 @@ def _join_parts(folder: RunFolder, parts: Sequence[JoinedRun], most_failures: in
     running = RunningRecord(whole, most_failures)
     entries = sorted(((entry, part) for part in parts for entry in part.manifest.shards), key=lambda one: one[0].number)
     for entry, part in entries:
-        tables = {kind: schema.empty_table() for kind, schema in KINDS.items()} | {
-            kind: read_shard(part.folder / file_name(kind, entry.number), kind, file, part.record).combine_chunks()
-            for kind, file in entry.files.items()
-        }
+        tables = part.read(entry)
         folder.commit(Shard(entry.number, tables, entry.account))
         running.add(entry.account, tables["points"])
     running.note_outcome()
@@ -157,17 +162,84 @@ NAME = ["point", "score", "parameters"]
 """What a row of scores is known by."""
 
 
-def _sum(runs: Sequence[JoinedRun]) -> Table:
-    """A first run and what later ones add to it.
+class _Shards:
+    """The shards of a run by the rows of the data that they hold, in whose order they are; and the last that was read.
+
+    Runs over the same data have the same row for a point.
+    """
+
+    def __init__(self, run: JoinedRun) -> None:
+        self.run = run
+        self.last: tuple[int, Rows] | None = None
+        points = (self.read(place)["points"] for place in range(len(run.manifest.shards)))
+        self.ends = [_ends(one) for one in points]
+
+    def read(self, place: int) -> Rows:
+        if self.last is None or self.last[0] != place:
+            self.last = place, self.run.read(self.run.manifest.shards[place])
+        return self.last[1]
+
+    def rows_of(self, points: pa.Table) -> Rows:
+        """The rows of those of some points that the run holds."""
+        first, last = _ends(points)
+        wanted = pc.field("point").isin(points["point"].combine_chunks())
+        parts = [{kind: schema.empty_table() for kind, schema in KINDS.items()}]
+        for place, (low, high) in enumerate(self.ends):
+            if low <= last and first <= high:
+                parts.append({kind: rows.filter(wanted) for kind, rows in self.read(place).items()})
+        return {kind: pa.concat_tables([part[kind] for part in parts]) for kind in KINDS}
+
+    def check_within(self, first: _Shards) -> None:
+        """Raise where the run holds a point that the first lacks."""
+        for place in range(len(self.ends)):
+            points = self.read(place)["points"]
+            known = {*first.rows_of(points)["points"]["point"].to_pylist()}
+            if lacking := [point for point in points["point"].to_pylist() if point not in known]:
+                raise UsageError(
+                    f"{self.run.folder} holds the point {lacking[0]}, which {first.run.folder} lacks; score it there"
+                )
+
+
+def _ends(points: pa.Table) -> tuple[int, int]:
+    """The first and the last row of the data among some points."""
+    rows = points["row"].to_numpy()
+    return int(rows.min()), int(rows.max())
+
+
+def _grow(folder: RunFolder, runs: Sequence[JoinedRun]) -> RunRecord:
+    """Write a first run and what later ones add to it, of which a shard of each at a time is held."""
+    scores, records = _scores_of(runs), [run.record for run in runs]
+    first, *later = map(_Shards, runs)
+    for shards in later:
+        shards.check_within(first)
+    account = Account(check_passes=sum(one.account.check_passes for one in records))
+    for number, shard in enumerate(runs[0].manifest.shards):
+        own = first.read(number)
+        rows = _sum(runs, [own, *(shards.rows_of(own["points"]) for shards in later)], scores)
+        passes = sum(rows["points"]["passes"].to_pylist())
+        told = Account.of(rows["points"], rows["scores"], passes, 0, account.points)
+        folder.commit(Shard(shard.number, rows, told if number else replace(told, check_passes=account.check_passes)))
+        account += told
+    record = replace(
+        records[0],
+        scores=tuple({_key(one): one for one in scores.values()}.values()),
+        account=account,
+        warnings=tuple(dict.fromkeys(warning for one in records for warning in one.warnings)),
+        **_together(records),
+    )
+    folder.note(record)
+    return record
+
+
+def _sum(runs: Sequence[JoinedRun], tables: Sequence[Rows], scores: Mapping[ScoreKey, ScoreRecord]) -> Rows:
+    """Some rows of a first run and what later ones add to them.
 
     Of several rows of a point and a score it holds the one with most passes, so that no count becomes a shorter one; of
     equals the last.
     """
-    scores, records = _scores_of(runs), [run.record for run in runs]
-    tables = [read_table(run.folder) for run in runs]
-    points = _joined_points(runs, [table.points for table in tables])
-    rows, names = _stacked([table.scores for table in tables], scores)
-    examples, found_by = _stacked([table.counterexamples for table in tables], scores)
+    points = _joined_points(runs, [table["points"] for table in tables])
+    rows, names = _stacked([table["scores"] for table in tables], scores)
+    examples, found_by = _stacked([table["counterexamples"] for table in tables], scores)
     names["passes"], names["place"] = rows["passes"].to_pandas(), range(len(names))
     best = names.sort_values("passes", kind="stable").drop_duplicates(NAME, keep="last").set_index(NAME)
     known = {_key(one): one for one in scores.values()}
@@ -177,17 +249,9 @@ def _sum(runs: Sequence[JoinedRun]) -> Table:
         point, *key = wanted[places.isna()][0]
         label = known[key[0], key[1]].label
         raise UsageError(f"no run holds {label} of point {point}; a new score needs a run over all points")
-    values = rows.take(pa.array(places, pa.int64()))
     of_kept = best["run"].reindex(found_by.set_index(NAME).index).to_numpy() == found_by["run"].to_numpy()
-    checks = sum(one.account.check_passes for one in records)
-    record = replace(
-        records[0],
-        scores=tuple(known.values()),
-        account=Account.of(points, values, sum(points["passes"].to_pylist()), checks),
-        warnings=tuple(dict.fromkeys(warning for one in records for warning in one.warnings)),
-        **_together(records),
-    )
-    return Table(points, values, record, examples.filter(pa.array(of_kept, pa.bool_())))
+    values, kept = rows.take(pa.array(places, pa.int64())), examples.filter(pa.array(of_kept, pa.bool_()))
+    return {"points": points, "scores": values, "counterexamples": kept}
 
 
 def _stacked(tables: Sequence[pa.Table], scores: Mapping[ScoreKey, ScoreRecord]) -> tuple[pa.Table, pd.DataFrame]:
@@ -203,8 +267,7 @@ def _joined_points(runs: Sequence[JoinedRun], tables: Sequence[pa.Table]) -> pa.
     points = {row["point"]: row for row in tables[0].to_pylist()}
     for run, table in zip(runs[1:], tables[1:], strict=True):
         for new in table.to_pylist():
-            if (old := points.get(new["point"])) is None:
-                raise UsageError(f"{run.folder} holds the point {new['point']}, which {first} lacks; score it there")
+            old = points[new["point"]]
             if not {old["status"], new["status"]} & WITHOUT_VALUE and old["predicted"] != new["predicted"]:
                 raise ResumeError(
                     "other_run",
