@@ -147,7 +147,7 @@ def test_what_needs_one_function_is_refused() -> None:
     ],
 )
 def test_the_doctor_knows_how_a_model_draws(how: str, declared: bool, code: str) -> None:
-    """Copies that share what is drawn are not independent, so an interval that counts them would not hold."""
+    """Points that share what is drawn are not independent, so an interval over them would not hold."""
     with pytest.raises(ModelError) as caught:
         brittle.score(brittle.Classifier(Dropping(how), random=declared), X, [MonteCarlo(SIGMA, draws=10)])
     assert caught.value.code == code
@@ -161,6 +161,53 @@ def test_a_model_that_draws_once_a_pass_is_scored_row_by_row() -> None:
         table.points.to_pylist(), table.scores.to_pylist(), known_shares(SIGMA), strict=False
     ):
         assert found["low"] <= (1 - share if point["predicted"] else share) <= found["high"]
+
+
+class Sharing(nn.Module):
+    """Class 1 where `x_0 + e > 0`, `e` standard normal for each row alone, whatever the rows of a pass share."""
+
+    def __init__(self, how: str, share: float) -> None:
+        super().__init__()
+        self.how, self.share, self.scale = how, share, nn.Parameter(torch.ones((), dtype=torch.float64))
+
+    def forward(self, x: Tensor) -> Tensor:
+        own, of_pass = torch.randn(len(x)).to(x), torch.randn(1).to(x).expand(len(x))
+        drawn = {
+            "sum": lambda: self.share**0.5 * of_pass + (1 - self.share) ** 0.5 * own,
+            "size": lambda: own.abs() * torch.where(of_pass > 0, 1.0, -1.0),
+            "now and then": lambda: of_pass if torch.rand(()) < self.share else own,
+            "one half": lambda: torch.cat((of_pass[: len(x) // 2], own[len(x) // 2 :])),
+            "neighbours": lambda: own.repeat_interleave(2)[: len(x)],
+            "every fourth": lambda: own[:4].repeat(len(x) // 4 + 1)[: len(x)],
+        }[self.how]()
+        return nn.functional.pad((x[:, 0] + drawn)[:, None], (1, 0)) * self.scale
+
+
+@pytest.mark.parametrize("until", [False, True])
+def test_intervals_hold_whatever_the_rows_of_a_pass_share(until: bool) -> None:
+    """12 models of known probabilities, 99% intervals of 100 points each: of the 1,200 at most 12 miss in the mean.
+
+    Of 40 other seeds none had more than 6. Of copies that share passes 34 to 334 miss, but at one seed of eight.
+    """
+    kinds = [("sum", share) for share in (0.0, 0.05, 0.1, 0.2, 1 / 3, 0.5, 1.0)]
+    kinds += [("now and then", 0.2), ("size", 0.0), ("one half", 0.0), ("neighbours", 0.0), ("every fourth", 0.0)]
+    x = torch.linspace(0.6, 3.0, 100, dtype=torch.float64)[:, None].repeat(1, 2)  # class 1 wins 101 clean passes
+    score = MonteCarlo(sigma=SIGMA, draws=200)
+    score = drawn_until([score], "decided", 0.9, None, 500)[0] if until else score
+    kept, misses = torch.from_numpy(norm.cdf(x[:, 0] / (1 + SIGMA**2) ** 0.5)), 0
+    for kind in kinds:
+        found = score(brittle.Classifier(Sharing(*kind), bounds="none", random=True), x, seed=1)
+        misses += int(((found.low > 1 - kept) | (found.high < 1 - kept)).sum())
+    assert misses <= 12
+
+
+def test_the_doctor_finds_a_tenth_of_the_variance_that_a_pass_shares() -> None:
+    """It misses that once in 1,000 times, and refuses a model that shares nothing once in a million."""
+    one, other = (brittle.Classifier(Sharing("sum", share), bounds="none", random=True) for share in (0.0, 0.1))
+    assert brittle.score(one, X, [MonteCarlo(SIGMA, draws=10)]).scores.num_rows == len(X)
+    with pytest.raises(ModelError) as caught:
+        brittle.score(other, X, [MonteCarlo(SIGMA, draws=10)])
+    assert caught.value.code == "batch_dependent"
 
 
 def test_the_command_line_takes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

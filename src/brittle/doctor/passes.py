@@ -35,7 +35,7 @@ COARSE, SAME_BATCH = 1e-5, 16.0
 """Relative precision of 16 bits at least, and how many times smaller differences are there when a batch is repeated: in
 the same order only sums of an accelerator differ, and what `allowed` says would excuse dropout."""
 
-DRAWN, SHARED = 16, 1e-6
+DRAWN, ROWS_DRAWN, SHARED = 64, 32, 1e-6
 """Passes, and rows of each, that tell whether a random model draws for each row; and how often the F test errs."""
 
 LEFT_OUT = "left out: the model draws at random, as was declared"
@@ -91,8 +91,9 @@ def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
 
 def _drawn(subject: Subject) -> Finding:
     """The note about a random model; an error where its passes, or the rows of one, share what they draw: of a point
-    that stands many times in each of some passes, the logits then vary more between passes than within them."""
-    first, rows = subject.logits, min(DRAWN, subject.rows)
+    that stands many times in each of some passes, the ranks of the logits, or of their distances from the mean, then
+    vary more between passes than within them. Ranks, so that the rate of false errors is the same for all logits."""
+    first, rows = subject.logits, min(ROWS_DRAWN, subject.rows)
     apart = differences(first, subject.logits_of(subject.inputs)).amax(dim=1)
     if not bool((apart > 0).any()):
         raise ModelError(
@@ -100,15 +101,18 @@ def _drawn(subject: Subject) -> Finding:
             f"declared as random, the model gives {len(first)} rows the same logits twice: leave out --random-model",
         )
     point = apart.argmax().expand(rows)
-    passes = torch.stack([subject.logits_of(subject.inputs[point], point).double() for _ in range(DRAWN)]).cpu()
-    between, within = rows * passes.mean(dim=1).var(dim=0), passes.var(dim=1, correction=min(1, rows - 1)).mean(dim=0)
-    ratio = (between / within)[between > 0].numpy()
+    drawn = torch.cat([subject.logits_of(subject.inputs[point], point).double() for _ in range(DRAWN)]).cpu()
+    drawn = torch.cat((drawn, (drawn - drawn.mean(dim=0)).abs()), dim=1)
+    order = torch.randperm(len(drawn), generator=torch.Generator().manual_seed(0))  # by which ties are broken
+    ranks = drawn[order].argsort(dim=0).argsort(dim=0)[order.argsort()].double().view(DRAWN, rows, -1)
+    between, within = rows * ranks.mean(dim=1).var(dim=0), ranks.var(dim=1, correction=min(1, rows - 1)).mean(dim=0)
+    ratio = (between / within).numpy()
     if rows > 1 and (scipy.stats.f.sf(ratio, DRAWN - 1, DRAWN * (rows - 1)) * len(ratio) < SHARED).any():
         raise ModelError(
             "batch_dependent",
             f"{DRAWN} passes of {rows} times row {subject.numbers[int(point[0])]} differ more than their rows: the "
-            f"model draws once for a pass, so noisy copies would not be independent; draw for each row, or give each a "
-            f"pass of its own: --batch-size 1 (batch_size=1)",
+            f"model draws once for a pass, so the points in it would not be independent; draw for each row, or give "
+            f"each a pass of its own: --batch-size 1 (batch_size=1)",
         )
     return Finding(
         "nondeterministic_model",

@@ -126,9 +126,12 @@ class Clean:
 
         `rows` is the position of the point that each of them is a copy of, `[N]`; None is one copy of every point.
         No more than `self.rows` go through the network together: of several passes each has copies of all points, so
-        that a row of any of them that is looked at again stands for all.
+        that a row of any of them that is looked at again stands for all. Of a random model no pass has two copies of a
+        point, which stand one after another, so that these are independent whatever the rows of a pass share.
         """
         passes, extra = -(-len(inputs) // self.rows), self.extra_inputs
+        if classifier.random and rows is not None:
+            passes = max(passes, int(rows.bincount().max()))
         if extra is None and passes <= 1:
             return classifier(inputs)
         if extra is None or rows is None:
