@@ -42,7 +42,8 @@ LEFT_OUT = "left out: the model draws at random, as was declared"
 
 MIXES = (
     "the model mixes the rows of a batch (an LSTM without batch_first, batch norm without running statistics, "
-    "attention across rows), make it treat each row alone"
+    "attention across rows, one scale of a batch for 8 bits), make it treat each row alone, or give each a pass of its "
+    "own: --batch-size 1 (batch_size=1)"
 )
 
 
