@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from brittle.measure.nearest.nearest import nearest
     from brittle.model.classifier import Classifier
     from brittle.orthant import orthant_probability
-    from brittle.run import robust_accuracy, score
+    from brittle.run import RobustnessMetric, robust_accuracy, score
     from brittle.store.reading import read_table
     from brittle.store.table import Table
 
 __all__ = [
-    "BrittleWarning", "Classifier", "Detector", "PseudoMargin", "Table", "__version__", "check", "linearize",
-    "nearest",
+    "BrittleWarning", "Classifier", "Detector", "PseudoMargin", "RobustnessMetric", "Table", "__version__", "check",
+    "linearize", "nearest",
     "orthant_probability", "read_table", "robust_accuracy", "score",
 ]  # fmt: skip
 
@@ -42,7 +42,7 @@ _HOMES = {
     "BrittleWarning": "errors", "Classifier": "model.classifier", "Detector": "detector", "Table": "store.table",
     "PseudoMargin": "detector.pseudo_margin", "check": "analysis.rules", "linearize": "measure.linearize",
     "nearest": "measure.nearest.nearest", "orthant_probability": "orthant", "read_table": "store.reading",
-    "robust_accuracy": "run", "score": "run",
+    "RobustnessMetric": "run", "robust_accuracy": "run", "score": "run",
 }  # fmt: skip
 """Where each public name lives; it is imported when first used, so that `import brittle` costs nothing."""
 

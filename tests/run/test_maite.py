@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 import torch
 from helpers.artefacts import refused
+from scipy.stats import beta
 from torch import Tensor, nn
 
 import brittle
 from brittle.data import dataset_points
+from brittle.errors import ParameterError
 from brittle.scores import LogitMargin, Shrinkage
 
 NAMES = {0: "ant", 1: "bee", 2: "cat"}
@@ -111,3 +113,47 @@ def test_other_weights_are_another_model(plain: tuple[nn.Module, Tensor, Tensor]
         next(other.parameters()).add_(0.5)
     own, again, changed = (brittle.Classifier(Model(one)).model for one in (network, network, other))
     assert own.digest == again.digest != changed.digest  # type: ignore[attr-defined]
+
+
+def shifted(batch: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+    """An augmentation: darker images."""
+    return [0.5 * image for image in batch[0]], batch[1], batch[2]
+
+
+shifted.metadata = {"id": "darker"}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("augmentation", [None, shifted], ids=["as they are", "augmented"])
+def test_the_metric_says_of_an_evaluation_what_a_table_does(
+    plain: tuple[nn.Module, Tensor, Tensor], augmentation: Any
+) -> None:
+    """Of all images as the model saw them; states and intervals by hand from the cells of a table of the network."""
+    network, x, y = plain
+    metric = brittle.RobustnessMetric(Model(network), scores=SCORES[:1], confidence=0.9)
+    maite = pytest.importorskip("maite.protocols.image_classification")
+    assert isinstance(metric, maite.Metric)
+    assert isinstance(metric, maite.Model)
+    evaluate = pytest.importorskip("maite.tasks").evaluate
+    for _ in range(2):  # the second evaluation begins anew
+        found, *_ = evaluate(model=metric, metric=metric, dataset=Images(x, y), batch_size=7, augmentation=augmentation)
+    seen = x if augmentation is None else 0.5 * x
+    frame = brittle.score(network, (seen, y), SCORES[:1], confidence=0.9).frame()
+    assert found["p_robust"] == pytest.approx(frame["p_robust"].mean(), abs=1e-6)
+    assert found["p_robust_low"] < found["p_robust"] < found["p_robust_high"]
+    sure, possible = ((frame["state"].isin(states)).sum() for states in (["holds"], ["holds", "undecided"]))
+    low = beta.ppf(0.05, sure, 31 - sure)
+    high = beta.ppf(0.95, possible + 1, 30 - possible) if possible < 30 else 1.0
+    wrong = 0.05  # by which a point misses its side, as its interval is at 90%
+    assert found["holds"] == pytest.approx(sure / 30)
+    assert found["holds_low"] == pytest.approx(max(0.0, (low - wrong) / (1 - wrong)), abs=1e-6)
+    assert found["holds_high"] == pytest.approx(min(1.0, high / (1 - wrong)), abs=1e-6)
+    assert metric.table is not None
+    assert metric.table.points["label"].to_pylist() == y.tolist()
+
+
+def test_a_metric_that_saw_no_images_says_so(plain: tuple[nn.Module, Tensor, Tensor]) -> None:
+    network, x, y = plain
+    metric = brittle.RobustnessMetric(Model(network), scores=SCORES[:1])
+    refused("empty_dataset", "items", metric.compute)
+    with pytest.raises(ParameterError):
+        metric.update([x[0]], [y[0]], [{"id": 0}])
