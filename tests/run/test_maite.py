@@ -134,8 +134,8 @@ def test_the_metric_says_of_an_evaluation_what_a_table_does(
     assert isinstance(metric, maite.Metric)
     assert isinstance(metric, maite.Model)
     evaluate = pytest.importorskip("maite.tasks").evaluate
-    for _ in range(2):  # the second evaluation begins anew
-        found, *_ = evaluate(model=metric, metric=metric, dataset=Images(x, y), batch_size=7, augmentation=augmentation)
+    given = {"model": metric, "metric": metric, "dataset": Images(x, y), "augmentation": augmentation}
+    _, found = (evaluate(**given, batch_size=7)[0] for _ in range(2))  # the second begins anew
     seen = x if augmentation is None else 0.5 * x
     frame = brittle.score(network, (seen, y), SCORES[:1], confidence=0.9).frame()
     assert found["p_robust"] == pytest.approx(frame["p_robust"].mean(), abs=1e-6)
