@@ -202,11 +202,7 @@ class Estimate:
 
 
 def check_norm(norm: str, known: Collection[str] = tuple(DUAL_ORDER)) -> str:
-    """`norm` itself.
-
-    Raises:
-        UnknownNameError: it is not one of `known`.
-    """
+    """`norm` itself, if it is one of `known`."""
     if norm == COUNT and COUNT not in known:
         raise UnknownNameError(
             f"{COUNT} is a distance for input_margin alone; here the norm is one of {', '.join(known)}",

@@ -38,19 +38,11 @@ def check_share(name: str, value: object) -> None:
 
 
 def clopper_pearson(successes: ArrayLike, trials: ArrayLike, confidence: float) -> tuple[NDArray, NDArray]:
-    """Exact interval of a binomial proportion.
+    """Exact interval `(low, high)` of a binomial proportion, from `k` successes in `n >= 1` trials.
 
     `low = B(a/2; k, n-k+1)` and `high = B(1-a/2; k+1, n-k)`, quantiles of the beta distribution, `a = 1 - confidence`;
     0 and 1 at the ends. Valid for independent trials at every proportion; never below the stated confidence.
     Source: C. Clopper, E. Pearson, The use of confidence or fiducial limits, Biometrika 26 (1934).
-
-    Args:
-        successes: numbers of successes `k`.
-        trials: numbers of independent trials `n >= 1`, `0 <= k <= n`.
-        confidence: between 0 and 1, as in all functions here.
-
-    Returns:
-        `(low, high)`, each of the broadcast shape, float64.
     """
     check_confidence(confidence)
     k, n = np.broadcast_arrays(np.asarray(successes, float), np.asarray(trials, float))
@@ -64,14 +56,10 @@ def paired_proportion(one: ArrayLike, both: ArrayLike, pairs: ArrayLike, confide
     """Exact interval of a proportion from antithetic pairs of trials, whose two members depend on each other.
 
     With `r = P(at least one success)` and `s = P(two successes)` the proportion is `(r + s) / 2`. Both are binomial
-    proportions over independent pairs; their Clopper-Pearson intervals at confidence `1 - (1 - confidence) / 2`
-    hold together with the stated confidence (Bonferroni), for any dependence within a pair. No interval that
-    ignores it is valid: a function that is even in the noise succeeds on both members or on neither.
-
-    Args:
-        one: numbers of pairs with exactly one success.
-        both: numbers of pairs with two successes.
-        pairs: numbers of independent pairs, at least 1.
+    proportions over independent pairs; their Clopper-Pearson intervals at confidence `1 - (1 - confidence) / 2` hold
+    together with the stated confidence (Bonferroni), for any dependence within a pair. No interval that ignores it is
+    valid: a function that is even in the noise succeeds on both members or on neither. `one` counts the pairs with
+    exactly one success, `both` those with two.
     """
     check_confidence(confidence)
     each = 1.0 - (1.0 - confidence) / 2.0
@@ -88,16 +76,10 @@ def log_evidence_below(successes: ArrayLike, trials: ArrayLike, proportion: Arra
     nonnegative supermartingale that starts at 1, so the probability that it ever reaches `1/a` is at most `a`, at
     whatever trial one looks and stops (Ville's inequality).
 
+    It is below 0 where the trials speak against it.
+
     Source: H. Robbins, Statistical methods related to the law of the iterated logarithm, Ann. Math. Stat. 41 (1970);
     S. Howard et al., Time-uniform, nonparametric, nonasymptotic confidence sequences, Ann. Stat. 49 (2021), section 3.
-
-    Args:
-        successes: numbers of successes `k`.
-        trials: numbers of independent trials `n >= 0`, `0 <= k <= n`.
-        proportion: strictly between 0 and 1.
-
-    Returns:
-        of the broadcast shape, float64; below 0 where the trials speak against it.
     """
     k, n, q = np.broadcast_arrays(*(np.asarray(each, float) for each in (successes, trials, proportion)))
     with np.errstate(divide="ignore"):
@@ -112,10 +94,6 @@ def sequence_interval(successes: ArrayLike, trials: ArrayLike, confidence: float
     The proportions against which `log_evidence_below`, or the same of the failures, stays under `log(2 / a)`,
     `a = 1 - confidence`. Where one looks once, at a number of trials that was chosen before, `clopper_pearson` is
     narrower: after 100 trials without a success it ends at 0.052, this at 0.061 (confidence 0.99).
-
-    Args:
-        successes: numbers of successes `k`.
-        trials: numbers of independent trials `n >= 0`, `0 <= k <= n`.
     """
     check_confidence(confidence)
     k, n = np.broadcast_arrays(np.asarray(successes, float), np.asarray(trials, float))
@@ -147,7 +125,7 @@ def _upper_end(k: NDArray, n: NDArray, level: float) -> NDArray:
 
 
 def bounded_mean(values: Tensor, confidence: float) -> tuple[Tensor, Tensor]:
-    """Interval of the mean of independent numbers in [0, 1], whatever their distribution, `[B]` each.
+    """Interval of the mean of independent numbers in [0, 1], `[B, n]`, whatever their distribution, `[B]` each.
 
     A mean `m` lies below the interval where the wealth `sum_k w_k prod_i (1 + b_k (v_i / m - 1))` of bets `b_k` in
     [0, 1], with weights that sum to 1, is at least `2 / a`, `a = 1 - confidence`. While the true mean is `m` or less,
@@ -157,9 +135,6 @@ def bounded_mean(values: Tensor, confidence: float) -> tuple[Tensor, Tensor]:
 
     Source: I. Waudby-Smith, A. Ramdas, Estimating means of bounded random variables by betting, J. R. Stat. Soc. B 86
     (2024), section 4; with bets that are fixed beforehand the order of the values plays no part.
-
-    Args:
-        values: `[B, n]`, in [0, 1].
     """
     check_confidence(confidence)
     level = float(np.log(2.0 / (1.0 - confidence)))
@@ -190,16 +165,10 @@ def student(count: int, confidence: float) -> float:
 def jackknife(left_out: ArrayLike, groups: ArrayLike, confidence: float) -> NDArray:
     """Half-width of a Student interval from a delete-one-group jackknife.
 
-    `t_{G-1} sqrt((G-1)/G sum_g (v_g - mean v)^2)` over the `G` groups that hold data. Asymptotic: its coverage over
-    few groups is what the tests measure. Source: B. Efron, The jackknife, the bootstrap and other resampling plans
-    (1982), chapter 3.
-
-    Args:
-        left_out: the estimates without one group, `[B, G_max]`; NaN for groups without data.
-        groups: number of groups with data, `[B]`; infinite half-width below 2.
-
-    Returns:
-        half-widths, `[B]`, float64.
+    `t_{G-1} sqrt((G-1)/G sum_g (v_g - mean v)^2)` over the `G` groups that hold data. Asymptotic: its coverage over few
+    groups is what the tests measure. Source: B. Efron, The jackknife, the bootstrap and other resampling plans (1982),
+    chapter 3. `left_out`, `[B, G_max]`, holds the estimates without one group, NaN for groups without data. Below 2
+    groups the half-width is infinite.
     """
     check_confidence(confidence)
     count = np.asarray(groups, float)

@@ -134,9 +134,6 @@ def in_markdown(text: str) -> str:
 def parse_epsilon(text: float | str) -> float:
     """A perturbation size: a positive number, or a fraction of two such as `8/255`, rounded once.
 
-    Raises:
-        ParameterError: it is not.
-
     Example:
         >>> parse_epsilon("8/255") == 8 / 255
         True

@@ -40,9 +40,6 @@ def paired(**sequences: ArrayLike) -> tuple[list[Values], int]:
 
     None and NaN are no number, infinite values are. Messages call the sequences, `[n]` each, by their names.
 
-    Raises:
-        ParameterError: they are not sequences of one length.
-
     Example:
         >>> (margin, score), dropped = paired(margin=[0.1, None, 0.3], score=[1.0, 2.0, 3.0])
         >>> margin.tolist(), score.tolist(), dropped
@@ -92,14 +89,6 @@ def spearman(first: ArrayLike, second: ArrayLike, confidence: float) -> Correlat
     References:
         The proof and measurement of association between two things, Charles Spearman, 1904.
         Inversions and rank correlation coefficients, James Durbin and Alan Stuart, 1951.
-
-    Args:
-        first: `[n]`; NaN or None is left out.
-        second: `[n]`; likewise.
-        confidence: two-sided coverage, such as 0.99.
-
-    Raises:
-        ParameterError: the arrays differ in length, or the confidence is not between 0 and 1.
 
     Example:
         >>> round(spearman([1.0, 2.0, 3.0, 4.0], [1.0, 3.0, 2.0, 4.0], 0.99).value, 12)

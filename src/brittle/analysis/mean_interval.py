@@ -105,7 +105,7 @@ def skewed_mean(values: ArrayLike, confidence: float) -> MeanInterval:
 
     with the skewness `gamma` of the sample takes that back to first order and is increasing, so that the ends follow
     from `g(T) = -q` and `g(T) = q` in closed form; `q` is Student's quantile. Without skewness it is Student's
-    interval.
+    interval. NaN is left out.
 
     Validity: asymptotic, the points drawn independently. Tests measure the share of 99% intervals that hold the mean
     of skewed populations (exponential, log-normal); it stays below 99% for the heaviest tails and few points, yet far
@@ -114,13 +114,6 @@ def skewed_mean(values: ArrayLike, confidence: float) -> MeanInterval:
 
     References:
         On the removal of skewness by transformation, Peter Hall, 1992.
-
-    Args:
-        values: one finite number per point, `[n]`; NaN is left out.
-        confidence: two-sided coverage, such as 0.99.
-
-    Raises:
-        ParameterError: the confidence is not between 0 and 1.
 
     Example:
         >>> interval = skewed_mean([0.1, 0.2, 0.3, 0.4, 4.0], 0.9)
@@ -147,20 +140,10 @@ def median_interval(values: ArrayLike, confidence: float) -> tuple[float, float,
 
     `P(x_(k) > median) = P(Bin(n, 1/2) < k)` is at most `(1 - confidence) / 2` for the `k` that is taken, and the same
     from above; conservative. Where the points are too few for any `k`, the interval is the whole line. Infinite values
-    take part: a median needs their order only.
+    take part: a median needs their order only. NaN is left out.
 
     References:
         Order statistics, Herbert A. David and Haikady N. Nagaraja, 2003, section 7.1.
-
-    Args:
-        values: one number per point, `[n]`; may be infinite; NaN is left out.
-        confidence: two-sided coverage, such as 0.99.
-
-    Returns:
-        The median and both ends; NaN and the whole line where there is no point.
-
-    Raises:
-        ParameterError: the confidence is not between 0 and 1.
 
     Example:
         >>> median_interval([1.0, 2.0, 3.0, float("inf"), 5.0, 6.0, 7.0], 0.9)

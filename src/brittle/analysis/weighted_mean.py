@@ -57,12 +57,10 @@ def lower_quantiles(values: Values, tails: Values) -> Values:
     numbers are taken together by their first three moments in 64 intervals; the probabilities stay right to a
     hundredth down to 1e-12.
 
+    The values are at least 0, one of them positive; the tails lie between 0 and 1/2.
+
     Source: Robert Lugannani and Stephen Rice, Saddle point approximation for the distribution of the sum of independent
     random variables, Adv. Appl. Prob. 12 (1980).
-
-    Args:
-        values: numbers of at least 0, `[n]`, one of them positive.
-        tails: probabilities, between 0 and 1/2, `[T]`.
     """
     largest = float(values.max())
     if bool(((values == 0.0) | (values == largest)).all()):

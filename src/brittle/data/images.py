@@ -59,10 +59,8 @@ class UnreadableImage(Exception):
 def fit(image: Image.Image, steps: ImageSteps) -> Image.Image:
     """An image that is resized, then cut, with antialiasing but for `nearest`.
 
-    The numbers are those of `torchvision.transforms.Resize` and `CenterCrop` on images of Pillow.
-
-    Raises:
-        UnreadableImage: it would become too large, or is too small to be cut: parts beyond it are not made up.
+    The numbers are those of `torchvision.transforms.Resize` and `CenterCrop` on images of Pillow. One that
+    would become too large, or is too small to be cut, is an `UnreadableImage`: parts beyond it are not made up.
     """
     width, height = _resized(image.size, steps.resize)
     found = f"{width} x {height} pixels{'' if steps.resize is None else ' once resized'}"
@@ -119,14 +117,10 @@ def is_image(shape: Sequence[int]) -> bool:
 
 
 def thumbnails(inputs: Tensor, bounds: BoundsLike) -> tuple[bytes, ...] | None:
-    """PNG files that show the inputs, at most `THUMBNAIL_SIDE` pixels on the longer side.
+    """PNG files that show the inputs, `[B, *shape]`, at most `THUMBNAIL_SIDE` pixels on the longer side.
 
-    Args:
-        inputs: `[B, *shape]`, float32 or float64.
-        bounds: what is shown as black and as white; values outside are cut, NaN is black.
-
-    Returns:
-        one file per input, or None where `shape` is neither `[1, H, W]` nor `[3, H, W]`, or a value has no bound.
+    The bounds are shown as black and as white; values outside are cut, NaN is black. None where `shape` is
+    neither `[1, H, W]` nor `[3, H, W]`, or a value has no bound.
     """
     bounds = Bounds.of(bounds)
     if not is_image(inputs.shape[1:]) or not bounds.finite:

@@ -41,19 +41,13 @@ def threshold_of(scores: NDArray[np.float64], tpr: float) -> float:
     with `s_(1) <= ... <= s_(n)` the scores of the calibration points: the next double above `s_(k)`, because what
     equals the threshold is not flagged. Ties need no care: `s < tau` is `s <= s_(k)`.
 
+    A score is minus infinity where the point is flagged at every threshold; where `s_(k)` is, no threshold would do.
+
     Validity: for `n` points exchangeable with the further one, `P(s < tau) >= k / (n + 1) >= tpr`, over the draw of all
     `n + 1` points; with continuous scores the rate for one calibration is Beta(k, n + 1 - k).
 
     References:
         Algorithmic learning in a random world, Vladimir Vovk, Alexander Gammerman and Glenn Shafer, 2005, chapter 2.
-
-    Args:
-        scores: of brittle points, `[n]`; minus infinity where the point is flagged at every threshold.
-        tpr: true positive rate, between 0 and 1.
-
-    Raises:
-        DataError: there are fewer than `points_needed(tpr)` of them, or `s_(k)` is minus infinity: so many points have
-            no score that any threshold would do.
     """
     needed = points_needed(tpr)
     if scores.size < needed:
@@ -84,14 +78,7 @@ def calibrate(
     """The threshold of half of the brittle points, what it does on the other half and all robust ones, and a verdict.
 
     Undecided points choose nothing: the rates count them either way, that of the true positives the half that lies on
-    the side of the check.
-
-    Args:
-        points: with what is known of them.
-        scores: `[n]`, larger where safer; what is not finite counts as minus infinity.
-        tpr: true positive rate to hold.
-        confidence: of every interval.
-        seed: of the split into points to calibrate on and points to check on.
+    the side of the check. Scores are larger where safer; what is not finite counts as minus infinity.
     """
     values, rng = np.where(np.isfinite(scores), scores, -np.inf), np.random.default_rng(seed)
     (ours, held_out), (_, undecided) = (

@@ -156,14 +156,8 @@ def train(
 ) -> tuple[Recipe, Regressor]:
     """The regressor with the smallest held-out error, in evaluation mode, and its recipe with that error.
 
-    The number of threads makes no difference: one is used.
-
-    Args:
-        recipe: the settings.
-        head: the last linear layer of the network, where its margins are read too.
-        features: `[n, d]`, double precision, finite.
-        margins: `[n]`; those beyond the scale count as the scale.
-        epochs: most passes over the points.
+    The number of threads makes no difference: one is used. Features, `[n, d]`, are finite and of double precision;
+    margins beyond the scale count as the scale.
     """
     scale = scale_of(margins)
     with standard_modes(torch.device("cpu")), _one_thread():

@@ -51,13 +51,7 @@ def oriented(kind: type[OnePassScore], values: Numbers) -> Numbers:
 def score_of(score: str, norm: Any = None, pseudo_margin: PseudoMargin | None = None) -> OnePassScore:
     """What `brittle.score` computes the score by, and a network with the detector built in.
 
-    Args:
-        score: its name.
-        norm: of the score, where it has one; None is its own default.
-        pseudo_margin: what computes it, where it is learned.
-
-    Raises:
-        ParameterError: the score is learned and the pseudo-margin is not given, or the other way round.
+    A norm of None is the default of the score.
     """
     if not isinstance(pseudo_margin, PseudoMargin | None):
         kind = type(pseudo_margin).__name__

@@ -82,13 +82,7 @@ OF_THE_COMMAND = (
 
 
 def examine(subject: Subject, *, skip: bool = False) -> None:
-    """Make all checks of a run, whose findings the subject then has; `skip` leaves out all but that of the accuracy.
-
-    Raises:
-        DataError: the values or labels do not fit the declaration, or change from one reading to the next.
-        ModelError: what the model returns cannot be scored.
-        ParameterError: the noise is too small for the precision of the inputs, or an integral too large.
-    """
+    """Make all checks of a run, whose findings the subject then has; `skip` leaves out all but that of the accuracy."""
     expected = () if subject.expected_accuracy is None else (ACCURACY,)
     for check in (*(() if skip else CHECKS), *expected):
         found = [one for one in check.run(subject) if isinstance(one, Finding)]

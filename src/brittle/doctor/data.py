@@ -163,12 +163,7 @@ def check_rows(subject: Subject) -> Iterator[Finding | str]:
 
 
 def check_accuracy(subject: Subject) -> Iterator[Finding | str]:
-    """The accuracy is what the user expects, and not near chance.
-
-    Raises:
-        ParameterError: an accuracy is expected, and there are no labels of classes to compare with.
-        DataError: the upper end of the interval of the accuracy lies below what is expected.
-    """
+    """The accuracy is what the user expects, and not near chance."""
     (correct, labelled), expected, decision = subject.right, subject.expected_accuracy, subject.decision
     if expected is not None and (labelled == 0 or not decision.of_classes):
         raise ParameterError(

@@ -45,15 +45,8 @@ SIGMA_SHARE = 0.1
 class Subject:
     """What is examined. Passes through the network are taken when a check first needs them, and once.
 
-    Args:
-        classifier: what will be scored, in evaluation mode; here it is called for its numbers, whatever it decides.
-        batch: the first points, at least one.
-        labels: all labels of the data, or None.
-        scores: what will be computed.
-        seed: seed of the run.
-        rows: most rows in one pass through the network.
-        points: all points, or None where only the first are at hand.
-        expected_accuracy: that of the predictions on the batch must not surely be below; None for no expectation.
+    The classifier is in evaluation mode, and is called for its numbers, whatever it decides. `points` is None where
+    only the first are at hand, `batch`.
 
     Attributes:
         decision: what the classifier decides.
@@ -99,11 +92,7 @@ class Subject:
 
     @cached_property
     def inputs(self) -> Tensor:
-        """Points that go through the network, `[V, *shape]`, on the classifier's device.
-
-        Raises:
-            DataError: none of the points can be read.
-        """
+        """Points that go through the network, `[V, *shape]`, on the classifier's device."""
         if not self.numbers:
             detail = next((detail for detail in self.batch.detail if detail), "NaN or infinite values")
             count = min(len(self.batch), LOOKED_AT)
@@ -170,10 +159,8 @@ class Subject:
     def logits_of(self, inputs: Tensor, rows: Tensor | None = None) -> Tensor:
         """Logits of inputs of the same shape, `[N, C]`, from one pass; for gradients where `inputs` ask for them.
 
-        Args:
-            inputs: `[N, *shape]`.
-            rows: the points whose other tensors stand beside them, `[N]`; by default the points one after another, and
-                then again. What does not vary is as it is at these points.
+        `rows`, `[N]`, are the points whose other tensors stand beside the inputs; by default the points one after
+        another, and then again. What does not vary is as it is at these points.
         """
         started = time.perf_counter()
         with torch.set_grad_enabled(inputs.requires_grad):

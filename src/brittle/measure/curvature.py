@@ -87,9 +87,6 @@ class Curvature(Measurement):
     Attributes:
         method: one of `METHODS`.
         probes: random directions per point, for `auto` and `probes`.
-
-    Raises:
-        ParameterError: an unknown method, or fewer than 2 probes.
     """
 
     method: str = "auto"
@@ -240,9 +237,6 @@ class HessianColumns(Measurement):
 
     Attributes:
         columns: how many; all of a smaller input.
-
-    Raises:
-        ParameterError: fewer than 2 columns.
     """
 
     columns: int = COLUMNS

@@ -73,11 +73,7 @@ Rows: TypeAlias = "np.ndarray | pd.DataFrame"
 
 
 class ArrayModel:
-    """A function of NumPy arrays as a function of tensors; the result has no gradient.
-
-    Args:
-        function: from an array `[B, *shape]` to class scores `[B, C]`.
-    """
+    """A function of NumPy arrays, `[B, *shape]` to class scores `[B, C]`, as one of tensors, without a gradient."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self.function = function
@@ -89,11 +85,7 @@ class ArrayModel:
 
 
 class BatchModel(ArrayModel):
-    """A classifier of images as MAITE calls one, with a list of arrays for which it returns as many lists of scores.
-
-    Args:
-        function: from arrays `[*shape]`, one for each input, to class scores `[C]` of each.
-    """
+    """A classifier of images as MAITE calls one, with a list of arrays for which it returns as many lists of scores."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         super().__init__(function)
@@ -109,12 +101,7 @@ class BatchModel(ArrayModel):
 class Fitted(ArrayModel):
     """A fitted estimator of scikit-learn, which is given rows under the names that it was fitted with.
 
-    Args:
-        estimator: the estimator.
-        outputs: what it returns, one of `brittle.model.outputs.OUTPUTS`.
-        categories: the columns of inputs that are codes, by their names.
-        rules: what columns may hold, as `Classifier` has them.
-        names: of the columns of the data.
+    `categories` are the columns that are codes, by name, and `names` those of the columns of the data.
     """
 
     def __init__(
@@ -209,12 +196,8 @@ class Estimator(Fitted):
     The class of the largest logit is the one that `predict` gives, which is compared in the first, second, fourth,
     eighth .. call. Where `outputs` is "probs" it is the class of the largest probability, whatever `predict` says; of
     an SVC whose `break_ties` is False, `predict` takes the first of classes with as many votes, and this the one with
-    the largest `decision_function`.
-
-    Args:
-        estimator: the classifier.
-        outputs: "probs" takes the probabilities of `predict_proba` even where there is a `decision_function`.
-        categories, rules, names: as for `Fitted`.
+    the largest `decision_function`. `outputs="probs"` takes the probabilities even where there is a
+    `decision_function`.
 
     Attributes:
         class_names: `classes_` as text, in the order of the columns.
@@ -298,15 +281,10 @@ class Estimator(Fitted):
 
 
 def as_model(model: Any, outputs: str, arrays: str, decision: Decision, rules: Any = None) -> Callable[[Tensor], Any]:
-    """`model` as a function of tensors: itself, or a wrapper of an estimator, of a function of NumPy arrays, or of an
-    image classifier of MAITE.
+    """`model` as a function of tensors: itself, or a wrapper of an estimator or of a function of arrays.
 
-    Args:
-        model: a module, a callable or an estimator.
-        outputs: what it returns, one of `brittle.model.outputs.OUTPUTS`.
-        arrays: what a function takes and returns, one of `ARRAYS`; an estimator takes NumPy arrays in any case.
-        decision: what is decided; an estimator without classes is a regressor where it is no class.
-        rules: what the columns of an estimator may hold.
+    An estimator takes NumPy arrays whatever `arrays` says; one without classes is a regressor where no class is
+    decided.
     """
     if rules and not is_estimator(model):
         raise ParameterError("rules of columns are for estimators, such as a forest, and not for networks or functions")

@@ -41,11 +41,7 @@ class Bounds:
 
     @classmethod
     def of(cls, bounds: BoundsLike) -> Bounds:
-        """The bounds that `(0, 1)`, `(0, inf)`, `(lower_array, upper_array)`, `"none"` or `(-inf, inf)` stand for.
-
-        Raises:
-            ParameterError: they are none of these; a lower bound lies above the upper one, or is no number.
-        """
+        """The bounds that `(0, 1)`, `(0, inf)`, `(lower_array, upper_array)`, `"none"` or `(-inf, inf)` stand for."""
         if isinstance(bounds, Bounds):
             return bounds
         if bounds is None or (isinstance(bounds, str) and bounds == "none"):
@@ -158,8 +154,7 @@ class Bounds:
     def closed(self, inputs: Tensor) -> Bounds:
         """Finite bounds: where there are none, a tenth of its range beyond what each feature of `inputs` has.
 
-        Args:
-            inputs: `[B, *shape]`; of a feature that is the same in all, a tenth of its size counts, or 1 at 0.
+        Of a feature that is the same in all, a tenth of its size counts, or 1 at 0.
         """
         if self.finite:
             return self
@@ -175,10 +170,7 @@ class Bounds:
         """Finite bounds for each of `points`, `[R, *shape]`, which depend on nothing else.
 
         Where there is no bound, twice the root mean square of the point on either side of 0, 1 for a point of zeros;
-        from a bound of one side alone at least twice as far.
-
-        Returns:
-            lower and upper ends: numbers for one pair, else `[R, *shape]`.
+        from a bound of one side alone at least twice as far. The ends are numbers for one pair, else `[R, *shape]`.
         """
         low, high = self.ends(points)
         if self.finite:

@@ -47,11 +47,8 @@ class Head:
 def find_head(model: Any, name: str | None = None) -> Head:
     """The last linear layer of `model`, or the one called `name`.
 
-    Whether it gives the logits is for the caller to check (`check_head`), because that takes an input.
-
-    Args:
-        model: a module, or the module of an exported program.
-        name: of a `torch.nn.Linear` in a module; of its weight, without `.weight`, in an exported program.
+    Whether it gives the logits is for the caller to check (`check_head`), because that takes an input. The name is that
+    of a `torch.nn.Linear` in a module; of its weight, without `.weight`, in an exported program.
     """
     layers = _linear_layers(model)
     known = f"its linear layers: {', '.join(layers)}" if layers else "it has none that can be found"

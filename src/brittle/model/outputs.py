@@ -26,12 +26,6 @@ def outputs_of(scores: Tensor, rows: int, outputs: str, decision: Decision) -> T
 
     It shares no memory with `scores`, so that a model that writes its next output over this one cannot change it.
     Probabilities become what the decision compares: logits of each label, logarithms of those of classes.
-
-    Args:
-        scores: as the model returned them.
-        rows: number of inputs, `B`.
-        outputs: what they are, one of `OUTPUTS`.
-        decision: what is decided from them.
     """
     if decision.of_classes:
         numbers = class_scores(scores, rows, outputs)

@@ -101,13 +101,7 @@ def _differentiates_once(gradient: Tensor) -> bool:
 
 @contextmanager
 def one_sentence(what: str, inputs: Tensor, device: torch.device) -> Iterator[None]:
-    """Turn an error that a model raises inside the block into a `ModelError` of one sentence.
-
-    Args:
-        what: what was done to the inputs, such as "run on".
-        inputs: of the model.
-        device: where it is.
-    """
+    """Turn an error of a model inside the block into a `ModelError` of one sentence; `what` is such as "run on"."""
     try:
         with quiet():
             yield

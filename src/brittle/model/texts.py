@@ -80,12 +80,7 @@ class TextForm:
     ends_last: bool = False
 
     def fitted(self, texts: Sequence[str]) -> tuple[TextForm, Tokens]:
-        """The form in which embeddings of these texts get the logits of their tokens, and the texts in it.
-
-        Raises:
-            DataError: the tokenizer gives other things than tokens.
-            ModelError: there is none.
-        """
+        """The form in which embeddings of these texts get the logits of their tokens, and the texts in it."""
         forms = self, replace(self, ends_last=not self.ends_last)
         found = [(form, form.tokens(texts)) for form in forms]
         apart = [form._apart(tokens) for form, tokens in found]
@@ -265,12 +260,7 @@ ROOM = 256
 def codes_of(texts: Sequence[str], length: int | None = None) -> Tensor:
     """The codes of the characters of texts, `[N, L]`, float32; 0 behind their ends.
 
-    Args:
-        texts: without the character of code 0.
-        length: `L`; by default there is room for copies that are longer.
-
-    Raises:
-        DataError: a text is longer, or has the character of code 0.
+    The texts are without the character of code 0. By default `L` leaves room for copies that are longer.
     """
     longest = max(map(len, texts), default=0)
     length = 2 * longest + ROOM if length is None else length

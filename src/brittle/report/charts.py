@@ -60,9 +60,7 @@ _TICK_LABEL = (
 def score_colours(columns: Iterable[Column]) -> dict[str, str]:
     """The colour of each score: that of the place it names, else the next that no score of the run names.
 
-    Args:
-        columns: the scores of a run, in the order in which they take the free places; the palette begins anew where it
-            ends.
+    Scores take the free places in their order; the palette begins anew where it ends.
     """
     named = {column.score: column.colour for column in columns}
     taken = {place for place in named.values() if place is not None}

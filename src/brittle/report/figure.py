@@ -56,10 +56,7 @@ def draw(figure: Figure, identity: str) -> str:
     """`figure` as SVG of shapes and text alone, for wide screens and for small ones; empty without data.
 
     The specification is not held against the schema of Vega-Lite, which takes a quarter of the time: tests do that.
-
-    Args:
-        figure: what to draw.
-        identity: begins the identifiers inside the drawings; another one for every figure of a page.
+    `identity` begins the identifiers inside the drawings; another one for every figure of a page.
     """
     if figure.frame.empty:
         return ""
@@ -77,10 +74,7 @@ def _drawn(chart: Any, identity: str, kind: str) -> str:
 def inert(svg: str, name: str, kind: str = "") -> str:
     """`svg` rebuilt from the elements and attributes that a drawing needs, its identifiers unique to the figure.
 
-    Args:
-        svg: the drawing.
-        name: begins its identifiers.
-        kind: its class on the page; empty for none.
+    `name` begins its identifiers; `kind` is its class on the page.
     """
     ElementTree.register_namespace("", _SVG)
     root = ElementTree.fromstring(svg)

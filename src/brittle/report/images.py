@@ -72,12 +72,7 @@ def decoded(png: bytes | None) -> Image.Image | None:
 
 
 def sheets(pngs: Sequence[bytes | None], order: Iterable[int]) -> Sheets:
-    """The images of a run on sheets.
-
-    Args:
-        pngs: a PNG per point, or None.
-        order: the points, that whose image matters most first.
-    """
+    """The images of a run on sheets, in `order`: that whose image matters most first."""
     tiles = np.full(len(pngs), -1, dtype=np.int32)
     placed: list[tuple[int, Image.Image]] = []
     for point in order:

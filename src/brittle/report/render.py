@@ -188,9 +188,7 @@ def _subtitle(contents: Contents) -> str:
 def policy(style: str, script: str) -> str:
     """The content security policy of a page: this style, this script if any, images that it holds, and nothing else.
 
-    Args:
-        style: the text between the tags of the one `style` element, to the byte.
-        script: that of the one `script` element that runs; empty for none.
+    The style and the script are those between the tags, to the byte; an empty script is none.
     """
     rules = ["default-src 'none'", "img-src data:", f"style-src '{_digest(style)}'"]
     rules += [f"script-src '{_digest(script)}'"] if script else []
@@ -213,12 +211,6 @@ def joined(modules: Mapping[str, str]) -> str:
 
     A module imports by `import { a, b } from "./other.js";` and exports what it declares by `export const` or
     `export function`.
-
-    Args:
-        modules: the text of each, by the name of its file; `MAIN` among them.
-
-    Raises:
-        ValueError: modules import one another in a circle.
     """
     done: dict[str, str] = {}
 

@@ -66,9 +66,6 @@ class Job:
         """What `take` gives for the most rows in one pass, which are halved for good where memory runs out.
 
         What was sent through the network in vain is not counted.
-
-        Raises:
-            ModelError: there is no room for one row.
         """
         while True:
             forward, backward = self.classifier.forward_passes, self.classifier.backward_passes
@@ -111,11 +108,7 @@ class Job:
         return min(shared, batch_points(self.rows, self.classifier.device))
 
     def share(self, part: tuple[int, int] | None) -> range:
-        """The shards of a part of the run, such as (1, 8), in which points are shared evenly; None has all.
-
-        Raises:
-            ParameterError: there is no such part.
-        """
+        """The shards of a part of the run, such as (1, 8), in which points are shared evenly; None has all."""
         number, count = part or (1, 1)
         if not 1 <= number <= count:
             raise ParameterError(f"a part is one of so many, such as 1/8; found {number}/{count}")
@@ -133,14 +126,10 @@ class Job:
         begun: Callable[[Batch], None] | None = None,
         reference: Reference | None = None,
     ) -> Shard:
-        """The rows of shard `number`.
+        """The rows of shard `number`, without those of the data that are lost, each with why.
 
-        Args:
-            number: position of the shard in the run.
-            lost: rows of the data that are not to be measured, and why.
-            begun: called with each batch before it is measured.
-            reference: the first points as this process saw them at first, to check that the network is still the same;
-                None does not look.
+        `begun` is called with each batch before it is measured. `reference` holds the first points as this process saw
+        them at first, to check that the network is still the same; None does not look.
         """
         before = self.classifier.passes
         parts: list[dict[str, pa.Table]] = []

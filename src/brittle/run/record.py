@@ -77,11 +77,7 @@ class RunningRecord:
         )
 
     def add(self, account: Account, points: pa.Table) -> None:
-        """Account for a shard: what became of its points, and their columns `label` and `predicted`.
-
-        Raises:
-            DataError: too many of the first points got no number.
-        """
+        """Account for a shard: what became of its points, and their columns `label` and `predicted`."""
         account = self.now.account + account
         self.now = replace(self.now, account=account)
         pairs = zip(points["label"].to_pylist(), points["predicted"].to_pylist(), strict=True)

@@ -219,14 +219,6 @@ def execute(
     """Compute the shards of `job` that are not there yet; gives the record of the run.
 
     Args are as of `score`, but for
-
-    Args:
-        job: what is computed.
-        out: the run folder; a run in it is resumed, and one that is complete costs no pass.
-        workers: processes that compute the shards, in place of this one.
-        mirror: of the run folder.
-        note: called with the code and the sentence of every note, once each, those of the examination before anything
-            is scored.
     """
     started = time.monotonic()
     share = job.share(part)

@@ -240,8 +240,7 @@ def cards_of(device: torch.device) -> list[str | None]:
 class Process:
     """One process of this machine, an executor of its own: where it dies, it is known of which shard.
 
-    Args:
-        workers_on: how many processes there are on each card, of which this one takes the least used.
+    Of the cards it takes the least used by the `workers_on` each.
     """
 
     def __init__(self, workers_on: Counter[str | None]) -> None:

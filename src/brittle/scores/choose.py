@@ -60,14 +60,8 @@ def choose(
 
     Where `monte_carlo` is among several scores, the estimators are compared with it: every estimator of the flip
     probability that draws is then also recorded at smaller budgets, which are the first draws of the largest and cost
-    nothing.
-
-    Args:
-        names: of scores, as `brittle.scores.outside.find_score` knows them.
-        sigmas: noise levels in pixel units.
-        family: name of the noise family, as `brittle.scores.outside.find_family` knows it; or noises as they are.
-        options: by name; None and () leave every score its own default, and several values make several scores.
-        settings: of one score or of the noise family alone, such as `mmse.antithetic=false`.
+    nothing. An option that is None or () leaves every score its own default, and several values make several scores;
+    settings are of one score or of the noise alone, such as `mmse.antithetic=false`.
     """
     kinds: dict[str, type[Score]] = {}
     for kind in map(find_score, names):

@@ -29,10 +29,8 @@ def option(
 ) -> Mapping[str, Mapping[str, Any] | None]:
     """The metadata of a field that is not set by any value of its type: `field(default=…, metadata=option(…))`.
 
-    Args:
-        choices: the words it takes, where there are only so many.
-        every: values of which each makes a score of its own where nothing is given.
-        alone: whether it is set by `--set` alone, and no option of its name, such as `--draws`, means it.
+    It takes one of `choices`, where these are given; where nothing is given, each value of `every` makes a score of its
+    own. What is set `alone` is set by `--set`, and no option of its name means it.
     """
     return {KEY: {"choices": (*choices,), "every": every, "alone": alone}}
 

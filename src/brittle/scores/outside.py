@@ -65,11 +65,7 @@ def code_of(score: Score) -> dict[str, str] | None:
 
 
 def check_scores(scores: Iterable[Score]) -> None:
-    """Raise unless every score says all that tables and reports ask of it, and a table can tell them apart.
-
-    Raises:
-        ParameterError: one does not, two classes of scores or of noise share a name, or a field stands in no parameter.
-    """
+    """Raise unless every score says all that tables and reports ask of it, and a table can tell them apart."""
     names: dict[str, type[Score]] = {}
     families: dict[str, type[Noise]] = {}
     transforms: dict[object, Transform] = {}

@@ -253,17 +253,7 @@ the value of another parameter."""
 
 
 def column_of(columns: Sequence[Column], key: Key) -> Column:
-    """The one column that `key` asks for.
-
-    Args:
-        columns: of a run.
-        key: a score, such as `Moments(sigma=0.1)`; a label, such as `moments(draws=100, sigma=0.1)`; a name that one
-            column alone has; or a name and the value of a parameter, such as `("moments", 0.1)`.
-
-    Raises:
-        DataError: no column fits, or several do; the nearest labels are named.
-        ParameterError: the key is nothing that asks for a column.
-    """
+    """The one column that `key` asks for, as `Table` takes it."""
     asked, score, fits = _asked(key)
     fitting = [column for column in columns if fits(column)]
     if len(fitting) == 1:

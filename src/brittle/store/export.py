@@ -32,10 +32,6 @@ def export(frames: Frames, path: Path, *, whole: bool) -> Path:
     """Write a table in the form that the end of `path` names, one of `FORMS`, and give that path.
 
     Only the columns of `columns_told` are written, unless `whole`.
-
-    Raises:
-        ParameterError: there is no such form.
-        StorageError: the file cannot be written, or is a link, a pipe, a device or a folder.
     """
     form = FORMS.get(path.suffix.lower())
     if form is None:

@@ -167,17 +167,8 @@ class RunFolder:
 
         What a killed process left behind is removed, and shards that are not what was written are dropped from the
         manifest, so they count as missing. `path` may be a link to a folder; what lies in it under the names of a run
-        may not be links.
-
-        Args:
-            path: of the folder.
-            mirror: a second place of it.
-            check: called with the record of the run that is there or in the mirror, before anything is written to
-                either; what it raises is raised.
-
-        Raises:
-            ResumeError: it and its mirror hold two runs.
-            StorageError: another process writes it, or it cannot be written or read.
+        may not be links. `check` is called with the record of the run that is there or in the mirror, before anything
+        is written to either.
         """
         folder = cls(Path(path), mirror)
         made = not folder.path.exists()
@@ -208,11 +199,7 @@ class RunFolder:
         self._commit(RECORD, _json(record))
 
     def commit(self, shard: Shard) -> None:
-        """Write a shard and enter it in the manifest; after this returns its rows are safe.
-
-        Raises:
-            StorageError: the disk is full, or the folder cannot be written; what was committed before is safe.
-        """
+        """Write a shard and enter it in the manifest; after this returns its rows are safe."""
         files = {}
         for kind, schema in KINDS.items():
             if len(rows := shard.tables[kind]) or kind != "counterexamples":
@@ -348,11 +335,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def check_free(folder: str | os.PathLike[str], mirror: Mirror | None = None) -> None:
-    """Raise where `folder` or its mirror holds a run, or `folder` cannot be written.
-
-    Raises:
-        StorageError: it does, or it cannot.
-    """
+    """Raise where `folder` or its mirror holds a run, or `folder` cannot be written."""
     check_writable(folder)
     if mirror is not None and mirror.get(MANIFEST) is not None:
         raise StorageError(
@@ -370,9 +353,6 @@ def check_writable(folder: str | os.PathLike[str]) -> None:
     """Raise where `folder`, or the nearest folder above it that exists, cannot be written; nothing is made.
 
     The folder may be a link to one; `run.json`, `manifest.json` and the lock in it may be nothing but regular files.
-
-    Raises:
-        StorageError: it cannot.
     """
     path = Path(folder).absolute()
     there = next((place for place in (path, *path.parents) if os.access(place, os.F_OK)), path)

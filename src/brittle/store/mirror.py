@@ -12,12 +12,7 @@ from brittle.store.writing import make_folder, write
 
 
 class Mirror:
-    """The copy at `place`, a folder here or a place such as `s3://bucket/run`.
-
-    Raises:
-        StorageError: it cannot be reached, written or read.
-        DataError: the package that knows its store is not installed.
-    """
+    """The copy at `place`, a folder here or a place such as `s3://bucket/run`."""
 
     def __init__(self, place: str) -> None:
         self.place = located(place)

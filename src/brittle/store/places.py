@@ -22,11 +22,7 @@ _URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]+):/{1,3}(?P<rest>[^/].*)")
 
 
 def located(path: str | os.PathLike[str]) -> Path:
-    """A path of this machine, or of a store where it begins with `scheme://`.
-
-    Raises:
-        DataError: the package that knows the store is not installed, or the store cannot be reached.
-    """
+    """A path of this machine, or of a store where it begins with `scheme://`."""
     found = None if is_stored(path) else _URL.fullmatch(str(path))
     if found is None:
         return cast("Path", path) if is_stored(path) else Path(path)

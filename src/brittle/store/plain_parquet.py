@@ -30,17 +30,10 @@ FEW_ROWS = 1 << 20
 
 
 class PlainFile(pq.ParquetFile):
-    """An open Parquet file that was found plain.
+    """An open Parquet file, or its bytes, that was found plain; `name` is its own in messages.
 
-    Args:
-        source: the file, or its bytes.
-        name: what to call it in messages.
-        shared: columns of texts or bytes of which a value that many rows repeat is held once; they come as
-            dictionaries.
-
-    Raises:
-        ArtefactError: it has an extension type, or says that it unpacks to far more than it holds.
-        Exception: one of `ERRORS`, where it is damaged.
+    Of the columns in `shared` a value that many rows repeat is held once; they come as dictionaries. One that is
+    damaged raises one of `ERRORS`.
     """
 
     def __init__(self, source: Path | bytes, name: str, shared: Sequence[str] = ()) -> None:
@@ -66,10 +59,6 @@ class PlainFile(pq.ParquetFile):
         """The columns, so many rows at a time, read by this thread alone.
 
         A value that the file holds once and says of every row is unpacked once for each of these rows.
-
-        Raises:
-            ArtefactError: they unpack to far more than the file holds.
-            Exception: one of `ERRORS`, where the file is damaged.
         """
         unpacked = 0
         for batch in self.iter_batches(batch_size=rows, columns=columns, row_groups=groups, use_threads=False):

@@ -350,13 +350,7 @@ class RunRecord:
 def record_of(kind: type[T], content: Mapping[str, Any], what: str) -> T:
     """The record `kind` with the fields that `content` holds and its own defaults, each of the declared type.
 
-    Args:
-        kind: one of the classes of this module.
-        content: JSON values by field; of data also other facts, which are its `reading`.
-        what: what describes itself by `content`, for messages.
-
-    Raises:
-        ParameterError: a field is unknown, or its value is of another kind.
+    Other facts of data are its `reading`. `what` describes itself by `content`, for messages.
     """
     own = {one.name: one.default for one in fields(kind) if isinstance(one.default, str | bool | None)}  # type: ignore[arg-type]
     others = {name: value for name, value in content.items() if name not in own and value is not None}
@@ -369,12 +363,7 @@ def record_of(kind: type[T], content: Mapping[str, Any], what: str) -> T:
 
 
 def read_object(path: Path, kind: type[T]) -> T:
-    """The record `kind` that the file `path` of a run folder holds, which may come from anybody.
-
-    Raises:
-        StorageError: it is missing, too large, of another format, or not what a run writes.
-        ArtefactError: it is a link out of the folder.
-    """
+    """The record `kind` that the file `path` of a run folder holds, which may come from anybody."""
     if not path.is_file():
         meant = nearby(path.parent, lambda one: (one / path.name).is_file())
         raise MissingRunError("no_run", f"{path} is missing; {path.parent} is not a run folder{meant}")
@@ -388,11 +377,7 @@ def read_object(path: Path, kind: type[T]) -> T:
 
 
 def parse_object(text: str, path: Path, kind: type[T]) -> T:
-    """The record `kind` in a text, that of the file `path`.
-
-    Raises:
-        StorageError: it is of another format, or not what a run writes.
-    """
+    """The record `kind` in a text, that of the file `path`."""
     try:
         return convert(kind, parse_json(text))
     except FormatProblem as error:
@@ -436,14 +421,7 @@ MOST_NAMED = 3
 def differences(
     one: RunRecord, other: RunRecord, places: tuple[str, str], without: frozenset[str] = UNDECISIVE
 ) -> list[str]:
-    """Where two runs are not the same experiment: each field in words, with both values.
-
-    Args:
-        one: a record.
-        other: another one.
-        places: what the two are called.
-        without: dotted names of fields that are not compared.
-    """
+    """Where two runs are not the same experiment: each field in words, with both values, but for those in `without`."""
     ours, theirs = (plain(record) for record in (one, other))
     there, now = ({score["label"]: score for score in record.pop("scores")} for record in (ours, theirs))
     found = _compared(ours, theirs, places, without)

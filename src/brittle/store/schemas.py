@@ -102,11 +102,7 @@ def pack(values: np.ndarray) -> list[bytes]:
 
 
 def unpack(column: pa.ChunkedArray, numbers: int) -> np.ndarray:
-    """The inputs in a column, `[N, numbers]`, float64; NaN where a row has none.
-
-    Raises:
-        ValueError: a cell holds another number of bytes than such an input.
-    """
+    """The inputs in a column, `[N, numbers]`, float64; NaN where a row has none."""
     cells = column.to_pylist()
     found = np.full((len(cells), numbers), np.nan)
     for size, kind in _TYPES.items():
@@ -118,12 +114,7 @@ def unpack(column: pa.ChunkedArray, numbers: int) -> np.ndarray:
 
 
 def problem_of(rows: pa.Table, shape: Sequence[int] | None) -> str | None:
-    """What is wrong with the inputs that points or counterexamples hold, in words; None where nothing is.
-
-    Args:
-        rows: points or counterexamples, read from anybody.
-        shape: of an input, as the record of the run has it.
-    """
+    """What is wrong with the inputs that points or counterexamples hold, in words; None where nothing is."""
     column = rows["input"]
     if column.null_count == len(column):
         return None

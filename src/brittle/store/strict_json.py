@@ -42,30 +42,17 @@ class FormatProblem(ValueError):
 
 
 def plain(record: Any) -> Any:
-    """A record as JSON values.
-
-    Raises:
-        ValueError: a number is not finite.
-    """
+    """A record as JSON values."""
     return json.loads(json.dumps(asdict(record), allow_nan=False, default=msgspec.to_builtins))
 
 
 def dump(record: Any) -> str:
-    """A record as JSON with its keys in the order of the fields.
-
-    Raises:
-        ValueError: a number is not finite.
-    """
+    """A record as JSON with its keys in the order of the fields."""
     return json.dumps(plain(record), indent=1) + "\n"
 
 
 def read_text(path: Path, most: int = MOST_BYTES) -> str:
-    """The text of the file `path`, of so many bytes at most.
-
-    Raises:
-        FormatProblem: it is larger, or not UTF-8.
-        OSError: it cannot be read.
-    """
+    """The text of the file `path`, of so many bytes at most."""
     with path.open("rb") as file:
         content = file.read(most + 1)
     if len(content) > most:
@@ -77,22 +64,14 @@ def read_text(path: Path, most: int = MOST_BYTES) -> str:
 
 
 def parse(kind: type[T], text: str) -> T:
-    """The dataclass `kind` that `text` holds, of which every string is short and printable.
-
-    Raises:
-        FormatProblem: the text is not JSON, or holds a key, a type or a value that `kind` does not have.
-    """
+    """The dataclass `kind` that `text` holds, of which every string is short and printable."""
     value = parse_json(text)
     _check_strings(value)
     return convert(kind, value)
 
 
 def parse_json(text: str) -> object:
-    """The JSON value that `text` holds, of no declared type yet.
-
-    Raises:
-        FormatProblem: the text is not JSON, nests too deeply, says a key twice, or holds a number that is not finite.
-    """
+    """The JSON value that `text` holds, of no declared type yet."""
     try:
         return json.loads(
             text, object_pairs_hook=_object, parse_constant=_finite, parse_float=_finite, parse_int=_whole
@@ -104,12 +83,7 @@ def parse_json(text: str) -> object:
 
 
 def convert(kind: type[T], value: Any) -> T:
-    """The dataclass `kind` that a JSON value holds.
-
-    Raises:
-        FormatProblem: the value has a key, a type or a value (one that the dataclass itself refuses included) that
-            `kind` does not have.
-    """
+    """The dataclass `kind` that a JSON value holds."""
     try:
         found = msgspec.convert(value, kind)
     except (msgspec.ValidationError, OverflowError, UnicodeEncodeError, BrittleError) as error:

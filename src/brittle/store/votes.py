@@ -58,10 +58,8 @@ class ClassVotes:
 def pack_votes(units: NDArray, classes: NDArray) -> list[bytes]:
     """Votes as cells, `[N]`.
 
-    Args:
-        units: of noise, `[N]`.
-        classes: of each class the units of which one copy voted for it and, in pairs, those of which both did,
-            `[N, C, members]`.
+    Each row, `[N, C, members]`, holds of each class the units of which one copy voted for it and, in pairs, those of
+    which both did.
     """
     members = classes.shape[2]
     place, index = np.nonzero(classes.any(axis=2))
@@ -76,11 +74,7 @@ def pack_votes(units: NDArray, classes: NDArray) -> list[bytes]:
 
 
 def unpack_votes(cells: list[bytes | None]) -> ClassVotes:
-    """What cells hold, in their order; None holds no votes.
-
-    Raises:
-        ValueError: a cell is none that `pack_votes` wrote.
-    """
+    """What cells hold, in their order; None holds no votes."""
     known = [cell or np.zeros(_HEAD, _NUMBER).tobytes() for cell in cells]
     sizes = np.array([len(cell) for cell in known], dtype=np.int64) // _NUMBER.itemsize
     if any((len(cell) // _NUMBER.itemsize - _HEAD) % _ENTRY or len(cell) % _NUMBER.itemsize for cell in known):

@@ -31,11 +31,7 @@ _NEW |= sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_CLOEXEC", "O_NOIN
 
 
 def check_target(path: Path) -> None:
-    """Raise where something is at `path` that is no regular file; nothing is opened.
-
-    Raises:
-        StorageError: there is, or it cannot be looked up.
-    """
+    """Raise where something is at `path` that is no regular file; nothing is opened."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
@@ -51,22 +47,14 @@ def check_target(path: Path) -> None:
 
 
 def check_writable_file(path: Path) -> None:
-    """Raise where no file can be written at `path`; nothing is opened.
-
-    Raises:
-        StorageError: something that is no regular file is there, or its folder is not there or not writable.
-    """
+    """Raise where no file can be written at `path`; nothing is opened."""
     check_target(path)
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise StorageError("unwritable", f"{path} cannot be written: its folder must exist; choose another")
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder that the user names, and those above it; it may be a link to one.
-
-    Raises:
-        StorageError: it cannot be made.
-    """
+    """Make a folder that the user names, and those above it; it may be a link to one."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -77,14 +65,7 @@ def make_folder(path: Path) -> None:
 def replacing(path: Path, advice: str = "choose another") -> Iterator[BinaryIO]:
     """A file to write to, which gets the name `path` where the block ends well and is removed otherwise.
 
-    A file that is replaced hands on its permissions.
-
-    Args:
-        path: in a folder that exists.
-        advice: what to do where it cannot be written.
-
-    Raises:
-        StorageError: something else than a regular file is there, or it cannot be written.
+    A file that is replaced hands on its permissions. The advice says what to do where it cannot be written.
     """
     check_target(path)
     short = os.fsdecode(os.fsencode(path.name)[:_LONGEST])
@@ -108,11 +89,7 @@ def replacing(path: Path, advice: str = "choose another") -> Iterator[BinaryIO]:
 
 
 def write(path: Path, content: bytes, advice: str = "choose another") -> None:
-    """Write `content` so that a reader sees all of it or none, whenever the process dies.
-
-    Raises:
-        StorageError: as `replacing`.
-    """
+    """Write `content` so that a reader sees all of it or none, whenever the process dies."""
     with replacing(path, advice) as file:
         file.write(content)
 
@@ -143,12 +120,7 @@ SHOWN = 3
 def nearby(path: Path, wanted: Callable[[Path], bool]) -> str:
     """The end of a sentence: what in the folder of `path` has nearly its name, else some of what could be meant.
 
-    Args:
-        path: where there is nothing.
-        wanted: whether a path could be meant.
-
-    Returns:
-        words that begin with a semicolon, or nothing.
+    `wanted` says whether a path could be meant. Empty, or words that begin with a semicolon.
     """
     folder = path.parent
     try:

@@ -82,9 +82,6 @@ class Certified(Measurement):
         bounded: only inputs inside the classifier's bounds count.
         proof: `full`; or `fast`: intervals bound what enters each layer, and each radius costs one forward pass and one
             backward pass for each margin that is not proved there yet; or `middle`: two more by linear relaxation.
-
-    Raises:
-        ParameterError: an unknown norm or proof.
     """
 
     norm: str = "linf"

@@ -43,10 +43,6 @@ def unexplained(search: Search, rows: Tensor) -> Tensor:
 
     Source: Sundararajan, Taly and Yan, Axiomatic attribution for deep networks (ICML 2017), section 3 (the integral of
     the gradients is the difference of the values).
-
-    Args:
-        search: after its attacks.
-        rows: indices of points, `[R]`.
     """
     share = torch.zeros(len(rows), dtype=torch.float64, device=rows.device)
     left = search.best.distance[rows].isfinite().nonzero()[:, 0]

@@ -106,9 +106,6 @@ class Nearest(Measurement):
         effort: a key of `EFFORTS`.
         bounded: stay inside the classifier's bounds.
         observe: look at the features of what was found, too, by one pass more.
-
-    Raises:
-        ParameterError: an unknown name, or an attack that does not know the norm; or `l0` without bounds.
     """
 
     norm: str = "linf"

@@ -109,12 +109,6 @@ class Response:
 class Search:
     """Points, the classifier, and the nearest inputs found so far with another prediction.
 
-    Args:
-        classifier: what is searched.
-        clean: the points as it sees them.
-        norm: how perturbations are measured.
-        bounded: keep every candidate inside the bounds of the classifier.
-
     Attributes:
         shape: shape of a point.
         declared: the bounds of the classifier, for points `[R, n]`; `bounds` are those that hold every candidate.

@@ -88,9 +88,6 @@ class RareFlips(Measurement):
     Attributes:
         noise: normal noise that has draws.
         copies: plain noisy copies, and copies in each level of subset simulation and of stretched noise.
-
-    Raises:
-        ParameterError: `copies` is out of range.
     """
 
     noise: Noise

@@ -121,10 +121,9 @@ def follow(
     Moves are `e' = sqrt(1 - a^2) e + a f`, `f` fresh noise, kept where the margin stays below the level: they leave the
     noise as it is distributed there.
 
-    Source: I. Papaioannou et al., MCMC algorithms for subset simulation, Prob. Eng. Mech. 41 (2015), section 3.3.
+    With them come the step `a` of the next move, and how many copies had NaN or infinite logits.
 
-    Returns:
-        the copies, the step `a` of the next move, and how many copies had NaN or infinite logits.
+    Source: I. Papaioannou et al., MCMC algorithms for subset simulation, Prob. Eng. Mech. 41 (2015), section 3.3.
     """
     below = (start.margins <= level).nonzero().flatten()
     seeds = below[torch.arange(count, device=below.device) * len(below) // count]

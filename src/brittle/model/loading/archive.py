@@ -72,13 +72,8 @@ _KEYS = re.compile(r"(?!.*__)[^\\]*")
 def load_archive(content: bytes, name: str) -> tuple[nn.Module, dict[str, Any]]:
     """The network in an archive of `torch.export.save`, and what the record of a run says of it.
 
-    Args:
-        content: the whole file.
-        name: what to call it in messages.
-
-    Returns:
-        the network; `fixed_batch`, the only number of rows it takes, or None where that number is free; and
-        `written_by_torch`, the version that wrote it, or None where the archive does not say.
+    With it come `fixed_batch`, the only number of rows it takes, and `written_by_torch`, the version that wrote it;
+    None where the number is free, or the archive does not say.
     """
     records = _read_records(content, name)
     try:

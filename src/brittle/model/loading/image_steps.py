@@ -67,9 +67,6 @@ def declared_steps(model: str) -> ImageSteps | str | None:
     """What the folder of a model does to images; a reason where it does something else; None where it says nothing.
 
     Only descriptions are read: no network is built.
-
-    Args:
-        model: what a command line names as the model.
     """
     folder = placed(model)[1]
     if model.startswith(PREFIX) or is_timm(folder):

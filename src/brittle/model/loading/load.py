@@ -98,14 +98,7 @@ def load_model(spec: str | os.PathLike[str], *, weights: str | os.PathLike[str] 
       not searched for it.
 
     A factory may also be a network itself, and may return a fitted scikit-learn classifier, or a
-    `brittle.model.texts.TextFunction`.
-
-    Args:
-        spec: one of the above.
-        weights: a file of weights for the network that the factory returns (`brittle.model.loading.weights`).
-
-    Returns:
-        the model.
+    `brittle.model.texts.TextFunction`. `weights` is a file for the network that the factory returns.
     """
     path = None if weights is None else Path(weights)
     _check_form(os.fspath(spec), path)

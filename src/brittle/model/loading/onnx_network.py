@@ -45,12 +45,7 @@ class _NotConverted(Exception):
 
 
 def open_onnx(content: bytes, name: str) -> OnnxModel | OnnxNetwork:
-    """The network in an ONNX file; with gradients where each of its operators has a counterpart in PyTorch.
-
-    Args:
-        content: the whole file.
-        name: what to call it in messages.
-    """
+    """The network in an ONNX file; with gradients where each of its operators has a counterpart in PyTorch."""
     original = OnnxModel(content, name)
     try:
         return OnnxNetwork(original, *_read_graph(content, original)).eval()

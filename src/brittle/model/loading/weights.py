@@ -94,10 +94,6 @@ def load_weights(module: nn.Module, path: Path) -> ReadWeights:
     Of all mappings from names to tensors in the file, and all prefixes of their names (`module.` of `DataParallel`,
     `_orig_mod.` of `torch.compile`, ..), the one that has every weight of the network in its shape is taken. What the
     mapping holds besides must be copies of these, the count of an average of weights, or mean and std of inputs.
-
-    Raises:
-        ArtefactError: the file is damaged, or holds what could run code.
-        ModelError: no weights in the file fit the network, or several that differ do.
     """
     content = read_content(path)
     unmade, held = read_weights(path, content)

@@ -133,13 +133,7 @@ def open_cases(contents: Contents) -> list[MarginCase]:
 
 
 def choose_epsilon(margin: pd.Series, norm: str, bounds: tuple[float, float] | None) -> Epsilon:
-    """The perturbation size to judge `margin` at where none was asked for: the usual one, or the median margin.
-
-    Args:
-        margin: distance of each point; may be infinite or missing.
-        norm: `l2`, `linf`, `l1` or `l0`.
-        bounds: the declared range of the inputs, where all features have the same.
-    """
+    """The perturbation size to judge `margin` at where none was asked for: the usual one, or the median margin."""
     usual, text = USUAL[norm]
     finite = pd.Series(margin[np.isfinite(margin)])
     if finite.empty:
