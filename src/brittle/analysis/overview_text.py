@@ -116,12 +116,8 @@ def still_text(data: DataRecord) -> str:
 class NextStep:
     """Something to do next.
 
-    Attributes:
-        points: how many points it is about.
-        words: why, without the number.
-        command: what does it, as one types it.
-        state: of these points, as `brittle show --state` takes it; empty for any.
-        kind: `right` or `wrong`, where it is about these alone; else empty.
+    `words` say why, without the number of points; `state` is as `brittle show --state` takes it, and `kind` is `right`
+    or `wrong`: empty for any.
     """
 
     points: int

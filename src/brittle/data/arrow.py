@@ -40,10 +40,8 @@ _ERRORS = (*ERRORS, ValueError, LookupError)
 class ArrowFile(NamedTuple):
     """One file of columns.
 
-    Attributes:
-        parts: the rows of each group of it, which is read in one go.
-        read: called with columns, and perhaps with the place of one part, gives their rows; `image.bytes` is a column,
-            too, where `image` is one of structs.
+    Each of its `parts` is read in one go; `read` gives the rows of columns, perhaps of one part alone. Of a column
+    `image` of structs `image.bytes` is a column, too.
     """
 
     path: Path

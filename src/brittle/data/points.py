@@ -130,11 +130,8 @@ Read = Callable[[int, int], InputRows]
 class ListedPoints:
     """Points that are all known by id, and whose inputs are read when they are asked for.
 
-    Attributes:
-        ids: id of each point, `[N]`; `labels`, `names` and `targets`, `[N, R]`, as in `Batch`.
-        read: gives the inputs of some rows.
-        bounds: smallest and largest value of an input, for the thumbnails.
-        source: where the points come from.
+    Labels, names and targets, `[N, R]`, are as in `Batch`. `read` gives the inputs of some rows; thumbnails are drawn
+    within `bounds`.
     """
 
     ids: Sequence[str]
@@ -224,10 +221,8 @@ class RowIds(Sequence[str]):
 class SomePoints:
     """Some of other points in their order, `rows` of them, of which something may be said anew.
 
-    Attributes:
-        ids: of each, `[N]`, where they were chosen by them.
-        named: whether the user named the classes.
-        moves: which coordinates vary in a run, `[n]`; None for those that vary in `points`.
+    `ids` are those by which they were chosen. `named` says whether the user named the classes. `moves`, `[n]`, are the
+    coordinates that vary in a run; None for those that vary in `points`.
     """
 
     points: Points

@@ -180,12 +180,7 @@ class Reading:
 class Format(NamedTuple):
     """A kind of data on disk.
 
-    Attributes:
-        name: what the record calls it.
-        form: what it looks like, in words.
-        recognise: whether a path is of this kind.
-        read: opens it.
-        options: the fields of `Reading` that it takes of those in `MEANT_FOR`.
+    `form` is what it looks like, in words; `options` are the fields of `Reading` that it takes of those in `MEANT_FOR`.
     """
 
     name: str

@@ -88,13 +88,9 @@ class Criterion:
 class KnownPoints:
     """The points of a run that a detector can be calibrated on, in the order of their ids, and how many are left out.
 
-    Attributes:
-        ids: `[n]`.
-        truth: margin, or probability that the prediction is kept, `[n]`: larger where safer, never NaN.
-        brittle: which are brittle, `[n]`.
-        robust: which are robust, `[n]`; a point that is neither is undecided.
-        left_out: points left out because their margin is doubtful (`masked`), because they have no margin or no flip
-            probability (`without_number`), and because the score was trained on them (`learned_from`).
+    `truth`, `[n]`, is the margin, or the probability that the prediction is kept: larger where safer, never NaN. A
+    point that is neither `brittle` nor `robust` is undecided. Left out are points whose margin is doubtful (`masked`),
+    that have no margin or no flip probability (`without_number`), or that the score was trained on (`learned_from`).
     """
 
     ids: pd.Index

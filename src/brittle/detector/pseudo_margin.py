@@ -318,9 +318,6 @@ class PseudoMarginScore(OnePassScore):
     Validity: that of the pseudo-margin. The interval has no width.
 
     Source: Ngnawé et al., Detecting brittle decisions for free (NeurIPS 2024), section 3.3.
-
-    Attributes:
-        learned: the pseudo-margin.
     """
 
     learned: PseudoMargin = field(metadata=NO_OPTION)

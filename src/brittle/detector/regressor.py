@@ -50,17 +50,9 @@ _one_training = threading.Lock()
 class Recipe:
     """What a pseudo-margin reads, and how it came about.
 
-    Attributes:
-        features: size `d` of a feature vector.
-        classes: classes of the head whose margins are read too, `C`; 0 where the features alone are.
-        layers: hidden layers.
-        width: of each.
-        seed: of the split, the first weights and the order of the points.
-        validation_loss: mean of `((prediction - margin) / scale)^2` over the held-out points.
-        points: points learned from, the held-out ones included.
-        norm: of the margins, or None where it was not said.
-        model: sha256 of the weights of the network whose features they are, or None where it was not said.
-        data: where the points come from, or None where their ids are not known.
+    A feature vector has `features` numbers; `classes` is 0 where no margins of a head are read. `validation_loss` is
+    the mean of `((prediction - margin) / scale)^2` over the held-out points, which `points` count, too. `model` is the
+    sha256 of the weights of the network; it, the norm and the data are None where they are not known.
     """
 
     features: Annotated[int, Meta(ge=1, le=2**31)]

@@ -18,10 +18,8 @@ OK, NOTE, FAILED, SKIPPED = "ok", "note", "failed", "skipped"
 class Check:
     """One question about a subject.
 
-    Attributes:
-        name: what it is called in a list.
-        run: raises a `BrittleError` where the subject cannot be scored; yields findings, and what was found.
-        after: names of the checks without whose success it cannot be made.
+    `run` raises a `BrittleError` where the subject cannot be scored; yields findings, and what was found. It is not
+    made without the success of `after`.
     """
 
     name: str
@@ -33,13 +31,7 @@ class Check:
 class Outcome:
     """How one check ended.
 
-    Attributes:
-        name: the check.
-        state: `ok`, `note`, `failed` or `skipped`.
-        code: short name of what was found, or None.
-        sentence: what was found.
-        passes: through the network that the check took, of one point each.
-        seconds: that it took.
+    Its state is `ok`, `note`, `failed` or `skipped`; a pass is one of one point.
     """
 
     name: str

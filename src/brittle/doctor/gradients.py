@@ -65,11 +65,8 @@ OFFER = "use scores without gradients (shrinkage, monte_carlo, softmax)"
 class Slopes(NamedTuple):
     """Changes of the nearest margin in clear probes along random directions.
 
-    Attributes:
-        missed: share of the change that the gradient misses, 0 to 2.
-        predicted: the mean size of the changes that the gradient says.
-        measured: that of the differences of the margins at the two ends of the step.
-        probes: how many there are.
+    `missed` is the share of the change that the gradient misses, 0 to 2; `predicted` the mean size of the changes that
+    it says, `measured` that of the differences of the margins at the two ends of the step.
     """
 
     missed: float

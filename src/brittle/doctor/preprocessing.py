@@ -54,11 +54,8 @@ SHOWN = 4
 class OtherReading(NamedTuple):
     """Another way to read the points.
 
-    Attributes:
-        name: what becomes of the values, in words.
-        change: gives the inputs of the declared classifier for it, `[N, *shape]`, for the points as they are.
-        advice: what to type.
-        brightness: whether values are shifted and scaled, no more.
+    `name` says in words what becomes of the values, `advice` what to type. `change` gives the inputs of the declared
+    classifier for it, `[N, *shape]`. With `brightness` values are shifted and scaled, no more.
     """
 
     name: str

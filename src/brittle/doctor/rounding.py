@@ -33,13 +33,7 @@ TRIALS, TREMBLE = 8, 8.0
 
 
 class Difference(NamedTuple):
-    """A difference between two tensors of logits.
-
-    Attributes:
-        row: the row where it is.
-        largest: by how much a logit differs there; infinite where one is no number.
-        allowed: what rounding explains of it.
-    """
+    """Where two tensors of logits differ most, and what rounding explains of it; infinite where one is no number."""
 
     row: int
     largest: float
@@ -125,13 +119,8 @@ def _jumps(classifier: Classifier, inputs: Tensor, largest: float, extra_inputs:
 class Reference:
     """A few points with the logits that they got at first.
 
-    They tell at any time, and in any process, whether the network is still the same function.
-
-    Attributes:
-        rows: their rows in the data, `[R]`.
-        inputs: `[R, *shape]`, on the classifier's device.
-        logits: what the decision is taken from, `[R, C]`.
-        extra_inputs: what they have beside their inputs, or None.
+    They tell at any time, and in any process, whether the network is still the same function. Inputs, `[R, *shape]`,
+    are on the classifier's device; logits, `[R, C]`, are what the decision is taken from.
     """
 
     rows: tuple[int, ...]

@@ -16,13 +16,8 @@ from brittle.noise import Noise
 class NoiseChunk:
     """Some units of noise for each point of a batch.
 
-    A unit is an antithetic pair `(e, -e)`, or a single draw, `e` or `-e`.
-
-    Attributes:
-        inputs: noisy copies, `[B * units * members, *shape]`, in this order.
-        first: number of the first unit.
-        units: how many units there are.
-        members: draws in a unit, 2 or 1.
+    A unit is an antithetic pair `(e, -e)`, or a single draw, `e` or `-e`. The inputs are
+    `[B * units * members, *shape]`, in this order; `first` is the number of the first unit.
     """
 
     inputs: Tensor

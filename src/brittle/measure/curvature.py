@@ -83,10 +83,6 @@ class Curvature(Measurement):
 
     Source: M. Hutchinson, A stochastic estimator of the trace of the influence matrix for Laplacian smoothing splines,
     Communications in Statistics: Simulation and Computation 19 (1990).
-
-    Attributes:
-        method: one of `METHODS`.
-        probes: random directions per point, for `auto` and `probes`.
     """
 
     method: str = "auto"
@@ -233,11 +229,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class HessianColumns(Measurement):
-    """Columns `H e_i` of the Hessian of `p_t`, of coordinates `i` drawn without replacement, each point its own.
-
-    Attributes:
-        columns: how many; all of a smaller input.
-    """
+    """`columns` of the Hessian of `p_t`, `H e_i`, of coordinates `i` drawn without replacement, each point its own."""
 
     columns: int = COLUMNS
 

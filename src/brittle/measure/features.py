@@ -34,11 +34,7 @@ class Forward(Measurement):
 class HeadInputs:
     """What the last linear layer of the network sees at each point, and that layer.
 
-    Attributes:
-        clean: the clean pass.
-        features: `h`, `[B, d]`, double precision.
-        weight: `W` of the logits `W h + b`, `[C, d]`, double precision.
-        passes: passes through the network per point, the clean one included.
+    Features `h`, `[B, d]`, and the weight `W` of the logits `W h + b`, `[C, d]`, are in double precision.
     """
 
     clean: Clean

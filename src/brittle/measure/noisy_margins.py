@@ -107,13 +107,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class NoisyMargins:
-    """The margins `z_t - z_j` of the kept competitors over the noisy copies.
-
-    Attributes:
-        units: independent units of noise, at least 2.
-        spread: mean, variance and their certainty for each competitor, `[B, K]` each.
-        covariance: of the margins, `[B, K, K]`, float64.
-    """
+    """The margins `z_t - z_j` of the kept competitors over the noisy copies, with their covariance, `[B, K, K]`."""
 
     units: int
     spread: Spread

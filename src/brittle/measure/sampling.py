@@ -36,9 +36,7 @@ NEAR = 3.0
 class SampledInStages:
     """What the noisy copies of each point showed, where some points have more of them than others.
 
-    Attributes:
-        parts: for each number of copies that some point has, the positions of these points and what they showed.
-        passes: passes through the network of each point, the clean one included, `[B]`, int64.
+    `parts` hold, for each number of copies that some point has, the positions of these points and what they showed.
     """
 
     parts: tuple[tuple[Tensor, Sampled], ...]
@@ -54,14 +52,9 @@ class Sample(Measurement):
     their mirror images and then whole pairs, is for those points alone whose nearest margin then has a mean within
     `NEAR` of its standard deviations from 0: where the first copies say that nearly all will agree, more of them change
     little. What a point showed in the end is in single copies, or in pairs. The result is a `SampledInStages`. Whether
-    a point goes on follows from its own copies; points that go on share the passes.
-
-    Attributes:
-        noise: the noise.
-        draws: number of noisy copies, even; at most, where it is adaptive.
-        clip: clip the noisy copies to the classifier's bounds; the linear theory then no longer holds exactly.
-        adaptive: draw them in two stages.
-        votes_only: only how they vote is wanted, which takes less time; who shares the copies may get more.
+    a point goes on follows from its own copies; points that go on share the passes. With `clip` copies are clipped to
+    the classifier's bounds, and the linear theory no longer holds exactly. With `votes_only` less time is taken; who
+    shares the copies may get more.
     """
 
     noise: Noise

@@ -31,15 +31,8 @@ GROWTH = 8
 class StoppedVotes:
     """How the noisy copies of each point voted, where points have different numbers of copies; each `[B]`, int64.
 
-    Attributes:
-        draws: noisy copies.
-        flips: copies that lost the predicted class; ties and copies without finite logits are among them.
-        flips_without_ties: the same with ties as votes for it.
-        ties: copies that tied.
-        nonfinite: copies with NaN or infinite logits.
-        classes: copies that voted for each class, `[B, C, 1]`.
-        tied: whether the prediction of the clean input was a tie, bool.
-        passes: passes through the network, the clean one included.
+    Ties and copies without finite logits are among the flips; of `flips_without_ties` ties are none. `classes`,
+    `[B, C, 1]`, are the copies that voted for each class.
     """
 
     draws: Tensor
@@ -58,14 +51,9 @@ class SampleUntil(Measurement):
 
     The counts are looked at after numbers of draws that are the same for all points, whatever `draws` is, so that a
     point's draws depend on the point alone and those of fewer `draws` are the first of those of more. No point of a
-    batch waits for another: those that go on share the passes. Of two rules the one that is met first stops.
-
-    Attributes:
-        noise: the noise.
-        draws: noisy copies of a point at most.
-        limit: stop once the interval of `p_robust` leaves this number; None does not.
-        precision: stop once the interval is no wider; None does not.
-        clip: clip the noisy copies to the classifier's bounds.
+    batch waits for another: those that go on share the passes. Of two rules the one that is met first stops. `draws`
+    are a point's at most; `limit` and `precision` are as in `StoppingRule`. With `clip` copies are clipped to the
+    classifier's bounds.
     """
 
     noise: Noise
@@ -128,11 +116,7 @@ def _count(need: SampleUntil, classifier: Classifier, clean: Clean) -> StoppedVo
 class StoppingRule:
     """Draw until the interval of `p_robust` leaves a limit or is narrow enough, whichever comes first.
 
-    Attributes:
-        most: draws of a point at most.
-        limit: stop once the interval leaves this number; None does not.
-        precision: stop once the interval is no wider; None does not.
-        confidence: of the interval, `brittle.intervals.sequence_interval`.
+    A limit or precision of None stops nothing; the interval is `brittle.intervals.sequence_interval`.
     """
 
     most: int

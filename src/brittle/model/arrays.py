@@ -46,10 +46,8 @@ _LARGEST = "give the classifier inside it, without a threshold, or ask for the l
 class Levels(NamedTuple):
     """What the codes of a column of categories stand for.
 
-    Attributes:
-        levels: the value of each code, text or numbers.
-        category: whether the column is one of type `category` of pandas, and not of text.
-        ordered: whether these have an order.
+    Levels are text or numbers; a `category` is a column of that type of pandas, whose levels may be ordered, and not of
+    text.
     """
 
     levels: Sequence[Any]

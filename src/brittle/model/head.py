@@ -21,11 +21,8 @@ OutputAndFeatures = tuple[Any, Tensor]
 class Head:
     """The linear layer `z = W h + b` at the end of a network, `h` the features.
 
-    Attributes:
-        name: what the network calls it.
-        weight: `W`, `[C, d]`.
-        bias: `b`, `[C]`, or None.
-        observe: one forward pass that gives the network's output together with `h`, `[B, d]`.
+    `W` is `[C, d]`, `b` `[C]` or None; `observe` is one forward pass that gives the network's output together with `h`,
+    `[B, d]`.
     """
 
     name: str

@@ -30,11 +30,8 @@ class Number:
 class Grid:
     """A table of text.
 
-    Attributes:
-        header: the column heads.
-        rows: the cells; what follows a line break is set small below.
-        words: places of the columns that hold words; the others hold numbers.
-        colours: for each row, the colour that marks it, such as `#0072b2`; empty for a table without colours.
+    What follows a line break in a cell is set small below. `words` are the places of the columns that hold no numbers;
+    each row may be marked by one of `colours`, such as `#0072b2`.
     """
 
     header: tuple[str, ...]

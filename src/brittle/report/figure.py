@@ -41,10 +41,7 @@ _ATTRIBUTES = frozenset(
 class Figure:
     """A drawing: the function that makes its Altair chart, the frame that this reads, and the result in words.
 
-    Attributes:
-        chart: makes the chart of a frame, of a `width` in pixels.
-        frame: what it draws.
-        spoken: what a screen reader says of it.
+    The chart has a `width` in pixels; `spoken` is what a screen reader says of it.
     """
 
     chart: Callable[..., Any]

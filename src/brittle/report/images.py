@@ -40,10 +40,8 @@ _DAMAGED = (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error
 class Sheets:
     """Images side by side.
 
-    Attributes:
-        side: width and height of a tile, in pixels.
-        images: each sheet as a `data:` address.
-        tiles: `[N]`, the place of each point's image, row by row over all sheets; -1 for none.
+    Each of `images` is a `data:` address, its tiles `side` pixels wide and high. `tiles`, `[N]`, is the place of each
+    point's image, row by row over all sheets; -1 for none.
     """
 
     side: int

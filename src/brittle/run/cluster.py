@@ -41,13 +41,8 @@ class Cluster:
     """Workers on a Ray cluster that share the shards of a run.
 
     A worker that dies with its actor or its node is replaced, where there is room, and its shard is computed again by
-    whoever is free.
-
-    Attributes:
-        address: `auto`, or host:port of a cluster that this machine belongs to.
-        opening: opens the job in a worker, in a folder of the same name as the current one.
-        size: how many workers; None is as many as the cluster has room for.
-        gpus: of each worker.
+    whoever is free. Workers open the job in a folder of the same name as the current one. A `size` of None is as many
+    as the cluster has room for; each has `gpus`.
     """
 
     address: str

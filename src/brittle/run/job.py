@@ -41,14 +41,7 @@ T = TypeVar("T")
 class Job:
     """Everything that decides the numbers of a run.
 
-    Attributes:
-        classifier: the trained model.
-        points: the data.
-        scores: what is computed.
-        seed: seed of the noise.
-        rows: most rows in one pass through the network.
-        confidence: of all intervals.
-        fit: rows in one pass that memory has room for in this process, as far as is known; decides no number.
+    `fit` is the rows in one pass that memory has room for in this process, as far as is known; it decides no number.
     """
 
     classifier: Classifier

@@ -50,10 +50,8 @@ MOST_FAILURES = FIRST_ROWS // 100
 class RunningRecord:
     """The record of a run as things stand.
 
-    Attributes:
-        now: the record.
-        most_failures: of the first 1,000 points, with more of which without a number the run stops; None never does.
-        confusion: labels and predictions of the points so far.
+    A run stops where more than `most_failures` of the first 1,000 points have no number. `confusion` holds labels and
+    predictions of the points so far.
     """
 
     now: RunRecord

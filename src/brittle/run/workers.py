@@ -103,11 +103,8 @@ class Station:
 class Team:
     """Workers that share shards; one that dies is replaced, and its shard is computed again.
 
-    Attributes:
-        hire: starts a worker.
-        opening: opens the job there.
-        died: what the answer of a worker raises that is no more.
-        look: called every second or so; raises where no worker can answer any more.
+    `died` is what the answer of a worker raises that is no more; `look` is called every second or so, and raises where
+    no worker can answer any more.
     """
 
     hire: Callable[[], Worker]
@@ -209,9 +206,7 @@ class Team:
 class Processes:
     """Processes of this machine that share the shards of a run.
 
-    Attributes:
-        size: how many there are.
-        opening: opens the job in each; None sends the job itself, a copy to each.
+    An `opening` of None sends the job itself, a copy to each.
     """
 
     size: int

@@ -46,12 +46,7 @@ _STRAY = re.compile(rf"{_SHARD}|\.({_SHARD}|run\.json|manifest\.json)(\..*)?\.tm
 
 @dataclass(frozen=True)
 class ShardFile:
-    """A file of a shard as the manifest knows it; its name is that of its kind and shard (`file_name`).
-
-    Attributes:
-        bytes: its size.
-        sha256: digest of its bytes, 64 hexadecimal digits.
-    """
+    """What the manifest knows of a file of a shard, whose name is that of its kind and shard (`file_name`)."""
 
     bytes: Count
     sha256: Digest
@@ -64,15 +59,7 @@ class ShardFile:
 
 @dataclass(frozen=True)
 class ShardEntry:
-    """A shard that exists.
-
-    Attributes:
-        number: position of the shard in the run.
-        account: what became of its points.
-        points: the file of its points.
-        scores: the file of its scores.
-        counterexamples: the file of the inputs found with another prediction, or None where there are none.
-    """
+    """A shard that exists."""
 
     number: Count
     account: Account
@@ -89,12 +76,7 @@ class ShardEntry:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The shards that exist, in order.
-
-    Attributes:
-        format: version of the run folder's layout.
-        shards: the entry of each.
-    """
+    """The shards that exist, in order."""
 
     format: Literal[1]
     shards: tuple[ShardEntry, ...]
@@ -127,11 +109,7 @@ def strays(folder: Path, manifest: Manifest) -> list[Path]:
 class Shard:
     """The rows of some consecutive points.
 
-    Attributes:
-        number: position of the shard in the run.
-        tables: its rows, by kind.
-        account: what became of its points.
-        fit: rows in one pass that memory had room for where it was computed; None where that is not known.
+    `fit` is as in `brittle.run.job.Job`; None where that is not known.
     """
 
     number: int
@@ -143,10 +121,8 @@ class Shard:
 class RunFolder:
     """A run folder, locked for the one who writes it.
 
-    Attributes:
-        path: the folder.
-        shards: for each shard that exists its entry in the manifest, by number.
-        mirror: where every file is written, too, after it was written here; or None.
+    `shards` has the entry of each that exists, by number; every file is written to the `mirror`, too, after it was
+    written here.
     """
 
     def __init__(self, path: Path, mirror: Mirror | None = None) -> None:

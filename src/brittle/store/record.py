@@ -289,12 +289,7 @@ class MachineRecord:
 
 @dataclass(frozen=True)
 class Finding:
-    """Something a user should know that does not stop a run.
-
-    Attributes:
-        code: short name, stable.
-        sentence: what was found, and what to do.
-    """
+    """Something a user should know that does not stop a run."""
 
     code: str
     sentence: str

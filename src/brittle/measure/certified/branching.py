@@ -38,11 +38,8 @@ class Choices:
 class Chosen:
     """The best linear functions found.
 
-    Attributes:
-        lower: their minima over the regions, `[P]`.
-        reach: the distances within which they are positive, `[P]`.
-        choices: the last ones.
-        coefficients: of the last functions on what leaves each step of two pieces, `[P, *shape]` by its number.
+    `lower`, `[P]`, are their minima over the regions; within `reach` they are positive. `coefficients`, `[P, *shape]`,
+    are those of the last functions on what leaves each step of two pieces, by its number.
     """
 
     lower: Tensor
@@ -204,13 +201,8 @@ NUMBERS = 2**21
 class Roots:
     """Some margins around some points, `M` of them, as the roots of trees of parts.
 
-    Attributes:
-        network: the layers.
-        region: the ball of each.
-        kept: bounds over the balls of what enters each nonlinear step.
-        weights: the margin as a function of the output, `[M, L]`.
-        constants: its constant, `[M]`.
-        point: whose it is, `[M]`; points are numbered from 0.
+    `kept` bounds over the balls what enters each nonlinear step. A margin is `weights`, `[M, L]`, of the output, and a
+    constant; `point` is whose it is, counted from 0.
     """
 
     network: Network
@@ -225,13 +217,9 @@ class Roots:
 class _Parts:
     """Parts of the balls, `P` of them; the numbers that enter rectifiers are counted through all layers, `n`.
 
-    Attributes:
-        root: which margin, `[P]`.
-        reach: how far from the point it is proved positive in the part, `[P]`.
-        signs: assumed of each number, `[P, n]`, int8; 0 where nothing is.
-        slopes: last choices, `[P, n]`, float32; see `Choices`.
-        multipliers: last choices, `[P, n]`, float32.
-        next: the number to split at, `[P]`; -1 where none is unstable.
+    `reach` is how far from the point the margin is proved positive in the part. `signs`, `[P, n]`, are assumed of each
+    number, 0 where nothing is; slopes and multipliers are the last choices (`Choices`). `next` is the number to split
+    at, -1 where none is unstable.
     """
 
     root: Tensor

@@ -98,9 +98,7 @@ def margin_bounds(
 class Walk:
     """One forward walk through the network that bounds and relaxes each nonlinear layer as it comes to it.
 
-    Attributes:
-        kept: the bounds of what entered each nonlinear step so far.
-        functions: linear functions that were sent backwards so far, `[B]`.
+    `kept` bounds what entered each nonlinear step so far; `functions`, `[B]`, counts the linear ones sent backwards.
     """
 
     def __init__(self, region: Region, tighten: bool = True) -> None:

@@ -29,10 +29,8 @@ NARROW = 1e-9
 class Piece:
     """A stretch of a curve.
 
-    Attributes:
-        end: where it ends; it begins where the piece before it ends.
-        bend: 1 where convex, -1 where concave, 0 where straight.
-        slope: the derivative in it, both ends included.
+    It begins where the piece before it ends. `bend` is 1 where convex, -1 where concave, 0 where straight; `slope` is
+    the derivative in it, both ends included.
     """
 
     end: float
@@ -44,11 +42,7 @@ class Piece:
 class Curve:
     """A continuous function of one number.
 
-    Attributes:
-        function: the function itself.
-        pieces: from left to right; the last ends at infinity.
-        start: smallest number at which it is defined.
-        rising: whether it decreases nowhere.
+    The last of its pieces, from left to right, ends at infinity; at less than `start` it is not defined.
     """
 
     function: Function

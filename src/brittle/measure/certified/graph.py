@@ -33,11 +33,8 @@ class Edge:
 class Layer:
     """One operator of the network; all its arguments but the edges are constants.
 
-    Attributes:
-        name: what others call its value.
-        operator: name of the operator without its overload, such as `conv2d`; one of `operators`.
-        function: the operator itself, on tensors.
-        args: arguments, with an `Edge` wherever the value depends on the input; tensors in double precision.
+    `name` is what others call its value; the operator is one of `operators`, named without its overload, such as
+    `conv2d`. `args` have an `Edge` wherever the value depends on the input; tensors are in double precision.
     """
 
     name: str
@@ -60,12 +57,9 @@ def unchanged(scores: Tensor) -> Tensor:
 class Network:
     """The layers in the order of computation, in double precision.
 
-    Attributes:
-        layers: of the kinds that `operators` lists; each row of a batch goes its own way.
-        inputs: the edge that the input takes.
-        output: the edge that the class scores leave by.
-        alone: whether the layers take one row at a time; otherwise the rows are the first axis of every value.
-        read: from the class scores that are bounded to the numbers that the classifier compares, where these differ.
+    The input and the class scores are edges. The rows of a batch are the first axis of every value, unless the layers
+    take one row at a time, `alone`. `read` leads from the class scores that are bounded to the numbers that the
+    classifier compares, where these differ.
     """
 
     layers: tuple[Layer, ...]

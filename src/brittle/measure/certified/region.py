@@ -16,12 +16,7 @@ from brittle.model.bounds import Bounds
 
 @dataclass(frozen=True)
 class Enclosure:
-    """All values between two tensors.
-
-    Attributes:
-        lower: `[B, *shape]`, float64.
-        upper: `[B, *shape]`, float64.
-    """
+    """All values between two tensors, `[B, *shape]`, float64."""
 
     lower: Tensor
     upper: Tensor
@@ -71,11 +66,8 @@ NEWTON_STEPS = 16
 class Region:
     """All inputs within a distance of each point, and in a box.
 
-    Attributes:
-        points: `[B, *shape]`, float64.
-        radii: `[B]`, float64, in the classifier's units.
-        room: how far the bounds let each number go down and up, relative to the points, `[B, *shape]`.
-        norm: `linf`, `l2` or `l1`.
+    Points, `[B, *shape]`, and radii, `[B]`, are float64, in the classifier's units; `room` is how far the bounds let
+    each number go down and up, relative to the points.
     """
 
     points: Tensor

@@ -24,12 +24,7 @@ Function = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Line:
-    """`slope y + offset` for each number.
-
-    Attributes:
-        slope: `[B, *shape]`, float64.
-        offset: `[B, *shape]`, float64.
-    """
+    """`slope y + offset` for each number, `[B, *shape]`, float64."""
 
     slope: Tensor
     offset: Tensor

@@ -19,11 +19,7 @@ NARROW = 1e-9
 class Planes:
     """`lower[i] . x + low[i] <= softmax(x)[i] <= upper[i] . x + high[i]` for all `x` of a box, over the last axis.
 
-    Attributes:
-        lower: `[..., n, n]`, float64.
-        low: `[..., n]`, float64.
-        upper: `[..., n, n]`, float64.
-        high: `[..., n]`, float64.
+    `lower` and `upper` are `[..., n, n]`, `low` and `high` `[..., n]`, float64.
     """
 
     lower: Tensor

@@ -265,12 +265,7 @@ def _called(target: Any, *args: Any) -> Any:
 
 
 class _Builder:
-    """Adds the layers of one node.
-
-    Attributes:
-        node: what they come from.
-        layers: where they go.
-    """
+    """Adds the layers of one node."""
 
     def __init__(self, node: fx.Node, layers: list[Layer]) -> None:
         self.node, self.layers = node, layers

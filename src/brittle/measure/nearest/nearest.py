@@ -35,10 +35,8 @@ from brittle.model.inputs import ExtraInputs
 class Attack:
     """One way to propose inputs.
 
-    Attributes:
-        propose: shows inputs around some points to the search, at an effort.
-        norms: the norms that it knows.
-        guided: whether it follows gradients; `best` runs it where there are some, and the others where these vanish.
+    `propose` shows inputs around some points to the search, at an effort. `best` runs those that are `guided` by
+    gradients where there are some, and the others where these vanish.
     """
 
     propose: Callable[[Search, Found, Effort, Tensor], None]
@@ -98,14 +96,9 @@ class Nearest(Measurement):
 
     `min ||d||` subject to `argmax z(x + d) != argmax z(x)` and, with `bounded`, `x + d` inside the bounds. Every input
     that an attack tries is judged by the network; the nearest of them is bisected towards the point, and holds when it
-    is classified alone. The result is an upper bound on the input margin, exact for linear models.
-
-    Attributes:
-        norm: a key of `DISTANCES`.
-        attack: a key of `ATTACKS`, or `best` for the nearest over all that suit the norm.
-        effort: a key of `EFFORTS`.
-        bounded: stay inside the classifier's bounds.
-        observe: look at the features of what was found, too, by one pass more.
+    is classified alone. The result is an upper bound on the input margin, exact for linear models. `attack` is `best`
+    for the nearest over all that suit the norm; `observe` looks at the features of what was found, too, by one pass
+    more.
     """
 
     norm: str = "linf"

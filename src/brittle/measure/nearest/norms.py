@@ -16,12 +16,9 @@ from brittle.model.bounds import NONE, Bounds
 class Norm:
     """A norm of perturbations `[R, n]`.
 
-    Attributes:
-        name: `linf`, `l2`, `l1` or `l0`.
-        order: order `p`; 0 counts the coordinates that are not 0.
-        dual_order: order `q` of the dual norm, that of gradients.
-        steepest: the direction along which a linear function with the given gradient rises fastest at bounded norm,
-            up to a factor, `[R, n] -> [R, n]`.
+    Order 0 counts the coordinates that are not 0; the dual order is that of gradients. `steepest`, `[R, n] -> [R, n]`,
+    is the direction along which a linear function with the given gradient rises fastest at bounded norm, up to a
+    factor.
     """
 
     name: str

@@ -48,10 +48,8 @@ OUTWARD = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)
 class Found:
     """The nearest inputs with another prediction so far.
 
-    Attributes:
-        distance: norm of the perturbation, `[B]`, float64; infinity where there is none.
-        points: `[B, n]`; the input itself where there is none.
-        predicted: class there, `[B]`; -1 where there is none.
+    Where there is none, the distance, `[B]`, float64, is infinite, `points`, `[B, n]`, is the input itself, and the
+    class -1.
     """
 
     distance: Tensor

@@ -92,9 +92,6 @@ class StandIns(TorchFunctionMode):
     | `softmax` of a matrix | 1: that of logits |
 
     `s` is a share of the root mean square of `x` in its row of the batch.
-
-    Attributes:
-        replaced: how many operations got a stand-in.
     """
 
     def __init__(self, width: float) -> None:

@@ -30,11 +30,8 @@ ENOUGH_FLIPS = 20
 class ByLevels:
     """Flip probabilities that are products over levels, `[B]` each.
 
-    Attributes:
-        log: logarithm of the probability, float64; minus infinity where the chains did not get there, NaN where there
-            was nothing to follow.
-        variance: of that logarithm, between chains.
-        levels: how many there were.
+    Their logarithm is minus infinity where the chains did not get there, NaN where there was nothing to follow; its
+    variance is that between chains.
     """
 
     log: Tensor
@@ -56,17 +53,8 @@ class ByLevels:
 class RareSampled:
     """Sampled flips of each point, `[B]` each.
 
-    Attributes:
-        drawn: plain noisy copies.
-        flips: those of them that flip, ties among them.
-        ties: those that tie.
-        subset: the flip probability by subset simulation.
-        stretched: by stretched noise.
-        shrunk: copies with shrunk noise that flip, of `shrunk_drawn`.
-        shrunk_drawn: copies with shrunk noise.
-        nonfinite: copies with NaN or infinite logits.
-        tied: whether the prediction of the clean input was a tie.
-        passes: passes through the network, the clean one included.
+    Ties are among the `flips` of the plain copies `drawn`; `shrunk` flip of `shrunk_drawn` copies with shrunk noise.
+    `subset` and `stretched` are the flip probability by either way.
     """
 
     drawn: int
@@ -85,9 +73,7 @@ class RareSampled:
 class RareFlips(Measurement):
     """Plain noisy copies and, where fewer than `ENOUGH_FLIPS` flip, two ways to sample rare flips.
 
-    Attributes:
-        noise: normal noise that has draws.
-        copies: plain noisy copies, and copies in each level of subset simulation and of stretched noise.
+    The noise is normal and has draws; so many `copies` are in each level, too.
     """
 
     noise: Noise
@@ -147,12 +133,7 @@ class RareFlips(Measurement):
 class RarePoint:
     """Sampled flips of one point.
 
-    Attributes:
-        flips: plain copies that flip.
-        ties: plain copies that tie.
-        nonfinite: copies with NaN or infinite logits.
-        subset: by subset simulation; None where counting was enough.
-        stretched: by stretched noise; None where subset simulation found no flip.
+    `subset` is None where counting was enough, `stretched` where subset simulation found no flip.
     """
 
     flips: int

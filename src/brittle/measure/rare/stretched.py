@@ -41,9 +41,7 @@ MOST_LEVELS = 30
 class Stretched:
     """Flips of stretched and shrunk noise at one point.
 
-    Attributes:
-        product: the flip probability of noise that is not stretched; None where no stretched copy flipped.
-        shrunk: copies with shrunk noise that flip.
+    `product` is the flip probability; None where no stretched copy flipped.
     """
 
     product: LevelProduct | None
@@ -54,12 +52,8 @@ class Stretched:
 class Level:
     """Noise that flips where it is stretched by a factor, and what is known so far.
 
-    Attributes:
-        copies: the noise before it is stretched, with its margins where it is.
-        factor: by which it is stretched.
-        log: logarithm of the probability that noise flips so.
-        variance: of that logarithm.
-        step: the share of fresh noise in the next move.
+    `copies` hold the noise before it is stretched, with its margins where it is; `log` and `variance` are those of the
+    logarithm of the probability that noise flips so. `step` is the share of fresh noise in the next move.
     """
 
     copies: Population

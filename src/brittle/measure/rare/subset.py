@@ -41,11 +41,7 @@ FIRST_STEP, LEAST_STEP, MOST_STEP = 0.6, 0.05, 1.0
 class LevelProduct:
     """A flip probability as a product over levels.
 
-    Attributes:
-        log: its logarithm; minus infinity where the levels did not reach the flips.
-        variance: of that logarithm, between chains.
-        levels: how many there were.
-        nonfinite: copies with NaN or infinite logits on the way.
+    `log` is its logarithm, minus infinity where the levels did not reach the flips, and `variance` that between chains.
     """
 
     log: float
@@ -58,10 +54,7 @@ class LevelProduct:
 class Population:
     """Noise with its margins, in the order of chains.
 
-    Attributes:
-        noise: `[N, n]`.
-        margins: `[N]`.
-        chains: the chain of the level before from which each comes, `[N]`: what comes from one chain is alike.
+    `chains` says from which chain of the level before each comes: what comes from one chain is alike.
     """
 
     noise: Tensor

@@ -23,11 +23,7 @@ MOST_BYTES = 1 << 24
 class Declared:
     """What the files of a model say of it.
 
-    Attributes:
-        mean: subtracted from inputs in [0, 1], one number a channel, or None.
-        std: what the difference is divided by, likewise.
-        class_names: in the order of its outputs, or None.
-        texts: how texts become its inputs, where it reads texts; else None.
+    Mean and std are those of inputs in [0, 1], one number a channel; class names are in the order of its outputs.
     """
 
     mean: tuple[float, ...] | None = None

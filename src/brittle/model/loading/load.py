@@ -69,12 +69,8 @@ _failure = partial(ModelError, "user_code")
 class LoadedModel:
     """A model that can be scored, and where it comes from.
 
-    Attributes:
-        module: the network, or an estimator or a function of arrays.
-        provenance: spec, format, whether code of the user's ran, files and sha256 digests, and of an archive the only
-            number of rows that it takes; fields of `brittle.store.record.ModelRecord`.
-        declared: what the model's own files say of its inputs and classes, or None where they say nothing.
-        weights: what was found in the file of weights, in words; empty where these are all that is in it.
+    `provenance` holds fields of `brittle.store.record.ModelRecord`; `weights` says what was found in the file of
+    weights, in words, and is empty where these are all that is in it.
     """
 
     module: Any

@@ -58,13 +58,9 @@ class OnnxModel(ArrayModel):
     """The network in an ONNX file as a function of tensors; the result has no gradient.
 
     Where the graph fixes the number of rows, so many are run at a time and the last batch is filled up with copies of
-    its last row. An image `[C, H, W]` is flattened, or its channels are put last, where the graph takes it so.
-
-    Attributes:
-        input: name of the input of the graph.
-        output: name of the class scores.
-        batch: the only number of rows that the graph takes, or None where that number is free.
-        forward_only: why there are no gradients, in a sentence, or None where nobody has said so.
+    its last row. An image `[C, H, W]` is flattened, or its channels are put last, where the graph takes it so. `batch`
+    is the only number of rows that the graph takes, None where it is free; `forward_only` says in a sentence why there
+    are no gradients, where somebody has said so.
     """
 
     def __init__(self, content: bytes, name: str) -> None:
@@ -180,13 +176,10 @@ class _Node:
 class OnnxNetwork(nn.Module):
     """The network in an ONNX file over operations of PyTorch; its linear layers are modules, its weights parameters.
 
-    At the first inputs its scores are compared with those of onnxruntime, and at as many again with the numbers of
-    each input shifted by one place, all in one batch. Where they differ by more than `ALLOWED`, onnxruntime gives the
-    scores, and there are no gradients.
-
-    Attributes:
-        original: the same run by onnxruntime.
-        forward_only: why there are no gradients, in a sentence; None where there are, or before the first inputs.
+    At the first inputs its scores are compared with those of onnxruntime, and at as many again with the numbers of each
+    input shifted by one place, all in one batch. Where they differ by more than `ALLOWED`, onnxruntime gives the
+    scores, and there are no gradients. `original` is the same run by onnxruntime; `forward_only` is None before the
+    first inputs, too.
     """
 
     def __init__(self, original: OnnxModel, nodes: list[_Node], constants: Mapping[str, np.ndarray]) -> None:

@@ -52,12 +52,9 @@ Numbers: TypeAlias = tuple[float, ...]
 class ReadWeights:
     """What a file gave a network.
 
-    Attributes:
-        record: path and sha256 of the file, fields of `brittle.store.record.ModelRecord`.
-        said: where in the file the weights were, what was taken off their names and what was left out, in words;
-            empty where the file holds the weights under their own names and nothing else.
-        mean: what is subtracted from inputs in [0, 1], one number a channel, where the file says it; else None.
-        std: what the difference is divided by, likewise.
+    `record` holds fields of `brittle.store.record.ModelRecord`; `said` where the weights were, what was taken off their
+    names and what was left out, in words, empty where the file holds them alone. `mean` and `std` are of inputs
+    in [0, 1].
     """
 
     record: dict[str, str]
@@ -69,11 +66,8 @@ class ReadWeights:
 class _Table(NamedTuple):
     """Tensors by name somewhere in a file, and a prefix under which some have the names of the network's weights.
 
-    Attributes:
-        place: the keys that lead to them, such as `model.ema`; empty at the top.
-        tensors: by their names in the file.
-        prefix: what stands before the names of the network.
-        shared: how many of these names are there.
+    `place` are the keys that lead to them, such as `model.ema`; `shared` counts the names of the network behind
+    `prefix`.
     """
 
     place: str
