@@ -142,12 +142,8 @@ def _straight(slope: float) -> Function:
     return lambda values: torch.full_like(values, slope)
 
 
-def _density(values: Tensor) -> Tensor:
-    return torch.exp(-values.square() / 2) / math.sqrt(2 * math.pi)
-
-
 def _gelu_slope(values: Tensor) -> Tensor:
-    return torch.special.ndtr(values) + values * _density(values)
+    return torch.special.ndtr(values) + values * (torch.exp(-values.square() / 2) / math.sqrt(2 * math.pi))
 
 
 def _gelu_tanh_slope(values: Tensor) -> Tensor:
@@ -243,16 +239,6 @@ def _leaky(slope: float = 0.01, *_: Any) -> Curve:
     )
 
 
-def _hardsigmoid() -> Curve:
-    parts = _pieces((-3.0, 0, _straight(0.0)), (3.0, 0, _straight(1 / 6)), (math.inf, 0, _straight(0.0)))
-    return Curve(functional.hardsigmoid, parts, rising=True)
-
-
-def _hardswish() -> Curve:
-    parts = _pieces((-3.0, 0, _straight(0.0)), (3.0, 1, lambda y: (2 * y + 3) / 6), (math.inf, 0, _straight(1.0)))
-    return Curve(functional.hardswish, parts)
-
-
 def _odd(function: Function, slope: Function) -> Curve:
     """Convex below 0, concave above."""
     return Curve(function, _pieces((0.0, 1, slope), (math.inf, -1, slope)), rising=True)
@@ -267,8 +253,15 @@ CURVES: dict[str, Callable[..., Curve]] = {
     "erf": lambda: _odd(torch.erf, lambda y: 2 / math.sqrt(math.pi) * torch.exp(-y.square())),
     "exp": lambda: _bent(torch.exp, 1, torch.exp, rising=True),
     "gelu": _gelu,
-    "hardsigmoid": _hardsigmoid,
-    "hardswish": _hardswish,
+    "hardsigmoid": lambda: Curve(
+        functional.hardsigmoid,
+        _pieces((-3.0, 0, _straight(0.0)), (3.0, 0, _straight(1 / 6)), (math.inf, 0, _straight(0.0))),
+        rising=True,
+    ),
+    "hardswish": lambda: Curve(
+        functional.hardswish,
+        _pieces((-3.0, 0, _straight(0.0)), (3.0, 1, lambda y: (2 * y + 3) / 6), (math.inf, 0, _straight(1.0))),
+    ),
     "hardtanh": lambda low=-1.0, high=1.0: _clamp(low, high),
     "leaky_relu": _leaky,
     "log": lambda: _bent(torch.log, -1, lambda y: 1 / y, 0.0, rising=True),

@@ -101,23 +101,10 @@ def _broadcast(values: list[Tensor]) -> list[Tensor]:
     return [value.expand(rows, *value.shape[1:]) if len(value) == 1 else value for value in values]
 
 
-def _unchanged(value: Tensor, *_: Any) -> Tensor:
-    return value
-
-
 def _beside_zero(logit: Tensor) -> Tensor:
     """Class scores `[B, 2]` of one logit for class 1."""
     logit = logit.reshape(len(logit), 1)
     return torch.cat((torch.zeros_like(logit), logit), dim=1)
-
-
-def _einsum(one: Tensor, *rest: Any) -> Tensor:
-    *others, equation = rest
-    return torch.einsum(equation, one, *others)
-
-
-def _index(value: Tensor, places: Any) -> Tensor:
-    return value[tuple(slice(None) if one is None else one for one in places)]
 
 
 def _shared(values: Tensor, groups: int) -> Tensor:
@@ -149,14 +136,14 @@ def causal(values: Tensor) -> Tensor:
 
 FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     **dict.fromkeys(("view", "reshape", "_unsafe_view"), _reshape),
-    **dict.fromkeys(SAME, _unchanged),
+    **dict.fromkeys(SAME, lambda value, *_: value),
     **{name: lambda value, *constants, name=name: CURVES[name](*constants).function(value) for name in CURVES},
     "relu": torch.relu,
     "binary_logit": _beside_zero,
     "cat": lambda values, axis=0: torch.cat(_broadcast(values) if axis % values[0].dim() else values, dim=axis),
     "stack": lambda values, axis=0: torch.stack(_broadcast(values), dim=axis),
-    "index": _index,
-    "einsum": _einsum,
+    "index": lambda value, places: value[tuple(slice(None) if one is None else one for one in places)],
+    "einsum": lambda *values: torch.einsum(values[-1], *values[:-1]),
     "add": lambda one, other, alpha=1: one + alpha * other,
     "sub": lambda one, other, alpha=1: one - alpha * other,
     "rsub": lambda one, other, alpha=1: other - alpha * one,
@@ -281,14 +268,6 @@ def _attention(
     return build("matmul", build("softmax", scores, -1, seen), value)
 
 
-def _softmax(build: Build, value: Any, axis: int, dtype: Any = None) -> Any:
-    return build("softmax", value, axis)
-
-
-def _log_softmax(build: Build, value: Any, axis: int, dtype: Any = None) -> Any:
-    return build("sub", value, build("log", build("sum", build("exp", value), [axis], True)))
-
-
 def _prelu(build: Build, value: Any, weight: Tensor) -> Any:
     if weight.numel() != 1:
         raise UnsupportedLayer("prelu with a slope for each channel")
@@ -299,14 +278,6 @@ def _div(build: Build, one: Any, other: Any, *mode: Any) -> Any:
     if any(one is not None for one in mode):
         raise UnsupportedLayer("div that rounds")
     return build("mul", build("reciprocal", other), one) if isinstance(other, Edge) else build("div", one, other)
-
-
-def _minimum(build: Build, one: Any, other: Any) -> Any:
-    return build("neg", build("maximum", build("neg", one), build("neg", other)))
-
-
-def _amin(build: Build, value: Any, axes: Any = (), keep: bool = False) -> Any:
-    return build("neg", build("amax", build("neg", value), axes, keep))
 
 
 def _product_sum(build: Build, value: Any, one: Any, other: Any, beta: float = 1, alpha: float = 1) -> Any:
@@ -326,10 +297,6 @@ def _variance(build: Build, value: Any, axes: Any = None, correction: Any = 1, k
     return build("sum_less", build("pow", centred, 2), axes, keep, 1 if correction is None else correction)
 
 
-def _deviation(build: Build, value: Any, axes: Any = None, correction: Any = 1, keep: bool = False) -> Any:
-    return build("sqrt", _variance(build, value, axes, correction, keep))
-
-
 def _vector_norm(build: Build, value: Any, order: float = 2, axes: Any = None, keep: bool = False, *_: Any) -> Any:
     if order not in (1, 2) or not axes:
         raise UnsupportedLayer(f"linalg_vector_norm of order {order}")
@@ -346,15 +313,15 @@ COMPOSITES: dict[str, Callable[..., Any]] = {
     "layer_norm": _layer_norm,
     "group_norm": _group_norm,
     "scaled_dot_product_attention": _attention,
-    "softmax": _softmax,
-    "log_softmax": _log_softmax,
+    "softmax": lambda build, value, axis, dtype=None: build("softmax", value, axis),
+    "log_softmax": lambda build, value, axis, dtype=None: build("sub", value, _log_sum(build, value, [axis], True)),
     "prelu": _prelu,
     "div": _div,
-    "minimum": _minimum,
-    "amin": _amin,
+    "minimum": lambda build, one, other: build("neg", build("maximum", build("neg", one), build("neg", other))),
+    "amin": lambda build, value, axes=(), keep=False: build("neg", build("amax", build("neg", value), axes, keep)),
     "addmm": _product_sum,
     "var.correction": _variance,
-    "std.correction": _deviation,
+    "std.correction": lambda build, *args: build("sqrt", _variance(build, *args)),
     "linalg_vector_norm": _vector_norm,
     "logsumexp": _log_sum,
     "square": lambda build, value: build("pow", value, 2),
