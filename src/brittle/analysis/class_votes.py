@@ -152,7 +152,6 @@ def _counted(table: Table, column: Column | None) -> Column:
 
 
 def has_votes(column: Column) -> bool:
-    """Whether a column has votes for classes."""
     return any(column.votes)
 
 

@@ -144,7 +144,6 @@ def auroc(positives: ArrayLike, negatives: ArrayLike, confidence: float = CONFID
 
 
 def check_epsilon(epsilon: float) -> float:
-    """`epsilon` as a number."""
     if not epsilon >= 0.0:
         raise ParameterError(f"epsilon must be a distance of at least 0; found {epsilon}")
     return float(epsilon)

@@ -111,7 +111,6 @@ def _section(found: Overview, checked: Checked | None) -> list[str]:
 
 
 def _words(found: Overview, one: Verdict) -> str:
-    """What a metric counts."""
     if one.rule != "holds" or found.column is None:
         return words_of(found.record.model.decision).right
     setting = found.column.setting
@@ -120,7 +119,6 @@ def _words(found: Overview, one: Verdict) -> str:
 
 
 def _task(record: RunRecord) -> str:
-    """The Hub's word for what the model does."""
     number_of_axes = len(record.data.input_shape or ())
     kind = "text" if "tokenizer" in record.data.reading else KINDS.get(number_of_axes)
     ending = "regression" if (record.model.decision or "").startswith("within:") else "classification"

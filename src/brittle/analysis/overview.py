@@ -203,6 +203,5 @@ def _sentences(column: Column, name: str) -> str:
 
 
 def _length(column: Column, distance: float) -> str:
-    """A distance with what it counts."""
     unit = by_number(int(distance), " changed value", " changed values")
     return f"{number(distance)}{unit if column.parameters.get('norm') == COUNT else ''}"

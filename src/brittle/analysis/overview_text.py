@@ -128,7 +128,6 @@ class NextStep:
 
     @property
     def text(self) -> str:
-        """Why, in a sentence."""
         return f"{self.points:,} {self.words}{'' if self.words.endswith('?') else '.'}"
 
 
@@ -270,7 +269,6 @@ def format_overview(found: Overview, run: str | None = None) -> str:
 
 
 def _counts(title: str, rows: Iterable[Row]) -> list[str]:
-    """How many points of each row hold, are undecided and break."""
     return aligned([[title, *FROM_SAFE], *([row["name"], *(f"{row[state]:,}" for state in FROM_SAFE)] for row in rows)])
 
 

@@ -205,7 +205,6 @@ def estimate_robust_accuracy(
 
 
 def _mask(subset: ArrayLike, size: int) -> NDArray[np.bool_]:
-    """The subset as a mask `[size]`."""
     places, mask = np.asarray(subset), np.zeros(size, dtype=bool)
     if places.dtype == bool and places.shape == (size,):
         return places

@@ -91,7 +91,6 @@ def install_completion(*, shell: Literal["bash", "zsh", "fish"] | None = None) -
 
 
 def run() -> None:
-    """Entry point of the `brittle` command."""
     signal.signal(signal.SIGTERM, _terminate)
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a name that the terminal's alphabet lacks, as stderr does

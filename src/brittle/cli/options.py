@@ -133,12 +133,10 @@ class ModelOptions:
 
     @cached_property
     def declared_bounds(self) -> Bounds:
-        """The bounds."""
         return bounds_of(self.bounds)
 
     @property
     def decides(self) -> Decision:
-        """What is decided."""
         from brittle.decisions import as_decision
 
         return as_decision(self.decision)

@@ -120,7 +120,6 @@ class ScoreOptions:
 
     @cached_property
     def learned(self) -> PseudoMargin | None:
-        """The pseudo-margin, where its file was given."""
         from brittle.detector.pseudo_margin import PseudoMargin
 
         return None if self.pseudo_margin is None else PseudoMargin.load(self.pseudo_margin)
@@ -192,7 +191,6 @@ class Opening:
 
     @cached_property
     def points(self) -> Points:
-        """What DATA holds."""
         from brittle.data.arrow import is_table
 
         if self.texts is not None:
@@ -211,7 +209,6 @@ class Opening:
 
     @cached_property
     def scores(self) -> tuple[Score, ...]:
-        """What is computed of the points."""
         texts = None if isinstance(self.texts, TextFunction) else self.texts
         return self.scoring.chosen(self.declared, self.points, texts)
 

@@ -60,12 +60,10 @@ class Table:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns."""
         return self.files[0].schema
 
     @property
     def rows(self) -> int:
-        """How many rows it has."""
         return sum(sum(file.parts) for file in self.files)
 
     @property

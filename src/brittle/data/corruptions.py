@@ -78,7 +78,6 @@ def _has_severities(path: Path) -> bool:
 
 
 def _images(path: Path) -> dict[str, Path]:
-    """The file of images of each kind."""
     if _has_severities(path):
         named = {one.stem: one for one in sorted(path.glob("*.npy")) if one.name != LABELS}
     else:

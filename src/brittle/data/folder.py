@@ -154,7 +154,6 @@ def read_flat_folder(path: Path, reading: Reading) -> ListedPoints:
 
 
 def _image_points(path: Path, root: Path, files: Sequence[Path], reading: Reading, **known: Any) -> ListedPoints:
-    """The images among the files of a folder."""
     images = [one for one in files if _is_point(one)]
     others, kept = len(files) - len(images), images[: reading.limit]
     if not kept:

@@ -142,7 +142,6 @@ def open_points(path: str | os.PathLike[str], reading: Reading | None = None, **
 
 
 def check_there(place: Path) -> None:
-    """Raise where there is no such file and no such folder."""
     if not place.exists():
         meant = nearby(place, lambda one: one.suffix == place.suffix or one.stem == place.stem)
         raise DataError("no_such_path", f"{path_text(place)} does not exist{meant}")

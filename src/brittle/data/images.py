@@ -141,7 +141,6 @@ def _png(pixels: np.ndarray) -> bytes:
 
 @contextmanager
 def _opened(stream: BinaryIO) -> Iterator[Image.Image]:
-    """An image with an acceptable header."""
     if not stream.read(1):
         raise UnreadableImage(Status.DECODE_ERROR, "the file is empty (0 bytes)")
     stream.seek(0)

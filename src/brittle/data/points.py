@@ -194,7 +194,6 @@ class ListedPoints:
 
 
 def parts_of(rows: Any, size: int) -> Iterator[Any]:
-    """Some rows, `size` at a time."""
     if size < 1:
         raise ParameterError(f"the batch size must be at least 1; found {size}")
     return (rows[first : first + size] for first in range(0, len(rows), size))

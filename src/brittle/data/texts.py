@@ -121,7 +121,6 @@ def _read(form: TextForm, tokens: Tokens, start: int, stop: int) -> InputRows:
 
 
 def _read_codes(texts: Sequence[str], length: int, start: int, stop: int) -> InputRows:
-    """The codes of the characters of some texts."""
     return InputRows(codes_of(texts[start:stop], length))
 
 

@@ -105,7 +105,6 @@ def _is_end(stream: IO[bytes]) -> bool:
 
 
 def _labels(images: dict[str, _Member], classes: dict[str, _Member], where: str) -> tuple[int, ...]:
-    """The class index of each image."""
     first = {key: one._replace(size=min(one.size, 20)) for key, one in classes.items()}  # no class is longer
     found = [_content(first[key], where) if key in first else b"" for key in images]
     for key, text in zip(images, found, strict=True):
@@ -115,7 +114,6 @@ def _labels(images: dict[str, _Member], classes: dict[str, _Member], where: str)
 
 
 def _open(images: Sequence[_Member], data: str, row: int) -> BinaryIO:
-    """An image as a file in memory."""
     return BytesIO(_content(images[row], data))
 
 

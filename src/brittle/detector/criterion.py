@@ -171,7 +171,6 @@ def margin_column(table: Table, norm: str | None, label: str | None = None) -> C
 
 
 def check_table(table: Any) -> None:
-    """Raise where a parameter is no run."""
     if not isinstance(table, Table):
         raise ParameterError(
             f"expected the brittle.Table of a run, found {type(table).__name__}; brittle.score gives one, and "

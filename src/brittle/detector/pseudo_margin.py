@@ -337,7 +337,6 @@ class PseudoMarginScore(OnePassScore):
         return digest if norm is None else digest | {"norm": norm}
 
     def value(self, found: OnePass) -> Tensor:
-        """The margin that was learned."""
         return self.learned.regressor(found.features_and_weight[0])
 
     def checked_value(self, found: OnePass) -> Tensor:
@@ -346,7 +345,6 @@ class PseudoMarginScore(OnePassScore):
 
     @property
     def network(self) -> nn.Module:
-        """The regressor."""
         return self.learned.regressor
 
     def judge(self, status: Tensor, value: Tensor) -> Tensor:

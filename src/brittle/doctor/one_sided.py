@@ -57,7 +57,6 @@ class OtherWeights(TorchDispatchMode):
         self._generator = torch.Generator().manual_seed(seed)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Call `func`."""
         found = func(*args, **(kwargs or {}))
         if func.overloadpacket.__name__ in MULTIPLY and found.is_floating_point():
             self.products += 1
@@ -173,7 +172,6 @@ def _ends_at_threshold(subject: Subject, near: Tensor, far: Tensor) -> Tensor:
 
 
 def in_unit(outputs: Tensor) -> bool:
-    """Whether all are between 0 and 1."""
     return bool(((outputs >= 0) & (outputs <= 1)).all())
 
 

@@ -187,7 +187,6 @@ def _scaled(classifier: Classifier, inputs: Tensor) -> Iterator[OtherReading]:
 
 
 def _typed(mean: Tensor, std: Tensor) -> str:
-    """What to type for this mean and std."""
     if not mean.any() and bool((std == 1).all()):
         return "leave --mean and --std (mean=, std=) out: the model has its own, or the values have gone through them"
     if len(mean) > SHOWN:

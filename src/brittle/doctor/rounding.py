@@ -44,7 +44,6 @@ class Difference(NamedTuple):
 
 
 def precision_of(classifier: Classifier) -> float:
-    """Relative precision of the logits of a classifier."""
     dtypes = (classifier.output_dtype, classifier.dtype or classifier.output_dtype)
     precision = max(float(torch.finfo(dtype).eps) for dtype in dtypes)
     rounds = torch.backends.cudnn.allow_tf32 or torch.backends.cuda.matmul.allow_tf32
@@ -163,7 +162,6 @@ def check_alike(own: Mapping[str, Any], other: Mapping[str, Any], where: str) ->
 
 
 def changed_model(row: int, where: str, found: Difference) -> ModelError:
-    """The error for a network that is not what it was at first."""
     return ModelError(
         "model_changed",
         f"row {row} gets other logits {where} than in the first pass, they differ by {found}: the network remembers "

@@ -109,7 +109,6 @@ class Subject:
 
     @property
     def rows(self) -> int:
-        """Most rows in one pass."""
         return self._first[1]
 
     @cached_property
@@ -178,12 +177,10 @@ class Subject:
 
     @property
     def classes(self) -> int:
-        """Number of classes."""
         return self.logits.shape[1]
 
     @property
     def dimension(self) -> int:
-        """Number of coordinates of an input."""
         return self.inputs[0].numel()
 
     @property

@@ -30,7 +30,6 @@ class Passes:
 
     @property
     def total(self) -> float:
-        """Both together."""
         return self.forward + self.backward
 
     def __add__(self, other: Passes) -> Passes:

@@ -43,12 +43,9 @@ KINK = 0.01
 class Curved:
     """`sum_k w_k lap z_k` of each point, for weights `w` of the logits that are held fixed.
 
-    Attributes:
-        samples: `d^T H d` along each random direction, `[B, P]`, float64; where it is exact one column, the sum.
-        probes: random directions behind the value, `[B]`; 0 where it is exact.
-        flat: whether the network does not bend at the point, as far as `LOOKS` directions tell, `[B]`.
-        kink: whether the gradient jumps at the point, `[B]`.
-        passes: forward and backward passes of the point, the clean one included, `[B]`.
+    `samples`, `[B, P]`, float64, are `d^T H d` along each random direction; where it is exact one column, the sum, and
+    0 `probes`. `flat` says whether the network does not bend at the point, as far as `LOOKS` directions tell, and
+    `kink` whether the gradient jumps there. Passes are those of each point with the clean one.
     """
 
     samples: Tensor
@@ -107,7 +104,6 @@ class Curvature(Measurement):
 
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Curved]:
-        """The curvature of each need."""
         return [curved(need, classifier, clean, log_odds_weights(clean)) for need in needs]
 
 
@@ -242,7 +238,6 @@ class HessianColumns(Measurement):
 
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Columns]:
-        """The columns of each need."""
         return [_columns(need, classifier, clean) for need in needs]
 
 

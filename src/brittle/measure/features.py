@@ -21,12 +21,10 @@ class Forward(Measurement):
     differentiates = False
 
     def cost(self, network: NetworkTraits) -> Passes:
-        """Nothing beyond it."""
         return Passes(0)
 
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Clean]:
-        """`clean` itself."""
         return [clean for _ in needs]
 
 

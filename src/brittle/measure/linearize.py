@@ -75,7 +75,6 @@ class Linearize(Measurement):
 
     @property
     def kept_competitors(self) -> int | None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """How many were asked for."""
         return self.classes
 
     def cost(self, network: NetworkTraits) -> Passes:
@@ -208,15 +207,9 @@ def _jacobian(classifier: Classifier, values: Tensor, inputs: Tensor) -> Tensor:
 class LinearSums:
     """Running sums over units of noise.
 
-    Attributes:
-        classifier: what is linearised.
-        clean: the points.
-        kept: the classes whose gradients are taken, `[B, M]`, in class order.
-        action: `v -> K v`, with which the Jacobians are contracted; None for the identity.
-        logits: `[B, C]`, float64.
-        jacobian: `[B, M, n]`.
-        even: Gram matrices of the even parts of the gradients of each unit, `[B, M, M]`, float64; `odd` of the odd.
-        votes: how the copies vote.
+    `kept`, `[B, M]`, are the classes whose gradients are taken, in class order; `action`, `v -> K v`, is that of the
+    contraction, None for the identity. Logits are `[B, C]`, the Jacobian `[B, M, n]`; `even` and `odd`, `[B, M, M]`,
+    float64, are Gram matrices of the even and the odd parts of the gradients of each unit.
     """
 
     classifier: Classifier
@@ -231,7 +224,6 @@ class LinearSums:
 
     @classmethod
     def start(cls, classifier: Classifier, clean: Clean, kept: Tensor, shape: Noise | None, members: int) -> LinearSums:
-        """No units yet."""
         points, classes = kept.shape
         logits = torch.zeros_like(clean.logits, dtype=torch.float64)
         jacobian = clean.inputs.new_zeros(points, classes, clean.inputs[0].numel())
@@ -240,7 +232,6 @@ class LinearSums:
         return cls(classifier, clean, kept, action_at(shape, clean), logits, jacobian, gram, gram.clone(), votes)
 
     def add(self, chunk: NoiseChunk) -> None:
-        """Differentiate at the copies of some units."""
         inputs, clean, kept = chunk.inputs.requires_grad_(True), self.clean, self.kept
         values = clean.logits_of(self.classifier, inputs, chunk.rows)
         exact = chunk.unfold(values.detach().double())

@@ -90,12 +90,9 @@ def _by_class(logits: Tensor, predicted: Tensor, flipped: Tensor, finite: Tensor
 class Spread:
     """Mean and variance of some numbers over the noise, and how well the units of noise know them; each `[B, M]`.
 
-    Attributes:
-        mean: float64.
-        variance: float64.
-        even_variance: what of the variance is that of the even part: 0 where the numbers are linear in the noise.
-        skewness: sample skewness in its standard errors under normal parts; 0 where nothing varies.
-        kurtosis: sample excess kurtosis, likewise.
+    `even_variance` is what of the variance is that of the even part: 0 where the numbers are linear in the noise.
+    Skewness and excess kurtosis are those of the sample in their standard errors under normal parts; 0 where nothing
+    varies.
     """
 
     mean: Tensor

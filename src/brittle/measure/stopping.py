@@ -78,7 +78,6 @@ class SampleUntil(Measurement):
 
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[StoppedVotes]:
-        """The counts of each of `needs`."""
         return [_count(need, classifier, clean) for need in needs]
 
 

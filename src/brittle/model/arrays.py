@@ -78,7 +78,6 @@ class ArrayModel:
         self.__name__ = getattr(function, "__name__", type(function).__name__)
 
     def __call__(self, inputs: Tensor) -> Tensor:
-        """Class scores `[B, C]` of `inputs`, `[B, *shape]`, on their device."""
         return as_tensor(self.function(inputs.detach().cpu().numpy()), inputs.device)
 
 
@@ -90,7 +89,6 @@ class BatchModel(ArrayModel):
         self.digest = code_digest(function)
 
     def __call__(self, inputs: Tensor) -> Tensor:
-        """Class scores `[B, C]` of `inputs`, `[B, *shape]`, on their device."""
         scores = self.function(list(inputs.detach().cpu().numpy()))
         rows = [one.detach().cpu().numpy() if isinstance(one, Tensor) else np.asarray(one) for one in scores]
         return as_tensor(np.stack(rows), inputs.device)
@@ -325,7 +323,6 @@ def is_estimator(model: Any) -> bool:
 
 
 def as_tensor(output: Any, device: torch.device) -> Tensor:
-    """An array of real numbers as a tensor on `device`."""
     if isinstance(output, Tensor) and output.dtype == torch.bfloat16:
         return output.detach().to(device)
     try:

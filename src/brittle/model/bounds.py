@@ -215,7 +215,6 @@ class Bounds:
         return Bounds(*(end.expand(*shape).reshape(-1) for end in (self.lower, self.upper)))
 
     def check_shape(self, shape: Sequence[int]) -> None:
-        """Raise a `ParameterError` where bounds per feature do not fit inputs of this shape."""
         own = self.lower.shape
         pairs = zip(reversed(own), reversed(shape), strict=False)
         if len(own) > len(shape) or any(size not in (1, wanted) for size, wanted in pairs):

@@ -37,7 +37,6 @@ class ExtraInputs:
         return self._each(lambda one: one[rows.to(one.device)])
 
     def to(self, device: torch.device) -> ExtraInputs:
-        """The same on `device`."""
         return self._each(lambda one: one.to(device))
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> ExtraInputs:
@@ -59,7 +58,6 @@ class ExtraInputs:
 
     @staticmethod
     def joined(first: ExtraInputs, second: ExtraInputs) -> ExtraInputs:
-        """The rows of both, those of `first` first."""
         tensors = {name: torch.cat((one, second.tensors[name])) for name, one in first.tensors.items()}
         pairs = ((getattr(first, name), getattr(second, name)) for name in ("decided", "varies", "inputs"))
         decided, varies, inputs = (None if one is None or two is None else torch.cat((one, two)) for one, two in pairs)

@@ -43,11 +43,9 @@ Tokenizer = Callable[..., Mapping[str, Any]]
 class Tokens:
     """Texts as a tokenizer reads them, all as long as the longest.
 
-    Attributes:
-        ids: `[N, T]`.
-        extra_inputs: what else the model takes with them, `[N, T]` each, the attention mask among them.
-        varies: 1 for the tokens that may vary: not padding, and no mark of the beginning or the end, `[N, T]`. Where a
-            text has no others, all but padding.
+    `ids` and each of `extra_inputs`, the attention mask among them, are `[N, T]`. `varies`, `[N, T]`, is 1 for the
+    tokens that may vary: not padding, and no mark of the beginning or the end; where a text has no others, all but
+    padding.
     """
 
     ids: Tensor
@@ -55,7 +53,6 @@ class Tokens:
     varies: Tensor
 
     def rows(self, start: int, stop: int) -> Tokens:
-        """Those of some texts."""
         part = slice(start, stop)
         return Tokens(self.ids[part], {name: one[part] for name, one in self.extra_inputs.items()}, self.varies[part])
 
@@ -64,13 +61,9 @@ class Tokens:
 class TextForm:
     """How texts become inputs of a model.
 
-    Attributes:
-        model: its `get_input_embeddings()` is the layer that embeds tokens.
-        tokenizer: of the model, as Hugging Face has them.
-        length: most tokens of a text; longer ones are cut. None leaves that to the tokenizer.
-        facts: what the record of a run says of the tokenizer; fields of `brittle.store.record.DataRecord`.
-        ends_last: whether padding stands before a text, so that its last token is the last of the row: decoders such
-            as GPT and Llama decide there, and do not find it among embeddings.
+    `length` is the most tokens of a text; longer ones are cut, and None leaves that to the tokenizer. `facts` are
+    fields of `brittle.store.record.DataRecord`. Where it `ends_last`, padding stands before a text, so that its last
+    token is the last of the row: decoders such as GPT and Llama decide there, and do not find it among embeddings.
     """
 
     model: nn.Module = field(repr=False)
@@ -145,7 +138,6 @@ class TextForm:
 
     @cached_property
     def layer(self) -> nn.Embedding:
-        """The layer that embeds tokens."""
         ask = getattr(self.model, "get_input_embeddings", None)
         layer = ask() if callable(ask) else None
         if not isinstance(layer, nn.Embedding):

@@ -41,13 +41,8 @@ Draw = np.random.Generator
 class Kind(NamedTuple):
     """A way to corrupt an image.
 
-    Attributes:
-        unit: of the strength that a caller names, in words.
-        explanation: what it does, for a report.
-        draw: the strength of one copy, from the one that is named and a generator.
-        apply: an image `[H, W, C]` of levels from 0 to 255, the strength of a copy and a generator to levels that are
-            not yet clipped.
-        most: the largest strength that may be named; a smallest one is above 0.
+    `draw` gives the strength of one copy, from the one that is named, in `unit`, and at most `most`. `apply` makes of
+    an image `[H, W, C]` of levels from 0 to 255 levels that are not yet clipped.
     """
 
     unit: str

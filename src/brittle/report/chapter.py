@@ -45,13 +45,10 @@ class Chapter:
     """A chapter of the page.
 
     Its template is `chapters/NAME.html.jinja`: the macro `body` sets the chapter, and the macro `methods`, where there
-    is one, what *Methods* says beyond it. Both read by name what `summarize` gives; a figure in it is drawn.
-
-    Attributes:
-        name: its anchor on the page; the name of its template has `_` for `-`.
-        title: its heading.
-        summarize: what the template reads, from the contents of a run; None where the run holds nothing for it.
-        place: `first`, before the points; `body`; `part`, in the body below a rule; `methods`, the closed part.
+    is one, what *Methods* says beyond it. Both read by name what `summarize` gives; a figure in it is drawn. `name` is
+    its anchor on the page; the name of its template has `_` for `-`. `summarize` gives what the template reads, None
+    where the run holds nothing for it. `place` is `first`, before the points; `body`; `part`, in the body below a rule;
+    or `methods`, the closed part.
     """
 
     name: str

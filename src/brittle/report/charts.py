@@ -108,12 +108,10 @@ def nearest_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
 
 
 def ordered() -> alt.EncodingSortField:
-    """Rows by the field `order` of the frame."""
     return alt.EncodingSortField("order", op="min")
 
 
 def dashed(place: Any, **encoding: Any) -> Any:
-    """A dashed line of reference."""
     return place.mark_rule(stroke=MUTED, strokeDash=[4, 3]).encode(**encoding)
 
 
@@ -123,7 +121,6 @@ def few_ticks(count: int = 4, **options: Any) -> alt.Axis:
 
 
 def names_axis(limit: int = LABEL_LIMIT) -> alt.Axis:
-    """An axis of names."""
     return alt.Axis(labelLimit=limit, ticks=False, domain=False, labelFontSize=12, labelColor=INK, labelPadding=8)
 
 
@@ -134,7 +131,6 @@ def width_beside(width: int, names: Sequence[str]) -> int:
 
 
 def styled(chart: Any) -> Any:
-    """`chart` in the style of the page."""
     colours = {"domainColor": RULE, "tickColor": RULE, "gridColor": GRID, "labelColor": MUTED, "titleColor": MUTED}
     axis: dict[str, Any] = colours | {"grid": False, "labelFontSize": 11, "titleFontSize": 11}
     return chart.configure(  # in one call, as each copies the chart with its data

@@ -97,7 +97,6 @@ def write_page(contents: Contents, path: Path) -> Path:
 
 
 def render(contents: Contents, chapters: Sequence[Chapter] = CHAPTERS) -> str:
-    """The page of `contents` as text."""
     sections = [_section(one, values) for one in chapters if (values := one.summarize(contents)) is not None]
     data, style = page_data(contents), _style()
     code = "" if data is None else script()
@@ -128,7 +127,6 @@ def environment() -> Environment:
 
 
 def _section(chapter: Chapter, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The chapter as the page sets it."""
     template = environment().get_template(f"chapters/{chapter.name.replace('-', '_')}.html.jinja")
     macros = template.make_module(_draw_all(dict(values), chapter.name))
     methods = getattr(macros, "methods", None)
@@ -155,7 +153,6 @@ def _draw_all(value: Any, identity: str) -> Any:
 
 @cache
 def _style() -> str:
-    """The rules of the page."""
     return "\n".join((_PAGE / name).read_text(encoding="utf-8") for name in STYLES)
 
 
@@ -201,7 +198,6 @@ def _digest(text: str) -> str:
 
 @cache
 def script() -> str:
-    """The script of the page."""
     modules = {one.name: one for one in (_PAGE / "js").iterdir() if one.name.endswith(".js")}
     return joined({name: file.read_text(encoding="utf-8") for name, file in modules.items()})
 

@@ -104,11 +104,7 @@ def page_data(contents: Contents) -> dict[str, object] | None:
 
 
 class Answers:
-    """The classes of some runs by their numbers; where a decision is no class, the words for it, each with a number.
-
-    Attributes:
-        names: the name that the page shows for each number.
-    """
+    """The classes of some runs by their numbers, with `names`; words for what is no class have numbers, too."""
 
     def __init__(self, runs: Sequence[Contents]) -> None:
         tables = [(run.points, *names) for run in runs for names in _WORDS.items()]

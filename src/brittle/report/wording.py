@@ -29,12 +29,10 @@ def plural(count: int, noun: str) -> str:
 
 
 def fixed(number: float, digits: int = 3) -> str:
-    """`number` with `digits` decimals."""
     return f"{number:,.{digits}f}" if math.isfinite(number) else MISSING
 
 
 def interval(low: float, high: float, digits: int = 3) -> str:
-    """An interval with `digits` decimals."""
     return f"{fixed(low, digits)} to {fixed(high, digits)}"
 
 
@@ -72,7 +70,6 @@ def percent(share: float) -> str:
 
 
 def percent_interval(low: float, high: float) -> str:
-    """An interval of shares in per cent."""
     return f"{percent(low)} to {percent(high)}"
 
 
@@ -86,7 +83,6 @@ def small_percent(share: float) -> str:
 
 
 def p_value(value: float) -> str:
-    """A p-value."""
     return MISSING if math.isnan(value) else "below 1e-16" if value < 1e-16 else short(value)
 
 

@@ -75,7 +75,6 @@ class Cluster:
             _library()
 
     def shards(self, numbers: Sequence[int], job: Job, expected: Opened) -> Generator[Shard]:
-        """As `brittle.run.workers.Workers.shards`."""
         if not numbers:
             return
         with self._connected() as ray:
@@ -89,7 +88,6 @@ class Cluster:
 
     @contextmanager
     def _connected(self) -> Iterator[Any]:
-        """Ray, connected to the cluster."""
         with environment(self._variables()), _signals_kept():
             ray = _library()
             try:
@@ -131,7 +129,6 @@ class Cluster:
         return {**fixed, JOIN_TRIES: os.environ.get(JOIN_TRIES, "1")}
 
     def _room(self, ray: Any) -> int:
-        """How many workers the cluster has room for."""
         cpus = worker_threads()
         nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
         room = sum(
@@ -154,7 +151,6 @@ class ClusterStation(Station):
         self._directory = directory
 
     def open(self, opening: Opening) -> Any:
-        """As `Station.open`."""
         node = f"the node {socket.gethostname()}"
         try:
             os.chdir(self._directory)
@@ -174,11 +170,9 @@ class Actor:
     handle: Any
 
     def submit(self, method: str, *arguments: Any) -> Future[Any]:
-        """Call a method of the station there."""
         return getattr(self.handle, method).remote(*arguments).future()
 
     def close(self) -> None:
-        """End the actor, whatever it does."""
         self.ray.kill(self.handle)
 
 

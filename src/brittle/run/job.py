@@ -79,7 +79,6 @@ class Job:
 
     @property
     def shards(self) -> int:
-        """How many shards the run has."""
         return -(-len(self.points) // self.shard_points)
 
     @property
@@ -108,7 +107,6 @@ class Job:
         return range(number - 1, self.shards, count)
 
     def points_in(self, shards: Sequence[int]) -> int:
-        """How many points these shards have."""
         size, count = self.shard_points, len(self.points)
         return sum(min(size, count - number * size) for number in shards)
 

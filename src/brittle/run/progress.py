@@ -43,7 +43,6 @@ class ProgressLine:
             self._write(f"scoring: {points:,} points; {parts}", "\n")
 
     def __call__(self, done: int, total: int, passes: int) -> None:
-        """`Progress`."""
         now = time.monotonic()
         self._began = since, before = self._began or (now, done)
         if done != total and now - self._last < (SECONDS_BETWEEN_CHANGES if self._changes else SECONDS_BETWEEN_LINES):
@@ -56,7 +55,6 @@ class ProgressLine:
         self._write(text, "" if self._changes else "\n")
 
     def end(self) -> None:
-        """Leave the line that changes."""
         if self._changes and self._handle is None:
             print(file=self._to, flush=True)
 

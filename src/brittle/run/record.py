@@ -88,7 +88,6 @@ class RunningRecord:
             )
 
     def note_memory(self, job: Job) -> None:
-        """Note how many rows memory had room for."""
         drawn = " and the draws of the model" if self.now.model.random else ""
         sentence = (
             f"memory ran out with {job.rows} rows in one pass, and {job.fit} went on; their numbers are the same but "

@@ -33,7 +33,6 @@ def rows_of(found: Evaluated, scores: Sequence[Score], classifier: Classifier) -
 
 
 def _points(found: Evaluated, classifier: Classifier) -> pa.Table:
-    """A row for every point."""
     batch, decision = found.batch, classifier.decision
     unknown: Sequence[Any] = [None] * len(batch)
     columns = {
@@ -55,7 +54,6 @@ def _points(found: Evaluated, classifier: Classifier) -> pa.Table:
 
 
 def _scores(found: Evaluated, scores: Sequence[Score], classifier: Classifier) -> pa.Table:
-    """A row for every point and score, point by point."""
     named = [{"score": [score.name], "parameters": [parameters_json(score.parameters)]} for score in scores]
     by_class = classifier.decision.of_classes
     cells = [name | _cells(estimate, by_class) for name, estimate in zip(named, found.estimates, strict=True)]

@@ -45,19 +45,15 @@ class Memory:
         self.shards: dict[int, Shard] = {}
 
     def commit(self, shard: Shard) -> None:
-        """As `RunFolder.commit`."""
         self.shards[shard.number] = shard
 
     def points(self, number: int) -> pa.Table:
-        """As `RunFolder.points`."""
         return self.shards[number].tables["points"]
 
     def note(self, record: RunRecord) -> None:
-        """As `RunFolder.note`."""
         self.record = record
 
     def table(self) -> Table:
-        """The table of the run."""
         assert self.record is not None
         shards = [shard for _, shard in sorted(self.shards.items())]
         tables = {

@@ -83,7 +83,6 @@ class Station:
     """What runs in a worker: it holds the job, and is asked for shards."""
 
     def open(self, opening: Opening) -> Opened | BrittleError:
-        """Open the job, and say what it is."""
         try:
             self._job = opening()
             self._reference: Reference = self._job.begin()
@@ -92,7 +91,6 @@ class Station:
         return describe(self._job), self._reference.content(self._job.classifier)
 
     def shard(self, number: int, lost: Mapping[int, str]) -> Shard | BrittleError:
-        """A shard, without the rows of the data that are lost."""
         try:
             return self._job.shard(number, lost, reference=self._reference)
         except BrittleError as error:
@@ -114,7 +112,6 @@ class Team:
     _busy: dict[Future[Any], tuple[Worker, int | None]] = field(default_factory=dict, init=False)
 
     def shards(self, numbers: Sequence[int], size: int, job: Job, expected: Opened) -> Generator[Shard]:
-        """As `Workers.shards`, by so many workers."""
         waiting, left, deaths = deque(numbers), set(numbers), Counter[int | None]()
         lost: dict[int, dict[int, str]] = {number: {} for number in numbers}
         try:
@@ -217,7 +214,6 @@ class Processes:
             raise ParameterError(f"workers must be a whole number from 1 to {MOST_WORKERS}; found {self.size!r:.40}")
 
     def shards(self, numbers: Sequence[int], job: Job, expected: Opened) -> Generator[Shard]:
-        """As `Workers.shards`."""
         workers_on = Counter(dict.fromkeys(cards_of(job.classifier.device), 0))
         team = Team(partial(Process, workers_on), self.opening or SentJob.of(job), (BrokenProcessPool,))
         yield from team.shards(numbers, self.size, job, expected)
@@ -245,7 +241,6 @@ class Process:
         self._children: list[Any] = []
 
     def submit(self, method: str, *arguments: Any) -> Future[Any]:
-        """Call a method of the station there."""
         if self._children:
             return self._pool.submit(_call, method, *arguments)
         before = multiprocessing.active_children()
@@ -255,7 +250,6 @@ class Process:
         return future
 
     def close(self) -> None:
-        """End the process, whatever it does."""
         self._workers_on[self._card] -= 1
         for child in self._children:
             child.kill()
@@ -270,7 +264,6 @@ class SentJob:
 
     @classmethod
     def of(cls, job: Job) -> SentJob:
-        """The job, ready to be sent."""
         sink = BytesIO()
         try:
             _Pickler(sink).dump(job)
@@ -279,7 +272,6 @@ class SentJob:
         return cls(sink.getvalue())
 
     def __call__(self) -> Job:
-        """The job, in the other process."""
         try:
             return pickle.loads(self.content)
         except (ImportError, AttributeError) as error:

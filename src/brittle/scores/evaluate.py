@@ -32,11 +32,8 @@ MOST_SEED = 2**63 - 1
 class OtherInputs:
     """Inputs with another decision than their points.
 
-    Attributes:
-        positions: of these points in the batch, `K` of them.
-        inputs: `[K, *shape]`.
-        codes: the class there, or what stands for it (`Decision.codes`).
-        words: the decision in words where it is no class.
+    `positions` are those of these points in the batch, `K` of them; `codes` stand for the class there
+    (`Decision.codes`), and `words` say the decision where it is no class.
     """
 
     positions: list[int]
@@ -48,16 +45,10 @@ class OtherInputs:
 class Evaluated:
     """A batch with everything that was found out about it.
 
-    Attributes:
-        batch: the points.
-        status: how each point ended before any score.
-        detail: what was found where it failed.
-        predicted: class index of each point, or what stands for what was decided (`Decision.codes`), or None.
-        decided: what was decided, in words, where it is no class; or None.
-        correct: whether what was decided is that; None where the data say nothing of it.
-        passes: all passes spent on each point and, where it failed, on what stood in its place.
-        estimates: one per score, over all points of the batch.
-        counterexamples: for each score, the inputs with another decision that it found, or None.
+    `status` says how each point ended before any score, `detail` what was found where it failed. `predicted` stands for
+    what was decided (`Decision.codes`), `decided` says it in words where it is no class, and `correct` is None where
+    the data say nothing of it. Passes are those on what stood in the place of a failed point, too. Estimates are over
+    all points of the batch.
     """
 
     def __init__(self, batch: Batch) -> None:
@@ -82,7 +73,6 @@ class Evaluated:
         return [position for position, status in enumerate(self.status) if status.has_value]
 
     def fail(self, position: int, status: Status, found: str) -> None:
-        """Say why a point is not measured."""
         self.status[position] = status
         self.detail[position] = f"row {self.batch.rows[position]}: {found}"
 
@@ -178,7 +168,6 @@ def _look(
 
 
 def _without_numbers(found: Evaluated, device: torch.device) -> Estimate:
-    """The estimate of a batch of which no point could be measured."""
     status = torch.tensor([int(own) for own in found.status], device=device)
     none = torch.full_like(status, torch.nan, dtype=torch.float64)
     return Estimate(none, none, none, status, torch.zeros_like(status), tuple(found.detail))
@@ -254,7 +243,6 @@ def check_classifier(classifier: object) -> None:
 
 
 def check_seed(seed: object) -> None:
-    """Raise unless it is a whole number that seeds the noise."""
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= MOST_SEED:
         raise ParameterError(f"the seed must be a whole number from 0 to {MOST_SEED}; found {seed!r:.40}")
 

@@ -20,12 +20,8 @@ from brittle.scores.evidence import conclude, without_copies
 class Margins:
     """Decision margins `g_i = z_t - z_i` of a linear model at `sigma = 1`.
 
-    Attributes:
-        mean: `[B, K]`.
-        covariance: `[B, K, K]`; its diagonal holds the squared gradient norms of the margins.
-        left_out: margins of the competitors that were not kept, `[B, C]`; infinite elsewhere.
-        status: how the linearisation of each point went, `[B]`.
-        detail: what was found where it failed, `[B]`.
+    The mean is `[B, K]`; the diagonal of the covariance, `[B, K, K]`, holds the squared gradient norms. `left_out`,
+    `[B, C]`, are the margins of competitors that were not kept; infinite elsewhere.
     """
 
     mean: Tensor
@@ -36,7 +32,6 @@ class Margins:
 
 
 def margins(linear: Linearization) -> Margins:
-    """Margins of a linearisation."""
     order = last(linear.classes, linear.predicted)
     chosen = linear.logits.gather(1, linear.classes).gather(1, order)
     square = linear.gram.gather(1, order[..., None].expand_as(linear.gram))

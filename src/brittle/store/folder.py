@@ -53,7 +53,6 @@ class ShardFile:
 
     @classmethod
     def of(cls, content: bytes) -> ShardFile:
-        """The file of these bytes."""
         return cls(len(content), hashlib.sha256(content).hexdigest())
 
 
@@ -95,7 +94,6 @@ class Manifest:
 
 
 def file_name(kind: str, number: int) -> str:
-    """The name of the file that holds one kind of table of shard `number`."""
     return f"{kind}-{number:05d}.parquet"
 
 
@@ -166,7 +164,6 @@ class RunFolder:
 
     @property
     def record(self) -> RunRecord | None:
-        """The record of the run that is in the folder, or None."""
         return read_object(self.path / RECORD, RunRecord) if (self.path / RECORD).exists() else None
 
     def note(self, record: RunRecord) -> None:

@@ -44,7 +44,6 @@ class Mirror:
             raise StorageError("unreadable", f"{self.place / name} cannot be read ({error})") from error
 
     def names(self) -> set[str]:
-        """The files that are there."""
         try:
             with reaching(self.place):
                 return {path.name for path in self.place.iterdir()}

@@ -160,7 +160,6 @@ class ModelRecord:
 
     @property
     def bounds_text(self) -> str:
-        """The bounds in words."""
         if self.bounds is not None:
             return f"the bounds {list(self.bounds)}"
         return "no bounds" if self.lower is None else "bounds per feature"

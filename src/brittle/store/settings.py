@@ -66,7 +66,6 @@ NO_NOISE = Setting(None, GAUSSIAN)
 
 
 def setting_of(parameters: Mapping[str, Parameter]) -> Setting:
-    """The noise among the parameters of a score."""
     sigma = parameters.get("sigma")
     family = [str(parameters.get("noise", GAUSSIAN))]
     family += [str(parameters["action"])] if "action" in parameters else []

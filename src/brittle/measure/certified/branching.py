@@ -23,10 +23,9 @@ RATE = 0.1
 class Choices:
     """What is chosen at each step of two straight pieces, by its number in the walk; `[P, *shape]` each.
 
-    Attributes:
-        slopes: of the line below an unstable number, as a share of the way between its two pieces, in [0, 1].
-        signs: 1 where what enters is at least 0, -1 where it is at most 0, by assumption; 0 where nothing is assumed.
-        multipliers: of `sign y` for what enters, `y`, where a sign is assumed; at least 0.
+    Slopes, in [0, 1], are those of the line below an unstable number, as a share of the way between its two pieces.
+    Signs are 1 where what enters, `y`, is at least 0 by assumption, -1 where it is at most 0, and 0 where nothing is
+    assumed; multipliers, at least 0, are those of `sign y`.
     """
 
     slopes: Mapping[int, Tensor]
@@ -112,14 +111,12 @@ class _FreeWalk(Walk):
 
     @property
     def choices(self) -> Choices:
-        """As they are now."""
         slopes, multipliers = (
             {step: one.detach() for step, one in some.items()} for some in (self.slopes, self.multipliers)
         )
         return Choices(slopes, self.begun.signs, multipliers)
 
     def keep(self, interval: Enclosure, cut: Any) -> Enclosure:
-        """What is given."""
         found = self.given[len(self.kept)]
         self.kept.append(found)
         return found
@@ -302,7 +299,6 @@ class _Tree:
         return pick(parts, parts.reach < self.margins.region.radii[parts.root])
 
     def halves(self, parts: _Parts) -> _Parts:
-        """Both halves of each part."""
         count = len(parts.root)
         both = join([parts, parts])
         both.signs[:count].scatter_(1, parts.next[:, None], 1)

@@ -37,12 +37,9 @@ GAIN = 0.25
 class MarginBounds:
     """What is proved of some margins over a region.
 
-    Attributes:
-        lower: a lower bound of each margin, `[B, K]`, float64; infinite where none was asked for.
-        reach: the distance within which the linear function behind it is positive, `[B, K]`; it lies below the margin
-            inside the region alone. Infinite where none was asked for.
-        kept: the bounds over the region of what enters each nonlinear step, in the order of the walk.
-        functions: linear functions that were sent backwards through the network, `[B]`, int64.
+    `lower` bounds each margin, `[B, K]`, float64; within `reach` the linear function behind it is positive, which lies
+    below the margin inside the region alone. Both are infinite where none was asked for. `kept` has the bounds of what
+    enters each nonlinear step, in the order of the walk; `functions`, `[B]`, counts the linear ones sent backwards.
     """
 
     lower: Tensor
@@ -296,7 +293,6 @@ class Walk:
 
 
 def _halves(count: int) -> tuple[tuple[int, int], ...]:
-    """First half, second half, and what is left of `count` numbers."""
     half = count // 2
     return (0, half), (half, 2 * half), (2 * half, count)
 
@@ -314,7 +310,6 @@ def _beside(one: Bounded, other: Bounded) -> Bounded:
 
 
 def _fixed(value: Any) -> Bounded:
-    """A constant."""
     return Bounded(value, Enclosure(value, value))
 
 

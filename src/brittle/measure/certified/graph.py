@@ -49,7 +49,6 @@ class Layer:
 
 
 def unchanged(scores: Tensor) -> Tensor:
-    """The class scores as they are."""
     return scores
 
 
@@ -83,7 +82,6 @@ class Network:
 
 
 def run_layer(layer: Layer, args: tuple[Any, ...]) -> Tensor:
-    """The value of one layer, from tensors."""
     try:
         return layer.function(*args)
     except (RuntimeError, TypeError, ValueError, IndexError) as error:

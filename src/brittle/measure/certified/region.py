@@ -23,12 +23,10 @@ class Enclosure:
 
     @property
     def centre(self) -> Tensor:
-        """Half-way between the ends."""
         return (self.lower + self.upper) / 2
 
     @property
     def radius(self) -> Tensor:
-        """Half the distance of the ends."""
         return (self.upper - self.lower) / 2
 
     def map(self, function: Callable[[Tensor], Tensor]) -> Enclosure:
@@ -44,12 +42,9 @@ class Enclosure:
 class Bounded:
     """A layer's value at the points, with the graph of the relaxed network behind it, and its bounds over the region.
 
-    Attributes:
-        value: `[B, *shape]`, float64.
-        interval: `[B, *shape]`, float64.
-        settled: whether linear relaxation makes the interval no smaller, because it is the image of one that it cut, or
-            because it is exact.
-        free: whether each number is another one of the input's, scaled and shifted, so that all of a box is reached.
+    The value is `[B, *shape]`, float64, as are the bounds. They are `settled` where linear relaxation makes them no
+    smaller: the image of an interval that it cut, or exact. `free` says whether each number is another one of the
+    input's, scaled and shifted, so that all of a box is reached.
     """
 
     value: Tensor
@@ -93,7 +88,6 @@ class Region:
         return self.room & Enclosure(-reach, reach)
 
     def rows(self) -> list[Region]:
-        """The inputs around each point."""
         return [pick(self, row) for row in torch.arange(len(self.points), device=self.points.device).split(1)]
 
     def least(self, gradients: Tensor) -> Tensor:

@@ -30,7 +30,6 @@ class Line:
     offset: Tensor
 
     def at(self, values: Tensor) -> Tensor:
-        """The line at `values`, `[B, *shape]`."""
         return self.slope * values + self.offset
 
 

@@ -258,7 +258,6 @@ class _Several:
 
 
 def _called(target: Any, *args: Any) -> Any:
-    """The value of an operator; some take their last arguments by name only."""
     schema = target._schema.arguments
     named = {one.name: value for one, value in zip(schema, args, strict=True) if one.kwarg_only}
     return target(*args[: len(args) - len(named)], **named)
@@ -271,7 +270,6 @@ class _Builder:
         self.node, self.layers = node, layers
 
     def __call__(self, operator: str, *args: Any) -> Edge:
-        """One more layer."""
         return self.add(operator, FUNCTIONS.get(operator) or getattr(torch.ops.aten, operator), args)
 
     def add(self, operator: str, function: Callable[..., Any], args: tuple[Any, ...]) -> Edge:

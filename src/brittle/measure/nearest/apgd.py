@@ -18,11 +18,9 @@ from brittle.measure.nearest.search import ANY, FAR, Found, Search
 class Schedule:
     """How steps and radii shrink.
 
-    Attributes:
-        step: first and last length of a step, as a share of the radius.
-        decay: how steps shrink between them.
-        change: first and last relative change of the radius; between them it shrinks geometrically.
-        momentum: the share of the direction of a step that goes on in the next, of the starts in turn.
+    `step` has the first and last length, as a share of the radius, and `change` the first and last relative change of
+    the radius, which shrinks geometrically. `momentum` is the share of the direction of a step that goes on in the
+    next, of the starts in turn.
     """
 
     step: tuple[float, float]
@@ -90,13 +88,8 @@ CELLS = (10**9, 7, 4)
 class Descents:
     """Where descents set out: a row for each competitor that one of them begins towards.
 
-    Attributes:
-        own: which descent it is, `[R]`.
-        rows: its point, `[R]`.
-        targets: a class for each, or `ANY`, `[R]`.
-        points: `[R, n]`.
-        radius: of the first ball, `[R]`.
-        starts: the number of its start, `[R]`.
+    `own` says which descent it is and `starts` the number of its start; `targets` are a class for each, or `ANY`;
+    `radius` is that of the first ball. Points are `[R, n]`, all else `[R]`.
     """
 
     own: Tensor

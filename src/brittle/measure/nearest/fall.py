@@ -69,7 +69,6 @@ class _Ways:
     targets: Tensor
 
     def of(self, which: Tensor) -> _Ways:
-        """Those of `which`, `[R]`, alone."""
         return _Ways(self.search, self.rows[which], self.ends[which], self.targets[which])
 
     def at(self, shares: Tensor) -> tuple[Tensor, Tensor]:

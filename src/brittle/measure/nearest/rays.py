@@ -103,12 +103,8 @@ def _patterns(shape: torch.Size) -> Tensor:
 class _Rays:
     """The direction and the radius of each point.
 
-    Attributes:
-        rows: the points that have a direction across the boundary, `[R]`.
-        signs: `[R, n]`.
-        radius: a radius at which another class wins, `[R]`.
-        margin: the margin just inside, at `FURTHER * radius`, `[R]`.
-        left: forward passes that each may still spend, `[R]`.
+    A step along `signs`, `[R, n]`, of the length `radius` ends where another class wins; `margin` is that just inside,
+    at `FURTHER * radius`, and `left` counts the forward passes that each point may still spend.
     """
 
     def __init__(self, search: Search, rows: Tensor, signs: Tensor, budget: int) -> None:

@@ -85,14 +85,10 @@ class Found:
 class Response:
     """What the classifier said about candidates.
 
-    Attributes:
-        points: the candidates as the network got them, inside the box, `[R, n]`.
-        offset: from the point to each of them, `[R, n]`.
-        length: its norm, `[R]`, float64.
-        flipped: whether another class wins there, `[R]`.
-        margin: `z_t - z_j`, `j` the target, `[R]`, float64; not a number where logits are not finite.
-        gradient: its gradient, `[R, n]`; zero where it is not finite.
-        steepness: the dual norm of the gradient, `[R]`, float64.
+    `points`, `[R, n]`, are the candidates as the network got them, inside the box; `offset` leads from the point to
+    each, and `length` is its norm. `margin` is `z_t - z_j`, `j` the target, not a number where logits are not finite;
+    its gradient, `[R, n]`, is zero where it is not finite, and `steepness` its dual norm. Lengths and margins are
+    float64, `[R]`.
     """
 
     points: Tensor

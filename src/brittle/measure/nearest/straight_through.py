@@ -48,7 +48,6 @@ def straight_through(search: Search, found: Found, effort: Effort, rows: Tensor)
 
 
 def _replaces(search: Search, rows: Tensor) -> bool:
-    """Whether the network meets an operation that has a stand-in."""
     mode = StandIns(1.0)
     smooth = search.differentiated(lambda: mode)
     smooth.differentiate(rows, search.origin[rows], search.own[rows])

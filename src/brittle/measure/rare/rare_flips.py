@@ -94,7 +94,6 @@ class RareFlips(Measurement):
 
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[RareSampled]:
-        """The result of `needs`, which are all alike."""
         need: RareFlips = needs[0]
         with torch.no_grad():
             searches = [need._search(clean, point) for point in range(len(clean.ids))]

@@ -39,7 +39,6 @@ class Declared:
 
     @property
     def words(self) -> str:
-        """What is declared, in words."""
         numbers = (("mean", self.mean), ("std", self.std))
         parts = [f"{name} {' '.join(f'{one:.4g}' for one in found)}" for name, found in numbers if found is not None]
         if self.texts is not None:

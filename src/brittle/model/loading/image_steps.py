@@ -50,7 +50,6 @@ class ImageSteps:
 
     @property
     def words(self) -> str:
-        """What is done, in words."""
         parts = []
         if self.resize is not None:
             sides = " x ".join(map(str, self.resize)) + (" (the shorter side)" if len(self.resize) == 1 else "")

@@ -176,7 +176,6 @@ def failing(kind: type, method: str) -> Iterator[None]:
 
 
 def kind_of(found: object) -> str:
-    """What something is, in words."""
     return f"the class {found.__qualname__}" if isinstance(found, type) else f"an object of type {type(found).__name__}"
 
 

@@ -80,7 +80,6 @@ class OnnxModel(ArrayModel):
         self.forward_only: str | None = None
 
     def __call__(self, inputs: Tensor) -> Tensor:
-        """Class scores `[B, C]` of `inputs`, `[B, *shape]`, on their device."""
         return self.run(self.arranged(inputs))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> OnnxModel:
@@ -124,7 +123,6 @@ class OnnxModel(ArrayModel):
 
 
 def _open(content: bytes, name: str) -> Any:
-    """A session of onnxruntime."""
     onnxruntime = import_package("onnxruntime", name, INSTALL)
     if _OTHER_FILE.search(content) or content[4:8] == b"ORTM":
         raise ArtefactError(
@@ -199,7 +197,6 @@ class OnnxNetwork(nn.Module):
                 self.register_parameter(self._parameter_of[name], _frozen(value))
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Class scores `[B, C]` of inputs `[B, *shape]`."""
         rows = self.original.arranged(inputs)
         if not self._compared and not torch.compiler.is_compiling():
             self._compare(rows)

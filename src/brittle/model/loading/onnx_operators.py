@@ -43,7 +43,6 @@ def compute(name: str, inputs: Sequence[Any], attributes: Mapping[str, Any], dev
 
 
 def as_tensor(value: Any, device: torch.device) -> Tensor:
-    """A tensor or an array as a tensor on `device`."""
     if isinstance(value, Tensor):
         return value if value.device == device else value.to(device)
     if value.dtype == object:

@@ -77,7 +77,6 @@ class _Table(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Place and prefix, in words."""
         place = self.place or "the top of the file"
         return f"{place} (prefix {self.prefix})" if self.prefix else place
 
@@ -326,7 +325,6 @@ def dense(tensor: Tensor) -> Tensor:
 
 
 def read_content(path: Path) -> bytes:
-    """The bytes of a file."""
     if path.exists() and not path.is_file():
         raise ModelError("unreadable", f"{path} is no regular file; name the file itself")
     try:

@@ -167,7 +167,6 @@ def _score_row(variant: str, group: Sequence[Column]) -> tuple[str, ...]:
 
 
 def _outcomes(rows: Sequence[Row]) -> Grid:
-    """Statuses, and the points that have them."""
     header = ("What", "Status", "Meaning", "Points", "The first of them")
     return Grid(header, [_outcome_row(row) for row in rows], frozenset({0, 1, 2, 4}))
 
@@ -187,7 +186,6 @@ def _first_text(row: int, name: Any, detail: Any) -> str:
 
 
 def _repeat(contents: Contents) -> list[Entry]:
-    """Everything needed to repeat the run."""
     record, model, data = contents.record, contents.record.model, contents.record.data
     digests = {"sha256": model.sha256, "weights sha256": model.weights_sha256, "state sha256": model.state_sha256}
     scale = [MISSING if one is None else ", ".join(map(show, one)) for one in (model.mean, model.std)]

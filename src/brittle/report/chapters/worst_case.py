@@ -72,16 +72,11 @@ class Epsilon(NamedTuple):
 class MarginCase:
     """The input margins in one norm.
 
-    Attributes:
-        contents: the run.
-        margin: the column that holds them.
-        norm: `l2`, `linf`, `l1` or `l0`.
-        epsilon: a point is fragile when its margin is at most this.
-        distance: of each point with a margin to the nearest input found with another prediction; infinite for none.
-        correct: whether each point of the run is predicted right, 1 or 0; NaN without a label.
-        curves: the shares of points that are drawn: of each kind its name, the margins that count and whether their
-            points do, `[n]` each. `all`; those that are right as well (`correct`); of these the lower ends
-            (`certified`), so that the share that is proven bounds the robust accuracy from below.
+    A point is fragile when its margin is at most epsilon. `distance` is that of each point with a margin, infinite
+    where no input with another prediction was found; `correct` is 1 or 0, NaN without a label. `curves` hold of each
+    kind its name, the margins that count and whether their points do, `[n]` each: `all`; those that are right as well
+    (`correct`); of these the lower ends (`certified`), so that the share that is proven bounds the robust accuracy from
+    below.
     """
 
     contents: Contents
@@ -111,7 +106,6 @@ class MarginCase:
         return curves
 
     def count(self, status: Status) -> int:
-        """Points whose margin has `status`."""
         return self.margin.status.tolist().count(status.slug)
 
     def beyond(self, kind: str) -> RobustAccuracy:
@@ -157,7 +151,6 @@ CHAPTER = Chapter("worst-case", "The worst case", summarize, "part")
 
 
 def _section(case: MarginCase) -> dict[str, Any]:
-    """The page on one norm."""
     fragile = _fragile(case)
     compared = worst_case_table(case.contents, case.epsilon.value, case.norm)
     median = float(case.distance.quantile(0.5, interpolation="lower"))
@@ -291,7 +284,6 @@ def _main_score(case: MarginCase, compared: pd.DataFrame) -> Column | None:
 
 
 def _measured(row: Row, name: str) -> str:
-    """A number above its interval."""
     ends = interval(row[f"{name}_low"], row[f"{name}_high"])
     return MISSING if np.isnan(row[name]) else f"{fixed(row[name])}\n{ends}"
 
