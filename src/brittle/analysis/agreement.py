@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -65,12 +65,6 @@ def agreement(table: Table) -> pd.DataFrame:
         ]
     frame = pd.DataFrame(rows, columns=_COLUMNS).astype({"budget": "Int64"})
     return frame.sort_values(["sigma", "noise", "cost", "estimator"], ignore_index=True)
-
-
-def by_setting(frame: pd.DataFrame) -> dict[Setting, pd.DataFrame]:
-    """The frame of `agreement`, taken apart by noise setting."""
-    groups = {cast(tuple[float, str], key): rows for key, rows in frame.groupby(["sigma", "noise"])}
-    return {Setting(*key): rows for key, rows in groups.items()}
 
 
 def _held_out(column: Column, reference: Column, votes: Mapping[int | None, Column]) -> _Reference:

@@ -90,11 +90,9 @@ def dataset_points(
 
 def is_list_of_images(data: object) -> TypeGuard[list[Any]]:
     """Whether it is a list of images of Pillow, or of pairs of one and its label."""
-
-    def has_image(item: object) -> bool:
-        return isinstance(item[0] if isinstance(item, tuple) and item else item, Image.Image)
-
-    return isinstance(data, list) and bool(data) and all(map(has_image, data))
+    if not isinstance(data, list) or not data:
+        return False
+    return all(isinstance(one[0] if isinstance(one, tuple) and one else one, Image.Image) for one in data)
 
 
 def _check_order(data: Any) -> None:

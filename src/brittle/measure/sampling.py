@@ -142,7 +142,9 @@ class _Copies:
         budgets = [end * len(signs) for end in ends if end > after]
         if not budgets:
             return
-        passes = passes_together(clean)
+        # Small passes are drawn, and their logits summed, in one go, which costs less.
+        row = max(row_numbers(clean.inputs, clean.extra_inputs), clean.logits.shape[1])
+        passes = max(1, min(MOST_PASSES, TOGETHER // (clean.rows * row)))
         for chunk in noisy_chunks(clean, self.needs[0].noise, "sample", budgets, signs, after * len(signs), passes):
             copies = self.classifier.bounds.clip(chunk.inputs) if self.needs[0].clip else chunk.inputs
             with torch.no_grad():
@@ -201,12 +203,6 @@ class _Copies:
                 parts.append((rows, found))
         copies = torch.where(going, need.draws, need.first_stage)
         return SampledInStages(tuple(parts), copies + self.clean.passes)
-
-
-def passes_together(clean: Clean) -> int:
-    """Passes whose copies are drawn, and whose logits are summed, in one go: small ones cost less so."""
-    row = max(row_numbers(clean.inputs, clean.extra_inputs), clean.logits.shape[1])
-    return max(1, min(MOST_PASSES, TOGETHER // (clean.rows * row)))
 
 
 def needs_more(first: Sampled) -> Tensor:

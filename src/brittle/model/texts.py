@@ -111,7 +111,9 @@ class TextForm:
         special, ids = found.pop(SPECIAL, None), found.pop(IDS)
         varies = found[MASK] if special is None else found[MASK] * (1 - special)
         varies = torch.where(varies.any(dim=1, keepdim=True), varies, found[MASK])
-        return Tokens(ids, {name: one for name, one in found.items() if self._takes(name)}, varies)
+        arguments = inspect.signature(self.model.forward).parameters
+        takes_any = any(one.kind is one.VAR_KEYWORD for one in arguments.values())
+        return Tokens(ids, {name: one for name, one in found.items() if takes_any or name in arguments}, varies)
 
     def logits(self, texts: Sequence[str]) -> Tensor:
         """What the model returns for the tokens of texts, `[N, C]`, those of one length together, without padding."""
@@ -194,11 +196,6 @@ class TextForm:
                 if not apart <= found[1]:
                     found = text, apart if apart == apart else math.inf
         return found
-
-    def _takes(self, name: str) -> bool:
-        """Whether the model has an argument of this name, or takes any."""
-        arguments = inspect.signature(self.model.forward).parameters
-        return name in arguments or any(one.kind is one.VAR_KEYWORD for one in arguments.values())
 
 
 def _logits(output: Any) -> Tensor:

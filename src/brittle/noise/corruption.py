@@ -64,14 +64,6 @@ def _factor(most: float, draw: Draw) -> float:
     return draw.uniform(max(0.0, 1.0 - most), 1.0 + most)
 
 
-def _photons(variance: float, draw: Draw) -> float:
-    return 1.0 / draw.uniform(1e-9, variance)
-
-
-def _quality(lost: float, draw: Draw) -> int:
-    return int(draw.integers(round(100 - lost), 100, endpoint=True))
-
-
 def _rotate(image: Image, degrees: float, draw: Draw) -> Image:
     return scipy.ndimage.rotate(image, degrees, axes=(1, 0), reshape=False, order=1, mode="grid-constant", cval=0.0)
 
@@ -95,14 +87,6 @@ def _contrast(image: Image, factor: float, draw: Draw) -> Image:
 def _blur(image: Image, sigma: float, draw: Draw) -> Image:
     pixels = sigma * max(1.0, min(image.shape[:2]) / USUAL_SIDE)
     return scipy.ndimage.gaussian_filter(image, (pixels, pixels, 0), mode="nearest")
-
-
-def _gaussian_noise(image: Image, sigma: float, draw: Draw) -> NDArray[Any]:
-    return image + draw.normal(0.0, WHITE * sigma, image.shape)
-
-
-def _shot_noise(image: Image, photons: float, draw: Draw) -> NDArray[Any]:
-    return draw.poisson(image / WHITE * photons) * (WHITE / photons)
 
 
 def _impulse_noise(image: Image, share: float, draw: Draw) -> Image:
@@ -148,14 +132,18 @@ KINDS = {
     "contrast": Kind("of the contrast", "More or less contrast, by a random share of it", _factor, _contrast, 1.0),
     "gaussian_blur": Kind("pixels", "Blurred, with a random standard deviation in pixels", _up_to, _blur),
     "gaussian_noise": Kind(
-        "of the range", "Normal noise with a random standard deviation, clipped to the range", _up_to, _gaussian_noise),
+        "of the range", "Normal noise with a random standard deviation, clipped to the range", _up_to,
+        lambda image, sigma, draw: image + draw.normal(0.0, WHITE * sigma, image.shape)),
     "shot_noise": Kind(
-        "per photon", "Poisson noise, of at least one photon over the level", _photons, _shot_noise, 1.0),
+        "per photon", "Poisson noise, of at least one photon over the level",
+        lambda variance, draw: 1.0 / draw.uniform(1e-9, variance),
+        lambda image, photons, draw: draw.poisson(image / WHITE * photons) * (WHITE / photons), 1.0),
     "impulse_noise": Kind(
         "of the pixels", "A random share of the numbers black or white", _up_to, _impulse_noise, 1.0),
     "saturate": Kind("of the saturation", "Colours stronger or weaker by a random share", _factor, _saturate),
     "jpeg_compression": Kind(
-        "points of quality", "Compressed as JPEG, with a random quality", _quality, _compress, 99.0),
+        "points of quality", "Compressed as JPEG, with a random quality",
+        lambda lost, draw: int(draw.integers(round(100 - lost), 100, endpoint=True)), _compress, 99.0),
     "pixelate": Kind(
         "of the side", "Fewer pixels by a random share of the side, made large again",
         lambda lost, draw: draw.uniform(1.0 - lost, 1.0), _pixelate, 0.99),

@@ -81,7 +81,8 @@ def page_data(contents: Contents) -> dict[str, object] | None:
     runs = [own, *(_other(own, name, other) for name, other in contents.others.items())]
     answers = Answers([run.contents for run in runs])
     by = spoken if spoken is not None else columns[0]
-    order = _least_safe_first(by)
+    safe = safety(by)
+    order = np.argsort((by.value if safe is None else safe).to_numpy(np.float64), kind="stable")  # NaN comes last
     limit = LIMIT if judge is None or judge.limit is None else judge.limit
     words = words_of(contents.record.model.decision)
     return {
@@ -231,7 +232,8 @@ def _column(contents: Contents, column: Column, rows: pd.DataFrame) -> dict[str,
         "quantity": column.quantity,
         "probability": column.is_probability,
         "judges": column.judges,
-        "safer": _safer(column),
+        # As the terminal orders points: of an input margin the larger distance.
+        "safer": None if safety(column) is None else column.safer or "higher",
         "explanation": column.explanation,
         "value": packed(rows["value"], "f8"),
         "low": _ends(rows, "low"),
@@ -250,17 +252,6 @@ def _ends(rows: pd.DataFrame, name: str) -> dict[str, str] | str | None:
     if np.array_equal(numbers, values, equal_nan=True):
         return "value"
     return packed(numbers, "f8")
-
-
-def _safer(column: Column) -> str | None:
-    """Which direction is safer, as the terminal orders points: of an input margin the larger distance."""
-    return None if safety(column) is None else column.safer or "higher"
-
-
-def _least_safe_first(column: Column) -> NDArray[np.intp]:
-    order = safety(column)
-    values = column.value if order is None else order
-    return np.argsort(values.to_numpy(dtype=np.float64), kind="stable")  # NaN last
 
 
 def _texts(texts: Sequence[object]) -> dict[str, object] | None:

@@ -212,9 +212,10 @@ def execute(
     mirror: Mirror | None = None,
     note: Callable[[str, str], None] = lambda code, sentence: None,
 ) -> RunRecord:
-    """Compute the shards of `job` that are not there yet; gives the record of the run.
+    """Compute the shards of `job` that are not there yet; gives the record of the run. Arguments are as of `score`.
 
-    Args are as of `score`, but for
+    `note` is called with the code and the sentence of every note, once each, those of the examination before anything
+    is scored.
     """
     started = time.monotonic()
     share = job.share(part)

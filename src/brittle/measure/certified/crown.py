@@ -190,7 +190,8 @@ class Walk:
     def _largest(self, layer: Layer, args: tuple[Any, ...]) -> Bounded:
         """The largest of some numbers, half of them against the other half: `max(a, b) = a + relu(b - a)`."""
         if layer.operator == "maximum":
-            return self._larger(layer, *(one if isinstance(one, Bounded) else _fixed(one) for one in args))
+            both = (one if isinstance(one, Bounded) else Bounded(one, Enclosure(one, one)) for one in args)
+            return self._larger(layer, *both)
         entering, rows = args[0], len(self.inputs)
         shape = run_layer(layer, (entering.value.detach(), *args[1:])).shape
         fill = Enclosure(*[entering.interval.lower.reshape(rows, -1).min(dim=1).values] * 2)
@@ -307,10 +308,6 @@ def _beside(one: Bounded, other: Bounded) -> Bounded:
         for ends in ((one.interval.lower, other.interval.lower), (one.interval.upper, other.interval.upper))
     )
     return Bounded(torch.cat((one.value, other.value), dim=1), Enclosure(lower, upper))
-
-
-def _fixed(value: Any) -> Bounded:
-    return Bounded(value, Enclosure(value, value))
 
 
 def _places(chosen: Tensor) -> tuple[Tensor, Tensor]:

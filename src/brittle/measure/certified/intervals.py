@@ -44,7 +44,8 @@ def propagate(layer: Layer, args: tuple[Any, ...]) -> Enclosure:
     if operator in BILINEAR and all(isinstance(one, Enclosure) for one in args[:2]):
         return _product(layer, args)
     centre = run_layer(layer, _pick(args, lambda box: box.centre))
-    bare = _without_signs(layer, args)
+    constants = (Tensor, int, float) if operator in _ARITHMETIC else Tensor
+    bare = tree_map(lambda one: abs(one) if isinstance(one, constants) else one, args)  # sizes and axes stay
     widths = run_layer(layer, _pick(bare, lambda box: box.radius))
     offset = run_layer(layer, _pick(bare, lambda box: 0 * box.radius))
     spread = (widths - offset).abs()
@@ -91,12 +92,6 @@ def _product(layer: Layer, args: tuple[Any, ...]) -> Enclosure:
 
 def _pick(args: tuple[Any, ...], part: Callable[[Enclosure], Tensor]) -> tuple[Any, ...]:
     return tree_map(lambda one: part(one) if isinstance(one, Enclosure) else one, args)
-
-
-def _without_signs(layer: Layer, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments with `|c|` for each constant `c` that is part of the affine map; sizes and axes stay."""
-    constants = (Tensor, int, float) if layer.operator in _ARITHMETIC else Tensor
-    return tree_map(lambda one: abs(one) if isinstance(one, constants) else one, args)
 
 
 _ARITHMETIC = frozenset({"mul", "div"})

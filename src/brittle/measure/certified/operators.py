@@ -216,11 +216,6 @@ Build = Callable[..., Any]
 """`build(operator, *args)`: the edge of one more layer, or the constant where nothing in it depends on the input."""
 
 
-def _scaled_weights(build: Build, value: Any, weight: Any, bias: Any) -> Any:
-    value = value if weight is None else build("mul", value, weight)
-    return value if bias is None else build("add", value, bias)
-
-
 def _standardised(build: Build, value: Any, mean: Callable[[Any], Any], eps: float) -> Any:
     """`(x - m) / sqrt(mean of (x - m)^2 + eps)`, which is positive below the root whatever `x` is."""
     centred = build("sub", value, mean(value))
@@ -230,18 +225,15 @@ def _standardised(build: Build, value: Any, mean: Callable[[Any], Any], eps: flo
 
 def _layer_norm(build: Build, value: Any, shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, *_: Any):
     axes = list(range(-len(shape), 0))
-    return _scaled_weights(
-        build, _standardised(build, value, lambda one: build("mean", one, axes, True), eps), weight, bias
-    )
+    found = _standardised(build, value, lambda one: build("mean", one, axes, True), eps)
+    found = found if weight is None else build("mul", found, weight)
+    return found if bias is None else build("add", found, bias)
 
 
 def _group_norm(
     build: Build, value: Any, groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5, *_: Any
 ):
-    def mean(one: Any) -> Any:
-        return build("group_mean", one, groups)
-
-    found = _standardised(build, value, mean, eps)
+    found = _standardised(build, value, lambda one: build("group_mean", one, groups), eps)
     found = found if weight is None else build("channel_mul", found, weight)
     return found if bias is None else build("channel_add", found, bias)
 

@@ -113,19 +113,14 @@ class Certified(Measurement):
             if not classifier.decision.linear:
                 raise UnsupportedLayer(f"the decision {classifier.decision.label}, which is no linear function")
             network = build_network(classifier, clean.inputs)
-            usable = _usable(clean)
+            finite = clean.inputs.flatten(1).isfinite().all(dim=1) & clean.finite
+            usable = (finite & ~clean.tied).nonzero()[:, 0]
             _check_agreement(network, clean, usable, classifier.decision)
             return [_radii(need, network, classifier, clean, usable) for need in needs]
         except UnsupportedLayer as layer:
             passes = torch.full_like(clean.predicted, clean.passes)
             nothing = torch.zeros(len(passes), dtype=torch.float64, device=passes.device)
             return [CertifiedRadius(nothing, passes, str(layer)) for _ in needs]
-
-
-def _usable(clean: Clean) -> Tensor:
-    """The points that have one predicted class, `[K]`."""
-    finite = clean.inputs.flatten(1).isfinite().all(dim=1) & clean.finite
-    return (finite & ~clean.tied).nonzero()[:, 0]
 
 
 def _check_agreement(network: Network, clean: Clean, usable: Tensor, decision: Decision) -> None:

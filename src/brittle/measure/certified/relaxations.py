@@ -133,16 +133,8 @@ def _above(interval: Enclosure, function: Function, derivative: Function) -> Lin
     return Line(slope, function(through) - slope * through)
 
 
-def _sigmoid_slope(values: Tensor) -> Tensor:
-    return torch.sigmoid(values) * torch.sigmoid(-values)
-
-
-def _tanh_slope(values: Tensor) -> Tensor:
-    return 1 - torch.tanh(values).square()
-
-
 S_SHAPED: dict[str, tuple[Function, Function]] = {
-    "sigmoid": (torch.sigmoid, _sigmoid_slope),
-    "tanh": (torch.tanh, _tanh_slope),
+    "sigmoid": (torch.sigmoid, lambda y: torch.sigmoid(y) * torch.sigmoid(-y)),
+    "tanh": (torch.tanh, lambda y: 1 - torch.tanh(y).square()),
 }
 """Functions that are convex below 0 and concave above, with their derivatives."""

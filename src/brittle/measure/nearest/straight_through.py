@@ -154,6 +154,9 @@ class _Call:
         return values / scale.view(-1, *[1] * (values.dim() - 1)) if values.dim() else values / scale[0]
 
 
+_StandIn = Callable[[_Call], Tensor | None]
+
+
 def _name(func: Callable[..., Any]) -> str:
     """`gt` for `torch.gt`, `Tensor.__gt__` and `torch.ops.aten.gt.Scalar` alike."""
     name = getattr(func, "__name__", "").partition(".")[0]
@@ -172,35 +175,16 @@ def _numbers(value: Any) -> Any:
     return value.clone() if isinstance(value, Tensor) else value
 
 
-def _of_sign(call: _Call) -> Tensor | None:
-    return call.soft(call.args[0]).tanh() if _varies(call.args[0]) else None
+def _of_first(smooth: Callable[[_Call, Tensor], Tensor | None]) -> _StandIn:
+    """What `smooth` makes of the first argument, where that varies."""
+    return lambda call: smooth(call, call.args[0]) if _varies(call.args[0]) else None
 
 
-def _of_heaviside(call: _Call) -> Tensor | None:
-    return call.soft(call.args[0]).sigmoid() if _varies(call.args[0]) else None
-
-
-def _of_saturation(call: _Call) -> Tensor | None:
-    if not _varies(call.args[0]):
-        return None
-    soft = call.soft(call.args[0], least=1.0)
-    return soft.tanh() if _name(call.func) == "tanh" else soft.sigmoid()
-
-
-def _of_rounding(call: _Call) -> Tensor | None:
-    return call.args[0] if _varies(call.args[0]) else None
-
-
-def _of_softmax(call: _Call) -> Tensor | None:
-    return call.args[0] if _varies(call.args[0]) and call.value.dim() == 2 else None
-
-
-def _of_greater(call: _Call) -> Tensor | None:
-    return call.soft(call.args[0] - call.args[1]).sigmoid() if any(map(_varies, call.args[:2])) else None
-
-
-def _of_less(call: _Call) -> Tensor | None:
-    return call.soft(call.args[1] - call.args[0]).sigmoid() if any(map(_varies, call.args[:2])) else None
+def _of_order(sign: int) -> _StandIn:
+    """Of a comparison: whether the first argument (`sign` 1) or the second (-1) is the larger."""
+    return lambda call: (
+        call.soft(sign * (call.args[0] - call.args[1])).sigmoid() if any(map(_varies, call.args[:2])) else None
+    )
 
 
 def _of_cast(call: _Call) -> Tensor | None:
@@ -221,14 +205,15 @@ def _of_arithmetic(call: _Call) -> Tensor | None:
     return call.func(*map(_numbers, call.args))
 
 
-_STAND_INS: dict[str, Callable[[_Call], Tensor | None]] = {
-    **dict.fromkeys(("sign", "sgn"), _of_sign),
-    "heaviside": _of_heaviside,
-    **dict.fromkeys(("tanh", "sigmoid"), _of_saturation),
-    **dict.fromkeys(("round", "floor", "ceil", "trunc", "fix"), _of_rounding),
-    "softmax": _of_softmax,
-    **dict.fromkeys(("gt", "ge", "greater", "greater_equal"), _of_greater),
-    **dict.fromkeys(("lt", "le", "less", "less_equal"), _of_less),
+_STAND_INS: dict[str, _StandIn] = {
+    **dict.fromkeys(("sign", "sgn"), _of_first(lambda call, x: call.soft(x).tanh())),
+    "heaviside": _of_first(lambda call, x: call.soft(x).sigmoid()),
+    "tanh": _of_first(lambda call, x: call.soft(x, least=1.0).tanh()),
+    "sigmoid": _of_first(lambda call, x: call.soft(x, least=1.0).sigmoid()),
+    **dict.fromkeys(("round", "floor", "ceil", "trunc", "fix"), _of_first(lambda call, x: x)),
+    "softmax": _of_first(lambda call, x: x if call.value.dim() == 2 else None),
+    **dict.fromkeys(("gt", "ge", "greater", "greater_equal"), _of_order(1)),
+    **dict.fromkeys(("lt", "le", "less", "less_equal"), _of_order(-1)),
     **dict.fromkeys(
         ("float", "double", "half", "int", "long", "to", "type", "type_as", "_to_copy", "to_copy"), _of_cast
     ),

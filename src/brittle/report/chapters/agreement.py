@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from brittle.analysis.agreement import agreement, by_setting
+from brittle.analysis.agreement import agreement
 from brittle.report.chapter import Chapter, Grid
 from brittle.report.contents import Contents
 from brittle.report.wording import MISSING, fixed, show
@@ -18,7 +18,8 @@ def summarize(contents: Contents) -> dict[str, Any] | None:
     frame = agreement(contents)
     if frame.empty or contents.chosen is None:
         return None
-    tables = [_comparison(contents, setting, rows) for setting, rows in by_setting(frame).items()]
+    groups: Any = frame.groupby(["sigma", "noise"])
+    tables = [_comparison(contents, Setting(*key), rows) for key, rows in groups]
     return {
         "tables": sorted(tables, key=lambda one: not one["main"]),
         "shared": bool(frame["shares_draws"].any()),
