@@ -9,15 +9,6 @@ from brittle.data.reading import Reading
 from brittle.data.texts import text_points
 
 __all__ = [
-    "FORMATS",
-    "Batch",
-    "Points",
-    "Reading",
-    "array_points",
-    "as_points",
-    "choose_points",
-    "dataset_points",
-    "open_points",
-    "sample_points",
-    "text_points",
-]
+    "FORMATS", "Batch", "Points", "Reading", "array_points", "as_points", "choose_points", "dataset_points",
+    "open_points", "sample_points", "text_points",
+]  # fmt: skip

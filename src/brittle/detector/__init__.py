@@ -10,20 +10,6 @@ from brittle.detector.results import Counts, Rate, Verdict
 from brittle.detector.scoring import READINGS, kind_of, oriented
 
 __all__ = [
-    "FLAGS",
-    "READINGS",
-    "Counts",
-    "Criterion",
-    "Detector",
-    "DetectorNetwork",
-    "Identity",
-    "Rate",
-    "Source",
-    "Verdict",
-    "check_out",
-    "kind_of",
-    "oriented",
-    "points_needed",
-    "steady_rate",
-    "write_flags",
-]
+    "FLAGS", "READINGS", "Counts", "Criterion", "Detector", "DetectorNetwork", "Identity", "Rate", "Source", "Verdict",
+    "check_out", "kind_of", "oriented", "points_needed", "steady_rate", "write_flags",
+]  # fmt: skip

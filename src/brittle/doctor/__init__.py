@@ -11,18 +11,6 @@ from brittle.doctor.settings import varying
 from brittle.doctor.subject import LOOKED_AT, Finding, Subject
 
 __all__ = [
-    "CHECKS",
-    "GUARD_ROWS",
-    "LOOKED_AT",
-    "OF_THE_COMMAND",
-    "Finding",
-    "Outcome",
-    "Reference",
-    "Subject",
-    "about_accuracy",
-    "check_unchanged",
-    "digest",
-    "examine",
-    "run_all",
-    "varying",
-]
+    "CHECKS", "GUARD_ROWS", "LOOKED_AT", "OF_THE_COMMAND", "Finding", "Outcome", "Reference", "Subject",
+    "about_accuracy", "check_unchanged", "digest", "examine", "run_all", "varying",
+]  # fmt: skip

@@ -19,26 +19,7 @@ from brittle.noise.tables import PerFeature, Swap, TokenDropout
 from brittle.noise.transform import Transform, Transforming
 
 __all__ = [
-    "FAMILIES",
-    "Ball",
-    "Corruption",
-    "Decibels",
-    "DiagonalGaussian",
-    "Edits",
-    "FactorGaussian",
-    "Gaussian",
-    "Laplace",
-    "Noise",
-    "Paraphrases",
-    "PerFeature",
-    "Relative",
-    "Sphere",
-    "Stream",
-    "Swap",
-    "TokenDropout",
-    "Transform",
-    "Transforming",
-    "Uniform",
-    "at_one",
-    "identity",
-]
+    "FAMILIES", "Ball", "Corruption", "Decibels", "DiagonalGaussian", "Edits", "FactorGaussian", "Gaussian", "Laplace",
+    "Noise", "Paraphrases", "PerFeature", "Relative", "Sphere", "Stream", "Swap", "TokenDropout", "Transform",
+    "Transforming", "Uniform", "at_one", "identity",
+]  # fmt: skip
