@@ -3,11 +3,4 @@
 from brittle.cli.commands import INTERRUPTED, TERMINATED, app, main, run
 from brittle.cli.common import ROW_FAILURES
 
-__all__ = [
-    "INTERRUPTED",
-    "ROW_FAILURES",
-    "TERMINATED",
-    "app",
-    "main",
-    "run",
-]
+__all__ = ["INTERRUPTED", "ROW_FAILURES", "TERMINATED", "app", "main", "run"]

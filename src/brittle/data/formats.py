@@ -75,11 +75,7 @@ Data: TypeAlias = "InMemory | str | os.PathLike[str]"
 
 
 def as_points(
-    data: Data,
-    bounds: BoundsLike,
-    targets: bool = False,
-    label_column: str | None = None,
-    levels: bool = False,
+    data: Data, bounds: BoundsLike, targets: bool = False, label_column: str | None = None, levels: bool = False
 ) -> Points:
     """Points as `brittle.score` takes them: `(x, y)`, where `y` may be None, or `x` alone, or points themselves, or a
     data set or loader of PyTorch, a data set of MAITE or a list of images of Pillow, which is read as `dataset_points`

@@ -20,12 +20,7 @@ from brittle.model.texts import TextForm, TextFunction
 MOST_PIXELS = 1 << 13
 """Longest side to which an image is brought."""
 
-WORDS = {
-    "layout": ("nchw", "nhwc"),
-    "mode": ("RGB", "L"),
-    "interpolation": INTERPOLATIONS,
-    "crop_rounding": ROUNDINGS,
-}
+WORDS = {"layout": ("nchw", "nhwc"), "mode": ("RGB", "L"), "interpolation": INTERPOLATIONS, "crop_rounding": ROUNDINGS}
 """What options that are words may be, beside their default."""
 
 IMAGE_OPTIONS = frozenset({"resize", "center_crop", "interpolation", "crop_rounding", "mode"})

@@ -258,12 +258,7 @@ class Detector:
             raise ParameterError(f"expected numbers [B], found {scores!r:.80}") from error
         return flagged(numbers, self.threshold)
 
-    def wrap(
-        self,
-        network: Any,
-        *,
-        pseudo_margin: PseudoMargin | None = None,
-    ) -> DetectorNetwork:
+    def wrap(self, network: Any, *, pseudo_margin: PseudoMargin | None = None) -> DetectorNetwork:
         """The network with this detector built in: inputs to `(logits, score, brittle)` in one forward pass.
 
         Preprocessing is built in too, so that it takes inputs in the declared units; that of a bare network is the

@@ -65,11 +65,7 @@ CHECKS = (
 
 ACCURACY = Check("accuracy", data.check_accuracy, FINITE)
 
-OF_THE_COMMAND = (
-    Check("rows", data.check_rows, FINITE),
-    ACCURACY,
-    Check("cost", cost.check_cost, FINITE),
-)
+OF_THE_COMMAND = (Check("rows", data.check_rows, FINITE), ACCURACY, Check("cost", cost.check_cost, FINITE))
 """Made by `brittle doctor` besides, of which the accuracy before a run, too, where one is expected."""
 
 

@@ -8,14 +8,7 @@ import torch
 from torch import Tensor
 
 from brittle.measure.forward import Clean
-from brittle.measure.noisy_margins import (
-    NoisyMargins,
-    Votes,
-    margins_of,
-    nearest_margins,
-    powers_of,
-    spread_of,
-)
+from brittle.measure.noisy_margins import NoisyMargins, Votes, margins_of, nearest_margins, powers_of, spread_of
 from brittle.orthant import without_rounding
 
 KEPT_DRAWS = 2000

@@ -75,11 +75,7 @@ def check_decision(decision: Decision, outputs: str, model: Any = None) -> None:
             f"config.json of the model says {problem}, and the decision is {decision.label}; use --decision {written} "
             f"(decision='{written}'){tolerance}",
         )
-    only = {
-        "logits": Decision,
-        "binary-logit": PredictedClass,
-        "probs": (PredictedClass, MultiLabel, SameTop, Masks),
-    }
+    only = {"logits": Decision, "binary-logit": PredictedClass, "probs": (PredictedClass, MultiLabel, SameTop, Masks)}
     if not isinstance(decision, only[outputs]):
         raise ParameterError(
             f"the decision {decision.label} is not taken from outputs={outputs}; leave out --outputs (outputs=) where "

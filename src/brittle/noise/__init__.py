@@ -3,16 +3,7 @@
 from brittle.noise.base import Noise, at_one, identity
 from brittle.noise.characters import Edits, Paraphrases
 from brittle.noise.corruption import Corruption
-from brittle.noise.families import (
-    FAMILIES,
-    Ball,
-    DiagonalGaussian,
-    FactorGaussian,
-    Gaussian,
-    Laplace,
-    Sphere,
-    Uniform,
-)
+from brittle.noise.families import FAMILIES, Ball, DiagonalGaussian, FactorGaussian, Gaussian, Laplace, Sphere, Uniform
 from brittle.noise.relative import Decibels, Relative
 from brittle.noise.stream import Stream
 from brittle.noise.tables import PerFeature, Swap, TokenDropout

@@ -47,13 +47,7 @@ class Stream:
     """The noise of a batch of points, one draw after another, each point from a generator of its own."""
 
     def __init__(
-        self,
-        noise: Noise,
-        like: Tensor,
-        ids: Sequence[str],
-        seed: int,
-        purpose: str,
-        varies: Tensor | None = None,
+        self, noise: Noise, like: Tensor, ids: Sequence[str], seed: int, purpose: str, varies: Tensor | None = None
     ) -> None:
         """Start the streams of the points `like`, `[B, *shape]`, with the ids `ids`.
 

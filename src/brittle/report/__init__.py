@@ -4,11 +4,4 @@ from brittle.report.contents import Contents
 from brittle.report.notebook import ReportPage, table_text
 from brittle.report.render import MARK, open_contents, write_page
 
-__all__ = [
-    "MARK",
-    "Contents",
-    "ReportPage",
-    "open_contents",
-    "table_text",
-    "write_page",
-]
+__all__ = ["MARK", "Contents", "ReportPage", "open_contents", "table_text", "write_page"]

@@ -12,14 +12,7 @@ from typing import Any
 import pandas as pd
 
 from brittle.analysis.class_bias import ClassBias, class_bias
-from brittle.analysis.columns import (
-    class_name,
-    laplacian_column,
-    margin_columns,
-    sampled_columns,
-    settings,
-    typical,
-)
+from brittle.analysis.columns import class_name, laplacian_column, margin_columns, sampled_columns, settings, typical
 from brittle.analysis.expected_change import CHANGE
 from brittle.analysis.overview import Overview, overview
 from brittle.estimate import DISTANCES

@@ -18,16 +18,7 @@ from markupsafe import Markup
 from brittle.analysis.overview_text import decision_text
 from brittle.report import figure
 from brittle.report.chapter import Chapter, Entry
-from brittle.report.chapters import (
-    agreement,
-    classes,
-    expected_change,
-    other_runs,
-    overview,
-    scored,
-    vote,
-    worst_case,
-)
+from brittle.report.chapters import agreement, classes, expected_change, other_runs, overview, scored, vote, worst_case
 from brittle.report.contents import Contents
 from brittle.report.script_data import inert_json, page_data
 from brittle.report.wording import plural, show

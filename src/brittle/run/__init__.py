@@ -7,12 +7,4 @@ from brittle.run.robustness_metric import RobustnessMetric
 from brittle.run.scoring import execute, score
 from brittle.scores.evaluate import plan
 
-__all__ = [
-    "Progress",
-    "RobustnessMetric",
-    "execute",
-    "make_job",
-    "plan",
-    "robust_accuracy",
-    "score",
-]
+__all__ = ["Progress", "RobustnessMetric", "execute", "make_job", "plan", "robust_accuracy", "score"]

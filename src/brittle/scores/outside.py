@@ -10,14 +10,7 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from brittle.decisions.function_code import code_digest
-from brittle.model.loading.named_code import (
-    check_name,
-    digests,
-    find_named,
-    kind_of,
-    refused,
-    unknown,
-)
+from brittle.model.loading.named_code import check_name, digests, find_named, kind_of, refused, unknown
 from brittle.noise import FAMILIES, Noise, Transform
 from brittle.scores import CATALOGUE, NoiseScore, Score
 from brittle.scores.sound import check_class, check_dataclass, check_score

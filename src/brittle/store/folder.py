@@ -23,15 +23,7 @@ from filelock import FileLock, Timeout
 
 from brittle.errors import ParameterError, ResumeError, StorageError
 from brittle.store.mirror import Mirror
-from brittle.store.record import (
-    FORMAT,
-    UNDECISIVE,
-    Account,
-    RunRecord,
-    differences,
-    parse_object,
-    read_object,
-)
+from brittle.store.record import FORMAT, UNDECISIVE, Account, RunRecord, differences, parse_object, read_object
 from brittle.store.schemas import KINDS
 from brittle.store.strict_json import Count, Digest, plain
 from brittle.store.writing import check_target, make_folder, write
@@ -317,8 +309,7 @@ def check_free(folder: str | os.PathLike[str], mirror: Mirror | None = None) -> 
         )
     if any((Path(folder) / name).exists() for name in (RECORD, MANIFEST)):
         raise StorageError(
-            "exists",
-            f"{folder} holds a run already; go on with it (--resume, resume=True) or choose another folder",
+            "exists", f"{folder} holds a run already; go on with it (--resume, resume=True) or choose another folder"
         )
 
 

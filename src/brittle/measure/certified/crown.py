@@ -216,8 +216,7 @@ class Walk:
     def activation(self, layer: Layer, entering: Bounded, constants: tuple[Any, ...] = ()) -> Bounded:
         """An elementwise function between its two lines."""
         interval = self.keep(
-            entering.interval,
-            lambda: self._tightened(entering, relaxed(layer.operator, entering.interval, constants)),
+            entering.interval, lambda: self._tightened(entering, relaxed(layer.operator, entering.interval, constants))
         )
         lines = relax(layer.operator, interval, constants).where_finite(interval)
         values = run_layer(layer, (entering.value.detach(), *constants))

@@ -43,9 +43,7 @@ SAME = frozenset(
 )
 """Operators that change no number."""
 
-SEVERAL = frozenset({"split", "chunk", "unbind", "split_with_sizes"}) | {
-    "_native_batch_norm_legit_no_training",
-}
+SEVERAL = frozenset({"split", "chunk", "unbind", "split_with_sizes"}) | {"_native_batch_norm_legit_no_training"}
 """Operators that return several values, each of which `getitem` takes."""
 
 MOVES = VIEWS.union(

@@ -27,13 +27,7 @@ from brittle.model.loading.named_code import (
 )
 from brittle.model.loading.onnx_network import open_onnx
 from brittle.model.loading.timm_model import PREFIX, build_timm, is_timm, load_timm
-from brittle.model.loading.weights import (
-    PICKLED,
-    check_weights,
-    load_weights,
-    read_content,
-    state_digest,
-)
+from brittle.model.loading.weights import PICKLED, check_weights, load_weights, read_content, state_digest
 from brittle.model.read_trees import read_tree_file
 from brittle.model.texts import TextFunction
 

@@ -18,17 +18,7 @@ from brittle.report import charts
 from brittle.report.chapter import Chapter, Entry, Grid
 from brittle.report.contents import Contents
 from brittle.report.figure import Figure
-from brittle.report.wording import (
-    MISSING,
-    draws_text,
-    fixed,
-    interval,
-    p_value,
-    percent,
-    plural,
-    show,
-    with_reach,
-)
+from brittle.report.wording import MISSING, draws_text, fixed, interval, p_value, percent, plural, show, with_reach
 from brittle.store.columns import Column, Row
 
 MAX_DRAWN = 2

@@ -16,15 +16,7 @@ from brittle.analysis.overview_text import still_text
 from brittle.estimate import short_labels
 from brittle.report.chapter import Chapter, Entry, Grid
 from brittle.report.contents import Contents
-from brittle.report.wording import (
-    MISSING,
-    fixed,
-    interval,
-    percent,
-    plural,
-    range_text,
-    show,
-)
+from brittle.report.wording import MISSING, fixed, interval, percent, plural, range_text, show
 from brittle.store.columns import Column, Row
 from brittle.store.settings import Setting
 from brittle.text import chosen_text, duration

@@ -12,11 +12,7 @@ from numpy.typing import NDArray
 
 from brittle.analysis.detection import GOOD_AUROC
 from brittle.analysis.outcomes import refuted_text
-from brittle.analysis.robust_accuracy import (
-    RobustAccuracy,
-    direct_robust_accuracies,
-    direct_robust_accuracy,
-)
+from brittle.analysis.robust_accuracy import RobustAccuracy, direct_robust_accuracies, direct_robust_accuracy
 from brittle.analysis.worst_case import worst_case_table
 from brittle.estimate import INPUT_MARGIN, Status, parameters_json
 from brittle.report.chapter import Chapter, Grid, Number
