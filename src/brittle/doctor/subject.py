@@ -46,19 +46,11 @@ class Subject:
     """What is examined. Passes through the network are taken when a check first needs them, and once.
 
     The classifier is in evaluation mode, and is called for its numbers, whatever it decides. `points` is None where
-    only the first are at hand, `batch`.
-
-    Attributes:
-        decision: what the classifier decides.
-        numbers: the row of the data of each of `inputs`.
-        extra_inputs: what `inputs` have beside them; None where there is nothing.
-        provenance: where the data come from; empty where only the first points are at hand.
-        chosen: whether the points were chosen by their ids, perhaps for what is predicted.
-        needs: the measurements that the chosen scores need, each once.
-        differentiates: whether a chosen score sends anything backward through the model.
-        untouched: a copy of the model as it was before its first pass here, which shares its weights; or why there is
-            none.
-        findings: what the checks noted so far.
+    only the first are at hand, `batch`. `numbers` are the rows of the data of `inputs`, and `extra_inputs` what these
+    have beside them. `provenance` is empty where only the first points are at hand; `chosen` says whether points were
+    chosen by their ids, perhaps for what is predicted. `needs` are the measurements of the chosen scores, each once;
+    `differentiates` says whether one sends anything backward through the model. `untouched` is a copy of the model as
+    it was before its first pass here, which shares its weights; or why there is none.
     """
 
     def __init__(

@@ -206,13 +206,8 @@ def differentiable_gradients(
 class Columns:
     """Absolute sums over the derivatives of the predicted probability `p_t`.
 
-    Attributes:
-        slope: `sum_i |dp_t / dx_i|`, `[B]`, float64.
-        diagonal: `|H_ii|` of the sampled coordinates `i`, `[B, M]`.
-        beside: `sum_{j != i} |H_ij|` of the sampled coordinates, `[B, M]`.
-        dimension: number of coordinates of an input, `n`; `M = n` where all were taken.
-        clean: the clean pass.
-        passes: passes through the network per point, the clean one included.
+    Of the sampled coordinates `i`, `[B, M]`, `diagonal` is `|H_ii|` and `beside` `sum_{j != i} |H_ij|`; `slope`, `[B]`,
+    float64, is `sum_i |dp_t / dx_i|`. All `n` of `dimension` coordinates may be taken.
     """
 
     slope: Tensor

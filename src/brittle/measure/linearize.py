@@ -42,16 +42,12 @@ class Linearize(Measurement):
     `Cov(J) / draws`, and leaves out what the variance of `J` adds to that of the logits; `quadratic_gram` does neither
     (`brittle.measure.linearization.quadratic_gram`).
 
+    `shape` decides `K`, None for the identity; `noise` is averaged over, or None. With `antithetic` pairs `(e, -e)` are
+    drawn; False is the paper's own form. `classes` says how many competitors to keep; by default all up to 100 classes,
+    the 20 nearest by logit above. At the point the norm of `order` of the margins' gradients is measured, too.
+
     Source: Han, Srinivas, Lakkaraju, Characterizing data point vulnerability via average-case robustness (UAI 2024),
     definitions 2 and 3.
-
-    Attributes:
-        shape: what decides `K`; None for the identity.
-        noise: the noise to average over, or None.
-        draws: number of noisy copies.
-        antithetic: draw pairs `(e, -e)`; False is the paper's own form.
-        classes: how many competitors to keep; by default all up to 100 classes, the 20 nearest by logit above.
-        order: at the point, measure the norm of this order of the margins' gradients as well.
     """
 
     shape: Noise | None = None

@@ -94,15 +94,9 @@ class ProbabilityDerivatives:
 
     With the margins `g_k = z_t - z_k` and `m = sum_k p_k grad g_k`: `grad p_t = p_t m`, and for logits that are linear
     in the input `lap p_t = p_t (2 ||m||^2 - sum_k p_k ||grad g_k||^2)`. Competitors that were not kept are given the
-    largest kept gradient norm.
-
-    Attributes:
-        probability: `p_t`, `[B]`, float64.
-        doubt: `1 - p_t`, at full relative precision, `[B]`.
-        slope: `||m||`, `[B]`; in the metric of the noise where the Gram is.
-        curvature: `2 ||m||^2 - sum_k p_k ||grad g_k||^2`, `[B]`.
-        curvature_low: what it is at least, given those competitors, `[B]`.
-        curvature_high: and at most, `[B]`.
+    largest kept gradient norm. `doubt` is `1 - p_t` at full relative precision; `slope` is `||m||`, in the metric of
+    the noise where the Gram is; `curvature` is `2 ||m||^2 - sum_k p_k ||grad g_k||^2`, and between the other two given
+    those competitors. Each is `[B]`, float64.
     """
 
     probability: Tensor

@@ -20,13 +20,9 @@ _NUMBER, _HEAD, _ENTRY = np.dtype("<i4"), 2, 3
 class ClassVotes:
     """The votes of `N` points, and a row for each class that a point has votes for, `K` in all; int64.
 
-    Attributes:
-        units: independent units of noise, `[N]`; 0 where nothing was counted.
-        members: copies in each, 1 or 2, `[N]`.
-        place: the position of its point, `[K]`.
-        index: the class, `[K]`.
-        once: units of which one copy voted for it, `[K]`.
-        both: units of which both copies did, `[K]`.
+    Of each point: independent `units` of noise, 0 where nothing was counted, and copies in each, `members`, 1 or 2,
+    `[N]`. Of each row, `[K]`: the `place` of its point, the class, the units of which one copy voted for it, `once`,
+    and of which both did.
     """
 
     units: NDArray[np.int64]

@@ -103,18 +103,10 @@ class Response:
 class Search:
     """Points, the classifier, and the nearest inputs found so far with another prediction.
 
-    Attributes:
-        shape: shape of a point.
-        declared: the bounds of the classifier, for points `[R, n]`; `bounds` are those that hold every candidate.
-        bounded: whether every value of a candidate has both bounds.
-        origin: the points, flat, `[B, n]`.
-        own: the predicted class `t` of each point, `[B]`.
-        open: the points that can be searched, indices in order: logits finite and not tied.
-        best: the nearest that any attack has found.
-        by_attack: the same for each attack alone.
-        by_class: the nearest distance at which each class won, `[B, C]`, float64; infinity where it never did.
-        rows: most rows in one pass through the network.
-        passes: passes through the network spent on each point, the clean one included, `[B]`.
+    Points are flat, `[B, n]`: `origin`, in the box of `declared` bounds; `bounded` says whether every value has both.
+    `open` are those that can be searched, logits finite and not tied, and `own` their predicted class `t`. `best` is
+    the nearest that any attack has found, `by_attack` of each alone, `by_class`, `[B, C]`, float64, the nearest
+    distance at which each class won, infinite where it never did.
     """
 
     def __init__(self, classifier: Classifier, clean: Clean, norm: Norm, bounded: bool) -> None:

@@ -35,12 +35,9 @@ KNOWN = (
 class ImageSteps:
     """What is done to an image, in this order, in the words of `brittle.data.Reading`.
 
-    Attributes:
-        resize: `(height, width)`, or `(side,)` for the shorter side, which keeps the shape; None leaves the size.
-        center_crop: `(height, width)` of the middle that is kept; None keeps all.
-        interpolation: one of `INTERPOLATIONS`; None is bilinear.
-        crop_rounding: one of `ROUNDINGS`, `even` as torchvision rounds, `down` as image processors of transformers;
-            None is `even`.
+    `resize` is `(height, width)`, or `(side,)` for the shorter side, which keeps the shape; `center_crop` the middle
+    that is kept. None leaves the size, and is bilinear interpolation. Crops are rounded `even` as torchvision rounds,
+    None as well, or `down` as image processors of transformers.
     """
 
     resize: tuple[int, ...] | None = None
