@@ -145,7 +145,13 @@ def as_tensor(x: Any, where: str) -> Tensor:
             raise DataError("dtype", f"{where} is a {kind} tensor; give a dense one, all of one shape (x.to_dense())")
         return x.detach()
     if not isinstance(x, np.ndarray):
-        raise DataError("dtype", f"expected a tensor or a NumPy array, found that {where} is {_what_to_give(x)}")
+        kind = "a generator" if isinstance(x, Iterator) else f"a {type(x).__name__}"
+        raise DataError(
+            "dtype",
+            f"expected a tensor or a NumPy array, found that {where} is {kind}; give a tensor or a NumPy array of all "
+            "points, such as numpy.stack(x), the pair (x, y) of it and labels, or a torch.utils.data.Dataset; ids or "
+            "names go to brittle.data.array_points",
+        )
     array = plain_array(x, where)
     if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
         raise DataError("dtype", f"{where} has type {array.dtype}; expected numbers, such as float32")
@@ -229,12 +235,3 @@ def _check_dtype(inputs: Tensor, where: str, scale_uint8: bool) -> None:
     elif inputs.dim() == 1:
         advice += "; give (x, y), the inputs first"
     raise DataError("dtype", f"{where} has type {name}; {advice}")
-
-
-def _what_to_give(x: object) -> str:
-    """What stands in the place of an array of inputs, and what to write instead."""
-    kind = "a generator" if isinstance(x, Iterator) else f"a {type(x).__name__}"
-    return (
-        f"{kind}; give a tensor or a NumPy array of all points, such as numpy.stack(x), the pair (x, y) of it and "
-        "labels, or a torch.utils.data.Dataset; ids or names go to brittle.data.array_points"
-    )

@@ -14,16 +14,15 @@ from numpy.typing import NDArray
 
 from brittle.errors import ParameterError
 from brittle.store.csv_text import cell
+from brittle.store.schemas import POINTS
 from brittle.store.table import Table
 from brittle.store.writing import check_writable_file, replacing
 
+OF_POINTS = ("point", "row", "name", "label", "predicted")
+
 FLAGS = pa.schema(
     [
-        pa.field("point", pa.string(), nullable=False),
-        pa.field("row", pa.int64(), nullable=False),
-        pa.field("name", pa.string()),
-        pa.field("label", pa.int64()),
-        pa.field("predicted", pa.int64()),
+        *(POINTS.field(name) for name in OF_POINTS),
         pa.field("score", pa.float64()),
         pa.field("brittle", pa.bool_(), nullable=False),
         pa.field("status", pa.string(), nullable=False),
@@ -36,7 +35,7 @@ and then the point is brittle), the flag, and the status of the score."""
 def flag_frame(run: Table, values: NDArray[np.float64], brittle: NDArray[np.bool_]) -> pd.DataFrame:
     """The flags of the points of a run that holds the score of the detector alone, with the columns of `FLAGS`."""
     columns = {
-        **{name: run.points[name] for name in ("point", "row", "name", "label", "predicted")},
+        **{name: run.points[name] for name in OF_POINTS},
         "score": pa.array(values, from_pandas=True),
         "brittle": pa.array(brittle),
         "status": run.scores["status"],

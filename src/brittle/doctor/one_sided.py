@@ -81,7 +81,9 @@ def check_sides(subject: Subject) -> Iterator[Finding]:
         return
     turned = _turned(subject, near, stuck)
     fixed = stuck & ~_changes(subject, near, *turned)
-    shown = _shown(subject, near)
+    shown = near.double() if isinstance(decision, MultiLabel | Custom) else near[:, 1:].double()
+    if isinstance(decision, MultiLabel | Custom) and subject.classifier.outputs == "probs":
+        shown = shown.sigmoid()  # as the model returned them
     span = f"{float(shown.min()):.4g} and {float(shown.max()):.4g}"
     if bool(fixed.any()) or in_unit(near):
         far = _far(subject)
@@ -173,10 +175,3 @@ def _ends_at_threshold(subject: Subject, near: Tensor, far: Tensor) -> Tensor:
 
 def in_unit(outputs: Tensor) -> bool:
     return bool(((outputs >= 0) & (outputs <= 1)).all())
-
-
-def _shown(subject: Subject, outputs: Tensor) -> Tensor:
-    """Outputs as the model returned them."""
-    if not isinstance(subject.decision, MultiLabel | Custom):
-        return outputs[:, 1:].double()
-    return outputs.double().sigmoid() if subject.classifier.outputs == "probs" else outputs.double()

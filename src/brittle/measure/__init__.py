@@ -6,8 +6,6 @@ in the number of draws alone share one stream of passes: `take` measures the lar
 way.
 """
 
-from __future__ import annotations
-
 from brittle.measure.base import Measurement, NetworkTraits, Passes, passes_of, take
 from brittle.measure.certified import Certified, CertifiedRadius
 from brittle.measure.curvature import Columns, Curvature, Curved, HessianColumns

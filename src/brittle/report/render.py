@@ -26,15 +26,8 @@ from brittle.store.table import Table
 from brittle.store.writing import check_target, write
 from brittle.text import parse_epsilon
 
-CHAPTERS = (
-    overview.CHAPTER,
-    scored.CHAPTER,
-    classes.CHAPTER,
-    agreement.CHAPTER,
-    worst_case.CHAPTER,
-    vote.CHAPTER,
-    expected_change.CHAPTER,
-    other_runs.CHAPTER,
+CHAPTERS = tuple(
+    one.CHAPTER for one in (overview, scored, classes, agreement, worst_case, vote, expected_change, other_runs)
 )
 """The chapters of the page in their order; one without anything to say is left out."""
 

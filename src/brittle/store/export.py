@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -105,20 +105,15 @@ def cells_of(frame: pd.DataFrame) -> pa.Table:
     return pa.Table.from_pandas(frame, preserve_index=False)
 
 
-def _arrow(parts: Parts, schema: pa.Schema, file: BinaryIO) -> None:
-    with pa.ipc.new_file(file, schema) as writer:
-        for part in parts:
-            writer.write_table(part)
-
-
-def _parquet(parts: Parts, schema: pa.Schema, file: BinaryIO) -> None:
-    with pq.ParquetWriter(file, schema) as writer:
+def _tables(opened: Callable[[BinaryIO, pa.Schema], Any], parts: Parts, schema: pa.Schema, file: BinaryIO) -> None:
+    with opened(file, schema) as writer:
         for part in parts:
             writer.write_table(part)
 
 
 FORMS: Mapping[str, Callable[[Parts, pa.Schema, BinaryIO], None]] = {
-    ".csv": _csv, ".parquet": _parquet, ".arrow": _arrow, ".json": _json, ".jsonl": _lines,
+    ".csv": _csv, ".parquet": partial(_tables, pq.ParquetWriter), ".arrow": partial(_tables, pa.ipc.new_file),
+    ".json": _json, ".jsonl": _lines,
 }  # fmt: skip
 """How files are written, by the ends of their names. JSON has no infinite numbers: they are null there."""
 

@@ -74,7 +74,8 @@ def replacing(path: Path, advice: str = "choose another") -> Iterator[BinaryIO]:
         opened = os.fdopen(os.open(temporary, _NEW, 0o666), "wb")
         try:
             with opened as file:
-                _take_permissions(file, path)
+                if path.exists() and hasattr(os, "fchmod"):  # Windows has none, and no permissions of this kind
+                    os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
@@ -92,11 +93,6 @@ def write(path: Path, content: bytes, advice: str = "choose another") -> None:
     """Write `content` so that a reader sees all of it or none, whenever the process dies."""
     with replacing(path, advice) as file:
         file.write(content)
-
-
-def _take_permissions(file: BinaryIO, path: Path) -> None:
-    if path.exists() and hasattr(os, "fchmod"):  # Windows has none, and no permissions of this kind
-        os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
 
 
 def _flush(folder: Path) -> None:

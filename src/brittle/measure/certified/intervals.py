@@ -38,7 +38,9 @@ def propagate(layer: Layer, args: tuple[Any, ...]) -> Enclosure:
         curve, interval = CURVES[operator](*args[1:]), args[0]
         return Enclosure(curve.least(interval.lower, interval.upper), curve.most(interval.lower, interval.upper))
     if operator == "softmax":
-        return _softmax(args[0], *args[1:])
+        interval, axis, mask = args[0], args[1], args[2] if len(args) > 2 else None
+        ends = Enclosure(interval.lower.movedim(axis, -1), interval.upper.movedim(axis, -1))
+        return box(ends, seen_places(mask, interval.lower)).map(lambda end: end.movedim(-1, axis))
     if operator in SUMS:
         return _sum(layer, args)
     if operator in BILINEAR and all(isinstance(one, Enclosure) for one in args[:2]):
@@ -50,11 +52,6 @@ def propagate(layer: Layer, args: tuple[Any, ...]) -> Enclosure:
     offset = run_layer(layer, _pick(bare, lambda box: 0 * box.radius))
     spread = (widths - offset).abs()
     return Enclosure(centre - spread, centre + spread)
-
-
-def _softmax(interval: Enclosure, axis: int, mask: Any = None) -> Enclosure:
-    ends = Enclosure(interval.lower.movedim(axis, -1), interval.upper.movedim(axis, -1))
-    return box(ends, seen_places(mask, interval.lower)).map(lambda end: end.movedim(-1, axis))
 
 
 def _sum(layer: Layer, args: tuple[Any, ...]) -> Enclosure:

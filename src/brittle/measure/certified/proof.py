@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -277,7 +278,8 @@ class Proof:
         """The largest radius proved around each point, `[K]`."""
         quick = Brackets.around(self.margin)
         scale = self.diameter, self.bounded
-        first = quick.run(self.by_intervals, *scale, FAST_ACCURACY[proof], FAST_STEPS)
+        by_intervals = partial(self._bounds, tighten=False)
+        first = quick.run(by_intervals, *scale, FAST_ACCURACY[proof], FAST_STEPS)
         if proof == "fast":
             return first
         full = Brackets.around(self.margin, quick.low)
@@ -329,12 +331,8 @@ class Proof:
         better = branched(margins, (budget - self.passes[rows]).minimum((SHARE * budget).long()), count)
         low[rows[at], kind] = low[rows[at], kind].maximum(better)
 
-    def by_intervals(self, rows: Tensor, radii: Tensor, wanted: Tensor) -> MarginBounds:
-        """Proofs for balls of `radii` around `rows`, where intervals bound what enters each layer."""
-        return self._bounds(rows, radii, wanted, tighten=False)
-
     def by_relaxation(self, rows: Tensor, radii: Tensor, wanted: Tensor) -> MarginBounds:
-        """The same where linear relaxation bounds that, too."""
+        """Proofs for balls of `radii` around `rows`, where linear relaxation bounds what enters each layer."""
         found = self._bounds(rows, radii, wanted, tighten=True)
         self.trial[rows] = found.functions + 1
         return found

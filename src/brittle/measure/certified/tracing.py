@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -204,9 +205,14 @@ def _layers(module: fx.GraphModule, inputs: Edge) -> tuple[list[Layer], Edge]:
         if node.op == "placeholder":
             values[node] = inputs
         elif node.op == "get_attr":
-            values[node] = _constant(module, str(node.target))
+            found = attrgetter(str(node.target))(module)
+            values[node] = _doubled(found.detach() if isinstance(found, Tensor) else found)
         elif node.op == "output":
-            return layers, _only_output(tree_map(lambda one: values.get(one, one), list(node.args)))
+            outputs = tree_leaves(tree_map(lambda one: values.get(one, one), list(node.args)))
+            if len(outputs) != 1 or not isinstance(outputs[0], Edge):
+                kind = f"a model of {len(outputs)} outputs, or one that does not depend on its input"
+                raise UnsupportedLayer(kind)
+            return layers, outputs[0]
         elif node.users:
             values[node] = _value(node, values, layers)
     raise UnsupportedLayer("a graph without an output")
@@ -234,20 +240,6 @@ def _check_writes(graph: fx.Graph) -> None:
             view = changed.op == "call_function" and _canonical(changed) in VIEWS | SAME
             if view or changed.op == "get_attr" or len(changed.users) > 1:
                 raise ChangedInPlace(f"{_canonical(node)} in place on a tensor that is used elsewhere")
-
-
-def _constant(module: nn.Module, path: str) -> Any:
-    found: Any = module
-    for name in path.split("."):
-        found = getattr(found, name)
-    return _doubled(found.detach() if isinstance(found, Tensor) else found)
-
-
-def _only_output(args: Any) -> Edge:
-    outputs = tree_leaves(args)
-    if len(outputs) != 1 or not isinstance(outputs[0], Edge):
-        raise UnsupportedLayer(f"a model of {len(outputs)} outputs, or one that does not depend on its input")
-    return outputs[0]
 
 
 class _Several:

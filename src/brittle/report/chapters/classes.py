@@ -10,18 +10,8 @@ import pandas as pd
 from brittle.analysis.class_bias import ClassBias
 from brittle.analysis.class_votes import confusions, has_votes
 from brittle.analysis.columns import class_of, preferred
+from brittle.report import charts
 from brittle.report.chapter import Chapter, Grid
-from brittle.report.charts import (
-    ACCENT,
-    CLAIMED,
-    NARROW,
-    dashed,
-    few_ticks,
-    interval_dots,
-    legend,
-    names_axis,
-    width_beside,
-)
 from brittle.report.contents import Contents, extreme_classes
 from brittle.report.figure import Figure
 from brittle.report.wording import fixed, interval, percent, plural, range_text, short, show
@@ -68,15 +58,17 @@ def summarize(contents: Contents) -> dict[str, Any] | None:
 CHAPTER = Chapter("classes", "Robustness by class", summarize)
 
 
-def classes_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
+def classes_chart(frame: pd.DataFrame, width: int = charts.NARROW) -> Any:
     """Mean p_robust by class with intervals; a row without numbers marks a gap."""
     names = frame.sort_values("order")["name"].tolist()
     known = alt.Chart(frame.dropna(subset=["value"]))
-    y = alt.Y("name:N", scale=alt.Scale(domain=names), title=None, axis=names_axis())
-    place, scale = known.encode(y=y, color=alt.value(ACCENT)), alt.Scale(zero=False, nice=True)
-    dots = interval_dots(place, title="mean p_robust, further right is safer", scale=scale, axis=few_ticks())
-    layers = alt.layer(dashed(known, x="mean(overall):Q"), *dots)
-    return layers.properties(width=width_beside(width, names), height=alt.Step(20))
+    y = alt.Y("name:N", scale=alt.Scale(domain=names), title=None, axis=charts.names_axis())
+    place, scale = known.encode(y=y, color=alt.value(charts.ACCENT)), alt.Scale(zero=False, nice=True)
+    dots = charts.interval_dots(
+        place, title="mean p_robust, further right is safer", scale=scale, axis=charts.few_ticks()
+    )
+    layers = alt.layer(charts.dashed(known, x="mean(overall):Q"), *dots)
+    return layers.properties(width=charts.width_beside(width, names), height=alt.Step(20))
 
 
 def _confused(contents: Contents) -> Grid | None:
@@ -90,17 +82,17 @@ def _confused(contents: Contents) -> Grid | None:
     return Grid(("Class", "Becomes", "Noisy copies"), rows, frozenset({0, 1})) if rows else None
 
 
-def levels_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
+def levels_chart(frame: pd.DataFrame, width: int = charts.NARROW) -> Any:
     """How `p_robust` is spread in each class at each level of noise: a bar between quantiles, a dot at the median."""
     names, levels = frame["name"].unique().tolist(), frame["level"].unique().tolist()
-    y = alt.Y("name:N", scale=alt.Scale(domain=names), title=None, axis=names_axis())
-    colours = alt.Scale(domain=levels, range=[*CLAIMED[1 : 1 + len(levels)]])
-    colour = alt.Color("level:N", scale=colours, legend=legend(2 if width == NARROW else MAX_LEVELS))
+    y = alt.Y("name:N", scale=alt.Scale(domain=names), title=None, axis=charts.names_axis())
+    colours = alt.Scale(domain=levels, range=[*charts.CLAIMED[1 : 1 + len(levels)]])
+    colour = alt.Color("level:N", scale=colours, legend=charts.legend(2 if width == charts.NARROW else MAX_LEVELS))
     place = alt.Chart(frame).encode(y=y, yOffset=alt.YOffset("level:N", sort=levels), color=colour)
-    dots = interval_dots(
-        place, title="p_robust, further right is safer", scale=alt.Scale(domain=[0, 1]), axis=few_ticks()
+    dots = charts.interval_dots(
+        place, title="p_robust, further right is safer", scale=alt.Scale(domain=[0, 1]), axis=charts.few_ticks()
     )
-    return alt.layer(*dots).properties(width=width_beside(width, names), height=alt.Step(9))
+    return alt.layer(*dots).properties(width=charts.width_beside(width, names), height=alt.Step(9))
 
 
 def _by_level(contents: Contents, bias: ClassBias) -> pd.DataFrame:
