@@ -104,10 +104,8 @@ def sequence_interval(successes: ArrayLike, trials: ArrayLike, confidence: float
 def decided(
     flips: ArrayLike, flips_without_ties: ArrayLike, draws: ArrayLike, limit: float, confidence: float
 ) -> NDArray:
-    """Whether `sequence_interval` of the share of draws that do not flip leaves `limit`, on either side.
-
-    Of the `draws` some flip, ties among them (`flips`) or not.
-    """
+    """Whether `sequence_interval` of the share of draws that do not flip leaves `limit`, on either side. Of the `draws`
+    some flip, ties among them (`flips`) or not."""
     level = np.log(2.0 / (1.0 - confidence))
     holds = log_evidence_below(flips, draws, 1.0 - limit) >= level
     breaks = log_evidence_below(np.subtract(draws, flips_without_ties), draws, limit) >= level

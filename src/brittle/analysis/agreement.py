@@ -68,10 +68,8 @@ def agreement(table: Table) -> pd.DataFrame:
 
 
 def _held_out(column: Column, reference: Column, votes: Mapping[int | None, Column]) -> _Reference:
-    """What `column` is compared with: the reference, less the draws that `column` shares.
-
-    `votes` are the columns that hold the votes of the reference's first draws, by their number.
-    """
+    """What `column` is compared with: the reference, less the draws that `column` shares. `votes` are the columns that
+    hold the votes of the reference's first draws, by their number."""
     total = reference.draws or 0
     common = column.sources.keys() & reference.sources.keys()
     if not common:

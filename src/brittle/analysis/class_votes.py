@@ -113,10 +113,8 @@ def confusions(table: Table, column: Column | None = None) -> pd.DataFrame:
 
 
 def votes_texts(table: Table) -> pd.Series:
-    """What the noisy copies of each point are predicted, in a sentence, where not all of them are as the point is.
-
-    By its id; empty for a run without votes for classes.
-    """
+    """What the noisy copies of each point are predicted, in a sentence, where not all of them are as the point is. By
+    its id; empty for a run without votes for classes."""
     column = typical([one for one in table.columns if has_votes(one)])
     if column is None:
         return pd.Series(dtype=object)

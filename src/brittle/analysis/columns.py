@@ -89,9 +89,7 @@ def typical(columns: Sequence[Column]) -> Column | None:
 
 def safer(column: Column) -> pd.Series | None:
     """The values of `column` so that larger is safer, NaN where there is none; None for a score of no known direction.
-
-    Flip probabilities are negated, not taken from 1, so that the smallest still differ.
-    """
+    Flip probabilities are negated, not taken from 1, so that the smallest still differ."""
     if column.safer is None:
         return None
     return column.value if column.safer == "higher" else -column.value
@@ -104,9 +102,7 @@ def safety(column: Column) -> pd.Series | None:
 
 def named_column(columns: Sequence[Column], name: str) -> Column:
     """The column of a score by its name or its label; of several under a name, the one that stands beside the rest.
-
-    That is the one at the noise that speaks for the run, with the most draws.
-    """
+    That is the one at the noise that speaks for the run, with the most draws."""
     spoken = typical(columns)
     beside = [one for one in columns if spoken is not None and one.score == name and one.setting == spoken.setting]
     most = max((column.most_draws or 0 for column in beside), default=0)
@@ -126,10 +122,8 @@ def laplacian_column(columns: Iterable[Column]) -> Column | None:
 
 
 def sampled_columns(columns: Iterable[Column], score: str) -> dict[Setting, Column]:
-    """The column of `score` that speaks for each noise setting, by sigma: not clipped rather, and of most draws.
-
-    A column whose points have different numbers of draws speaks for none: who is decided early has few.
-    """
+    """The column of `score` that speaks for each noise setting, by sigma: not clipped rather, and of most draws. A
+    column whose points have different numbers of draws speaks for none: who is decided early has few."""
     found = (
         column
         for column in columns

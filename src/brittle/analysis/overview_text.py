@@ -114,11 +114,8 @@ def still_text(data: DataRecord) -> str:
 
 @dataclass(frozen=True)
 class NextStep:
-    """Something to do next.
-
-    `words` say why, without the number of points; `state` is as `brittle show --state` takes it, and `kind` is `right`
-    or `wrong`: empty for any.
-    """
+    """Something to do next. `words` say why, without the number of points; `state` is as `brittle show --state` takes
+    it, and `kind` is `right` or `wrong`: empty for any."""
 
     points: int
     words: str

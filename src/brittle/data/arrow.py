@@ -38,11 +38,8 @@ _ERRORS = (*ERRORS, ValueError, LookupError)
 
 
 class ArrowFile(NamedTuple):
-    """One file of columns.
-
-    Each of its `parts` is read in one go; `read` gives the rows of columns, perhaps of one part alone. Of a column
-    `image` of structs `image.bytes` is a column, too.
-    """
+    """One file of columns. Each of its `parts` is read in one go; `read` gives the rows of columns, perhaps of one part
+    alone. Of a column `image` of structs `image.bytes` is a column, too."""
 
     path: Path
     schema: pa.Schema
@@ -154,10 +151,8 @@ def open_table(path: Path, reading: Reading) -> Table:
 
 
 def _open_csv(path: Path, reading: Reading) -> ArrowFile:
-    """The cells of a text file in UTF-8, all as text, below a row with the names of the columns.
-
-    They are separated by commas, by semicolons where the first line has no comma, and in a `.tsv` file by tabs.
-    """
+    """The cells of a text file in UTF-8, all as text, below a row with the names of the columns. They are separated by
+    commas, by semicolons where the first line has no comma, and in a `.tsv` file by tabs."""
     where = path_text(path)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:

@@ -120,10 +120,8 @@ def _check_order(data: Any) -> None:
 
 
 def _parts(data: Any, reading: Reading) -> Iterator[_Part]:
-    """The first `reading.limit` items, or what a loader gives at a time: all alike, and no more is read.
-
-    Nobody else writes to them. Images are all brought to the mode of the first.
-    """
+    """The first `reading.limit` items, or what a loader gives at a time: all alike, and no more is read. Nobody else
+    writes to them. Images are all brought to the mode of the first."""
     batched, mode = isinstance(data, DataLoader) and data.batch_sampler is not None, reading.mode
     first, start = None, 0
     for where, element in _elements(data):

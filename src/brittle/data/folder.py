@@ -127,10 +127,8 @@ def is_flat_folder(path: Path) -> bool:
 
 
 def read_folder(path: Path, reading: Reading) -> ListedPoints:
-    """Points in `path/class/image.png`, or in `path/split/class/image.png` with a split.
-
-    Classes are the sorted folder names. The id of a point is its path relative to the folder of the classes.
-    """
+    """Points in `path/class/image.png`, or in `path/split/class/image.png` with a split. Classes are the sorted folder
+    names. The id of a point is its path relative to the folder of the classes."""
     inside = [folder.name for folder in _folders(path)]
     if reading.split not in (None, *inside) or (reading.split is None and SPLITS.issuperset(inside)):
         there = ", ".join(map(path_text, inside))
@@ -144,10 +142,8 @@ def read_folder(path: Path, reading: Reading) -> ListedPoints:
 
 
 def read_flat_folder(path: Path, reading: Reading) -> ListedPoints:
-    """Points in `path/image.png`, in the order of their names, which are their ids.
-
-    They have no labels, unless `reading.labels` holds the class index of each.
-    """
+    """Points in `path/image.png`, in the order of their names, which are their ids. They have no labels, unless
+    `reading.labels` holds the class index of each."""
     refuse_split(path, reading.split)
     files = sorted((one for one in path.iterdir() if one.is_file()), key=lambda one: one.name)
     return _image_points(path, path, files, reading, **read_answers(reading, sum(map(_is_point, files))))

@@ -110,10 +110,8 @@ def read_npz(path: Path, reading: Reading) -> ListedPoints:
 
 
 def read_idx(path: Path, reading: Reading) -> ListedPoints:
-    """Points in `PREFIX-images-idx3-ubyte[.gz]`, `[N, 1, H, W]`, and `PREFIX-labels-idx1-ubyte[.gz]`.
-
-    The split is the prefix, the end of one after a hyphen, or `test` for `t10k`; by default `t10k` or the only prefix.
-    """
+    """Points in `PREFIX-images-idx3-ubyte[.gz]`, `[N, 1, H, W]`, and `PREFIX-labels-idx1-ubyte[.gz]`. The split is the
+    prefix, the end of one after a hyphen, or `test` for `t10k`; by default `t10k` or the only prefix."""
     prefixes, split = _prefixes(path), reading.split or TEST
     meant = [one for one in prefixes if one == split or one.endswith(f"-{split}") or (split, one) == ("test", TEST)]
     prefix = meant[0] if len(meant) == 1 else choose_split(path, prefixes, reading.split)

@@ -128,11 +128,8 @@ Read = Callable[[int, int], InputRows]
 
 @dataclass(frozen=True)
 class ListedPoints:
-    """Points that are all known by id, and whose inputs are read when they are asked for.
-
-    Labels, names and targets, `[N, R]`, are as in `Batch`. `read` gives the inputs of some rows; thumbnails are drawn
-    within `bounds`.
-    """
+    """Points that are all known by id, and whose inputs are read when they are asked for. Labels, names and targets,
+    `[N, R]`, are as in `Batch`. `read` gives the inputs of some rows; thumbnails are drawn within `bounds`."""
 
     ids: Sequence[str]
     read: Read = field(repr=False)
@@ -245,10 +242,8 @@ class SomePoints:
         return len(self.rows)
 
     def batches(self, size: int, start: int = 0, stop: int | None = None) -> Iterator[Batch]:
-        """The points `start` up to `stop` (all others) in their order, `size` at a time.
-
-        The two count these points; the `rows` of a batch are those of the data.
-        """
+        """The points `start` up to `stop` (all others) in their order, `size` at a time. The two count these points;
+        the `rows` of a batch are those of the data."""
         for places in parts_of(range(len(self))[start:stop], size):
             part = slice(places.start, places.stop)
             runs = [self.points.batches(len(run), run.start, run.stop) for run in _runs(self.rows[part])]

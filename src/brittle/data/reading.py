@@ -173,10 +173,8 @@ class Reading:
 
 
 class Format(NamedTuple):
-    """A kind of data on disk.
-
-    `form` is what it looks like, in words; `options` are the fields of `Reading` that it takes of those in `MEANT_FOR`.
-    """
+    """A kind of data on disk. `form` is what it looks like, in words; `options` are the fields of `Reading` that it
+    takes of those in `MEANT_FOR`."""
 
     name: str
     form: str

@@ -123,10 +123,8 @@ def judge(
 
 
 def threshold_verdict(rate: Rate, points: int, tpr: float) -> str:
-    """Whether the held-out `rate` of a threshold, chosen with half of `points` brittle points, agrees with `tpr`.
-
-    The rate is that of the decided points alone, which are what the threshold was chosen on.
-    """
+    """Whether the held-out `rate` of a threshold, chosen with half of `points` brittle points, agrees with `tpr`. The
+    rate is that of the decided points alone, which are what the threshold was chosen on."""
     steady = 2 * STEADY * points_needed(tpr)
     enough = f"{steady} make the rate steady, at least {steady_rate(tpr):.4g} in 95% of calibrations"
     if rate.high < tpr:

@@ -49,10 +49,8 @@ def oriented(kind: type[OnePassScore], values: Numbers) -> Numbers:
 
 
 def score_of(score: str, norm: Any = None, pseudo_margin: PseudoMargin | None = None) -> OnePassScore:
-    """What `brittle.score` computes the score by, and a network with the detector built in.
-
-    A norm of None is the default of the score.
-    """
+    """What `brittle.score` computes the score by, and a network with the detector built in. A norm of None is the
+    default of the score."""
     if not isinstance(pseudo_margin, PseudoMargin | None):
         kind = type(pseudo_margin).__name__
         raise ParameterError(

@@ -16,11 +16,8 @@ OK, NOTE, FAILED, SKIPPED = "ok", "note", "failed", "skipped"
 
 @dataclass(frozen=True)
 class Check:
-    """One question about a subject.
-
-    `run` raises a `BrittleError` where the subject cannot be scored; yields findings, and what was found. It is not
-    made without the success of `after`.
-    """
+    """One question about a subject. `run` raises a `BrittleError` where the subject cannot be scored; yields findings,
+    and what was found. It is not made without the success of `after`."""
 
     name: str
     run: Callable[[Subject], Iterator[Finding | str]]
@@ -29,10 +26,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one check ended.
-
-    Its state is `ok`, `note`, `failed` or `skipped`; a pass is one of one point.
-    """
+    """How one check ended. Its state is `ok`, `note`, `failed` or `skipped`; a pass is one of one point."""
 
     name: str
     state: str

@@ -95,11 +95,8 @@ def digest(batch: Batch) -> str:
 
 
 def check_unchanged(points: Points, before: str) -> None:
-    """Raise where the data are not what they were at the first look.
-
-    The first points are read again, of which `before` is the `digest` at the first look; data in one file are also
-    compared by the digest of that file.
-    """
+    """Raise where the data are not what they were at the first look. The first points are read again, of which `before`
+    is the `digest` at the first look; data in one file are also compared by the digest of that file."""
     path = points.provenance.get("path")
     first = next(iter(points.batches(LOOKED_AT)))
     if digest(first) != before:

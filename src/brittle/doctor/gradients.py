@@ -157,10 +157,8 @@ def best_slopes(subject: Subject) -> Slopes | None:
 
 
 def _probe(subject: Subject, base: Tensor, step: Tensor, gradient: Tensor, first: Tensor) -> Tensor:
-    """Changes of the margins between the classes `first`, `[V, 2]`, from `base - step` to `base + step`, `[3, V]`.
-
-    By the gradient, as measured, and by rounding.
-    """
+    """Changes of the margins between the classes `first`, `[V, 2]`, from `base - step` to `base + step`, `[3, V]`. By
+    the gradient, as measured, and by rounding."""
     ends = [(base + sign * step).to(subject.classifier.dtype or base.dtype) for sign in (1, -1)]
     pairs = [subject.logits_of(end.to(subject.inputs.dtype), subject.repeated).gather(1, first) for end in ends]
     above, below = (pair[:, 0] - pair[:, 1] for pair in pairs)
@@ -190,9 +188,7 @@ def _margin_gradient(subject: Subject, base: Tensor) -> tuple[Tensor, Tensor]:
 
 def _gradient(subject: Subject, numbers: Tensor, inputs: Tensor) -> Tensor:
     """Gradient of `numbers`, `[V]`; 0 where they depend on the input through no operation that is differentiated.
-
-    Difference quotients then tell whether they depend on it at all.
-    """
+    Difference quotients then tell whether they depend on it at all."""
     try:
         return subject.classifier.gradient(numbers, inputs, keep=False)
     except ModelError as error:

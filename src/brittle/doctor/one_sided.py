@@ -46,10 +46,8 @@ ADVICE = (
 
 
 class OtherWeights(TorchDispatchMode):
-    """Gives the channels of every product with weights signs by chance, and each of them the size `size`.
-
-    That is what other weights would give, each row of them multiplied by a number. `products` counts them.
-    """
+    """Gives the channels of every product with weights signs by chance, and each of them the size `size`. That is what
+    other weights would give, each row of them multiplied by a number. `products` counts them."""
 
     def __init__(self, seed: int, size: float) -> None:
         super().__init__()
@@ -133,9 +131,7 @@ def _changes(subject: Subject, *outputs: Tensor) -> Tensor:
 
 def _turned(subject: Subject, near: Tensor, stuck: Tensor) -> list[Tensor]:
     """Outputs that other weights give, until none of the `stuck` margins `[K]` is stuck; none where that shows nothing.
-
-    That is so where no product with weights is seen, or hardly any weights give finite outputs.
-    """
+    That is so where no product with weights is seen, or hardly any weights give finite outputs."""
     found: list[Tensor] = []
     points = subject.inputs[:TURNED_ROWS]
     _outputs(subject, points)  # tables that a network keeps by shape are of its own weights

@@ -55,9 +55,7 @@ def check_noise(subject: Subject) -> Iterator[Finding | str]:
 
 def _about_size(subject: Subject, noise: Noise) -> str | None:
     """What is wrong with noise that is far larger or far smaller than what the values, or those of a feature, span.
-
-    Those features count of which most values differ: a category, or a pixel that is seldom on, has no scale.
-    """
+    Those features count of which most values differ: a category, or a pixel that is seldom on, has no scale."""
     pair, inputs, sigma = subject.classifier.bounds.pair, subject.inputs.double(), noise.sigma
     used, count = float(inputs.max() - inputs.min()), len(inputs)
     if pair is not None and sigma < SMALL_SIGMA * (span := pair[1] - pair[0]):

@@ -189,10 +189,8 @@ class Subject:
             return True
 
     def check_same(self, where: str, some: Tensor, classifier: Classifier | None = None) -> None:
-        """Raise where `some` of the points, `[R]`, get other logits now than in the first pass.
-
-        `where` says when or where, in words; they are sent through `classifier`, by default the one that is examined.
-        """
+        """Raise where `some` of the points, `[R]`, get other logits now than in the first pass. `where` says when or
+        where, in words; they are sent through `classifier`, by default the one that is examined."""
         inputs, beside = self.inputs[some], self.beside(len(some), some)
         with torch.no_grad():
             logits = (classifier or self.classifier)(inputs, beside)
@@ -288,10 +286,8 @@ class Subject:
     # What is looked at again during the run.
 
     def reference(self, *, others_first: bool = False) -> Reference:
-        """The first `KEPT` points with their logits: of the first pass, or of one now, after other inputs.
-
-        A network that sets itself up from what it is given first is then another one than where the points came first.
-        """
+        """The first `KEPT` points with their logits: of the first pass, or of one now, after other inputs. A network
+        that sets itself up from what it is given first is then another one than where the points came first."""
         rows, inputs = tuple(self.numbers[:KEPT]), self.inputs[:KEPT]
         extra_inputs = self.beside(len(inputs))
         if not others_first:

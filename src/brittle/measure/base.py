@@ -132,19 +132,15 @@ def look_for(
     extra_inputs: ExtraInputs | None = None,
 ) -> Clean:
     """The clean pass with what `needs` read of it: the graph where one differentiates it, the features where one does.
-
-    Arguments as for `brittle.measure.forward.look`.
-    """
+    Arguments as for `brittle.measure.forward.look`."""
     differentiate, observe = (any(getattr(need, use) for need in needs) for use in ("uses_graph", "uses_features"))
     kept = {"differentiate": differentiate, "observe": observe}
     return look(classifier, inputs, ids, seed, rows=rows, **kept, confidence=confidence, extra_inputs=extra_inputs)
 
 
 def passes_of(taken: Mapping[Measurement, Any], clean: Clean) -> Tensor:
-    """Passes beyond the clean one that the results say they cost, `[B]`; those of one stream count once.
-
-    A result without `passes` says nothing and counts as 0.
-    """
+    """Passes beyond the clean one that the results say they cost, `[B]`; those of one stream count once. A result
+    without `passes` says nothing and counts as 0."""
     total = torch.zeros_like(clean.predicted)
     for members in by_stream(taken):
         with failing(type(members[0]), "measure"):

@@ -14,11 +14,8 @@ from brittle.noise import Noise
 
 @dataclass(frozen=True)
 class NoiseChunk:
-    """Some units of noise for each point of a batch.
-
-    A unit is an antithetic pair `(e, -e)`, or a single draw, `e` or `-e`. The inputs are
-    `[B * units * members, *shape]`, in this order; `first` is the number of the first unit.
-    """
+    """Some units of noise for each point of a batch. A unit is an antithetic pair `(e, -e)`, or a single draw, `e` or
+    `-e`. The inputs are `[B * units * members, *shape]`, in this order; `first` is the number of the first unit."""
 
     inputs: Tensor
     first: int
@@ -73,9 +70,7 @@ def noisy_chunks(
 
 
 def add_in_turn(total: Tensor, by_unit: Tensor) -> None:
-    """Add each unit of `by_unit` `[B, units, *rest]` to `total` `[B, *rest]`, one by one.
-
-    So the last bits do not depend on how the units were cut into chunks.
-    """
+    """Add each unit of `by_unit` `[B, units, *rest]` to `total` `[B, *rest]`, one by one. So the last bits do not
+    depend on how the units were cut into chunks."""
     for one in by_unit.unbind(1):
         total += one

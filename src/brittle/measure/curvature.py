@@ -142,10 +142,8 @@ def _weighted(classifier: Classifier, clean: Clean, weights: Tensor) -> Function
 
 
 def _look_around(classifier: Classifier, clean: Clean, function: Function, directions: Tensor) -> tuple[Tensor, Tensor]:
-    """Whether the network does not bend along `directions`, and whether it has a kink at the point, `[B]` each.
-
-    There is a kink where a step of `NUDGE` changes the gradient by other than the second derivatives say.
-    """
+    """Whether the network does not bend along `directions`, and whether it has a kink at the point, `[B]` each. There
+    is a kink where a step of `NUDGE` changes the gradient by other than the second derivatives say."""
     scale = classifier.bounds.scale(clean.inputs)
     flat, kink = (torch.zeros(len(directions), dtype=torch.bool, device=directions.device) for _ in "ab")
     for part, inputs, gradient in differentiable_gradients(classifier, clean, function):
@@ -191,10 +189,8 @@ def _exact(classifier: Classifier, clean: Clean, function: Function) -> Tensor:
 def differentiable_gradients(
     classifier: Classifier, clean: Clean, function: Function
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Gradients of `function` that can be differentiated again.
-
-    Gives the rows that go through the network together, their inputs, and the gradient at these.
-    """
+    """Gradients of `function` that can be differentiated again. Gives the rows that go through the network together,
+    their inputs, and the gradient at these."""
     for part in torch.arange(len(clean.inputs), device=clean.inputs.device).split(clean.rows):
         inputs = clean.inputs[part].clone().requires_grad_(True)
         with twice_differentiable():

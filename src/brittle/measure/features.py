@@ -30,10 +30,8 @@ class Forward(Measurement):
 
 @dataclass(frozen=True)
 class HeadInputs:
-    """What the last linear layer of the network sees at each point, and that layer.
-
-    Features `h`, `[B, d]`, and the weight `W` of the logits `W h + b`, `[C, d]`, are in double precision.
-    """
+    """What the last linear layer of the network sees at each point, and that layer. Features `h`, `[B, d]`, and the
+    weight `W` of the logits `W h + b`, `[C, d]`, are in double precision."""
 
     clean: Clean
     features: Tensor

@@ -177,10 +177,8 @@ class Clean:
         return Clean(*parts, **beside, passes=self.passes)
 
     def competitors(self, count: int | None = None) -> Tensor:
-        """The `count` classes with the largest logits other than the predicted one, `[B, K]`, in class order.
-
-        All of them by default, or the `KEPT_CLASSES` nearest above `ALL_CLASSES_UP_TO` classes.
-        """
+        """The `count` classes with the largest logits other than the predicted one, `[B, K]`, in class order. All of
+        them by default, or the `KEPT_CLASSES` nearest above `ALL_CLASSES_UP_TO` classes."""
         others = self.logits.nan_to_num(nan=-torch.inf).scatter(1, self.predicted[:, None], -torch.inf)
         nearest = others.topk(competitors_kept(self.logits.shape[1], count), dim=1).indices
         return nearest.sort(dim=1).values

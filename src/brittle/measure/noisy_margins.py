@@ -122,10 +122,8 @@ def powers_of(even: Tensor, odd: Tensor) -> Tensor:
 
 
 def spread_of(powers: Tensor, units: int, origin: Tensor) -> Spread:
-    """What the `powers` of so many units show; the numbers are `origin` `[B, M]` larger than what was summed.
-
-    The origin is near their mean, so that differences of the sums stay exact.
-    """
+    """What the `powers` of so many units show; the numbers are `origin` `[B, M]` larger than what was summed. The
+    origin is near their mean, so that differences of the sums stay exact."""
     e, ee, eee, eeee, oo, eoo, eeoo, oooo = (powers / units).movedim(1, 0).contiguous()
     # Central moments of the even part, and its products with the odd part, about the mean `e` of the even part.
     even2 = (ee - e.square()).clamp_min(0.0)

@@ -34,10 +34,8 @@ NEAR = 3.0
 
 @dataclass(frozen=True)
 class SampledInStages:
-    """What the noisy copies of each point showed, where some points have more of them than others.
-
-    `parts` hold, for each number of copies that some point has, the positions of these points and what they showed.
-    """
+    """What the noisy copies of each point showed, where some points have more of them than others. `parts` hold, for
+    each number of copies that some point has, the positions of these points and what they showed."""
 
     parts: tuple[tuple[Tensor, Sampled], ...]
     passes: Tensor

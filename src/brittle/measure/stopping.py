@@ -113,10 +113,8 @@ def _count(need: SampleUntil, classifier: Classifier, clean: Clean) -> StoppedVo
 
 @dataclass(frozen=True)
 class StoppingRule:
-    """Draw until the interval of `p_robust` leaves a limit or is narrow enough, whichever comes first.
-
-    A limit or precision of None stops nothing; the interval is `brittle.intervals.sequence_interval`.
-    """
+    """Draw until the interval of `p_robust` leaves a limit or is narrow enough, whichever comes first. A limit or
+    precision of None stops nothing; the interval is `brittle.intervals.sequence_interval`."""
 
     most: int
     limit: float | None
@@ -187,10 +185,8 @@ def _unbiased(rule: StoppingRule) -> dict[int, NDArray]:
 
 
 def _carried(orders: NDArray, look: int, log_factorial: NDArray) -> NDArray:
-    """`alive` and `flip_first` of `_unbiased` after `look` draws, `[2, look + 1]`, from those at the look before.
-
-    They are means over the flips that there were then, which are hypergeometric.
-    """
+    """`alive` and `flip_first` of `_unbiased` after `look` draws, `[2, look + 1]`, from those at the look before. They
+    are means over the flips that there were then, which are hypergeometric."""
     draws = orders.shape[1] - 1
     if not draws:
         return np.stack((np.ones(look + 1), np.arange(look + 1) / look))

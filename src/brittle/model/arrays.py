@@ -44,11 +44,8 @@ _LARGEST = "give the classifier inside it, without a threshold, or ask for the l
 
 
 class Levels(NamedTuple):
-    """What the codes of a column of categories stand for.
-
-    Levels are text or numbers; a `category` is a column of that type of pandas, whose levels may be ordered, and not of
-    text.
-    """
+    """What the codes of a column of categories stand for. Levels are text or numbers; a `category` is a column of that
+    type of pandas, whose levels may be ordered, and not of text."""
 
     levels: Sequence[Any]
     category: bool
@@ -95,10 +92,8 @@ class BatchModel(ArrayModel):
 
 
 class Fitted(ArrayModel):
-    """A fitted estimator of scikit-learn, which is given rows under the names that it was fitted with.
-
-    `categories` are the columns that are codes, by name, and `names` those of the columns of the data.
-    """
+    """A fitted estimator of scikit-learn, which is given rows under the names that it was fitted with. `categories` are
+    the columns that are codes, by name, and `names` those of the columns of the data."""
 
     def __init__(
         self, estimator: Any, outputs: str = "logits", categories: Any = None, rules: Any = None, names: Any = None
@@ -277,11 +272,8 @@ class Estimator(Fitted):
 
 
 def as_model(model: Any, outputs: str, arrays: str, decision: Decision, rules: Any = None) -> Callable[[Tensor], Any]:
-    """`model` as a function of tensors: itself, or a wrapper of an estimator or of a function of arrays.
-
-    An estimator takes NumPy arrays whatever `arrays` says; one without classes is a regressor where no class is
-    decided.
-    """
+    """`model` as a function of tensors: itself, or a wrapper of an estimator or of a function of arrays. An estimator
+    takes NumPy arrays whatever `arrays` says; one without classes is a regressor where no class is decided."""
     if rules and not is_estimator(model):
         raise ParameterError("rules of columns are for estimators, such as a forest, and not for networks or functions")
     if arrays not in ARRAYS:

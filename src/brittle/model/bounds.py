@@ -123,10 +123,8 @@ class Bounds:
         return inputs.clamp(*self.ends(inputs))
 
     def contains(self, inputs: Tensor) -> Tensor:
-        """Whether each of `inputs`, `[B, *shape]`, lies inside, up to rounding: `[B]`; one with NaN does not.
-
-        Rounding is `TOLERANCE` of the distance of the bounds; per feature also that share of a bound's size.
-        """
+        """Whether each of `inputs`, `[B, *shape]`, lies inside, up to rounding: `[B]`; one with NaN does not. Rounding
+        is `TOLERANCE` of the distance of the bounds; per feature also that share of a bound's size."""
         least, most = self.allowed(inputs)
         return ((inputs >= least) & (inputs <= most)).flatten(1).all(dim=1)
 
@@ -152,10 +150,8 @@ class Bounds:
         return ((uniform * (shares[1] - shares[0]) + shares[0]) * (high - low) + low).to(like)
 
     def closed(self, inputs: Tensor) -> Bounds:
-        """Finite bounds: where there are none, a tenth of its range beyond what each feature of `inputs` has.
-
-        Of a feature that is the same in all, a tenth of its size counts, or 1 at 0.
-        """
+        """Finite bounds: where there are none, a tenth of its range beyond what each feature of `inputs` has. Of a
+        feature that is the same in all, a tenth of its size counts, or 1 at 0."""
         if self.finite:
             return self
         found = inputs.detach().double().cpu()
@@ -183,10 +179,8 @@ class Bounds:
         return lower, upper
 
     def scale(self, points: Tensor) -> Any:
-        """What steps at each of `points`, `[R, *shape]`, are small against: `[R, 1, ..]`, or a number for one pair.
-
-        The distance of one pair; else the smallest of the distances between the ends of `reach` that is not 0.
-        """
+        """What steps at each of `points`, `[R, *shape]`, are small against: `[R, 1, ..]`, or a number for one pair. The
+        distance of one pair; else the smallest of the distances between the ends of `reach` that is not 0."""
         if self.pair is not None:
             return self.pair[1] - self.pair[0]
         low, high = self.reach(points)

@@ -75,10 +75,8 @@ def traced() -> Iterator[None]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """What is written to stderr inside the block is written at its end, and is lost where the block raises.
-
-    PyTorch prints the graph of a network that it fails to trace or to run, beside the error that it raises.
-    """
+    """What is written to stderr inside the block is written at its end, and is lost where the block raises. PyTorch
+    prints the graph of a network that it fails to trace or to run, beside the error that it raises."""
     written = io.StringIO()
     with _lock, redirect_stderr(written):
         yield
@@ -87,10 +85,8 @@ def quiet() -> Iterator[None]:
 
 
 def check_mode(model: object) -> None:
-    """Raise if `model` is being measured and it itself or other code has put a module of it into training mode.
-
-    It is asked before and after each pass, as a mode may be switched there and back.
-    """
+    """Raise if `model` is being measured and it itself or other code has put a module of it into training mode. It is
+    asked before and after each pass, as a mode may be switched there and back."""
     for one, watched in _measured:
         if one is model and (changed := _training(one, watched)):
             raise ModelError(

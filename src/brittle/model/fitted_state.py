@@ -37,10 +37,7 @@ def _digest(value: Any) -> bytes:
 
 class _Pickler(pickle.Pickler):
     """A pickle that does not depend on which equal texts or arrays are one object, on the order of sets, or on what
-    predictions leave behind.
-
-    `joblib.hash` passes over masks, attributes of arrays and the order of dictionaries.
-    """
+    predictions leave behind. `joblib.hash` passes over masks, attributes of arrays and the order of dictionaries."""
 
     def persistent_id(self, part: Any) -> bytes | None:
         """The digest that stands for text, bytes, sets and numbers of NumPy."""

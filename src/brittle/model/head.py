@@ -19,11 +19,8 @@ OutputAndFeatures = tuple[Any, Tensor]
 
 @dataclass(frozen=True)
 class Head:
-    """The linear layer `z = W h + b` at the end of a network, `h` the features.
-
-    `W` is `[C, d]`, `b` `[C]` or None; `observe` is one forward pass that gives the network's output together with `h`,
-    `[B, d]`.
-    """
+    """The linear layer `z = W h + b` at the end of a network, `h` the features. `W` is `[C, d]`, `b` `[C]` or None;
+    `observe` is one forward pass that gives the network's output together with `h`, `[B, d]`."""
 
     name: str
     weight: Tensor
@@ -59,10 +56,8 @@ def find_head(model: Any, name: str | None = None) -> Head:
 
 
 def check_head(head: Head, features: Tensor, logits: Tensor) -> None:
-    """Raise unless `logits` are those of `head` at `features`, up to a constant for each row.
-
-    A constant for each row changes no margin; it is what a softmax with its logarithm leaves.
-    """
+    """Raise unless `logits` are those of `head` at `features`, up to a constant for each row. A constant for each row
+    changes no margin; it is what a softmax with its logarithm leaves."""
     if features.dim() == 2 and len(head.weight) == logits.shape[1]:
         both = (head.logits(features).detach().double(), logits.detach().double())
         ours, theirs = (values - values.mean(1, keepdim=True) for values in both)

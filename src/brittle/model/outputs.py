@@ -84,10 +84,8 @@ def check_decision(decision: Decision, outputs: str, model: Any = None) -> None:
 
 
 def class_scores(scores: Tensor, rows: int, outputs: str) -> Tensor:
-    """Class scores `[B, C]` of two classes or more, in single precision or better; arguments as for `outputs_of`.
-
-    It asks for no number, so that a network with it inside can be exported.
-    """
+    """Class scores `[B, C]` of two classes or more, in single precision or better; arguments as for `outputs_of`. It
+    asks for no number, so that a network with it inside can be exported."""
     if outputs == "binary-logit" and scores.numel() == rows:
         scores = scores.reshape(rows, 1)
     if scores.dim() != 2 or scores.shape[0] != rows:

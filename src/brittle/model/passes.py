@@ -83,10 +83,8 @@ def hessian_product(gradient: Tensor, inputs: Tensor, along: Tensor, device: tor
 
 
 def _differentiates_once(gradient: Tensor) -> bool:
-    """Whether the graph behind a gradient was cut by an operation that PyTorch differentiates once only.
-
-    Derivatives of such a gradient would lack that operation's part without an error.
-    """
+    """Whether the graph behind a gradient was cut by an operation that PyTorch differentiates once only. Derivatives of
+    such a gradient would lack that operation's part without an error."""
     waiting, visited = [gradient.grad_fn], set()
     while waiting:
         node = waiting.pop()

@@ -247,10 +247,8 @@ ROOM = 256
 
 
 def codes_of(texts: Sequence[str], length: int | None = None) -> Tensor:
-    """The codes of the characters of texts, `[N, L]`, float32; 0 behind their ends.
-
-    The texts are without the character of code 0. By default `L` leaves room for copies that are longer.
-    """
+    """The codes of the characters of texts, `[N, L]`, float32; 0 behind their ends. The texts are without the character
+    of code 0. By default `L` leaves room for copies that are longer."""
     longest = max(map(len, texts), default=0)
     length = 2 * longest + ROOM if length is None else length
     if longest > length or any("\0" in text for text in texts):

@@ -39,11 +39,8 @@ Draw = np.random.Generator
 
 
 class Kind(NamedTuple):
-    """A way to corrupt an image.
-
-    `draw` gives the strength of one copy, from the one that is named, in `unit`, and at most `most`. `apply` makes of
-    an image `[H, W, C]` of levels from 0 to 255 levels that are not yet clipped.
-    """
+    """A way to corrupt an image. `draw` gives the strength of one copy, from the one that is named, in `unit`, and at
+    most `most`. `apply` makes of an image `[H, W, C]` of levels from 0 to 255 levels that are not yet clipped."""
 
     unit: str
     explanation: str

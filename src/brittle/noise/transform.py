@@ -167,10 +167,8 @@ def _copy(noise: Transforming, x: Tensor, generator: torch.Generator, seed: Call
 
 @contextmanager
 def shared_generators() -> Iterator[Callable[[int], None]]:
-    """A function that seeds the generators that PyTorch, NumPy and Python share; afterwards they are as before.
-
-    Each gets a seed of its own, derived from the number: equal seeds of PyTorch and NumPy begin equal streams.
-    """
+    """A function that seeds the generators that PyTorch, NumPy and Python share; afterwards they are as before. Each
+    gets a seed of its own, derived from the number: equal seeds of PyTorch and NumPy begin equal streams."""
     before = torch.get_rng_state(), np.random.get_state(), random.getstate()  # noqa: NPY002
 
     def seed(number: int) -> None:

@@ -157,10 +157,8 @@ def orthant_probability(
 
 
 def without_rounding(covariance: Tensor, scale: Tensor) -> Tensor:
-    """`covariance` `[..., K, K]` with the rows and columns zero whose variance is no more than rounding.
-
-    `scale` `[..., K]` is the size of the terms of which each variance was computed as a difference or a sum.
-    """
+    """`covariance` `[..., K, K]` with the rows and columns zero whose variance is no more than rounding. `scale`
+    `[..., K]` is the size of the terms of which each variance was computed as a difference or a sum."""
     certain = covariance.diagonal(dim1=-2, dim2=-1) <= 64 * torch.finfo(torch.float64).eps * scale
     return covariance.masked_fill(certain[..., :, None] | certain[..., None, :], 0.0)
 

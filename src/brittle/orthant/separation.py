@@ -132,9 +132,7 @@ class _Block:
 
     def limits(self, variables: Tensor) -> Iterator[tuple[int, list[Tensor]]]:
         """Each step `j` with its limits `[T, M, N]` at the nodes; `variables [T, J, N]` are known before `j` by then.
-
-        The memory of the limits may be written to.
-        """
+        The memory of the limits may be written to."""
         rest = torch.baddbmm(self.bound, self.slope, variables[:, : self.start], alpha=-1)
         first = 0
         for j, step in enumerate(self.steps, start=self.start):

@@ -28,11 +28,8 @@ class Number:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table of text.
-
-    What follows a line break in a cell is set small below. `words` are the places of the columns that hold no numbers;
-    each row may be marked by one of `colours`, such as `#0072b2`.
-    """
+    """A table of text. What follows a line break in a cell is set small below. `words` are the places of the columns
+    that hold no numbers; each row may be marked by one of `colours`, such as `#0072b2`."""
 
     header: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]

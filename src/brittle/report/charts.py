@@ -58,10 +58,8 @@ _TICK_LABEL = (
 
 
 def score_colours(columns: Iterable[Column]) -> dict[str, str]:
-    """The colour of each score: that of the place it names, else the next that no score of the run names.
-
-    Scores take the free places in their order; the palette begins anew where it ends.
-    """
+    """The colour of each score: that of the place it names, else the next that no score of the run names. Scores take
+    the free places in their order; the palette begins anew where it ends."""
     named = {column.score: column.colour for column in columns}
     taken = {place for place in named.values() if place is not None}
     order = (*range(len(CLAIMED), len(PALETTE)), *range(len(CLAIMED)))
@@ -145,10 +143,8 @@ def styled(chart: Any) -> Any:
 
 
 def symlog(values: Iterable[float]) -> tuple[alt.Scale, list[float]]:
-    """A scale for numbers of any sign that differ by orders of magnitude, and its ticks.
-
-    It is linear up to the tenth of the numbers that are smallest, yet shows at most `DECADES` beyond.
-    """
+    """A scale for numbers of any sign that differ by orders of magnitude, and its ticks. It is linear up to the tenth
+    of the numbers that are smallest, yet shows at most `DECADES` beyond."""
     numbers = np.array([value for value in values if math.isfinite(value)], dtype=np.float64)
     sizes = np.abs(numbers[numbers != 0.0])
     largest = float(sizes.max(initial=0.0)) or 1.0

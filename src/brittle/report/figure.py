@@ -39,10 +39,8 @@ _ATTRIBUTES = frozenset(
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """A drawing: the function that makes its Altair chart, the frame that this reads, and the result in words.
-
-    The chart has a `width` in pixels; `spoken` is what a screen reader says of it.
-    """
+    """A drawing: the function that makes its Altair chart, the frame that this reads, and the result in words. The
+    chart has a `width` in pixels; `spoken` is what a screen reader says of it."""
 
     chart: Callable[..., Any]
     frame: pd.DataFrame
@@ -69,10 +67,8 @@ def _drawn(chart: Any, identity: str, kind: str) -> str:
 
 
 def inert(svg: str, name: str, kind: str = "") -> str:
-    """`svg` rebuilt from the elements and attributes that a drawing needs, its identifiers unique to the figure.
-
-    `name` begins its identifiers; `kind` is its class on the page.
-    """
+    """`svg` rebuilt from the elements and attributes that a drawing needs, its identifiers unique to the figure. `name`
+    begins its identifiers; `kind` is its class on the page."""
     ElementTree.register_namespace("", _SVG)
     root = ElementTree.fromstring(svg)
     known = dict.fromkeys(node.attrib["id"] for node in root.iter() if "id" in node.attrib)

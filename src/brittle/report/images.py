@@ -38,11 +38,8 @@ _DAMAGED = (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error
 
 @dataclass(frozen=True)
 class Sheets:
-    """Images side by side.
-
-    Each of `images` is a `data:` address, its tiles `side` pixels wide and high. `tiles`, `[N]`, is the place of each
-    point's image, row by row over all sheets; -1 for none.
-    """
+    """Images side by side. Each of `images` is a `data:` address, its tiles `side` pixels wide and high. `tiles`,
+    `[N]`, is the place of each point's image, row by row over all sheets; -1 for none."""
 
     side: int
     images: tuple[str, ...]

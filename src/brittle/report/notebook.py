@@ -87,10 +87,8 @@ class ReportPage:
 
 
 class PointFrame(pd.DataFrame):
-    """A frame with one row per point, which a notebook shows with the thumbnails of the points.
-
-    `attrs["thumbnails"]` holds their PNG bytes in base64, by the id of the point.
-    """
+    """A frame with one row per point, which a notebook shows with the thumbnails of the points. `attrs["thumbnails"]`
+    holds their PNG bytes in base64, by the id of the point."""
 
     @staticmethod
     def of(frame: pd.DataFrame, table: Table) -> pd.DataFrame:

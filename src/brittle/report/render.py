@@ -168,9 +168,7 @@ def _subtitle(contents: Contents) -> str:
 
 def policy(style: str, script: str) -> str:
     """The content security policy of a page: this style, this script if any, images that it holds, and nothing else.
-
-    The style and the script are those between the tags, to the byte; an empty script is none.
-    """
+    The style and the script are those between the tags, to the byte; an empty script is none."""
     rules = ["default-src 'none'", "img-src data:", f"style-src '{_digest(style)}'"]
     rules += [f"script-src '{_digest(script)}'"] if script else []
     return "; ".join([*rules, "base-uri 'none'", "form-action 'none'"])

@@ -185,10 +185,8 @@ def _next(run: _Run, limit: float) -> dict[str, object]:
 
 
 def _all_columns(runs: Sequence[_Run], judge: Column | None, numbers: Column | None) -> list[dict[str, object]]:
-    """The scores of all runs, each with the place of its run.
-
-    Those whose numbers stand beside the states of another one name its place.
-    """
+    """The scores of all runs, each with the place of its run. Those whose numbers stand beside the states of another
+    one name its place."""
     columns = [
         _column(run.contents, column, column.rows.reindex(run.points)) | {"run": place}
         for place, run in enumerate(runs)
@@ -318,10 +316,8 @@ def _levels(data: DataRecord) -> dict[str, list[str]]:
 
 
 def _inputs(contents: Contents) -> dict[str, object] | None:
-    """Names and values of all features, and of each point the first input with another prediction that was met.
-
-    None where no input is kept.
-    """
+    """Names and values of all features, and of each point the first input with another prediction that was met. None
+    where no input is kept."""
     kept = contents.points["input"]
     if kept.null_count == len(kept):
         return None

@@ -41,10 +41,8 @@ def make_job(
     noise: str | None = None,
     label_column: str | None = None,
 ) -> Job:
-    """The job of `score` with these arguments.
-
-    `rule` says how the scores draw (`brittle.scores.choose.drawn_until`), once they are found to be scores.
-    """
+    """The job of `score` with these arguments. `rule` says how the scores draw (`brittle.scores.choose.drawn_until`),
+    once they are found to be scores."""
     check_classifier(classifier)
     scores, points = cast("Sequence[Score]", asked), None
     listed = asked if isinstance(asked, list | tuple) else ()

@@ -39,10 +39,8 @@ T = TypeVar("T")
 
 @dataclass
 class Job:
-    """Everything that decides the numbers of a run.
-
-    `fit` is the rows in one pass that memory has room for in this process, as far as is known; it decides no number.
-    """
+    """Everything that decides the numbers of a run. `fit` is the rows in one pass that memory has room for in this
+    process, as far as is known; it decides no number."""
 
     classifier: Classifier
     points: Points
@@ -56,10 +54,8 @@ class Job:
         self.fit = self.rows
 
     def fitting(self, take: Callable[[int], T]) -> T:
-        """What `take` gives for the most rows in one pass, which are halved for good where memory runs out.
-
-        What was sent through the network in vain is not counted.
-        """
+        """What `take` gives for the most rows in one pass, which are halved for good where memory runs out. What was
+        sent through the network in vain is not counted."""
         while True:
             forward, backward = self.classifier.forward_passes, self.classifier.backward_passes
             try:

@@ -48,11 +48,8 @@ MOST_FAILURES = FIRST_ROWS // 100
 
 @dataclass
 class RunningRecord:
-    """The record of a run as things stand.
-
-    A run stops where more than `most_failures` of the first 1,000 points have no number. `confusion` holds labels and
-    predictions of the points so far.
-    """
+    """The record of a run as things stand. A run stops where more than `most_failures` of the first 1,000 points have
+    no number. `confusion` holds labels and predictions of the points so far."""
 
     now: RunRecord
     most_failures: int | None
@@ -154,9 +151,7 @@ def describe_score(score: Score) -> ScoreRecord:
 
 def draws_of(score: Score) -> dict[str, int]:
     """How many draws `score` reads of each source of noise, by the digest of what keys these; empty without noise.
-
-    Equal digests mean equal draws.
-    """
+    Equal digests mean equal draws."""
     found: dict[str, int] = {}
     for need in score.needs:
         draws = getattr(need, "draws", None)

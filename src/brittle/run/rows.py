@@ -93,9 +93,7 @@ def _counterexamples(found: Evaluated, scores: Sequence[Score], classifier: Clas
 
 def _packed(inputs: Tensor, dtype: torch.dtype | None, wanted: Sequence[bool]) -> Sequence[bytes | None]:
     """Inputs `[N, *shape]` as a network of `dtype` gets them, in cells; None where they are images, large, unwanted.
-
-    They lose no digit: single precision holds what is narrower.
-    """
+    They lose no digit: single precision holds what is narrower."""
     shape = tuple(inputs.shape[1:])
     if is_image(shape) or not keeps(shape):
         return [None] * len(inputs)
@@ -112,10 +110,8 @@ def _magnified(difference: Tensor, bounds: Bounds) -> Tensor:
 
 
 def _cells(estimate: Estimate, by_class: bool) -> dict[str, list[Any]]:
-    """What the table holds of an estimate, a list over its points for each column; NaN is no number there.
-
-    Votes are those for classes, where the decision is one.
-    """
+    """What the table holds of an estimate, a list over its points for each column; NaN is no number there. Votes are
+    those for classes, where the decision is one."""
     status = [_STATUS[code] for code in estimate.status.tolist()]
     numbers = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
     if estimate.counted is not None:

@@ -71,11 +71,8 @@ class Workers(Protocol):
     """Processes that share the shards of a run."""
 
     def shards(self, numbers: Sequence[int], job: Job, expected: Opened) -> Generator[Shard]:
-        """The shards with these numbers, in the order in which they are done.
-
-        A worker that opened something else than `expected`, what this process opened, is refused; what one raises is
-        raised here.
-        """
+        """The shards with these numbers, in the order in which they are done. A worker that opened something else than
+        `expected`, what this process opened, is refused; what one raises is raised here."""
         ...
 
 
@@ -201,10 +198,8 @@ class Team:
 
 @dataclass
 class Processes:
-    """Processes of this machine that share the shards of a run.
-
-    An `opening` of None sends the job itself, a copy to each.
-    """
+    """Processes of this machine that share the shards of a run. An `opening` of None sends the job itself, a copy to
+    each."""
 
     size: int
     opening: Opening | None = None
@@ -229,10 +224,8 @@ def cards_of(device: torch.device) -> list[str | None]:
 
 
 class Process:
-    """One process of this machine, an executor of its own: where it dies, it is known of which shard.
-
-    Of the cards it takes the least used by the `workers_on` each.
-    """
+    """One process of this machine, an executor of its own: where it dies, it is known of which shard. Of the cards it
+    takes the least used by the `workers_on` each."""
 
     def __init__(self, workers_on: Counter[str | None]) -> None:
         self._workers_on, self._card = workers_on, min(workers_on, key=lambda card: workers_on[card])

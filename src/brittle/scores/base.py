@@ -244,11 +244,8 @@ def finish(
     evidence: Tensor | None = None,
     counted: tuple[Tensor, Tensor] | None = None,
 ) -> Estimate:
-    """An `Estimate` whose intervals hold their value despite rounding.
-
-    Both ends are NaN where nothing is known of the error of a number. A number under a status that carries none, and
-    its interval, may be anything.
-    """
+    """An `Estimate` whose intervals hold their value despite rounding. Both ends are NaN where nothing is known of the
+    error of a number. A number under a status that carries none, and its interval, may be anything."""
     spent = passes.to(status) if isinstance(passes, Tensor) else torch.full_like(status, passes)
     low, high = torch.minimum(low, value), torch.maximum(high, value)
     return Estimate(value, low, high, status, spent, detail, evidence, counted)
@@ -265,11 +262,8 @@ def clean_status(clean: Clean) -> Tensor:
 
 
 def mark(status: Tensor, where: Tensor, member: Status) -> Tensor:
-    """`status` with `member` where `where` holds, unless the row says something as grave already.
-
-    A status without a number is graver than one with; among those with one, `GRAVE` are graver than the others, the
-    last the gravest.
-    """
+    """`status` with `member` where `where` holds, unless the row says something as grave already. A status without a
+    number is graver than one with; among those with one, `GRAVE` are graver than the others, the last the gravest."""
     milder = torch.tensor([int(known) for known in Status if _WEIGHTS[known] < _WEIGHTS[member]], device=status.device)
     return torch.where(where & torch.isin(status, milder), int(member), status)
 

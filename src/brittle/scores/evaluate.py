@@ -30,11 +30,8 @@ MOST_SEED = 2**63 - 1
 
 @dataclass(frozen=True)
 class OtherInputs:
-    """Inputs with another decision than their points.
-
-    `positions` are those of these points in the batch, `K` of them; `codes` stand for the class there
-    (`Decision.codes`), and `words` say the decision where it is no class.
-    """
+    """Inputs with another decision than their points. `positions` are those of these points in the batch, `K` of them;
+    `codes` stand for the class there (`Decision.codes`), and `words` say the decision where it is no class."""
 
     positions: list[int]
     inputs: Tensor
@@ -85,10 +82,8 @@ def plan(scores: Iterable[Any]) -> tuple[Measurement, ...]:
 def evaluate(
     classifier: Classifier, batch: Batch, scores: Sequence[ScoreLike], seed: int, rows: int, confidence: float
 ) -> Evaluated:
-    """Everything that `scores` say of a batch; each measurement once.
-
-    The values of the batch lie inside the bounds, and at most `rows` of it go through the network together.
-    """
+    """Everything that `scores` say of a batch; each measurement once. The values of the batch lie inside the bounds,
+    and at most `rows` of it go through the network together."""
     found = Evaluated(batch)
     needs = plan(scores)
     with classifier.drawing("clean", seed, batch.ids):
@@ -120,9 +115,7 @@ def estimate_of(
     failed: Mapping[int, tuple[Status, str | None]] | None = None,
 ) -> Estimate:
     """What a score says of a batch of so many points, checked, without numbers under a status that carries none.
-
-    `failed` has the status and detail of the points that could not be measured, by their positions.
-    """
+    `failed` has the status and detail of the points that could not be measured, by their positions."""
     with failing(type(score), "estimate"):
         found = score.estimate(measured, confidence)
     fault = fault_of(found, points, score.quantity == FLIP_PROBABILITY)
@@ -174,10 +167,8 @@ def _without_numbers(found: Evaluated, device: torch.device) -> Estimate:
 
 
 def _count_passes(found: Evaluated, measured: Mapping[Measurement, Any], clean: Clean, spent: int) -> None:
-    """Add the passes `spent` on a batch to those of its points, which add up to what the classifier counted.
-
-    What the results state is each point's own; the rest is dealt out evenly.
-    """
+    """Add the passes `spent` on a batch to those of its points, which add up to what the classifier counted. What the
+    results state is each point's own; the rest is dealt out evenly."""
     stated = passes_of(measured, clean).tolist()
     if sum(stated) > spent:
         kinds = ", ".join(sorted({type(need).__qualname__ for need in measured}))
@@ -248,10 +239,8 @@ def check_seed(seed: object) -> None:
 
 
 def concatenate(parts: Sequence[Estimate], places: Tensor | None = None) -> Estimate:
-    """The estimates of several batches as one, the points at these `places` of it where they are given.
-
-    Where some say no evidence, as of no point measured, it is 0, and what they counted is their interval.
-    """
+    """The estimates of several batches as one, the points at these `places` of it where they are given. Where some say
+    no evidence, as of no point measured, it is 0, and what they counted is their interval."""
     size = sum(len(part.value) for part in parts)
     order = torch.arange(size) if places is None else places.argsort()
 

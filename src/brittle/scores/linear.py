@@ -62,10 +62,8 @@ def margins(linear: Linearization) -> Margins:
 
 
 def orthant_flips(linear: Linearization, noise: Noise, confidence: float) -> Estimate:
-    """Probability that a margin of the linear model turns negative: `1 - P(g > 0)`, `g ~ N(D z, s^2 D G D^T)`.
-
-    Where noisy copies were averaged the interval is that of counting them, elsewhere there is none.
-    """
+    """Probability that a margin of the linear model turns negative: `1 - P(g > 0)`, `g ~ N(D z, s^2 D G D^T)`. Where
+    noisy copies were averaged the interval is that of counting them, elsewhere there is none."""
     found = margins(linear)
     orthant = orthant_probability(found.mean, found.covariance * noise.sigma**2)
     status = mark(found.status, orthant.complement.isnan(), Status.INDEFINITE)

@@ -83,11 +83,8 @@ class OnePassScore(Score):
 
     @abstractmethod
     def value(self, found: OnePass) -> Tensor:
-        """The score of each point, `[B]`, float64.
-
-        Only operations of PyTorch that do not ask for a number, so that a network with the formula in it can be
-        exported.
-        """
+        """The score of each point, `[B]`, float64. Only operations of PyTorch that do not ask for a number, so that a
+        network with the formula in it can be exported."""
 
     def checked_value(self, found: OnePass) -> Tensor:
         """The same for a table, with the checks that a table needs, `[B]`."""
@@ -292,10 +289,8 @@ class Softmax(OnePassScore):
 
 
 def feature_margin(logits: Tensor, weight: Tensor, norm: str) -> Tensor:
-    """The score of `FeatureMargin` for `logits` `[B, C]` and a head of `weight` `[C, d]`: `[B]`, float64.
-
-    Infinite where no other class can be reached by changing the features.
-    """
+    """The score of `FeatureMargin` for `logits` `[B, C]` and a head of `weight` `[C, d]`: `[B]`, float64. Infinite
+    where no other class can be reached by changing the features."""
     exact, rows = logits.double(), weight.double()
     predicted = exact.argmax(dim=1)
     gaps = exact.gather(1, predicted[:, None]) - exact
@@ -306,10 +301,8 @@ def feature_margin(logits: Tensor, weight: Tensor, norm: str) -> Tensor:
 
 
 def row_distances(rows: Tensor, order: float) -> Tensor:
-    """Distances `[C, C]` between `rows`, `[C, d]`, in the norm of this order.
-
-    `cdist` takes a tenth of the time, but an export to ONNX has none that is right for each norm.
-    """
+    """Distances `[C, C]` between `rows`, `[C, d]`, in the norm of this order. `cdist` takes a tenth of the time, but an
+    export to ONNX has none that is right for each norm."""
     if torch.onnx.is_in_onnx_export():
         return torch.linalg.vector_norm(rows[:, None] - rows, ord=order, dim=2)
     return torch.cdist(rows, rows, p=order, compute_mode="donot_use_mm_for_euclid_dist")

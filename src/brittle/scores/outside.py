@@ -44,10 +44,8 @@ def find_family(name: str) -> type[Noise]:
 
 
 def code_of(score: Score) -> dict[str, str] | None:
-    """The sha256 of the files from outside in which the score, its noise and its measurements stand, by their names.
-
-    A class of scores or noise that stands in no file, such as one typed into a session, has a digest of its own code.
-    """
+    """The sha256 of the files from outside in which the score, its noise and its measurements stand, by their names. A
+    class of scores or noise that stands in no file, such as one typed into a session, has a digest of its own code."""
     noise = getattr(score, "noise", None)
     own = (noise.fn, type(noise.fn)) if isinstance(noise, Transform) else ()
     parts = (score, noise, *score.needs)

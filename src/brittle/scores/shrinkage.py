@@ -113,10 +113,8 @@ class Shrinkage(SampledScore):
 
 
 def smoothed_share(sampled: Sampled) -> Tensor:
-    """`mean_j Phi(-g_j / h)` of the nearest margins, `[B]`, drawn to the share of flips where that contradicts it.
-
-    It is the share of flips where copies tie or do not vary.
-    """
+    """`mean_j Phi(-g_j / h)` of the nearest margins, `[B]`, drawn to the share of flips where that contradicts it. It
+    is the share of flips where copies tie or do not vary."""
     share = flips_of(sampled.votes).double() / sampled.draws
     if sampled.nearest is None:
         return share

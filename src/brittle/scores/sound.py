@@ -90,10 +90,8 @@ def check_score(score: ScoreLike) -> None:
 
 
 def check_parameters(score: ScoreLike) -> None:
-    """Raise unless the class of a score is sound, and every field that decides equality stands in a parameter.
-
-    One that is its default may be left out.
-    """
+    """Raise unless the class of a score is sound, and every field that decides equality stands in a parameter. One that
+    is its default may be left out."""
     kind: Any = type(score)
     check_class(kind, f"{kind.__module__}.{kind.__qualname__}")
     with failing(kind, "parameters"):

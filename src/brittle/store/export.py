@@ -29,10 +29,8 @@ Frames = Callable[[], Iterator["pd.DataFrame"]]
 
 
 def export(frames: Frames, path: Path, *, whole: bool) -> Path:
-    """Write a table in the form that the end of `path` names, one of `FORMS`, and give that path.
-
-    Only the columns of `columns_told` are written, unless `whole`.
-    """
+    """Write a table in the form that the end of `path` names, one of `FORMS`, and give that path. Only the columns of
+    `columns_told` are written, unless `whole`."""
     form = FORMS.get(path.suffix.lower())
     if form is None:
         raise ParameterError(f"the file must end in {', '.join((*FORMS, CARD))}; found {path.name!r:.80}")

@@ -97,10 +97,7 @@ def strays(folder: Path, manifest: Manifest) -> list[Path]:
 
 @dataclass(frozen=True)
 class Shard:
-    """The rows of some consecutive points.
-
-    `fit` is as in `brittle.run.job.Job`; None where that is not known.
-    """
+    """The rows of some consecutive points. `fit` is as in `brittle.run.job.Job`; None where that is not known."""
 
     number: int
     tables: Mapping[str, pa.Table]
@@ -109,11 +106,8 @@ class Shard:
 
 
 class RunFolder:
-    """A run folder, locked for the one who writes it.
-
-    `shards` has the entry of each that exists, by number; every file is written to the `mirror`, too, after it was
-    written here.
-    """
+    """A run folder, locked for the one who writes it. `shards` has the entry of each that exists, by number; every file
+    is written to the `mirror`, too, after it was written here."""
 
     def __init__(self, path: Path, mirror: Mirror | None = None) -> None:
         self.path, self.mirror = path, mirror
@@ -314,10 +308,8 @@ def check_free(folder: str | os.PathLike[str], mirror: Mirror | None = None) -> 
 
 
 def check_writable(folder: str | os.PathLike[str]) -> None:
-    """Raise where `folder`, or the nearest folder above it that exists, cannot be written; nothing is made.
-
-    The folder may be a link to one; `run.json`, `manifest.json` and the lock in it may be nothing but regular files.
-    """
+    """Raise where `folder`, or the nearest folder above it that exists, cannot be written; nothing is made. The folder
+    may be a link to one; `run.json`, `manifest.json` and the lock in it may be nothing but regular files."""
     path = Path(folder).absolute()
     there = next((place for place in (path, *path.parents) if os.access(place, os.F_OK)), path)
     if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):

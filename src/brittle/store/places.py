@@ -67,10 +67,8 @@ def is_stored(path: object) -> bool:
 
 
 def stored_digest(path: Path) -> str | None:
-    """The sha256 of the entity tag that the store keeps of a file, and of its size; None where it keeps none.
-
-    Nothing of the file is read: a tag is another where the content is.
-    """
+    """The sha256 of the entity tag that the store keeps of a file, and of its size; None where it keeps none. Nothing
+    of the file is read: a tag is another where the content is."""
     with reaching(path):
         known = _store(path).info(_name(path))
     tag = known.get("ETag") or known.get("etag")

@@ -61,10 +61,8 @@ class Account:
 
     @classmethod
     def of(cls, points: pa.Table, scores: pa.Table, passes: int, check_passes: int = 0, first: int = 0) -> Account:
-        """The account of the rows of some points, which took `passes`.
-
-        `check_passes` were made to check them, and `first` points of the run stand before them.
-        """
+        """The account of the rows of some points, which took `passes`. `check_passes` were made to check them, and
+        `first` points of the run stand before them."""
         correct = points["correct"].to_pylist()
         missing = scores.filter(scores["value"].is_null()).to_pylist()
         without = {row["point"]: row for row in reversed(missing)}
@@ -342,10 +340,8 @@ class RunRecord:
 
 
 def record_of(kind: type[T], content: Mapping[str, Any], what: str) -> T:
-    """The record `kind` with the fields that `content` holds and its own defaults, each of the declared type.
-
-    Other facts of data are its `reading`. `what` describes itself by `content`, for messages.
-    """
+    """The record `kind` with the fields that `content` holds and its own defaults, each of the declared type. Other
+    facts of data are its `reading`. `what` describes itself by `content`, for messages."""
     own = {one.name: one.default for one in fields(kind) if isinstance(one.default, str | bool | None)}  # type: ignore[arg-type]
     others = {name: value for name, value in content.items() if name not in own and value is not None}
     if kind is DataRecord:

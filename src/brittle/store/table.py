@@ -226,10 +226,8 @@ class Table:
         return page
 
     def _short_names(self) -> dict[str, Column]:
-        """The scores that `frame` tells of, by the shortest name that tells each from the others.
-
-        It is empty of one alone, and of the only one that judges.
-        """
+        """The scores that `frame` tells of, by the shortest name that tells each from the others. It is empty of one
+        alone, and of the only one that judges."""
         most: dict[object, int] = {}
         for one in self.columns:
             most[one.setting, one.variant] = max(most.get((one.setting, one.variant), 0), one.most_draws or 0)

@@ -52,11 +52,8 @@ class ClassVotes:
 
 
 def pack_votes(units: NDArray, classes: NDArray) -> list[bytes]:
-    """Votes as cells, `[N]`.
-
-    Each row, `[N, C, members]`, holds of each class the units of which one copy voted for it and, in pairs, those of
-    which both did.
-    """
+    """Votes as cells, `[N]`. Each row, `[N, C, members]`, holds of each class the units of which one copy voted for it
+    and, in pairs, those of which both did."""
     members = classes.shape[2]
     place, index = np.nonzero(classes.any(axis=2))
     entries = np.zeros((len(place), _ENTRY), _NUMBER)

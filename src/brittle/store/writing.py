@@ -63,10 +63,8 @@ def make_folder(path: Path) -> None:
 
 @contextmanager
 def replacing(path: Path, advice: str = "choose another") -> Iterator[BinaryIO]:
-    """A file to write to, which gets the name `path` where the block ends well and is removed otherwise.
-
-    A file that is replaced hands on its permissions. The advice says what to do where it cannot be written.
-    """
+    """A file to write to, which gets the name `path` where the block ends well and is removed otherwise. A file that is
+    replaced hands on its permissions. The advice says what to do where it cannot be written."""
     check_target(path)
     short = os.fsdecode(os.fsencode(path.name)[:_LONGEST])
     temporary = path.with_name(f".{short}.{secrets.token_hex(6)}{TEMPORARY}")
@@ -115,9 +113,7 @@ SHOWN = 3
 
 def nearby(path: Path, wanted: Callable[[Path], bool]) -> str:
     """The end of a sentence: what in the folder of `path` has nearly its name, else some of what could be meant.
-
-    `wanted` says whether a path could be meant. Empty, or words that begin with a semicolon.
-    """
+    `wanted` says whether a path could be meant. Empty, or words that begin with a semicolon."""
     folder = path.parent
     try:
         names = [one.name for _, one in zip(range(MOST_LOOKED_AT), folder.iterdir(), strict=False) if wanted(one)]

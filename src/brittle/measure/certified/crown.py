@@ -93,10 +93,8 @@ def margin_bounds(
 
 
 class Walk:
-    """One forward walk through the network that bounds and relaxes each nonlinear layer as it comes to it.
-
-    `kept` bounds what entered each nonlinear step so far; `functions`, `[B]`, counts the linear ones sent backwards.
-    """
+    """One forward walk through the network that bounds and relaxes each nonlinear layer as it comes to it. `kept`
+    bounds what entered each nonlinear step so far; `functions`, `[B]`, counts the linear ones sent backwards."""
 
     def __init__(self, region: Region, tighten: bool = True) -> None:
         self.region, self.tighten = region, tighten

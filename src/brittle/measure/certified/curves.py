@@ -27,11 +27,8 @@ NARROW = 1e-9
 
 @dataclass(frozen=True)
 class Piece:
-    """A stretch of a curve.
-
-    It begins where the piece before it ends. `bend` is 1 where convex, -1 where concave, 0 where straight; `slope` is
-    the derivative in it, both ends included.
-    """
+    """A stretch of a curve. It begins where the piece before it ends. `bend` is 1 where convex, -1 where concave, 0
+    where straight; `slope` is the derivative in it, both ends included."""
 
     end: float
     bend: int
@@ -40,10 +37,8 @@ class Piece:
 
 @dataclass(frozen=True)
 class Curve:
-    """A continuous function of one number.
-
-    The last of its pieces, from left to right, ends at infinity; at less than `start` it is not defined.
-    """
+    """A continuous function of one number. The last of its pieces, from left to right, ends at infinity; at less than
+    `start` it is not defined."""
 
     function: Function
     pieces: tuple[Piece, ...]

@@ -254,9 +254,7 @@ class Proof:
 
     def _rounding(self) -> Tensor:
         """The largest rounding error of each margin at inputs around the points, `[K, C]`; one forward pass for each.
-
-        At the point itself there may be none by chance, as at zeros.
-        """
+        At the point itself there may be none by chance, as at zeros."""
         classifier, points = self.classifier.undecided, self.points
         low, high = self.classifier.bounds.reach(points)
         generator = torch.Generator().manual_seed(0)

@@ -59,11 +59,8 @@ NEWTON_STEPS = 16
 
 @dataclass(frozen=True)
 class Region:
-    """All inputs within a distance of each point, and in a box.
-
-    Points, `[B, *shape]`, and radii, `[B]`, are float64, in the classifier's units; `room` is how far the bounds let
-    each number go down and up, relative to the points.
-    """
+    """All inputs within a distance of each point, and in a box. Points, `[B, *shape]`, and radii, `[B]`, are float64,
+    in the classifier's units; `room` is how far the bounds let each number go down and up, relative to the points."""
 
     points: Tensor
     radii: Tensor

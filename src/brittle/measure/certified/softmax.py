@@ -18,9 +18,7 @@ NARROW = 1e-9
 @dataclass(frozen=True)
 class Planes:
     """`lower[i] . x + low[i] <= softmax(x)[i] <= upper[i] . x + high[i]` for all `x` of a box, over the last axis.
-
-    `lower` and `upper` are `[..., n, n]`, `low` and `high` `[..., n]`, float64.
-    """
+    `lower` and `upper` are `[..., n, n]`, `low` and `high` `[..., n]`, float64."""
 
     lower: Tensor
     low: Tensor

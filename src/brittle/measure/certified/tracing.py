@@ -191,10 +191,8 @@ def _is_exported(model: fx.GraphModule) -> bool:
 
 
 def _layers(module: fx.GraphModule, inputs: Edge) -> tuple[list[Layer], Edge]:
-    """The layers of an exported graph whose placeholder is `inputs`, and the edge of its output.
-
-    What does not depend on the input is computed here.
-    """
+    """The layers of an exported graph whose placeholder is `inputs`, and the edge of its output. What does not depend
+    on the input is computed here."""
     layers: list[Layer] = []
     values: dict[fx.Node, Any] = {}
     _check_writes(module.graph)
@@ -224,9 +222,7 @@ class ChangedInPlace(UnsupportedLayer):
 
 def _check_writes(graph: fx.Graph) -> None:
     """Refuse an operator that changes a tensor which another may see: a view, a constant, or one with other users.
-
-    Values of layers are not changed, so that a later reader would get what stood there before.
-    """
+    Values of layers are not changed, so that a later reader would get what stood there before."""
     for node in graph.nodes:
         schema = getattr(node.target, "_schema", None)
         written = [

@@ -33,11 +33,8 @@ from brittle.model.inputs import ExtraInputs
 
 @dataclass(frozen=True)
 class Attack:
-    """One way to propose inputs.
-
-    `propose` shows inputs around some points to the search, at an effort. `best` runs those that are `guided` by
-    gradients where there are some, and the others where these vanish.
-    """
+    """One way to propose inputs. `propose` shows inputs around some points to the search, at an effort. `best` runs
+    those that are `guided` by gradients where there are some, and the others where these vanish."""
 
     propose: Callable[[Search, Found, Effort, Tensor], None]
     norms: Sequence[str]

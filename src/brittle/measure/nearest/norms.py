@@ -49,10 +49,8 @@ class Norm:
         return torch.where(slope > 0, drop / slope, torch.inf)
 
     def into_ball(self, points: Tensor, centre: Tensor, radius: Tensor, box: Bounds = NONE) -> Tensor:
-        """The input of the ball of `radius`, `[R]`, about `centre`, `[R, n]`, that is nearest to each of `points`.
-
-        In L2 it is on the edge of the ball after what leads out of `box` is cut off, rather than before.
-        """
+        """The input of the ball of `radius`, `[R]`, about `centre`, `[R, n]`, that is nearest to each of `points`. In
+        L2 it is on the edge of the ball after what leads out of `box` is cut off, rather than before."""
         bound, offset = radius.to(points)[:, None], points - centre
         if self.name == "linf":
             return centre + torch.minimum(torch.maximum(offset, -bound), bound)

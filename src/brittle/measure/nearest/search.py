@@ -46,11 +46,8 @@ OUTWARD = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)
 
 @dataclass
 class Found:
-    """The nearest inputs with another prediction so far.
-
-    Where there is none, the distance, `[B]`, float64, is infinite, `points`, `[B, n]`, is the input itself, and the
-    class -1.
-    """
+    """The nearest inputs with another prediction so far. Where there is none, the distance, `[B]`, float64, is
+    infinite, `points`, `[B, n]`, is the input itself, and the class -1."""
 
     distance: Tensor
     points: Tensor
@@ -164,10 +161,8 @@ class Search:
             self._watching = [self.best]
 
     def look(self, rows: Tensor, points: Tensor) -> Tensor:
-        """`z_t - max_{j != t} z_j` at `points`, `[R, n]`, candidates of the points `rows`, `[R]`.
-
-        Negative exactly where another class wins; not a number where the logits are not finite. `[R]`, float64.
-        """
+        """`z_t - max_{j != t} z_j` at `points`, `[R, n]`, candidates of the points `rows`, `[R]`. Negative exactly
+        where another class wins; not a number where the logits are not finite. `[R]`, float64."""
         if len(rows) <= self.rows:
             return self._look(rows, points) if len(rows) else rows.double()
         chunks = zip(rows.split(self.rows), points.split(self.rows), strict=True)
@@ -185,10 +180,8 @@ class Search:
 
     @cached_property
     def competitors(self) -> tuple[Tensor, Tensor]:
-        """Competitors in the order of their linearised distance, and that distance (`Norm.to_plane`): `[B, M]`.
-
-        The distance is infinite where the gradient vanishes or is not finite; such competitors come last, by logit.
-        """
+        """Competitors in the order of their linearised distance, and that distance (`Norm.to_plane`): `[B, M]`. The
+        distance is infinite where the gradient vanishes or is not finite; such competitors come last, by logit."""
         classes = self._clean.competitors(min(CANDIDATES, self._clean.logits.shape[1] - 1))
         classes = classes.gather(1, self._clean.logits.gather(1, classes).argsort(dim=1, descending=True, stable=True))
         distance = torch.full(classes.shape, torch.inf, dtype=torch.float64, device=classes.device)
@@ -227,10 +220,8 @@ class Search:
         return useful.nonzero()[:, 0], classes[useful], linear[useful]
 
     def beside_best(self, rows: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The points and competitors of `rivals`, the nearest inputs found, `[K, n]`, and their distances, `[K]`.
-
-        Where what was found is far, the point itself and the linearised distance stand in their place.
-        """
+        """The points and competitors of `rivals`, the nearest inputs found, `[K, n]`, and their distances, `[K]`. Where
+        what was found is far, the point itself and the linearised distance stand in their place."""
         places, rivals, linear = self.rivals(rows, count)
         rows = rows[places]
         known = self.best.distance[rows]
@@ -295,10 +286,8 @@ class Search:
                     return
 
     def _admitted(self, rows: Tensor, points: Tensor, origin: Tensor) -> Tensor:
-        """Candidates inside the bounds, with the coordinates that do not vary as they are at the points, `[R, n]`.
-
-        A value that is that of the point, `origin`, stays, which may lie outside the bounds by rounding.
-        """
+        """Candidates inside the bounds, with the coordinates that do not vary as they are at the points, `[R, n]`. A
+        value that is that of the point, `origin`, stays, which may lie outside the bounds by rounding."""
         clipped = self.bounds.clip(points)
         return self._varying(rows, clipped if self._inside else torch.where(points == origin, points, clipped), origin)
 

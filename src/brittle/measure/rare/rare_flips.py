@@ -28,11 +28,8 @@ ENOUGH_FLIPS = 20
 
 @dataclass(frozen=True)
 class ByLevels:
-    """Flip probabilities that are products over levels, `[B]` each.
-
-    Their logarithm is minus infinity where the chains did not get there, NaN where there was nothing to follow; its
-    variance is that between chains.
-    """
+    """Flip probabilities that are products over levels, `[B]` each. Their logarithm is minus infinity where the chains
+    did not get there, NaN where there was nothing to follow; its variance is that between chains."""
 
     log: Tensor
     variance: Tensor
@@ -51,11 +48,8 @@ class ByLevels:
 
 @dataclass(frozen=True)
 class RareSampled:
-    """Sampled flips of each point, `[B]` each.
-
-    Ties are among the `flips` of the plain copies `drawn`; `shrunk` flip of `shrunk_drawn` copies with shrunk noise.
-    `subset` and `stretched` are the flip probability by either way.
-    """
+    """Sampled flips of each point, `[B]` each. Ties are among the `flips` of the plain copies `drawn`; `shrunk` flip of
+    `shrunk_drawn` copies with shrunk noise. `subset` and `stretched` are the flip probability by either way."""
 
     drawn: int
     flips: Tensor
@@ -71,10 +65,8 @@ class RareSampled:
 
 @dataclass(frozen=True)
 class RareFlips(Measurement):
-    """Plain noisy copies and, where fewer than `ENOUGH_FLIPS` flip, two ways to sample rare flips.
-
-    The noise is normal and has draws; so many `copies` are in each level, too.
-    """
+    """Plain noisy copies and, where fewer than `ENOUGH_FLIPS` flip, two ways to sample rare flips. The noise is normal
+    and has draws; so many `copies` are in each level, too."""
 
     noise: Noise
     copies: int
@@ -130,10 +122,8 @@ class RareFlips(Measurement):
 
 @dataclass(frozen=True)
 class RarePoint:
-    """Sampled flips of one point.
-
-    `subset` is None where counting was enough, `stretched` where subset simulation found no flip.
-    """
+    """Sampled flips of one point. `subset` is None where counting was enough, `stretched` where subset simulation found
+    no flip."""
 
     flips: int
     ties: int

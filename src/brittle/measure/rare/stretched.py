@@ -39,10 +39,8 @@ MOST_LEVELS = 30
 
 @dataclass(frozen=True)
 class Stretched:
-    """Flips of stretched and shrunk noise at one point.
-
-    `product` is the flip probability; None where no stretched copy flipped.
-    """
+    """Flips of stretched and shrunk noise at one point. `product` is the flip probability; None where no stretched copy
+    flipped."""
 
     product: LevelProduct | None
     shrunk: int

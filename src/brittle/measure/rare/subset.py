@@ -39,10 +39,8 @@ FIRST_STEP, LEAST_STEP, MOST_STEP = 0.6, 0.05, 1.0
 
 @dataclass(frozen=True)
 class LevelProduct:
-    """A flip probability as a product over levels.
-
-    `log` is its logarithm, minus infinity where the levels did not reach the flips, and `variance` that between chains.
-    """
+    """A flip probability as a product over levels. `log` is its logarithm, minus infinity where the levels did not
+    reach the flips, and `variance` that between chains."""
 
     log: float
     variance: float
@@ -52,10 +50,8 @@ class LevelProduct:
 
 @dataclass(frozen=True)
 class Population:
-    """Noise with its margins, in the order of chains.
-
-    `chains` says from which chain of the level before each comes: what comes from one chain is alike.
-    """
+    """Noise with its margins, in the order of chains. `chains` says from which chain of the level before each comes:
+    what comes from one chain is alike."""
 
     noise: Tensor
     margins: Tensor

@@ -21,10 +21,8 @@ MOST_BYTES = 1 << 24
 
 @dataclass(frozen=True)
 class Declared:
-    """What the files of a model say of it.
-
-    Mean and std are those of inputs in [0, 1], one number a channel; class names are in the order of its outputs.
-    """
+    """What the files of a model say of it. Mean and std are those of inputs in [0, 1], one number a channel; class
+    names are in the order of its outputs."""
 
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None

@@ -44,9 +44,7 @@ UNLIMITED = 1 << 20
 
 def placed(spec: str | os.PathLike[str]) -> tuple[str, Path]:
     """A model as it is recorded, and where it lies: one of the Hub with the commit that was found, in the Hub's cache.
-
-    What the cache holds of a commit is not fetched again; without a network the cache is all there is.
-    """
+    What the cache holds of a commit is not fetched again; without a network the cache is all there is."""
     spec = os.fspath(spec)
     return _snapshot(spec) if spec.startswith(HUB) else (spec, Path(spec))
 
@@ -205,9 +203,7 @@ def _decide_at_the_last_token(config: Any) -> None:
 
 def longest(module: nn.Module, config: Mapping[str, Any], declared: Any) -> int | None:
     """Most tokens of a text: the smaller of what the tokenizer declares and what the network has positions for.
-
-    Networks such as RoBERTa begin to count positions behind that of padding. None where neither says it.
-    """
+    Networks such as RoBERTa begin to count positions behind that of padding. None where neither says it."""
     found = [declared] if isinstance(declared, int) and 0 < declared <= UNLIMITED else []
     positions = getattr(module.config, "max_position_embeddings", config.get("max_position_embeddings"))
     if isinstance(positions, int) and positions > 0:

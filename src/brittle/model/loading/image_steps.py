@@ -61,9 +61,7 @@ UNCHANGED = ImageSteps()
 
 def declared_steps(model: str) -> ImageSteps | str | None:
     """What the folder of a model does to images; a reason where it does something else; None where it says nothing.
-
-    Only descriptions are read: no network is built.
-    """
+    Only descriptions are read: no network is built."""
     folder = placed(model)[1]
     if model.startswith(PREFIX) or is_timm(folder):
         known = pretrained_description(os.fspath(folder))

@@ -23,10 +23,8 @@ Operator = Callable[..., Any]
 
 
 def compute(name: str, inputs: Sequence[Any], attributes: Mapping[str, Any], device: torch.device) -> tuple[Any, ...]:
-    """The outputs of one node: tensors on `device`, or NumPy arrays where they are computed from sizes alone.
-
-    Arrays of sizes hold objects while a network is traced, because its number of rows is no plain number then.
-    """
+    """The outputs of one node: tensors on `device`, or NumPy arrays where they are computed from sizes alone. Arrays of
+    sizes hold objects while a network is traced, because its number of rows is no plain number then."""
     as_arrays = name in ON_ARRAYS and not any(isinstance(one, Tensor) for one in inputs)
     given: list[Any] = []
     for at, one in enumerate(inputs):
