@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import product
+from collections.abc import Callable, Sequence
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ LENGTHS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "l2": lambda offset: np.linalg.norm(offset, axis=1),
     "linf": lambda offset: np.abs(offset).max(axis=1),
     "l1": lambda offset: np.abs(offset).sum(axis=1),
+    "l0": lambda offset: np.count_nonzero(offset, axis=1).astype(float),
 }
 
 
@@ -111,4 +112,53 @@ def nearest_of_all_boxes(
         offset = np.maximum(lows - point, 0.0) + np.maximum(point - highs, 0.0)
         for norm, length in LENGTHS.items():
             found[norm][row] = length(offset).min() if len(offset) else np.inf
+    return found
+
+
+def nearest_under_rules(
+    model: Any, points: np.ndarray, groups: Sequence[Sequence[int]] = (), ties: Sequence[Sequence[int]] = ()
+) -> dict[str, np.ndarray]:
+    """The distances, `[B]`, to another class among inputs of which one column of each group is 1 and the others are 0,
+    and the numbers of each of `ties`, chains of columns, never fall.
+
+    In every box, of which `predict` says the class, all combinations are tried of the numbers of the point, their means
+    and the ends of the box: of a chain the nearest is one of these in each norm.
+    """
+    cuts = [
+        sorted({last_to_the_left(model, cut) for at, cut in thresholds(model) if at == one})
+        for one in range(len(points[0]))
+    ]
+    cells = [[(np.nextafter(low, np.inf), high) for low, high in pairwise([-np.inf, *own, np.inf])] for own in cuts]
+    blocks = [*map(tuple, groups), *map(tuple, ties)]
+    blocks += [(one,) for one in range(len(cuts)) if not any(one in block for block in blocks)]
+    found = {norm: np.full(len(points), np.inf) for norm in LENGTHS}
+    for row, point in enumerate(points):
+        choices = []
+        for block in blocks:
+            if block in map(tuple, groups):
+                choices.append(
+                    [
+                        {norm: (one, length((one - point[[*block]])[None])[0]) for norm, length in LENGTHS.items()}
+                        for one in np.eye(len(block))
+                    ]
+                )
+                continue
+            own = point[[*block]]
+            means = {float(own[i:j].mean()) for i in range(len(own)) for j in range(i + 1, len(own) + 1)}
+            choices.append([])
+            for cell in product(*(cells[one] for one in block)):
+                tried = sorted(means | {float(end) for ends in cell for end in ends if abs(end) < 1e300})
+                inside = [[value for value in tried if low <= value <= high] or [0.0] for low, high in cell]
+                rows = np.array(list(product(*inside)))
+                if len(rows := rows[(np.diff(rows, axis=1) >= 0).all(axis=1)]):
+                    each = {norm: length(rows - own) for norm, length in LENGTHS.items()}
+                    choices[-1].append({norm: (rows[one.argmin()], one.min()) for norm, one in each.items()})
+        every = list(product(*choices))
+        for norm, length in LENGTHS.items():
+            inputs = np.empty((len(every), len(point)))
+            order = [at for block in blocks for at in block]
+            inputs[:, order] = [np.concatenate([one[norm][0] for one in each]) for each in every]
+            other = np.ravel(model.predict(inputs)) != np.ravel(model.predict(point[None]))
+            if other.any():
+                found[norm][row] = length(inputs[other] - point).min()
     return found

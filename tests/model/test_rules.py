@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from helpers.small_trees import LENGTHS, nearest_of_all_boxes
+from helpers.small_trees import LENGTHS, nearest_of_all_boxes, nearest_under_rules
 
 import brittle
 from brittle.cli import main
@@ -76,7 +76,7 @@ def test_a_hundred_thousand_noisy_copies_keep_every_rule() -> None:
     assert (rows[:, 4] < x[:, 4].min()).any()
 
 
-@pytest.mark.parametrize("norm", LENGTHS)
+@pytest.mark.parametrize("norm", ["l2", "linf", "l1"])
 def test_the_search_over_signs_keeps_every_rule(norm: str) -> None:
     model, x = Watched(), table(8)
     brittle.score(brittle.Classifier(model, None, rules=RULES), points(x), [InputMargin(norm, effort="fast")])
@@ -100,6 +100,86 @@ def test_the_search_of_boxes_finds_the_nearest_whole_number_inside_bounds(kind: 
         np.testing.assert_allclose(found.distance, every, atol=1e-12)
         assert (truth[norm] <= found.distance.numpy() + 1e-12).all()
         assert torch.equal(found.points, found.points.round())
+
+
+SEVERAL = {
+    **dict.fromkeys(("red", "green", "blue"), "one-hot:colour"),
+    **{"first": "whole 0.. at-most:last", "last": "whole"},
+    **{"low": "at-most:middle", "middle": "..9 at-most:high", "high": "..8"},
+}
+SEVERAL_NAMES = ["red", "first", "green", "blue", "last", "low", "middle", "high"]
+
+
+def related(rows: int) -> np.ndarray:
+    """A table whose columns keep `SEVERAL`."""
+    generator = np.random.default_rng(1)
+    colours, years = np.eye(3)[generator.integers(0, 3, rows)], np.sort(generator.integers(0, 9, (rows, 2)), axis=1)
+    ends = np.sort(generator.normal(3.0, 1.0, (rows, 3)), axis=1)
+    return np.column_stack([colours[:, 0], years[:, 0], colours[:, 1:], years[:, 1], ends]).astype(float)
+
+
+@pytest.mark.parametrize("kind", ["per_feature", "swap"])
+def test_a_hundred_thousand_noisy_copies_keep_rules_of_several_columns(kind: str) -> None:
+    class Asked(Watched):
+        def decision_function(self, rows: Any) -> np.ndarray:
+            self.rows.append(np.asarray(rows))
+            return self.rows[-1] @ np.array([1.0, 0.1, -1.0, 0.5, 0.1, 1.0, -0.5, 0.2]) - 2.0
+
+    model, x = Asked(), related(100)
+    data = brittle.data.array_points(x, feature_names=SEVERAL_NAMES, bounds=None)
+    noise = {
+        "per_feature": brittle.noise.PerFeature(1.0, torch.from_numpy(x.std(axis=0))),
+        "swap": brittle.noise.Swap.of(data, 0.4, rules=SEVERAL),
+    }[kind]
+    classifier = brittle.Classifier(model, None, rules=SEVERAL)
+    brittle.score(classifier, data, [MonteCarlo(noise=noise, draws=1000)], skip_doctor=True)
+    rows = np.concatenate(model.rows)
+    assert len(rows) >= 100_000
+    assert (np.sort(rows[:, [0, 2, 3]], axis=1) == [0.0, 0.0, 1.0]).all()
+    assert (rows[:, [1, 4]] == rows[:, [1, 4]].round()).all()
+    assert (rows[:, 1] >= 0).all()
+    assert (np.diff(rows[:, [1, 4]], axis=1) >= 0).all()
+    assert (np.diff(rows[:, 5:], axis=1) >= 0).all()
+    assert rows[:, 5:].max() <= 8
+    assert len(np.unique(rows[:, [0, 2, 3]], axis=0)) == 3
+    if kind == "swap":
+        triples = {tuple(row) for row in x[:, 5:].astype(np.float32).tolist()}
+        assert {tuple(row) for row in rows[:, 5:].astype(np.float32).tolist()} <= triples
+
+
+def test_numbers_are_read_as_the_nearest_that_keep_rules_of_several_columns() -> None:
+    rules = Rules.of(SEVERAL, SEVERAL_NAMES)
+    read = rules.kept(np.array([[0.2, 6.0, 0.9, 0.3, 3.0, 3.0, 2.0, 4.0], [0.0, -1.0, 0.0, 0.0, -3.0, 5.0, 9.5, 9.0]]))
+    assert read.tolist() == [[0.0, 4.0, 1.0, 0.0, 4.0, 2.5, 2.5, 4.0], [1.0, 0.0, 0.0, 0.0, 0.0, 5.0, 8.0, 8.0]]
+    kept = related(200)
+    np.testing.assert_array_equal(rules.kept(kept), kept.clip(None, [np.inf] * 5 + [8.0] * 3))
+    held = Rules.of({"0": "fixed at-most:1"}, ["0", "1"]).kept(np.array([[3.0, 1.0], [3.0, 4.0]]))
+    assert held.tolist() == [[3.0, 3.0], [3.0, 4.0]]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["forest", "boosted", "histograms", "xgboost", "lightgbm", "catboost"])
+def test_the_search_of_boxes_is_exact_under_rules_of_several_columns(kind: str) -> None:
+    """Of three colours and three numbers that never fall, against every box and combination."""
+    from helpers.small_trees import make
+
+    if kind in ("xgboost", "lightgbm", "catboost"):
+        pytest.importorskip(kind)
+    rules = {"0": "one-hot:a", "1": "one-hot:a", "2": "one-hot:a", "3": "at-most:4", "4": "at-most:5"}
+    x = related(150)[:, [0, 2, 3, 5, 6, 7]]
+    y = (x[:, 0] + x[:, 5] - x[:, 3] + np.random.default_rng(2).normal(0.0, 0.3, 150) > 2.3).astype(int)
+    model = make(kind, 4, 3, 0).fit(x, y)
+    truth = nearest_under_rules(model, x[:3], [[0, 1, 2]], [[3, 4, 5]])
+    free, ruled = (brittle.Classifier(model, "none", rules=one) for one in ({}, rules))
+    farther = 0
+    for norm, expected in truth.items():
+        found, without = (brittle.nearest(one, torch.from_numpy(x[:3]), norm=norm) for one in (ruled, free))
+        np.testing.assert_allclose(found.distance, expected, atol=1e-9)
+        farther += int((found.distance > without.distance + 1e-9).sum())
+        rows = found.points.numpy()
+        assert (np.sort(rows[:, :3], axis=1) == [0.0, 0.0, 1.0]).all()
+        assert (np.diff(rows[:, 3:], axis=1) >= 0).all()
+    assert farther > 0
 
 
 def test_fixed_columns_stay_and_the_run_is_another_one() -> None:
@@ -129,12 +209,23 @@ def test_fixed_columns_stay_and_the_run_is_another_one() -> None:
         {"0": "5..1"},
         {"0": "nan..3"},
         {"0": "whole 1.2..1.8"},
+        {"0": "one-hot:a"},
+        {"0": "one-hot:a fixed", "1": "one-hot:a"},
+        {"0": "one-hot:"},
+        {"0": "at-most:9"},
+        {"0": "whole at-most:1"},
+        {"0": "fixed at-most:1", "1": "fixed"},
+        {"0": "one-hot:a", "1": "one-hot:a", "2": "at-most:1 whole"},
+        {"0": "5.. at-most:1", "1": "..4"},
     ],
-    ids=["column", "word", "ends", "end", "nothing", "empty", "nan", "no whole"],
+    ids=[
+        *("column", "word", "ends", "end", "nothing", "empty", "nan", "no whole", "one of a group", "fixed in a group"),
+        *("no name", "tied to no column", "whole and not", "both fixed", "tied to a group", "nothing between"),
+    ],
 )
 def test_a_rule_that_there_is_not_is_refused(rules: dict[str, str]) -> None:
     with pytest.raises(ParameterError):
-        Rules.of(rules, ["0", "1"])
+        Rules.of(rules, ["0", "1", "2"])
 
 
 def test_a_score_that_is_called_keeps_what_is_fixed_as_a_run_does() -> None:
@@ -196,3 +287,5 @@ def test_the_command_takes_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     distances = brittle.read_table("run").frame()["input_margin"]
     assert distances.tolist() == distances.round().tolist()
     assert main([*command, "--out", "other", "--rules", "c=fixed"]) == 3
+    scores = ["--scores", "monte_carlo", "input_margin"]
+    assert main([*command[:-2], *scores, "--out", "tied", "--rules", "b=at-most:a", "--noise", "swap:0.5"]) == 0

@@ -100,8 +100,8 @@ class ModelOptions:
         decision: class, multilabel (which labels hold), multilabel:J (label J), top:K (the best K), within:T (a number
             within T), masks:T or boxes:T (their overlap).
         random_model: The model draws at random at test time (dropout that stays on); most of 101 passes decide.
-        rules: What columns of a table hold whatever noise and searches do, as NAME=fixed, NAME=whole, NAME=LOW..HIGH or
-            NAME=whole,LOW..; for estimators.
+        rules: What columns of a table hold whatever noise and searches do, as NAME=fixed, NAME=whole, NAME=LOW..HIGH,
+            NAME=one-hot:GROUP, NAME=at-most:OTHER or NAME=whole,LOW..,at-most:OTHER; for estimators.
     """
 
     weights: Weights = None
@@ -120,16 +120,16 @@ class ModelOptions:
         loaded = loaded or load_network(model, self.weights)
         declared = {"outputs": self.outputs, "head": self.head, "decision": self.decision, "device": self.device}
         declared["random"] = self.random_model
-        rules = [(name, words) for name, _, words in (rule.partition("=") for rule in self.rules)]
-        if len(dict(rules)) < len(rules):
-            raise UsageError("--rules names a column twice; give all its words at once, NAME=whole,0..9")
-        declared["rules"] = dict(rules)
+        declared["rules"] = self.rules_by_column
         return declare(loaded, model, self.declared_bounds, self.mean or None, self.std or None, **declared)
 
     @property
-    def moving(self) -> list[str]:
-        """Columns whose rules say what numbers they hold, so that they are no categories."""
-        return [name for name, _, words in (rule.partition("=") for rule in self.rules) if "fixed" not in words]
+    def rules_by_column(self) -> dict[str, str]:
+        """The words of each column."""
+        rules = [(name, words) for name, _, words in (rule.partition("=") for rule in self.rules)]
+        if len(dict(rules)) < len(rules):
+            raise UsageError("--rules names a column twice; give all its words at once, NAME=whole,0..9")
+        return dict(rules)
 
     @cached_property
     def declared_bounds(self) -> Bounds:

@@ -85,7 +85,9 @@ class ScoreOptions:
         """
         names = usual_names(model.decides, model.random_model) if self.scores is BY_DEFAULT else self.scores
         sigmas: Sequence[float] = self.sigma or (usual_sigma(model.declared_bounds) or 1.0,)
-        family = noises(self.noise, sigmas, model.declared_bounds, self.categories, points, texts, model.moving)
+        family = noises(
+            self.noise, sigmas, model.declared_bounds, self.categories, points, texts, model.rules_by_column
+        )
         given = {"draws": self.draws, "norm": self.norm, "effort": self.effort}
         scores = choose(names, sigmas, family, given, self.settings)
         most = MOST_DRAWS if self.most_draws is None else self.most_draws

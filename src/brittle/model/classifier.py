@@ -65,11 +65,13 @@ class Classifier:
             is then the class that wins most of `CLEAN_PASSES` passes without noise, and scores only count.
         rules: what columns of an estimator may hold, `{"age": "whole 17..90", "gain": "0..", "sex": "fixed"}`, by
             their names, or places: noise and searches leave a `fixed` one as it is; the others are read as the nearest
-            `whole` number, the nearest inside `LOW..HIGH`.
+            `whole` number, the nearest inside `LOW..HIGH`, so that of the columns `one-hot:GROUP` one is 1 and the
+            others are 0, and none is larger than the one of `at-most:COLUMN`.
 
     Attributes:
         class_names: names of the classes in the order of the logits, where they were given, or the model or its files
             have them; else None.
+        rules: what columns may hold, as they were given.
         names_are_sure: whether these were given, or the model was fitted on them: labels by other names are refused.
         class_values: the classes themselves, where the model knows them as whole numbers; else None.
         output_dtype: precision of the class scores as the model last returned them.
@@ -110,7 +112,7 @@ class Classifier:
         if random and not decided.of_classes:
             raise ParameterError(f"a random model decides the class that most passes agree on; found {decided.label}")
         self.random = random
-        self.model = as_model(model, outputs, arrays, self.decision, rules)
+        self.model, self.rules = as_model(model, outputs, arrays, self.decision, rules), dict(rules or {})
         known = self.model if isinstance(self.model, Estimator) else None
         if class_names is not None and not (
             isinstance(class_names, list | tuple) and class_names and all(isinstance(one, str) for one in class_names)

@@ -9,14 +9,25 @@ import numpy as np
 
 from brittle.errors import ParameterError, listed
 
+WORDS = "fixed, whole, LOW..HIGH, one-hot:GROUP, at-most:COLUMN"
+
 
 class Rules(NamedTuple):
-    """Of each column, `[n]`: whether it is fixed, or holds whole numbers; its smallest and its largest number."""
+    """What columns hold, and what several hold together.
+
+    Attributes:
+        fixed, whole: whether each is fixed, or holds whole numbers, `[n]`.
+        lower, upper: its smallest and its largest number, `[n]`.
+        groups: places of columns of which one is 1 and the others are 0.
+        ties: places `a, b` of columns where `a` is at most `b`, also those that follow from others, `[T, 2]`.
+    """
 
     fixed: np.ndarray
     whole: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
+    groups: tuple[np.ndarray, ...] = ()
+    ties: np.ndarray = np.empty((0, 2), int)
 
     @classmethod
     def of(cls, rules: Mapping[str, str], names: Sequence[str]) -> Rules:
@@ -26,28 +37,117 @@ class Rules(NamedTuple):
             ParameterError: a column or a word that there is not.
         """
         found = cls(*(np.full(len(names), side) for side in (False, False, -np.inf, np.inf)))
+        groups: dict[str, list[int]] = {}
+        ties: list[tuple[int, int]] = []
         for name, words in rules.items():
-            if name not in names:
-                raise ParameterError(f"no column is called {name!r:.40}; there are {listed(list(names), 4)}")
+            place = _place(name, names)
             if not words.strip():
-                raise ParameterError(f"the rule of {name!r:.40} is empty; it has the words fixed, whole, LOW..HIGH")
-            place = list(names).index(name)
-            for word in words.replace(",", " ").split():
+                raise ParameterError(f"the rule of {name!r:.40} is empty; it has the words {WORDS}")
+            own, *others = words.split("at-most:")
+            ties += [(place, _place(other.strip(" ,"), names)) for other in others]
+            for word in (several := own.replace(",", " ").split()):
                 low, dots, high = word.partition("..")
+                kind, _, group = word.partition(":")
                 try:
-                    if dots:
+                    if kind == "one-hot" and group:
+                        if others or len(several) > 1:
+                            raise ParameterError(f"a column of a one-hot group has no other rule; found {words!r:.40}")
+                        groups.setdefault(group, []).append(place)
+                        found.whole[place], found.lower[place], found.upper[place] = True, 0.0, 1.0
+                    elif dots:
                         found.lower[place], found.upper[place] = float(low or "-inf"), float(high or "inf")
                     else:
                         {"fixed": found.fixed, "whole": found.whole}[word][place] = True
                 except (KeyError, ValueError) as error:
-                    raise ParameterError(f"rules have the words fixed, whole, LOW..HIGH; found {word!r:.40}") from error
+                    raise ParameterError(f"rules have the words {WORDS}; found {word!r:.40}") from error
+        if few := next((group for group, places in groups.items() if len(places) < 2), None):
+            raise ParameterError(f"the one-hot group {few!r:.40} has one column; it needs two or more")
+        found = found._replace(groups=tuple(map(np.array, groups.values())), ties=_closure(ties))
+        hot = {place for places in groups.values() for place in places}
+        for a, b in found.ties.tolist():
+            if hot & {a, b} or (found.fixed[a] and found.fixed[b]) or found.whole[a] != found.whole[b]:
+                raise ParameterError(
+                    f"{names[a]!r:.40} at most {names[b]!r:.40}: such columns are both whole or neither, not both "
+                    "fixed, and of no one-hot group"
+                )
         whole = np.where(found.whole, (np.ceil(found.lower), np.floor(found.upper)), (found.lower, found.upper))
         for place in np.flatnonzero(~(whole[0] <= whole[1])):
             raise ParameterError(
                 f"the rule of {names[int(place)]!r:.40} allows no number: {rules[names[int(place)]]!r:.40}"
             )
-        return found._replace(lower=whole[0], upper=whole[1])
+        lower, upper = found._ordered(*whole)
+        for a, b in found.ties[(lower > upper)[found.ties].any(axis=1)]:
+            raise ParameterError(
+                f"{names[a]!r:.40} cannot be at most {names[b]!r:.40}: their rules allow no such numbers"
+            )
+        return found._replace(lower=lower, upper=upper)
+
+    @property
+    def together(self) -> list[list[int]]:
+        """Places of columns that groups and ties hold together."""
+        found: list[set[int]] = []
+        for own in map(set, [*self.groups, *self.ties]):
+            own = own.union(*(one for one in found if one & own))
+            found = [*(one for one in found if not one & own), own]
+        return [sorted(map(int, one)) for one in found]
 
     def kept(self, rows: np.ndarray) -> np.ndarray:
-        """Rows `[B, n]`, rounded to whole numbers and brought inside the bounds where a rule says so."""
-        return np.where(self.fixed, rows, np.where(self.whole, np.rint(rows), rows).clip(self.lower, self.upper))
+        """Rows `[B, n]` as a model reads them.
+
+        Each number is rounded where it is whole. One that is tied is then the mean of the largest that is to be at most
+        it and of the smallest that is to be at least it, itself among them: the nearest that keep their order, by the
+        largest change. All are brought inside their bounds; of a one-hot group the largest, the first of such, is 1.
+        """
+        found = np.where(self.whole & ~self.fixed, np.rint(rows), rows)
+        if len(self.ties):
+            most, least = self._ordered(found, found)
+            found = np.where(self.whole, np.rint((most + least) / 2), (most + least) / 2)
+        low, high = (np.where(self.fixed, rows, side) for side in (self.lower, self.upper))
+        found = found.clip(*self._ordered(low, high))
+        for group in self.groups:
+            found[:, group] = np.arange(len(group)) == rows[:, group].argmax(axis=1)[:, None]
+        return found
+
+    def narrowed(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The smallest box around what keeps groups and ties in one, above `low` and up to `high`, `[n]`; where there
+        is nothing `low` is not below `high` somewhere."""
+        low, high = self._ordered(low, high)
+        for group in self.groups:
+            may_be_0 = low[group] < 0.0
+            one = (high[group] >= 1.0) & (may_be_0.sum() - may_be_0 == len(group) - 1)
+            high[group] = np.where(one, high[group], np.minimum(high[group], 0.0) if one.any() else low[group])
+            low[group] = np.where(one & (one.sum() == 1), np.maximum(low[group], 0.0), low[group])
+        return low, high
+
+    def nearest(self, point: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """What is nearest to a point that keeps the rules in a box that is `narrowed`, in every norm, `[n]`.
+
+        Each number alone goes to its nearest, which keeps ties: bounds of what is to be larger are no smaller. In a
+        group that cannot stay as it is, all that can be 1 are as near.
+        """
+        above = np.where(self.whole, np.floor(low) + 1.0, np.nextafter(low, np.inf))
+        at = np.where(point > high, high, np.where(point <= low, above, point))
+        for group in self.groups:
+            at[group[high[group].argmax()]] += at[group].sum() == 0.0
+        return at
+
+    def _ordered(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds `[..., n]` that those of tied columns leave."""
+        low, high = low.copy(), high.copy()
+        for a, b in self.ties:
+            low[..., b], high[..., a] = np.maximum(low[..., b], low[..., a]), np.minimum(high[..., a], high[..., b])
+        return low, high
+
+
+def _place(name: str, names: Sequence[str]) -> int:
+    if name not in names:
+        raise ParameterError(f"no column is called {name!r:.40}; there are {listed(list(names), 4)}")
+    return list(names).index(name)
+
+
+def _closure(ties: Sequence[tuple[int, int]]) -> np.ndarray:
+    """Pairs, and those that follow from them, `[T, 2]`."""
+    found = set(ties)
+    while more := {(a, d) for a, b in found for c, d in found if b == c} - found:
+        found |= more
+    return np.array(sorted(found), int).reshape(-1, 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -98,12 +98,12 @@ def noises(
     categories: Collection[str] = (),
     points: Points | None = None,
     texts: TextForm | None = None,
-    moving: Collection[str] = (),
+    rules: Mapping[str, str] | None = None,
 ) -> str | Sequence[Noise]:
     """What `--noise` stands for: ready noises, or the name of a family that standard deviations describe.
 
     Without `points` and `texts`, which are not open yet, noise that learns from them is only checked.
-    `moving` are columns that are no categories, whatever they hold.
+    `rules` are those of columns: ones that are of numbers are no categories to it.
     """
     name = plain_name(text)
     function = _function(text)
@@ -124,7 +124,7 @@ def noises(
         return [Decibels(level) for level in levels]
     if name == SWAP:
         learned = [Swap(share, torch.zeros(1, 1)) for share in levels]
-        return learned if points is None else [Swap.of(points, one.sigma, categories or None) for one in learned]
+        return learned if points is None else [Swap.of(points, one.sigma, categories or None, rules) for one in learned]
     if name == RELATIVE:
         return [Relative(level) for level in levels]
     if name == SPHERE and has_level(text):
@@ -135,6 +135,7 @@ def noises(
         vectors = None if texts is None or instead is None else getattr(texts, instead)
         return [TokenDropout(level, vectors) for level in levels]
     if name == PER_FEATURE:
+        moving = [column for column, words in (rules or {}).items() if "fixed" not in words]
         own = (
             PerFeature(1.0, torch.ones(1)) if points is None else PerFeature.of(points, 1.0, categories or None, moving)
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -13,6 +13,7 @@ from brittle.data import as_points
 from brittle.data.points import Points
 from brittle.errors import DataError, ParameterError, UsageError, listed
 from brittle.estimate import Parameters
+from brittle.model.rules import Rules
 from brittle.noise.families import DiagonalGaussian, digest_of
 from brittle.noise.transform import Transforming
 
@@ -97,7 +98,8 @@ class Swap(Transforming):
         sigma: probability with which a coordinate is replaced.
         rows: the values to take, `[R, n]`.
         columns: which coordinates may be replaced, `[n]`; all by default.
-        digest: of rows and columns.
+        together: places of coordinates that are replaced together, by those of one row; none by default.
+        digest: of all these.
 
     Raises:
         ParameterError: the probability is not above 0 and at most 1, or the rows are not finite, `[R, n]`.
@@ -105,13 +107,16 @@ class Swap(Transforming):
 
     rows: Tensor = field(init=False, repr=False, compare=False)
     columns: Tensor = field(init=False, repr=False, compare=False)
+    together: Sequence[Sequence[int]] = field(init=False, repr=False, compare=False)
     digest: str = field(init=False, repr=False, metadata={"written": "rows"})
 
     name: ClassVar[str] = "swap"
     explanation: ClassVar[str] = "Values of a random share of the coordinates from other rows of the data"
     unit: ClassVar[str] = "of the coordinates"
 
-    def __init__(self, share: float, rows: Tensor, columns: Tensor | None = None) -> None:
+    def __init__(
+        self, share: float, rows: Tensor, columns: Tensor | None = None, together: Sequence[Sequence[int]] = ()
+    ) -> None:
         """Values of these rows with the probability `share`."""
         _check_share(share)
         rows = rows.detach().cpu().flatten(1).clone()
@@ -120,20 +125,30 @@ class Swap(Transforming):
         own = torch.ones(rows.shape[1], dtype=torch.bool) if columns is None else columns.cpu().flatten() != 0
         if len(own) != rows.shape[1] or not bool(own.any()):
             raise ParameterError(f"{int(own.sum())} of {len(own)} columns may be swapped, in rows of {rows.shape[1]}")
-        self._set(sigma=share, rows=rows, columns=own, digest=digest_of(rows, own))
+        digest = digest_of(rows, own, *map(torch.tensor, together))
+        self._set(sigma=share, rows=rows, columns=own, together=together, digest=digest)
 
     @classmethod
-    def of(cls, points: Any, share: float, columns: Collection[str | int] | None = None) -> Swap:
+    def of(
+        cls,
+        points: Any,
+        share: float,
+        columns: Collection[str | int] | None = None,
+        rules: Mapping[str, str] | None = None,
+    ) -> Swap:
         """Swaps with the first rows of the data, `ROWS` at most.
 
         Args:
             points: the data, as `brittle.score` takes them.
             share: probability with which a coordinate is replaced.
             columns: features that may be replaced, by name or place; all by default.
+            rules: of columns, as `Classifier` has them; those of a one-hot group, and tied ones, are replaced together.
         """
         points = as_points(points, None, levels=True)
         rows = _first_rows(points)
-        return cls(share, rows, None if columns is None else _mask(columns, _names(points, rows.shape[1])))
+        names = _names(points, rows.shape[1])
+        together = Rules.of(rules or {}, names).together
+        return cls(share, rows, None if columns is None else _mask(columns, names), together)
 
     def moves(self, size: int, device: torch.device | str = "cpu") -> Tensor | None:
         # A family that is derived from it may do more than swap.
@@ -143,9 +158,11 @@ class Swap(Transforming):
         size = self.rows.shape[1]
         if x.numel() != size:
             raise ParameterError(f"the rows to swap with have {size} coordinates, the input {x.numel()}")
-        chosen = (torch.rand(size, generator=generator, dtype=torch.float32) < self.sigma) & self.columns
+        chosen = torch.rand(size, generator=generator, dtype=torch.float32) < self.sigma
         other = torch.randint(len(self.rows), (size,), generator=generator)
-        return torch.where(chosen, self.rows[other, torch.arange(size)].to(x), x.flatten()).view_as(x)
+        for places in self.together:
+            chosen[places], other[places] = bool(chosen[places[0]]), int(other[places[0]])
+        return torch.where(chosen & self.columns, self.rows[other, torch.arange(size)].to(x), x.flatten()).view_as(x)
 
 
 @dataclass(frozen=True, init=False)

@@ -92,7 +92,7 @@ def _named(classifier: Classifier, points: Points, asked: Any, sigma: Any, noise
     if noisy and not sigmas and not has_level(family) and usual is None:
         raise ParameterError("without bounds no range says how large the noise is: give sigma=, or noise='per-feature'")
     sigmas = sigmas or (usual or 1.0,)
-    return choose(names, sigmas, noises(family, sigmas, bounds, (), points))
+    return choose(names, sigmas, noises(family, sigmas, bounds, (), points, rules=classifier.rules))
 
 
 def _points_for(classifier: Classifier, data: Data, label_column: str | None) -> Points:

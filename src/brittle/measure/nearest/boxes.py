@@ -15,6 +15,7 @@ from brittle.measure.forward import Clean
 from brittle.model.arrays import Estimator
 from brittle.model.bounds import NONE
 from brittle.model.classifier import Classifier
+from brittle.model.rules import Rules
 from brittle.model.trees import Trees
 
 BOXES = {"fast": 500, "standard": 2_000, "middle": 2_000, "thorough": 20_000, "full": 20_000}
@@ -58,6 +59,7 @@ def search_boxes(
     varies = varies.expand_as(clean.inputs).flatten(1).bool().cpu().numpy() & ~rules.fixed
     bounds = classifier.bounds.flat(clean.inputs.shape[1:]) if bounded else NONE
     least, most = np.maximum(rules.lower, bounds.lower.numpy()), np.minimum(rules.upper, bounds.upper.numpy())
+    most = np.where(rules.whole, np.floor(most), most)
     distance, proved = torch.where(clean.finite & clean.tied, 0.0, torch.inf).double(), torch.zeros(shape[0]).double()
     found, classes = torch.from_numpy(rows.copy()), torch.full_like(clean.predicted, -1)
     passes = torch.full_like(clean.predicted, clean.passes)
@@ -71,7 +73,10 @@ def search_boxes(
 
         low = np.nextafter(np.where(varies[row], np.minimum(least, point), point), -np.inf)
         high = np.where(varies[row], np.maximum(most, point), point)
-        search = Boxes(trees, point, own[row], norm, low, high, rules.whole, predicted)
+        low, high = rules.narrowed(low, high)
+        if not ((low < point) & (point <= high)).all():  # fixed columns that break a rule
+            return None
+        search = Boxes(trees, point, own[row], norm, low, high, rules, predicted)
         search.run(boxes)
         proved[row], distance[row] = search.proved, search.distance
         if search.found is not None:
@@ -106,21 +111,17 @@ class Boxes:
     """
 
     def __init__(
-        self, trees: Trees, point: np.ndarray, own: int, norm: str, low: Any, high: Any, whole: Any, predicted: Any
+        self, trees: Trees, point: np.ndarray, own: int, norm: str, low: Any, high: Any, rules: Rules, predicted: Any
     ) -> None:
         self.distance, self.proved = np.inf, 0.0
         self.found: np.ndarray | None = None
-        self._point, self._own, self._length, self._whole, self._predicted = point, own, LENGTHS[norm], whole, predicted
+        self._point, self._own, self._length, self._rules, self._predicted = point, own, LENGTHS[norm], rules, predicted
         self._slack, self._ends, self._count = trees.slack, trees.ends, count()
         self._tree = np.searchsorted(trees.roots, trees.leaves, side="right")
         values, margins = trees.value[trees.leaves], trees.base - trees.base[own]
         self._values, margins[own] = values - values[:, own : own + 1], -np.inf
         inside = np.flatnonzero(((self._ends[0] < high) & (self._ends[1] > low)).all(axis=1))
         self._waiting = self._kept(Box(0.0, 0.0, 0, low, high, point, inside, margins))
-
-    def _above(self, values: np.ndarray) -> np.ndarray:
-        """The next larger numbers that an input may be, `[n]`."""
-        return np.where(self._whole, np.floor(values) + 1.0, np.nextafter(values, np.inf))
 
     def run(self, boxes: int) -> None:
         """Look at so many boxes, or until the distance is sure."""
@@ -177,10 +178,10 @@ class Boxes:
         best = np.flatnonzero(values[:, rival] == most[of, rival])
         best = best[np.diff(of[best], prepend=-1) > 0]
         gain, lows, highs = most[:, rival] - values[here, rival], lows[best], highs[best]
-        low, high, point = np.maximum(box.low, lows.max(axis=0)), np.minimum(box.high, highs.min(axis=0)), self._point
+        low, high = self._rules.narrowed(np.maximum(box.low, lows.max(axis=0)), np.minimum(box.high, highs.min(axis=0)))
         if (low < high).all():  # where the best leaves of all trees meet
-            at = np.where(point > high, high, np.where(point <= low, self._above(low), point))
-            if self._length(at - point) < self.distance:
+            at = self._rules.nearest(self._point, low, high)
+            if self._length(at - self._point) < self.distance:
                 self._keep(at, box.margins[rival] + most[:, rival].sum())
         return self._halves(box, *self._split(box, lows, highs, gain))
 
@@ -202,11 +203,16 @@ class Boxes:
 
     def _halves(self, box: Box, feature: int, cut: float) -> list[Box]:
         """Both sides of a cut, where another class may win."""
-        low, high = box.low.copy(), box.high.copy()
-        low[feature] = high[feature] = cut
-        lows, highs = (ends[box.leaves, feature] for ends in self._ends)
-        left, right = box.nearest.copy(), box.nearest.copy()
-        left[feature] = min(left[feature], cut)
-        right[feature] = max(right[feature], self._above(low)[feature])
-        left_half = box._replace(high=high, nearest=left, leaves=box.leaves[lows < cut])
-        return self._kept(left_half) + self._kept(box._replace(low=low, nearest=right, leaves=box.leaves[highs > cut]))
+        found = []
+        for side in (0, 1):
+            ends = [box.low.copy(), box.high.copy()]
+            ends[1 - side][feature] = cut
+            low, high = self._rules.narrowed(*ends)
+            if not (low < high).all():
+                continue
+            moved = np.flatnonzero((low != box.low) | (high != box.high))
+            lows, highs = (own[box.leaves[:, None], moved] for own in self._ends)
+            leaves = box.leaves[((lows < high[moved]) & (highs > low[moved])).all(axis=1)]
+            nearest = self._rules.nearest(self._point, low, high)
+            found += self._kept(box._replace(low=low, high=high, nearest=nearest, leaves=leaves))
+        return found
