@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from helpers.small_trees import make, thresholds
 
 import brittle
 from brittle.errors import ModelError
+from brittle.model import trees
 from brittle.model.loading.load import load_model
 from brittle.model.read_trees import trees_of
 from brittle.model.trees import Trees, single_cut
@@ -64,9 +67,9 @@ def test_trees_add_up_to_the_scores_of_the_library(kind: str, classes: int) -> N
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("ending", ["json", "txt", "catboost.json"])
+@pytest.mark.parametrize("ending", ["json", "ubj", "txt", "catboost.json"])
 def test_a_file_has_the_classes_of_the_model(ending: str, classes: int, tmp_path: Path) -> None:
-    kind = {"json": "xgboost", "txt": "lightgbm"}.get(ending, "catboost")
+    kind = {"json": "xgboost", "ubj": "xgboost", "txt": "lightgbm"}.get(ending, "catboost")
     model, rows = fitted(kind, classes)
     file = tmp_path / f"model.{ending}"
     if kind == "lightgbm":
@@ -130,6 +133,44 @@ def tree(**changed: Any) -> dict[str, Any]:
     return whole
 
 
+def sets(codes: list[int], **changed: Any) -> dict[str, Any]:
+    """The root split by a set of categories."""
+    own = {"categories": codes, "categories_nodes": [0], "categories_segments": [0], "categories_sizes": [len(codes)]}
+    return own | {"split_type": [1, 0, 0]} | changed
+
+
+def test_categories_that_cut_too_many_boxes_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    content = tree(**sets([*range(0, 40, 2)]))
+    assert len(load_model(write(tmp_path, content)).module.leaves) == 41
+    monkeypatch.setattr(trees, "MOST_NODES", 80)
+    with pytest.raises(ModelError) as caught:
+        load_model(write(tmp_path, content))
+    assert caught.value.code == "model_file"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[" * 100_000,
+        b"[$d#L" + b"\x7f" * 8,
+        b"{L" + b"\xff" * 8,
+        b"[$Z#L" + b"\x7f" * 8,
+        b"[$d{",
+        b"Sd" + b"\x00" * 4,
+        b"SL" + b"\x00" * 7 + b"\x01\xff",
+        b"?",
+    ],
+)
+def test_damaged_binary_files_are_refused(content: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "model.ubj"
+    file.write_bytes(content)
+    with pytest.raises(ModelError) as caught:
+        load_model(file)
+    assert caught.value.code == "model_file"
+
+
 @pytest.mark.parametrize(
     "content",
     [
@@ -141,6 +182,9 @@ def tree(**changed: Any) -> dict[str, Any]:
         tree(split_indices=[5, 0, 0]),
         tree(split_conditions=[0.1, float("nan"), 3.0]),
         tree(split_type=[1, 0, 0]),
+        tree(**sets([-1])),
+        tree(**sets([])),
+        tree(**sets([2], left_children=[0, -1, -1])),
         XGBOOST["learner"] | {"oblivious_trees": None},
     ],
 )
@@ -158,3 +202,86 @@ def test_a_cut_stands_between_two_numbers_of_single_precision() -> None:
         left, right = (one.astype(np.float32).astype(float) for one in (cut, np.nextafter(cut, np.inf)))
         assert ((left < own) if strict else (left <= own)).all()
         assert ((right >= own) if strict else (right > own)).all()
+
+
+def by_category(kind: str, x: Any, y: np.ndarray) -> Any:
+    """A classifier whose first and last columns, or those of a frame that are, hold categories."""
+    pytest.importorskip(kind)
+    array = isinstance(x, np.ndarray)
+    if kind == "xgboost":
+        from xgboost import XGBClassifier  # type: ignore[import-not-found]
+
+        types = {"feature_types": ["c", "float", "c"]} if array else {}
+        return XGBClassifier(
+            n_estimators=5, max_depth=4, enable_categorical=True, max_cat_to_onehot=4, n_jobs=1, **types
+        ).fit(x, y)
+    from lightgbm import LGBMClassifier  # type: ignore[import-not-found]
+
+    model = LGBMClassifier(n_estimators=5, num_leaves=12, min_data_per_group=3, cat_smooth=1, n_jobs=1, verbose=-1)
+    return model.fit(x, y, **({"categorical_feature": [0, 2]} if array else {}))
+
+
+def saved(model: Any, folder: Path) -> Any:
+    """The model of its file."""
+    file = folder / ("model.json" if type(model).__name__ == "XGBClassifier" else "model.txt")
+    (model if file.suffix == ".json" else model.booster_).save_model(str(file))
+    return load_model(file).module
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("kind", ["xgboost", "lightgbm"])
+def test_sets_of_categories_are_those_of_the_library(kind: str, classes: int, tmp_path: Path) -> None:
+    """At whole numbers, beside them, and at ones that no row had; and the nearest are those of all boxes."""
+    generator = np.random.default_rng(classes)
+    x = np.column_stack([generator.integers(0, 7, 300), generator.normal(size=300), generator.integers(0, 3, 300)])
+    weights = 2 * generator.normal(size=7)
+    sums = weights[x[:, 0].astype(int)] + x[:, 1] * (x[:, 2] - 1)
+    model = by_category(kind, x, np.searchsorted(np.quantile(sums, np.arange(1, classes) / classes), sums))
+    odd = [-2.0, -1.0, -0.5, -1e-50, 0.5, np.nextafter(1.0, 0.0), 1.99999999999, 2.5, 7.0, 9.0, 40.0, 1e6]
+    rows = generator.choice([*odd, *range(7)], (900, 3))
+    rows[:, 1] = generator.normal(size=900)
+    own, read = trees_of(model), saved(model, tmp_path)
+    assert own is not None
+    given, scores = raw(model, rows), own.scores(rows)
+    found = scores if given.ndim == 2 else scores[:, 1] - scores[:, 0]
+    assert np.abs(found - given).max() <= own.slack
+    np.testing.assert_array_equal(read.scores(rows), scores)
+    points = x[:4]
+    distances = brittle.nearest(brittle.Classifier(read, "none"), torch.from_numpy(points), norm="l1").distance
+    cuts = [np.unique(own.cut[(own.feature == column) & (own.left > np.arange(len(own.left)))]) for column in range(3)]
+    for point, distance in zip(points, distances.tolist(), strict=True):
+        sides = [[*one, *np.nextafter(one, np.inf), here] for one, here in zip(cuts, point, strict=True)]
+        grid = np.array(list(product(*sides)))
+        other = model.predict(grid) != model.predict(point[None])
+        assert distance == pytest.approx(np.abs(grid[other] - point).sum(axis=1).min(), abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["xgboost", "lightgbm"])
+def test_categories_of_a_frame_are_known_by_their_values(kind: str, tmp_path: Path) -> None:
+    """Also where the data have fewer of them, in another order, or as text in CSV."""
+    pd = pytest.importorskip("pandas")
+    generator, levels = np.random.default_rng(0), ["red", "blue", "green", "gold"]
+    codes, a = generator.integers(0, 4, 300), generator.normal(size=300)
+    frame = pd.DataFrame({"colour": pd.Categorical.from_codes(codes, levels), "a": a})
+    model = by_category(kind, frame, (a * (codes - 1.5) > 0.2).astype(int))
+    some = frame.iloc[[int((codes == one).argmax()) for one in (0, 2, 3)]].copy()
+    some["colour"] = pd.Categorical(some["colour"].astype(object), sorted(set(some["colour"])))
+    read = saved(model, tmp_path)
+    assert (read.predict(some) == model.predict(some)).all()
+    some.to_csv(tmp_path / "some.csv", index=False)
+    last = np.unique(trees_of(model).cut)  # type: ignore[union-attr]
+    expected = []
+    for row in range(3):
+        tried = np.concatenate([last, np.nextafter(last, np.inf), some["a"].iloc[[row]]])
+        copies = some.iloc[[row] * len(tried)].assign(a=tried)
+        other = model.predict(copies) != model.predict(some.iloc[[row]])
+        expected.append(np.abs(tried[other] - some["a"].iloc[row]).min())
+    for given, data in ((model, (some, None)), (read, (some, None)), (read, str(tmp_path / "some.csv"))):
+        rows = brittle.score(
+            brittle.Classifier(given, "none"), data, "input_margin", skip_doctor=True
+        ).scores.to_pylist()
+        np.testing.assert_allclose([row["value"] for row in rows], expected, atol=1e-9)
+        assert [row["low"] for row in rows] == [row["value"] for row in rows]
+    with pytest.raises(ModelError) as caught:
+        read.predict(some.assign(colour="pink"))
+    assert caught.value.code == "columns"

@@ -231,6 +231,15 @@ class Estimator(Fitted):
         """The trees that it adds up, where it is an ensemble of them; else None."""
         return trees_of(self._estimator)
 
+    def coded(self, rows: np.ndarray, trees: Trees) -> np.ndarray:
+        """Rows `[B, n]` with the places that categories have in trees."""
+        rows, names = rows.copy(), dict(enumerate(self.feature_names or ()))
+        for place in trees.levels:
+            own = self._categories.get(names.get(place))
+            values = rows[:, place] if own is None else [own.levels[int(code)] for code in rows[:, place]]
+            rows[:, place] = trees.places(place, values)
+        return rows
+
     def predicted(self, inputs: Tensor) -> np.ndarray:
         """Positions in `classes_` of what `predict` gives for inputs `[B, n]`; `[B]`."""
         given = np.ravel(self._estimator.predict(self._named(inputs.double().numpy())))

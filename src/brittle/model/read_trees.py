@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from brittle.errors import ModelError
-from brittle.model.trees import SINGLE, Trees, of_class, single_cut
+from brittle.model.trees import SINGLE, Trees, of_class, of_numbers, single_cut
 
 OBJECTIVES = (
     *("binary:logistic", "multi:softprob", "multi:softmax"),
@@ -31,8 +32,8 @@ MOST_NUMBERS = 1 << 25
 
 
 def read_tree_file(content: bytes, name: str) -> Trees:
-    """The classifier in the content of the file `name`: XGBoost's `.json`, LightGBM's `.txt`, CatBoost's `.json`; read
-    without these libraries, and without running anything.
+    """The classifier in the content of the file `name`: XGBoost's `.json` and `.ubj`, LightGBM's `.txt`, CatBoost's
+    `.json`; read without these libraries, and without running anything.
 
     Raises:
         ModelError: it is none of these, no classifier, or splits by more than numbers.
@@ -40,6 +41,8 @@ def read_tree_file(content: bytes, name: str) -> Trees:
     try:
         if name.endswith(".txt"):
             return lightgbm_trees(content.decode())
+        if name.endswith(".ubj"):
+            return xgboost_trees(_ubjson(content))
         whole = json.loads(content)
         return catboost_trees(whole) if "oblivious_trees" in whole else xgboost_trees(whole)
     except DAMAGED as error:
@@ -48,6 +51,55 @@ def read_tree_file(content: bytes, name: str) -> Trees:
             f"{name} holds no whole classifier of trees of XGBoost, LightGBM (.txt) or CatBoost: "
             f"{type(error).__name__} {error}; name a function that returns the fitted model, FILE.py:FUNCTION",
         ) from error
+
+
+def _ubjson(content: bytes) -> Any:
+    """What UBJSON holds, of the forms that XGBoost writes: no number in it takes more room than the file has.
+
+    Source: Universal Binary JSON, draft 12, https://ubjson.org.
+    """
+    at = 0
+
+    def taken(size: int) -> bytes:
+        nonlocal at
+        _check(0 <= size <= len(content) - at, "it ends too early")
+        at += size
+        return content[at - size : at]
+
+    def numbers(kind: bytes, count: int = 1) -> list[Any]:
+        own = np.dtype(_NUMBERS[kind])
+        return np.frombuffer(taken(own.itemsize * count), own).tolist()
+
+    def size(kind: bytes = b"") -> int:
+        return numbers(kind or taken(1))[0]
+
+    def value(kind: bytes) -> Any:
+        found: Any = {} if kind == b"{" else []
+        if kind == b"{":
+            while (kind := taken(1)) != b"}":
+                name = taken(size(kind)).decode()
+                found[name] = value(taken(1))
+            return found
+        if kind == b"[":
+            if (kind := taken(1)) == b"$":
+                kind, counted = taken(1), taken(1)
+                _check(counted == b"#", "an array has no length")
+                return numbers(kind, size())
+            if kind == b"#":
+                return [value(taken(1)) for _ in range(size())]
+            while kind != b"]":
+                found.append(value(kind))
+                kind = taken(1)
+            return found
+        if kind in _WORDS:
+            return _WORDS[kind]
+        return taken(size()).decode() if kind == b"S" else numbers(kind)[0]
+
+    return value(taken(1))
+
+
+_NUMBERS = {b"i": ">i1", b"U": ">u1", b"I": ">i2", b"l": ">i4", b"L": ">i8", b"d": ">f4", b"D": ">f8"}
+_WORDS = {b"T": True, b"F": False, b"Z": None}
 
 
 def _check(right: Any, what: str) -> None:
@@ -64,38 +116,72 @@ def xgboost_trees(whole: Mapping[str, Any]) -> Trees:
     classes, base = max(2, int(parameters["num_class"])), np.atleast_1d(json.loads(parameters["base_score"]))
     count = len(model["trees"]) if best is None else model["iteration_indptr"][int(best) + 1]
     for own, at in zip(model["trees"][:count], model["tree_info"], strict=False):
-        _check(not any(own.get("split_type", ())), "it splits by categories")
         _check(int(own["tree_param"].get("size_leaf_vector", 1)) <= 1, "its leaves hold several numbers")
         number = np.array(own["split_conditions"], np.float32).astype(np.float64)
         left, right, feature = (np.array(own[key]) for key in ("left_children", "right_children", "split_indices"))
-        parts.append((left < 0, feature, number, left, right, of_class(number, at, classes)))
+        starts, sizes, codes = (own.get(f"categories{key}", ()) for key in ("_segments", "_sizes", ""))
+        sets = {
+            node: _ends(codes[start : start + size])
+            for node, start, size in zip(own.get("categories_nodes", ()), starts, sizes, strict=True)
+        }
+        _check({*np.flatnonzero(own.get("split_type", ())).tolist()} == {*sets}, "its sets of categories are lost")
+        parts.append(((left < 0, feature, number, left, right, of_class(number, at, classes)), sets))
     if objective["name"] == "binary:logistic":
         base = -np.log(1 / base.astype(np.float32) - 1)  # in single precision, as XGBoost does
     base, names = of_class(base, 1, 2)[0] if classes == 2 else np.broadcast_to(base, classes), learner["feature_names"]
     cut, features = lambda cuts: single_cut(cuts, strict=True), int(parameters["num_feature"])
-    return Trees.of(parts, base, features, cut, SINGLE).named(names)
+    enc = model.get("cats", {}).get("enc", ())
+    levels = {place: _texts(one) for place, one in zip(range(features), enc, strict=False) if one["values"]}
+    return Trees.of(of_numbers(parts), base, features, cut, SINGLE).named(names, levels=levels)
+
+
+def _ends(codes: Any) -> list[float]:
+    """Where runs of whole numbers begin, and the numbers behind them."""
+    own = {int(code) for code in codes}
+    _check(own and min(own) >= 0 and max(own) < 1 << 24, "its categories are no places")
+    return sorted(map(float, own ^ {code + 1 for code in own}))
+
+
+def _texts(kept: Mapping[str, Any]) -> list[Any]:
+    """Categories as XGBoost keeps them: numbers, or texts as the bytes of all and where each begins."""
+    values, starts = kept["values"], kept.get("offsets")
+    return values if starts is None else [bytes(values[a:b]).decode() for a, b in pairwise(starts)]
 
 
 def lightgbm_trees(text: str) -> Trees:
     """The trees of a model of LightGBM, which goes left where an input is no larger."""
-    head, *blocks = text.partition("end of trees")[0].split("\nTree=")
+    trees, _, rest = text.partition("end of trees")
+    head, *blocks = trees.split("\nTree=")
     header, parts = _lines(head), []
     kind, each, names = (header[key].split(" ") for key in ("objective", "num_tree_per_iteration", "feature_names"))
     _check(kind[0] in OBJECTIVES and "average_output" not in header, "it is another kind of model")
     classes = max(2, int(each[0]))
     for at, own in enumerate(map(_lines, blocks)):
         count, kinds = int(own["num_leaves"]), np.array(own.get("decision_type", "").split(), int)
-        plain = own.get("is_linear", "0") == "0" and not ((kinds & 1) | (kinds >> 2 == 1)).any()
-        _check(plain, "it splits by categories, or reads 0 as missing, or its leaves are linear")
+        by_set = kinds & 1 == 1
+        plain = own.get("is_linear", "0") == "0" and not (~by_set & (kinds >> 2 == 1)).any()
+        _check(plain, "it reads 0 as missing, or its leaves are linear")
         # The leaves, which have negative numbers, stand behind the nodes that split.
         keys = ("split_feature", "left_child", "right_child", "threshold")
         feature, left, right, cut = (np.append(np.array(own.get(k, "").split(), float), np.zeros(count)) for k in keys)
         left, right = (np.where(side < 0, count - 2 - side, side).astype(int) for side in (left, right))
+        starts, words = (np.array(own.get(f"cat_{key}", "").split(), np.int64) for key in ("boundaries", "threshold"))
+        sets = {}
+        for node in np.flatnonzero(by_set).tolist():
+            bits = words[slice(*starts[int(cut[node]) :][:2])].astype("<u4").view(np.uint8)
+            # It leaves the fraction out, also of numbers above -1, and goes left with numbers of the set.
+            ends = _ends(np.flatnonzero(np.unpackbits(bits, bitorder="little")))
+            sets[node] = [float(np.nextafter(end, -np.inf)) if end else -1.0 for end in ends]
+            left[node], right[node] = right[node], left[node]
         value = np.append(np.zeros(count - 1), np.array(own["leaf_value"].split(), float))
         leaf = np.arange(2 * count - 1) >= count - 1
-        parts.append((leaf, feature.astype(int), cut, left, right, of_class(value, at % int(each[0]), classes)))
+        part = leaf, feature.astype(int), cut, left, right, of_class(value, at % int(each[0]), classes)
+        parts.append((part, sets))
+    kept = json.loads(_lines(rest.replace("pandas_categorical:", "pandas=")).get("pandas", "null")) or []
+    coded = [place for place, one in enumerate(header["feature_infos"].split(" ")) if kept and one[0] not in "[n"]
     names = [] if names[0] == "Column_0" else names
-    return Trees.of(parts, np.zeros(classes), int(header["max_feature_idx"]) + 1, _lightgbm_cut).named(names)
+    read = Trees.of(of_numbers(parts), np.zeros(classes), int(header["max_feature_idx"]) + 1, _lightgbm_cut)
+    return read.named(names, levels=dict(zip(coded, kept, strict=True)))
 
 
 def _lightgbm_cut(cuts: np.ndarray) -> np.ndarray:

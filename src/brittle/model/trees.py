@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from brittle.errors import ModelError
+
 SINGLE, DOUBLE = 2.0**-24, 2.0**-53
 """Relative rounding of an addition."""
+
+MOST_NODES = 1 << 20
+"""Nodes at most that splits by categories become."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +26,8 @@ class Trees:
 
     The nodes of all trees stand in one row. One sends `x` to `left` where `x[feature]` is at most `cut`, a double, else
     to `right`, `[N]` each; a leaf sends it to itself, and adds its `value`, `[N, C]`. `roots`, `[T]`, are the first
-    nodes of the trees; `unit` is how a model that they were read of rounds an addition.
+    nodes of the trees; `unit` is how a model that they were read of rounds an addition; `levels` are the categories
+    that columns were fitted on, which trees know by their places.
     """
 
     feature: np.ndarray
@@ -34,6 +41,7 @@ class Trees:
     feature_names_in_: np.ndarray | None
     n_features_in_: int
     unit: float
+    levels: Mapping[int, Sequence[Any]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, parts: Any, base: Any, features: int, cut: Any = np.asarray, unit: float = DOUBLE) -> Trees:
@@ -41,10 +49,8 @@ class Trees:
         `cut` gives the largest doubles that go to the left of thresholds."""
         rows, roots = [], [0]
         for leaf, feature, threshold, left, right, value in parts:
-            after, place = np.concatenate((left[~leaf], right[~leaf])), np.arange(len(leaf)) + roots[-1]
-            # No node follows two, and none is before the root, so no way from there ends in a circle.
-            if not ((after > 0) & (after < len(leaf))).all() or len(np.unique(after)) < len(after):
-                raise ValueError("the nodes are no tree")
+            _check_tree(leaf, left, right)
+            place = np.arange(len(leaf)) + roots[-1]
             sides = (np.where(leaf, place, side + roots[-1]) for side in (left, right))
             number = np.where(leaf, 0.0, threshold)
             rows.append((np.where(leaf, 0, feature), number, *sides, np.where(leaf[:, None], value, 0.0)))
@@ -59,17 +65,41 @@ class Trees:
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields alone, so that what was computed of them is no part of a digest."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "levels" or self.levels}
 
-    def named(self, names: Sequence[str], classes: Any = None) -> Trees:
-        """The same with names of the columns, where all have one, and classes."""
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update({"levels": {}, **state})
+
+    def named(
+        self, names: Sequence[str], classes: Any = None, levels: Mapping[int, Sequence[Any]] | None = None
+    ) -> Trees:
+        """The same with names of the columns, where all have one, classes, and categories."""
         known = np.array(names, str) if names and all(names) else None
-        return replace(self, feature_names_in_=known, classes_=self.classes_ if classes is None else np.array(classes))
+        classes = self.classes_ if classes is None else np.array(classes)
+        levels = {place: [*dict.fromkeys(own)] for place, own in (levels or {}).items()}
+        return replace(self, feature_names_in_=known, classes_=classes, levels=levels)
+
+    def places(self, place: int, values: Sequence[Any]) -> np.ndarray:
+        """Places of values of a column of categories, `[B]`; NaN of others."""
+        known = {level: float(at) for at, level in enumerate(self.levels[place])}
+        return np.array([known.get(value, np.nan) for value in values])
+
+    def _numbers(self, rows: Any) -> np.ndarray:
+        """Rows `[B, n]`, of a frame with the places of categories."""
+        if not self.levels or not hasattr(rows, "iloc"):
+            return np.asarray(rows, np.float64)
+        columns = [rows.iloc[:, place].tolist() for place in range(self.n_features_in_)]
+        found = [self.places(at, own) if at in self.levels else np.array(own, float) for at, own in enumerate(columns)]
+        for place in self.levels:
+            for odd in np.flatnonzero(np.isnan(found[place]))[:1]:
+                said = f"column {rows.columns[place]!r:.40} holds {columns[place][odd]!r:.40}"
+                raise ModelError("columns", f"{said}, a category that the model was not fitted on; leave such rows out")
+        return np.stack(found, axis=1)
 
     def scores(self, rows: Any) -> np.ndarray:
         """Class scores `[B, C]` of rows `[B, n]`."""
-        found = [np.empty((0, len(self.base)))]
-        for x in np.array_split(np.asarray(rows, np.float64), max(1, len(rows) * len(self.roots) >> 21)):
+        rows, found = self._numbers(rows), [np.empty((0, len(self.base)))]
+        for x in np.array_split(rows, max(1, len(rows) * len(self.roots) >> 21)):
             at, own = np.tile(self.roots, (len(x), 1)), np.arange(len(x))[:, None]
             for _ in self._levels:
                 at = np.where(x[own, self.feature[at]] <= self.cut[at], self.left[at], self.right[at])
@@ -119,6 +149,52 @@ class Trees:
             levels.append(nodes)
             nodes = np.concatenate((self.left[nodes], self.right[nodes]))
         return levels
+
+
+def of_numbers(grown: Sequence[tuple[Any, Mapping[int, Sequence[float]]]]) -> list[tuple[Any, ...]]:
+    """Trees as `Trees.of` takes them, of such whose nodes of sets may also split by sets of numbers.
+
+    The ends of a set, where numbers are in it from the first on, from the second on not, and so on, are by its node. Of
+    these nodes numbers in the set go to the right. Such a node becomes one for each end that is not yet decided above.
+    """
+    parts, left_over = [], MOST_NODES
+    for part, sets in grown:
+        leaf, feature, number, left, right, value = part
+        _check_tree(leaf, left, right)
+        if not sets:
+            parts.append(part)
+            continue
+        nodes, cuts, sides = [], [], [[0, 0]]
+        waiting: list[tuple[int, dict[int, tuple[float, float]], list[int], int]] = [(0, {}, sides[0], 0)]
+        while waiting and left_over > 0:
+            node, within, above, side = waiting.pop()
+            low, high, first, last = -np.inf, np.inf, 0, 0
+            while node in sets:
+                low, high = within.get(feature[node], (-np.inf, np.inf))
+                first, last = bisect_right(sets[node], low), bisect_left(sets[node], high)
+                if first < last:
+                    break
+                node = int((left, right)[first % 2][node])
+            above[side], here, left_over = len(nodes), [0, 0], left_over - 1
+            nodes.append(node)
+            cuts.append(sets[node][(first + last) // 2] if node in sets else number[node])
+            sides.append(here)
+            if node in sets:
+                halves = ((low, cuts[-1]), (cuts[-1], high))
+                waiting += [(node, {**within, feature[node]: half}, here, at) for at, half in enumerate(halves)]
+            elif not leaf[node]:
+                waiting += [(int(own[node]), within, here, at) for at, own in enumerate((left, right))]
+        if waiting:
+            raise ValueError("its categories cut too many boxes")
+        parts.append((leaf[nodes], feature[nodes], np.array(cuts), *np.array(sides[1:]).T, value[nodes]))
+    return parts
+
+
+def _check_tree(leaf: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
+    """Raise where a node follows two, or one is before the root, so that no way from there ends in a circle."""
+    after = np.concatenate((left[~leaf], right[~leaf]))
+    if not ((after > 0) & (after < len(leaf))).all() or len(np.unique(after)) < len(after):
+        raise ValueError("the nodes are no tree")
 
 
 def single_cut(thresholds: np.ndarray, strict: bool = False) -> np.ndarray:

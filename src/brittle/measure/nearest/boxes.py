@@ -50,7 +50,8 @@ def search_boxes(
         return None
     rows, own = clean.inputs.flatten(1).double().cpu().numpy(), clean.predicted.cpu().numpy()
     rules = model.rules(shape[1])
-    rows, trees = rules.kept(rows), trees.of_whole(rules.whole)
+    given, trees = rules.kept(rows), trees.of_whole(rules.whole)
+    rows = model.coded(given, trees)
     usable = (clean.finite & ~clean.tied).cpu().numpy().nonzero()[0]
     scores = trees.scores(rows[usable])
     if (scores > scores[np.arange(len(usable)), own[usable], None] + trees.slack).any():
@@ -58,10 +59,12 @@ def search_boxes(
     varies = clean.inputs.new_ones(()) if clean.varies is None else clean.varies
     varies = varies.expand_as(clean.inputs).flatten(1).bool().cpu().numpy() & ~rules.fixed
     bounds = classifier.bounds.flat(clean.inputs.shape[1:]) if bounded else NONE
+    if varies[:, list(trees.levels)].any():
+        return None
     least, most = np.maximum(rules.lower, bounds.lower.numpy()), np.minimum(rules.upper, bounds.upper.numpy())
     most = np.where(rules.whole, np.floor(most), most)
     distance, proved = torch.where(clean.finite & clean.tied, 0.0, torch.inf).double(), torch.zeros(shape[0]).double()
-    found, classes = torch.from_numpy(rows.copy()), torch.full_like(clean.predicted, -1)
+    found, classes = torch.from_numpy(given.copy()), torch.full_like(clean.predicted, -1)
     passes = torch.full_like(clean.predicted, clean.passes)
     for row in usable.tolist():
         point = rows[row]
@@ -69,6 +72,7 @@ def search_boxes(
         def predicted(at: np.ndarray) -> int:
             passes[row] += 1  # noqa: B023
             classifier.count(1)
+            at = np.where(varies[row], at, given[row])  # noqa: B023
             return int(model.predicted(torch.from_numpy(at[None]))[0])
 
         low = np.nextafter(np.where(varies[row], np.minimum(least, point), point), -np.inf)
@@ -80,7 +84,8 @@ def search_boxes(
         search.run(boxes)
         proved[row], distance[row] = search.proved, search.distance
         if search.found is not None:
-            found[row], classes[row] = torch.from_numpy(search.found), predicted(search.found)
+            found[row] = torch.from_numpy(np.where(varies[row], search.found, given[row]))
+            classes[row] = predicted(search.found)
             if classes[row] == own[row]:
                 return None
     points = found.view(clean.inputs.shape)

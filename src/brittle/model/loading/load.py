@@ -48,9 +48,7 @@ _TENSORFLOW = "is a TensorFlow file; convert it to ONNX, python -m tf2onnx.conve
 _ADVICE = {
     **dict.fromkeys((".h5", ".keras"), _KERAS),
     **dict.fromkeys((".pb", ".tflite"), _TENSORFLOW),
-    **dict.fromkeys(
-        (".ubj", ".cbm"), "is binary; save the model as .json: save_model('model.json'), of CatBoost format='json'"
-    ),
+    ".cbm": "is binary; save the model as .json: save_model('model.json', format='json')",
     ".safetensors": f"holds weights without a network; give it with --weights; {EXPORT}",
     **dict.fromkeys((".npz", ".npy", ".parquet", ".csv", ".png", ".jpg", ".jpeg"), _DATA),
 }
@@ -78,7 +76,8 @@ def load_model(spec: str | os.PathLike[str], *, weights: str | os.PathLike[str] 
 
     - `FILE.pt2`: an archive of `torch.export.save`; loading it runs no code.
     - `FILE.onnx`: a network that onnxruntime runs; with gradients where PyTorch has its operators and agrees.
-    - `FILE.json`: a classifier of XGBoost or CatBoost, `FILE.txt`: one of LightGBM; read without these libraries.
+    - `FILE.json`: a classifier of XGBoost (also `FILE.ubj`) or CatBoost, `FILE.txt`: one of LightGBM; read without
+      these libraries.
     - `FILE.skops`: a scikit-learn classifier of `skops.io.dump`, of types that skops trusts; forward only.
     - `FOLDER`: an image classifier as Hugging Face writes it, or a network of timm; weights in safetensors alone.
     - `hf:OWNER/NAME`, `hf:OWNER/NAME@REVISION`: such a folder of the Hugging Face Hub, from its cache or fetched.
@@ -154,7 +153,7 @@ def _check_form(spec: str, weights: Path | None) -> None:
             f"{spec} is a folder without config.json; a model of Hugging Face has one, and DATA comes second; {EXPORT}"
         )
     raise UsageError(
-        f"{spec!r} is neither FILE.pt2, FILE.onnx, FILE.skops, FILE.json, FILE.txt, FOLDER with "
+        f"{spec!r} is neither FILE.pt2, FILE.onnx, FILE.skops, FILE.json, FILE.ubj, FILE.txt, FOLDER with "
         "config.json, FILE.py:FACTORY nor "
         f"PACKAGE.MODULE:FACTORY{'' if path.exists() else ', and is no file'}; {EXPORT}"
     )
@@ -191,7 +190,10 @@ def _load_skops(content: bytes, name: str) -> Any:
     return model
 
 
-_READERS = {".onnx": open_onnx, ".skops": _load_skops, ".json": read_tree_file, ".txt": read_tree_file}
+_READERS = {
+    **{".onnx": open_onnx, ".skops": _load_skops},
+    **dict.fromkeys((".json", ".ubj", ".txt"), read_tree_file),
+}
 """Who reads a file with such an ending, beside archives."""
 
 
