@@ -236,7 +236,7 @@ class Estimator(Fitted):
         rows, names = rows.copy(), dict(enumerate(self.feature_names or ()))
         for place in trees.levels:
             own = self._categories.get(names.get(place))
-            values = rows[:, place] if own is None else [own.levels[int(code)] for code in rows[:, place]]
+            values = rows[:, place].tolist() if own is None else [own.levels[int(code)] for code in rows[:, place]]
             rows[:, place] = trees.places(place, values)
         return rows
 

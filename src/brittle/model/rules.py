@@ -26,7 +26,7 @@ class Rules(NamedTuple):
     whole: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
-    groups: tuple[np.ndarray, ...] = ()
+    groups: Sequence[np.ndarray] = ()
     ties: np.ndarray = np.empty((0, 2), int)
 
     @classmethod
@@ -62,7 +62,7 @@ class Rules(NamedTuple):
                     raise ParameterError(f"rules have the words {WORDS}; found {word!r:.40}") from error
         if few := next((group for group, places in groups.items() if len(places) < 2), None):
             raise ParameterError(f"the one-hot group {few!r:.40} has one column; it needs two or more")
-        found = found._replace(groups=tuple(map(np.array, groups.values())), ties=_closure(ties))
+        found = found._replace(groups=[np.array(places) for places in groups.values()], ties=_closure(ties))
         hot = {place for places in groups.values() for place in places}
         for a, b in found.ties.tolist():
             if hot & {a, b} or (found.fixed[a] and found.fixed[b]) or found.whole[a] != found.whole[b]:
