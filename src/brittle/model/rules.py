@@ -36,7 +36,8 @@ class Rules(NamedTuple):
         Raises:
             ParameterError: a column or a word that there is not.
         """
-        found = cls(*(np.full(len(names), side) for side in (False, False, -np.inf, np.inf)))
+        no, low = np.zeros(len(names), bool), np.full(len(names), -np.inf)
+        found = cls(no.copy(), no.copy(), low, -low)
         groups: dict[str, list[int]] = {}
         ties: list[tuple[int, int]] = []
         for name, words in rules.items():
