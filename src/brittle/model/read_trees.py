@@ -24,7 +24,7 @@ LIGHTGBM_ZERO = float(np.float32(1e-35))
 """LightGBM reads numbers as small as this as 0."""
 
 DAMAGED = (LookupError, ValueError, TypeError, AttributeError, RecursionError, OverflowError)
-"""What reading raises of a model that is damaged, or no classifier of trees that split by numbers alone."""
+"""What reading raises of a model that is damaged, or no classifier of trees that is read."""
 
 
 MOST_NUMBERS = 1 << 25
@@ -36,7 +36,7 @@ def read_tree_file(content: bytes, name: str) -> Trees:
     `.json`; read without these libraries, and without running anything.
 
     Raises:
-        ModelError: it is none of these, no classifier, or splits by more than numbers.
+        ModelError: it is none of these, no classifier, or splits by more than numbers and sets of categories.
     """
     try:
         if name.endswith(".txt"):

@@ -31,10 +31,11 @@ class Rules(NamedTuple):
 
     @classmethod
     def of(cls, rules: Mapping[str, str], names: Sequence[str]) -> Rules:
-        """Those of words such as `{"age": "whole 17..90", "gain": "0..", "sex": "fixed"}`, by the names of columns.
+        """Those of words by columns, such as `{"age": "whole 17..90", "sex": "fixed", "low": "at-most:high"}`
+        and `{"red": "one-hot:colour", "blue": "one-hot:colour"}`.
 
         Raises:
-            ParameterError: a column or a word that there is not.
+            ParameterError: a column or a word that there is not, or rules that cannot be kept together.
         """
         no, low = np.zeros(len(names), bool), np.full(len(names), -np.inf)
         found = cls(no.copy(), no.copy(), low, -low)
