@@ -30,7 +30,7 @@ from timing import print_table
 import brittle
 from brittle.data import open_points
 from brittle.run import execute, make_job
-from brittle.run.job import MOST_SHARDS, SHARD
+from brittle.run.job import SHARD, whole_shard
 from brittle.scores import LogitMargin, MaxProbability, Shrinkage
 from brittle.store.folder import RunFolder, ShardEntry, ShardFile, file_name
 from brittle.store.record import Account
@@ -88,7 +88,7 @@ def simulate(rows: int, folder: Path) -> None:
     base = brittle.score(
         network, (x, torch.arange(SHARD) % 10), [Shrinkage(0.1, draws=20), LogitMargin()], skip_doctor=True
     )
-    size = SHARD * -(-rows // (SHARD * MOST_SHARDS))
+    size = whole_shard(rows)
     shards = -(-rows // size)
     for part, name in ((1, "run"), (2, "other")):
         data = replace(base.record.data, points=rows)

@@ -30,8 +30,7 @@ def test_few_points_are_divided_between_their_batches(points: int, batch_size: i
 
 def test_long_runs_have_larger_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("brittle.run.job.SHARD", 4)
-    monkeypatch.setattr("brittle.run.job.MOST_SHARDS", 3)
-    for count, points, shards in ((1, 4, 1), (12, 4, 3), (13, 8, 2), (24, 8, 3), (25, 12, 3)):
+    for count, points, shards in ((1, 4, 1), (16, 4, 4), (24, 4, 6), (25, 8, 4), (70, 8, 9), (81, 12, 7)):
         job = make_job(small_classifier(), inputs(count), [Softmax()], 0, None, 0.99)
         assert (job.shard_points, job.shards) == (points, shards)
         rows = [row for number in range(shards) for batch in job.batches(number) for row in batch.rows]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -27,11 +28,11 @@ from brittle.store.folder import Shard
 from brittle.store.record import Account
 
 SHARD = 256
-"""Points in a shard of the run folder, unless the run has so many that it is a multiple of this, or few."""
+"""Points in a shard of the run folder, or a multiple of this: what a run holds are the points of one shard, and the
+manifest of all, which is written with each of them; so a long one has as many points in a shard as shards."""
 
-MOST_SHARDS, FEW_SHARDS = 512, 4
-"""Shards of a run at most, so that the manifest, which is written with each of them, stays small; and shards that a run
-of few points is divided into at most, between its batches, so that they can be shared."""
+FEW_SHARDS = 4
+"""Shards that a run of few points is divided into at most, between its batches, so that they can be shared."""
 
 
 T = TypeVar("T")
@@ -85,7 +86,7 @@ class Job:
             few *= 2
         if few < SHARD and (count <= SHARD or SHARD % few == 0):
             return few
-        return SHARD * -(-count // (SHARD * MOST_SHARDS))
+        return whole_shard(count)
 
     @property
     def batch_points(self) -> int:
@@ -170,3 +171,8 @@ def _without(batch: Batch, lost: Mapping[int, str]) -> Batch:
         f"row {row}: {lost[row]}" if row in lost else own for row, own in zip(batch.rows, batch.detail, strict=True)
     ]
     return replace(batch, status=tuple(status), detail=tuple(detail))
+
+
+def whole_shard(count: int) -> int:
+    """Points in a shard of a run of so many, unless they are few."""
+    return SHARD * max(1, -(-math.isqrt(count) // SHARD))
