@@ -145,6 +145,11 @@ def test_what_cannot_be_paired_is_refused() -> None:
         compare(first, other)
     with pytest.raises(DataError, match=r"the bounds \[0\.0, 1\.0\], those of the second the bounds \[0\.0, 255\.0\]"):
         compare(first, with_model(second, bounds=(0.0, 255.0)))
+    other = replace(second.record, data=replace(second.record.data, still="2 of 9: 0123"))
+    for run in (with_model(second, rules={"age": "whole"}), replace(second, record=other)):
+        with pytest.raises(DataError) as caught:
+            compare(first, run)
+        assert caught.value.code == "runs_differ"
 
 
 def test_scores_of_other_parameters_are_not_compared() -> None:

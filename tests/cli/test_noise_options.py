@@ -9,6 +9,7 @@ import pytest
 from helpers.commands import score
 
 import brittle
+from brittle.run.join import join
 
 pytestmark = pytest.mark.usefixtures("nothing_drawn")  # words are what counts here
 
@@ -52,6 +53,26 @@ def test_categories_are_left_alone_and_said(place: Path) -> None:
     noise = brittle.read_table("run").record.scores[0].noise
     assert noise is not None
     assert "b, d unchanged" in noise.explanation
+
+
+@pytest.mark.parametrize("noise", ["per-feature", "swap:0.3"])
+@pytest.mark.parametrize("chosen", [["--points", "5"], ["--sample", "6"], ["--ids", "open.csv"]], ids=str)
+def test_noise_of_chosen_points_is_learned_from_all(place: Path, noise: str, chosen: list[str]) -> None:
+    """Their numbers are those of a run over all, so a later run over some can be joined to it."""
+    draw = np.random.default_rng(0)
+    rows = [",".join(map(str, (*(draw.random(4) * (1 + number)).round(4), number % 2))) for number in range(20)]
+    Path("data.csv").write_text("\n".join(["a,b,c,d,label", *rows]))
+    Path("net.py").write_text("import torch\ndef make():\n    torch.manual_seed(0)\n    return torch.nn.Linear(4, 2)\n")
+    Path("open.csv").write_text("point\n3\n17\n")
+    more = ["--quiet", "--scores", "monte_carlo", "--noise", noise, "--draws", "40"]
+    more += ["--sigma", "0.5"] if noise == "per-feature" else []
+    assert score(*more, data="data.csv") == 0
+    assert score(*more, *chosen, data="data.csv", out="some") == 0
+    (own,), (of_all,) = (brittle.read_table(run).columns for run in ("some", "run"))
+    assert own.label == of_all.label
+    assert 0 < len(own.value) < 20
+    assert own.value.tolist() == of_all.value[own.value.index].tolist()
+    assert join("all", ["run", "some"]).account.points == 20
 
 
 def test_a_function_of_a_file_is_noise_that_a_run_knows(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

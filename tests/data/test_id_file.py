@@ -38,6 +38,8 @@ def test_the_ids_of_a_table_come_back(tmp_path: Path) -> None:
     flags = pd.DataFrame({"point": ids} | others, columns=FLAGS.names)
     write_flags(flags, tmp_path / "flags.csv")
     assert read_ids(tmp_path / "flags.csv") == ids
+    flags[["point"]].to_csv(tmp_path / "one.csv", index=False)
+    assert read_ids(tmp_path / "one.csv") == ids
 
 
 @pytest.mark.parametrize(

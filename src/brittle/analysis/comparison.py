@@ -172,6 +172,13 @@ def _check_alike(first: Table, second: Table) -> None:
             f"{other.decision or 'class'}, or about other parameters of it, so their scores answer different "
             "questions; score both with one --decision (decision=)",
         )
+    rules = [(run.record.model.rules, run.record.data.still) for run in (first, second)]
+    if rules[0] != rules[1]:
+        raise DataError(
+            "runs_differ",
+            "the runs let other columns vary, by their noise or their rules, so their scores answer different "
+            "questions; score both with one --noise, --categories and --rules",
+        )
     ends = [(model.bounds, model.lower, model.upper, model.bounds_shape) for model in (one, other)]
     if ends[0] != ends[1]:
         raise DataError(

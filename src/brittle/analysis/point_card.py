@@ -10,7 +10,7 @@ from brittle.analysis.columns import answer_text, key_of, largest_budgets, safet
 from brittle.analysis.decisions import column_if_any, unjudged_text
 from brittle.analysis.features import changed_features, features
 from brittle.errors import DataError, listed
-from brittle.estimate import INPUT_MARGIN, LIMIT
+from brittle.estimate import LIMIT
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Row
 from brittle.store.table import Table
 from brittle.text import aligned, number, span
@@ -126,7 +126,7 @@ def _what(table: Table, row: Row) -> str:
 
 
 def _verdict(table: Table, point: str) -> list[str]:
-    """Whether the prediction holds, and how one would learn the distance to another one where the run has none."""
+    """Whether the prediction holds."""
     column = column_if_any(table)
     lines = []
     if column is not None and not column.judges:
@@ -135,9 +135,6 @@ def _verdict(table: Table, point: str) -> list[str]:
         limit = column.limit or LIMIT
         said = VERDICTS.get(column.states(limit).to_dict()[point], "It has no number")
         lines.append(f"{said.format(f'{limit:g}')}, by {column.shown}.")
-    counted = table.record.model.random or (table.record.model.decision or "").startswith(("masks:", "boxes:"))
-    if not counted and not any(one.score == INPUT_MARGIN for one in table.columns):
-        lines.append("The distance to another prediction was not measured; --scores input_margin does.")
     return lines
 
 

@@ -193,13 +193,16 @@ class Opening:
 
     @cached_property
     def points(self) -> Points:
-        from brittle.data.arrow import is_table
-
         if self.texts is not None:
             _ = self.classifier  # puts the model where it computes, and it embeds tokens there
+        return self._opened(self.reading)
+
+    def _opened(self, reading: DataOptions) -> Points:
+        from brittle.data.arrow import is_table
+
         bounds, targets = self.declared.declared_bounds, self.declared.decides.targets
         levels = is_table(self.data) and self.classifier.reads_frames
-        return self.reading.open(self.data, bounds, targets=targets, texts=self.texts, model=self.model, levels=levels)
+        return reading.open(self.data, bounds, targets=targets, texts=self.texts, model=self.model, levels=levels)
 
     @cached_property
     def classifier(self) -> Classifier:
@@ -211,8 +214,10 @@ class Opening:
 
     @cached_property
     def scores(self) -> tuple[Score, ...]:
-        texts = None if isinstance(self.texts, TextFunction) else self.texts
-        return self.scoring.chosen(self.declared, self.points, texts)
+        texts, points = None if isinstance(self.texts, TextFunction) else self.texts, self.points
+        if self.reading.points is not None and plain_name(self.scoring.noise) in COLUMNS:
+            points = self._opened(replace(self.reading, points=None))  # noise that learns from data does from all
+        return self.scoring.chosen(self.declared, points, texts)
 
     @cached_property
     def _loaded(self) -> LoadedModel:

@@ -120,8 +120,8 @@ def read_ids(path: Path) -> tuple[str, ...]:
     r"""The ids that a text file holds, in its order.
 
     One a line, whose end may be that of Windows; empty lines and a byte order mark are passed over. A file whose first
-    line is the header of a table with several columns, of which the first is `point`, is read as CSV, as brittle writes
-    it: the ids are that column.
+    line is the header of a table, of which the first column is `point`, is read as CSV: the ids are that column, with
+    the apostrophes that brittle puts before some cells where there are others.
     """
     where = path_text(path)
     if not path.exists():
@@ -131,12 +131,12 @@ def read_ids(path: Path) -> tuple[str, ...]:
             raise ValueError(f"it is no regular file of at most {MOST_BYTES:,} bytes")
         text = path.read_bytes().decode("utf-8-sig")
         lines = [line.removesuffix("\r") for line in text.split("\n")]
-        if text.startswith((f"{COLUMN},", f'"{COLUMN}",')):
+        if lines[0].partition(",")[0] in (COLUMN, f'"{COLUMN}"'):
             header, *rows = filter(None, csv.reader(StringIO(text, newline=""), strict=True))
             odd = next((row for row in rows if len(row) != len(header)), None)
             if odd is not None:
                 raise ValueError(f"it begins as a table of {len(header)} columns and has {len(odd)} in {odd!r:.60}")
-            lines = [_cell_text(row[0]) for row in rows]
+            lines = [_cell_text(row[0]) if len(header) > 1 else row[0] for row in rows]
         ids = tuple(own for own in lines if own.strip(" \t"))
         if not ids or "\0" in text:
             raise ValueError("it holds zero bytes, or no id")

@@ -86,7 +86,10 @@ def check_gradients(subject: Subject) -> Iterator[Finding | str]:
     except BrittleError as error:
         if needed or error.code not in ("masked_gradient", "not_differentiable"):
             raise
-        yield Finding(error.code, f"{error.args[0]}; the search for the nearest input goes on without gradients")
+        if getattr(subject.classifier.model, "trees", None) is not None:
+            yield "the search for the nearest input goes by the splits of the trees"
+        else:
+            yield Finding(error.code, f"{error.args[0]}; the search for the nearest input goes on without gradients")
 
 
 def _about_gradients(subject: Subject) -> Iterator[Finding | str]:

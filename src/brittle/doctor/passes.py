@@ -84,7 +84,8 @@ def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
             raise ModelError(
                 "nondeterministic_model",
                 f"{REPEATS} passes of the same {len(logits)} rows differ by up to {found}; switch off dropout and "
-                f"other randomness (before an export: model.eval()), and let forward() not count or average",
+                f"other randomness (before an export: model.eval()), and let forward() not count or average; "
+                f"or declare that the model draws at random: --random-model (random=True)",
             )
     worst = max(float(differences(logits, again).max()) for again in repeats)
     yield f"{REPEATS} passes differ by at most {worst:.3g} in the logits"

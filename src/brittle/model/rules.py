@@ -67,7 +67,7 @@ class Rules(NamedTuple):
         found = found._replace(groups=[np.array(places) for places in groups.values()], ties=_closure(ties))
         hot = {place for places in groups.values() for place in places}
         for a, b in found.ties.tolist():
-            if hot & {a, b} or (found.fixed[a] and found.fixed[b]) or found.whole[a] != found.whole[b]:
+            if a == b or hot & {a, b} or (found.fixed[a] and found.fixed[b]) or found.whole[a] != found.whole[b]:
                 raise ParameterError(
                     f"{names[a]!r:.40} at most {names[b]!r:.40}: such columns are both whole or neither, not both "
                     "fixed, and of no one-hot group"

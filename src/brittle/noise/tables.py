@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from brittle.data import as_points
-from brittle.data.points import Points
+from brittle.data.points import Points, SomePoints
 from brittle.errors import DataError, ParameterError, UsageError, listed
 from brittle.estimate import Parameters
 from brittle.model.rules import Rules
@@ -65,6 +65,8 @@ class PerFeature(DiagonalGaussian):
     ) -> PerFeature:
         """Scales as data have them, which are read once: the standard deviation of each feature, 0 of categories.
 
+        Of points that were chosen, those of all from which they were.
+
         Args:
             points: the data, as `brittle.score` takes them: points, an array `[N, n]`, a frame, `(x, y)`, a path.
             sigma: in standard deviations of each feature.
@@ -72,7 +74,7 @@ class PerFeature(DiagonalGaussian):
                 at most `FEW` differ. Columns of text and of type `category` stay in any case.
             moving: features that are no categories, whatever they hold.
         """
-        points = as_points(points, None, levels=True)
+        points = _all_of(points)
         deviations, few = _scales(points)
         names = _names(points, len(deviations))
         stays = few & ~_mask(moving, names) if categories is None else _mask(categories, names)
@@ -136,7 +138,7 @@ class Swap(Transforming):
         columns: Collection[str | int] | None = None,
         rules: Mapping[str, str] | None = None,
     ) -> Swap:
-        """Swaps with the first rows of the data, `ROWS` at most.
+        """Swaps with the first rows of the data, `ROWS` at most; of points that were chosen, with those of all.
 
         Args:
             points: the data, as `brittle.score` takes them.
@@ -144,7 +146,7 @@ class Swap(Transforming):
             columns: features that may be replaced, by name or place; all by default.
             rules: of columns, as `Classifier` has them; those of a one-hot group, and tied ones, are replaced together.
         """
-        points = as_points(points, None, levels=True)
+        points = _all_of(points)
         rows = _first_rows(points)
         names = _names(points, rows.shape[1])
         together = Rules.of(rules or {}, names).together
@@ -221,6 +223,14 @@ class TokenDropout(Transforming):
         taken = x.new_zeros(1, x.shape[1]) if rows is None else rows.to(x)
         place = (other * len(taken)).long().clamp_max(len(taken) - 1)
         return torch.where((chance < self.sigma)[:, None], taken[place], x)
+
+
+def _all_of(data: Any) -> Points:
+    """All points of data, of which some may have been chosen: the noise of a point does not depend on the others."""
+    points = as_points(data, None, levels=True)
+    while isinstance(points, SomePoints):
+        points = points.points
+    return points
 
 
 def _check_share(share: object) -> None:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import torch
 from torch import nn
 
+from brittle.data.points import Points, SomePoints
 from brittle.doctor import Subject, about_accuracy
 from brittle.errors import DataError
 from brittle.estimate import parameters_json
@@ -114,7 +115,7 @@ def describe(job: Job, command: Sequence[str] | None = None, part: tuple[int, in
     points, device, dtype = job.points, job.classifier.device, torch.get_default_dtype()
     labelled = points.labels is not None or points.provenance.get("targets") is not None
     names = list(points.class_names or job.classifier.class_names or ()) or None
-    data = dict(points.provenance) | {"class_names": names, "labelled": labelled}
+    data = dict(points.provenance) | {"class_names": names, "labelled": labelled, "still": _still(points)}
     return RunRecord(
         brittle=_version("brittle"),
         command=None if command is None else tuple(command),
@@ -161,6 +162,19 @@ def draws_of(score: Score) -> dict[str, int]:
     return found
 
 
+def _still(points: Points) -> str | None:
+    """Of the numbers of an input how many stay as they are, and a digest of which."""
+    moves = None
+    while isinstance(points, SomePoints):
+        own = None if points.moves is None else points.moves.flatten().cpu()
+        moves = own if moves is None else moves if own is None else moves & own
+        points = points.points
+    if moves is None:
+        return None
+    which = hashlib.sha256(bytes(moves.tolist())).hexdigest()[:LENGTH]
+    return f"{int((~moves).sum()):,} of {len(moves):,}: {which}"
+
+
 def _key_text(value: object) -> str:
     """`value` in words that are the same in every process; what has none is told by its kind alone."""
     if isinstance(value, type):
@@ -190,6 +204,7 @@ def _describe_model(classifier: Classifier) -> ModelRecord:
         "outputs": classifier.outputs,
         "decision": None if classifier.decision.of_classes else classifier.decision.label,
         "decision_parameters": None if classifier.decision.of_classes else classifier.decision.parameters,
+        "rules": dict(classifier.rules) if classifier.rules else None,
         "random": classifier.clean_passes if classifier.random else None,
         "head": classifier.head_name,
         "perturb": classifier.perturb,

@@ -114,6 +114,7 @@ class ModelRecord:
         perturb: name of the argument that takes the input that varies, or None for the first.
         decision: what is decided from the output, such as `multilabel` or `top:5`; None is the predicted class.
         decision_parameters: its parameters that are not those by default.
+        rules: what columns of a table may hold, by their names, or None.
         random: clean passes of which most say what is predicted, where the model draws at random; else None.
         parameters: how many numbers it has learned.
         dtype: of these.
@@ -143,6 +144,7 @@ class ModelRecord:
     perturb: str | None = None
     decision: str | None = None
     decision_parameters: Mapping[str, Parameter | None] | None = None
+    rules: Mapping[str, str] | None = None
     random: Count | None = None
     dtype: str | None = None
     file: str | None = None
@@ -185,6 +187,8 @@ class DataRecord:
         labels: where the file of labels lies, where these lie in one of their own.
         class_names: in the order of their index, or None; of the labels, where several may hold.
         decided_names: names of what stands for a decision that is no class, such as sets of labels; or None.
+        still: how many numbers of an input stay as they are in the noise and the searches of the run, and a digest of
+            which; None where all vary.
         reading: all else that says how they were read, such as `layout`, `resize` or `label_column`.
     """
 
@@ -205,6 +209,7 @@ class DataRecord:
     labels: str | None = None
     class_names: tuple[str, ...] | None = None
     decided_names: tuple[str, ...] | None = None
+    still: str | None = None
     reading: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -62,7 +62,7 @@ def _model_text(contents: Contents) -> str:
     model = contents.record.model
     known = (
         (model.classes if (model.decision or "top").startswith("top") else None, "{} classes"),
-        (model.parameters, "{} parameters"),
+        (model.parameters or None, "{} parameters"),
         (model.dtype, "{}"),
         (model.outputs, "output read as {}"),
     )
