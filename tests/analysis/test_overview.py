@@ -231,7 +231,7 @@ def test_at_least_that_share_is_as_near(points: int) -> None:
         distance = float(words) * 1.005  # three digits are shown
         assert (column.value <= distance).sum() >= share * points
         assert (column.value < float(words) * 0.995).sum() < share * points
-    certified = re.search(r"Certified: none within ([\d.]+) of half of the points\.$", text)
+    certified = re.search(r"Certified: none nearer than ([\d.]+) to half of the points\.$", text)
     assert certified is not None
     assert (column.low >= float(certified[1]) * 0.995).sum() >= 0.5 * points
     assert float(certified[1]) <= float(said[1])

@@ -195,8 +195,10 @@ def _sentences(column: Column, name: str) -> str:
     if missed := int(np.isinf(distances).sum()):
         said.append(f"None was found for {share_of(missed, len(distances), 'point')}.")
     radius = radii[places["half"]]
+    if exact := int((known["value"] == known["low"]).sum()):
+        said.append(f"It is the exact distance of {share_of(exact, len(known), 'point')}.")
     if radius > 0.0:
-        said.append(f"Certified: none within {number(radius)} of half of the points.")
+        said.append(f"Certified: none nearer than {number(radius)} to half of the points.")
     elif column.parameters.get("certify") or (radii > 0.0).any():
         said.append("Fewer than half of the points have a certificate.")
     return " ".join(said)

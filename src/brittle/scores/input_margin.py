@@ -77,7 +77,7 @@ class InputMargin(_Searched):
     reference = "Ngnawé et al. (NeurIPS 2024), section 2.1"
     serves = "all"
     explanation = (
-        "The distance to the nearest input found with another prediction: an upper bound, as attacks may miss a "
+        "The distance to the nearest input found with another prediction: an upper bound, as a search may miss a "
         "nearer one. Many passes."
     )
     colour = 11
