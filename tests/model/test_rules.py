@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -226,6 +227,21 @@ def test_fixed_columns_stay_and_the_run_is_another_one() -> None:
 def test_a_rule_that_there_is_not_is_refused(rules: dict[str, str]) -> None:
     with pytest.raises(ParameterError):
         Rules.of(rules, ["0", "1", "2"])
+
+
+@pytest.mark.parametrize("rule", ["whole", "0..1", "at-most:a", "one-hot:b"])
+def test_categories_have_no_rule_but_fixed(rule: str) -> None:
+    """Their codes are no numbers that one might round or order."""
+    pd = pytest.importorskip("pandas")
+    x = pd.DataFrame({"kind": pd.Categorical(list("abcd") * 5), "a": np.arange(20.0)})
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    forest = HistGradientBoostingClassifier(max_iter=2, categorical_features="from_dtype").fit(x, np.arange(20) > 9)
+    more = {"a": "one-hot:b"} if rule == "one-hot:b" else {}
+    for rules, refused in (({"kind": rule, **more}, True), ({"kind": "fixed"}, False)):
+        classifier = brittle.Classifier(forest, "none", rules=rules)
+        with pytest.raises(ParameterError) if refused else nullcontext():
+            brittle.score(classifier, (x, None), "softmax", skip_doctor=True)
 
 
 def test_a_score_that_is_called_keeps_what_is_fixed_as_a_run_does() -> None:

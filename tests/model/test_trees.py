@@ -285,3 +285,20 @@ def test_categories_of_a_frame_are_known_by_their_values(kind: str, tmp_path: Pa
     with pytest.raises(ModelError) as caught:
         read.predict(some.assign(colour="pink"))
     assert caught.value.code == "columns"
+
+
+@pytest.mark.parametrize("first", ["ordered", "constant", "ordered alone"])
+def test_columns_of_categories_that_a_file_does_not_name_are_not_guessed(first: str, tmp_path: Path) -> None:
+    """LightGBM codes ordered and constant columns as all categories, and keeps them as numbers."""
+    pd, lightgbm = pytest.importorskip("pandas"), pytest.importorskip("lightgbm")
+    generator = np.random.default_rng(0)
+    size, code, a = generator.integers(1, 5, 300), generator.integers(1, 5, 300), generator.normal(size=300)
+    size = np.full(300, 2) if first == "constant" else size
+    frame = pd.DataFrame({"size": pd.Categorical(size, [1, 2, 3, 4], ordered="ordered" in first), "code": code, "a": a})
+    columns = {"ordered": ["code"], "constant": ["size", "code"], "ordered alone": []}[first]
+    model = lightgbm.LGBMClassifier(n_estimators=5, n_jobs=1, verbose=-1)
+    model.fit(frame, (2 * size + (code % 3) + a > 6).astype(int), categorical_feature=columns)
+    assert trees_of(model) is None
+    with pytest.raises(ModelError) as caught:
+        saved(model, tmp_path)
+    assert caught.value.code == "model_file"

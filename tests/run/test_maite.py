@@ -157,3 +157,22 @@ def test_a_metric_that_saw_no_images_says_so(plain: tuple[nn.Module, Tensor, Ten
     refused("empty_dataset", "items", metric.compute)
     with pytest.raises(ParameterError):
         metric.update([x[0]], [y[0]], [{"id": 0}])
+
+
+def test_a_metric_keeps_images_as_they_were_sent(plain: tuple[nn.Module, Tensor, Tensor]) -> None:
+    """Whatever the model makes of them, and whatever comes into their place."""
+    network, x, y = plain
+
+    class Scaling(Model):
+        def __call__(self, batch: Any) -> Any:
+            found = super().__call__([one.clone() for one in batch])
+            for one in batch:
+                one.zero_()
+            return found
+
+    metric = brittle.RobustnessMetric(Scaling(network), classifier=network, scores=SCORES[:1])
+    given = [one.clone() for one in x]
+    metric.update(metric(given), list(y), [{"id": row} for row in range(len(x))])
+    assert float(max(one.abs().max() for one in given)) == 0.0
+    own = brittle.score(network, (x, y), SCORES[:1]).frame()["p_robust"].mean()
+    assert metric.compute()["p_robust"] == pytest.approx(own, abs=1e-6)

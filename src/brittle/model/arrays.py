@@ -120,6 +120,9 @@ class Fitted(ArrayModel):
 
     def reading(self, categories: Mapping[str, Levels], names: Sequence[str] | None) -> Fitted:
         """The same for inputs with columns of these names, of which some are codes of categories."""
+        for name in self._rules.keys() & categories.keys():
+            if self._rules[name].strip() != "fixed":
+                raise ParameterError(f"the column {name!r:.40} holds categories, whose one rule is fixed")
         return type(self)(self._estimator, self._outputs, categories, self._rules, names)
 
     def rules(self, size: int) -> Rules:

@@ -178,10 +178,18 @@ def lightgbm_trees(text: str) -> Trees:
         part = leaf, feature.astype(int), cut, left, right, of_class(value, at % int(each[0]), classes)
         parts.append((part, sets))
     kept = json.loads(_lines(rest.replace("pandas_categorical:", "pandas=")).get("pandas", "null")) or []
-    coded = [place for place, one in enumerate(header["feature_infos"].split(" ")) if kept and one[0] not in "[n"]
+    held = header["feature_infos"].split(" ")
+    coded = [place for place, one in enumerate(held) if kept and one[0] not in "[n"]
+    # Of columns of categories that are ordered, or constant, it says no more than of numbers.
+    alike = {"none", *(f"[0:{len(own) - 1}]" for own in kept)} if any(map(_are_numbers, kept)) else set()
+    _check(len(coded) == len(kept) and not alike & {*held}, "it does not say which columns hold its categories")
     names = [] if names[0] == "Column_0" else names
     read = Trees.of(of_numbers(parts), np.zeros(classes), int(header["max_feature_idx"]) + 1, _lightgbm_cut)
     return read.named(names, levels=dict(zip(coded, kept, strict=True)))
+
+
+def _are_numbers(levels: list[Any]) -> bool:
+    return all(isinstance(one, int | float) for one in levels)
 
 
 def _lightgbm_cut(cuts: np.ndarray) -> np.ndarray:

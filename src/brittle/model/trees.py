@@ -93,7 +93,11 @@ class Trees:
         for place in self.levels:
             for odd in np.flatnonzero(np.isnan(found[place]))[:1]:
                 said = f"column {rows.columns[place]!r:.40} holds {columns[place][odd]!r:.40}"
-                raise ModelError("columns", f"{said}, a category that the model was not fitted on; leave such rows out")
+                raise ModelError(
+                    "columns",
+                    f"{said}, a category that the model was not fitted on; leave such rows out, or "
+                    "let the column stay as it is: --rules NAME=fixed (rules=)",
+                )
         return np.stack(found, axis=1)
 
     def scores(self, rows: Any) -> np.ndarray:

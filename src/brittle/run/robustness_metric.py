@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any
 
 from brittle.analysis.decisions import column_for
@@ -47,7 +48,7 @@ class RobustnessMetric:
 
     def __call__(self, images: Sequence[Any], /) -> Sequence[Any]:
         """What the model says of some images."""
-        self._sent = images
+        self._sent = [deepcopy(one) for one in images]  # the model may change them, or their room be used again
         return self._model(images)
 
     def update(self, predictions: Sequence[Any], targets: Sequence[Any], metadata: Sequence[Any], /) -> None:

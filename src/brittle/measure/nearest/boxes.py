@@ -52,6 +52,8 @@ def search_boxes(
     rules = model.rules(shape[1])
     given, trees = rules.kept(rows), trees.of_whole(rules.whole)
     rows = model.coded(given, trees)
+    if np.isnan(rows[:, list(trees.levels)]).any():  # its columns are others than they were taken for
+        return None
     usable = (clean.finite & ~clean.tied).cpu().numpy().nonzero()[0]
     scores = trees.scores(rows[usable])
     if (scores > scores[np.arange(len(usable)), own[usable], None] + trees.slack).any():
