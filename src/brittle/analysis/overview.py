@@ -195,7 +195,7 @@ def _sentences(column: Column, name: str) -> str:
     if missed := int(np.isinf(distances).sum()):
         said.append(f"None was found for {share_of(missed, len(distances), 'point')}.")
     radius = radii[places["half"]]
-    if exact := np.count_nonzero(known["value"] == known["low"]):
+    if exact := int(np.count_nonzero(known["value"] == known["low"])):
         said.append(f"It is the exact distance of {share_of(exact, len(known), 'point')}.")
     if radius > 0.0:
         said.append(f"Certified: none nearer than {number(radius)} to half of the points.")
