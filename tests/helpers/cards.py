@@ -7,14 +7,13 @@ else the processor computes it. So code that leaves a tensor behind, or calls `.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_flatten, tree_map
 
 DEVICE = torch.device("meta")
 """What the card is called."""
@@ -48,9 +47,18 @@ class OnCard(torch.Tensor):
         return _computed(func, args, kwargs or {})
 
 
+def _each(function: Callable[[torch.Tensor], Any], given: Any) -> Any:
+    """What is given, with what `function` makes of each tensor in its place."""
+    if isinstance(given, torch.Tensor):
+        return function(given)
+    if isinstance(given, dict):
+        return {name: _each(function, one) for name, one in given.items()}
+    return type(given)(_each(function, one) for one in given) if type(given) in (tuple, list) else given
+
+
 def _computed(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-    given, _ = tree_flatten((args, kwargs))
-    tensors = [one for one in given if isinstance(one, torch.Tensor)]
+    tensors: list[torch.Tensor] = []
+    _each(tensors.append, (args, kwargs))
     on_card = [one for one in tensors if isinstance(one, OnCard)]
     device = kwargs.get("device")
     moves = func in (torch.ops.aten._to_copy.default, torch.ops.aten.copy_.default)
@@ -65,18 +73,16 @@ def _computed(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         there = isinstance(args[0], OnCard)
     if device is not None and torch.device(device) == DEVICE:
         kwargs = kwargs | {"device": torch.device("cpu")}
-    plain = tree_map(lambda one: one.held if isinstance(one, OnCard) else one, (args, kwargs))
+    plain = _each(lambda one: one.held if isinstance(one, OnCard) else one, (args, kwargs))
     found = func(*plain[0], **plain[1])
     if not there:
         return found
     same = {id(one.held): one for one in on_card}
 
-    def back(one: Any) -> Any:
-        if not isinstance(one, torch.Tensor):
-            return one
+    def back(one: torch.Tensor) -> torch.Tensor:
         return same[id(one)] if id(one) in same else OnCard(one)
 
-    return tree_map(back, found)
+    return _each(back, found)
 
 
 INDEXED = {torch.ops.aten.index.Tensor, torch.ops.aten.index_put_.default, torch.ops.aten.index_put.default}

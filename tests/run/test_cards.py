@@ -26,8 +26,11 @@ is, as a card draws other noise: some seven standard errors of 16 points with 60
 
 WAITS = pytest.mark.skipif(not torch.cuda.is_available(), reason="waits for a graphics card")
 
+FEWER: dict[str, Any] = {"monte_carlo": {"draws": 100}, "probability_change": {"draws": 100}}
+"""Not the thousand that these take where nothing is said."""
+
 SCORES: list[Score] = [
-    kind(sigma=0.1) if issubclass(kind, NoiseScore) else kind()
+    kind(sigma=0.1, **FEWER.get(name, {})) if issubclass(kind, NoiseScore) else kind()
     for name, kind in CATALOGUE.items()
     if name not in ("input_margin", "feature_distance", "rare_event")
 ]
@@ -56,7 +59,8 @@ def network() -> nn.Module:
 def run(score: Score, device: torch.device | str, **how: Any) -> Table:
     x = torch.rand(COUNT, 1, 6, 6, generator=torch.Generator().manual_seed(1))
     classifier = brittle.Classifier(network(), bounds=(0, 1), device=device)
-    return brittle.score(classifier, (x, torch.arange(COUNT) % CLASSES), [score], batch_size=64, **how)
+    how = {"skip_doctor": True, "batch_size": 1024} | how
+    return brittle.score(classifier, (x, torch.arange(COUNT) % CLASSES), [score], **how)
 
 
 @pytest.mark.parametrize(
@@ -77,9 +81,10 @@ def test_a_card_gives_the_numbers_of_a_processor(score: Score, device: torch.dev
 
 
 def test_a_run_on_a_card_goes_on(device: torch.device, tmp_path: Path) -> None:
-    whole = run(SCORES[0], device, out=tmp_path / "run")
+    """As it began, by what the doctor sees as well."""
+    whole = run(SCORES[0], device, out=tmp_path / "run", skip_doctor=False)
     (tmp_path / "run" / "scores-00000.parquet").unlink()
-    assert run(SCORES[0], device, out=tmp_path / "run", resume=True).scores.equals(whole.scores)
+    assert run(SCORES[0], device, out=tmp_path / "run", resume=True, skip_doctor=False).scores.equals(whole.scores)
 
 
 def test_the_stand_in_finds_what_is_left_behind() -> None:
@@ -101,12 +106,12 @@ def test_the_stand_in_finds_what_is_left_behind() -> None:
 @WAITS
 def test_memory_of_a_card_that_runs_out_changes_no_number() -> None:
     """With hardly more memory than ten rows in a pass take."""
-    whole = run(SCORES[0], "cuda")
+    whole = run(SCORES[0], "cuda", batch_size=64, skip_doctor=False)
     taken = torch.cuda.memory_allocated()
     total = torch.cuda.get_device_properties(0).total_memory
     torch.cuda.set_per_process_memory_fraction((taken + 2**22) / total)
     try:
-        found = run(SCORES[0], "cuda")
+        found = run(SCORES[0], "cuda", batch_size=64, skip_doctor=False)
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)
     assert "out_of_memory" in {one.code for one in found.record.warnings}

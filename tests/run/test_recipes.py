@@ -37,7 +37,7 @@ def network():
 
 
 def points():
-    return torch.rand(300, 12, generator=torch.Generator().manual_seed(1)), None
+    return torch.rand(130, 12, generator=torch.Generator().manual_seed(1)), None
 """
 """What the recipes in Python import."""
 
@@ -47,16 +47,30 @@ def project(tmp_path: Path) -> Path:
     return prepare(tmp_path, points=POINTS)
 
 
-def shell(command: str, folder: Path, **variables: str) -> None:
-    """Run a command of the page for the network and the data of the project, with the `brittle` of these tests."""
+STAND_IN = """#!/bin/sh
+printf '%s\\0' "$@" > given
+"""
+"""A `brittle` that writes down what it is given, in place of the one that takes seconds to start."""
+
+
+def shell(command: str, folder: Path, monkeypatch: pytest.MonkeyPatch, **variables: str) -> None:
+    """Run a command of the page for the network and the data of the project: what it gives `brittle` is done here."""
     project = line(folder, "run", "--points", str(POINTS))
     for word, own in (("MODEL", project[1]), ("DATA", project[2]), ("/runs/", "parts/")):
         command = command.replace(word, own)
     options = [word for word in project[5:] if word not in re.findall(r"--\w+", command)]
     command = re.sub(r"(brittle score .*?)(?=\n|$)", lambda found: " ".join((found[0], *options)), command)
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", **variables}
+    (folder / "bin").mkdir(exist_ok=True)
+    (folder / "bin" / "brittle").write_text(STAND_IN)
+    (folder / "bin" / "brittle").chmod(0o755)
+    environment = {**os.environ, "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}", **variables}
     subprocess.run(["bash", "-ec", command], cwd=folder, env=environment, check=True, timeout=LIMIT)
+    given = (folder / "given").read_text().split("\0")[:-1]
+    (folder / "given").unlink()
+    with monkeypatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr(sys, "argv", ["brittle", *given])
+        assert main(given) == 0
 
 
 def whole(folder: Path) -> Mapping[str, Any]:
@@ -72,31 +86,33 @@ def joined(folder: Path) -> Mapping[str, Any]:
     return contents(folder / "joined")
 
 
-def test_a_slurm_array(project: Path) -> None:
+def test_a_slurm_array(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a stand-in for `sbatch`, which starts the script once for each number of the array."""
     (script,) = (one for one in blocks(PAGE, "bash") if "#SBATCH" in one)
     found = re.search(r"--array=(\d+)-(\d+)", script)
     assert found is not None
     for number in range(int(found[1]), int(found[2]) + 1):
-        shell(script, project, SLURM_ARRAY_TASK_ID=str(number))
+        shell(script, project, monkeypatch, SLURM_ARRAY_TASK_ID=str(number))
     assert joined(project) == whole(project)
 
 
-@pytest.mark.slow
-def test_an_indexed_job_of_kubernetes(project: Path) -> None:
+def test_an_indexed_job_of_kubernetes(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a stand-in, which runs the container's command once for each index."""
     (text,) = blocks(PAGE, "yaml")
     job = yaml.safe_load(text)["spec"]
     (container,) = job["template"]["spec"]["containers"]
     assert (container["command"], job["completionMode"]) == (["sh", "-c"], "Indexed")
     for index in range(job["completions"]):
-        shell(container["args"][0], project, JOB_COMPLETION_INDEX=str(index))
+        shell(container["args"][0], project, monkeypatch, JOB_COMPLETION_INDEX=str(index))
     assert joined(project) == whole(project)
 
 
-def python(word: str, folder: Path) -> None:
-    """Run the block of the page that has this word, in a process of its own."""
+def python(word: str, folder: Path, changes: Mapping[str, str] | None = None) -> None:
+    """Run the block of the page that has this word, in a process of its own, with these words in place of others."""
     (code,) = (one for one in blocks(PAGE, "python") if word in one)
+    for old, new in (changes or {}).items():
+        assert old in code
+        code = code.replace(old, new)
     (folder / "mymodel.py").write_text(MODULE)
     (folder / "recipe.py").write_text(code)
     variables = {"PYTHONPATH": str(folder), "OMP_NUM_THREADS": "1", "RAY_USAGE_STATS_ENABLED": "0"}
@@ -111,8 +127,8 @@ def module() -> dict[str, Any]:
 
 
 def test_submitit(tmp_path: Path) -> None:
-    """On this machine, as there is no Slurm."""
-    python("submitit", tmp_path)
+    """On this machine, as there is no Slurm; two parts, each of which takes seconds to start."""
+    python("submitit", tmp_path, {"(number, 4)": "(number, 2)", "range(1, 5)": "range(1, 3)"})
     names = module()
     own = brittle.score(names["network"](), names["points"](), "shrinkage", sigma=0.1).scores
     assert read_table(tmp_path / "whole").scores.equals(own)

@@ -259,16 +259,16 @@ CARDED = NETWORK.replace(
 
 
 def test_workers_share_the_cards(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three of them two cards, and the one in place of one that died takes its card."""
+    """Each takes one of two, more share these evenly, and the one in place of one that died takes its card."""
     monkeypatch.setattr(workers, "cards_of", lambda device: ["4", "7"])
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.chdir(project)
     (project / "net.py").write_text(CARDED)
-    assert run(project, "run", monkeypatch, "--workers", "3") == 0
+    assert run(project, "run", monkeypatch, "--workers", "2") == 0
     found = Counter((project / "cards").read_text().split())
     assert found["none"] == 1
-    assert found["4"] >= 1
-    assert found <= Counter({"none": 1, "4": 2, "7": 1}), "a slow worker may come when all is done"
+    assert found["4"] + found["7"] >= 1
+    assert found <= Counter({"none": 1, "4": 1, "7": 1}), "a slow worker may come when all is done"
     used = Counter[str | None]({"4": 0, "7": 0})
     team = [workers.Process(used) for _ in range(4)]
     assert used == {"4": 2, "7": 2}
