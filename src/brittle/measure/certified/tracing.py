@@ -123,15 +123,17 @@ def _known_layers(classifier: Classifier, inputs: Tensor, first: Edge, alone: bo
     if classifier.dtype in (torch.float16, torch.bfloat16):
         # Its rounding anywhere else is not bounded by what is seen at the point.
         raise UnsupportedLayer(f"a model that computes in half precision ({str(classifier.dtype).partition('.')[2]})")
+    program: torch.export.ExportedProgram | None = None
     if not alone and isinstance(model, fx.GraphModule) and _is_exported(model):
         graph = model
     else:
-        graph = _exported(classifier, inputs, alone).module()
+        program = _exported(classifier, inputs, alone)
+        graph = program.module()
     assert isinstance(graph, fx.GraphModule)
     try:
         return _layers(graph, first)
     except UnsupportedLayer as error:
-        program = _exported(classifier, inputs, alone)
+        program = _exported(classifier, inputs, alone) if program is None else program
         # Decompositions change nothing in place.
         called = (node for node in program.graph.nodes if node.op == "call_function")
         if not isinstance(error, ChangedInPlace) and all(_canonical(node) in _KNOWN for node in called):
