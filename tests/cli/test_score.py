@@ -21,7 +21,8 @@ pytestmark = pytest.mark.usefixtures("nothing_drawn")  # words are what counts h
 
 
 def test_score_then_report(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert score("--scores", *CATALOGUE, "--sigma", "0.1", "0.2", "--draws", "20", "--set", "mmse.draws=6") == 0
+    few = ("--draws", "20", "--effort", "fast", "--set", "mmse.draws=6")
+    assert score("--scores", *CATALOGUE, "--sigma", "0.1", "0.2", *few) == 0
     said = capsys.readouterr()
     assert said.out == ""
     assert "8 points" in said.err

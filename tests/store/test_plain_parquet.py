@@ -42,8 +42,8 @@ def attempt(): return [refused(open_points, "x.parquet"), refused(read_table, "r
 
 
 def test_a_value_that_many_rows_repeat_is_held_once(run: Path, tmp_path: Path) -> None:
-    """25 rows share an image or a text of 16 MB; together they would be 400 MB. The files have less than 1 MB each."""
-    large = pa.DictionaryArray.from_arrays(pa.array([0] * 25, pa.int32()), pa.array([bytes(16_000_000)], pa.binary()))
+    """25 rows share an image or a text of 6 MB; together they would be 150 MB. The files have less than 1 MB each."""
+    large = pa.DictionaryArray.from_arrays(pa.array([0] * 25, pa.int32()), pa.array([bytes(6_000_000)], pa.binary()))
     tables = {
         tmp_path / "x.parquet": pa.table({"image": pa.StructArray.from_arrays([large.cast(pa.binary())], ["bytes"])}),
         run / "points-00001.parquet": pa.Table.from_pylist(
@@ -59,7 +59,7 @@ def test_a_value_that_many_rows_repeat_is_held_once(run: Path, tmp_path: Path) -
     del large, tables
     seen = measured(REFUSED_BY + OPEN, tmp_path)
     assert None not in seen["code"]
-    assert seen["bytes"] < 250e6
+    assert seen["bytes"] < 94e6
 
 
 def test_more_rows_than_bytes_are_refused(run: Path, tmp_path: Path) -> None:
