@@ -168,7 +168,10 @@ def test_no_mode_of_the_caller_changes_a_number(mode: Callable[[], AbstractConte
 def test_inputs_that_were_made_in_inference_mode() -> None:
     with torch.inference_mode():
         x = inputs(2)
-    classifier, certified = brittle.Classifier(network()), InputMargin("linf", effort="fast", certify=True)
+    classifier, certified = (
+        brittle.Classifier(network()),
+        InputMargin("linf", effort="fast", certify=True, proof="fast"),
+    )
     assert torch.equal(look(classifier, x, "ab", 0, differentiate=True).logits, classifier(x))
     for score in (FirstOrderChange(0.2), MMSE(0.2, draws=4), Laplacian(), certified):
         found, expected = (estimate(classifier, one, score) for one in (x, inputs(2)))
@@ -221,7 +224,7 @@ def test_what_was_compiled_is_measured_as_the_network_itself(whole: bool) -> Non
         model = torch.compile(model, backend=backend)
     else:
         model[0] = torch.compile(model[0], backend=backend)  # type: ignore[index]
-    for score in (Moments(sigma=0.1), InputMargin("l2", effort="fast", certify=True)):
+    for score in (Moments(sigma=0.1), InputMargin("l2", effort="fast", certify=True, proof="fast")):
         found, alone = (estimate(brittle.Classifier(one), x, score) for one in (model, small_network()))
         assert torch.equal(found.value, alone.value)
         assert torch.allclose(found.low, alone.low, rtol=1e-6)

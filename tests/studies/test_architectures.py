@@ -104,15 +104,30 @@ def with_statistics(network: nn.Module) -> nn.Module:
     return network.eval()
 
 
-@pytest.mark.parametrize("name", FORWARD)
+def agree(network: nn.Module, forward: Callable[[State, Tensor], Tensor]) -> None:
+    x = torch.rand(1, 3, 32, 32).double()
+    logits = forward(network.state_dict(), x)
+    assert (network(x) - logits).abs().max() <= 1e-9 * logits.abs().max()
+
+
+@pytest.mark.parametrize("name", [pytest.param(one, marks=pytest.mark.slow) if "34" in one else one for one in FORWARD])
 def test_logits_are_those_of_the_weights_alone(name: str) -> None:
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(0)
-        network, x = with_statistics(getattr(architectures, name)()).double(), torch.rand(1, 3, 32, 32).double()
-        logits = FORWARD[name](network.state_dict(), x)
-        assert (network(x) - logits).abs().max() <= 1e-9 * logits.abs().max()
+        network = with_statistics(getattr(architectures, name)()).double()
+        agree(network, FORWARD[name])
     count = sum(one.numel() for one in network.parameters())
     assert count == NUMBERS.get(name, count)
+
+
+def test_a_deeper_one_is_its_weights_at_a_tenth_of_its_width() -> None:
+    """And has the parameters that it should, which are counted without numbers."""
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(0)
+        agree(with_statistics(WideResNet(34, 1)).double(), wide)
+    with torch.device("meta"):
+        network = architectures.wide_resnet_34_10()
+    assert sum(one.numel() for one in network.parameters()) == NUMBERS["wide_resnet_34_10"]
 
 
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2471, 0.2435, 0.2616)
