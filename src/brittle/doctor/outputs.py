@@ -64,8 +64,10 @@ def check_outputs(subject: Subject) -> Iterator[Finding | str]:
 
 
 def check_decision(subject: Subject) -> Iterator[Finding | str]:
-    """A function of the user's that decides gives the same margins again, in another order and for a row alone. Each
-    output is compared with that of the point before it, as if it were one of its copies."""
+    """A function of the user's that decides gives the same margins again, in another order and for a row alone.
+
+    Each output is compared with that of the point before it, as if it were one of its copies.
+    """
     decision = subject.decision
     if not isinstance(decision, Custom):
         yield "no function of yours decides"
