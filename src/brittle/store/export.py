@@ -63,13 +63,19 @@ def _schema(parts: Iterable[pd.DataFrame], names: Sequence[str] | None) -> pa.Sc
 
 def _csv(parts: Parts, schema: pa.Schema, file: BinaryIO) -> None:
     """Text that a spreadsheet would run is guarded, as `cell` does; text that is a number runs nothing."""
+    import pandas as pd  # here alone, as where tables are shown
+
     header = schema.empty_table().to_pandas().rename(columns=cell)
     file.write(header.to_csv(index=False, lineterminator="\n").encode())
     for part in parts:
-        safe = part.to_pandas(integer_object_nulls=True).map(
-            lambda one: one if not isinstance(one, str) or _is_number(one) else cell(one)
-        )
+        safe = part.to_pandas(integer_object_nulls=True)
+        for name in safe.select_dtypes(exclude=["number", "bool"]):  # left as objects: 3 beside none is no 3.0
+            safe[name] = pd.Series(map(_guarded, safe[name]), safe.index, object)
         file.write(safe.to_csv(index=False, header=False, lineterminator="\n").encode())
+
+
+def _guarded(value: Any) -> Any:
+    return value if not isinstance(value, str) or _is_number(value) else cell(value)
 
 
 def _is_number(text: str) -> bool:
