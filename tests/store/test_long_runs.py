@@ -57,7 +57,10 @@ def test_a_sample_of_chosen_points_is_not_one_of_all(run: Path, tmp_path: Path) 
 
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("form", FORMS)
-def test_a_file_by_shards_holds_what_one_of_the_table_holds(run: Path, tmp_path: Path, form: str, whole: bool) -> None:
+def test_a_file_by_shards_holds_what_one_of_the_table_holds(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, whole: bool
+) -> None:
+    monkeypatch.setattr("brittle.store.export.GROUP", 300)
     assert len(list(run.glob("points-*.parquet"))) > 3
     own = export_run(run, tmp_path / f"own{form}", whole=whole)
     other = read_table(run).export(tmp_path / f"other{form}", whole=whole)
