@@ -117,3 +117,21 @@ def test_idx_labels_that_are_not_as_many(tmp_path: Path) -> None:
     (tmp_path / "t10k-labels-idx1-ubyte").write_bytes(idx_bytes(np.arange(3)))
     (tmp_path / "t10k-images-idx3-ubyte").write_bytes(idx_bytes(LEVELS[:, 0]))
     refused("shape", r"\(3,\) for 7 points", open_points, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("names", "order"),
+    [
+        (["10", "9", "1", "0", "2"], ["0", "1", "2", "9", "10"]),
+        (["010", "9", "002"], ["002", "9", "010"]),
+        (["10", "9", "9b"], ["10", "9", "9b"]),
+        (["10", "-1", "9"], ["-1", "10", "9"]),
+    ],
+)
+def test_folders_named_by_whole_numbers_are_sorted_by_value(names: list[str], order: list[str], tmp_path: Path) -> None:
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.png").write_bytes(encode(LEVELS[0]))
+    points = open_points(tmp_path)
+    assert list(points.class_names or ()) == order
+    assert [order.index(Path(id_).stem) for id_ in only(points).ids] == list(points.labels or ())

@@ -47,6 +47,13 @@ def test_two_classes_that_changed_places_are_told_where_all_others_are_right() -
     assert sentence(mixed) == ""
 
 
+def test_outputs_in_the_order_of_text_are_told() -> None:
+    as_text = sorted(range(12), key=str)
+    confusion = Counter({(label, output): 2 for output, label in enumerate(as_text)})
+    assert "100.0% are right when the outputs of the model are read in the order of text" in sentence(confusion, 12)
+    assert "order of text" not in sentence(Counter({(label, 11 - label): 2 for label in range(12)}), 12)
+
+
 @pytest.mark.parametrize("classes", [2, 4, 10, 100])
 @pytest.mark.parametrize("labelled", [8, 64, 256])
 def test_a_random_renaming_is_found_surely_and_random_predictions_are_no_renaming(labelled: int, classes: int) -> None:

@@ -127,8 +127,11 @@ def is_flat_folder(path: Path) -> bool:
 
 
 def read_folder(path: Path, reading: Reading) -> ListedPoints:
-    """Points in `path/class/image.png`, or in `path/split/class/image.png` with a split. Classes are the sorted folder
-    names. The id of a point is its path relative to the folder of the classes."""
+    """Read points in `path/class/image.png`, or in `path/split/class/image.png` with a split.
+
+    Classes are the sorted names of folders, by value where all names are whole numbers. The id of a point is its path
+    relative to the folder of the classes.
+    """
     inside = [folder.name for folder in _folders(path)]
     if reading.split not in (None, *inside) or (reading.split is None and SPLITS.issuperset(inside)):
         there = ", ".join(map(path_text, inside))
@@ -167,8 +170,10 @@ def _is_point(path: Path) -> bool:
 
 
 def _folders(path: Path) -> list[Path]:
-    inside = (one for one in path.iterdir() if one.is_dir() and not one.name.startswith("."))
-    return sorted(inside, key=lambda one: one.name)
+    """List the visible folders in `path`, sorted by name; 2 before 10 where all names are whole numbers."""
+    folders = sorted(folder for folder in path.iterdir() if folder.is_dir() and not folder.name.startswith("."))
+    are_numbers = all(re.fullmatch("[0-9]{1,18}", folder.name) for folder in folders)
+    return sorted(folders, key=lambda folder: int(folder.name)) if are_numbers else folders
 
 
 def _open(files: Sequence[Path], data: str, row: int) -> BinaryIO:

@@ -242,6 +242,12 @@ def _other_names(confusion: Confusion, classes: int) -> str | None:
             (shifted.format("subtracted from"), labels[1:], labels[:-1], math.log(2)),
             *ways,
         ]
+    text_order = (
+        "the outputs of the model are read in the order of text, 0, 1, 10, .., as torchvision's ImageFolder sorts "
+        "folders: name the folders 00, 01, .., or map the labels"
+    )
+    numbers = np.arange(classes)
+    ways = [(text_order, np.array(sorted(numbers, key=str)), numbers, 0.0), *ways]
     for advice, before, after, log_tries in ways:
         right, both = int(counts[before, after].sum()), int(counts[before, after][before == after].sum())
         if (

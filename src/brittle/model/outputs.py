@@ -89,11 +89,12 @@ def class_scores(scores: Tensor, rows: int, outputs: str) -> Tensor:
     if outputs == "binary-logit" and scores.numel() == rows:
         scores = scores.reshape(rows, 1)
     if scores.dim() != 2 or scores.shape[0] != rows:
-        squeezed = "; write squeeze(dim) instead of squeeze() in the model" if rows == 1 < scores.numel() else ""
-        squeezed = "; for pixels say --decision masks:0.5 (decision='masks:0.5')" if scores.dim() == 4 else squeezed
+        advice = "; for pixels say --decision masks:0.5 (decision='masks:0.5')" if scores.dim() == 4 else ""
+        if rows == 1 < scores.numel() and scores.dim() == 1:
+            advice = "; write squeeze(dim) instead of squeeze() in the model"
         raise ModelError(
             "output_shape",
-            f"{rows} inputs gave a result of shape {list(scores.shape)}; expected [{rows}, classes]{squeezed}",
+            f"{rows} inputs gave a result of shape {list(scores.shape)}; expected [{rows}, classes]{advice}",
         )
     if outputs == "binary-logit":
         if scores.shape[1] != 1:

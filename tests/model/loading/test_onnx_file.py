@@ -41,6 +41,17 @@ def test_the_scores_are_those_of_the_graph_for_any_number_of_rows(
     assert loaded.provenance["format"] == "onnx"
 
 
+@pytest.mark.parametrize("batch", ["rows", 1, 2, 5])
+def test_several_rows_of_output_for_each_input_are_refused(batch: int | str, tmp_path: Path) -> None:
+    """The case `[5, 3]` for one input, whose first row alone was scored with one input a pass."""
+    steps: list[Step] = [("Flatten", ["x"], ["flat"], {}), ("MatMul", ["flat", "w"], ["z"], {})]
+    steps.append(("Reshape", ["z", "shape"], ["scores"], {}))
+    constants = {"w": WEIGHT.repeat(4, axis=1)[:, :15], "shape": np.array([-1, 3], np.int64)}
+    classifier = brittle.Classifier(load_model(_saved(tmp_path, file_of(steps, constants, batch, (3, 2, 2)))).module)
+    for rows in (1, 2, 5, 15):
+        refused("output_shape", r"\d+, 3\]", classifier, torch.rand(rows, 3, 2, 2))
+
+
 @pytest.mark.parametrize("taken", [(12,), (1, 12), (2, 2, 3)])
 def test_images_are_flattened_or_channels_put_last_where_the_graph_takes_them_so(
     taken: tuple[int, ...], tmp_path: Path

@@ -116,10 +116,17 @@ class OnnxModel(ArrayModel):
         filled = np.concatenate((rows, rows[-1:].repeat(-len(rows) % size, axis=0)))
         batches = [np.ascontiguousarray(filled[start : start + size]) for start in range(0, len(filled), size)]
         try:
-            found = [self._session.run([self.output], {self.input: batch})[0] for batch in batches]
+            scores = [self._session.run([self.output], {self.input: batch})[0] for batch in batches]
         except Exception as error:  # onnxruntime has errors of its own
             raise RuntimeError(first_line(error)) from error
-        return np.concatenate(found)[: len(rows)]
+        for batch in scores:
+            if batch.shape[:1] != (size,):
+                raise ModelError(
+                    "output_shape",
+                    f"{self.__name__} gave a result of shape {list(batch.shape)} for {size} inputs; export a network "
+                    "that gives one row of class scores for each input",
+                )
+        return np.concatenate(scores)[: len(rows)]
 
 
 def _open(content: bytes, name: str) -> Any:
