@@ -16,10 +16,10 @@ from brittle.errors import ModelError, UsageError
 
 if TYPE_CHECKING:
     from brittle.data import Points
+    from brittle.data.images import ImageSteps
     from brittle.decisions import Decision
     from brittle.model.bounds import Bounds, BoundsLike
     from brittle.model.classifier import Classifier
-    from brittle.model.loading.image_steps import ImageSteps
     from brittle.model.loading.load import LoadedModel
     from brittle.model.texts import TextForm, TextFunction
 
@@ -213,7 +213,8 @@ class DataOptions:
     def _steps(self, data: Path, model: str | None) -> ImageSteps:
         """What is done to images: what options say, or else what `model` declares; nothing where DATA hold none."""
         from brittle.data.formats import reads_images
-        from brittle.model.loading.image_steps import ImageSteps, declared_steps
+        from brittle.data.image_steps import declared_steps
+        from brittle.data.images import ImageSteps
 
         steps = ImageSteps(self.resize or None, self.center_crop or None)
         found = declared_steps(model) if model is not None and reads_images(data, self.format) else None

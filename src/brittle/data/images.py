@@ -11,6 +11,7 @@ import struct
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from io import BytesIO
 from typing import BinaryIO
 
@@ -21,7 +22,6 @@ from torch import Tensor
 
 from brittle.estimate import Status
 from brittle.model.bounds import Bounds, BoundsLike
-from brittle.model.loading.image_steps import UNCHANGED, ImageSteps
 
 FORMATS = ("PNG", "JPEG", "BMP", "WEBP", "PPM")
 """The image formats that are read, PPM with its kin PGM and PBM; none of them starts another program.
@@ -46,6 +46,41 @@ DECODER_ERRORS = (
     *(struct.error, zlib.error),
 )
 """What Pillow raises on broken files."""
+
+
+INTERPOLATIONS = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")
+"""How pixels are computed from those of another size, by the names of Pillow."""
+
+ROUNDINGS = ("even", "down")
+"""Where the middle begins if it cannot lie in the middle: at the even one of two pixels, or at the upper left one."""
+
+
+@dataclass(frozen=True)
+class ImageSteps:
+    """What is done to an image, in this order, in the words of `brittle.data.Reading`.
+
+    `resize` is `(height, width)`, or `(side,)` for the shorter side, which keeps the shape; `center_crop` the middle
+    that is kept. None leaves the size, and is bilinear interpolation. Crops are rounded `even` as torchvision rounds,
+    None as well, or `down` as image processors of transformers.
+    """
+
+    resize: tuple[int, ...] | None = None
+    center_crop: tuple[int, ...] | None = None
+    interpolation: str | None = None
+    crop_rounding: str | None = None
+
+    @property
+    def words(self) -> str:
+        parts = []
+        if self.resize is not None:
+            sides = " x ".join(map(str, self.resize)) + (" (the shorter side)" if len(self.resize) == 1 else "")
+            parts.append(f"resized to {sides}, {self.interpolation}")
+        if self.center_crop is not None:
+            parts.append(f"the middle {self.center_crop[0]} x {self.center_crop[1]} kept")
+        return ", ".join(parts) or "neither resized nor cut"
+
+
+UNCHANGED = ImageSteps()
 
 
 class UnreadableImage(Exception):

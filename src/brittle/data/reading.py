@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from brittle.data.files import file_digest, path_text
+from brittle.data.images import INTERPOLATIONS, ROUNDINGS, ImageSteps
 from brittle.data.points import ListedPoints, Points, Read, RowIds
 from brittle.errors import ParameterError
 from brittle.model.bounds import Bounds, BoundsLike
-from brittle.model.loading.image_steps import INTERPOLATIONS, ROUNDINGS, ImageSteps
 from brittle.model.texts import TextForm, TextFunction
 
 MOST_PIXELS = 1 << 13

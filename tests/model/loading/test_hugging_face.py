@@ -15,7 +15,7 @@ from torch import Tensor
 
 import brittle
 from brittle.cli.options import ModelOptions
-from brittle.model.loading.hugging_face import _normalisation, load_hugging_face
+from brittle.model.loading.hugging_face import load_hugging_face
 from brittle.model.loading.load import LoadedModel, load_model
 from brittle.scores import FeatureMargin, Laplacian, Taylor
 
@@ -142,37 +142,57 @@ def test_weights_that_are_no_safetensors_are_refused(saved: Path, tmp_path: Path
     refused("model_file", "safetensors", load_model, _folder(tmp_path, config, "pytorch_model.bin"))
 
 
-def _processor(**options: Any) -> dict[str, Any]:
-    usual = {"do_rescale": True, "rescale_factor": 1 / 255, "do_normalize": True, "image_mean": 0.0, "image_std": 1.0}
-    return usual | options
+def _declared(saved: Path, folder: Path, kind: str, **options: Any) -> LoadedModel:
+    """The network beside an image processor of this kind, with these options besides the usual ones."""
+    for file in saved.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    usual = {"do_rescale": True, "rescale_factor": 1 / 255, "do_normalize": True, "do_resize": False}
+    known = {"image_processor_type": f"{kind}ImageProcessor", "image_mean": [0.0] * 3, "image_std": [1.0] * 3}
+    (folder / "preprocessor_config.json").write_text(json.dumps(usual | known | options), encoding="utf-8")
+    return load_model(folder)
+
+
+HALF, QUARTER, MIXED = [0.5] * 3, [0.25] * 3, [0.5, 0.4, 0.3]
 
 
 @pytest.mark.parametrize(
-    ("options", "mean", "std"),
+    ("kind", "options", "mean", "std"),
     [
-        ({"image_mean": [0.5], "image_std": 0.25}, (0.5,), (0.25,)),
-        ({"do_normalize": False, "image_mean": [0.5], "image_std": [0.5]}, None, None),
-        ({"do_normalize": False, "do_rescale": False}, (0.0,), (1 / 255,)),
-        ({"image_mean": [127.5], "image_std": [51.0], "do_rescale": False}, (0.5,), (0.2,)),
-        ({"image_std": [0.5], "rescale_factor": 1 / 127.5}, (0.0,), (0.25,)),
-        ({"image_mean": [0.5, 0.4], "image_std": [0.25, 0.5], "include_top": True}, (0.5, 0.4), (0.0625, 0.25)),
-        ({"do_normalize": False, "image_std": [0.25, 0.5], "include_top": True}, (0.0,), (0.25, 0.5)),
+        ("ViT", {"image_mean": MIXED, "image_std": QUARTER}, MIXED, QUARTER),
+        ("ViT", {"do_normalize": False, "image_mean": HALF, "image_std": HALF}, None, None),
+        ("ViT", {"do_normalize": False, "do_rescale": False}, [0.0], [1 / 255]),
+        ("ViT", {"image_mean": [127.5] * 3, "image_std": [51.0] * 3, "do_rescale": False}, HALF, [0.2] * 3),
+        ("ViT", {"image_std": HALF, "rescale_factor": 1 / 127.5}, [0.0] * 3, QUARTER),
+        (
+            "EfficientNet",
+            {"image_mean": MIXED, "image_std": QUARTER, "include_top": True, "rescale_offset": False},
+            MIXED,
+            [0.0625] * 3,
+        ),
     ],
 )
 def test_mean_and_std_are_those_of_pixels_in_0_to_1(
-    options: dict[str, Any], mean: Any, std: Any, tmp_path: Path
+    kind: str, options: dict[str, Any], mean: Any, std: Any, saved: Path, tmp_path: Path
 ) -> None:
     """`factor * 255 p` less the processor's mean, over its std, is `p` less ours over ours."""
-    for own, expected in zip(_normalisation(tmp_path, _processor(**options)), (mean, std), strict=True):
-        assert own == expected if expected is None else own == pytest.approx(expected, rel=1e-9)
+    declared = _declared(saved, tmp_path, kind, **options).declared
+    assert declared is not None
+    for numbers, expected in ((declared.mean, mean), (declared.std, std)):
+        assert numbers == expected if expected is None else numbers == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize(
-    "option",
-    [{"do_flip_channel_order": True}, {"rescale_offset": True}, *({"rescale_factor": one} for one in (0, "a", [1, 2]))],
+    ("kind", "options"),
+    [
+        ("MobileViT", {"do_flip_channel_order": True, "do_normalize": False}),
+        ("EfficientNet", {"rescale_offset": True}),
+        ("Perceiver", {"do_rescale": False, "do_normalize": True, "image_std": [0.0, 1.0, 1.0]}),
+        *(("ViT", {"rescale_factor": factor}) for factor in (0, "a", [1, 2])),
+    ],
 )
-def test_other_preprocessing_is_refused(option: dict[str, Any], tmp_path: Path) -> None:
-    refused("model_file", "preprocessor_config.json", _normalisation, tmp_path, _processor(**option))
+@pytest.mark.filterwarnings("ignore")
+def test_other_preprocessing_is_refused(kind: str, options: dict[str, Any], saved: Path, tmp_path: Path) -> None:
+    refused("model_file", "", _declared, saved, tmp_path, kind, **options)
 
 
 PROBLEMS = {

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from PIL import Image
 from torch import nn
 
 from brittle.errors import ModelError, UsageError, listed
@@ -34,6 +36,9 @@ KINDS = {one: f"AutoModel{one}" for one in (IMAGES, TEXTS, "ForSemanticSegmentat
 
 LEVELS = 255
 """Largest number of a pixel before it is scaled."""
+
+COLOURS, SIDE = ((0, 0, 0), (255, 128, 32), (16, 255, 200)), 64
+"""Colours of images that prove how a processor treats pixels, and the side of these images."""
 
 STAND_INS = ("eos_token", "unk_token", "bos_token")
 """Tokens that pad texts where a tokenizer has none for that."""
@@ -107,7 +112,7 @@ def load_hugging_face(folder: Path) -> tuple[nn.Module, Declared, str]:
     if of_texts:
         form = _text_form(folder, module, config, transformers)
         return module, Declared(class_names=_class_names(config), texts=form), digest
-    processor = processor_options(folder)
+    processor = image_processor(folder)
     mean, std = _normalisation(folder, processor) if processor else (None, None)
     return module, Declared(mean, std, _class_names(config)), digest
 
@@ -136,33 +141,63 @@ def _from_folder(transformers: Any, kind: Any, folder: Path, **options: Any) -> 
         raise ModelError("model_file", f"transformers {version} cannot load {folder}: {first_line(error)}") from error
 
 
-def processor_options(folder: Path) -> dict[str, Any]:
-    """The options of the image processor of transformers that a folder declares, by name; empty where it has none."""
+def image_processor(folder: Path) -> Any | None:
+    """Return the image processor of transformers that a folder declares; None where it declares none."""
     if not (folder / PREPROCESSOR).is_file():
-        return {}
+        return None
     transformers = _transformers(folder)
-    return _from_folder(transformers, transformers.AutoImageProcessor, folder, backend="pil").to_dict()
+    return _from_folder(transformers, transformers.AutoImageProcessor, folder, backend="pil")
 
 
-def _normalisation(
-    folder: Path, processor: Mapping[str, Any]
-) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
-    """Mean and std for pixels in [0, 1]: those of the processor are for pixels that were multiplied by a factor."""
-    factors = numbers(processor.get("rescale_factor")) if processor.get("do_rescale") else (1.0,)
+def run_processor(processor: Any, image: Image.Image, **options: bool) -> np.ndarray:
+    """Return what an image processor makes of an image, `[C, H, W]`.
+
+    Raises:
+        ModelError: it fails, or gives something else.
+    """
+    try:
+        pixels = np.asarray(processor(image, return_tensors="np", **options)["pixel_values"][0])
+    except Exception as error:
+        raise ModelError("model_file", f"{type(processor).__name__} fails on an image: {first_line(error)}") from error
+    if pixels.ndim != 3:
+        raise ModelError("model_file", f"{type(processor).__name__} gives shape {list(pixels.shape)}, no [C, H, W]")
+    return pixels
+
+
+def _normalisation(folder: Path, processor: Any) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
+    """Return mean and std for pixels in [0, 1], as the options of a processor say and as it treats plain colours.
+
+    Those of the options are for pixels that were multiplied by a factor.
+
+    Raises:
+        ModelError: the processor does something else to colours.
+    """
+    options = processor.to_dict()
+    factors = numbers(options.get("rescale_factor")) if options.get("do_rescale") else (1.0,)
     factor = factors[0] if factors and len(factors) == 1 else 0.0
-    own = numbers(processor.get("image_mean")), numbers(processor.get("image_std"))
-    mean, std = own if processor.get("do_normalize") else ((0.0,), (1.0,))
-    if processor.get("include_top") and std and own[1]:  # divides once more
-        std = tuple(one * other for one, other in zip(std * len(own[1]) if len(std) == 1 else std, own[1], strict=True))
-    other = processor.get("do_flip_channel_order") or processor.get("rescale_offset")
-    if other or not factor or mean is None or std is None:
-        raise ModelError(
-            "model_file",
-            f"what {folder / PREPROCESSOR} does to pixels is more than (x - mean) / std, or it puts the colours in the "
-            f"order blue, green, red; name a factory that does it",
+    means, stds = numbers(options.get("image_mean")), numbers(options.get("image_std"))
+    mean, std = (means, stds) if options.get("do_normalize") else ((0.0,), (1.0,))
+    if options.get("include_top") and std and stds:  # divides once more
+        std = tuple(
+            first * second for first, second in zip(std * len(stds) if len(std) == 1 else std, stds, strict=True)
         )
-    mean, std = (tuple(round(one / (LEVELS * factor), 12) for one in values) for values in (mean, std))
-    return (None, None) if {*mean} == {0.0} and {*std} == {1.0} else (mean, std)
+    if factor and mean and std and all(std):
+        mean, std = (tuple(round(value / (LEVELS * factor), 12) for value in values) for values in (mean, std))
+        if all(_is_normalised(processor, colour, mean, std) for colour in COLOURS):
+            return (None, None) if {*mean} == {0.0} and {*std} == {1.0} else (mean, std)
+    raise ModelError(
+        "model_file",
+        f"what {folder / PREPROCESSOR} does to pixels is more than (x - mean) / std, or it puts the colours in the "
+        f"order blue, green, red; name a factory that does it",
+    )
+
+
+def _is_normalised(processor: Any, colour: Sequence[int], mean: Sequence[float], std: Sequence[float]) -> bool:
+    """Tell whether the middle of an image of one colour becomes `(x - mean) / std`: no size changes it."""
+    pixels = run_processor(processor, Image.new("RGB", (SIDE, SIDE), tuple(colour)))
+    middle = pixels[:, pixels.shape[1] // 2, pixels.shape[2] // 2]
+    expected = (np.array(colour) / LEVELS - mean) / std
+    return middle.shape == expected.shape and np.allclose(middle, expected, rtol=1e-4, atol=1e-4)
 
 
 def _class_names(config: Mapping[str, Any]) -> tuple[str, ...] | None:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from PIL import Image
 from torch import nn
 
 from brittle.errors import ModelError, UsageError
@@ -57,6 +59,17 @@ def pretrained_description(spec: str) -> dict[str, Any] | None:
         return dict(found) if isinstance(found, Mapping) else None
     known = getattr(_timm(spec), "get_pretrained_cfg", lambda name: None)(spec.removeprefix(PREFIX))
     return None if known is None else known.to_dict()
+
+
+def evaluation_pixels(spec: str, description: Mapping[str, Any], image: Image.Image) -> np.ndarray:
+    """Return the levels, 0 to 255, that timm's transform for evaluation makes of an image, `[C, H, W]`."""
+    data = _timm(spec).data
+    plain = {**description, "mean": (0.0,) * 3, "std": (1.0,) * 3}
+    try:
+        pixels = data.create_transform(**data.resolve_data_config(pretrained_cfg=plain))(image)
+    except Exception as error:
+        raise ModelError("model_file", f"timm cannot prepare images for {spec}: {first_line(error)}") from error
+    return np.rint(255 * np.asarray(pixels))
 
 
 def _timm(spec: str) -> Any:

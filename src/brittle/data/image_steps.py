@@ -8,71 +8,70 @@ from __future__ import annotations
 
 import math
 import os
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-from brittle.model.loading.hugging_face import placed, processor_options
-from brittle.model.loading.timm_model import PREFIX, is_timm, pretrained_description
+import numpy as np
+from PIL import Image
 
-CODES = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}
+from brittle.data.images import INTERPOLATIONS, UNCHANGED, ImageSteps, pixels_of
+from brittle.errors import ModelError
+from brittle.model.loading.hugging_face import image_processor, placed, run_processor
+from brittle.model.loading.timm_model import PREFIX, evaluation_pixels, is_timm, pretrained_description
+
+CODES = dict(enumerate(INTERPOLATIONS))
 """The interpolations of Pillow by the numbers that image processors keep."""
 
-INTERPOLATIONS = tuple(CODES.values())
-"""How pixels are computed from those of another size, by the names of Pillow."""
-
-ROUNDINGS = ("even", "down")
-"""Where the middle begins if it cannot lie in the middle: at the even one of two pixels, or at the upper left one."""
-
-KNOWN = (
-    "ViT", "DeiT", "Beit", "Pvt", "Siglip", "CLIP", "Bit", "MobileNetV1", "MobileNetV2", "EfficientNet",
-)  # fmt: skip
-"""The image processors whose rules are known, by their names without `ImageProcessor`."""
-
-
-@dataclass(frozen=True)
-class ImageSteps:
-    """What is done to an image, in this order, in the words of `brittle.data.Reading`.
-
-    `resize` is `(height, width)`, or `(side,)` for the shorter side, which keeps the shape; `center_crop` the middle
-    that is kept. None leaves the size, and is bilinear interpolation. Crops are rounded `even` as torchvision rounds,
-    None as well, or `down` as image processors of transformers.
-    """
-
-    resize: tuple[int, ...] | None = None
-    center_crop: tuple[int, ...] | None = None
-    interpolation: str | None = None
-    crop_rounding: str | None = None
-
-    @property
-    def words(self) -> str:
-        parts = []
-        if self.resize is not None:
-            sides = " x ".join(map(str, self.resize)) + (" (the shorter side)" if len(self.resize) == 1 else "")
-            parts.append(f"resized to {sides}, {self.interpolation}")
-        if self.center_crop is not None:
-            parts.append(f"the middle {self.center_crop[0]} x {self.center_crop[1]} kept")
-        return ", ".join(parts) or "neither resized nor cut"
-
-
-UNCHANGED = ImageSteps()
+SMALLEST = 32
+"""Shortest side, at least, of the images that prove how a processor prepares images."""
 
 
 def declared_steps(model: str) -> ImageSteps | str | None:
-    """What the folder of a model does to images; a reason where it does something else; None where it says nothing.
-    Only descriptions are read: no network is built."""
+    """Return what the folder of a model does to images; a reason where it does something else; None where it says
+    nothing. Only descriptions are read: no network is built.
+
+    What timm, or the image processor of transformers, makes of some images proves the steps.
+    """
     folder = placed(model)[1]
     if model.startswith(PREFIX) or is_timm(folder):
-        known = pretrained_description(os.fspath(folder))
-        return None if known is None else timm_steps(known)
-    processor = processor_options(folder)
-    return transformers_steps(processor) if processor else None
+        spec = os.fspath(folder)
+        description = pretrained_description(spec)
+        if description is None:
+            return None
+        steps, name, prepare = timm_steps(description), "timm", partial(evaluation_pixels, spec, description)
+    else:
+        processor = image_processor(folder)
+        if processor is None:
+            return None
+        steps, name = transformers_steps(processor.to_dict()), type(processor).__name__
+        prepare = partial(run_processor, processor, do_rescale=False, do_normalize=False)
+    if isinstance(steps, ImageSteps) and not _is_same(prepare, steps):
+        return f"{name} gives other pixels than images {steps.words}"
+    return steps
+
+
+def _is_same(prepare: Callable[[Image.Image], np.ndarray], steps: ImageSteps) -> bool:
+    """Tell whether random images of four sizes get the levels that `prepare` gives them, `[C, H, W]`."""
+    draw = np.random.default_rng(0)
+    least = max(*(steps.center_crop or (1,)), *(steps.resize or (1,)), SMALLEST)
+    smaller = least // 2 + 3 if steps.resize else least
+    for size in ((least, least), (least + 17, least + 40), (2 * least + 31, least + 5), (smaller, smaller + 7)):
+        image = Image.fromarray(draw.integers(0, 256, (*size, 3), dtype=np.uint8))
+        try:
+            levels = prepare(image)
+        except ModelError:
+            return False
+        if not np.array_equal(levels, pixels_of(image, "RGB", steps).numpy()):
+            return False
+    return True
 
 
 def timm_steps(known: Mapping[str, Any]) -> ImageSteps | str | None:
-    """What `timm.data` does to images for evaluation by `pretrained_cfg`: the shorter side, or both, are brought to the
-    size over `crop_pct`, rounded down, of which the middle is kept."""
+    """Return what `timm.data` does to images for evaluation by `pretrained_cfg`.
+
+    The shorter side, or both, are brought to the size over `crop_pct`, rounded down, of which the middle is kept.
+    """
     size, share = known.get("input_size"), known.get("crop_pct") or 0.875
     mode, method = known.get("crop_mode") or "center", known.get("interpolation") or "bicubic"
     if not isinstance(size, list | tuple) or len(size) != 3:
@@ -88,9 +87,6 @@ def timm_steps(known: Mapping[str, Any]) -> ImageSteps | str | None:
 
 def transformers_steps(processor: Mapping[str, Any]) -> ImageSteps | str:
     """What an image processor of transformers with these options does to images."""
-    name = re.sub(r"ImageProcessor(Pil|Fast)?$", "", str(processor.get("image_processor_type")))
-    if name not in KNOWN:
-        return f"image processor {name:.40}"
     resizes, method = processor.get("do_resize"), CODES.get(processor.get("resample", -1))
     size, crop = _sides(processor.get("size")), _sides(processor.get("crop_size"))
     if resizes and (not size or method is None):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from torch import nn
 
 from brittle.cli.commands import main
 from brittle.data import open_points
-from brittle.model.loading.image_steps import ImageSteps, declared_steps, timm_steps
+from brittle.data.image_steps import ImageSteps, declared_steps, timm_steps
 from brittle.store.reading import read_table
 
 RNG = np.random.default_rng(0)
@@ -46,6 +46,7 @@ DESCRIPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("Siglip", SQUARE | {"resample": 5}),
     ("CLIP", {"do_resize": False, "crop_size": {"height": 30, "width": 28}}),
     ("EfficientNet", {}),
+    ("Flava", {"size": {"height": 21, "width": 21}, "crop_size": {"height": 18, "width": 18}}),
 ]
 
 
@@ -87,17 +88,21 @@ def test_pixels_are_those_of_transformers(name: str, description: dict[str, Any]
         assert np.array_equal(found[row], np.rint(255 * expected))
 
 
+def _prepared(image: Image.Image, size: int, crop_pct: float, interpolation: str) -> np.ndarray:
+    """Levels by `floor(size / crop_pct)` for the shorter side, then torchvision's `round((side - size) / 2)`."""
+    (width, height), side = image.size, int(size / crop_pct)
+    sides = (side, int(side * height / width)) if width <= height else (int(side * width / height), side)
+    image = image.resize(sides, getattr(Image.Resampling, interpolation.upper()))
+    left, top = round((sides[0] - size) / 2.0), round((sides[1] - size) / 2.0)
+    return np.asarray(image.crop((left, top, left + size, top + size))).transpose(2, 0, 1)
+
+
 @pytest.mark.parametrize("method", ["bilinear", "bicubic", "nearest"])
 def test_pixels_are_those_of_pillow(method: str, photos: Path) -> None:
-    """`floor(size / crop_pct)` for the shorter side, then torchvision's middle: `round((side - size) / 2)`."""
     steps = timm_steps({"input_size": [3, 21, 21], "crop_pct": 0.9, "interpolation": method, "crop_mode": "center"})
     found = _read(photos, steps)
-    for row, (width, height) in enumerate(SIZES):
-        image = Image.open(photos / f"{row}.png")
-        sides = (23, int(23 * height / width)) if width <= height else (int(23 * width / height), 23)
-        image = image.resize(sides, getattr(Image.Resampling, method.upper()))
-        left, top = round((sides[0] - 21) / 2.0), round((sides[1] - 21) / 2.0)
-        assert np.array_equal(found[row], np.asarray(image.crop((left, top, left + 21, top + 21))).transpose(2, 0, 1))
+    for row in range(len(SIZES)):
+        assert np.array_equal(found[row], _prepared(Image.open(photos / f"{row}.png"), 21, 0.9, method))
 
 
 @pytest.mark.parametrize(
@@ -107,6 +112,8 @@ def test_pixels_are_those_of_pillow(method: str, photos: Path) -> None:
         ("ViT", {"size": {"height": "x", "width": -3}}),
         ("CLIP", {"size": {"shortest_edge": 8}, "crop_size": {"height": 9, "width": 9}}),
         ("ConvNext", {"size": {"shortest_edge": 21}, "crop_pct": 0.8}),
+        ("Levit", {}),
+        ("PoolFormer", {}),
     ],
 )
 def test_what_transformers_does_otherwise_is_not_copied(name: str, description: dict[str, Any], tmp_path: Path) -> None:
@@ -138,7 +145,13 @@ class Network(nn.Module):
 def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A folder as timm writes it, with a stand-in for timm."""
     timm = ModuleType("timm")
-    vars(timm).update(create_model=lambda name, **options: Network(), __version__="0")
+    data = SimpleNamespace(
+        resolve_data_config=lambda pretrained_cfg: pretrained_cfg,
+        create_transform=lambda input_size, crop_pct, interpolation, **_: (
+            lambda image: torch.from_numpy(_prepared(image, input_size[1], crop_pct, interpolation) / 255)
+        ),
+    )
+    vars(timm).update(create_model=lambda name, **options: Network(), data=data, __version__="0")
     monkeypatch.setitem(sys.modules, "timm", timm)
     (tmp_path / "model").mkdir()
     save_model(Network(), str(tmp_path / "model" / "model.safetensors"))
@@ -166,3 +179,10 @@ def test_images_are_read_as_the_model_declares(
     assert [known[name] for name in ("resize", "center_crop", "interpolation")] == [[10], [8, 8], "bicubic"]
     assert known["crop_rounding"] == "even"
     assert other.record.data.reading["interpolation"] == "bicubic", "as the folder declares"
+
+
+def test_images_that_timm_prepares_otherwise_are_left_as_they_are(
+    model: str, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules["timm"].data, "create_transform", lambda **_: lambda image: torch.zeros(3, 8, 8))
+    assert isinstance(declared_steps(model), str)
