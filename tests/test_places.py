@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from helpers.places import PLACES, THINGS, VICTIM, Place, known_detector, known_run, look, run_in
+from helpers.places import CLOSED, PLACES, THINGS, VICTIM, Place, known_detector, known_run, look, run_in
+from helpers.refusing import close
 
 from brittle.cli import main
 from brittle.errors import StorageError
@@ -27,6 +28,23 @@ def test_nothing_but_a_regular_file_is_written(place: Place, thing: str, tmp_pat
         assert refused.code in ("unreadable", "unwritable")
         assert f"out/{place.file} " in str(refused)
         assert "; " in str(refused)  # what to do
+
+
+@pytest.mark.parametrize("words", CLOSED)
+def test_a_folder_that_is_closed_to_the_user_is_said_in_one_sentence(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The system is made to say so, because nothing is closed to a superuser."""
+    run_in(tmp_path)
+    known_detector().save(tmp_path / "rule.json")
+    monkeypatch.chdir(tmp_path)
+    close(monkeypatch, tmp_path / "closed")
+    code = main(words.split())
+    said = capsys.readouterr().err
+    assert code in (2, 3, 7)
+    assert said.splitlines()[-1].startswith("brittle: ")
+    assert "closed/" in said.splitlines()[-1]
+    assert "Traceback" not in said
 
 
 def test_a_folder_that_the_user_names_may_be_a_link(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -88,6 +88,16 @@ def test_a_file_holds_options_and_the_command_line_goes_before(place: Path, caps
     assert score("--config", "none.toml", out="other") == 2
 
 
+@pytest.mark.parametrize(("before", "after"), [("[", "]"), ("{a=", "}")])
+@pytest.mark.parametrize("levels", [150, 400, 900, 5000])
+def test_a_file_of_options_may_be_nested_however_deep(
+    before: str, after: str, levels: int, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place / "run.toml").write_text(f"sigma = {before * levels}{'1' * (before != '[')}{after * levels}")
+    assert score("--config", "run.toml", out="other") == 2
+    assert "run.toml" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("orig", "called"),
     [

@@ -115,6 +115,47 @@ PLACES = (
     Place("the run of the demo", "run", command("demo", "--out", "FOLDER"), ("link", "pipe")),
 )  # fmt: skip
 
+CLOSED = (
+    "score closed/net.py:make data.npz --out out",
+    "score closed/net.pt2 data.npz --out out",
+    "score closed/folder data.npz --out out",
+    "score net.pt2 closed/data.npz --out out",
+    "score net.pt2 closed/data --out out",
+    "score net.pt2 data.npz --out closed/out",
+    "score net.pt2 data.npz --out closed/out --resume",
+    "score net.pt2 data.npz --out out --mirror closed/out",
+    "score net.pt2 data.npz --out out --config closed/options.toml",
+    "score net.pt2 data.npz --out out --bounds closed/bounds.npy",
+    "score net.pt2 data.npz --out out --noise closed/noise.py:make",
+    "score net.pt2 data.npz --out out --pseudo-margin closed/p.safetensors",
+    "doctor closed/net.pt2 data.npz",
+    "doctor net.pt2 closed/data.npz",
+    "show closed/run",
+    "report closed/run",
+    "report run --out closed/page.html",
+    "compare closed/run run",
+    "compare run closed/run",
+    "compare run run --out closed/table.csv",
+    "export closed/run rows.csv",
+    "export run closed/rows.csv",
+    "verify closed/run",
+    "check closed/run --holds 0.5",
+    "check run --accuracy 0.1 --junit closed/rules.xml",
+    "check run --accuracy 0.1 --detector closed/rule.json",
+    "join whole closed/first closed/second",
+    "join closed/whole run",
+    "demo --out closed/demo",
+    "detector fit closed/run --epsilon 0.02 --out other.json",
+    "detector fit run --epsilon 0.02 --out closed/other.json",
+    "detector apply closed/rule.json net.pt2 data.npz --out flags.csv",
+    "detector apply rule.json closed/net.pt2 data.npz --out flags.csv",
+    "detector apply rule.json net.pt2 closed/data.npz --out flags.csv",
+    "pseudo-margin fit closed/run net.pt2 data.npz --out p.safetensors",
+    "robust-accuracy closed/net.pt2 data.npz --epsilon 0.1",
+    "robust-accuracy net.pt2 closed/data.npz --epsilon 0.1",
+)
+"""Commands that are given a place in a folder which is closed to the user; the other places are there or are not."""
+
 
 def a_socket(path: Path, victim: Path) -> None:
     here = Path.cwd()

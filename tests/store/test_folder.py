@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import sys
@@ -15,6 +16,7 @@ import torch
 from checks.faults import contents
 from helpers.places import VICTIM, run_in
 from helpers.processes import started
+from helpers.refusing import fail_once
 from helpers.resumed import SHARD, run
 
 import brittle
@@ -157,3 +159,25 @@ def test_a_lock_that_is_none_is_not_touched(put: Callable[[Path, Path], object],
     assert caught.value.code == "unwritable"
     assert path.read_bytes() == before
     assert sorted(path.parent.iterdir()) == [path]
+
+
+def test_a_file_that_cannot_be_read_is_refused_by_name_and_not_taken_for_lost(tmp_path: Path) -> None:
+    """A disk that fails at any one of the calls by which a run is opened to go on: nothing of it is changed."""
+    run(tmp_path / "run")
+    before, refusals = contents(tmp_path / "run"), list[StorageError]()
+    for turn in itertools.count():
+        with pytest.MonkeyPatch.context() as patch:
+            made = fail_once(patch, tmp_path / "run", turn)
+            try:
+                with RunFolder.open(tmp_path / "run") as folder:
+                    assert folder.record is not None
+                    assert len(folder.shards) == 3
+            except StorageError as error:
+                refusals.append(error)
+        (tmp_path / "run" / LOCK).unlink(missing_ok=True)  # where that is the call that fails
+        assert contents(tmp_path / "run") == before
+        if not made():
+            break
+    assert len(refusals) > 30
+    assert {error.code for error in refusals} == {"unreadable", "unwritable"}
+    assert all("Input/output error" in str(error) for error in refusals)

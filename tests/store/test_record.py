@@ -74,6 +74,20 @@ def test_what_is_no_record_is_refused_with_its_place(changes: dict[str, Any], pl
     assert caught.value.code == "run_damaged"
 
 
+@pytest.mark.parametrize(("before", "after"), [("[", "]"), ('{"a":', "}")])
+@pytest.mark.parametrize("levels", [200, 500, 700, 900, 990, 5000])
+def test_a_record_may_be_nested_however_deep(before: str, after: str, levels: int, saved: Path) -> None:
+    """In a field of any content, which no type ends: neither reading nor comparing it is at the end of the stack."""
+    content = json.loads((saved / "run.json").read_text())
+    content["data"]["reading"] = {"layout": "NESTED"}
+    nested = f"{before * levels}1{after * levels}"
+    (saved / "run.json").write_text(json.dumps(content).replace('"NESTED"', nested))
+    for read in (brittle.read_table, lambda folder: RunFolder.open(folder).__enter__()):
+        with pytest.raises(StorageError) as caught:
+            read(saved)
+        assert caught.value.code == "run_damaged"
+
+
 def test_accounts_add_up_in_any_grouping() -> None:
     one, two, three, four = (
         Account(points=3, failed=1, failed_early=1, labelled=3, correct=2, passes=30, failures=("a",)),

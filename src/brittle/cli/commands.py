@@ -119,6 +119,19 @@ def _terminate(number: int, frame: object) -> None:
     raise _Terminated
 
 
+def _refusal(error: MemoryError | OSError) -> BrittleError:
+    """What is said of an error of the system that no reader expects, such as that of a folder closed to the user."""
+    if isinstance(error, MemoryError):
+        return ModelError("out_of_memory", f"{_NO_MEMORY}; {_AFTER}")
+    why = error.strerror or str(error) or type(error).__name__
+    if error.filename is None:
+        return BrittleError("unreadable", f"a file or a connection cannot be used ({why}); --debug shows which")
+    where = os.fsdecode(error.filename) if isinstance(error.filename, bytes) else error.filename
+    return BrittleError(
+        "unreadable", f"{where} cannot be opened ({why}); check that you may look into the folders above it"
+    )
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code."""
     debug = "--debug" in arguments
@@ -129,13 +142,14 @@ def main(arguments: Sequence[str]) -> int:
     except CycloptsError as error:
         show(f"brittle: {explained(error, words)}", sys.stderr)
         return UsageError.exit_code
-    except (BrittleError, MemoryError) as error:
+    except BrokenPipeError:
+        raise
+    except (BrittleError, MemoryError, OSError) as error:
         if debug:
             raise
-        if isinstance(error, MemoryError):
-            error = ModelError("out_of_memory", f"{_NO_MEMORY}; {_AFTER}")
-        print(f"brittle: {error}", file=sys.stderr)
-        return error.exit_code
+        refusal = error if isinstance(error, BrittleError) else _refusal(error)
+        print(f"brittle: {refusal}", file=sys.stderr)
+        return refusal.exit_code
     except KeyboardInterrupt:
         print(f"brittle: interrupted; {_AFTER}", file=sys.stderr)
         return INTERRUPTED

@@ -106,7 +106,7 @@ def options_of_file(app: App, command: tuple[str, ...], arguments: ArgumentColle
         given = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"--config {path} cannot be read ({error.strerror})") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"--config {path} is no TOML: {error}") from error
     if tables := [name for name, value in given.items() if isinstance(value, dict)]:
         raise UsageError(f"--config {path} has the table [{tables[0]}]; options stand by their names, in no table")

@@ -74,9 +74,9 @@ def join(
         UsageError: parts are missing or there twice, are joined with whole runs, or points or rows are missing.
         StorageError: a run is damaged or has not finished, or `out` holds a run already or cannot be written.
     """
+    check_writable(out)
     if (Path(out) / RECORD).exists():
         raise StorageError("exists", f"{out} holds a run already; choose another folder")
-    check_writable(out)
     sources = [JoinedRun(Path(run), *open_run(Path(run))) for run in runs]
     for source in sources:
         if source.record.finished is None:

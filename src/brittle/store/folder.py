@@ -23,7 +23,16 @@ from filelock import FileLock, Timeout
 
 from brittle.errors import ParameterError, ResumeError, StorageError
 from brittle.store.mirror import Mirror
-from brittle.store.record import FORMAT, UNDECISIVE, Account, RunRecord, differences, parse_object, read_object
+from brittle.store.record import (
+    FORMAT,
+    UNDECISIVE,
+    Account,
+    RunRecord,
+    differences,
+    parse_object,
+    read_object,
+    storage_errors,
+)
 from brittle.store.schemas import KINDS
 from brittle.store.strict_json import Count, Digest, plain
 from brittle.store.writing import check_target, make_folder, write
@@ -92,7 +101,8 @@ def file_name(kind: str, number: int) -> str:
 def strays(folder: Path, manifest: Manifest) -> list[Path]:
     """What is named as a shard or a temporary file of a run, and is not in the manifest, by name."""
     known = {name for _, name, _ in manifest.files}
-    return sorted(path for path in folder.iterdir() if _STRAY.fullmatch(path.name) and path.name not in known)
+    with storage_errors(folder):
+        return sorted(path for path in folder.iterdir() if _STRAY.fullmatch(path.name) and path.name not in known)
 
 
 @dataclass(frozen=True)
@@ -131,17 +141,19 @@ class RunFolder:
         is written to either.
         """
         folder = cls(Path(path), mirror)
-        made = not folder.path.exists()
+        with storage_errors(folder.path):
+            made = not folder.path.exists()
         make_folder(folder.path)
         try:
             _check_records(folder.path)
             with _locked(folder.path):
-                if (known := folder.record or folder._mirrored) is not None:
-                    check(known)
-                folder._check_same_run()
-                folder._recover()
-                folder._fetch()
-                folder._send()
+                with storage_errors(folder.path):
+                    if (known := folder.record or folder._mirrored) is not None:
+                        check(known)
+                    folder._check_same_run()
+                    folder._recover()
+                    folder._fetch()
+                    folder._send()
                 yield folder
         finally:
             if made:
@@ -150,7 +162,8 @@ class RunFolder:
 
     @property
     def record(self) -> RunRecord | None:
-        return read_object(self.path / RECORD, RunRecord) if (self.path / RECORD).exists() else None
+        with storage_errors(self.path / RECORD):
+            return read_object(self.path / RECORD, RunRecord) if (self.path / RECORD).exists() else None
 
     def note(self, record: RunRecord) -> None:
         """Write the record of a run that starts, goes on or is over."""
@@ -172,7 +185,8 @@ class RunFolder:
 
     def points(self, number: int) -> pa.Table:
         """Labels and predictions of the points of a shard that exists."""
-        with pq.ParquetFile(self.path / file_name("points", number)) as file:
+        path = self.path / file_name("points", number)
+        with storage_errors(path), pq.ParquetFile(path) as file:
             return file.read(columns=["label", "predicted"], use_threads=False)
 
     def _recover(self) -> None:
@@ -190,11 +204,13 @@ class RunFolder:
                 ) from error
 
     def _is_whole(self, entry: ShardEntry) -> bool:
-        """Whether every file of a shard is what was written."""
-        files = ((self.path / file_name(kind, entry.number), file) for kind, file in entry.files.items())
-        return all(
-            path.is_file() and not path.is_symlink() and ShardFile.of(path.read_bytes()) == file for path, file in files
-        )
+        """Whether every file of a shard is what was written; one that cannot be read is not taken for lost."""
+        for kind, file in entry.files.items():
+            path = self.path / file_name(kind, entry.number)
+            with storage_errors(path):
+                if not path.is_file() or path.is_symlink() or ShardFile.of(path.read_bytes()) != file:
+                    return False
+        return True
 
     @property
     def _manifest(self) -> Manifest:
@@ -272,7 +288,9 @@ def _locked(folder: Path) -> Iterator[None]:
     """
     path = folder / LOCK
     check_target(path)
-    if path.exists() and (path.stat().st_size or path.stat().st_nlink > 1):
+    with storage_errors(path):
+        foreign = path.exists() and (path.stat().st_size or path.stat().st_nlink > 1)
+    if foreign:
         raise StorageError(
             "unwritable", f"{path} is no lock of a run and is not touched; choose another folder, or remove it"
         )

@@ -16,7 +16,7 @@ from brittle.intervals import check_share
 from brittle.store.export import CARD, export
 from brittle.store.folder import MANIFEST, RECORD, Manifest, ShardFile, file_name, strays
 from brittle.store.plain_parquet import ERRORS, PlainFile, reason
-from brittle.store.record import RunRecord, check_inside, read_object
+from brittle.store.record import RunRecord, check_inside, read_object, storage_errors
 from brittle.store.schemas import KINDS, problem_of
 from brittle.store.table import Table
 from brittle.store.votes import problem_of_votes
@@ -212,14 +212,12 @@ def read_shard(path: Path, kind: str, file: ShardFile, record: RunRecord) -> pa.
         ShardError: it is missing, not what was written, or not what a run writes.
         StorageError: it cannot be read.
     """
-    if not path.is_file():
-        raise ShardError(path, "is missing")
-    check_inside(path)
-    try:
+    with storage_errors(path):
+        if not path.is_file():
+            raise ShardError(path, "is missing")
+        check_inside(path)
         size = path.stat().st_size
         content = path.read_bytes() if size == file.bytes else b""
-    except OSError as error:
-        raise StorageError("unreadable", f"{path} cannot be read ({error.strerror})") from error
     if len(content) != file.bytes:
         raise ShardError(path, f"has {size} bytes, not the {file.bytes} of the manifest")
     if ShardFile.of(content) != file:

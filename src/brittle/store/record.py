@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar
@@ -359,16 +360,27 @@ def record_of(kind: type[T], content: Mapping[str, Any], what: str) -> T:
 
 def read_object(path: Path, kind: type[T]) -> T:
     """The record `kind` that the file `path` of a run folder holds, which may come from anybody."""
-    if not path.is_file():
-        meant = nearby(path.parent, lambda one: (one / path.name).is_file())
-        raise MissingRunError("no_run", f"{path} is missing; {path.parent} is not a run folder{meant}")
-    check_inside(path)
+    with storage_errors(path):
+        if not path.is_file():
+            meant = nearby(path.parent, lambda one: (one / path.name).is_file())
+            raise MissingRunError("no_run", f"{path} is missing; {path.parent} is not a run folder{meant}")
+        check_inside(path)
+        try:
+            text = read_text(path, MOST_BYTES)
+        except FormatProblem as error:
+            raise _damaged(path, error) from error
+    return parse_object(text, path, kind)
+
+
+@contextmanager
+def storage_errors(path: Path) -> Iterator[None]:
+    """Make a `StorageError` of an `OSError`, which the system raises for a file of a run: `path`, or one that it
+    names."""
     try:
-        return parse_object(read_text(path, MOST_BYTES), path, kind)
+        yield
     except OSError as error:
-        raise StorageError("unreadable", f"{path} cannot be read ({error.strerror})") from error
-    except FormatProblem as error:
-        raise _damaged(path, error) from error
+        why = error.strerror or str(error) or type(error).__name__
+        raise StorageError("unreadable", f"{error.filename or path} cannot be read ({why})") from error
 
 
 def parse_object(text: str, path: Path, kind: type[T]) -> T:

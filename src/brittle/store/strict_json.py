@@ -22,6 +22,9 @@ from brittle.errors import BrittleError
 MOST_BYTES, MOST_CHARACTERS = 1_000_000, 1000
 """Bytes of a file that decides something by itself, and characters of a string in it."""
 
+MOST_LEVELS = 100
+"""Lists and objects in each other."""
+
 MOST_WHOLE = 2**63 - 1
 """Largest whole number that is read."""
 
@@ -73,13 +76,15 @@ def parse(kind: type[T], text: str) -> T:
 def parse_json(text: str) -> object:
     """The JSON value that `text` holds, of no declared type yet."""
     try:
-        return json.loads(
+        value = json.loads(
             text, object_pairs_hook=_object, parse_constant=_finite, parse_float=_finite, parse_int=_whole
         )
     except FormatProblem:
         raise
     except (ValueError, RecursionError) as error:
         raise FormatProblem(f"it is not valid JSON ({error})") from error
+    _check_levels(value)
+    return value
 
 
 def convert(kind: type[T], value: Any) -> T:
@@ -109,6 +114,20 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
         twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
         raise FormatProblem(f"the key {twice!a:.60} stands twice")
     return found
+
+
+def _check_levels(value: object) -> None:
+    """Raise where lists and objects stand in each other so deep that whatever walks them would end Python's stack."""
+    level = [value]
+    for _ in range(MOST_LEVELS + 1):
+        level = [
+            part
+            for holder in level
+            if isinstance(holder, dict | list)
+            for part in (holder.values() if isinstance(holder, dict) else holder)
+        ]
+    if level:
+        raise FormatProblem(f"it has more than {MOST_LEVELS} levels")
 
 
 def _finite(text: str) -> float:
