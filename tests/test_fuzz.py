@@ -6,17 +6,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
+import random
 import zipfile
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from checks.fuzz import hunt, outcome
-from checks.fuzz_damage import with_header
+from checks.fuzz import hunt, outcome, write
+from checks.fuzz_damage import one_damaged, sign, with_header
 from checks.fuzz_targets import TARGETS, pseudo_margins
 from helpers.artefacts import Records, edited, export
 
@@ -24,6 +27,7 @@ from brittle.data import open_points
 from brittle.detector.pseudo_margin import PseudoMargin
 from brittle.errors import ArtefactError, BrittleError, DataError, ModelError
 from brittle.model.loading.archive import load_archive
+from brittle.store.reading import verify
 
 FINDINGS = Path(__file__).parent / "findings"
 
@@ -60,6 +64,19 @@ def test_the_hunt_sees_what_it_looks_for(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.undo()
     monkeypatch.setattr("checks.fuzz.MOST_MEMORY", -1)
     assert str(outcome(lambda folder: None, tmp_path)).endswith(" MiB")
+
+
+def test_damage_to_a_shard_gets_behind_its_digest(tmp_path: Path) -> None:
+    """Of the damaged shards of a run most are signed again, so that what reads their content meets the damage."""
+    runs, problems = TARGETS["run"].valid(), Counter[str]()
+    for number in range(60):
+        rng = random.Random(number)
+        write(tmp_path, one_damaged(rng, rng.choice(runs)))
+        with contextlib.suppress(BrittleError):
+            problems.update(fault.problem.partition(" (")[0] for fault in verify(tmp_path))
+    assert problems["cannot be read as Parquet"] > 10 > problems["is not what was written"]
+    with pytest.raises(KeyError):
+        sign(runs[0]["manifest.json"], "points-00009.parquet", b"")
 
 
 # What was found.

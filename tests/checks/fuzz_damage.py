@@ -14,6 +14,9 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 Files = dict[str, bytes]
 
 NUMBERS = (0, 1, 2, 7, *(2**bits + more for bits in (7, 8, 15, 16, 31, 32, 62, 63, 64) for more in (-1, 0)))
@@ -21,6 +24,9 @@ NUMBERS = (0, 1, 2, 7, *(2**bits + more for bits in (7, 8, 15, 16, 31, 32, 62, 6
 VALUES = (
     None, True, 0, -1, 0.5, 1e308, 2**70, "", "x", "\x00<b>", [], {}, [1, "a"], {"a": {"b": 1}}, ["x"] * 3, "8/255",
 )  # fmt: skip
+
+CELLS = (float("nan"), float("inf"), -float("inf"), 2**63 - 1, -(2**63), b"", b"x" * 8, b"\xff" * 999, "x" * 5000)
+"""Values of cells that JSON has not."""
 
 TOKENS = (
     b"null", b"NaN", b"-Infinity", b"1e999", b"-1", b"9" * 400, b"9" * 5000, b'"', b"{", b"}", b"[", b"]", b"[" * 2000,
@@ -139,6 +145,21 @@ def repacked(rng: random.Random, content: bytes) -> bytes:
     return sink.getvalue()
 
 
+def revalued(rng: random.Random, content: bytes) -> bytes:
+    """A whole Parquet file with other values in some of its cells, of the types of their columns."""
+    table = pq.read_table(io.BytesIO(content))
+    for _ in range(rng.choice((1, 1, 2, 8))):
+        place = rng.randrange(table.num_columns)
+        field, cells = table.schema.field(place), table.column(place).to_pylist()
+        row, cell = rng.randrange(len(cells)), rng.choice((*VALUES, *CELLS, *cells))
+        cells[row] = cells[row] if cell is None and not field.nullable else cell
+        with contextlib.suppress(pa.ArrowException, TypeError, ValueError, OverflowError):  # no value of this type
+            table = table.set_column(place, field, pa.array(cells, field.type))
+    sink = io.BytesIO()
+    pq.write_table(table, sink, write_page_checksum=True)
+    return sink.getvalue()
+
+
 def damaged(rng: random.Random, name: str, content: bytes) -> bytes:
     """A file that is damaged blindly, or inside of what says how it is laid out, whose lengths and checksums fit."""
     if rng.random() < 0.4:
@@ -150,6 +171,8 @@ def damaged(rng: random.Random, name: str, content: bytes) -> bytes:
         return with_header(content, lambda header: change(rng, header))
     if name.endswith(".gz"):
         return gzip.compress(damaged(rng, name.removesuffix(".gz"), gzip.decompress(content)), mtime=0)
+    if name.endswith(".parquet") and rng.random() < 0.5:
+        return revalued(rng, content)
     if name.endswith(".parquet"):  # the footer
         start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
         return content[:start] + mutated(rng, content[start:-8]) + content[-8:]
@@ -158,19 +181,23 @@ def damaged(rng: random.Random, name: str, content: bytes) -> bytes:
     return with_checksums(mutated(rng, content)) if name.endswith(".png") else mutated(rng, content)
 
 
-def signed(files: Files, name: str) -> Files:
-    """The files of a run with the size and digest of one of them in the manifest set right."""
-    manifest = json.loads(files["manifest.json"])
-    for entry in manifest["shards"]:
-        for value in entry.values():
-            if isinstance(value, dict) and value.get("file") == name:
-                value |= {"bytes": len(files[name]), "sha256": hashlib.sha256(files[name]).hexdigest()}
-    return files | {"manifest.json": json.dumps(manifest).encode()}
+def sign(manifest: bytes, name: str, content: bytes) -> bytes:
+    """The manifest of a run with the size and digest of the shard file `name` as they are of `content`."""
+    shards = json.loads(manifest)
+    files = {
+        f"{kind}-{entry['number']:05d}.parquet": value
+        for entry in shards["shards"]
+        for kind, value in entry.items()
+        if isinstance(value, dict) and "sha256" in value
+    }
+    files[name] |= {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    return json.dumps(shards).encode()
 
 
 def one_damaged(rng: random.Random, files: Files) -> Files:
     """The files with one of them damaged; in a run mostly with the digest that belongs to it."""
     name = rng.choice(sorted(files))
     changed = files | {name: damaged(rng, name, files[name])}
-    known = "manifest.json" in files and not name.endswith(".json") and rng.random() < 0.9
-    return signed(changed, name) if known else changed
+    if "manifest.json" not in files or name.endswith(".json") or rng.random() >= 0.9:
+        return changed
+    return changed | {"manifest.json": sign(files["manifest.json"], name, changed[name])}

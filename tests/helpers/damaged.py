@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import pickle
 import subprocess
@@ -13,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from checks.fuzz_damage import sign
 from helpers.artefacts import Canary
 from helpers.data_files import LEVELS, encode, image_table
 
@@ -24,12 +24,7 @@ SOURCE = Path(brittle.__file__).parent
 def signed(run: Path, name: str, content: bytes) -> None:
     """Put `content` in place of a shard file, with the size and digest in the manifest that belong to it."""
     (run / name).write_bytes(content)
-    manifest = json.loads((run / "manifest.json").read_text())
-    for entry in manifest["shards"]:
-        for kind, value in entry.items():
-            if name == f"{kind}-{entry['number']:05d}.parquet":
-                value |= {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-    (run / "manifest.json").write_text(json.dumps(manifest))
+    (run / "manifest.json").write_bytes(sign((run / "manifest.json").read_bytes(), name, content))
 
 
 def parquet_bytes(table: pa.Table, **options: Any) -> bytes:

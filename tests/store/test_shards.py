@@ -20,7 +20,7 @@ from helpers.tables import make_table
 
 from brittle.cli import main
 from brittle.errors import ArtefactError, StorageError
-from brittle.store.reading import read_table, verify
+from brittle.store.reading import export_run, read_table, verify
 
 
 def test_a_sound_run_has_no_faults(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -135,3 +135,17 @@ def test_records_that_are_no_object_are_refused(name: str, content: bytes, run: 
     with pytest.raises(StorageError, match=name) as caught:
         read_table(run)
     assert caught.value.code == "run_damaged"
+
+
+@pytest.mark.parametrize("kind", ["points", "scores"])
+def test_a_point_that_stands_twice_is_refused(kind: str, run: Path, tmp_path: Path) -> None:
+    """The digest holds, the values do not: no number of one row is taken for that of another."""
+    name = f"{kind}-00000.parquet"
+    rows = pq.read_table(run / name)
+    ids = rows["point"].to_pylist()
+    twice = pa.array([ids[0] if one == ids[-1] else one for one in ids])
+    signed(run, name, parquet_bytes(rows.set_column(0, rows.schema.field(0), twice)))
+    for read in (lambda: read_table(run).frame(), lambda: export_run(run, tmp_path / "rows.csv")):
+        with pytest.raises(StorageError) as caught:
+            read()
+        assert caught.value.code == "run_damaged"

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from brittle.errors import DataError, ParameterError, listed
+from brittle.errors import DataError, ParameterError, StorageError, listed
 from brittle.estimate import FLIP_PROBABILITY, Evidence, Parameter, Status, parameters_json, score_label, short_labels
 from brittle.store.record import ScoreRecord
 from brittle.store.settings import Setting, setting_of
@@ -186,9 +186,16 @@ Row = dict[Any, Any]
 
 
 def columns_of(points: pa.Table, scores: pa.Table, records: Sequence[ScoreRecord]) -> tuple[Column, ...]:
-    """The columns of the tables of a run, in the order of its record."""
+    """The columns of the tables of a run, in the order of its record.
+
+    Raises:
+        StorageError: a point stands twice, or has two rows of one score, which no run writes.
+    """
+    import pandas as pd
+
     known = {(one.score, parameters_json(one.parameters)): _storable(one) for one in records}
     ids = points["point"].to_pylist()
+    _check_once(pd.Index(ids), "the points")
     short = short_labels(one.label for one in known.values())
     return tuple(
         Column(
@@ -206,7 +213,15 @@ def _rows_of(scores: pa.Table, score: str, parameters: str) -> pd.DataFrame:
     own = scores.filter((pc.field("score") == score) & (pc.field("parameters") == parameters))
     rows = own.drop_columns(["score", "parameters"]).to_pandas().astype(dict.fromkeys(_NUMBERS, "float64"))
     rows.loc[rows["status"].isin(list(WITHOUT_VALUE)), _NUMBERS] = math.nan
-    return rows.set_index("point")
+    rows = rows.set_index("point")
+    _check_once(rows.index, f"the rows of {score}")
+    return rows
+
+
+def _check_once(ids: pd.Index, where: str) -> None:
+    if not ids.is_unique:
+        twice = ids[ids.duplicated()][0]
+        raise StorageError("run_damaged", f"point {twice!a:.60} stands twice among {where}; score again")
 
 
 def storable(text: object) -> str:
