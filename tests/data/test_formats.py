@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
+import io
+import math
+import struct
+import tracemalloc
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -36,3 +43,72 @@ def test_what_save_to_disk_wrote_is_to_be_written_as_parquet(name: str, tmp_path
     (tmp_path / "train").mkdir()
     (tmp_path / name).write_text("{}")
     refused("unknown_format", "to_parquet", open_points, tmp_path)
+
+
+BYTES = 40_000_000
+"""What each file unpacks to, from some 40 kB."""
+
+
+def npz(shape: tuple[int, ...], kind: str, key: str = "x", declared: int = BYTES) -> Callable[[Path], Path]:
+    """What writes an archive with an array of zeros, beside small inputs where it is not the inputs."""
+
+    def write(folder: Path) -> Path:
+        sink = io.BytesIO()
+        header = {"descr": kind, "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(sink, header)
+        np.savez(folder / "x.npz", **({} if key == "x" else {"x": np.zeros((4, 4), np.float32)}))
+        with zipfile.ZipFile(folder / "x.npz", "a", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(f"{key}.npy", sink.getvalue() + bytes(BYTES))
+        return folder / "x.npz"
+
+    return write
+
+
+def idx(images: tuple[int, ...], labels: tuple[int, ...] | None = None, packed: int = 0) -> Callable[[Path], Path]:
+    """What writes IDX files that declare these sizes, of which the one with the place `packed` holds zeros."""
+
+    def write(folder: Path) -> Path:
+        for place, shape in enumerate((images, labels)):
+            if shape is not None:
+                head = bytes([0, 0, 8, len(shape)]) + struct.pack(f">{len(shape)}I", *shape)
+                content = bytes(BYTES) if place == packed else bytes(math.prod(shape))
+                name = "t10k-labels-idx1-ubyte.gz" if place else "t10k-images-idx3-ubyte.gz"
+                (folder / name).write_bytes(gzip.compress(head + content))
+        return folder
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("write", "code"),
+    [
+        (npz((BYTES // 64, 4), "<c16"), "dtype"),
+        (npz((BYTES // 4,), "<f4"), "shape"),
+        (npz((BYTES // 4, 0), "<f4"), "corrupt"),
+        (npz((4, 4), "<f4"), "corrupt"),
+        (npz((BYTES, 4), "<f4"), "corrupt"),
+        (npz((BYTES // 4, 4), "|O"), "dtype"),
+        (npz((4, BYTES // 4), "|u1", "y"), "labels"),
+        (npz((BYTES,), "|u1", "y"), "shape"),
+        (npz((BYTES,), "|u1", "ids"), "shape"),
+        (npz((BYTES // 4,), "<U1", "feature_names"), "columns"),
+        (idx((60_000, 28, 28)), "corrupt"),
+        (idx((BYTES, 28, 28)), "corrupt"),
+        (idx((4, 1, 1)), "corrupt"),
+        (idx((BYTES, 0, 1)), "corrupt"),
+        (idx((BYTES, 1, 1), (4,)), "shape"),
+        (idx((4, 1, 1), (BYTES,), packed=1), "shape"),
+    ],
+    ids=range(16),
+)
+def test_a_header_is_checked_before_room_is_made(write: Callable[[Path], Path], code: str, tmp_path: Path) -> None:
+    """A file of kilobytes that unpacks to 40 MB of nothing that is read is refused within 4 MB."""
+    path = write(tmp_path)
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError) as caught:
+            open_points(path)
+        assert tracemalloc.get_traced_memory()[1] < BYTES / 10
+    finally:
+        tracemalloc.stop()
+    assert caught.value.code == code

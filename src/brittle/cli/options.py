@@ -237,7 +237,7 @@ def bounds_of(words: Sequence[str]) -> Bounds:
         return NONE
     if len(words) == 1 and words[0].endswith(".npy"):
         try:
-            ends = np.load(words[0], allow_pickle=False)
+            ends = np.load(words[0], mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError) as error:
             raise UsageError(f"{words[0]} cannot be read as the bounds per feature: {error}") from error
         if ends.ndim < 2 or len(ends) != 2 or ends.dtype.kind not in "fiu":

@@ -119,14 +119,17 @@ def read_arrays(inputs: Tensor, bounds: BoundsLike, extra: ExtraInputs | None, s
 def check_inputs(x: Any, where: str, reading: Reading) -> Tensor:
     """Inputs `[N, *shape]` as a tensor of floating point numbers, or of uint8 that is to be mapped."""
     inputs = as_tensor(x, where)
-    _check_dtype(inputs, where, reading.scale_uint8)
-    shape = tuple(inputs.shape)
+    check_input_form(tuple(inputs.shape), inputs.dtype, where, reading)
+    return inputs.permute(0, 3, 1, 2).contiguous() if reading.layout == "nhwc" else inputs
+
+
+def check_input_form(shape: tuple[int, ...], dtype: torch.dtype, where: str, reading: Reading) -> None:
+    """Raise where a tensor of this shape and type cannot hold inputs, `[N, *shape]`."""
+    _check_dtype(dtype, len(shape), where, reading.scale_uint8)
     if len(shape) < 2 or 0 in shape[1:]:
         raise DataError("shape", f"{where} has shape {shape}; expected (points, ...) with numbers in it")
-    if reading.layout == "nhwc":
-        if len(shape) != 4:
-            raise DataError("layout", f"{where} has shape {shape}; nhwc needs 4 axes, leave out --layout (layout=)")
-        return inputs.permute(0, 3, 1, 2).contiguous()
+    if reading.layout == "nhwc" and len(shape) != 4:
+        raise DataError("layout", f"{where} has shape {shape}; nhwc needs 4 axes, leave out --layout (layout=)")
     if reading.layout is None and len(shape) == 4 and shape[3] in (1, 3, 4) and min(shape[1:3]) > MOST_CHANNELS:
         raise DataError(
             "layout",
@@ -134,7 +137,6 @@ def check_inputs(x: Any, where: str, reading: Reading) -> Tensor:
             "brittle.data.array_points) to transpose it, or --layout nchw (layout='nchw') if the first axis after the "
             "points is the channels",
         )
-    return inputs
 
 
 def as_tensor(x: Any, where: str) -> Tensor:
@@ -223,15 +225,15 @@ def bytes_of(tensor: Tensor) -> bytes:
     return tensor.contiguous().cpu().reshape(-1).view(torch.uint8).numpy().tobytes()
 
 
-def _check_dtype(inputs: Tensor, where: str, scale_uint8: bool) -> None:
-    name = str(inputs.dtype).removeprefix("torch.")
+def _check_dtype(dtype: torch.dtype, axes: int, where: str, scale_uint8: bool) -> None:
+    name = str(dtype).removeprefix("torch.")
     advice = "expected floating point numbers, such as float32"
-    if scale_uint8 and inputs.dtype != torch.uint8:
+    if scale_uint8 and dtype != torch.uint8:
         advice = "not uint8; leave out --scale-uint8 (scale_uint8=)"
-    elif inputs.dtype == torch.uint8 and not scale_uint8:
+    elif dtype == torch.uint8 and not scale_uint8:
         advice = "use --scale-uint8 (scale_uint8=True of brittle.data.array_points) to map 0..255, or convert to float"
-    elif inputs.is_floating_point() or inputs.dtype == torch.uint8:
+    elif dtype.is_floating_point or dtype == torch.uint8:
         return
-    elif inputs.dim() == 1:
+    elif axes == 1:
         advice += "; give (x, y), the inputs first"
     raise DataError("dtype", f"{where} has type {name}; {advice}")

@@ -35,12 +35,7 @@ def answers_of(y: Any, where: str, count: int, targets: bool) -> dict[str, Any]:
     array = plain_array(y, where)
     if not targets:
         return {"labels": check_labels(array, where, count)}
-    if array.dtype.kind not in "iufb" or array.ndim not in (1, 2) or len(array) != count:
-        raise DataError(
-            "labels",
-            f"{where} has type {array.dtype} and shape {array.shape} for {count} points; expected numbers, one or one "
-            "row for each point",
-        )
+    check_form(array.shape, array.dtype, where, count, targets)
     numbers = array.reshape(count, -1).astype(np.float64)
     odd = np.argwhere(~np.isfinite(numbers))
     if len(odd):
@@ -50,14 +45,6 @@ def answers_of(y: Any, where: str, count: int, targets: bool) -> dict[str, Any]:
 
 def check_labels(labels: np.ndarray, where: str, count: int) -> tuple[int, ...]:
     """Class indices as a tuple, `[N]`, from whole numbers `[N]` or `[N, 1]`, also such as 1.0 and True."""
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
-    if labels.ndim == 2:
-        raise DataError(
-            "labels",
-            f"{where} has shape {labels.shape}, which looks one-hot; give class indices, such as labels.argmax(1). If "
-            "several labels may hold at once, use --decision multilabel (decision='multilabel')",
-        )
     if labels.dtype.kind not in "iufb":
         found = f"{str(next(labels.flat, None))!r:.40}"
         raise DataError(
@@ -65,6 +52,8 @@ def check_labels(labels: np.ndarray, where: str, count: int) -> tuple[int, ...]:
             f"{where} has type {labels.dtype} and holds {found}; class indices are whole numbers: with names the names "
             "of the model's outputs in their order, give brittle.Classifier(model, class_names=names)",
         )
+    check_form(labels.shape, labels.dtype, where, count, targets=False)
+    labels = labels.reshape(-1)
     odd = np.argwhere((labels != np.floor(labels)) | (np.abs(labels.astype(np.float64)) > LARGEST_LABEL))
     if len(odd):
         raise DataError(
@@ -73,9 +62,25 @@ def check_labels(labels: np.ndarray, where: str, count: int) -> tuple[int, ...]:
             f"{LARGEST_LABEL:,.0f}: give those (--label-column names their column), or, where the model predicts a "
             "number, use --decision within:T (decision='within:T')",
         )
-    if labels.ndim != 1 or len(labels) != count:
-        raise DataError("shape", f"{where} has shape {labels.shape} for {count} points; expected one label each")
     return tuple(labels.astype(np.int64).tolist())
+
+
+def check_form(shape: tuple[int, ...], dtype: np.dtype, where: str, count: int, targets: bool) -> None:
+    """Raise where an array of this shape and type cannot say what is right for each of `count` points."""
+    if targets and (dtype.kind not in "iufb" or len(shape) not in (1, 2) or shape[0] != count):
+        raise DataError(
+            "labels",
+            f"{where} has type {dtype} and shape {shape} for {count} points; expected numbers, one or one row for each "
+            "point",
+        )
+    if not targets and len(shape) == 2 and shape[1] != 1:
+        raise DataError(
+            "labels",
+            f"{where} has shape {shape}, which looks one-hot; give class indices, such as labels.argmax(1). If "
+            "several labels may hold at once, use --decision multilabel (decision='multilabel')",
+        )
+    if not targets and shape not in ((count,), (count, 1)):
+        raise DataError("shape", f"{where} has shape {shape} for {count} points; expected one label each")
 
 
 def plain_array(x: Any, where: str) -> np.ndarray:

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from brittle.data.arrays import check_inputs, feature_record, read_arrays, text_ids
+from brittle.data.arrays import as_tensor, check_input_form, check_inputs, feature_record, read_arrays, text_ids
 from brittle.data.files import choose_split, file_digest, files_digest, path_text, refuse_split
-from brittle.data.labels import answers_of
+from brittle.data.labels import answers_of, check_form
 from brittle.data.points import ListedPoints, RowIds
 from brittle.data.reading import Reading
 from brittle.errors import DataError
@@ -37,8 +37,11 @@ IMAGES, LABELS = "-images-idx3-ubyte", "-labels-idx1-ubyte"
 TEST = "t10k"
 """MNIST calls its test split so; it is read where no split is named."""
 
-_MOST_GZIP = 1032
+_MOST_DEFLATE = 1032
 """Deflate shrinks by no more than this factor."""
+
+_CHUNK = 1 << 20
+"""Bytes that are unpacked at a time."""
 
 _ERRORS = (
     *(zipfile.BadZipFile, zlib.error, tokenize.TokenError, struct.error, EOFError, OSError, ValueError, TypeError),
@@ -91,12 +94,10 @@ def read_npz(path: Path, reading: Reading) -> ListedPoints:
     With a split the keys are those of MedMNIST (`test_images`, `test_labels`) or Keras (`x_test`, `y_test`). Three
     axes under `images` are grey images, which get a channel axis where the layout has it; `x` is taken as it is.
     """
-    keys, arrays = _read_arrays(path, reading.split)
+    keys, arrays = _read_arrays(path, reading)
     where = {role: f"{key} in {path_text(path)}" for role, key in keys.items()}
     x = arrays["inputs"]
-    if x.ndim == 3 and "images" in keys["inputs"]:
-        x = x[..., None] if reading.layout == "nhwc" else x[:, None]
-    inputs = check_inputs(x, where["inputs"], reading)
+    inputs = check_inputs(x.reshape(_with_channels(x.shape, keys["inputs"], reading)), where["inputs"], reading)
     answers = answers_of(arrays.get("labels"), where.get("labels", ""), len(inputs), reading.targets)
     named = feature_record(arrays.get("feature_names"), where.get("feature_names", ""), inputs)
     names = arrays.get("class_names")
@@ -117,8 +118,11 @@ def read_idx(path: Path, reading: Reading) -> ListedPoints:
     prefix = meant[0] if len(meant) == 1 else choose_split(path, prefixes, reading.split)
     both = [[path / f"{prefix}{ending}{packed}" for packed in ("", ".gz")] for ending in (IMAGES, LABELS)]
     files = [one for pair in both for one in [one for one in pair if one.is_file()][:1]]
-    images = _read_idx(files[0], 3)
-    answers = answers_of(_read_idx(files[1], 1), path_text(files[1]), len(images), False) if len(files) > 1 else {}
+    shapes = [_idx_shape(file, axes) for file, axes in zip(files, (3, 1), strict=False)]
+    for file, shape in zip(files[1:], shapes[1:], strict=True):
+        check_form(shape, np.dtype(np.uint8), path_text(file), shapes[0][0], targets=False)
+    images, *labels = (_read_idx(file, shape) for file, shape in zip(files, shapes, strict=True))
+    answers = answers_of(labels[0], path_text(files[1]), len(images), False) if labels else {}
     inputs = check_inputs(images[:, None], path_text(files[0]), Reading(scale_uint8=True))
     return reading.points(
         reading.record(path, files_digest(path, files), split=prefix, files=[path_text(one.name) for one in files]),
@@ -128,32 +132,54 @@ def read_idx(path: Path, reading: Reading) -> ListedPoints:
     )
 
 
+def _with_channels(shape: tuple[int, ...], key: str, reading: Reading) -> tuple[int, ...]:
+    """The shape of inputs, with an axis for the channel of grey images."""
+    if len(shape) == 3 and "images" in key:
+        return (*shape, 1) if reading.layout == "nhwc" else (shape[0], 1, *shape[1:])
+    return shape
+
+
 def _prefixes(path: Path) -> list[str]:
     names = (one.name.removesuffix(".gz") for one in path.iterdir() if one.is_file())
     return sorted({name.removesuffix(IMAGES) for name in names if name.endswith(IMAGES)})
 
 
-def _read_idx(path: Path, axes: int) -> np.ndarray:
-    """The whole numbers 0..255 in an IDX file with this many axes: a mark, the sizes, the numbers."""
+def _idx_shape(path: Path, axes: int) -> tuple[int, ...]:
+    """The sizes that an IDX file of whole numbers 0..255 with this many axes declares, behind a mark."""
     packed, mark = path.suffix == ".gz", bytes([0, 0, 8, axes])
     try:
         with gzip.open(path) if packed else path.open("rb") as file:
             header = file.read(4 + 4 * axes)
-            if len(header) < 4 + 4 * axes or header[:4] != mark:
-                raise ValueError(f"it begins with {header[:4].hex() or 'nothing'}; expected {mark.hex()} and the sizes")
-            shape = struct.unpack(f">{axes}I", header[4:])
-            if not packed and path.stat().st_size == len(header) + math.prod(shape) > len(header):
-                return np.memmap(path, np.uint8, "c", len(header), shape)
-            content = file.read(min(math.prod(shape), path.stat().st_size * (_MOST_GZIP if packed else 1)) + 1)
-        if len(content) != math.prod(shape) or 0 in shape[1:]:
-            raise ValueError(f"it declares {' x '.join(map(str, shape))} bytes and holds others; get it again")
+        if len(header) < 4 + 4 * axes or header[:4] != mark:
+            raise ValueError(f"it begins with {header[:4].hex() or 'nothing'}; expected {mark.hex()} and the sizes")
     except _ERRORS as error:
         raise _unreadable(path_text(path), "IDX", error) from error
-    return np.frombuffer(bytearray(content), np.uint8).reshape(shape)
+    return struct.unpack(f">{axes}I", header[4:])
 
 
-def _read_arrays(path: Path, split: str | None) -> tuple[dict[str, str], dict[str, np.ndarray]]:
-    """Key and array for each role that a `.npz` file fills."""
+def _read_idx(path: Path, shape: tuple[int, ...]) -> np.ndarray:
+    """The numbers of an IDX file with these sizes. Those that are packed are counted before room is made for them."""
+    start, size, packed = 4 + 4 * len(shape), math.prod(shape), path.suffix == ".gz"
+    try:
+        count = path.stat().st_size - start
+        if packed and size <= (start + count) * _MOST_DEFLATE:
+            with gzip.open(path) as file:
+                count = sum(map(len, iter(partial(file.read, _CHUNK), b""))) - start
+        if count != size or 0 in shape[1:]:
+            raise ValueError(f"it declares {' x '.join(map(str, shape))} bytes and holds others; get it again")
+        if not packed:
+            return np.memmap(path, np.uint8, "c", start, shape) if size else np.empty(shape, np.uint8)
+        numbers = np.empty(start + size, np.uint8)
+        with gzip.open(path) as file:
+            for place in range(0, start + size, _CHUNK):
+                numbers[place : place + _CHUNK] = np.frombuffer(file.read(_CHUNK), np.uint8)
+    except _ERRORS as error:
+        raise _unreadable(path_text(path), "IDX", error) from error
+    return numbers[start:].reshape(shape)
+
+
+def _read_arrays(path: Path, reading: Reading) -> tuple[dict[str, str], dict[str, np.ndarray]]:
+    """Key and array for each role that a `.npz` file fills, of which the headers are checked before any is read."""
     try:
         if not zipfile.is_zipfile(path):
             raise zipfile.BadZipFile("it is no zip archive")
@@ -162,11 +188,10 @@ def _read_arrays(path: Path, split: str | None) -> tuple[dict[str, str], dict[st
                 # In ways that NumPy does not write a small file can hold any size.
                 if record.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or record.flag_bits & 1:
                     raise zipfile.BadZipFile(f"{record.filename!r:.80} is encrypted, or compressed as NumPy never does")
-            keys = _keys(path, archive.files, split)
+            keys = _keys(path, archive.files, reading.split)
+            _check_headers(path, {role: _header(archive.zip, key) for role, key in keys.items()}, keys, reading)
             arrays = {role: archive[key] for role, key in keys.items()}
         for role, array in arrays.items():
-            if not isinstance(array, np.ndarray) or (array.size and not array.dtype.itemsize):
-                raise zipfile.BadZipFile(f"{keys[role]} is no array, or has entries of no bytes")
             if array.dtype.kind == "U" and array.size:
                 points = np.ascontiguousarray(array, array.dtype.newbyteorder("=")).reshape(-1).view(np.uint32)
                 if not ((points < 0xD800) | ((points > 0xDFFF) & (points <= 0x10FFFF))).all():
@@ -174,6 +199,39 @@ def _read_arrays(path: Path, split: str | None) -> tuple[dict[str, str], dict[st
         return keys, arrays
     except _ERRORS as error:
         raise _unreadable(path_text(path), ".npz", error) from error
+
+
+def _header(archive: zipfile.ZipFile, key: str) -> tuple[tuple[int, ...], np.dtype]:
+    """Shape and type of an array, which must declare as many bytes as its record has."""
+    record = archive.getinfo(key if key in archive.namelist() else f"{key}.npy")
+    with archive.open(record) as file:
+        version = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(file)
+        declared, there = math.prod(shape) * dtype.itemsize, record.file_size - file.tell()
+    if dtype.hasobject:
+        raise ValueError("Python objects")
+    if min(shape, default=0) < 0 or declared != there or record.file_size > _MOST_DEFLATE * record.compress_size:
+        raise ValueError(f"the header of {key} declares {declared:,} bytes, and {there:,} follow")
+    if math.prod(shape) and not dtype.itemsize:
+        raise ValueError(f"{key} has entries of no bytes")
+    return shape, dtype
+
+
+def _check_headers(
+    path: Path, headers: dict[str, tuple[tuple[int, ...], np.dtype]], keys: dict[str, str], reading: Reading
+) -> None:
+    """Raise where arrays of these shapes and types cannot be points and what belongs to them."""
+    where = {role: f"{key} in {path_text(path)}" for role, key in keys.items()}
+    shape, dtype = headers["inputs"]
+    axes = _with_channels(shape, keys["inputs"], reading)
+    check_input_form(axes, as_tensor(np.empty(0, dtype), where["inputs"]).dtype, where["inputs"], reading)
+    if "labels" in headers:
+        check_form(*headers["labels"], where["labels"], shape[0], reading.targets)
+    sizes = {"ids": ("shape", shape[0], "points"), "feature_names": ("columns", math.prod(shape[1:]), "numbers")}
+    for role, (code, size, noun) in sizes.items():
+        if role in headers and (entries := math.prod(headers[role][0])) != size:
+            raise DataError(code, f"{where[role]} has {entries:,} entries for {size:,} {noun}; expected one for each")
 
 
 def _keys(path: Path, keys: Sequence[str], split: str | None) -> dict[str, str]:
