@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import re
@@ -181,3 +182,63 @@ def test_a_file_that_cannot_be_read_is_refused_by_name_and_not_taken_for_lost(tm
     assert len(refusals) > 30
     assert {error.code for error in refusals} == {"unreadable", "unwritable"}
     assert all("Input/output error" in str(error) for error in refusals)
+
+
+HOLDING = (
+    "import errno, fcntl, sys, time\n"
+    "def flock(file, operation): raise OSError(int(sys.argv[2]), 'no locks')\n"
+    "fcntl.flock = flock\n"
+    "from brittle.store.folder import RunFolder\n"
+    "with RunFolder.open(sys.argv[1]):\n    print('held', flush=True)\n    time.sleep(60)\n"
+)
+
+
+@pytest.fixture(params=[errno.ENOLCK])
+def no_locks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """A mount that has no locks, and what it answers."""
+
+    def flock(file: object, operation: int) -> None:
+        raise OSError(request.param, "no locks")
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    return request.param
+
+
+@pytest.mark.parametrize("no_locks", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP], indirect=True)
+def test_a_mount_without_locks_holds_runs(no_locks: int, tmp_path: Path) -> None:
+    whole = run(tmp_path / "run")
+    assert not (tmp_path / "run" / LOCK).exists()
+    for _ in range(2):
+        with RunFolder.open(tmp_path / "run"), pytest.raises(StorageError), RunFolder.open(tmp_path / "run"):
+            pass
+    assert run(tmp_path / "run").scores.equals(whole.scores)
+
+
+def test_without_locks_a_live_writer_is_told_from_a_dead_one(no_locks: int, tmp_path: Path) -> None:
+    """By its process: one that lives keeps its lock, and is named; that of one that was killed is free."""
+    whole = run(tmp_path)
+    with started([sys.executable, "-c", HOLDING, str(tmp_path), str(no_locks)], stdout=PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        before = (tmp_path / LOCK).read_bytes()
+        with pytest.raises(StorageError, match=f"process {other.pid} on ") as caught:
+            run(tmp_path)
+        assert caught.value.code == "locked"
+        assert (tmp_path / LOCK).read_bytes() == before
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("fcntl.flock", lambda file, operation: None)  # this machine has locks, the other has none
+            with pytest.raises(StorageError, match=f"process {other.pid} on "):
+                run(tmp_path)
+        assert (tmp_path / LOCK).read_bytes() == before
+        other.kill()
+    assert (tmp_path / LOCK).exists()
+    assert run(tmp_path).scores.equals(whole.scores)
+    assert not (tmp_path / LOCK).exists()
+
+
+def test_a_writer_on_another_host_is_never_taken_for_dead(no_locks: int, tmp_path: Path) -> None:
+    (tmp_path / LOCK).write_bytes(b"1\nelsewhere\n")
+    with pytest.raises(StorageError, match=r"process 1 on elsewhere.*remove") as caught:
+        run(tmp_path)
+    assert caught.value.code == "locked"
+    assert (tmp_path / LOCK).read_bytes() == b"1\nelsewhere\n"

@@ -7,6 +7,7 @@ left behind by a process that died, and is removed by the next one.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -15,11 +16,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from filelock import FileLock, Timeout
+from filelock import FileLock, SoftFileLock, Timeout
 
 from brittle.errors import ParameterError, ResumeError, StorageError
 from brittle.store.mirror import Mirror
@@ -281,34 +283,78 @@ class RunFolder:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Hold a run folder; the lock is the system's, so one that a dead process left behind is free.
+    """Hold a run folder. The lock is the system's, so one that a dead process left behind is free; where the mount has
+    no locks, it is a file that names process, start and host, and is free where such a process of this host is no more.
 
-    Nothing is opened but a regular file that is empty and has one name: whoever can write a folder can put a pipe, a
-    link or somebody else's file under the name of the lock.
+    Nothing is opened but a regular file with one name that is empty or names a process: whoever can write a folder can
+    put a pipe, a link or somebody else's file under the name of the lock.
     """
     path = folder / LOCK
     check_target(path)
-    with storage_errors(path):
-        foreign = path.exists() and (path.stat().st_size or path.stat().st_nlink > 1)
-    if foreign:
-        raise StorageError(
-            "unwritable", f"{path} is no lock of a run and is not touched; choose another folder, or remove it"
-        )
-    lock = FileLock(path, blocking=False)
+    system = _holder(path) is None and _has_locks(folder)
     try:
+        lock = FileLock(path, blocking=False) if system else SoftFileLock(path, timeout=_PATIENCE)
         lock.acquire()
     except Timeout as error:
+        why = "" if system else f", as {path} says, because there are no locks on this mount"
+        advice = "" if system else f"; where it died with its machine, remove {path}"
         raise StorageError(
-            "locked", f"{folder} is being written by another process; wait for it, or stop it first"
+            "locked",
+            f"{folder} is being written by {_holder(path) or 'another process'}{why}; wait for it, or stop it "
+            f"first{advice}",
         ) from error
     except OSError as error:
         raise StorageError("unwritable", f"{path} cannot be written ({error.strerror})") from error
     try:
         yield
     finally:
-        with suppress(OSError):  # Windows removes no open file
-            path.unlink()
+        if system:
+            with suppress(OSError):  # Windows removes no open file
+                path.unlink()
         lock.release()
+
+
+_PATIENCE = 0.5
+"""Seconds in which the lock of a dead process is taken over."""
+
+_NO_LOCKS = frozenset({errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP})
+"""What a mount answers that has no locks, such as Lustre without `flock`, NFS without its daemon and some of FUSE."""
+
+
+def _has_locks(folder: Path) -> bool:
+    """Whether the system locks files of a folder; tried on one that no other process knows."""
+    try:
+        from fcntl import LOCK_EX, LOCK_NB, flock
+    except ImportError:  # Windows
+        return True
+    try:
+        with TemporaryFile(dir=folder) as file:
+            flock(file, LOCK_EX | LOCK_NB)
+    except OSError as error:
+        if error.errno in _NO_LOCKS:
+            return False
+        raise StorageError("unwritable", f"{folder} cannot be written ({error.strerror}); choose another") from error
+    return True
+
+
+def _holder(path: Path) -> str | None:
+    """The process that a lock names, in words; None where it names none.
+
+    Raises:
+        StorageError: it is somebody else's file.
+    """
+    with storage_errors(path):
+        try:
+            status = path.stat()
+            process = SoftFileLock(path).pid if status.st_size else None
+            host = path.read_text(encoding="ascii", errors="replace").split()[1] if process else ""
+        except FileNotFoundError:
+            return None
+    if status.st_nlink > 1 or (status.st_size and process is None):
+        raise StorageError(
+            "unwritable", f"{path} is no lock of a run and is not touched; choose another folder, or remove it"
+        )
+    return None if process is None else f"process {process} on {host}"
 
 
 def check_free(folder: str | os.PathLike[str], mirror: Mirror | None = None) -> None:
