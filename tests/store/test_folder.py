@@ -51,7 +51,10 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_file_gets_its_name_when_its_bytes_are_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All bytes, then the name, then the folder: whatever a power cut leaves is whole."""
+    """All bytes, then the name, then the folder: whatever a power cut leaves is whole.
+
+    Folders that are made come first, each in the one above it, so that a power cut leaves the run.
+    """
     seen: list[tuple[str, str, int]] = []
     fsync, replace = os.fsync, Path.replace
 
@@ -67,12 +70,13 @@ def test_a_file_gets_its_name_when_its_bytes_are_on_the_disk(tmp_path: Path, mon
 
     monkeypatch.setattr(os, "fsync", flushed)
     monkeypatch.setattr(Path, "replace", renamed)
-    run(tmp_path / "run", count=SHARD)
+    run(tmp_path / "new" / "deep" / "run", count=SHARD)
     sizes = [size for what, _, size in seen if what == "named"]
     record, shard = ["manifest.json", "run.json"], ["points-00000.parquet", "scores-00000.parquet", "manifest.json"]
     files = [*record, *shard, *record]
     assert all(sizes)
-    assert seen == [
+    folders = [("flushed", name, 0) for name in (tmp_path.name, "new", "deep")]
+    assert seen == folders + [
         step
         for name, size in zip(files, sizes, strict=True)
         for step in (("flushed", f".{name}.TOKEN.tmp", size), ("named", name, size), ("flushed", "run", 0))

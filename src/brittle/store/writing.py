@@ -12,7 +12,7 @@ import os
 import secrets
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -54,9 +54,14 @@ def check_writable_file(path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder that the user names, and those above it; it may be a link to one."""
+    """Make a folder that the user names, and those above it, so that they outlive a power cut; it may be a link to
+    one."""
     try:
+        new = [place for place in (path.absolute(), *path.absolute().parents) if not place.exists()]
         path.mkdir(parents=True, exist_ok=True)
+        for place in reversed(new):
+            with suppress(PermissionError):  # a folder that takes files and shows none cannot be flushed
+                _flush(place.parent)
     except OSError as error:
         raise StorageError("unwritable", f"{path} cannot be made ({error.strerror}); choose another") from error
 
