@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree
@@ -12,6 +14,7 @@ import pytest
 from helpers.change_runs import change_run, other_run
 from helpers.colours import DARK, LIGHT, contrast, turned
 from helpers.pages import EVERY_CHANGE, EVERY_SCORE
+from helpers.processes import LIMIT
 from helpers.tables import make_table
 
 from brittle.report import charts, open_contents
@@ -123,3 +126,26 @@ def test_a_scale_of_any_sign_holds_its_numbers(scale: float, offset: float) -> N
     assert ticks[0] == 0.0
     assert 2 <= len(ticks) <= 5
     assert all(low <= tick <= high for tick in ticks)
+
+
+FORKED = """
+import os, signal
+import pandas as pd
+from brittle.report.charts import alt
+from brittle.report.figure import Figure, draw
+
+chart = lambda frame, width: alt.Chart(frame, width=width).mark_point().encode(x="a", y="a")
+figure = Figure(chart, pd.DataFrame({"a": [0.1, float("nan"), 3.0]}), "")
+whole = draw(figure, "x")
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    os._exit(0 if [draw(figure, "x") for _ in range(3)] == [whole] * 3 else 1)
+print(os.waitpid(child, 0)[1])
+"""
+
+
+def test_a_forked_process_draws_what_its_parent_draws() -> None:
+    """The threads of vl-convert are in the parent alone, where it has drawn; a fork would wait for them for ever."""
+    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=LIMIT, check=True)
+    assert done.stdout == "0\n"

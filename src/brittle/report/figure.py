@@ -6,8 +6,14 @@ be shown by a live Vega-Lite elsewhere. No name out of the data enters an expres
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from threading import Lock
 from typing import Any
 from xml.etree import ElementTree
 
@@ -23,6 +29,16 @@ WIDE_ONLY, NARROW_ONLY = "wide-only", "narrow-only"
 
 GRAMMAR = "_".join(alt.SCHEMA_VERSION.split(".")[:2])
 """The version of Vega-Lite that Altair writes, as vl-convert calls it."""
+
+_IMPORTED_IN = os.getpid()
+"""The process that has the threads of vl-convert, if any has."""
+
+_DRAWING = """
+import json, sys, vl_convert
+for line in sys.stdin:
+    print(json.dumps(vl_convert.vegalite_to_svg(json.loads(line), vl_version=sys.argv[1])), flush=True)
+"""
+"""What a process does that draws for a forked one, until that closes its input."""
 
 _SVG = "http://www.w3.org/2000/svg"
 _ELEMENTS = frozenset({"svg", "g", "path", "text", "tspan", "rect", "line", "circle", "defs", "clipPath"})
@@ -63,7 +79,28 @@ def draw(figure: Figure, identity: str) -> str:
 def _drawn(chart: Any, identity: str, kind: str) -> str:
     with alt.data_transformers.enable("default", max_rows=None):
         specification = styled(chart).to_dict(validate=False)
-    return inert(vl_convert.vegalite_to_svg(specification, vl_version=GRAMMAR), identity, kind)
+    return inert(_svg(specification), identity, kind)
+
+
+def _svg(specification: dict[str, Any]) -> str:
+    if os.getpid() == _IMPORTED_IN:
+        return vl_convert.vegalite_to_svg(specification, vl_version=GRAMMAR)
+    process, turn = _drawing_process(os.getpid())
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with turn:
+        print(json.dumps(specification), file=process.stdin, flush=True)
+        line = process.stdout.readline()
+    if not line:
+        raise RuntimeError(f"{sys.executable}, which draws for a forked process, has ended")
+    return json.loads(line)
+
+
+@cache
+def _drawing_process(fork: int) -> tuple[subprocess.Popen[str], Lock]:
+    """What draws for the process `fork`: vl-convert waits for ever for its threads, which no fork of a process has."""
+    command = [sys.executable, "-P", "-c", _DRAWING, GRAMMAR]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True), Lock()
 
 
 def inert(svg: str, name: str, kind: str = "") -> str:
