@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv as python_csv
+import io
 import re
 from pathlib import Path
 
 import pandas as pd
 import pyarrow.csv as csv
+import pytest
 from helpers.damaged import SOURCE
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,9 +30,13 @@ def test_every_writer_of_csv_guards_its_texts() -> None:
 
 CELLS = [
     *("=1+1", "+1", "-1", "@x", "\t=1", "\n=1", "\uff1d1", "'=1", "'", "plain", "", "caf\u00e9", "\U0001f4a5"),
+    *("x;=1+1;y", ";=1", 'x;"=1"', "x; @y", "a,b;=1", "x;'y", ";;-1", "x;y"),
     *("\x1b[31mred", "a\\x1b", "a\x1b", "\\", "\\\\", "\u202egnp", "\u2028", "\x9b1m", "\0", "a\u00a0b"),
 ]
 """Texts that a terminal or a spreadsheet would obey, and some that look like the escapes of others."""
+
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d")
 
 
 def flags_named(names: list[str]) -> pd.DataFrame:
@@ -47,12 +54,23 @@ def test_texts_in_csv_are_harmless_and_come_back(tmp_path: Path) -> None:
     assert all(line.isprintable() for line in lines)
     options = csv.ConvertOptions(column_types=FLAGS, strings_can_be_null=False)
     cells = csv.read_csv(path, convert_options=options)["point"].to_pylist()
-    assert not any(one.startswith(("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d")) for one in cells)
+    assert not any(one.startswith(FORMULA) for one in cells)
     assert [text_of(one) for one in cells] == CELLS
     assert len(set(cells)) == len(CELLS)
 
 
-@given(st.text())
-def test_any_text_comes_back_from_csv(text: str) -> None:
+@given(st.text() | st.text("=+-@'\";, \t\na\\\uff1d"))
+def test_any_text_comes_back_from_csv_and_runs_nowhere(text: str) -> None:
+    """Wherever a spreadsheet splits a line: at commas, at semicolons or at tabs."""
     assert cell(text).isprintable()
     assert text_of(cell(text)) == text
+    sink = io.StringIO()
+    python_csv.writer(sink).writerow(["id", cell(text), "ok"])
+    for delimiter in ",;\t":
+        (fields,) = python_csv.reader(io.StringIO(sink.getvalue(), newline=""), delimiter=delimiter)
+        assert not any(field.startswith(FORMULA) for field in fields)
+
+
+@pytest.mark.parametrize("text", ["x;y", "a=b", "1;2", "a-b;c", "x = y; z", '"', "0.5"])
+def test_text_that_runs_nowhere_stays_as_it_is(text: str) -> None:
+    assert cell(text) == text

@@ -2,30 +2,35 @@ r"""Text in a CSV file: nothing that a terminal or a spreadsheet would run, and 
 
 Every character that is not printable (control, bidirectional and other invisible ones, line ends) is written as an
 escape of Python, a backslash as two, and a text that a spreadsheet would take for a formula, or that begins with an
-apostrophe, gets an apostrophe in front. So no two texts give one cell.
+apostrophe, gets an apostrophe in front. So does what follows a semicolon, at which spreadsheets split a line where the
+comma is in numbers, as in German or French. So no two texts give one cell.
 """
 
 from __future__ import annotations
 
+import re
+
 from brittle.errors import printable
 
-GUARDED = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""Starts of text that a spreadsheet would run as a formula, in both widths; a tab or a line end in front of them is
-escaped."""
-
 MARK = "'"
-"""What is put before such a text."""
+"""What is put before a text that a spreadsheet would run."""
+
+GUARDED = f"[-=+@\uff1d\uff0b\uff0d\uff20{MARK}]"
+"""Starts of such a text, in both widths, and of one that looks marked; a tab or a line end in front is escaped."""
+
+_PLACES = re.compile(rf'^(?={GUARDED})|;(?=[ "]*{GUARDED})')
+"""Where the mark is put. A quotation mark behind a semicolon begins a cell, and is no part of it."""
 
 
 def cell(text: str) -> str:
     r"""`text` as it stands in a CSV file.
 
     Example:
-        >>> print(cell("=1"), cell("a\x1b[31m"), cell("b\\c"))
-        '=1 a\x1b[31m b\\c
+        >>> print(cell("=1"), cell("a\x1b[31m"), cell("b\\c"), cell("x;=1"))
+        '=1 a\x1b[31m b\\c x;'=1
     """
     escaped = printable(text.replace("\\", "\\\\"))
-    return f"{MARK}{escaped}" if escaped.startswith((*GUARDED, MARK)) else escaped
+    return _PLACES.sub(rf"\g<0>{MARK}", escaped)
 
 
 def text_of(cell: str) -> str:
@@ -35,4 +40,4 @@ def text_of(cell: str) -> str:
         >>> text_of("'=1"), text_of(r"a\x1b[31m")
         ('=1', 'a\x1b[31m')
     """
-    return cell.removeprefix(MARK).encode("latin-1", "backslashreplace").decode("unicode_escape")
+    return re.sub(f"(^|;){MARK}", r"\1", cell).encode("latin-1", "backslashreplace").decode("unicode_escape")

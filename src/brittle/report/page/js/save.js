@@ -9,15 +9,18 @@ import { predictions, selected, states } from "./selection.js";
 import { STATES } from "./state.js";
 import { shown } from "./text.js";
 
-/** What a spreadsheet takes for the start of a formula, in both widths, and an apostrophe, so that it can be taken off. */
-const GUARDED = /^[=+\-@＝＋－＠\t\r\n']/;
+/**
+ * Where a spreadsheet would begin a formula, in both widths, or a text looks marked: at the start, and behind a
+ * semicolon, at which it splits a line where the comma is in numbers. As in `brittle.store.csv_text`.
+ */
+const GUARDED = /^(?=[=+\-@＝＋－＠\t\r\n'])|[;\t\r\n](?=[ "]*[=+\-@＝＋－＠'])/g;
 
 /**
  * A text as a cell of a CSV file; what a spreadsheet would run begins with an apostrophe.
  * @param {string} text
  */
 function csvCell(text) {
-  const safe = GUARDED.test(text) ? `'${text}` : text;
+  const safe = text.replaceAll(GUARDED, "$&'");
   return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
