@@ -19,7 +19,7 @@ OF_OLD := -W "ignore:pickle-based deserialization of pyarrow.PyExtensionType:Run
 	-W "ignore:unclosed file <_io.TextIOWrapper name='/dev/null':ResourceWarning" \
 	-W "ignore:unclosed file <_io.FileIO name='/dev/null':ResourceWarning"
 
-.PHONY: demo docs page-tools screenshots test test-lowest test-slow studies test-faults test-cluster test-hostile test-coverage test-groups test-rare test-processors lint format clean
+.PHONY: demo docs page-tools screenshots test test-lowest test-slow studies test-faults test-cluster test-hostile test-coverage test-groups test-rare test-classifiers test-processors lint format clean
 
 # What the demo needs, and, on top of it, what the tests do
 $(READY_DEMO): pyproject.toml constraints.txt
@@ -84,6 +84,9 @@ test-groups: $(READY)  ## counts how often the intervals of means over groups mi
 
 test-rare: $(READY)  ## counts how often rare flip probabilities and their intervals miss the truth, some hours
 	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m checks.rare_coverage
+
+test-classifiers: $(READY)  ## scores of a probability of every classifier of scikit-learn, beside its own predict_proba
+	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m checks.classifiers
 
 test-processors: $(READY)  ## the tests that compute, by the kernels of three processors, with one thread and two; where this processor lacks some, by its own
 	@bad=0; for kernels in "default SSE41 SSE4_2" "avx2 AVX2 AVX2" "avx512 AVX512_CORE AVX512"; do for threads in 1 2; do \

@@ -137,7 +137,8 @@ def changes(case: Case, draws: int, replicates: int) -> dict[str, Estimate]:
     """The same of the statistics of the change."""
     sums, generator = SampleSums.start(clean_of(case, replicates)), torch.Generator().manual_seed(SEED)
     for noise in noises(case, draws // 2, replicates, generator):
-        sums.add(case.logits(noise))
+        logits = case.logits(noise)
+        sums.add(logits, logits)
     scores = {statistic: ProbabilityChange(1.0, draws=draws, statistic=statistic) for statistic in STATISTICS}
     whole = sums.read(draws // 2)
     return {name: one.estimate({one.needs[0]: whole}, CONFIDENCE) for name, one in scores.items()}

@@ -26,6 +26,7 @@ pytest.importorskip("sklearn")
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -37,6 +38,7 @@ ESTIMATORS = {
     "forest": lambda: RandomForestClassifier(20, min_samples_leaf=25, random_state=0),
     "pipeline": lambda: make_pipeline(StandardScaler(), LogisticRegression()),
     "neighbours": lambda: KNeighborsClassifier(9, algorithm="kd_tree"),
+    "one against the rest": lambda: OneVsRestClassifier(LogisticRegression()),
 }
 
 
@@ -87,7 +89,7 @@ def test_the_identity_is_the_same_in_every_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("score", ["logit_margin", "softmax"])
-@pytest.mark.parametrize("kind", ["forest", "pipeline"])
+@pytest.mark.parametrize("kind", ["forest", "pipeline", "one against the rest"])
 def test_it_is_the_rule_on_the_estimators_own_numbers(kind: str, score: str, tmp_path: Path) -> None:
     """Arrays give arrays, tensors give tensors, and `apply` flags the same points."""
     estimator = _fitted(kind)
@@ -97,12 +99,12 @@ def test_it_is_the_rule_on_the_estimators_own_numbers(kind: str, score: str, tmp
     logits, values, flags = wrapped(x)
     own = (
         estimator.decision_function(x)
-        if kind == "pipeline"
+        if kind != "forest"
         else np.log(estimator.predict_proba(x).clip(float(np.finfo(np.float32).eps)))
     )
     ordered = np.sort(own, axis=1)
-    shares = np.exp(own) / np.exp(own).sum(axis=1, keepdims=True)
-    truth = ordered[:, -1] - ordered[:, -2] if score == "logit_margin" else shares.max(axis=1) - 1.0
+    shares = np.take_along_axis(estimator.predict_proba(x), own.argmax(axis=1)[:, None], axis=1)[:, 0]
+    truth = ordered[:, -1] - ordered[:, -2] if score == "logit_margin" else shares - 1.0
     assert values == pytest.approx(truth, rel=1e-9, abs=1e-12)
     clear = abs(truth - found.threshold) > 1e-9
     assert (flags[clear] == (~(truth >= found.threshold) | (ordered[:, -1] == ordered[:, -2]))[clear]).all()

@@ -24,11 +24,13 @@ from brittle.measure import (
     NetworkTraits,
     Passes,
     RareFlips,
+    Sample,
     SampleUntil,
     passes_of,
     take,
 )
 from brittle.measure.forward import look
+from brittle.noise import Gaussian
 from brittle.run import plan
 from brittle.scores import FirstOrderMargin, Score, Taylor, TaylorMVS
 from brittle.scores.base import clean_status, finish
@@ -46,6 +48,7 @@ class Traits:
     dimension: int
     bends: bool
     forward_only: str | None = None
+    own_probability: bool = False
 
 
 def smooth_classifier() -> brittle.Classifier:
@@ -104,6 +107,16 @@ def test_features_of_a_pass_of_their_own_are_counted() -> None:
     clean = look(classifier, inputs(COUNT), [str(number) for number in range(COUNT)], 0)
     before = classifier.passes
     assert int(passes_of(take([need], classifier, clean), clean).sum()) == classifier.passes - before == COUNT
+
+
+@pytest.mark.parametrize("need", [Forward(True), Sample(Gaussian(0.1), 8, probability=True)], ids=str)
+def test_an_estimator_is_asked_once_more_for_its_probability(need: Measurement) -> None:
+    bayes = pytest.importorskip("sklearn.naive_bayes").GaussianNB()
+    x = inputs(COUNT).flatten(1).numpy()
+    clean, taken, spent = take_alone(brittle.Classifier(bayes.fit(x, [0, 1] * (COUNT // 2))), need)
+    declared = need.cost(Traits(2, x.shape[1], True, "it is no network", own_probability=True))
+    assert passes_of(taken, clean).tolist() == [declared.total] * COUNT
+    assert spent.total == COUNT * declared.total
 
 
 def test_a_sweep_over_sigma_costs_one_jacobian() -> None:

@@ -77,13 +77,18 @@ class ScoreOptions:
     effort: str | None = None
 
     def chosen(
-        self, model: ModelOptions, points: Points | None = None, texts: TextForm | None = None
+        self,
+        model: ModelOptions,
+        points: Points | None = None,
+        texts: TextForm | None = None,
+        probability: bool = True,
     ) -> tuple[Score, ...]:
-        """The scores that are asked for, of a model so declared, for points like these.
+        """The scores that are asked for, of a model so declared, that may lack a `probability`, for points like these.
 
         Before the data are opened, `points` is None, and noise that learns from them is only checked.
         """
-        names = usual_names(model.decides, model.random_model) if self.scores is BY_DEFAULT else self.scores
+        usual = usual_names(model.decides, model.random_model, probability)
+        names = usual if self.scores is BY_DEFAULT else self.scores
         sigmas: Sequence[float] = self.sigma or (usual_sigma(model.declared_bounds) or 1.0,)
         family = noises(
             self.noise, sigmas, model.declared_bounds, self.categories, points, texts, model.rules_by_column
@@ -217,7 +222,7 @@ class Opening:
         texts, points = None if isinstance(self.texts, TextFunction) else self.texts, self.points
         if self.reading.points is not None and plain_name(self.scoring.noise) in COLUMNS:
             points = self._opened(replace(self.reading, points=None))  # noise that learns from data does from all
-        return self.scoring.chosen(self.declared, points, texts)
+        return self.scoring.chosen(self.declared, points, texts, self.classifier.has_probability)
 
     @cached_property
     def _loaded(self) -> LoadedModel:

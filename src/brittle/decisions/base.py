@@ -55,7 +55,7 @@ class Decision(ABC):
 
     @property
     def has_probability(self) -> bool:
-        """Whether the softmax of `[0, -m]` is the model's own probability that the decision is right."""
+        """Whether the softmax of `[0, -m]` is a network's own probability that the decision is right."""
         return self.of_classes
 
     @abstractmethod

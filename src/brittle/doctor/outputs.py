@@ -125,8 +125,31 @@ def check_kind(subject: Subject) -> Iterator[Finding | str]:
     elif subject.decision.of_classes and declared == "probs":
         # An estimator's 0 is raised to the smallest probability.
         yield from _about_probabilities(logits.double(), max(exact, subject.classes * SMALLEST_PROBABILITY))
+    yield from _compare_probabilities(subject)
     spread = f"from {float(logits.min()):.4g} to {float(logits.max()):.4g}"
     yield f"{subject.decision.label}, from {logits.shape[1]} {declared} {spread}"
+
+
+def _compare_probabilities(subject: Subject) -> Iterator[Finding]:
+    """Note where an estimator gives another class than it decides the largest probability, or rows do not sum to 1."""
+    classifier = subject.classifier
+    if not (classifier.own_probability and any(score.serves == "probability" for score in subject.scores)):
+        return
+    with torch.no_grad():
+        logs = classifier.log_probabilities(subject.inputs, subject.extra_inputs)
+    sums, decided = logs.exp().sum(dim=1), logs.gather(1, subject.logits.argmax(dim=1, keepdim=True))[:, 0]
+    if differing := int((decided < logs.amax(dim=1)).sum()):
+        yield Finding(
+            "outputs",
+            f"the largest predict_proba is that of another class than the largest decision_function in {differing} of "
+            f"{len(logs)} rows; the second decides, and scores of a probability read the first",
+        )
+    if bool(((sums - 1).abs() > ROUNDED).any()):
+        yield Finding(
+            "outputs",
+            f"rows of predict_proba sum to {float(sums.min()):.3g} to {float(sums.max()):.3g}; scores of a probability "
+            f"read shares of that sum",
+        )
 
 
 def _refuse_probabilities(subject: Subject, logits: Tensor, exact: float) -> None:

@@ -139,6 +139,11 @@ class Subject:
         """Why the model never has a gradient, where it has none."""
         return self.classifier.forward_only
 
+    @property
+    def own_probability(self) -> bool:
+        """Whether its probabilities take a pass apart from its logits."""
+        return self.classifier.own_probability
+
     @cached_property
     def passes_per_point(self) -> Passes:
         """What the chosen scores spend on a point, the clean pass included and certificates not, as they say."""

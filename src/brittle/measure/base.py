@@ -38,7 +38,8 @@ class Passes:
 
 class NetworkTraits(Protocol):
     """What the cost of a measurement depends on: classes, coordinates of an input, whether the network bends, which is
-    having second derivatives other than 0, and why it never has a gradient, where it has none."""
+    having second derivatives other than 0, why it never has a gradient, where it has none, and whether its
+    probabilities take a pass apart from its logits."""
 
     @property
     def classes(self) -> int: ...
@@ -48,6 +49,8 @@ class NetworkTraits(Protocol):
     def bends(self) -> bool: ...
     @property
     def forward_only(self) -> str | None: ...
+    @property
+    def own_probability(self) -> bool: ...
 
 
 @dataclass(frozen=True)

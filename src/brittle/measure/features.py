@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -16,15 +16,20 @@ from brittle.model.classifier import Classifier
 
 @dataclass(frozen=True)
 class Forward(Measurement):
-    """The clean forward pass; it is there before any other measurement is taken."""
+    """The clean forward pass; it is there before any other measurement is taken. With `probabilities` the
+    log-probabilities of an estimator are in it, which take another pass."""
+
+    probabilities: bool = False
 
     differentiates = False
 
     def cost(self, network: NetworkTraits) -> Passes:
-        return Passes(0)
+        return Passes(int(self.probabilities and network.own_probability))
 
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Clean]:
+        if needs[0].probabilities and classifier.own_probability:
+            clean = replace(clean.with_probabilities(classifier), passes=clean.passes + 1)
         return [clean for _ in needs]
 
 

@@ -107,6 +107,8 @@ class Clean:
         wanted: the points whose numbers count, `[B]`; others only keep their place. None is all.
         extra_inputs: what the points have beside their inputs, and what was decided at them; None for nothing.
         passes: through the network for each point, forward.
+        log_probabilities: logarithms of the probabilities of an estimator, `[B, C]`, float64, where a measurement asks
+            for them; None for the logits.
     """
 
     inputs: Tensor
@@ -120,25 +122,36 @@ class Clean:
     wanted: Tensor | None = None
     extra_inputs: ExtraInputs | None = None
     passes: int = 1
+    log_probabilities: Tensor | None = None
 
-    def logits_of(self, classifier: Classifier, inputs: Tensor, rows: Tensor | None = None) -> Tensor:
+    def with_probabilities(self, classifier: Classifier) -> Clean:
+        """The same points with the log-probabilities of an estimator, which take another pass; not counted here."""
+        if not classifier.own_probability:
+            return self
+        return replace(self, log_probabilities=classifier.log_probabilities(self.inputs, self.extra_inputs))
+
+    def logits_of(
+        self, classifier: Classifier, inputs: Tensor, rows: Tensor | None = None, *, probabilities: bool = False
+    ) -> Tensor:
         """Logits `[N, C]` of copies `[N, *shape]` of the points, by what was decided at the points: `N` forward passes.
 
-        `rows` is the position of the point that each of them is a copy of, `[N]`; None is one copy of every point.
-        No more than `self.rows` go through the network together: of several passes each has copies of all points, so
-        that a row of any of them that is looked at again stands for all. Of a random model no pass has two copies of a
-        point, which stand one after another, so that these are independent whatever the rows of a pass share.
+        With `probabilities` they are `Classifier.log_probabilities`. `rows` is the position of the point that each of
+        them is a copy of, `[N]`; None is one copy of every point. No more than `self.rows` go through the network
+        together: of several passes each has copies of all points, so that a row of any of them that is looked at again
+        stands for all. Of a random model no pass has two copies of a point, which stand one after another, so that
+        these are independent whatever the rows of a pass share.
         """
         passes, extra = -(-len(inputs) // self.rows), self.extra_inputs
+        call = classifier.log_probabilities if probabilities else classifier
         if classifier.random and rows is not None:
             passes = max(passes, int(rows.bincount().max()))
         if extra is None and passes <= 1:
-            return classifier(inputs)
+            return call(inputs)
         if extra is None or rows is None:
             rows = torch.arange(len(inputs), device=inputs.device)
         if passes <= 1:
-            return classifier(inputs, extra and extra.only(rows))
-        parts = [classifier(inputs[at::passes], extra and extra.only(rows[at::passes])) for at in range(passes)]
+            return call(inputs, extra and extra.only(rows))
+        parts = [call(inputs[at::passes], extra and extra.only(rows[at::passes])) for at in range(passes)]
         order = torch.cat([torch.arange(at, len(inputs), passes, device=inputs.device) for at in range(passes)])
         return torch.cat(parts)[order.argsort()]
 
@@ -172,9 +185,10 @@ class Clean:
         ids = tuple(self.ids[row] for row in rows.tolist())
         wanted = None if self.wanted is None else self.wanted[rows]
         extra_inputs = None if self.extra_inputs is None else self.extra_inputs.only(rows)
+        logs = None if self.log_probabilities is None else self.log_probabilities[rows]
         parts = (self.inputs[rows], ids, self.seed, self.logits[rows], self.rows)
         beside = {"confidence": self.confidence, "wanted": wanted, "extra_inputs": extra_inputs}
-        return Clean(*parts, **beside, passes=self.passes)
+        return Clean(*parts, **beside, passes=self.passes, log_probabilities=logs)
 
     def competitors(self, count: int | None = None) -> Tensor:
         """The `count` classes with the largest logits other than the predicted one, `[B, K]`, in class order. All of

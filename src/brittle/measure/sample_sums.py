@@ -50,7 +50,7 @@ class Sampled:
         margins: mean and covariance of the margins of the kept competitors; None below two units.
         left_out: `sum_j P(margin of j <= 0)` over the competitors `j` that were not kept, by the normal model, `[B]`;
             None where all are.
-        change: how the probability changed; None below two units.
+        change: how the probability changed; None below two units, or where nobody asked for it.
         nearest: margin to the nearest competitor in each copy, `[B, draws]`; None above `KEPT_DRAWS` copies.
             These three are None, too, where the votes alone were wanted.
         tied: whether the prediction of the clean input was a tie, `[B]`.
@@ -82,6 +82,7 @@ class SampleSums:
         even_even: products of the even parts, `[B, K, K]`; `odd_odd` those of the odd parts.
         changes: the average `dp`, `dp^2` and `|dp|` of a unit, `[B, 3]`; `change_products` their products, `[B, 3, 3]`.
         doubts: of `KEPT_UNITS` units at least.
+        changed: units whose changes are summed.
         nearest: margins of `KEPT_DRAWS` copies at least.
         of_all: sums of the even parts of the margins of all classes, of their squares and of those of the odd parts,
             `[B, 3, C]`; None where all competitors are kept.
@@ -100,6 +101,7 @@ class SampleSums:
     changes: Tensor
     change_products: Tensor
     doubts: list[Tensor] = field(default_factory=list)
+    changed: int = 0
     nearest: list[Tensor] = field(default_factory=list)
     of_all: Tensor | None = None
     waiting: list[Tensor] = field(default_factory=list)
@@ -116,29 +118,35 @@ class SampleSums:
         kept = competitors.shape[1]
         shapes = ((8, kept), (kept, kept), (kept, kept), (3,), (3, 3))
         powers, even, odd, changes, products = (logits.new_zeros(len(logits), *shape) for shape in shapes)
-        doubts = doubt(finite, clean.predicted)
+        doubts = doubt(finite if clean.log_probabilities is None else clean.log_probabilities, clean.predicted)
         sums = (powers, even, odd, changes, products)
         all_kept = kept == logits.shape[1] - 1
         of_all = None if all_kept else logits.new_zeros(len(logits), 3, logits.shape[1])
         parts = (clean, competitors, origin, doubts, none, *sums)
         return cls(*parts, of_all=of_all, chosen=all_kept, votes_only=votes_only)
 
-    def add(self, logits: Tensor) -> None:
-        """Add the logits `[B, units, members, C]` of some units."""
+    def add(self, logits: Tensor, log_probabilities: Tensor | None = None) -> None:
+        """Add the logits of some units, `[B, units, members, C]`, and where the change of the probability is asked for
+        their log-probabilities."""
         predicted = self.clean.predicted[:, None, None]
         self.votes += Votes.of(logits, self.clean.predicted)
         if self.votes_only:
             return
         self._add_margins(margins_of(logits, predicted) - self.origin[:, None, None])
-        doubts = doubt(logits, predicted)
-        if sum(kept.shape[1] for kept in self.doubts) < KEPT_UNITS:
+        if log_probabilities is not None:
+            self._add_changes(doubt(log_probabilities, predicted))
+        if sum(kept.shape[1] for kept in self.nearest) < KEPT_DRAWS:
+            self.nearest.append(nearest_margins(logits, predicted).flatten(1))
+
+    def _add_changes(self, doubts: Tensor) -> None:
+        """Add `1 - p_t` of some units, `[B, units, members]`."""
+        if self.changed < KEPT_UNITS:
             self.doubts.append(doubts)
+        self.changed += doubts.shape[1]
         change = self.doubt[:, None, None] - doubts
         averages = torch.stack((change, change.square(), change.abs()), dim=3).mean(dim=2)
         self.changes += averages.sum(dim=1)
         self.change_products += averages.mT @ averages
-        if sum(kept.shape[1] for kept in self.nearest) < KEPT_DRAWS:
-            self.nearest.append(nearest_margins(logits, predicted).flatten(1))
 
     def _add_margins(self, shifted: Tensor) -> None:
         """Add margins relative to the origin, `[B, units, members, C]`."""
@@ -179,7 +187,7 @@ class SampleSums:
             now._choose()
             return now.read(units)
         change, draws = None, self.votes.draws
-        if units >= 2 and not self.votes_only:
+        if units >= 2 and self.changed == units:
             mean = self.changes / units
             between = (self.change_products - units * mean[:, :, None] * mean[:, None, :])[:, 0, 0] / (units - 1)
             change = ProbabilityChanges(mean, between, self.doubt, torch.cat(self.doubts, dim=1)[:, :KEPT_UNITS])
@@ -222,6 +230,7 @@ def _parts(margins: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def doubt(logits: Tensor, predicted: Tensor) -> Tensor:
-    """`1 - p_t`, the softmax probability of all other classes, at full relative precision, `[...]`."""
+    """`1 - p_t`, the softmax probability of all other classes, at full relative precision, `[...]`; the logits may be
+    logarithms of probabilities."""
     own = predicted[..., None].expand(*logits.shape[:-1], 1)
     return torch.sigmoid(logits.scatter(-1, own, -torch.inf).logsumexp(dim=-1) - logits.gather(-1, own)[..., 0])

@@ -52,7 +52,8 @@ class Sample(Measurement):
     little. What a point showed in the end is in single copies, or in pairs. The result is a `SampledInStages`. Whether
     a point goes on follows from its own copies; points that go on share the passes. With `clip` copies are clipped to
     the classifier's bounds, and the linear theory no longer holds exactly. With `votes_only` less time is taken; who
-    shares the copies may get more.
+    shares the copies may get more. With `probability`, which is not for `adaptive`, the change of the probability is
+    measured; an estimator is then asked twice, at the points and at their copies.
     """
 
     noise: Noise
@@ -60,6 +61,7 @@ class Sample(Measurement):
     clip: bool = False
     adaptive: bool = False
     votes_only: bool = False
+    probability: bool = False
 
     differentiates = False
 
@@ -69,7 +71,7 @@ class Sample(Measurement):
     @property
     def stream(self) -> Hashable:
         """Stages and numbers of draws share their passes: those of a smaller budget are the first of a larger one."""
-        return replace(self, draws=2, adaptive=False, votes_only=False)
+        return replace(self, draws=2, adaptive=False, votes_only=False, probability=False)
 
     @property
     def noise_source(self) -> Hashable:
@@ -84,7 +86,11 @@ class Sample(Measurement):
 
     def cost(self, network: NetworkTraits) -> Passes:
         """A forward pass a copy; of two stages the first, and the second for half of the points, as in trials."""
-        return Passes((self.first_stage + self.draws) // 2)
+        return Passes((self.first_stage + self.draws) // 2 + self._second_passes(network.own_probability))
+
+    def _second_passes(self, own_probability: bool) -> int:
+        """Passes in which an estimator is asked for probabilities."""
+        return 1 + self.draws if self.probability and own_probability else 0
 
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Any]:
@@ -97,6 +103,7 @@ class _Copies:
 
     Every point has `common` units, as many as the largest need of one stage asks for, and `first` first members of
     units, as many as the largest first stage; what these showed stands in `after` and `after_first`, by their numbers.
+    Of the first `changing` units the change of the probability is asked for.
     """
 
     def __init__(self, needs: Sequence[Sample], classifier: Classifier, clean: Clean) -> None:
@@ -109,7 +116,9 @@ class _Copies:
         if self.signs == SINGLE:
             self.common = max(self.common, self.first)
         votes_only = all(need.votes_only for need in needs)
-        self.sums = SampleSums.start(clean, len(self.signs), votes_only)
+        self.changing = max((units for need, units in self.units.items() if need.probability), default=0)
+        known = clean.with_probabilities(classifier) if self.changing else clean
+        self.sums = SampleSums.start(known, len(self.signs), votes_only)
         self.singles = SampleSums.start(clean, members=1, votes_only=not self.firsts)
         self.after: dict[int, Sampled] = {}
         self.after_first: dict[int, Sampled] = {}
@@ -128,15 +137,19 @@ class _Copies:
             for end, found in self._complete(rows, ends, unpaired).items() if ends else ():
                 later[end].append((rows, found))
         return [
-            self._in_stages(need, going[need], later) if need.adaptive else self.after[self.units[need]]
-            for need in self.needs
+            self._in_stages(need, going[need], later) if need.adaptive else self._of_all(need) for need in self.needs
         ]
+
+    def _of_all(self, need: Sample) -> Sampled:
+        """What was found for a need that is not adaptive."""
+        found = self.after[self.units[need]]
+        return replace(found, passes=found.passes + need._second_passes(self.classifier.own_probability))
 
     def _passes(
         self, clean: Clean, ends: Iterable[int], signs: tuple[int, ...], after: int
-    ) -> Iterator[tuple[NoiseChunk, Tensor]]:
+    ) -> Iterator[tuple[NoiseChunk, Tensor, Tensor | None]]:
         """Copies of the units beyond the first `after`, in chunks that end at every one of `ends`; with their logits,
-        `[B, units, members, C]`, float64."""
+        `[B, units, members, C]`, float64, and of the units `changing` with their log-probabilities."""
         budgets = [end * len(signs) for end in ends if end > after]
         if not budgets:
             return
@@ -147,19 +160,22 @@ class _Copies:
             copies = self.classifier.bounds.clip(chunk.inputs) if self.needs[0].clip else chunk.inputs
             with torch.no_grad():
                 logits = chunk.unfold(clean.logits_of(self.classifier, copies, chunk.rows).double())
-            yield chunk, logits
+                logs = logits if chunk.end <= self.changing else None
+                if logs is not None and self.classifier.own_probability:
+                    logs = chunk.unfold(clean.logits_of(self.classifier, copies, chunk.rows, probabilities=True))
+            yield chunk, logits, logs
 
     def _take_common(self) -> Tensor | None:
         """Take the copies that every point has; the logits of the first members beyond the common pairs."""
         whole = {units for units in self.units.values() if units <= self.common}
         ends = whole | {end for end in self.firsts if end <= self.common}
-        for chunk, logits in self._passes(self.clean, ends, self.signs, 0):
-            self.sums.add(logits)
+        for chunk, logits, logs in self._passes(self.clean, ends, self.signs, 0):
+            self.sums.add(logits, logs)
             if chunk.end in whole:
                 self.after[chunk.end] = self.sums.read(chunk.end)
             self._add_first(chunk.end, logits[:, :, :1])
         unpaired: list[Tensor] = []
-        for chunk, logits in self._passes(self.clean, self.firsts, SINGLE, self.common):
+        for chunk, logits, _ in self._passes(self.clean, self.firsts, SINGLE, self.common):
             unpaired.append(logits)
             self._add_first(chunk.end, logits)
         return torch.cat(unpaired, dim=1)[:, :, 0] if unpaired else None
@@ -174,13 +190,13 @@ class _Copies:
         """What the units of the points at the positions `rows` show, by their number: mirror images of their single
         copies first, then whole units."""
         clean, sums, found = self.clean.only(rows), pick(self.sums, rows), {}
-        for chunk, logits in self._passes(clean, {min(end, self.first) for end in ends}, MIRRORED, self.common):
+        for chunk, logits, _ in self._passes(clean, {min(end, self.first) for end in ends}, MIRRORED, self.common):
             assert unpaired is not None
             own = unpaired[rows, chunk.first - self.common : chunk.end - self.common]
             sums.add(torch.stack((own, logits[:, :, 0]), dim=2))
             if chunk.end in ends:
                 found[chunk.end] = sums.read(chunk.end)
-        for chunk, logits in self._passes(clean, ends, self.signs, max(self.common, self.first)):
+        for chunk, logits, _ in self._passes(clean, ends, self.signs, max(self.common, self.first)):
             sums.add(logits)
             if chunk.end in ends:
                 found[chunk.end] = sums.read(chunk.end)

@@ -100,12 +100,16 @@ class Fitted(ArrayModel):
     ) -> None:
         self._estimator, self._outputs, self._categories = estimator, outputs, dict(categories or {})
         self._rules, self._columns = dict(rules or {}), names
-        super().__init__(lambda inputs: self.of_rows(self._named(inputs.reshape(len(inputs), -1).astype(np.float64))))
+        super().__init__(lambda inputs: self.of_rows(self._rows(inputs)))
         self.__name__ = type(estimator).__name__
 
     @abstractmethod
     def of_rows(self, rows: Rows) -> np.ndarray:
         """What is decided from, of rows in double precision."""
+
+    def _rows(self, inputs: np.ndarray) -> Rows:
+        """`inputs` `[B, *shape]` as the estimator takes them."""
+        return self._named(inputs.reshape(len(inputs), -1).astype(np.float64))
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
@@ -185,7 +189,9 @@ class Estimator(Fitted):
 
     Its logits are what `decision_function` returns; of two classes, where that is one number, 0 and that number. Where
     the classifier has none, they are the logarithms of `predict_proba`, which is not taken below
-    `SMALLEST_PROBABILITY`. Inputs are flattened to `[B, features]` and are given in double precision.
+    `SMALLEST_PROBABILITY`. Logits decide, and give margins; scores of a probability read `predict_proba` itself
+    (`log_probabilities`), as the softmax of a `decision_function` need not be one. Inputs are flattened to
+    `[B, features]` and are given in double precision.
 
     The class of the largest logit is the one that `predict` gives, which is compared in the first, second, fourth,
     eighth .. call. Where `outputs` is "probs" it is the class of the largest probability, whatever `predict` says; of
@@ -211,15 +217,18 @@ class Estimator(Fitted):
         self._logarithms = self._probabilities and outputs != "probs"
         self._classes, self._calls = classes, 0
         last = _last(estimator)
-        inside, method = getattr(last, "estimator_", None), getattr(last, "response_method", "auto")
+        method = getattr(last, "response_method", None)  # of those that decide by a threshold
+        inside = None if method is None else getattr(last, "estimator_", None)
         threshold = getattr(last, "best_threshold_", getattr(last, "threshold", "auto"))
         usual = 0.5 if method == "predict_proba" or (method == "auto" and hasattr(inside, "predict_proba")) else 0.0
         if outputs != "probs" and inside is not None and threshold not in ("auto", usual):
             raise ModelError("estimator", f"{name} decides by the threshold {threshold:.4g}; {_LARGEST}")
         self._pairs = getattr(last, "decision_function_shape", None) == "ovo"
         self._by_votes = not getattr(last, "break_ties", True)
-        if self._probabilities and not hasattr(estimator, "predict_proba"):
-            raise ModelError("estimator", f"{name} gives no probabilities; leave out --outputs probs (outputs=)")
+        if self._probabilities and not self.has_probabilities:
+            if outputs == "probs":
+                raise ModelError("estimator", f"{name} gives no probabilities; leave out --outputs probs (outputs=)")
+            raise ModelError("estimator", f"{name} has no decision_function and no predict_proba; give one that does")
 
     def of_rows(self, rows: Rows) -> np.ndarray:
         """Class scores, `[B, C]`."""
@@ -228,6 +237,16 @@ class Estimator(Fitted):
         if self._calls & (self._calls - 1) == 0 and not self._by_votes and self._logarithms >= self._probabilities:
             self._check_predicted(rows, scores)
         return scores
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether it has a `predict_proba`."""
+        return hasattr(self._estimator, "predict_proba")
+
+    def log_probabilities(self, inputs: Tensor) -> Tensor:
+        """Logarithms of `predict_proba`, `[B, C]`, in double precision; that of 0 is -708."""
+        probabilities = self._predict_proba(self._rows(inputs.detach().cpu().numpy()))
+        return as_tensor(np.log(probabilities.clip(np.finfo(np.float64).tiny)), inputs.device)
 
     @cached_property
     def trees(self) -> Trees | None:
@@ -268,8 +287,18 @@ class Estimator(Fitted):
     def _of_classes(self, rows: Rows) -> np.ndarray:
         if not self._probabilities:
             return self._decision(np.asarray(self._estimator.decision_function(rows)))
-        probabilities = np.asarray(self._estimator.predict_proba(rows), np.float64).clip(SMALLEST_PROBABILITY)
+        probabilities = self._predict_proba(rows).clip(SMALLEST_PROBABILITY)
         return np.log(probabilities) if self._logarithms else probabilities
+
+    def _predict_proba(self, rows: Rows) -> np.ndarray:
+        probabilities = np.asarray(self._estimator.predict_proba(rows), np.float64)
+        if probabilities.shape == (len(rows), len(self.class_names)):
+            return probabilities
+        raise ModelError(
+            "output_shape",
+            f"predict_proba of {self.__name__} gave shape {list(probabilities.shape)} for {len(rows)} rows and "
+            f"{len(self.class_names)} classes; give one column a class",
+        )
 
     def _decision(self, scores: np.ndarray) -> np.ndarray:
         if scores.ndim == 1 and len(self.class_names) == 2:

@@ -167,6 +167,26 @@ class Classifier:
         """What the decision is taken from, `[B, ...]`, logits `[B, C]` where it is the class; counts `B` passes."""
         return self._outputs(self._pass(self.model, inputs, extra_inputs), inputs, extra_inputs)
 
+    @property
+    def own_probability(self) -> bool:
+        """Whether the model computes probabilities apart from its logits, as estimators do; else they are the softmax
+        of its logits."""
+        return isinstance(self.model, Estimator)
+
+    @property
+    def has_probability(self) -> bool:
+        """Whether there is a probability of what is decided."""
+        if isinstance(self.model, Estimator):
+            return self.decision.of_classes and self.model.has_probabilities
+        return self.decision.has_probability
+
+    def log_probabilities(self, inputs: Tensor, extra_inputs: ExtraInputs | None = None) -> Tensor:
+        """Logarithms of the probabilities of `inputs`, `[B, C]`, but for a constant; counts `B` forward passes. They
+        are those of `predict_proba` of an estimator, and the logits of any other model."""
+        if not isinstance(self.model, Estimator):
+            return self(inputs, extra_inputs)
+        return self._pass(self.model.log_probabilities, inputs, extra_inputs)
+
     def numbers(self, inputs: Tensor, extra_inputs: ExtraInputs | None = None) -> Tensor:
         """What `read` gives as if it were class scores, `[B, C]`; one number stands beside a 0."""
         return self.decision.numbers(self.read(inputs, extra_inputs))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -185,7 +186,10 @@ def lightgbm_trees(text: str) -> Trees:
     _check(len(coded) == len(kept) and not alike & {*held}, "it does not say which columns hold its categories")
     names = [] if names[0] == "Column_0" else names
     read = Trees.of(of_numbers(parts), np.zeros(classes), int(header["max_feature_idx"]) + 1, _lightgbm_cut)
-    return read.named(names, levels=dict(zip(coded, kept, strict=True)))
+    factor = float(dict(word.split(":") for word in kind[1:] if ":" in word).get("sigmoid", 1.0))
+    link = ("sigmoid" if kind[0] == "multiclassova" else "softmax", factor)
+    link = None if link == ("softmax", 1.0) else link  # so that the digest of what is usual stays
+    return replace(read.named(names, levels=dict(zip(coded, kept, strict=True))), link=link)
 
 
 def _are_numbers(levels: list[Any]) -> bool:
@@ -223,7 +227,8 @@ def catboost_trees(whole: Mapping[str, Any]) -> Trees:
         parts.append((place >= inner, feature, border, 2 * place + 1, 2 * place + 2, value))
     base, names = bias if len(bias) > 1 else [0.0, *bias], [one["feature_id"] for one in info["float_features"]]
     known = whole["model_info"].get("class_params", {}).get("class_names")
-    return Trees.of(parts, base, len(places), single_cut).named(names, known)
+    link = ("sigmoid", 1.0) if loss == "MultiClassOneVsAll" else None
+    return replace(Trees.of(parts, base, len(places), single_cut).named(names, known), link=link)
 
 
 def trees_of(estimator: Any) -> Trees | None:

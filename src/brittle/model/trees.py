@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.special import expit, softmax
 
 from brittle.errors import ModelError
 
@@ -27,7 +28,8 @@ class Trees:
     The nodes of all trees stand in one row. One sends `x` to `left` where `x[feature]` is at most `cut`, a double, else
     to `right`, `[N]` each; a leaf sends it to itself, and adds its `value`, `[N, C]`. `roots`, `[T]`, are the first
     nodes of the trees; `unit` is how a model that they were read of rounds an addition; `levels` are the categories
-    that columns were fitted on, which trees know by their places.
+    that columns were fitted on, which trees know by their places. Probabilities are the softmax of the scores; or the
+    `link` is "softmax" or "sigmoid", of each class alone, of a multiple of them.
     """
 
     feature: np.ndarray
@@ -42,6 +44,7 @@ class Trees:
     n_features_in_: int
     unit: float
     levels: Mapping[int, Sequence[Any]] = field(default_factory=dict)
+    link: tuple[str, float] | None = None
 
     @classmethod
     def of(cls, parts: Any, base: Any, features: int, cut: Any = np.asarray, unit: float = DOUBLE) -> Trees:
@@ -65,10 +68,11 @@ class Trees:
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields alone, so that what was computed of them is no part of a digest."""
-        return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "levels" or self.levels}
+        state = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {name: value for name, value in state.items() if name not in ("levels", "link") or value}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        self.__dict__.update({"levels": {}, **state})
+        self.__dict__.update({"levels": {}, "link": None, **state})
 
     def named(
         self, names: Sequence[str], classes: Any = None, levels: Mapping[int, Sequence[Any]] | None = None
@@ -111,6 +115,12 @@ class Trees:
         return np.concatenate(found)
 
     decision_function = scores
+
+    def predict_proba(self, rows: Any) -> np.ndarray:
+        """Probabilities of the classes, `[B, C]`, by the link."""
+        link, factor = self.link or ("softmax", 1.0)
+        scores = factor * self.scores(rows)
+        return expit(scores) if link == "sigmoid" else softmax(scores, axis=1)
 
     def predict(self, rows: Any) -> np.ndarray:
         """The class of the largest score, `[B]`."""

@@ -75,7 +75,8 @@ def make_job(
 def _named(classifier: Classifier, points: Points, asked: Any, sigma: Any, noise: Any) -> list[Score]:
     """The scores with these names under this noise, as the command line has them."""
     decision, bounds, family = classifier.decision, classifier.bounds, noise or "gaussian"
-    names = usual_names(decision, classifier.random) if asked is None else [asked] if isinstance(asked, str) else asked
+    usual = usual_names(decision, classifier.random, classifier.has_probability)
+    names = usual if asked is None else [asked] if isinstance(asked, str) else asked
     if (other := next((one for one in names if not isinstance(one, str)), None)) is not None:
         raise ParameterError(f"scores are given all by name or all as they are; found {other!r:.60} beside names")
     sigmas = () if sigma is None else tuple(np.atleast_1d(sigma).tolist())
@@ -86,12 +87,12 @@ def _named(classifier: Classifier, points: Points, asked: Any, sigma: Any, noise
             f"{noise!r:.60}; other noise goes into a score, [brittle.scores.Shrinkage(noise=...)]"
         )
     check_noise(family, sigmas, ())
-    usual, noisy = usual_sigma(bounds), any(issubclass(find_score(name), NoiseScore) for name in names)
+    level, noisy = usual_sigma(bounds), any(issubclass(find_score(name), NoiseScore) for name in names)
     if not noisy and (sigma is not None or noise is not None):
         raise ParameterError(f"sigma and noise are for scores under noise; {', '.join(names)} have none")
-    if noisy and not sigmas and not has_level(family) and usual is None:
+    if noisy and not sigmas and not has_level(family) and level is None:
         raise ParameterError("without bounds no range says how large the noise is: give sigma=, or noise='per-feature'")
-    sigmas = sigmas or (usual or 1.0,)
+    sigmas = sigmas or (level or 1.0,)
     return choose(names, sigmas, noises(family, sigmas, bounds, (), points, rules=classifier.rules))
 
 

@@ -34,11 +34,12 @@ Given = Mapping[str, object]
 """Options by name, or fields by name, with their values."""
 
 
-def usual_names(decision: Decision, random: bool = False) -> tuple[str, ...]:
-    """The scores of a run that names none, for what is decided, perhaps by a `random` model."""
+def usual_names(decision: Decision, random: bool = False, probability: bool = True) -> tuple[str, ...]:
+    """The scores of a run that names none, for what is decided, perhaps by a `random` model, or one without a
+    `probability`."""
     if random or not decision.has_margins:
         return (MonteCarlo.name,)
-    if decision.has_probability:
+    if decision.has_probability and probability:
         return BY_DEFAULT
     margins = [name for name in BY_DEFAULT if CATALOGUE[name].serves == "all"]
     return tuple(name for name in margins if not (decision.level and name == LogitMargin.name))

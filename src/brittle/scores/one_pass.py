@@ -40,11 +40,13 @@ class OnePass:
         logits: `[B, C]`, single precision or better; a formula makes double precision of what it reads.
         features: what the last linear layer sees, `[B, d]`, or None where the formula does not read it.
         weight: of that layer, `[C, d]`, or None likewise.
+        log_probabilities: of an estimator, `[B, C]`, where the formula reads a probability; None for the logits.
     """
 
     logits: Tensor
     features: Tensor | None = None
     weight: Tensor | None = None
+    log_probabilities: Tensor | None = None
 
     @cached_property
     def top(self) -> tuple[Tensor, Tensor]:
@@ -53,9 +55,14 @@ class OnePass:
         return first, second
 
     @property
+    def logarithms(self) -> Tensor:
+        """Logarithms of the probabilities but for a constant, `[B, C]`, double precision."""
+        return (self.logits if self.log_probabilities is None else self.log_probabilities).double()
+
+    @property
     def probabilities(self) -> Tensor:
-        """Softmax of the logits, `[B, C]`, double precision."""
-        return self.logits.double().softmax(dim=1)
+        """Those of an estimator, or the softmax of the logits, `[B, C]`, double precision."""
+        return self.logarithms.softmax(dim=1)
 
     @property
     def features_and_weight(self) -> tuple[Tensor, Tensor]:
@@ -102,7 +109,7 @@ class OnePassScore(Score):
     @property
     def needs(self) -> tuple[Forward | Features]:
         """The clean pass, with the features where the formula reads them."""
-        return (Features(),) if self.uses_features else (Forward(),)
+        return (Features() if self.uses_features else Forward(self.serves == "probability"),)
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """The value of the formula: as a flip probability without an interval, else with one of no width."""
@@ -110,9 +117,9 @@ class OnePassScore(Score):
         if isinstance(found, HeadInputs):
             clean, one = found.clean, OnePass(found.clean.logits, found.features, found.weight)
         else:
-            clean, one = found, OnePass(found.logits)
+            clean, one = found, OnePass(found.logits, log_probabilities=found.log_probabilities)
         value = self.checked_value(one).to(clean.logits.device)
-        status = self.judge(clean_status(clean), value)
+        status = self.judge(mark(clean_status(clean), value.isnan(), Status.NONFINITE_LOGITS), value)
         if self.quantity == FLIP_PROBABILITY:
             return without_copies(value, status, found.passes)
         return finish(value, value, value, status, found.passes)
@@ -179,7 +186,7 @@ class FeatureMargin(OnePassScore):
 
 @dataclass(frozen=True)
 class MaxProbability(OnePassScore):
-    """`max_j p_j`, `p` the softmax of the logits.
+    """`max_j p_j`, `p` the softmax of the logits, or what `predict_proba` of an estimator gives.
 
     Validity: exact, with an interval of no width. It says how far the class stands out, not how far the boundary is.
 
@@ -203,7 +210,9 @@ class MaxProbability(OnePassScore):
 
 @dataclass(frozen=True)
 class ProbabilityMargin(OnePassScore):
-    """`p_t - max_{j != t} p_j`, `p` the softmax of the logits; 0 at a tie.
+    """`p_t - max_{j != t} p_j`, `p` the softmax of the logits, or what `predict_proba` of an estimator gives.
+
+    It is 0 at a tie, and negative where an estimator gives another class a larger probability than the predicted one.
 
     Validity: exact, with an interval of no width. It says how far the class stands out, not how far the boundary is.
 
@@ -215,18 +224,20 @@ class ProbabilityMargin(OnePassScore):
     quantity = "probability"
     reference = "Scheffer et al. (IDA 2001)"
     serves = "probability"
-    explanation = "The gap between the largest probability and the second."
+    explanation = "The gap between the probability of the prediction and the largest other one."
     colour = 13
+    least = -1.0
     most = 1.0
 
     def value(self, found: OnePass) -> Tensor:
-        first, second = found.probabilities.topk(2, dim=1).values.unbind(1)
-        return first - second
+        shares, predicted = found.probabilities, found.logits.argmax(dim=1, keepdim=True)
+        return shares.gather(1, predicted)[:, 0] - shares.scatter(1, predicted, 0.0).amax(dim=1)
 
 
 @dataclass(frozen=True)
 class Entropy(OnePassScore):
-    """`-sum_j p_j log p_j` in nats, `p` the softmax of the logits; the smaller, the surer.
+    """`-sum_j p_j log p_j` in nats, `p` the softmax of the logits, or what `predict_proba` of an estimator gives; the
+    smaller, the surer.
 
     Validity: exact, with an interval of no width. It says how sure the model is, not how far the boundary is.
 
@@ -251,6 +262,9 @@ class Entropy(OnePassScore):
 @dataclass(frozen=True)
 class Softmax(OnePassScore):
     """One minus the softmax probability of the predicted class, `S / (1 + S)`, `S = sum_i exp(-g_i / T)`.
+
+    Of an estimator `g_i` are differences of the logarithms of `predict_proba`, so that at `T = 1` it is one minus that
+    of the predicted class.
 
     Validity: equals `TaylorMVS` where the gradients of all margins have one norm and `T = sigma ||grad g||`; in
     general a poor estimate of robustness, and the same at every sigma. It has no interval: nothing is sampled.
@@ -281,7 +295,7 @@ class Softmax(OnePassScore):
             raise ParameterError(f"temperature must be positive and finite; found {self.temperature}")
 
     def value(self, found: OnePass) -> Tensor:
-        logits = found.logits.double() / self.temperature
+        logits = found.logarithms / self.temperature
         predicted = found.logits.argmax(dim=1, keepdim=True)
         own = logits.gather(1, predicted)
         others = logits.scatter(1, predicted, -torch.inf)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from brittle.estimate import Direction, Estimate, Status
 from brittle.intervals import bounded_mean
-from brittle.measure import Measurement, Sampled
+from brittle.measure import Measurement, Sample, Sampled
 from brittle.scores.base import copies_detail, finish, initial_status, mark
 from brittle.scores.evidence import VACUOUS_FROM
 from brittle.scores.monte_carlo import SampledScore
@@ -34,7 +34,8 @@ class ProbabilityChange(SampledScore):
     The draws are antithetic pairs `(e, -e)`, shared with `MonteCarlo` and `Moments`; the gradient's part of the mean
     cancels exactly within each pair. Of noise that is not symmetric (`brittle.noise.Noise`) they are single copies. The
     change is taken from `1 - p_c`, so that it is right where `p_c` is near 1. The flip rate under the same noise is
-    `MonteCarlo`.
+    `MonteCarlo`. The probability is the softmax of the logits, or what `predict_proba` of an estimator gives, which is
+    then asked twice at each copy.
 
     Validity: unbiased for every model and noise, with or without gradients. The interval holds for every model at any
     number of draws, as the change is bounded (`change_interval`). So it reaches as far as noise that no draw met could
@@ -62,6 +63,10 @@ class ProbabilityChange(SampledScore):
     fewest = 4
 
     @property
+    def needs(self) -> tuple[Measurement]:
+        return (Sample(self.noise, self.draws, self.clip, probability=True),)
+
+    @property
     def safer(self) -> Direction:  # pyright: ignore[reportIncompatibleVariableOverride]
         """A large mean is a gain in probability; a large variance or absolute change is not safe."""
         return "higher" if self.statistic == "mean" else "lower"
@@ -69,7 +74,8 @@ class ProbabilityChange(SampledScore):
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         sampled: Sampled = measured[self.needs[0]]
         value, low, high, vacuous = change_interval(sampled, self.statistic, confidence)
-        status = mark(initial_status(sampled.tied, sampled.votes.nonfinite > 0), vacuous, Status.VACUOUS)
+        broken = (sampled.votes.nonfinite > 0) | value.isnan()
+        status = mark(initial_status(sampled.tied, broken), vacuous, Status.VACUOUS)
         detail = copies_detail(sampled.votes.nonfinite, sampled.draws)
         return finish(value, low, high, status, sampled.passes, detail)
 

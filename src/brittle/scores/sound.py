@@ -126,9 +126,14 @@ def check_serves(score: ScoreLike, classifier: Classifier) -> None:
             f"noise {noise.name} is for {'numbers' if of_texts else 'texts'}, and the model reads "
             f"{'texts' if of_texts else 'numbers'}; a TextFunction takes Edits and Paraphrases, and nothing else does"
         )
-    served = score.serves in ("counts", "all") or (score.serves == "probability" and decision.has_probability)
-    if not (decision.of_classes or served):
-        about = "a probability of the decision" if score.serves == "probability" else "the scores of classes"
+    reads_probability = score.serves == "probability"
+    if reads_probability and decision.of_classes and not classifier.has_probability:
+        raise ParameterError(
+            f"{score.name} reads a probability, and {classifier.model.__name__} has no predict_proba; use shrinkage, "
+            f"monte_carlo, moments, logit_margin or another score of margins"
+        )
+    if not (classifier.has_probability if reads_probability else decision.of_classes or score.serves != "classes"):
+        about = "a probability of the decision" if reads_probability else "the scores of classes"
         raise ParameterError(
             f"{score.name} reads {about}, which {decision.label} ({decision.explanation}) does not have; use "
             f"shrinkage, monte_carlo, moments, taylor, input_margin or another score of margins",

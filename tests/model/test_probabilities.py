@@ -1,0 +1,192 @@
+"""Scores of a probability read that of the model: `predict_proba` of an estimator, and not a softmax of its scores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from helpers.artefacts import refused
+
+import brittle
+from brittle.cli import main
+from brittle.model.loading.load import load_model
+from brittle.scores import (
+    CATALOGUE,
+    MaxProbability,
+    MonteCarlo,
+    NoiseScore,
+    ProbabilityChange,
+    Score,
+    Shrinkage,
+    Softmax,
+)
+
+pytest.importorskip("sklearn")
+
+from checks.classifiers import NOT_THE_SOFTMAX, POINTS, catalogue, data, verdict
+
+pytestmark = pytest.mark.filterwarnings("ignore:::sklearn", "ignore:::lightgbm")  # of arguments that will go
+
+QUICK = (
+    *NOT_THE_SOFTMAX,
+    "LogisticRegression",
+    "GaussianNB",
+    "QuadraticDiscriminantAnalysis",
+    "DecisionTreeClassifier",
+    "HistGradientBoostingClassifier",
+    "CalibratedClassifierCV",
+    "pipeline of a forest",
+    "XGBClassifier",
+)
+"""Kinds that differ in what they have, and in how large and how exact their probabilities are."""
+
+CLASSES = {"GradientBoostingClassifier, loss='exponential'": (2,)}
+
+WITHOUT = ("LinearSVC", "RidgeClassifier", "Perceptron", "SVC")
+
+
+def _fitted(name: str, classes: int) -> tuple[Any, np.ndarray]:
+    x, y = data(classes)
+    return catalogue()[name]().fit(x, y), x[:POINTS]
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_scores_are_those_of_predict_proba(name: str) -> None:
+    """At the points and at noisy copies of them; the class is that of `predict`."""
+    found = [verdict(catalogue()[name], classes) for classes in CLASSES.get(name, (2, 3))]
+    assert all(one.agrees and one.difference is not None and one.difference <= one.rounding for one in found), found
+
+
+@pytest.mark.parametrize("name", NOT_THE_SOFTMAX)
+def test_the_softmax_of_what_decides_would_be_another_number(name: str) -> None:
+    estimator, x = _fitted(name, max(CLASSES.get(name, (2, 3))))
+    shares = brittle.Classifier(estimator)(torch.from_numpy(x)).softmax(dim=1).numpy()
+    assert abs(shares - estimator.predict_proba(x)).max() > 0.1
+
+
+@pytest.mark.parametrize("name", WITHOUT)
+def test_without_predict_proba_there_is_no_probability(name: str) -> None:
+    """Each score of one is refused by its name, and the usual scores are others."""
+    estimator, x = _fitted(name, 3)
+    classifier = brittle.Classifier(estimator)
+    for kind in (kind for kind in CATALOGUE.values() if kind.serves == "probability"):
+        score = kind(0.1) if issubclass(kind, NoiseScore) else kind()
+        refused("parameter", f"{kind.name}.*predict_proba", brittle.score, classifier, (x, None), [score])
+    table = brittle.score(classifier, (x, None), sigma=0.1)
+    assert [column.score for column in table.columns] == ["shrinkage", "logit_margin"]
+
+
+MODEL = """import numpy as np
+from sklearn.svm import LinearSVC
+x = np.random.default_rng(0).random((60, 3))
+model = LinearSVC().fit(x, (2 * x[:, 0]).astype(int))
+"""
+
+
+def test_the_command_leaves_the_probability_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("model.py").write_text(MODEL, encoding="utf-8")
+    np.save("data.npy", data(2)[0])
+    assert main(["score", "./model.py:model", "data.npy", "--sigma", "0.1", "--out", "run", "--quiet"]) == 0
+    assert [column.score for column in brittle.read_table("run").columns] == ["shrinkage", "logit_margin"]
+
+
+def test_a_label_of_its_classes_has_no_probability() -> None:
+    """What it decides is a class; one label of several is another question, with other odds."""
+    estimator, x = _fitted("LogisticRegression", 3)
+    classifier = brittle.Classifier(estimator, decision="multilabel:1")
+    refused("parameter", "softmax", brittle.score, classifier, (x, None), "softmax")
+
+
+def test_another_class_by_its_probability_is_noted() -> None:
+    """Of support vectors, whose probabilities are fitted apart; only where a score reads these."""
+    estimator, x = _fitted("SVC, probability=True", 2)
+    points = x.repeat(20, axis=0) + np.random.default_rng(0).normal(size=(20 * POINTS, 3), scale=0.2)
+    other = (estimator.decision_function(points) > 0) != (estimator.predict_proba(points)[:, 1] > 0.5)
+    points = np.concatenate((points[other][:3], points[~other][:17]))
+    classifier = brittle.Classifier(estimator, bounds="none")
+    notes = brittle.score(classifier, (points, None), [MaxProbability()]).record.warnings
+    assert [one.code for one in notes] == ["outputs"]
+    assert "3 of 20" in notes[0].sentence
+    assert brittle.score(classifier, (points, None), "logit_margin").record.warnings == ()
+    margin = brittle.score(classifier, (points, None), "probability_margin").columns[0].rows["value"]
+    assert (margin.to_numpy() < 0).tolist() == [True] * 3 + [False] * 17
+
+
+def test_probabilities_that_do_not_sum_to_1_are_noted() -> None:
+    estimator, x = _fitted("LGBMClassifier, objective='multiclassova'", 3)
+    (note,) = brittle.score(brittle.Classifier(estimator), (x, None), [Softmax()]).record.warnings
+    assert (note.code, "shares" in note.sentence) == ("outputs", True)
+
+
+FILES: dict[str, tuple[str, dict[str, Any], int]] = {
+    "XGBClassifier.json": ("xgboost", {}, 3),
+    "LGBMClassifier.txt": ("lightgbm", {"sigmoid": 0.4}, 2),
+    "LGBMClassifier, each class.txt": ("lightgbm", {"objective": "multiclassova", "sigmoid": 0.4}, 3),
+    "CatBoostClassifier, each class.json": ("catboost", {"loss_function": "MultiClassOneVsAll"}, 3),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_has_the_probabilities_of_the_model_that_wrote_it(name: str, tmp_path: Path) -> None:
+    library, given, classes = FILES[name]
+    (x, y), kind = data(classes), name.partition("Classifier")[0] + "Classifier"
+    quiet = {"silent": True, "allow_writing_files": False} if library == "catboost" else {"verbosity": -1}
+    quiet = {} if library == "xgboost" else quiet
+    estimator = getattr(pytest.importorskip(library), kind)(n_estimators=9, **given, **quiet).fit(x, y)
+    file = str(tmp_path / name)
+    saved = {"format": "json"} if library == "catboost" else {}
+    (estimator.booster_ if library == "lightgbm" else estimator).save_model(file, **saved)
+    shares = estimator.predict_proba(x)
+    model = brittle.Classifier(load_model(Path(file)).module, bounds="none")
+    (column,) = brittle.score(model, (x, None), [MaxProbability()], skip_doctor=True).columns
+    truth = (shares / shares.sum(axis=1, keepdims=True)).max(axis=1)
+    np.testing.assert_allclose(column.rows["value"], truth, atol=1e-6 if library == "xgboost" else 1e-9)
+
+
+class Unsure:
+    """Gives no probability of half of its rows."""
+
+    classes_ = np.array([0, 1])
+
+    def fit(self) -> Unsure:
+        return self
+
+    def decision_function(self, rows: np.ndarray) -> np.ndarray:
+        return rows[:, 0] - 0.5
+
+    def predict(self, rows: np.ndarray) -> np.ndarray:
+        return (rows[:, 0] > 0.5).astype(int)
+
+    def predict_proba(self, rows: np.ndarray) -> np.ndarray:
+        return np.where(rows[:, 1:] > 0.5, np.nan, np.stack((1.0 - rows[:, 0], rows[:, 0]), axis=1))
+
+
+def test_a_probability_that_is_not_finite_is_a_status() -> None:
+    x = np.array([[0.1, 0.1], [0.1, 0.9], [0.8, 0.1]])
+    scores = [MaxProbability(), ProbabilityChange(0.01, draws=1000)]
+    for column in brittle.score(brittle.Classifier(Unsure()), (x, None), scores, skip_doctor=True).columns:
+        assert column.rows["status"].tolist() == ["ok", "nonfinite_logits", "ok"], column.label
+        assert column.rows["value"].isna().tolist() == [False, True, False]
+
+
+def test_scores_beside_it_change_nothing_and_state_their_own_passes() -> None:
+    estimator, x = _fitted("GaussianNB", 3)
+    scores: list[Score] = [
+        ProbabilityChange(0.1, draws=8), MonteCarlo(0.1, draws=40), MonteCarlo(0.1, draws=4), Shrinkage(0.1, draws=20),
+    ]  # fmt: skip
+
+    def columns(*asked: Score) -> dict[str, Any]:
+        table = brittle.score(brittle.Classifier(estimator), (x, None), asked, skip_doctor=True)
+        return {one.label: one.rows[["value", "low", "high", "status", "passes"]] for one in table.columns}
+
+    together = columns(*scores)
+    for score in scores:
+        alone, beside = columns(score)[score.label], together[score.label]
+        assert alone[["status", "passes"]].equals(beside[["status", "passes"]])
+        np.testing.assert_allclose(alone[["value", "low", "high"]], beside[["value", "low", "high"]], rtol=1e-9)
+    assert set(together[scores[0].label]["passes"]) == {2 * (1 + 8)}
+    assert set(together[scores[1].label]["passes"]) == {1 + 40}
