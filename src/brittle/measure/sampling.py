@@ -86,9 +86,9 @@ class Sample(Measurement):
 
     def cost(self, network: NetworkTraits) -> Passes:
         """A forward pass a copy; of two stages the first, and the second for half of the points, as in trials."""
-        return Passes((self.first_stage + self.draws) // 2 + self._second_passes(network.own_probability))
+        return Passes((self.first_stage + self.draws) // 2 + self.probability_passes(network.own_probability))
 
-    def _second_passes(self, own_probability: bool) -> int:
+    def probability_passes(self, own_probability: bool) -> int:
         """Passes in which an estimator is asked for probabilities."""
         return 1 + self.draws if self.probability and own_probability else 0
 
@@ -143,7 +143,7 @@ class _Copies:
     def _of_all(self, need: Sample) -> Sampled:
         """What was found for a need that is not adaptive."""
         found = self.after[self.units[need]]
-        return replace(found, passes=found.passes + need._second_passes(self.classifier.own_probability))
+        return replace(found, passes=found.passes + need.probability_passes(self.classifier.own_probability))
 
     def _passes(
         self, clean: Clean, ends: Iterable[int], signs: tuple[int, ...], after: int
