@@ -39,8 +39,8 @@ from brittle.scores import Entropy, LogitMargin, MaxProbability, ProbabilityChan
 
 FITTED, POINTS, DRAWS, NOISE = 120, 30, 8, Gaussian(0.1)
 
-ROUNDING, OF_SINGLE = 1e-9, 1e-6
-"""By how much a score may differ from the number of `predict_proba`, in double and in single precision."""
+ROUNDING = 1e-9
+"""By how much a score may differ from the number of `predict_proba`."""
 
 Make = Callable[[], Any]
 """A classifier that is not fitted."""
@@ -128,17 +128,16 @@ def data(classes: int) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a classifier. Its classes agree or not, and the scores of a probability differ by `difference`,
-    where `rounding` may; None where these, or all, are refused, with the sentence."""
+    """What became of a classifier. Its classes agree or not, and the scores of a probability differ by `difference`;
+    None where these, or all, are refused, with the sentence."""
 
     agrees: bool | None = None
     difference: float | None = None
-    rounding: float = ROUNDING
     refusal: str = ""
 
     @property
     def holds(self) -> bool:
-        return self.agrees is not False and (self.difference is None or self.difference <= self.rounding)
+        return self.agrees is not False and (self.difference is None or self.difference <= ROUNDING)
 
 
 def verdict(make: Make, classes: int) -> Verdict:
@@ -162,8 +161,7 @@ def verdict(make: Make, classes: int) -> Verdict:
     columns = brittle.score(classifier, (rows, None), [*expected], skip_doctor=True).columns
     values = {column.label: column.rows["value"].to_numpy() for column in columns}
     differences = [abs(values[score.label] - truth).max() for score, truth in expected.items()]
-    single = np.asarray(estimator.predict_proba(rows)).dtype == np.float32
-    return Verdict(agrees, float(np.max(differences)), OF_SINGLE if single else ROUNDING)
+    return Verdict(agrees, float(np.max(differences)))
 
 
 def refusal_of_all(classifier: brittle.Classifier, rows: np.ndarray) -> str:
@@ -184,7 +182,7 @@ def by_predict_proba(estimator: Any, x: np.ndarray, predicted: np.ndarray) -> It
     makes; without a line of the library but for the noise."""
     place = np.arange(len(x))
     shares = np.asarray(estimator.predict_proba(x), np.float64)
-    shares /= shares.sum(axis=1, keepdims=True)  # 1, but for one class against the others
+    shares /= shares.sum(axis=1, keepdims=True)  # 1, but for rounding and for each class by itself
     own, others = shares[place, predicted], shares.copy()
     others[place, predicted] = -1.0
     roots = np.sqrt(shares)
