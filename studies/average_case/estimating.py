@@ -27,14 +27,11 @@ ORDER = (MMSE_, MMSE_MVS, TAYLOR, TAYLOR_MVS, SOFTMAX)
 
 
 def entrants(sigma: float, budgets: Sequence[int]) -> dict[tuple[str, int], Score]:
-    """The papers' estimators at one sigma by name and draws, 0 for none; MMSE in the papers' own form.
-
-    `taylor_mvs, scaled` is `1 / (1 + sum_i exp(-1.702 u_i))`, the sigmoid form at a sigma that is as much smaller.
-    """
+    """The papers' estimators at one sigma by name and draws, 0 for none; MMSE in the papers' own form."""
     found: dict[tuple[str, int], Score] = {
         (TAYLOR, 0): Taylor(sigma),
         (TAYLOR_MVS, 0): TaylorMVS(sigma),
-        (TAYLOR_SCALED, 0): TaylorMVS(sigma / SCALE),
+        (TAYLOR_SCALED, 0): TaylorMVS(sigma, factor=SCALE),
         (SOFTMAX, 0): Softmax(),
     }
     for draws in budgets:

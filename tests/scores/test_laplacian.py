@@ -19,10 +19,10 @@ from brittle.scores import Laplacian
 piecewise_linear = pytest.mark.parametrize("body", PIECEWISE_LINEAR.values(), ids=PIECEWISE_LINEAR.keys())
 
 
-def traces(net: nn.Module, x: Tensor) -> Tensor:
-    """The trace of the Hessian of the predicted class's probability, `[B]`, from the whole Hessian."""
+def traces(net: nn.Module, x: Tensor, rank: int = 1) -> Tensor:
+    """The trace of the Hessian of the probability of a point's `rank`-th class, `[B]`, from the whole Hessian."""
     with torch.no_grad():
-        own = net(x).argmax(dim=1).tolist()
+        own = net(x).argsort(dim=1, descending=True)[:, rank - 1].tolist()
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
         each = [
             torch.autograd.functional.hessian(lambda y, c=c: net(y[None]).softmax(1)[0, c], point, vectorize=True)
@@ -70,6 +70,28 @@ def test_probes_hold_the_truth(body: Callable[[], list[nn.Module]]) -> None:
     assert float((found.high - found.low).mean()) < 40.0 * float((truth[:5] - gram).abs().mean())
 
 
+@pytest.mark.parametrize("body", [PIECEWISE_LINEAR["relu"], SMOOTH["tanh"]], ids=["relu", "tanh"])
+def test_competitors_have_their_own_laplacian_and_all_add_up_to_zero(body: Callable[[], list[nn.Module]]) -> None:
+    net, x = network(body), points()
+    scores = [Laplacian("exact", rank=rank) for rank in range(1, 5)]
+    found = [estimate(brittle.Classifier(net), x, score).value for score in scores]
+    for rank, values in enumerate(found, 1):
+        assert float((values - traces(net, x, rank)).abs().max()) <= 1e-8
+    assert float(torch.stack(found).sum(dim=0).abs().max()) <= 1e-12 < float(found[1].abs().max())
+    assert [score.safer for score in scores] == ["higher", "lower", "lower", "lower"]
+    for few in (Laplacian("gram", classes=1, rank=3), Laplacian(rank=5)):
+        with pytest.raises(ParameterError):
+            estimate(brittle.Classifier(net), x, few)
+
+
+def test_a_competitor_that_is_out_of_reach_has_a_laplacian_of_zero() -> None:
+    """Logits that are thousands apart: a probability of 0 that no noise lifts, not NaN."""
+    net, x = linear_network(3, 10), inputs(5, (10,), dtype=torch.float64)
+    net.weight.data *= 1e5
+    for rank in (1, 2, 3):
+        assert estimate(brittle.Classifier(net), x, Laplacian(rank=rank)).value.abs().tolist() == [0.0] * 5
+
+
 def test_two_classes_of_a_linear_network_have_a_closed_form() -> None:
     """`L = p (1 - p) (1 - 2p) ||w_0 - w_1||^2`, right to full relative precision where `p` is near 1, too."""
     net = linear_network(2, 10)
@@ -80,6 +102,8 @@ def test_two_classes_of_a_linear_network_have_a_closed_form() -> None:
     truth = p * q * (q - p) * gap.square().sum()
     found = estimate(brittle.Classifier(net), x, Laplacian())
     assert float(((found.value - truth) / truth).abs().max()) <= 1e-10
+    other = estimate(brittle.Classifier(net), x, Laplacian(rank=2))
+    assert float(((other.value + truth) / truth).abs().max()) <= 1e-10
     assert float(margin.max()) > 40.0
 
 
@@ -92,10 +116,11 @@ def test_stretched_inputs_have_a_larger_laplacian() -> None:
     assert float((one / 255.0**2 / other - 1.0).abs().max()) <= 1e-8
 
 
-def test_left_out_classes_are_inside_the_interval() -> None:
+@pytest.mark.parametrize("rank", [1, 2])
+def test_left_out_classes_are_inside_the_interval(rank: int) -> None:
     net, x = network(PIECEWISE_LINEAR["relu"]), points(30)
-    whole = estimate(brittle.Classifier(net), x, Laplacian("gram"))
-    kept = estimate(brittle.Classifier(net), x, Laplacian("gram", classes=2))
+    whole = estimate(brittle.Classifier(net), x, Laplacian("gram", rank=rank))
+    kept = estimate(brittle.Classifier(net), x, Laplacian("gram", classes=2, rank=rank))
     assert set(kept.status.tolist()) == {int(Status.CLASSES_KEPT)}
     inside = (kept.low <= whole.value) & (whole.value <= kept.high)
     # The left-out gradient may be longer than the longest kept one, so this is an estimate, not a bound.
@@ -118,7 +143,9 @@ def test_passes_are_each_points_own() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"method": "newton"}, {"probes": 1}, {"method": "probes", "probes": 0}], ids=lambda wrong: str(wrong)
+    "wrong",
+    [{"method": "newton"}, {"probes": 1}, {"method": "probes", "probes": 0}, {"rank": 0}, {"rank": 1.0}],
+    ids=lambda wrong: str(wrong),
 )
 def test_parameters_out_of_range(wrong: dict) -> None:
     with pytest.raises(ParameterError):

@@ -12,9 +12,10 @@ from helpers.problems import inputs, linear_network
 from scipy import stats
 
 import brittle
+from brittle.errors import ParameterError
 from brittle.estimate import Status
 from brittle.noise import DiagonalGaussian, FactorGaussian, Gaussian, Noise
-from brittle.scores import MMSE, FirstOrderMargin, MonteCarlo, Softmax, Taylor, TaylorMVS
+from brittle.scores import MMSE, MMSEMVS, FirstOrderMargin, MonteCarlo, Softmax, Taylor, TaylorMVS
 
 SIGMA, SIZE = 0.3, 12
 
@@ -42,6 +43,22 @@ def test_two_classes_taylor_is_exact(seed: int) -> None:
     exact = torch.tensor([exact_two_class_flip(network, point, SIGMA) for point in x], dtype=torch.float64)
     assert float((found - exact).abs().max()) <= 1e-12
     assert float(((found - exact) / exact).abs().max()) <= 1e-10
+
+
+@pytest.mark.parametrize("score", [TaylorMVS, MMSEMVS])
+def test_the_factor_of_the_sigmoid(score: type[TaylorMVS] | type[MMSEMVS]) -> None:
+    """On a linear network `1 / (1 + exp(f z))`, with 1 the paper's formula, with 1.702 within 0.01 of the truth."""
+    network, x = linear_network(2, SIZE), inputs(10, (SIZE,), dtype=torch.float64)
+    flips = torch.tensor([exact_two_class_flip(network, point, SIGMA) for point in x], dtype=torch.float64)
+    ratios = torch.from_numpy(stats.norm.isf(flips.numpy()))
+    for factor in (1.0, 1.702):
+        found = estimate(brittle.Classifier(network), x, score(SIGMA, factor=factor)).value
+        assert found.tolist() == pytest.approx(torch.sigmoid(-factor * ratios).tolist(), rel=1e-6)
+    assert found.tolist() == pytest.approx(flips.tolist(), abs=0.01)
+    assert "factor" not in score(SIGMA).label
+    for factor in (0.0, float("nan"), float("inf")):
+        with pytest.raises(ParameterError):
+            score(SIGMA, factor=factor)
 
 
 @pytest.mark.parametrize("seed", range(2))

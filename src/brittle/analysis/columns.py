@@ -115,7 +115,7 @@ def laplacian_column(columns: Iterable[Column]) -> Column | None:
     candidates = [
         column
         for column in columns
-        if column.score == LAPLACIAN and "target" not in column.parameters and column.value.notna().any()
+        if column.score == LAPLACIAN and "rank" not in column.parameters and column.value.notna().any()
     ]
     order = {method: place for place, method in enumerate(METHODS)}
     return min(candidates, key=lambda one: order.get(str(one.parameters.get("method")), len(METHODS)), default=None)

@@ -169,6 +169,12 @@ def check_enough(name: str, count: int) -> None:
         raise ParameterError(f"at least 2 {name} are needed for an error; found {count}")
 
 
+def check_rank(rank: int) -> None:
+    """Raise unless `rank` is a place among the classes, 1 that of the predicted one."""
+    if type(rank) is not int or rank < 1:
+        raise ParameterError(f"rank must be a whole number of 1 or more, 1 for the predicted class; found {rank}")
+
+
 def check_classes(classes: int | None) -> None:
     """Raise unless at least one competing class is kept; None keeps the default."""
     if classes is not None and classes < 1:

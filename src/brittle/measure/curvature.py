@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from brittle.errors import ParameterError
-from brittle.measure.base import Measurement, NetworkTraits, Passes, check_enough
-from brittle.measure.forward import Clean
+from brittle.measure.base import Measurement, NetworkTraits, Passes, check_enough, check_rank
+from brittle.measure.forward import Clean, class_of_rank
 from brittle.measure.sample_sums import doubt
 from brittle.model.classifier import Classifier
 from brittle.model.evaluation_mode import twice_differentiable
@@ -70,8 +70,9 @@ class Curved:
 class Curvature(Measurement):
     """The Laplacian of `f(x) = sum_k w_k z_k(x)`, with the weights `w` held fixed at the point.
 
-    The weights are those with which the logits enter the log-odds of the predicted class `c`: `w_c = 1` and
-    `w_k = -p_k / (1 - p_c)`, so that the second term of the Laplacian of `p_c` is `p_c (1 - p_c)` times this.
+    The weights are those with which the logits enter the log-odds of the class `c` of the given `rank`, 1 for the
+    predicted one: `w_c = 1` and `w_k = -p_k / (1 - p_c)`, so that the second term of the Laplacian of `p_c` is
+    `p_c (1 - p_c)` times this.
 
     `exact`: `sum_i e_i^T H e_i` over all `n` coordinates. `probes`: the mean of `d^T H d` over random signs `d`, with
     its standard error. `auto`: 0 where `H d = 0` for `LOOKS` normal draws, as in every piecewise linear network; else
@@ -84,11 +85,13 @@ class Curvature(Measurement):
 
     method: str = "auto"
     probes: int = PROBES
+    rank: int = 1
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise ParameterError(f"the method must be one of {', '.join(METHODS)}; found {self.method!r}")
         check_enough("probes", self.probes)
+        check_rank(self.rank)
 
     def cost(self, network: NetworkTraits) -> Passes:
         """Gradients at the point and beside it and `LOOKS` directions; where the network bends all directions, too."""
@@ -104,12 +107,12 @@ class Curvature(Measurement):
 
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Curved]:
-        return [curved(need, classifier, clean, log_odds_weights(clean)) for need in needs]
+        return [curved(need, classifier, clean, log_odds_weights(clean, need.rank)) for need in needs]
 
 
-def log_odds_weights(clean: Clean) -> Tensor:
-    """The gradient of the log-odds of the predicted class with respect to the logits, `[B, C]`."""
-    own = clean.predicted[:, None]
+def log_odds_weights(clean: Clean, rank: int) -> Tensor:
+    """The gradient of the log-odds of the class of this rank with respect to the logits, `[B, C]`."""
+    own = class_of_rank(clean.logits, clean.predicted, rank)[:, None]
     others = clean.logits.double().scatter(1, own, -torch.inf).softmax(dim=1)
     return (-others).scatter(1, own, 1.0).nan_to_num(nan=0.0).to(clean.logits.dtype)
 

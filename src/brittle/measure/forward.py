@@ -90,6 +90,18 @@ def competitors_kept(classes: int, count: int | None = None) -> int:
     return min(count or (classes if classes <= ALL_CLASSES_UP_TO else KEPT_CLASSES), classes - 1)
 
 
+def class_of_rank(logits: Tensor, predicted: Tensor, rank: int) -> Tensor:
+    """The predicted class for the rank 1, the others in the order of their logits after it, `[B]`.
+
+    Raises:
+        ParameterError: there are fewer classes.
+    """
+    if rank > logits.shape[1]:
+        raise ParameterError(f"rank must be at most the number of classes kept, {logits.shape[1]} here; found {rank}")
+    ahead = logits.nan_to_num(nan=-torch.inf).scatter(1, predicted[:, None], torch.inf)
+    return ahead.argsort(dim=1, descending=True, stable=True)[:, rank - 1]
+
+
 @dataclass(frozen=True)
 class Clean:
     """Points as the network sees them without noise.

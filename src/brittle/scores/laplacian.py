@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import torch
 from scipy import special
 from torch import Tensor
 
-from brittle.estimate import Estimate, Status
+from brittle.estimate import Direction, Estimate, Status
 from brittle.measure import Curvature, Curved, Linearization, Linearize, Measurement
-from brittle.measure.base import check_classes, check_enough
+from brittle.measure.base import check_classes, check_enough, check_rank
 from brittle.measure.curvature import PROBES
+from brittle.measure.forward import class_of_rank
 from brittle.scores.base import Score, finish, mark
 from brittle.scores.linear import derivatives, margins
 from brittle.scores.options import option
@@ -24,7 +25,8 @@ METHODS = ("auto", "gram", "exact", "probes")
 
 @dataclass(frozen=True)
 class Laplacian(Score):
-    """`L = sum_i d^2 p_c / dx_i^2`, `p_c` the softmax probability of the predicted class, per squared pixel unit.
+    """`L = sum_i d^2 p_c / dx_i^2`, `p_c` the softmax probability of the predicted class, per squared pixel unit; or of
+    the class of another rank, such as the most likely competitor.
 
     Noise of covariance `s^2 I` moves the probability by `E[dp] = s^2 L / 2 + O(s^4)` on average; noise on the sphere of
     radius `r` in `n` dimensions by `r^2 L / (2n)`. The chain rule splits it:
@@ -38,20 +40,26 @@ class Laplacian(Score):
     inputs of few coordinates); the detail of each row says which it was. The interval covers the probes (Student, over
     the directions) and the classes left out. A point where the gradient jumps has status `kink`. Piecewise linear
     networks have kinks around every point that no derivative at the point sees: what noise of a size does there is
-    `ProbabilityChange`.
+    `ProbabilityChange`. The Laplacians of all ranks add up to 0: where that of the predicted class is far below 0 and
+    that of a competitor far above it, noise moves the prediction to this one.
 
     Source: Yang, Liu, Bilgic, The analysis of the expected change in the classification probability of the predicted
-    label (TMLR 2023), theorem 1; the decomposition is this library's.
+    label (TMLR 2023), theorem 1 and section 3.1.1; the decomposition is this library's.
 
     Attributes:
         method: how the Laplacian is found: `auto`, `gram`, `exact` or `probes`.
         probes: random directions per point, where the network bends.
         classes: competing classes to keep; by default all up to 100 classes, the 20 nearest by logit above.
+        rank: whose probability: 1 the predicted class, 2 the most likely competitor, and so on.
+
+    Raises:
+        ParameterError: a parameter is out of range, or fewer classes are kept than the rank.
     """
 
     method: str = field(default="auto", metadata=option(choices=METHODS))
     probes: int = PROBES
     classes: int | None = None
+    rank: int = 1
 
     name: ClassVar[str] = "laplacian"
     title = "Laplacian"
@@ -63,22 +71,27 @@ class Laplacian(Score):
         "The trace of the second derivatives of the predicted probability: which way small noise moves it on average. "
         "Blind to kinks around the point."
     )
-    safer = "higher"
     colour = 15
-    unsaid = ("probes",)
+    unsaid = ("probes", "rank")
+
+    @property
+    def safer(self) -> Direction:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """A point is safer where the predicted class rises, and less so where a competitor does."""
+        return "higher" if self.rank == 1 else "lower"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_enough("probes", self.probes)
         check_classes(self.classes)
+        check_rank(self.rank)
 
     @property
     def needs(self) -> tuple[Measurement, ...]:
         first = Linearize(classes=self.classes)
-        return (first,) if self.method == "gram" else (first, Curvature(self.method, self.probes))
+        return (first,) if self.method == "gram" else (first, Curvature(self.method, self.probes, self.rank))
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        linear: Linearization = measured[self.needs[0]]
+        linear = of_rank(measured[self.needs[0]], self.rank)
         found = margins(linear)
         first = derivatives(linear, found)
         curvatures = (first.curvature, first.curvature_low, first.curvature_high)
@@ -101,6 +114,13 @@ class Laplacian(Score):
         if self.method == "auto":
             detail = _describe_method(second, status, detail)
         return finish(value + bend, low + bend - half, high + bend + half, status, passes, detail)
+
+
+def of_rank(linear: Linearization, rank: int) -> Linearization:
+    """The same with the class of a rank, among those that are kept, in the place of the predicted one."""
+    top = (linear.classes == linear.predicted[:, None]).long().argmax(dim=1)
+    place = class_of_rank(linear.logits.gather(1, linear.classes), top, rank)
+    return replace(linear, predicted=linear.classes.gather(1, place[:, None])[:, 0])
 
 
 def _describe_method(second: Curved, status: Tensor, detail: Sequence[str | None]) -> tuple[str | None, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Status
 from brittle.measure import Linearization
 from brittle.measure.linearization import last
@@ -15,10 +16,13 @@ from brittle.orthant import ILL_CONDITIONED_ABOVE, orthant_probability, without_
 from brittle.scores.base import copies_detail, initial_status, mark
 from brittle.scores.evidence import conclude, without_copies
 
+LARGEST_EXPONENT = 700.0
+"""Of `exp`, so that it is finite: a class that is as much less likely than another has the probability 0."""
+
 
 @dataclass(frozen=True)
 class Margins:
-    """Decision margins `g_i = z_t - z_i` of a linear model at `sigma = 1`.
+    """Decision margins `g_i = z_t - z_i` of a linear model at `sigma = 1`; `t` is the predicted class or another.
 
     The mean is `[B, K]`; the diagonal of the covariance, `[B, K, K]`, holds the squared gradient norms. `left_out`,
     `[B, C]`, are the margins of competitors that were not kept; infinite elsewhere.
@@ -71,11 +75,17 @@ def orthant_flips(linear: Linearization, noise: Noise, confidence: float) -> Est
     return _flips(orthant.complement, status, linear, found, confidence)
 
 
-def sigmoid_flips(linear: Linearization, noise: Noise, confidence: float) -> Estimate:
-    """One minus the multivariate sigmoid: `S / (1 + S)`, `S = sum_i exp(-g_i / (s ||grad g_i||))`; else the same."""
+def check_factor(factor: float) -> None:
+    """Raise unless `factor` can multiply the ratios of the multivariate sigmoid."""
+    if not 0 < factor < torch.inf:
+        raise ParameterError(f"factor must be positive and finite; found {factor}")
+
+
+def sigmoid_flips(linear: Linearization, noise: Noise, factor: float, confidence: float) -> Estimate:
+    """One minus the multivariate sigmoid: `S / (1 + S)`, `S = sum_i exp(-f g_i / (s ||grad g_i||))`; else the same."""
     found = margins(linear)
     norms = found.covariance.diagonal(dim1=-2, dim2=-1).clamp_min(0.0).sqrt()
-    ratios = found.mean / (noise.sigma * norms)
+    ratios = factor * found.mean / (noise.sigma * norms)
     odds = torch.logsumexp(-ratios.nan_to_num(nan=0.0, posinf=torch.inf, neginf=-torch.inf), dim=-1).clamp(-1e4, 1e4)
     return _flips(torch.sigmoid(odds), found.status, linear, found, confidence)
 
@@ -88,7 +98,7 @@ def _flips(value: Tensor, status: Tensor, linear: Linearization, found: Margins,
 
 @dataclass(frozen=True)
 class ProbabilityDerivatives:
-    """First and second derivatives of the softmax probability `p_t` of the predicted class.
+    """First and second derivatives of the softmax probability `p_t` of the class that the margins are of.
 
     With the margins `g_k = z_t - z_k` and `m = sum_k p_k grad g_k`: `grad p_t = p_t m`, and for logits that are linear
     in the input `lap p_t = p_t (2 ||m||^2 - sum_k p_k ||grad g_k||^2)`. Competitors that were not kept are given the
@@ -109,7 +119,7 @@ def derivatives(linear: Linearization, found: Margins) -> ProbabilityDerivatives
     """The derivatives of `p_t` at a linearisation, from its margins `found`."""
     own = linear.logits.gather(1, linear.predicted[:, None])
     probability = linear.logits.softmax(dim=1).gather(1, linear.predicted[:, None])[:, 0]
-    others = probability[:, None] * (-found.mean).exp()
+    others = probability[:, None] * (-found.mean).clamp_max(LARGEST_EXPONENT).exp()
     rest = (own - linear.logits).neg().exp().where(found.left_out.isfinite(), 0.0).sum(dim=1) * probability
     squares = found.covariance.diagonal(dim1=1, dim2=2).clamp_min(0.0)
     slope = torch.einsum("bk,bkl,bl->b", others, found.covariance, others).clamp_min(0.0).sqrt()

@@ -10,7 +10,7 @@ from brittle.estimate import Estimate
 from brittle.measure import Linearization, Linearize, Measurement
 from brittle.measure.base import check_classes, check_draws
 from brittle.scores.base import NoiseScore
-from brittle.scores.linear import orthant_flips, sigmoid_flips
+from brittle.scores.linear import check_factor, orthant_flips, sigmoid_flips
 from brittle.scores.options import option
 
 DRAWS = 20
@@ -29,7 +29,7 @@ class _Smoothed(NoiseScore):
     cost = "1 + draws (1 + C) per sigma"
     serves = "all"
     model = "counting"
-    unsaid = ("antithetic", "form")
+    unsaid = ("antithetic", "form", "factor")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -93,8 +93,8 @@ class MMSE(_Smoothed):
 class MMSEMVS(_Smoothed):
     """Flip probability of the MMSE linear model with the multivariate sigmoid.
 
-    `S / (1 + S)` with `S = sum_i exp(-g_i / (sigma ||grad g_i||))`, margins and gradients averaged over the noise: the
-    linear model of `MMSE` with the form `linear`.
+    `S / (1 + S)` with `S = sum_i exp(-f g_i / (sigma ||grad g_i||))`, margins and gradients averaged over the noise,
+    the linear model of `MMSE` with the form `linear`; `f` is the factor, 1.702 to come near to its integral.
 
     Validity: an approximation of `MMSE` without an integral. There is no form `quadratic`: the sigmoid puts too much
     into the tails already. The interval is that of `MMSE`.
@@ -105,7 +105,10 @@ class MMSEMVS(_Smoothed):
         draws: noisy copies per point; even, unless `antithetic` is off.
         antithetic: draw pairs `(e, -e)`; False draws as the paper does.
         classes: competing classes to keep; by default all up to 100 classes, the 20 nearest by logit above.
+        factor: multiplies the margins in their standard deviations.
     """
+
+    factor: float = 1.0
 
     name: ClassVar[str] = "mmse_mvs"
     title = "MMSE, multivariate sigmoid"
@@ -114,5 +117,9 @@ class MMSEMVS(_Smoothed):
     colour = 3
     preference = 4
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_factor(self.factor)
+
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        return sigmoid_flips(measured[self.needs[0]], self.noise, confidence)
+        return sigmoid_flips(measured[self.needs[0]], self.noise, self.factor, confidence)
