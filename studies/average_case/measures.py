@@ -59,7 +59,7 @@ class Size:
         normal: for `Moments`.
         draws: for MMSE.
         printed: points and draws of MMSE with as many as the UAI paper takes.
-        timed: points and copies that are timed.
+        timed: rounds and copies that are timed.
         bent: points whose curvature is looked at.
         problems: random problems of each kind and dimension.
     """
@@ -79,16 +79,18 @@ class Size:
 
 SIZES = {
     "cpu": Size(24, 800, (2, 5, 10, 25), 400, 50, 30, 6, (8, PRINTED_DRAWS), TIMED, 20, 150),
-    "paper": Size(1000, 10_000, (5, 25, 500), 10_000, 100, 100, 25, (100, 1000), (50, 10_000), 200, 1000),
-    "tiny": Size(10, 200, (2, 5), 24, 10, 10, 2, (4, 20), (2, 10), 3, 3),
+    "paper": Size(1000, 10_000, (5, 25, 500), 10_000, 100, 100, 25, (100, 1000), (9, 1000), 200, 1000),
+    "tiny": Size(10, 200, (2, 5), 24, 10, 10, 2, (4, 20), (1, 2), 3, 3),
 }
 
 
 def alone(setting: Setting) -> Iterable[Step]:
-    """The sigmoid on random problems, and the counterexample."""
-    problems = SIZES[setting.size].problems
-    identity = {"seed": setting.seed, "problems": problems, "code": code_digest(__name__)}
-    yield Step(GLOBAL, identity, partial(without_network, problems, setting.seed))
+    """The sigmoid on random problems, and the counterexample; run times on networks with random weights."""
+    size, code = SIZES[setting.size], code_digest(__name__)
+    identity = {"seed": setting.seed, "problems": size.problems, "code": code}
+    yield Step(GLOBAL, identity, partial(without_network, size.problems, setting.seed))
+    timed = {"timed": size.timed, "code": code}
+    yield Step(RUNTIMES, timed, lambda: {RUNTIMES: as_table(runtimes(*size.timed))})
 
 
 def of_network(network: Network, setting: Setting) -> Steps:
@@ -102,7 +104,6 @@ def of_network(network: Network, setting: Setting) -> Steps:
     yield one.step("printed", partial(one.printed, sigma), sigma=sigma)
     yield one.step("many", partial(one.many, sigma), sigma=sigma)
     yield one.step("curvature", partial(one.curvature, sigma), sigma=sigma)
-    yield one.step("runtimes", partial(one.runtimes, sigma), sigma=sigma)
 
 
 def without_network(problems: int, seed: int) -> Tables:
@@ -175,8 +176,3 @@ class OneNetwork(Measuring[Size]):
         """What the bounds of the propositions say of each point, without their constant."""
         x, _ = self.points(self.size.bent)
         return {"curvature": as_table(bounds(self.load(), x, sigma, self.setting.seed).assign(sigma=sigma))}
-
-    def runtimes(self, sigma: float) -> Tables:
-        """Seconds of the estimators."""
-        count, copies = self.size.timed
-        return {RUNTIMES: as_table(runtimes(self.load(), self.points(count)[0], sigma, copies))}

@@ -14,7 +14,8 @@ from brittle.report.charts import FONT, INK, MUTED, dashed
 from studies.average_case.estimating import MMSE_, NORMAL, SOFTMAX, TAYLOR
 from studies.average_case.images import SIDES
 from studies.average_case.read import SHOWN, Results, means
-from studies.average_case.timing import FASTER, PAPER_DRAWS, SERIAL
+from studies.average_case.said import CODES
+from studies.average_case.timing import FASTER, PAPER_DRAWS
 from studies.drawing import (
     GROUND,
     TEXT,
@@ -126,20 +127,20 @@ def classes(results: Results) -> alt.FacetChart:
 
 
 def times(results: Results) -> alt.FacetChart:
-    """Table 3 of the workshop paper: counting by each estimator on a processor, a dot a network, the paper's a line."""
-    names = {"Taylor": (TAYLOR, 0), f"MMSE, {PAPER_DRAWS} draws": (MMSE_, PAPER_DRAWS)}
-    datasets = results.networks.set_index("network")["dataset"]
+    """Table 3 of the workshop paper: counting by each estimator on a processor, by architecture; the paper's a line."""
+    names = {"Taylor": TAYLOR, f"MMSE, {PAPER_DRAWS} draws": MMSE_}
     parts = [
-        results.times_as_long(*asked, SERIAL).rename("ratio").reset_index().assign(panel=title, paper=FASTER[asked[0]])
-        for title, asked in names.items()
+        results.times_as_long(name, code).rename("ratio").reset_index().assign(panel=title, paper=FASTER[name], code=by)
+        for title, name in names.items()
+        for code, by in CODES.items()
     ]
-    columns = named(pd.concat(parts).assign(dataset=lambda rows: rows["network"].map(datasets)))
+    columns = pd.concat(parts, ignore_index=True)
     x = alt.X("ratio:Q", title="time of counting by that of the estimator")
     x = logarithmic(x, [*columns["ratio"], *columns["paper"]])
-    y = alt.Y("dataset:N", title=None, axis=None)
-    points = alt.Chart(columns).mark_point(filled=False).encode(x=x, y=y, color=by_data(columns))
+    y = alt.Y("architecture:N", title=None, sort=[*columns["architecture"].unique()])
+    points = alt.Chart(columns).mark_point(filled=False).encode(x=x, y=y, **coloured("code", [*CODES.values()]))
     both = alt.layer(dashed(alt.Chart(columns), x="paper:Q"), points, data=columns)
-    return panels(both, "panel", [*names], 380, 20 * columns["dataset"].nunique())
+    return panels(both, "panel", [*names], 320, 60)
 
 
 CELL, GAP, LINE = 34, 6, 16

@@ -6,7 +6,7 @@ import pandas as pd
 import pyarrow.compute as pc
 
 from studies.average_case.estimating import MMSE_, MMSE_MVS, ORDER, TAYLOR_SCALED
-from studies.average_case.timing import COUNTING, PAPER_COPIES
+from studies.average_case.timing import COUNTING, LIBRARY, PAPER_COPIES, PRINTED
 from studies.over_networks import over_networks
 from studies.study import Tables
 from studies.tables import RUNTIMES, Frame, frames_of
@@ -65,13 +65,14 @@ class Results:
         asked = (self.printed_draws if sampled else 0) if draws is None else draws
         return float(frame[(frame["estimator"] == estimator) & (frame["draws"] == asked)]["error"].mean())
 
-    def times_as_long(self, method: str, draws: int, how: str) -> Frame:
-        """How many times as long counting takes as an estimator, for each network."""
-        frame = self.frames[RUNTIMES]
-        seconds = frame[frame["how"] == how].pivot_table(
-            index="network", columns=["method", "draws"], values="seconds", sort=False
-        )
-        return seconds[COUNTING, PAPER_COPIES] / seconds[method, draws]
+    def times_as_long(self, method: str, code: str = LIBRARY) -> Frame:
+        """As the function of this name."""
+        return times_as_long(self.frames[RUNTIMES], method, code)
+
+    def of_a_pass(self, architecture: str) -> float:
+        """Seconds of a pass of one point, the median over rounds."""
+        counting = self.frames[RUNTIMES].query("architecture == @architecture and method == @COUNTING")
+        return float(counting["seconds"].median()) / PAPER_COPIES
 
     @property
     def least_error(self) -> float:
@@ -94,6 +95,13 @@ class Results:
         looked = self.networks[self.networks["way"].isin([PLAIN, REGULARISED])]
         groups = [group.sort_values("strength") for _, group in looked.groupby(["dataset", "architecture"], sort=True)]
         return [group for group in groups if {PLAIN, REGULARISED} <= set(group["way"])]
+
+
+def times_as_long(runtimes: Frame, method: str, code: str = LIBRARY) -> Frame:
+    """How many times as long counting takes as an estimator, the median over rounds on each architecture."""
+    keys = {"index": ["architecture", "round"], "columns": ["method", "code"], "values": "seconds"}
+    seconds = runtimes.pivot_table(**keys, sort=False)
+    return (seconds[COUNTING, PRINTED] / seconds[method, code]).groupby("architecture", sort=False).median()
 
 
 def means(frame: Frame, keys: list[str], names: list[str]) -> pd.DataFrame:

@@ -53,7 +53,7 @@ def summarise(kept: Mapping[str, Tables], seed: int) -> Tables:
     results["pairs"] = pairs.sample(min(PAIRS, len(pairs)), random_state=seed).sort_index()
     results["problems"] = problem_errors(kept[GLOBAL]["problems"].to_pandas())
     tables: dict[str, pa.Table] = {name: as_table(frame) for name, frame in results.items()}
-    return tables | {"counterexample": kept[GLOBAL]["counterexample"]}
+    return tables | {"counterexample": kept[GLOBAL]["counterexample"], **kept[RUNTIMES]}
 
 
 def of_network(name: str, kept: Mapping[str, Tables]) -> dict[str, pd.DataFrame]:
@@ -84,7 +84,6 @@ def of_network(name: str, kept: Mapping[str, Tables]) -> dict[str, pd.DataFrame]
         "bias": many["bias"].assign(mmse_rank=class_rank(many["classes"])),
         "separability": many["separability"],
         "images": many["images"],
-        RUNTIMES: kept[f"{name}/runtimes"][RUNTIMES].to_pandas(),
         "curvature": needed(curved).assign(sigma=sigma),
         "pairs": sigmoid[["sigma", "integral", "sigmoid", "scaled"]],
     }

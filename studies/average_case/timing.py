@@ -1,4 +1,7 @@
-"""Seconds of a processor that estimators take, by the papers' procedure: point by point, and all together."""
+"""Seconds of a processor that counting and estimators take, one point at a time, on networks of three sizes.
+
+Weights are random: they decide no time. Only the estimators are timed, without the checks and the table of a run.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,11 @@ import torch
 from torch import Tensor, nn
 
 import brittle
-from brittle.scores import MMSE, MMSEMVS, Score, Softmax, Taylor, TaylorMVS
-from studies.counting import BLOCK, count_flips
+from brittle.scores import MMSE, Taylor
+from studies.architectures import resnet_18
+from studies.estimators import printed
+from studies.train.architectures import build
+from studies.train.images import DATASETS
 
 PAPER_COPIES = 10_000
 """Noisy copies of a point that the papers count."""
@@ -22,19 +28,31 @@ PAPER_DRAWS = 5
 PRINTED_DRAWS = 500
 """Draws with which the UAI paper measures the errors of MMSE (section 4.1); the workshop paper takes twice as many."""
 
-TIMED_DRAWS = (2, PAPER_DRAWS, 25)
-"""Draws of MMSE that are timed."""
-
-TIMED = 20, 300
-"""Points and copies that are timed; the time of `PAPER_COPIES` is scaled up from the copies."""
+TIMED = 9, 60
+"""Rounds, and copies in each; the time of `PAPER_COPIES` is scaled up from the copies."""
 
 FASTER = {"taylor": 759, "mmse": 148}
 """Times as long as counting takes on the papers' processor, one point at a time (workshop paper, table 3)."""
 
-ALONE = 5
-"""Points that are timed one at a time."""
+SIGMA = 0.1
+"""That of the papers' run times."""
 
-COUNTING, SERIAL, BATCHED = "counting", "one at a time", "together"
+SMALL, NARROW, PAPERS = "CNN", "narrow ResNet-18", "ResNet-18"
+"""The networks, the smallest first; the papers time the last."""
+
+LIBRARY, PRINTED = "library", "as printed"
+"""Whose code: ours, or the papers' formulas without it."""
+
+COUNTING = "counting"
+
+
+def networks() -> dict[str, nn.Module]:
+    """Networks for CIFAR-10: two that the studies train on processors, and that of the papers."""
+    data = DATASETS["cifar10"]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        found = {SMALL: build("cnn", data, 10), NARROW: build("resnet18", data, 8), PAPERS: resnet_18()}
+    return {name: network.eval() for name, network in found.items()}
 
 
 def seconds_of(task: Callable[[], object]) -> float:
@@ -44,41 +62,39 @@ def seconds_of(task: Callable[[], object]) -> float:
     return time.process_time() - began
 
 
-def runtimes(network: nn.Module, x: Tensor, sigma: float, copies: int) -> pd.DataFrame:
-    """Seconds a point: rows `method`, `draws`, `how`, `seconds`; counting for `PAPER_COPIES`, measured over `copies`.
+def runtimes(rounds: int, copies: int) -> pd.DataFrame:
+    """Seconds a point: rows `architecture`, `parameters`, `round`, `method`, `code`, `seconds`.
 
-    Counting is plain PyTorch, a copy in a pass (the papers' serial form) or `BLOCK` of them; the others
-    are `brittle.score`, for some points each by itself, or for all of them.
+    In each round every method has its turn, so that a ratio is of times that lie close together. Counting is plain
+    PyTorch, a copy in a pass, `PAPER_COPIES` scaled up from `copies`.
     """
+    rows = []
+    for name, network in networks().items():
+        parameters, tasks = sum(part.numel() for part in network.parameters()), tasks_of(network, copies)
+        for number in range(-1, rounds):  # what is done once in a process is not timed
+            for (method, code), task in tasks.items():
+                seconds = seconds_of(task) * (PAPER_COPIES / copies if method == COUNTING else 1)
+                if number >= 0:
+                    rows.append((name, parameters, number, method, code, seconds))
+    return pd.DataFrame(rows, columns=["architecture", "parameters", "round", "method", "code", "seconds"])
+
+
+def tasks_of(network: nn.Module, copies: int) -> dict[tuple[str, str], Callable[[], object]]:
+    """What is timed at a point, by the method and whose code it is; MMSE in the papers' own form."""
+    point, generator = torch.rand(1, 3, 32, 32, generator=torch.Generator().manual_seed(0)), torch.Generator()
     classifier = brittle.Classifier(network, bounds=(0, 1))
-
-    def scored(points: Tensor, score: Score) -> None:
-        brittle.score(classifier, points, [score], seed=0, most_failures=None)
-
-    @torch.no_grad()
-    def one_by_one() -> None:
-        for _ in range(copies):
-            network(x[:1] + sigma * torch.randn(1, *x.shape[1:])).argmax(1)
-
-    scored(x[:1], Taylor(sigma))  # what is done once in a process is not timed
-    rows: list[tuple[str, int, str, float]] = []
-    rows.append((COUNTING, PAPER_COPIES, SERIAL, seconds_of(one_by_one) * PAPER_COPIES / copies))
-    together = max(copies, BLOCK)
-    counted = seconds_of(lambda: count_flips(network, x[:1], sigma, together, 0))
-    rows.append((COUNTING, PAPER_COPIES, BATCHED, counted * PAPER_COPIES / together))
-    for (name, draws), score in timed(sigma).items():
-        alone = [seconds_of(lambda point=point, score=score: scored(point[None], score)) for point in x[:ALONE]]
-        rows.append((name, draws, SERIAL, sum(alone) / len(alone)))
-        rows.append((name, draws, BATCHED, seconds_of(lambda score=score: scored(x, score)) / len(x)))
-    return pd.DataFrame(rows, columns=["method", "draws", "how", "seconds"])
+    taylor, mmse = Taylor(SIGMA), MMSE(SIGMA, draws=PAPER_DRAWS, antithetic=False, form="linear")
+    return {
+        (COUNTING, PRINTED): lambda: count(network, point, copies),
+        (taylor.name, LIBRARY): lambda: taylor(classifier, point),
+        (mmse.name, LIBRARY): lambda: mmse(classifier, point),
+        (taylor.name, PRINTED): lambda: printed.taylor(network, point, SIGMA, 0, generator),
+        (mmse.name, PRINTED): lambda: [*printed.mmse_family(network, point, SIGMA, (PAPER_DRAWS,), generator)],
+    }
 
 
-def timed(sigma: float) -> dict[tuple[str, int], Score]:
-    """The estimators of the workshop paper's table 3 by name and draws, 0 for none."""
-    found: dict[tuple[str, int], Score] = {
-        ("taylor", 0): Taylor(sigma), ("taylor_mvs", 0): TaylorMVS(sigma), ("softmax", 0): Softmax(),
-        ("mmse_mvs", PAPER_DRAWS): MMSEMVS(sigma, draws=PAPER_DRAWS, antithetic=False),
-    }  # fmt: skip
-    for draws in TIMED_DRAWS:
-        found["mmse", draws] = MMSE(sigma, draws=draws, antithetic=False, form="linear")
-    return found
+@torch.no_grad()
+def count(network: nn.Module, point: Tensor, copies: int) -> None:
+    """Count noisy copies of a point, one in a pass, as the papers' serial form does."""
+    for _ in range(copies):
+        network(point + SIGMA * torch.randn(point.shape)).argmax(1)

@@ -18,10 +18,10 @@ from studies.average_case.curvature import FIRST, SECOND, SHIFT, bounds, counter
 from studies.average_case.estimating import MMSE_, SOFTMAX, TAYLOR, TAYLOR_MVS, TAYLOR_SCALED, estimates
 from studies.average_case.measures import SIZES
 from studies.average_case.pictures import pictures
-from studies.average_case.read import Results
+from studies.average_case.read import Results, times_as_long
 from studies.average_case.sigmoid import SCALE, multivariate_sigmoid, normal_integral
 from studies.average_case.summary import errors
-from studies.average_case.timing import PAPER_DRAWS
+from studies.average_case.timing import COUNTING, LIBRARY, PAPER_COPIES, PAPER_DRAWS, PRINTED, SMALL, runtimes
 from studies.pages import page_of
 from studies.study import all_studies
 from studies.tables import Frame, frames_of, read_tables
@@ -127,9 +127,26 @@ def test_the_constant_that_a_bound_needs() -> None:
     assert needed(frame).set_index("estimator").loc[MMSE_, "points"] == 0
 
 
+def test_counting_is_timed_beside_each_estimator_round_by_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks of 2, 4 and 1 seconds, of which the first is one of `PAPER_COPIES`: ratios, and the median over rounds."""
+    seconds = {(COUNTING, PRINTED): 2.0, (TAYLOR, LIBRARY): 4.0, (MMSE_, LIBRARY): 1.0}
+    monkeypatch.setattr("studies.average_case.timing.networks", lambda: {SMALL: nn.Linear(2, 2)})
+    monkeypatch.setattr("studies.average_case.timing.tasks_of", lambda *_: seconds)
+    monkeypatch.setattr("studies.average_case.timing.seconds_of", lambda one: one)
+    frame = runtimes(3, 1)
+    assert frame["round"].tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    assert frame["parameters"].unique().tolist() == [6]
+    frame.loc[frame["round"] == 2, "seconds"] *= [100, 1, 1]
+    assert times_as_long(frame, TAYLOR).to_dict() == {SMALL: PAPER_COPIES / 2}
+    assert times_as_long(frame, MMSE_).to_dict() == {SMALL: PAPER_COPIES * 2}
+
+
 def test_the_whole_study(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A linear network of three classes: Taylor is as near to the count as the count is to the truth."""
     monkeypatch.setattr("studies.average_case.images.STEPS", 3)
+    monkeypatch.setattr(
+        "studies.average_case.timing.resnet_18", lambda: nn.Sequential(nn.Flatten(), nn.Linear(3072, 10))
+    )
     arguments = ["average_case", "--shared", str(shared), "--out", str(tmp_path), "--size", "tiny"]
     assert main(arguments) == 0
     tables = read_tables(tmp_path / "average_case" / "results")
