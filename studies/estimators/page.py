@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import pandas as pd
+
 from studies.estimators.entrants import LIBRARY
-from studies.estimators.ours import lost, shares
+from studies.estimators.ours import lost, over_budgets, shares
 from studies.estimators.papers import flips_counted
 from studies.estimators.read import Results
 from studies.glance import Glance, Row
 from studies.markdown import data_name, decimals, in_words, table
 from studies.study import Headline, Tables
-from studies.tables import Frame
 
 FILES = {
     "estimators": "error, bias, rank correlation and width of intervals of every estimator, level and number of draws",
@@ -27,7 +28,6 @@ FILES = {
 def content(tables: Tables) -> Mapping[str, Any]:
     """The values of the template's names."""
     results = Results(tables)
-    share = decimals(shares(results)[0], 2)
     return {
         "question": (
             "`p_robust` is the probability that a prediction survives normal noise. Every estimator of `brittle`, and "
@@ -37,7 +37,7 @@ def content(tables: Tables) -> Mapping[str, Any]:
         ),
         "answer": answer(results),
         "figure": "estimators",
-        "seen": f"Lines of error by passes, a panel for each level of noise; `shrinkage` has {share} that of counting",
+        "seen": f"Lines of error by passes, a panel for each level of noise; `shrinkage` has {over_budgets(results)}",
         "caption": (
             "Mean error by passes through the network for a point, forward and backward, at each level of noise; lower "
             "and further to the left is better."
@@ -85,35 +85,35 @@ def differs(results: Results) -> str:
 
 def answer(results: Results) -> str:
     """The answer in one sentence."""
-    mean, _ = shares(results)
     return (
-        f"The library's default has {decimals(mean, 2)} of the error of counting with as many passes; of what the "
+        f"With as many passes the library's default has {over_budgets(results)}, by the number of draws; of what the "
         f"papers print MMSE is near and takes many passes, and Taylor is near at small noise alone."
     )
 
 
-def by_counting(estimator: str, ratios: Mapping[str, Frame]) -> Glance:
-    """The error of an estimator by that of counting, on each network, at each level of noise."""
-    rows = {
-        f"{level} noise": Row(own, f"further off on {(own > 1).sum()} of {len(own)}", 1.0)
-        for level, own in ratios.items()
-    }
+def by_counting(estimator: str, rows: Mapping[str, Row]) -> Glance:
+    """The error of an estimator by that of counting, on each network."""
     return Glance(f"{estimator}: error by that of counting", rows, "dots: networks, ticks: equal errors", log=True)
 
 
 def headlines(tables: Tables) -> list[Headline]:
     """What the front page says."""
     results = Results(tables)
-    (mean, worst), (worse, cases) = shares(results), lost(results)
-    most, default, moments = results.budgets[-1], {}, {}
+    worse, cases = lost(results)
+    most, moments, default = results.budgets[-1], {}, {}
+    for budget in results.budgets:
+        mean, worst, _ = shares(results, budget)
+        each = [results.of_networks(level, LIBRARY, "shrinkage", budget, "ratio") for level in results.levels]
+        words = f"geometric mean {decimals(mean, 2)}, worst {decimals(worst, 2)}"
+        default[f"{budget} draws"] = Row(pd.concat(each), words, 1.0)
     for level in results.levels:
-        default[level] = results.of_networks(level, LIBRARY, "shrinkage", most, "ratio")
         own, counted = (results.of_networks(level, LIBRARY, name, most) for name in ("moments", "monte_carlo"))
-        moments[level] = own / counted
+        ratios = own / counted
+        moments[f"{level} noise"] = Row(ratios, f"further off on {(ratios > 1).sum()} of {len(ratios)}", 1.0)
     return [
         Headline(
-            f"With as many passes the library's default, `shrinkage`, has {decimals(mean, 2)} of the error of counting "
-            f"in the mean over networks and levels of noise, and {decimals(worst, 2)} of it in the worst case.",
+            f"With as many passes the library's default, `shrinkage`, has {over_budgets(results)}, by the number of "
+            f"draws from {results.budgets[0]} to {most}, over networks and levels of noise.",
             "estimators",
             by_counting("shrinkage", default),
         ),

@@ -30,6 +30,7 @@ def findings(tables: Tables) -> list[Finding]:
     return [
         *best_estimators(results), small_noise(results), convergence(results), counting_is_slow(results),
         sigmoid(results), softmax_value(results), softmax_order(results), laplacian_flips(results),
-        margins_find(results), moments_and_counting(results), default_and_counting(results), intervals(results),
+        margins_find(results), moments_and_counting(results), *default_and_counting(results),
+        intervals(results),
         *free_flips(results), *wrong_and_corrupted(results),
     ]  # fmt: skip
