@@ -22,6 +22,12 @@ from studies.tables import as_table
 RADII = (0.1, 0.25, 0.5, 1.0, 2.0)
 """Lengths of the noise; the last three are the paper's."""
 
+LONG = (1.0, 2.0, 4.0)
+"""Lengths of the noise that confident points are asked about: few of them flip under less."""
+
+CONFIDENT = 0.8
+"""Probability from which the paper calls a prediction confident (section 4.2)."""
+
 
 @dataclass(frozen=True)
 class Size:
@@ -32,18 +38,26 @@ class Size:
         pairs: of noisy copies by which the truth is counted at a point and radius.
         draws: noisy copies that the library draws there.
         corrupted: of the points, how many have the Laplacian of their corrupted copies taken.
+        many: test points among which the confident ones are looked for.
+        copies: pairs of noisy copies of these.
     """
 
     points: int
     pairs: int
     draws: int
     corrupted: int
+    many: int
+    copies: int
 
 
 SEVERITIES = (1, 3, 5)
 """Of the corruptions: the least, the middle and the strongest."""
 
-SIZES = {"cpu": Size(100, 60, 50, 12), "paper": Size(1000, 5000, 200, 200), "tiny": Size(12, 20, 10, 2)}
+SIZES = {
+    "cpu": Size(100, 60, 50, 100, 600, 30),
+    "paper": Size(1000, 5000, 200, 1000, 1000, 5000),
+    "tiny": Size(12, 20, 10, 2, 24, 5),
+}
 
 
 def alone(setting: Setting) -> Iterable[Step]:
@@ -53,12 +67,13 @@ def alone(setting: Setting) -> Iterable[Step]:
 
 
 def of_network(network: Network, setting: Setting) -> Steps:
-    """The truth by counting, what the library says, and both under corruptions."""
+    """The truth by counting, what the library says, both under corruptions, and the flips of confident points."""
     one = OneNetwork(network, setting, SIZES[setting.size])
     yield one.step("points", one.scored, about=one.about)
     yield one.step("counted", one.counted, radii=RADII)
     yield one.step("library", one.library, radii=RADII)
     yield one.step("corrupted", one.corrupted)
+    yield one.step("confident", one.confident, lengths=LONG)
 
 
 class OneNetwork(Measuring[Size]):
@@ -123,6 +138,18 @@ class OneNetwork(Measuring[Size]):
         at = pd.concat([frame.iloc[:few] for frame in frames], ignore_index=True)
         at["laplacian"] = laplacians(table, score)["laplacian"].to_numpy()
         return {"lost": as_table(pd.concat(frames, ignore_index=True)), "copies": as_table(at)}
+
+    def confident(self) -> Tables:
+        """`points`: scores of the confident ones of many points; `flips`: the share of their copies that flips."""
+        model, (x, _) = self.load(), self.points(self.size.many)
+        with torch.no_grad():
+            sure = model(x).double().softmax(1).amax(1) >= CONFIDENT
+        x, seed = x[sure], self.setting.seed + 2  # other draws than those of all points
+        if not len(x):
+            return {}
+        counted = [count_changes(model, x, length, self.size.copies, seed).assign(length=length) for length in LONG]
+        flips = pd.concat(counted, ignore_index=True)[["length", "point", "flips"]]
+        return {"points": as_table(score_points(model, x, self.setting.seed)), "flips": as_table(flips)}
 
 
 def norm_of_weights(network: torch.nn.Module) -> float:

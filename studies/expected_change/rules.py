@@ -11,6 +11,9 @@ TOLERANCE = 0.8
 change is at least this, and the median of true by predicted change lies between this and one by it; as in the library's
 report."""
 
+IMAGES = 100
+"""Images below which a mean over them says nothing for or against a paper."""
+
 Frames = dict[str, Frame]
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from studies.expected_change.measures import RADII
+from studies.expected_change.measures import CONFIDENT, RADII
 from studies.networks import names_of
 from studies.ranks import auc, spearman
 from studies.study import Tables
@@ -19,9 +19,12 @@ from studies.tables import Frame, as_table, frames_of
 PAPERS = (0.5, 1.0, 2.0)
 """Lengths of the noise in the paper's table 1 and figure 4."""
 
-CONFIDENT, SURE, FEWEST = 0.8, 3.3, 5
-"""Probability of a confident prediction (section 4.2); standard errors by which a counted number is surely not another;
-points of a kind below which nothing is said of it."""
+SURE, FEWEST = 3.3, 5
+"""Standard errors by which a counted number is surely not another; points of a kind below which nothing is said of
+it."""
+
+ALL, SURELY = "all", "confident"
+"""Points that scores are to rank."""
 
 RANKING = ("laplacian", "laplacian size", "max_probability", "probability_margin", "logit_margin", "entropy")
 """Scores that are to tell weak points from others."""
@@ -46,8 +49,13 @@ def summarise(kept: Mapping[str, Tables], seed: int) -> Tables:
             changes.append(own | {"radius": radius} | of_changes(points, there, said, radius, int(about["inputs"])))
             flips.append(own | {"radius": radius} | of_flips(points, there["flips"].to_numpy()))
         weak = {"corruption": lost.groupby("point")["lost"].mean().to_numpy(dtype=np.float64)}
-        weak |= {f"noise of length {one:g}": truth[truth["radius"] == one]["flips"].to_numpy() for one in PAPERS}
-        ranking += [own | row for row in of_ranking(points, weak)]
+        weak |= {noise_of(one): truth[truth["radius"] == one]["flips"].to_numpy() for one in PAPERS}
+        ranking += [own | row for row in of_ranking(points, weak, ALL)]
+        sure = frames_of(kept[f"{name}/confident"])
+        if sure:
+            lengths = sure["flips"].groupby("length", sort=False)["flips"]
+            weak = {noise_of(length): flips.to_numpy() for length, flips in lengths}
+            ranking += [own | row for row in of_ranking(sure["points"], weak, SURELY)]
         corrupted += [own | row for row in of_corrupted(points, lost, frames["corrupted"]["copies"])]
         sizes[name] = (points["laplacian"].abs().to_numpy(), truth[truth["radius"] == 1.0]["absolute"].to_numpy())
     found = {
@@ -163,23 +171,24 @@ def of_flips(points: Frame, flips: Array) -> dict[str, float]:
     }
 
 
-def of_ranking(points: Frame, outcomes: Mapping[str, Array]) -> list[dict[str, Any]]:
-    """How well each score tells weak points, with an outcome above the median, of all points and of confident ones."""
+def noise_of(length: float) -> str:
+    """The outcome of losing the class under noise of a length."""
+    return f"noise of length {length:g}"
+
+
+def of_ranking(points: Frame, outcomes: Mapping[str, Array], among: str) -> list[dict[str, Any]]:
+    """How well each score tells weak points, with an outcome above the median, from the others."""
     safer = points.assign(**{"laplacian size": -points["laplacian"].abs(), "entropy": -points["entropy"]})
-    sure = points["max_probability"].to_numpy() >= CONFIDENT
     rows = []
     for outcome, weak in outcomes.items():
-        for among, chosen in (("all", np.ones(len(points), dtype=bool)), ("confident", sure)):
-            if not chosen.any():
-                continue
-            positive = weak[chosen] > np.median(weak[chosen])
-            rows += [
-                {
-                    "outcome": outcome, "among": among, "score": name, "weak": int(positive.sum()),
-                    "auc": auc(safer[name].to_numpy()[chosen], positive, FEWEST),
-                }
-                for name in RANKING
-            ]  # fmt: skip
+        positive = weak > np.median(weak)
+        rows += [
+            {
+                "outcome": outcome, "among": among, "score": name, "points": len(points), "weak": int(positive.sum()),
+                "auc": auc(safer[name].to_numpy(), positive, FEWEST),
+            }
+            for name in RANKING
+        ]  # fmt: skip
     return rows
 
 
@@ -195,7 +204,7 @@ def of_corrupted(points: Frame, lost: Frame, copies: Frame) -> list[dict[str, An
             rows.append({
                 "kind": kind, "severity": severity, "lost": float(gone[kind, severity]),
                 "clean": float(before[known].mean()), "corrupted": float(after[known].mean()),
-                "larger": float((after > before)[known].mean()),
+                "larger": float((after > before)[known].mean()), "images": len(there),
             })  # fmt: skip
     return rows
 

@@ -12,15 +12,18 @@ from torch import nn
 
 from studies.__main__ import main
 from studies.expected_change.counted import count_changes
-from studies.expected_change.rules import TOLERANCE, holds
+from studies.expected_change.rules import IMAGES, TOLERANCE, holds
+from studies.expected_change.said import corrupted_larger
 from studies.expected_change.scored import score_changes, score_points
 from studies.expected_change.summary import (
     RADII,
+    SURELY,
     of_changes,
+    of_ranking,
     relative_error,
 )
 from studies.pages import page_of
-from studies.study import all_studies
+from studies.study import Agreement, all_studies
 from studies.tables import read_tables
 
 
@@ -85,6 +88,40 @@ def test_a_prediction_holds_by_sign_order_and_size() -> None:
         assert not holds(frame.assign(**{name: TOLERANCE - 0.01})).any()
 
 
+def test_scores_rank_the_points_that_flip_more_often_than_the_median() -> None:
+    """Ten of twenty flip; the Laplacian puts one of them among the others, confidence all of them last."""
+    flips, rank = np.repeat([0.5, 0.0], 10), np.arange(20.0)
+    laplacian = np.where(rank == 9, 10.5, rank)
+    same = dict.fromkeys(("probability_margin", "logit_margin", "entropy"), rank)
+    points = pd.DataFrame({"laplacian": laplacian, "max_probability": -rank, **same})
+    rows = {row["score"]: row for row in of_ranking(points, {"noise": flips}, SURELY)}
+    assert rows["laplacian"]["auc"] == pytest.approx(0.99)
+    assert rows["laplacian size"]["auc"] == pytest.approx(0.01)
+    assert rows["max_probability"]["auc"] == 0
+    assert rows["entropy"]["auc"] == 0
+    assert {(row["points"], row["weak"], row["among"]) for row in rows.values()} == {(20, 10, SURELY)}
+
+
+@pytest.mark.parametrize(
+    ("dataset", "images", "agreement"),
+    [("mnist", IMAGES, "AGREES"), ("mnist", IMAGES - 1, "UNMEASURED"), ("pneumoniamnist", IMAGES, "UNSAID")],
+)
+def test_few_images_and_data_of_no_paper_are_not_judged(dataset: str, images: int, agreement: str) -> None:
+    frame = pd.DataFrame({"network": [*"abc"], "corrupted": [2.0, 3.0, 4.0], "clean": 1.0, "images": images})
+    found = corrupted_larger(frame, dataset)
+    assert found.agreement == Agreement[agreement]
+    assert found.found.startswith("for 3 of 3 ")
+
+
+def test_networks_with_enough_images_speak_for_a_data_set() -> None:
+    images = [IMAGES, IMAGES, IMAGES, 12, 12]
+    frame = pd.DataFrame({"network": [*"abcde"], "corrupted": [2.0] * 3 + [0.5] * 2, "clean": 1.0, "images": images})
+    found = corrupted_larger(frame, "cifar10")
+    assert (found.agreement, found.found.split(" networks")[0]) == (Agreement.AGREES, "for 3 of 3")
+    alone = corrupted_larger(frame[2:], "cifar10")
+    assert (alone.agreement, alone.found.split(" networks")[0]) == (Agreement.UNMEASURED, "for 1 of 3")
+
+
 def test_the_whole_study(shared: Path, tmp_path: Path) -> None:
     """A linear network: it is piecewise linear, without kinks, and its prediction holds for short noise."""
     arguments = ["expected_change", "--shared", str(shared), "--out", str(tmp_path), "--size", "tiny"]
@@ -94,6 +131,7 @@ def test_the_whole_study(shared: Path, tmp_path: Path) -> None:
     assert networks["group"].tolist() == ["piecewise linear"]
     assert networks["kink"].tolist() == [0]
     assert changes["radius"].tolist() == [*RADII]
+    assert tables["corrupted"].to_pandas()["images"].unique().tolist() == [2]
     assert (changes["tangent_variance"] < 0.4).all()
     assert (changes["violated"] == 0).all()
     study = all_studies()["expected_change"]
