@@ -11,6 +11,7 @@ import torch
 
 import brittle
 from studies.groups import ADVERSARIAL
+from studies.margin_consistency.autoattack.fab import fab_margins
 from studies.margin_consistency.autoattack.standard import stands
 from studies.margin_consistency.descent import NEARER, withstands
 from studies.margin_consistency.exact import affine_weight, exact_margins
@@ -31,7 +32,7 @@ class Size:
         l2: in L2.
         attacked: test points that are attacked at one perturbation size, the first ones those with margins.
         steps: of that attack, from each of two starts.
-        checked: points at which something nearer than what was found is looked for.
+        checked: points at which something nearer than what was found is looked for, by a descent and by FAB.
         checking: steps of that search, from each of two starts.
         learning: further test points that a pseudo-margin is learned from.
         weakest: networks that it is learned for, those with the smallest tau: so many that were trained on attacked
@@ -74,6 +75,7 @@ def of_network(network: Network, setting: Setting) -> Steps:
         yield one.step(f"margins {norm}", partial(one.margins, norm), facts=facts)
     yield one.step("attacked", one.attacked, facts=facts)
     yield one.step("checked", one.checked)
+    yield one.step("fab", one.fab)
     if one.facts.group == ADVERSARIAL:
         yield one.step("standard", one.standard, facts=facts)
 
@@ -135,6 +137,15 @@ class OneNetwork(Measuring[Size]):
             columns = {"margin": found.distance.numpy(), "there": (there & inside).numpy(), "held": held.numpy()}
             frames.append(pd.DataFrame({"norm": norm, **columns, "exact": exact}))
         return {"checked": as_table(pd.concat(frames))}
+
+    def fab(self) -> Tables:
+        """The margins of the same points in Linf, and those that FAB finds."""
+        model, (x, _) = self.load(), self.points(self.size.checked)
+        found = brittle.nearest(brittle.Classifier(model, bounds=(0, 1)), x, norm="linf", effort=self.size.effort)
+        with torch.no_grad():
+            own = model(x).argmax(1)
+        distance = fab_margins(model, x, own, self.size.standard[1])
+        return {"fab": as_table(pd.DataFrame({"margin": found.distance.numpy(), "fab": distance.numpy()}))}
 
     def pseudo(self) -> Tables:
         """Pseudo-margins of the points with margins in Linf, learned from points that nothing else looks at."""

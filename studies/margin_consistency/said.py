@@ -8,6 +8,7 @@ from studies.agreement import judged, judged_by_share
 from studies.groups import ADVERSARIAL
 from studies.margin_consistency.facts import NORMS
 from studies.margin_consistency.reasons import (
+    beside_fab,
     equidistant,
     from_few,
     isometric,
@@ -25,6 +26,7 @@ from studies.margin_consistency.words import (
     frame_of,
     mean,
     numbers,
+    of_paper,
     ranks,
     strong,
     where,
@@ -43,7 +45,7 @@ def findings(tables: Tables) -> list[Finding]:
         *robust_networks(linf), other_networks(linf), *detection_at_epsilon(linf), tau_and_detection(linf),
         *other_epsilons(epsilons), robust_accuracy_and_tau(linf), euclidean(networks), *from_few(few), *sane(few),
         equidistant(linf), *isometric(linf), learned(pseudo), learned_where_strong(pseudo), other_scores(scores),
-        search(checked),
+        search(checked), beside_fab(frame_of(tables, "fab")),
     ]  # fmt: skip
 
 
@@ -56,7 +58,7 @@ def robust_networks(linf: Frame) -> list[Finding]:
             "table 1, figure 2",
             f"{int(strong(own['tau_of_all']).sum())} of {len(own)} networks reach it, "
             f"{int(strong(own['tau']).sum())} without points predicted wrong",
-            judged_by_share(strong(own["tau_of_all"])),
+            of_paper(name, judged_by_share(strong(own["tau_of_all"]))),
             on=name,
         )
         for name, own in by_dataset(linf)
@@ -83,7 +85,7 @@ def detection_at_epsilon(linf: Frame) -> list[Finding]:
             "a small logit margin finds the points that are not robust: AUROC is above 0.9 on nearly all",
             "table 1",
             f"{mean(aurocs)} in the mean, and above that on {int((aurocs >= DETECTS).sum())} of {len(aurocs)} networks",
-            judged_by_share(aurocs >= DETECTS),
+            of_paper(name, judged_by_share(aurocs >= DETECTS)),
             on=name,
         ))  # fmt: skip
     return found
@@ -109,9 +111,8 @@ def other_epsilons(epsilons: Frame) -> list[Finding]:
         found.append(Finding(
             "detection stays good over a range of epsilons",
             "appendix B.2, figure 9",
-            f"the mean AUROC lies between {decimals(means.min(), 2)} and {decimals(means.max(), 2)} over "
-            f"{len(means)} epsilons",
-            judged(means.round(2) >= DETECTS),
+            f"mean AUROC {decimals(means.min(), 2)} to {decimals(means.max(), 2)} over {len(means)} epsilons",
+            of_paper(name, judged(means.round(2) >= DETECTS)),
             on=name,
         ))  # fmt: skip
     return found

@@ -27,13 +27,16 @@ BINS = 8
 
 CONFIDENCE = 0.95
 
+EQUAL = 1e-4
+"""Share by which distances of single precision may differ and be equal."""
+
 Row = dict[str, Any]
 
 
 def summarise(kept: Mapping[str, Tables], seed: int) -> Tables:
     """The tables, by their names; the functions that make their rows say what these hold."""
     rows: dict[str, list[Row]] = {
-        name: [] for name in ("networks", "epsilons", "scores", "bins", "few", "checked", "pseudo")
+        name: [] for name in ("networks", "epsilons", "scores", "bins", "few", "checked", "fab", "pseudo")
     }
     for name in names_of(kept):
         about = kept[f"{name}/margins {NORMS[0]}"]["about"].to_pandas().iloc[0].to_dict()
@@ -56,11 +59,24 @@ def summarise(kept: Mapping[str, Tables], seed: int) -> Tables:
                 rows["few"] += [own | found for found in from_few(points, everything, held, about[norm], seed)]
         checked = kept[f"{name}/checked"]["checked"].to_pandas()
         rows["checked"] += [own | found for found in by_other_means(checked)]
+        rows["fab"].append(own | beside_fab(kept[f"{name}/fab"]["fab"].to_pandas()))
         if f"{name}/pseudo" in kept:
             points = kept[f"{name}/margins {NORMS[0]}"]["points"].to_pandas()
             learned = kept[f"{name}/pseudo"]["pseudo"].to_pandas()
             rows["pseudo"] += [own | found for found in pseudo(points, learned)]
     return {name: as_table(pd.DataFrame(found)) for name, found in rows.items() if found}
+
+
+def beside_fab(margins: Frame) -> Row:
+    """At how many points the library's margin is shorter than FAB's, at how many longer, and the median of their ratio.
+
+    Within `EQUAL` they are equal.
+    """
+    ratio = (margins["fab"] / margins["margin"])[np.isfinite(margins["margin"]) & (margins["margin"] > 0)]
+    return {
+        "points": len(ratio), "nearer": int((ratio > 1 + EQUAL).sum()), "further": int((ratio < 1 - EQUAL).sum()),
+        "ratio": float(ratio.median()),
+    }  # fmt: skip
 
 
 def right_points(points: Frame) -> Frame:

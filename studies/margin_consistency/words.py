@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from studies.groups import ADVERSARIAL
 from studies.markdown import NOTHING, data_name, decimals
 from studies.ranks import spearman_and_chance
-from studies.study import Tables
+from studies.study import Agreement, Tables
 from studies.tables import Frame
 
 STRONG = 0.68
@@ -38,6 +38,10 @@ SEVERAL = 10
 
 GAP = 0.061, 0.013
 """How far the two robust accuracies differ on the paper's networks for CIFAR-10 at most, and in the mean."""
+
+
+PAPERS_DATA = (data_name("cifar10"), data_name("cifar100"))
+"""Data sets that the paper looks at."""
 
 
 def frame_of(tables: Tables, name: str) -> Frame:
@@ -67,6 +71,11 @@ def mean(values: Iterable[float]) -> str:
     """The mean of what is finite."""
     found = numbers(values)
     return decimals(float(found.mean()), 2) if len(found) else NOTHING
+
+
+def of_paper(data: str, judgement: Agreement) -> Agreement:
+    """The judgement on data that the paper looks at, by their name on pages; on others it claims nothing."""
+    return judgement if data in PAPERS_DATA else Agreement.UNSAID
 
 
 def by_dataset(frame: Frame) -> Iterator[tuple[str, Frame]]:

@@ -12,13 +12,14 @@ from torch import nn
 
 import brittle
 from studies.__main__ import main
+from studies.margin_consistency.autoattack.fab import fab_margins
 from studies.margin_consistency.descent import margins_of, withstands
 from studies.margin_consistency.exact import affine_weight, exact_margins, unbounded_margins
 from studies.margin_consistency.few import from_few
 from studies.margin_consistency.margins import margins
 from studies.margin_consistency.measures import SIZES
 from studies.margin_consistency.study import STUDY
-from studies.margin_consistency.summary import binned, consistency, detected, tau_of
+from studies.margin_consistency.summary import beside_fab, binned, consistency, detected, tau_of
 from studies.pages import page_of
 from studies.tables import read_tables
 
@@ -72,6 +73,15 @@ def test_the_search_ends_at_the_exact_margins(norm: str) -> None:
     with torch.no_grad():
         free = unbounded_margins(last(network).weight.double().numpy(), network(x).double().numpy(), norm)
     assert (free <= exact * (1 + 1e-6)).all()
+
+
+def test_fab_ends_at_the_exact_margins_and_nearer_ones_are_counted() -> None:
+    network, x = linear()
+    found, exact = fab_margins(network, x, network(x).argmax(1), 20).numpy(), exactly(network, x, "linf")
+    assert (found >= exact * (1 - 1e-5)).all()
+    assert found == pytest.approx(exact, rel=5e-3)
+    row = beside_fab(pd.DataFrame({"margin": [1.0, 1.0, 2.0, np.inf], "fab": [1.5, 1.0, 1.0, 1.0]}))
+    assert row == {"points": 3, "nearer": 1, "further": 1, "ratio": 1.0}
 
 
 @BOTH
