@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import pickle
+import sys
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -10,12 +15,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from helpers.odd_trees import QUICK, SETTINGS, judge
 from helpers.small_trees import make, thresholds
 
 import brittle
 from brittle.errors import ModelError
 from brittle.model import trees
+from brittle.model.arrays import Estimator
+from brittle.model.fitted_state import estimator_digest
 from brittle.model.loading.load import load_model
+from brittle.model.loading.tree_file import TreeFile
 from brittle.model.read_trees import trees_of
 from brittle.model.trees import Trees, single_cut
 
@@ -78,7 +87,7 @@ def test_a_file_has_the_classes_of_the_model(ending: str, classes: int, tmp_path
         model.save_model(str(file), **({"format": "json"} if ending == "catboost.json" else {}))
     loaded = load_model(file)
     assert loaded.provenance["runs_code"] is False
-    assert isinstance(loaded.module, Trees)
+    assert isinstance(loaded.module, TreeFile)
     assert (np.ravel(loaded.module.predict(rows)) == np.ravel(model.predict(rows))).all()
     table = brittle.score(loaded.module, (rows[:20], None), noise="per-feature", sigma=0.1)
     own = brittle.score(model, (rows[:20], None), noise="per-feature", sigma=0.1)
@@ -86,30 +95,20 @@ def test_a_file_has_the_classes_of_the_model(ending: str, classes: int, tmp_path
     np.testing.assert_allclose(one, other, atol=1e-5)
 
 
-XGBOOST: dict[str, Any] = {
-    "learner": {
-        "attributes": {},
-        "feature_names": ["a", "b"],
-        "learner_model_param": {"base_score": "5E-1", "num_class": "0", "num_feature": "2"},
-        "objective": {"name": "binary:logistic"},
-        "gradient_booster": {
-            "name": "gbtree",
-            "model": {
-                "tree_info": [0],
-                "trees": [
-                    {
-                        "left_children": [1, -1, -1],
-                        "right_children": [2, -1, -1],
-                        "split_conditions": [0.1, -2.0, 3.0],
-                        "split_indices": [1, 0, 0],
-                        "tree_param": {"size_leaf_vector": "1"},
-                    }
-                ],
-            },
-        },
-    }
+def stump() -> dict[str, Any]:
+    """A file of XGBoost with one tree, which splits by `b`."""
+    xgboost = pytest.importorskip("xgboost")
+    x = np.column_stack([np.zeros(20), np.arange(20.0)])
+    matrix = xgboost.DMatrix(x, x[:, 1] > 9, feature_names=["a", "b"])
+    return json.loads(xgboost.train({"objective": "binary:logistic", "max_depth": 1}, matrix, 1).save_raw("json"))
+
+
+CATBOOST_SPLIT = {"float_feature_index": 0, "border": 0.0}
+CATBOOST: dict[str, Any] = {
+    "scale_and_bias": [1.0, [0.0]],
+    "features_info": {"float_features": [{"flat_feature_index": 0}]},
+    "model_info": {"params": {"loss_function": {"type": "Logloss"}}},
 }
-"""A stump: -2 where b, in single precision, is smaller than 0.1 in single precision, else 3."""
 
 
 def write(folder: Path, content: Any) -> Path:
@@ -118,18 +117,37 @@ def write(folder: Path, content: Any) -> Path:
     return file
 
 
-def test_a_file_is_read_without_its_library(tmp_path: Path) -> None:
-    loaded = load_model(write(tmp_path, XGBOOST))
-    assert loaded.module.feature_names_in_.tolist() == ["a", "b"]
-    edge = float(np.float32(0.1))
-    rows = np.array([[9.0, np.nextafter(np.float32(0.1), np.float32(0))], [9.0, edge], [9.0, 0.1]])
-    assert loaded.module.decision_function(rows)[:, 1].tolist() == [-2.0, 3.0, 3.0]
-    assert loaded.module.predict(rows).tolist() == [0, 1, 1]
+@pytest.mark.parametrize("kind", LIBRARIES)
+def test_a_file_asks_for_its_library(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip(kind)
+    file, _ = saved_file(make(kind, 2, 1, 0).fit(np.arange(40.0).reshape(20, 2), np.arange(20) > 9), tmp_path)
+    monkeypatch.setitem(sys.modules, kind, None)
+    with pytest.raises(ModelError) as caught:
+        load_model(file)
+    assert caught.value.code == "not_installed"
+
+
+@pytest.mark.parametrize("kind", LIBRARIES)
+def test_a_file_is_the_same_in_every_process(kind: str, tmp_path: Path) -> None:
+    model, rows = fitted(kind, 3)
+    _, read = saved_file(model, tmp_path)
+    copy = pickle.loads(pickle.dumps(read))
+    np.testing.assert_array_equal(copy.decision_function(rows), read.decision_function(rows))
+    assert estimator_digest(copy) == estimator_digest(read) is not None
+    _, other = saved_file(fitted(kind, 2)[0], tmp_path)
+    assert estimator_digest(other) != estimator_digest(read)
 
 
 def tree(**changed: Any) -> dict[str, Any]:
-    whole = json.loads(json.dumps(XGBOOST))
+    whole = stump()
     whole["learner"]["gradient_booster"]["model"]["trees"][0] |= changed
+    return whole
+
+
+def header(**changed: Any) -> dict[str, Any]:
+    """The stump, whose header says something else."""
+    whole = stump()
+    whole["learner"]["learner_model_param"] |= changed
     return whole
 
 
@@ -141,7 +159,7 @@ def sets(codes: list[int], **changed: Any) -> dict[str, Any]:
 
 def test_categories_that_cut_too_many_boxes_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     content = tree(**sets([*range(0, 40, 2)]))
-    assert len(load_model(write(tmp_path, content)).module.leaves) == 41
+    assert len(load_model(write(tmp_path, content)).module.trees.leaves) == 41
     monkeypatch.setattr(trees, "MOST_NODES", 80)
     with pytest.raises(ModelError) as caught:
         load_model(write(tmp_path, content))
@@ -174,24 +192,50 @@ def test_damaged_binary_files_are_refused(content: bytes, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "content",
     [
-        {},
-        [],
-        tree(left_children=[0, -1, -1]),
-        tree(left_children=[2, -1, -1]),
-        tree(left_children=[7, -1, -1]),
-        tree(split_indices=[5, 0, 0]),
-        tree(split_conditions=[0.1, float("nan"), 3.0]),
-        tree(split_type=[1, 0, 0]),
-        tree(**sets([-1])),
-        tree(**sets([])),
-        tree(**sets([2], left_children=[0, -1, -1])),
-        XGBOOST["learner"] | {"oblivious_trees": None},
+        lambda: {},
+        lambda: [],
+        lambda: tree(left_children=[0, -1, -1]),
+        lambda: tree(left_children=[2, -1, -1]),
+        lambda: tree(left_children=[7, -1, -1]),
+        lambda: tree(split_indices=[5, 0, 0]),
+        lambda: tree(split_conditions=[0.1, float("nan"), 3.0]),
+        lambda: tree(split_type=[1, 0, 0]),
+        lambda: tree(parents=[0]),
+        lambda: tree(tree_param={"num_nodes": "900000000", "size_leaf_vector": "1"}),
+        lambda: tree(**sets([-1])),
+        lambda: tree(**sets([])),
+        lambda: tree(**sets([2], left_children=[0, -1, -1])),
+        lambda: header(num_class="300000000"),
+        lambda: header(num_target="3"),
+        lambda: header(base_score="[5E-1,5E-1,5E-1]"),
+        lambda: header(num_feature="1"),
+        lambda: stump()["learner"] | {"oblivious_trees": None},
+        lambda: CATBOOST | {"oblivious_trees": [{"splits": [CATBOOST_SPLIT] * 40, "leaf_values": [0.0, 1.0]}]},
+        lambda: (
+            CATBOOST
+            | {"oblivious_trees": [{"splits": [{"float_feature_index": -1, "border": 0.0}], "leaf_values": [0.0, 1.0]}]}
+        ),
+        lambda: (
+            "tree\nnum_class=1\nnum_tree_per_iteration=1\nmax_feature_idx=0\nobjective=binary sigmoid:1\n"
+            "feature_names=a\nfeature_infos=[0:1]\n\nTree=0\nnum_leaves=120000000\nsplit_feature=0\nthreshold=0.5\n"
+            "decision_type=2\nleft_child=-1\nright_child=-2\nleaf_value=1 2\n\nend of trees\n"
+        ),
     ],
 )
-def test_a_damaged_file_or_another_model_is_refused(content: Any, tmp_path: Path) -> None:
+def test_a_damaged_file_or_another_model_is_refused(content: Callable[[], Any], tmp_path: Path) -> None:
+    """With no more memory than the file takes, whatever its header claims."""
+    made, file = content(), tmp_path / "model.txt"
+    if isinstance(made, str):
+        file.write_text(made)
+    else:
+        file = write(tmp_path, made)
+    tracemalloc.start()
     with pytest.raises(ModelError) as caught:
-        load_model(write(tmp_path, content))
+        load_model(file)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
     assert caught.value.code == "model_file"
+    assert peak < 16 << 20
 
 
 def test_a_cut_stands_between_two_numbers_of_single_precision() -> None:
@@ -221,11 +265,12 @@ def by_category(kind: str, x: Any, y: np.ndarray) -> Any:
     return model.fit(x, y, **({"categorical_feature": [0, 2]} if array else {}))
 
 
-def saved(model: Any, folder: Path) -> Any:
-    """The model of its file."""
-    file = folder / ("model.json" if type(model).__name__ == "XGBClassifier" else "model.txt")
-    (model if file.suffix == ".json" else model.booster_).save_model(str(file))
-    return load_model(file).module
+def saved_file(model: Any, folder: Path) -> tuple[Path, Any]:
+    """The file of a model, and what is read of it."""
+    file = folder / ("model.txt" if type(model).__name__ == "LGBMClassifier" else "model.json")
+    named = {"format": "json"} if type(model).__name__ == "CatBoostClassifier" else {}
+    getattr(model, "booster_", model).save_model(str(file), **named)
+    return file, load_model(file).module
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -240,12 +285,13 @@ def test_sets_of_categories_are_those_of_the_library(kind: str, classes: int, tm
     odd = [-2.0, -1.0, -0.5, -1e-50, 0.5, np.nextafter(1.0, 0.0), 1.99999999999, 2.5, 7.0, 9.0, 40.0, 1e6]
     rows = generator.choice([*odd, *range(7)], (900, 3))
     rows[:, 1] = generator.normal(size=900)
-    own, read = trees_of(model), saved(model, tmp_path)
+    own, read = trees_of(model), saved_file(model, tmp_path)[1]
     assert own is not None
     given, scores = raw(model, rows), own.scores(rows)
     found = scores if given.ndim == 2 else scores[:, 1] - scores[:, 0]
     assert np.abs(found - given).max() <= own.slack
-    np.testing.assert_array_equal(read.scores(rows), scores)
+    np.testing.assert_array_equal(read.trees.scores(rows), scores)
+    np.testing.assert_allclose(read.decision_function(rows), given, rtol=1e-6)
     points = x[:4]
     distances = brittle.nearest(brittle.Classifier(read, "none"), torch.from_numpy(points), norm="l1").distance
     cuts = [np.unique(own.cut[(own.feature == column) & (own.left > np.arange(len(own.left)))]) for column in range(3)]
@@ -266,7 +312,7 @@ def test_categories_of_a_frame_are_known_by_their_values(kind: str, tmp_path: Pa
     model = by_category(kind, frame, (a * (codes - 1.5) > 0.2).astype(int))
     some = frame.iloc[[int((codes == one).argmax()) for one in (0, 2, 3)]].copy()
     some["colour"] = pd.Categorical(some["colour"].astype(object), sorted(set(some["colour"])))
-    read = saved(model, tmp_path)
+    read = saved_file(model, tmp_path)[1]
     assert (read.predict(some) == model.predict(some)).all()
     some.to_csv(tmp_path / "some.csv", index=False)
     last = np.unique(trees_of(model).cut)  # type: ignore[union-attr]
@@ -300,5 +346,33 @@ def test_columns_of_categories_that_a_file_does_not_name_are_not_guessed(first: 
     model.fit(frame, (2 * size + (code % 3) + a > 6).astype(int), categorical_feature=columns)
     assert trees_of(model) is None
     with pytest.raises(ModelError) as caught:
-        saved(model, tmp_path)
+        saved_file(model, tmp_path)[1]
     assert caught.value.code == "model_file"
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_every_number_is_that_of_the_library_or_there_is_none(name: str, tmp_path: Path) -> None:
+    """The whole grid is `make test-trees`."""
+    pytest.importorskip(SETTINGS[name].library.partition(".")[0])
+    verdicts = judge(name, tmp_path)
+    assert not [one for one in verdicts.items() if one[1].startswith("WRONG")], verdicts
+
+
+@pytest.mark.parametrize("name", ["lightgbm two groups", "xgboost two groups softprob", "catboost threshold"])
+def test_two_groups_and_thresholds_are_exact_by_file(name: str, tmp_path: Path) -> None:
+    pytest.importorskip(SETTINGS[name].library.partition(".")[0])
+    assert judge(name, tmp_path)["file"] == "exact"
+
+
+def test_trees_that_the_library_contradicts_are_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the class at the points is right, so that no distance is proved by other trees."""
+    model, rows = fitted("histograms", 2)
+    estimator = brittle.Classifier(model, "none").model
+    assert isinstance(estimator, Estimator)
+    assert estimator.trees is not None
+    read = trees_of(model)
+    assert read is not None
+    moved = replace(read, value=read.value * (1 + 1e-9))
+    assert not estimator.computes(moved, rows)
+    shifted = replace(read, cut=np.nextafter(read.cut, np.inf))
+    assert not estimator.computes(shifted, read.odd_rows(256))

@@ -15,7 +15,7 @@ from brittle.decisions import Custom, Decision, Within
 from brittle.decisions.function_code import code_digest
 from brittle.errors import DataError, ModelError, ParameterError, listed
 from brittle.model.fitted_state import estimator_digest
-from brittle.model.read_trees import trees_of
+from brittle.model.read_trees import raw_scores, trees_of
 from brittle.model.rules import Rules
 from brittle.model.trees import Trees
 
@@ -36,6 +36,9 @@ A forest whose trees all agree gives the other classes 0: their logit is then -1
 
 COMPARED = 64
 """How many inputs of a call are given to `predict` as well."""
+
+ODD_ROWS = 256
+"""Inputs at which trees as they were read are compared with their library."""
 
 CLEAR = 1e-9
 """By how much, as a share, the largest score must be larger than the second for `predict` to be held to it."""
@@ -114,7 +117,7 @@ class Fitted(ArrayModel):
     @property
     def feature_names(self) -> tuple[str, ...] | None:
         """Names of the columns that it was fitted on; None where it was fitted on an array."""
-        names = getattr(self._estimator, "feature_names_in_", None)
+        names = _fitted_names(self._estimator)
         return None if names is None else tuple(map(str, names))
 
     @property
@@ -165,7 +168,7 @@ class Fitted(ArrayModel):
     def _named(self, rows: np.ndarray) -> Rows:
         """The rows under the names that it was fitted with, where it was fitted on a frame with as many columns."""
         rows = self.rules(rows.shape[1]).kept(rows) if self._rules else rows
-        names = getattr(self._estimator, "feature_names_in_", None)
+        names = _fitted_names(self._estimator)
         if names is None or len(names) != rows.shape[1]:
             return rows
         import pandas as pd  # here alone: every command and every worker would take a sixth longer to start
@@ -173,6 +176,10 @@ class Fitted(ArrayModel):
         frame = pd.DataFrame(rows, columns=names)
         for name, levels in self._categories.items():
             frame[name] = levels.column(frame[name].to_numpy())
+        coded = getattr(_last(self._estimator), "get_cat_feature_indices", list)()
+        for name in [names[place] for place in coded if names[place] not in self._categories]:
+            if (frame[name] % 1 == 0).all():  # CatBoost takes categories as text or as whole numbers of that type
+                frame[name] = frame[name].astype(np.int64)
         return frame
 
 
@@ -250,8 +257,27 @@ class Estimator(Fitted):
 
     @cached_property
     def trees(self) -> Trees | None:
-        """The trees that it adds up, where it is an ensemble of them; else None."""
-        return trees_of(self._estimator)
+        """The trees that it adds up, where it is an ensemble of them that was read right; else None.
+
+        The library's own scores and classes are compared with these at inputs on the cuts of the trees and beside them.
+        """
+        trees = trees_of(self._estimator)
+        if trees is None or len(trees.base) != len(self._classes):
+            return None
+        return trees if self.computes(trees, trees.odd_rows(ODD_ROWS)) else None
+
+    def computes(self, trees: Trees, rows: np.ndarray) -> bool:
+        """Whether the library gives rows `[B, n]` the scores and classes of these trees."""
+        rows, names = rows.copy(), dict(enumerate(self.feature_names or ()))
+        for place in trees.levels:
+            if names.get(place) in self._categories:
+                rows[:, place] = np.arange(len(rows)) % len(self._categories[names[place]].levels)
+        rows = self.rules(rows.shape[1]).kept(rows)
+        places = self.coded(rows, trees)
+        rows = rows[known := ~np.isnan(places).any(axis=1)]
+        return not len(rows) or trees.agree(
+            places[known], raw_scores(self._estimator, self._named(rows)), self.predicted(torch.from_numpy(rows))
+        )
 
     def coded(self, rows: np.ndarray, trees: Trees) -> np.ndarray:
         """Rows `[B, n]` with the places that categories have in trees."""
@@ -373,6 +399,17 @@ def _last(estimator: Any) -> Any:
     """The estimator that decides in a pipeline, or in a search that has found the best."""
     inside = estimator.steps[-1][1] if hasattr(estimator, "steps") else getattr(estimator, "best_estimator_", None)
     return estimator if inside is None else _last(inside)
+
+
+def _fitted_names(estimator: Any) -> Sequence[str] | None:
+    """Names of the columns that an estimator, or the one that decides in it, was fitted on; None of an array."""
+    if (names := getattr(estimator, "feature_names_in_", None)) is not None:
+        return names
+    last = _last(estimator)
+    names = getattr(last, "feature_names_in_", getattr(last, "feature_names_", None))
+    if names is None or [*names] == [*map(str, range(len(names)))]:  # CatBoost counts the columns of an array
+        return None
+    return names
 
 
 def _classes(estimator: Any) -> np.ndarray:

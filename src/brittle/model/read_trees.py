@@ -1,25 +1,25 @@
-"""Trees of scikit-learn, XGBoost, LightGBM and CatBoost, fitted ones and files, as these compare and add them."""
+"""Trees of scikit-learn, XGBoost, LightGBM and CatBoost, fitted ones and files, as these compare and add them.
+
+They are for the search of boxes alone, and prove that a file is sound: class scores are those of the library."""
 
 from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from brittle.errors import ModelError
 from brittle.model.trees import SINGLE, Trees, of_class, of_numbers, single_cut
 
 OBJECTIVES = (
-    *("binary:logistic", "multi:softprob", "multi:softmax"),
-    *("binary", "multiclass", "multiclassova"),
+    *("binary:logistic", "binary:hinge", "multi:softprob", "multi:softmax"),
+    *("binary", "cross_entropy", "multiclass", "multiclassova"),
 )
-"""Of XGBoost and LightGBM, whose class is that of the largest sum."""
+"""Objectives of XGBoost and LightGBM whose class is that of the largest sum."""
 
 LIGHTGBM_ZERO = float(np.float32(1e-35))
 """LightGBM reads numbers as small as this as 0."""
@@ -32,26 +32,19 @@ MOST_NUMBERS = 1 << 25
 """Ends of boxes, nodes times features, that are held at most: 512 MiB."""
 
 
-def read_tree_file(content: bytes, name: str) -> Trees:
-    """The classifier in the content of the file `name`: XGBoost's `.json` and `.ubj`, LightGBM's `.txt`, CatBoost's
-    `.json`; read without these libraries, and without running anything.
+def parse_trees(content: bytes, ending: str) -> tuple[str, Any, Trees]:
+    """Parse a tree file without its library: the library's name, the plain data of the file, and its trees.
 
     Raises:
-        ModelError: it is none of these, no classifier, or splits by more than numbers and sets of categories.
+        LookupError, ValueError, TypeError ...: `DAMAGED`; it is damaged, or no classifier of trees that is read.
     """
-    try:
-        if name.endswith(".txt"):
-            return lightgbm_trees(content.decode())
-        if name.endswith(".ubj"):
-            return xgboost_trees(_ubjson(content))
-        whole = json.loads(content)
-        return catboost_trees(whole) if "oblivious_trees" in whole else xgboost_trees(whole)
-    except DAMAGED as error:
-        raise ModelError(
-            "model_file",
-            f"{name} holds no whole classifier of trees of XGBoost, LightGBM (.txt) or CatBoost: "
-            f"{type(error).__name__} {error}; name a function that returns the fitted model, FILE.py:FUNCTION",
-        ) from error
+    if ending == ".txt":
+        lines = _lightgbm_lines(content.decode())
+        return "lightgbm", lines, lightgbm_trees(*lines)
+    data = _ubjson(content) if ending == ".ubj" else json.loads(content)
+    if "oblivious_trees" in data:
+        return "catboost", data, catboost_trees(data)
+    return "xgboost", data, xgboost_trees(data)
 
 
 def _ubjson(content: bytes) -> Any:
@@ -108,32 +101,49 @@ def _check(right: Any, what: str) -> None:
         raise ValueError(what)
 
 
-def xgboost_trees(whole: Mapping[str, Any]) -> Trees:
-    """The trees of a model of XGBoost, which rounds inputs to single precision and goes left where they are smaller."""
+def xgboost_trees(whole: Mapping[str, Any], iterations: int | None = None) -> Trees:
+    """Build the trees of a model of XGBoost, of its first `iterations` or all; it rounds inputs to single precision and
+    goes left where they are smaller."""
     learner = whole["learner"]
     booster, objective, parameters = learner["gradient_booster"], learner["objective"], learner["learner_model_param"]
-    _check(booster["name"] == "gbtree" and objective["name"] in OBJECTIVES, "it is another kind of model")
-    model, best, parts = booster["model"], learner["attributes"].get("best_iteration"), []
-    classes, base = max(2, int(parameters["num_class"])), np.atleast_1d(json.loads(parameters["base_score"]))
-    count = len(model["trees"]) if best is None else model["iteration_indptr"][int(best) + 1]
-    for own, at in zip(model["trees"][:count], model["tree_info"], strict=False):
+    _check(booster["name"] in ("gbtree", "dart") and objective["name"] in OBJECTIVES, "it is another kind of model")
+    model = (booster["gbtree"] if booster["name"] == "dart" else booster)["model"]
+    grown, groups, parts = model["trees"], max(1, int(parameters["num_class"])), []
+    _check(int(parameters.get("num_target", 1)) <= 1, "it predicts several labels")
+    _check(groups <= len(grown) and len(model["tree_info"]) == len(grown), "its header claims other trees")
+    base = np.atleast_1d(np.array(json.loads(parameters["base_score"]), float))
+    _check(len(base) in (1, groups), "its base scores are not one a class")
+    weights = booster.get("weight_drop", np.ones(len(grown)))
+    _check(len(weights) == len(grown), "its weights are not one a tree")
+    count = len(grown) if iterations is None else model["iteration_indptr"][iterations]
+    for own, at, weight in zip(grown[:count], model["tree_info"], weights, strict=False):
         _check(int(own["tree_param"].get("size_leaf_vector", 1)) <= 1, "its leaves hold several numbers")
         number = np.array(own["split_conditions"], np.float32).astype(np.float64)
         left, right, feature = (np.array(own[key]) for key in ("left_children", "right_children", "split_indices"))
+        sizes = {len(one) for key, one in own.items() if key in PER_NODE} | {int(own["tree_param"]["num_nodes"])}
+        _check(sizes == {len(left)} and at in range(groups), "its header claims other nodes, or another class")
         starts, sizes, codes = (own.get(f"categories{key}", ()) for key in ("_segments", "_sizes", ""))
         sets = {
             node: _ends(codes[start : start + size])
             for node, start, size in zip(own.get("categories_nodes", ()), starts, sizes, strict=True)
         }
         _check({*np.flatnonzero(own.get("split_type", ())).tolist()} == {*sets}, "its sets of categories are lost")
-        parts.append(((left < 0, feature, number, left, right, of_class(number, at, classes)), sets))
+        value = np.where(left < 0, number * np.float32(weight), 0.0)
+        parts.append(((left < 0, feature, number, left, right, of_class(value, at, groups)), sets))
     if objective["name"] == "binary:logistic":
         base = -np.log(1 / base.astype(np.float32) - 1)  # in single precision, as XGBoost does
-    base, names = of_class(base, 1, 2)[0] if classes == 2 else np.broadcast_to(base, classes), learner["feature_names"]
+    base = of_class(base, 0, 1)[0] if groups == 1 else np.broadcast_to(base, groups)
     cut, features = lambda cuts: single_cut(cuts, strict=True), int(parameters["num_feature"])
     enc = model.get("cats", {}).get("enc", ())
     levels = {place: _texts(one) for place, one in zip(range(features), enc, strict=False) if one["values"]}
-    return Trees.of(of_numbers(parts), base, features, cut, SINGLE).named(names, levels=levels)
+    return Trees.of(of_numbers(parts), base, features, cut, SINGLE, levels)
+
+
+PER_NODE = (
+    *("left_children", "right_children", "parents", "split_indices", "split_conditions", "split_type"),
+    *("default_left", "base_weights", "loss_changes", "sum_hessian"),
+)
+"""Arrays of XGBoost with an entry a node."""
 
 
 def _ends(codes: Any) -> list[float]:
@@ -149,16 +159,30 @@ def _texts(kept: Mapping[str, Any]) -> list[Any]:
     return values if starts is None else [bytes(values[a:b]).decode() for a, b in pairwise(starts)]
 
 
-def lightgbm_trees(text: str) -> Trees:
-    """The trees of a model of LightGBM, which goes left where an input is no larger."""
-    trees, _, rest = text.partition("end of trees")
-    head, *blocks = trees.split("\nTree=")
-    header, parts = _lines(head), []
-    kind, each, names = (header[key].split(" ") for key in ("objective", "num_tree_per_iteration", "feature_names"))
-    _check(kind[0] in OBJECTIVES and "average_output" not in header, "it is another kind of model")
-    classes = max(2, int(each[0]))
-    for at, own in enumerate(map(_lines, blocks)):
-        count, kinds = int(own["num_leaves"]), np.array(own.get("decision_type", "").split(), int)
+Lines: TypeAlias = "dict[str, str]"
+
+
+def _lightgbm_lines(text: str) -> tuple[Lines, list[Lines], list[Any]]:
+    """Split a file of LightGBM into its header, its trees and the categories of its columns."""
+    grown, _, rest = text.partition("end of trees")
+    head, *blocks = grown.split("\nTree=")
+    kept = json.loads(_lines(rest.replace("pandas_categorical:", "pandas=")).get("pandas", "null")) or []
+    return _lines(head), [*map(_lines, blocks)], kept
+
+
+def lightgbm_trees(header: Lines, blocks: Sequence[Lines], kept: Sequence[Any]) -> Trees:
+    """Build the trees of a model of LightGBM, which goes left where an input is no larger."""
+    parts, kind = [], header["objective"].split(" ")
+    groups, features = int(header["num_tree_per_iteration"]), int(header["max_feature_idx"]) + 1
+    held = header["feature_infos"].split(" ")
+    _check(kind[0] in OBJECTIVES, "it is another kind of model")
+    counts = {groups, int(header["num_class"]), *(int(one[10:]) for one in kind if one.startswith("num_class:"))}
+    _check(counts == {groups} and blocks and len(blocks) % groups == 0, "its header claims other classes")
+    _check(len(header["feature_names"].split(" ")) == len(held) == features, "its header claims other columns")
+    for at, own in enumerate(blocks):
+        kinds, value = (np.array(own.get(key, "").split(), float) for key in ("decision_type", "leaf_value"))
+        count, kinds = len(value), kinds.astype(int)
+        _check(int(own["num_leaves"]) == count == len(kinds) + 1, "its header claims other leaves")
         by_set = kinds & 1 == 1
         plain = own.get("is_linear", "0") == "0" and not (~by_set & (kinds >> 2 == 1)).any()
         _check(plain, "it reads 0 as missing, or its leaves are linear")
@@ -167,29 +191,24 @@ def lightgbm_trees(text: str) -> Trees:
         feature, left, right, cut = (np.append(np.array(own.get(k, "").split(), float), np.zeros(count)) for k in keys)
         left, right = (np.where(side < 0, count - 2 - side, side).astype(int) for side in (left, right))
         starts, words = (np.array(own.get(f"cat_{key}", "").split(), np.int64) for key in ("boundaries", "threshold"))
+        _check(not len(starts) or (min(starts) >= 0 and max(starts) <= len(words)), "its sets of categories are lost")
         sets = {}
         for node in np.flatnonzero(by_set).tolist():
+            _check(0 <= cut[node] < len(starts) - 1, "its sets of categories are lost")
             bits = words[slice(*starts[int(cut[node]) :][:2])].astype("<u4").view(np.uint8)
             # It leaves the fraction out, also of numbers above -1, and goes left with numbers of the set.
             ends = _ends(np.flatnonzero(np.unpackbits(bits, bitorder="little")))
             sets[node] = [float(np.nextafter(end, -np.inf)) if end else -1.0 for end in ends]
             left[node], right[node] = right[node], left[node]
-        value = np.append(np.zeros(count - 1), np.array(own["leaf_value"].split(), float))
         leaf = np.arange(2 * count - 1) >= count - 1
-        part = leaf, feature.astype(int), cut, left, right, of_class(value, at % int(each[0]), classes)
-        parts.append((part, sets))
-    kept = json.loads(_lines(rest.replace("pandas_categorical:", "pandas=")).get("pandas", "null")) or []
-    held = header["feature_infos"].split(" ")
+        value = of_class(np.append(np.zeros(count - 1), value), at % groups, groups)
+        parts.append(((leaf, feature.astype(int), cut, left, right, value), sets))
     coded = [place for place, one in enumerate(held) if kept and one[0] not in "[n"]
     # Of columns of categories that are ordered, or constant, it says no more than of numbers.
     alike = {"none", *(f"[0:{len(own) - 1}]" for own in kept)} if any(map(_are_numbers, kept)) else set()
     _check(len(coded) == len(kept) and not alike & {*held}, "it does not say which columns hold its categories")
-    names = [] if names[0] == "Column_0" else names
-    read = Trees.of(of_numbers(parts), np.zeros(classes), int(header["max_feature_idx"]) + 1, _lightgbm_cut)
-    factor = float(dict(word.split(":") for word in kind[1:] if ":" in word).get("sigmoid", 1.0))
-    link = ("sigmoid" if kind[0] == "multiclassova" else "softmax", factor)
-    link = None if link == ("softmax", 1.0) else link  # so that the digest of what is usual stays
-    return replace(read.named(names, levels=dict(zip(coded, kept, strict=True))), link=link)
+    levels = dict(zip(coded, kept, strict=True))
+    return Trees.of(of_numbers(parts), np.zeros(max(2, groups)), features, _lightgbm_cut, levels=levels)
 
 
 def _are_numbers(levels: list[Any]) -> bool:
@@ -209,26 +228,25 @@ def catboost_trees(whole: Mapping[str, Any]) -> Trees:
     """The trees of a model of CatBoost, all nodes of one depth with one split, which rounds inputs to single precision
     and goes right where they are larger."""
     (scale, bias), info, parts = whole["scale_and_bias"], whole["features_info"], []
-    places, classes = [one["flat_feature_index"] for one in info["float_features"]], max(2, len(bias))
+    places, groups = [one["flat_feature_index"] for one in info["float_features"]], len(bias)
     _check(not info.get("categorical_features"), "it has columns of categories")
     loss = whole["model_info"]["params"]["loss_function"]["type"]
     _check(loss in ("Logloss", "CrossEntropy", "MultiClass", "MultiClassOneVsAll"), f"it was trained by {loss:.40}")
     for own in whole["oblivious_trees"]:
         splits = (own["splits"] or [])[::-1]
+        _check(len(own["leaf_values"]) == groups << min(len(splits), 32), "its leaves are not those of its splits")
+        _check(all(0 <= one["float_feature_index"] < len(places) for one in splits), "it splits by no feature")
         place, inner = np.arange((2 << len(splits)) - 1), (1 << len(splits)) - 1
         level = (
             np.frexp(place + 1.0)[1] - 1
         )  # a node's number plus 1 has the bits of the way to it, the last split first
         feature = np.array([*(places[one["float_feature_index"]] for one in splits), 0])[level]
         border = np.array([*(one["border"] for one in splits), 0.0], np.float32).astype(np.float64)[level]
-        values = np.reshape(own["leaf_values"], (inner + 1, -1)) * scale
-        values = values if values.shape[1] > 1 else of_class(values[:, 0], 1, 2)
-        value = np.concatenate((np.zeros((inner, classes)), values))
+        values = np.reshape(own["leaf_values"], (inner + 1, groups)) * scale
+        values = values if groups > 1 else of_class(values[:, 0], 0, 1)
+        value = np.concatenate((np.zeros((inner, values.shape[1])), values))
         parts.append((place >= inner, feature, border, 2 * place + 1, 2 * place + 2, value))
-    base, names = bias if len(bias) > 1 else [0.0, *bias], [one["feature_id"] for one in info["float_features"]]
-    known = whole["model_info"].get("class_params", {}).get("class_names")
-    link = ("sigmoid", 1.0) if loss == "MultiClassOneVsAll" else None
-    return replace(Trees.of(parts, base, len(places), single_cut).named(names, known), link=link)
+    return Trees.of(parts, bias if groups > 1 else [0.0, *bias], len(places), single_cut)
 
 
 def trees_of(estimator: Any) -> Trees | None:
@@ -253,8 +271,8 @@ def _boosted(estimator: Any) -> Trees | None:
         return None
     grown = [(at, one.tree_) for group in estimator.estimators_ for at, one in enumerate(group)]
     rate, classes, features = estimator.learning_rate, len(estimator.classes_), estimator.n_features_in_
-    parts = [_nodes(one, of_class(rate * one.value[:, 0, 0], at, classes)) for at, one in grown]
     first = np.ravel(estimator._raw_predict_init(np.zeros((1, features))))
+    parts = [_nodes(one, of_class(rate * one.value[:, 0, 0], at, len(first))) for at, one in grown]
     return Trees.of(parts, np.append(np.zeros(classes - len(first)), first), features, single_cut)
 
 
@@ -265,7 +283,7 @@ def _histograms(estimator: Any) -> Trees | None:
     parts, classes, first = [], len(estimator.classes_), np.ravel(estimator._baseline_prediction)
     for at, own in grown:
         feature, left, right = (own[name].astype(int) for name in ("feature_idx", "left", "right"))
-        value = of_class(own["value"], at, classes)
+        value = of_class(own["value"], at, len(first))
         parts.append((own["is_leaf"] != 0, feature, own["num_threshold"], left, right, value))
     return Trees.of(parts, np.append(np.zeros(classes - len(first)), first), estimator.n_features_in_)
 
@@ -276,8 +294,11 @@ def _nodes(tree: Any, value: np.ndarray) -> tuple[Any, ...]:
 
 
 def _xgboost(estimator: Any) -> Trees | None:
-    missing = estimator.missing
-    return xgboost_trees(json.loads(estimator.get_booster().save_raw("json"))) if missing != missing else None
+    if not np.isnan(estimator.missing):
+        return None
+    booster = estimator.get_booster()
+    best = booster.attr("best_iteration")
+    return xgboost_trees(json.loads(booster.save_raw("json")), None if best is None else int(best) + 1)
 
 
 def _catboost(estimator: Any) -> Trees:
@@ -292,8 +313,25 @@ _READERS = {
     ("sklearn", "GradientBoostingClassifier"): _boosted,
     ("sklearn", "HistGradientBoostingClassifier"): _histograms,
     ("xgboost", "XGBClassifier"): _xgboost,
-    ("lightgbm", "LGBMClassifier"): lambda one: lightgbm_trees(one.booster_.model_to_string()),
+    ("lightgbm", "LGBMClassifier"): lambda one: lightgbm_trees(*_lightgbm_lines(one.booster_.model_to_string())),
     ("catboost", "CatBoostClassifier"): _catboost,
-    ("brittle", "Trees"): lambda one: one,
+    **{("brittle", f"{kind}File"): lambda one: one.trees for kind in ("XGBoost", "LightGBM", "CatBoost")},
 }
 """Who reads which classifier, by its package and name."""
+
+
+def raw_scores(estimator: Any, rows: Any) -> np.ndarray:
+    """Ask the library itself for what its trees add up to, `[B, C]`; of two classes that may be one number, `[B]`."""
+    package = type(estimator).__module__.partition(".")[0]
+    if package in _RAW:
+        return np.asarray(estimator.predict(rows, **_RAW[package]))
+    if hasattr(estimator, "decision_function"):
+        return np.asarray(estimator.decision_function(rows))
+    return estimator.predict_proba(rows) * len(getattr(estimator, "estimators_", [estimator]))
+
+
+_RAW = {
+    "xgboost": {"output_margin": True},
+    "lightgbm": {"raw_score": True},
+    "catboost": {"prediction_type": "RawFormulaVal"},
+}

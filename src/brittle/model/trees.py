@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, softmax
-
-from brittle.errors import ModelError
 
 SINGLE, DOUBLE = 2.0**-24, 2.0**-53
 """Relative rounding of an addition."""
+
+FAR = 1e30
+"""A number beyond all cuts, which single precision holds."""
 
 MOST_NODES = 1 << 20
 """Nodes at most that splits by categories become."""
@@ -22,14 +22,12 @@ MOST_NODES = 1 << 20
 
 @dataclass(frozen=True)
 class Trees:
-    """A classifier, with the methods of scikit-learn's, whose scores are `base + sum_t v_t(x)`: each tree gives the
-    numbers of the leaf that holds `x`.
+    """Class scores `base + sum_t v_t(x)`: each tree gives the numbers of the leaf that holds `x`.
 
     The nodes of all trees stand in one row. One sends `x` to `left` where `x[feature]` is at most `cut`, a double, else
     to `right`, `[N]` each; a leaf sends it to itself, and adds its `value`, `[N, C]`. `roots`, `[T]`, are the first
     nodes of the trees; `unit` is how a model that they were read of rounds an addition; `levels` are the categories
-    that columns were fitted on, which trees know by their places. Probabilities are the softmax of the scores; or the
-    `link` is "softmax" or "sigmoid", of each class alone, of a multiple of them.
+    that columns were fitted on, which trees know by their places.
     """
 
     feature: np.ndarray
@@ -39,15 +37,14 @@ class Trees:
     value: np.ndarray
     roots: np.ndarray
     base: np.ndarray
-    classes_: np.ndarray
-    feature_names_in_: np.ndarray | None
     n_features_in_: int
     unit: float
     levels: Mapping[int, Sequence[Any]] = field(default_factory=dict)
-    link: tuple[str, float] | None = None
 
     @classmethod
-    def of(cls, parts: Any, base: Any, features: int, cut: Any = np.asarray, unit: float = DOUBLE) -> Trees:
+    def of(
+        cls, parts: Any, base: Any, features: int, cut: Any = np.asarray, unit: float = DOUBLE, levels: Any = None
+    ) -> Trees:
         """Trees one by one, `(leaf, feature, threshold, left, right, value)`, numbered within the tree, the root first;
         `cut` gives the largest doubles that go to the left of thresholds."""
         rows, roots = [], [0]
@@ -63,50 +60,17 @@ class Trees:
         if not sound or feature.min() < 0 or feature.max() >= features:
             raise ValueError("a node splits by no feature, or adds no number")
         first, base = np.array(roots[:-1]), np.array(base, np.float64)
-        known = np.arange(len(base)), None, features, unit
-        return cls(feature, cut(number), left, right, value, first, base, *known)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The fields alone, so that what was computed of them is no part of a digest."""
-        state = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {name: value for name, value in state.items() if name not in ("levels", "link") or value}
-
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
-        self.__dict__.update({"levels": {}, "link": None, **state})
-
-    def named(
-        self, names: Sequence[str], classes: Any = None, levels: Mapping[int, Sequence[Any]] | None = None
-    ) -> Trees:
-        """The same with names of the columns, where all have one, classes, and categories."""
-        known = np.array(names, str) if names and all(names) else None
-        classes = self.classes_ if classes is None else np.array(classes)
         levels = {place: [*dict.fromkeys(own)] for place, own in (levels or {}).items()}
-        return replace(self, feature_names_in_=known, classes_=classes, levels=levels)
+        return cls(feature, cut(number), left, right, value, first, base, features, unit, levels)
 
     def places(self, place: int, values: Sequence[Any]) -> np.ndarray:
         """Places of values of a column of categories, `[B]`; NaN of others."""
         known = {level: float(at) for at, level in enumerate(self.levels[place])}
         return np.array([known.get(value, np.nan) for value in values])
 
-    def _numbers(self, rows: Any) -> np.ndarray:
-        """Rows `[B, n]`, of a frame with the places of categories."""
-        if not self.levels or not hasattr(rows, "iloc"):
-            return np.asarray(rows, np.float64)
-        columns = [rows.iloc[:, place].tolist() for place in range(self.n_features_in_)]
-        found = [self.places(at, own) if at in self.levels else np.array(own, float) for at, own in enumerate(columns)]
-        for place in self.levels:
-            for odd in np.flatnonzero(np.isnan(found[place]))[:1]:
-                said = f"column {rows.columns[place]!r:.40} holds {columns[place][odd]!r:.40}"
-                raise ModelError(
-                    "columns",
-                    f"{said}, a category that the model was not fitted on; leave such rows out, or "
-                    "let the column stay as it is: --rules NAME=fixed (rules=)",
-                )
-        return np.stack(found, axis=1)
-
     def scores(self, rows: Any) -> np.ndarray:
         """Class scores `[B, C]` of rows `[B, n]`."""
-        rows, found = self._numbers(rows), [np.empty((0, len(self.base)))]
+        rows, found = np.asarray(rows, np.float64), [np.empty((0, len(self.base)))]
         for x in np.array_split(rows, max(1, len(rows) * len(self.roots) >> 21)):
             at, own = np.tile(self.roots, (len(x), 1)), np.arange(len(x))[:, None]
             for _ in self._levels:
@@ -114,17 +78,23 @@ class Trees:
             found.append(self.base + self.value[at].sum(axis=1))
         return np.concatenate(found)
 
-    decision_function = scores
+    def odd_rows(self, count: int) -> np.ndarray:
+        """Rows `[B, n]` on the cuts of the trees, one number above, between two of them, and far away."""
+        generator, rows = np.random.default_rng(0), np.zeros((count, self.n_features_in_))
+        inner = self.left != np.arange(len(self.left))
+        for feature in np.unique(self.feature[inner]):
+            cuts = np.unique(self.cut[inner & (self.feature == feature)]).clip(-FAR, FAR)
+            middles = cuts[:-1] / 2 + cuts[1:] / 2
+            rows[:, feature] = generator.choice([*cuts, *np.nextafter(cuts, np.inf), *middles, -FAR, FAR], count)
+        return rows
 
-    def predict_proba(self, rows: Any) -> np.ndarray:
-        """Probabilities of the classes, `[B, C]`, by the link."""
-        link, factor = self.link or ("softmax", 1.0)
-        scores = factor * self.scores(rows)
-        return expit(scores) if link == "sigmoid" else softmax(scores, axis=1)
-
-    def predict(self, rows: Any) -> np.ndarray:
-        """The class of the largest score, `[B]`."""
-        return self.classes_[self.scores(rows).argmax(axis=1)]
+    def agree(self, rows: np.ndarray, raw: np.ndarray, predicted: np.ndarray) -> bool:
+        """Whether scores of rows `[B, n]` are those of the library, and the largest is that of its class, `[B]`."""
+        scores = self.scores(rows)
+        own = scores if raw.ndim == 2 else scores[:, 1] - scores[:, 0]
+        if own.shape != raw.shape or not (np.abs(own - raw) <= self.slack).all():
+            return False
+        return bool((scores.max(axis=1) - scores[np.arange(len(scores)), predicted] <= self.slack).all())
 
     @cached_property
     def slack(self) -> float:
@@ -220,6 +190,7 @@ def single_cut(thresholds: np.ndarray, strict: bool = False) -> np.ndarray:
     return np.where(middle.astype(np.float32) == last, middle, np.nextafter(middle, -np.inf))
 
 
-def of_class(values: Any, at: int, classes: int) -> np.ndarray:
-    """Numbers of one class, `[N]`, as `[N, C]`; of two classes the only ones speak for the second."""
-    return np.asarray(values, np.float64)[:, None] * (np.arange(classes) == (1 if classes == 2 else at))
+def of_class(values: Any, at: int, groups: int) -> np.ndarray:
+    """Numbers of one group of trees, `[N]`, as those of its class, `[N, C]`; a single group adds to the second of two
+    classes."""
+    return np.asarray(values, np.float64)[:, None] * (np.arange(max(2, groups)) == (1 if groups == 1 else at))

@@ -27,8 +27,8 @@ from brittle.model.loading.named_code import (
 )
 from brittle.model.loading.onnx_network import open_onnx
 from brittle.model.loading.timm_model import PREFIX, build_timm, is_timm, load_timm
+from brittle.model.loading.tree_file import read_tree_file
 from brittle.model.loading.weights import PICKLED, check_weights, load_weights, read_content, state_digest
-from brittle.model.read_trees import read_tree_file
 from brittle.model.texts import TextFunction
 
 EXPORT = (
@@ -76,8 +76,8 @@ def load_model(spec: str | os.PathLike[str], *, weights: str | os.PathLike[str] 
 
     - `FILE.pt2`: an archive of `torch.export.save`; loading it runs no code.
     - `FILE.onnx`: a network that onnxruntime runs; with gradients where PyTorch has its operators and agrees.
-    - `FILE.json`: a classifier of XGBoost (also `FILE.ubj`) or CatBoost, `FILE.txt`: one of LightGBM; read without
-      these libraries.
+    - `FILE.json`: a classifier of XGBoost (also `FILE.ubj`) or CatBoost, `FILE.txt`: one of LightGBM; scored by
+      that library.
     - `FILE.skops`: a scikit-learn classifier of `skops.io.dump`, of types that skops trusts; forward only.
     - `FOLDER`: an image classifier as Hugging Face writes it, or a network of timm; weights in safetensors alone.
     - `hf:OWNER/NAME`, `hf:OWNER/NAME@REVISION`: such a folder of the Hugging Face Hub, from its cache or fetched.

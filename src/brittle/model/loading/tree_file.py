@@ -1,0 +1,302 @@
+"""A classifier of trees in a file, which the library that wrote it scores."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from brittle.errors import ModelError
+from brittle.model.loading.named_code import first_line, import_package
+from brittle.model.read_trees import DAMAGED, parse_trees
+from brittle.model.trees import Trees
+
+
+class TreeFile:
+    """A classifier of XGBoost, LightGBM or CatBoost, with the methods of scikit-learn's: every number is the library's.
+
+    The library opens what our reading of the file found sound, written anew, and never the file itself. Two objects are
+    the same where the contents of their files are.
+
+    Attributes:
+        trees: as we read them.
+        classes_: 0, 1, 2 and so on, or CatBoost's own.
+        feature_names_in_: names of the columns, or None.
+    """
+
+    feature_names_in_: np.ndarray | None = None
+
+    def __init__(self, content: bytes, ending: str, library: Any, data: Any, trees: Trees) -> None:
+        self._content, self._ending, self.trees = content, ending, trees
+        self.classes_: np.ndarray = np.arange(len(trees.base))
+        self._open(library, data)
+
+    def _open(self, library: Any, data: Any) -> None:
+        raise NotImplementedError
+
+    def __reduce__(self) -> Any:
+        return read_tree_file, (self._content, self._ending)
+
+    def _take_names(self, names: Any, made_up: str) -> None:
+        """Take the names of the columns, unless the library made them up."""
+        if names and list(names) != [made_up.format(place) for place in range(len(names))]:
+            self.feature_names_in_ = np.array(names, str)
+
+    def _numbers(self, rows: Any) -> np.ndarray:
+        """Rows `[B, n]`, of a frame with the places of categories."""
+        if rows.shape[1] != self.trees.n_features_in_:  # before the library takes memory for all of the header's
+            raise ValueError(f"the model takes {self.trees.n_features_in_} columns, and the data have {rows.shape[1]}")
+        if not self.trees.levels or not hasattr(rows, "iloc"):
+            return np.asarray(rows, np.float64)
+        columns = []
+        for place in range(rows.shape[1]):
+            cells = rows.iloc[:, place].tolist()
+            columns.append(self.trees.places(place, cells) if place in self.trees.levels else np.array(cells, float))
+            for odd in np.flatnonzero(np.isnan(columns[place]))[: place in self.trees.levels]:
+                raise ModelError(
+                    "columns",
+                    f"column {rows.columns[place]!r:.40} holds {cells[odd]!r:.40}, a category that the model was not "
+                    "fitted on; leave such rows out, or let the column stay as it is: --rules NAME=fixed (rules=)",
+                )
+        return np.stack(columns, axis=1)
+
+    def decision_function(self, rows: Any) -> np.ndarray:
+        """Sums over the trees, `[B, C]`, or `[B]` of two classes."""
+        raise NotImplementedError
+
+    def predict_proba(self, rows: Any) -> np.ndarray:
+        """Probabilities of the classes, `[B, C]`."""
+        raise NotImplementedError
+
+    def predict(self, rows: Any) -> np.ndarray:
+        """Classes, `[B]`."""
+        return self.classes_[self.predict_proba(rows).argmax(axis=1)]
+
+
+class XGBoostFile(TreeFile):
+    def _open(self, library: Any, data: Any) -> None:
+        self._booster, self._matrix = library.Booster(), library.DMatrix
+        self._booster.load_model(bytearray(json.dumps(_xgboost_anew(data)).encode()))
+        self._classes_alone = data["learner"]["objective"]["name"] == "multi:softmax"
+        self._take_names(self._booster.feature_names, "")
+
+    def _predict(self, rows: Any, margins: bool) -> np.ndarray:
+        types = {"feature_names": self._booster.feature_names, "feature_types": self._booster.feature_types}
+        matrix = self._matrix(self._numbers(rows), enable_categorical=True, **types)
+        return self._booster.predict(matrix, output_margin=margins)
+
+    def decision_function(self, rows: Any) -> np.ndarray:
+        return self._predict(rows, True)
+
+    def predict_proba(self, rows: Any) -> np.ndarray:
+        if self._classes_alone:
+            powers = np.exp((scores := self._predict(rows, True)) - scores.max(axis=1, keepdims=True))
+            return powers / powers.sum(axis=1, keepdims=True)
+        return _of_classes(self._predict(rows, False))
+
+
+class LightGBMFile(TreeFile):
+    def _open(self, library: Any, data: Any) -> None:
+        header, blocks, _ = data
+        text = _written({"tree": "", **{key: one for key, one in header.items() if key != "tree_sizes"}})
+        for number, block in enumerate(blocks):
+            text += f"\nTree={number}\n{_written({key: one for key, one in block.items() if not key.isdigit()})}\n"
+        self._booster = library.Booster(model_str=f"{text}\n\nend of trees\n", params={"verbosity": -1})
+        self._take_names(self._booster.feature_name(), "Column_{}")
+
+    def decision_function(self, rows: Any) -> np.ndarray:
+        return self._booster.predict(self._numbers(rows), raw_score=True)
+
+    def predict_proba(self, rows: Any) -> np.ndarray:
+        return _of_classes(self._booster.predict(self._numbers(rows)))
+
+
+class CatBoostFile(TreeFile):
+    def _open(self, library: Any, data: Any) -> None:
+        self._model = library.CatBoostClassifier()
+        with tempfile.TemporaryDirectory() as folder:  # it reads JSON from files alone
+            file = Path(folder) / "model.json"
+            file.write_text(json.dumps(_catboost_anew(data)))
+            self._model.load_model(str(file), format="json")
+        self.classes_ = np.asarray(self._model.classes_)
+        self._take_names(self._model.feature_names_, "{}")
+        share = self._model.get_probability_threshold() if len(data["scale_and_bias"][1]) == 1 else 0.5
+        if not 0 < share < 1:
+            raise ValueError(f"its probability threshold is {share:.4g}, which predicts one class")
+        # What a sum over the trees exceeds where the second class is predicted
+        self._threshold = float(np.log(share / (1 - share)))
+        if share != 0.5:
+            self.trees = replace(self.trees, base=self.trees.base - [0.0, self._threshold])
+
+    def decision_function(self, rows: Any) -> np.ndarray:
+        return np.asarray(self._model.predict(self._numbers(rows), prediction_type="RawFormulaVal")) - self._threshold
+
+    def predict_proba(self, rows: Any) -> np.ndarray:
+        return np.asarray(self._model.predict_proba(self._numbers(rows)))
+
+    def predict(self, rows: Any) -> np.ndarray:
+        return np.ravel(self._model.predict(self._numbers(rows)))
+
+
+WORDS = ("tree", "average_output")
+"""Lines of LightGBM's header without a value."""
+
+_LIBRARIES = {"xgboost": XGBoostFile, "lightgbm": LightGBMFile, "catboost": CatBoostFile}
+
+
+def _xgboost_anew(data: Any) -> dict[str, Any]:
+    """Write a model of XGBoost with what its predictions need, each number cast and each link in range."""
+    learner = data["learner"]
+    booster, name = learner["gradient_booster"], learner["objective"]["name"]
+    dart = booster["name"] == "dart"
+    model, parameters = (booster["gbtree"] if dart else booster)["model"], learner["learner_model_param"]
+    features, groups = int(parameters["num_feature"]), int(parameters["num_class"])
+    grown = model["trees"]
+    written: dict[str, Any] = {
+        "gbtree_model_param": _texts(num_parallel_tree=1, num_trees=len(grown)),
+        "iteration_indptr": [*range(0, len(grown), max(1, groups)), len(grown)],
+        "tree_info": list(map(int, model["tree_info"])),
+        "trees": [_xgboost_tree(tree, number, features) for number, tree in enumerate(grown)],
+    }
+    written = {"model": written, "name": "gbtree"}
+    if dart:
+        written = {"gbtree": written, "name": "dart", "weight_drop": list(map(float, booster["weight_drop"]))}
+    base = np.atleast_1d(np.array(json.loads(parameters["base_score"]), float)).tolist()
+    numbers = _texts(num_class=groups, num_feature=features, num_target=1, boost_from_average=1)
+    learner_anew = {
+        "attributes": {},
+        "feature_names": list(map(str, learner.get("feature_names", ()))),
+        "feature_types": list(map(str, learner.get("feature_types", ()))),
+        "gradient_booster": written,
+        "learner_model_param": numbers | {"base_score": json.dumps(base if len(base) > 1 else base[0])},
+        "objective": {"name": name, "reg_loss_param": _texts(scale_pos_weight=1)}
+        | ({"softmax_multiclass_param": _texts(num_class=groups)} if groups else {}),
+    }
+    return {"learner": learner_anew, "version": [int(one) for one in data["version"]][:3]}
+
+
+def _xgboost_tree(tree: Any, number: int, features: int) -> dict[str, Any]:
+    """Write a tree of XGBoost, without nodes that pruning left behind."""
+    left, right = (np.array(tree[f"{side}_children"], np.int64) for side in ("left", "right"))
+    nodes = [0]
+    for node in nodes:
+        nodes += [left[node], right[node]] if left[node] >= 0 else []
+    count, leaf = len(nodes), left[nodes] < 0
+    places = np.full(len(left), -1)
+    places[nodes] = np.arange(count)
+    children = [np.where(leaf, -1, places[side[nodes]]) for side in (left, right)]
+    parents = np.full(count, 2**31 - 1)
+    for side in children:
+        parents[side[~leaf]] = np.flatnonzero(~leaf)
+    starts, sizes, split = (list(map(int, tree.get(f"categories_{key}", ()))) for key in ("segments", "sizes", "nodes"))
+    sets = {
+        int(places[node]): list(map(int, tree["categories"][at : at + size]))
+        for node, at, size in zip(split, starts, sizes, strict=True)
+        if places[node] >= 0
+    }
+    whole = {
+        "left_children": children[0],
+        "right_children": children[1],
+        "parents": parents,
+        "split_indices": np.where(leaf, 0, np.array(tree["split_indices"], np.int64)[nodes]),
+        "default_left": np.array(tree["default_left"], np.int64)[nodes] != 0,
+        "split_type": np.isin(np.arange(count), [*sets]),
+    }
+    ends = np.cumsum([0, *map(len, sets.values())]).tolist()
+    return {
+        **{key: numbers.astype(int).tolist() for key, numbers in whole.items()},
+        **dict.fromkeys(("base_weights", "loss_changes", "sum_hessian"), [0.0] * count),
+        "id": number,
+        "split_conditions": np.array(tree["split_conditions"], float)[nodes].tolist(),
+        "categories": [code for codes in sets.values() for code in codes],
+        "categories_nodes": [*sets],
+        "categories_segments": ends[:-1],
+        "categories_sizes": [len(codes) for codes in sets.values()],
+        "tree_param": _texts(num_deleted=0, num_feature=features, num_nodes=count, size_leaf_vector=1),
+    }
+
+
+def _catboost_anew(data: Any) -> dict[str, Any]:
+    """Write a model of CatBoost with what its predictions need, each number cast and each place in range."""
+    (scale, bias), info, features, places = data["scale_and_bias"], data["model_info"], [], {}
+    for at, feature in enumerate(data["features_info"]["float_features"]):
+        borders = sorted({float(border) for border in feature["borders"] or ()})
+        if int(feature["flat_feature_index"]) != at:
+            raise ValueError("its columns are not in order")
+        places |= {(at, border): len(places) + place for place, border in enumerate(borders)}
+        features.append(
+            {"borders": borders, "feature_id": str(feature["feature_id"]), "feature_index": at}
+            | {"flat_feature_index": at, "has_nans": bool(feature["has_nans"])}
+            | {"nan_value_treatment": str(feature["nan_value_treatment"])}
+        )
+    trees = []
+    for tree in data["oblivious_trees"]:
+        splits = [(int(one["float_feature_index"]), float(one["border"])) for one in tree["splits"] or ()]
+        written = [
+            {
+                "border": border,
+                "float_feature_index": at,
+                "split_index": places[at, border],
+                "split_type": "FloatFeature",
+            }
+            for at, border in splits
+        ]
+        trees.append({"leaf_values": list(map(float, tree["leaf_values"])), "splits": written})
+    loss, classes = info["params"]["loss_function"]["type"], info["class_params"]["class_names"]
+    kinds = {*map(type, classes)} or {int}  # CrossEntropy names none
+    if len(kinds) > 1 or len({*classes}) != (max(2, len(bias)) if classes else 0):
+        raise ValueError("its classes are not those of its trees")
+    kind = {int: "Integer", float: "Float", str: "String"}[kinds.pop()]
+    known = {"class_label_type": kind, "class_names": classes, "class_to_label": [*range(max(2, len(bias)))]}
+    written_info: dict[str, Any] = {"params": {"loss_function": {"type": loss, "params": {}}}}
+    written_info["class_params"] = known | {"classes_count": 0}
+    if "binclass_probability_threshold" in info:
+        written_info["binclass_probability_threshold"] = str(float(info["binclass_probability_threshold"]))
+    return {
+        "features_info": {"float_features": features},
+        "model_info": written_info,
+        "oblivious_trees": trees,
+        "scale_and_bias": [float(scale), list(map(float, bias))],
+    }
+
+
+def _texts(**numbers: int) -> dict[str, str]:
+    return {key: str(number) for key, number in numbers.items()}
+
+
+def _of_classes(numbers: np.ndarray) -> np.ndarray:
+    return numbers if numbers.ndim == 2 else np.stack((1 - numbers, numbers), axis=1)
+
+
+def _written(lines: Mapping[str, str]) -> str:
+    """Lines of LightGBM, of which some are a word."""
+    return "\n".join(key if key in WORDS else f"{key}={value}" for key, value in lines.items() if key)
+
+
+def read_tree_file(content: bytes, name: str) -> TreeFile:
+    """Read a classifier of trees: XGBoost's `.json` and `.ubj`, LightGBM's `.txt`, CatBoost's `.json`.
+
+    Raises:
+        ModelError: it is none of these, no classifier, splits by more than numbers and sets of categories, or the
+            library that wrote it is not installed or refuses it.
+    """
+    advice = "name a function that returns the fitted model, FILE.py:FUNCTION"
+    ending = Path(f"x{name}").suffix
+    try:
+        library, data, trees = parse_trees(content, ending)
+    except DAMAGED as error:
+        raise ModelError(
+            "model_file",
+            f"{name} holds no whole classifier of trees of XGBoost, LightGBM (.txt) or CatBoost: "
+            f"{type(error).__name__} {error}; {advice}",
+        ) from error
+    package = import_package(library, name, "pip install 'brittle[trees]'")
+    try:
+        return _LIBRARIES[library](content, ending, package, data, trees)
+    except Exception as error:
+        raise ModelError("model_file", f"{library} cannot open {name}: {first_line(error)}; {advice}") from error
