@@ -19,7 +19,7 @@ OF_OLD := -W "ignore:pickle-based deserialization of pyarrow.PyExtensionType:Run
 	-W "ignore:unclosed file <_io.TextIOWrapper name='/dev/null':ResourceWarning" \
 	-W "ignore:unclosed file <_io.FileIO name='/dev/null':ResourceWarning"
 
-.PHONY: demo docs page-tools screenshots test test-lowest test-slow studies test-faults test-cluster test-hostile test-coverage test-groups test-rare test-classifiers test-processors lint format clean
+.PHONY: demo docs page-tools screenshots test test-lowest test-slow studies test-faults test-cluster test-hostile test-trees test-classifiers test-coverage test-groups test-rare test-processors lint format clean
 
 # What the demo needs, and, on top of it, what the tests do
 $(READY_DEMO): pyproject.toml constraints.txt
@@ -75,6 +75,9 @@ test-cluster: $(READY)  ## kills workers, drivers and nodes of runs on a Ray clu
 
 test-hostile: $(READY)  ## scores odd networks and sets every number beside a truth that shares no code with it
 	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m checks.hostile
+
+test-trees: $(READY)  ## scores trees of every objective and booster beside their libraries
+	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m checks.trees
 
 test-coverage: $(READY)  ## counts how often the intervals of sampled scores miss the truth, hours
 	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m checks.coverage

@@ -156,6 +156,8 @@ SETTINGS: dict[str, Setting] = {
         depthwise={"grow_policy": "Depthwise"},
         text_labels=_c(labels=["no", "yes"]),
         text_labels_three=_c(labels=["x", "z", "y"], classes=3),
+        boolean_labels=_c(labels=[False, True]),
+        fraction_labels=_c(labels=[0.5, 1.5]),
         number_labels=_c(labels=[7, 3]),
         weighted={"class_weights": [1.0, 6.0]},
         balanced=_c(auto_class_weights="Balanced", classes=3),

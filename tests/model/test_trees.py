@@ -262,7 +262,8 @@ def by_category(kind: str, x: Any, y: np.ndarray) -> Any:
     from lightgbm import LGBMClassifier  # type: ignore[import-not-found]
 
     model = LGBMClassifier(n_estimators=5, num_leaves=12, min_data_per_group=3, cat_smooth=1, n_jobs=1, verbose=-1)
-    return model.fit(x, y, **({"categorical_feature": [0, 2]} if array else {}))
+    columns: dict[str, Any] = {"categorical_feature": [0, 2]} if array else {}
+    return model.fit(x, y, **columns)
 
 
 def saved_file(model: Any, folder: Path) -> tuple[Path, Any]:
@@ -348,6 +349,24 @@ def test_columns_of_categories_that_a_file_does_not_name_are_not_guessed(first: 
     with pytest.raises(ModelError) as caught:
         saved_file(model, tmp_path)[1]
     assert caught.value.code == "model_file"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"left_children": [-1, -1, -1]},
+        {"left_children": [1, -1, -(2**31)]},
+        {"parents": [2**31 - 1] * 3},
+        {"parents": [None, "x", 9]},
+        {"default_left": [77, 0, 0]},
+    ],
+)
+def test_links_that_no_prediction_needs_never_reach_the_library(changed: dict[str, Any], tmp_path: Path) -> None:
+    """XGBoost itself reads memory that is not its own for such."""
+    read = load_model(write(tmp_path, tree(**changed))).module
+    rows = np.array([[0.0, 1.0], [0.0, 19.0]])
+    sums = read.trees.scores(rows)
+    np.testing.assert_allclose(read.decision_function(rows), sums[:, 1], rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", QUICK)

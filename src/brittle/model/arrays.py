@@ -173,12 +173,14 @@ class Fitted(ArrayModel):
             return rows
         import pandas as pd  # here alone: every command and every worker would take a sixth longer to start
 
-        frame = pd.DataFrame(rows, columns=names)
+        frame = pd.DataFrame(rows, columns=pd.Index(names))
         for name, levels in self._categories.items():
             frame[name] = levels.column(frame[name].to_numpy())
         coded = getattr(_last(self._estimator), "get_cat_feature_indices", list)()
         for name in [names[place] for place in coded if names[place] not in self._categories]:
-            if (frame[name] % 1 == 0).all():  # CatBoost takes categories as text or as whole numbers of that type
+            if (
+                frame[name].to_numpy() % 1 == 0
+            ).all():  # CatBoost takes categories as text or as whole numbers of that type
                 frame[name] = frame[name].astype(np.int64)
         return frame
 

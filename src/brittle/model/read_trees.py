@@ -44,6 +44,7 @@ def parse_trees(content: bytes, ending: str) -> tuple[str, Any, Trees]:
     data = _ubjson(content) if ending == ".ubj" else json.loads(content)
     if "oblivious_trees" in data:
         return "catboost", data, catboost_trees(data)
+    _check("model_info" not in data, "CatBoost grew it by another grow_policy than SymmetricTree")
     return "xgboost", data, xgboost_trees(data)
 
 

@@ -189,7 +189,7 @@ def _xgboost_tree(tree: Any, number: int, features: int) -> dict[str, Any]:
     count, leaf = len(nodes), left[nodes] < 0
     places = np.full(len(left), -1)
     places[nodes] = np.arange(count)
-    children = [np.where(leaf, -1, places[side[nodes]]) for side in (left, right)]
+    children = [np.where(leaf, -1, places[np.where(leaf, 0, side[nodes])]) for side in (left, right)]
     parents = np.full(count, 2**31 - 1)
     for side in children:
         parents[side[~leaf]] = np.flatnonzero(~leaf)
@@ -251,9 +251,10 @@ def _catboost_anew(data: Any) -> dict[str, Any]:
     kinds = {*map(type, classes)} or {int}  # CrossEntropy names none
     if len(kinds) > 1 or len({*classes}) != (max(2, len(bias)) if classes else 0):
         raise ValueError("its classes are not those of its trees")
-    kind = {int: "Integer", float: "Float", str: "String"}[kinds.pop()]
+    kind = {int: "Integer", float: "Float", str: "String", bool: "Boolean"}[kinds.pop()]
     known = {"class_label_type": kind, "class_names": classes, "class_to_label": [*range(max(2, len(bias)))]}
-    written_info: dict[str, Any] = {"params": {"loss_function": {"type": loss, "params": {}}}}
+    loss_params = {"loss_function": {"type": loss, "params": {}}, "flat_params": {"loss_function": loss}}
+    written_info: dict[str, Any] = {"params": loss_params}
     written_info["class_params"] = known | {"classes_count": 0}
     if "binclass_probability_threshold" in info:
         written_info["binclass_probability_threshold"] = str(float(info["binclass_probability_threshold"]))
