@@ -10,6 +10,7 @@ import tracemalloc
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,7 +57,8 @@ def npz(shape: tuple[int, ...], kind: str, key: str = "x", declared: int = BYTES
         sink = io.BytesIO()
         header = {"descr": kind, "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(sink, header)
-        np.savez(folder / "x.npz", **({} if key == "x" else {"x": np.zeros((4, 4), np.float32)}))
+        beside: dict[str, Any] = {} if key == "x" else {"x": np.zeros((4, 4), np.float32)}
+        np.savez(folder / "x.npz", **beside)
         with zipfile.ZipFile(folder / "x.npz", "a", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr(f"{key}.npy", sink.getvalue() + bytes(BYTES))
         return folder / "x.npz"

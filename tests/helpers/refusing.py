@@ -21,8 +21,9 @@ def refuse(patch: pytest.MonkeyPatch, refused: Callable[[Path], int]) -> None:
 
     def guarded(call: Callable[..., Any]) -> Callable[..., Any]:
         def guard(path: Any = ".", *arguments: Any, **options: Any) -> Any:
-            number = 0 if isinstance(path, int) else refused(Path(os.fsdecode(path)).absolute())
-            if number:
+            if isinstance(path, int):
+                return call(path, *arguments, **options)
+            if number := refused(Path(os.fsdecode(path)).absolute()):
                 raise OSError(number, os.strerror(number), os.fsdecode(path))
             return call(path, *arguments, **options)
 

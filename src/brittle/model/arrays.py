@@ -178,9 +178,8 @@ class Fitted(ArrayModel):
             frame[name] = levels.column(frame[name].to_numpy())
         coded = getattr(_last(self._estimator), "get_cat_feature_indices", list)()
         for name in [names[place] for place in coded if names[place] not in self._categories]:
-            if (
-                frame[name].to_numpy() % 1 == 0
-            ).all():  # CatBoost takes categories as text or as whole numbers of that type
+            # CatBoost takes categories as text, or as whole numbers of that type
+            if (frame[name].to_numpy() % 1 == 0).all():
                 frame[name] = frame[name].astype(np.int64)
         return frame
 
@@ -241,6 +240,10 @@ class Estimator(Fitted):
 
     def of_rows(self, rows: Rows) -> np.ndarray:
         """Class scores, `[B, C]`."""
+        if not self._calls and (count := np.size(self._estimator.predict(rows[:1]))) != 1:
+            raise ModelError(
+                "estimator", f"{self.__name__} predicts {count} labels for an input; give a classifier of one label"
+            )
         scores = self._of_classes(rows)
         self._calls += 1
         if self._calls & (self._calls - 1) == 0 and not self._by_votes and self._logarithms >= self._probabilities:
@@ -266,20 +269,22 @@ class Estimator(Fitted):
         trees = trees_of(self._estimator)
         if trees is None or len(trees.base) != len(self._classes):
             return None
-        return trees if self.computes(trees, trees.odd_rows(ODD_ROWS)) else None
-
-    def computes(self, trees: Trees, rows: np.ndarray) -> bool:
-        """Whether the library gives rows `[B, n]` the scores and classes of these trees."""
-        rows, names = rows.copy(), dict(enumerate(self.feature_names or ()))
+        rows, names = trees.odd_rows(ODD_ROWS), dict(enumerate(self.feature_names or ()))
         for place in trees.levels:
             if names.get(place) in self._categories:
                 rows[:, place] = np.arange(len(rows)) % len(self._categories[names[place]].levels)
+        return trees if self.computes(trees, rows) else None
+
+    def computes(self, trees: Trees, rows: np.ndarray) -> bool:
+        """Tell whether the library gives those of rows `[B, n]` whose categories it knows, some at least, the sums and
+        classes of these trees."""
         rows = self.rules(rows.shape[1]).kept(rows)
         places = self.coded(rows, trees)
-        rows = rows[known := ~np.isnan(places).any(axis=1)]
-        return not len(rows) or trees.agree(
-            places[known], raw_scores(self._estimator, self._named(rows)), self.predicted(torch.from_numpy(rows))
-        )
+        known = ~np.isnan(places).any(axis=1)
+        if not known.any():
+            return False
+        raw = raw_scores(self._estimator, self._named(rows[known]))
+        return trees.agree(places[known], raw, self.predicted(torch.from_numpy(rows[known])))
 
     def coded(self, rows: np.ndarray, trees: Trees) -> np.ndarray:
         """Rows `[B, n]` with the places that categories have in trees."""

@@ -50,11 +50,14 @@ def search_boxes(
         return None
     rows, own = clean.inputs.flatten(1).double().cpu().numpy(), clean.predicted.cpu().numpy()
     rules = model.rules(shape[1])
-    given, trees = rules.kept(rows), trees.of_whole(rules.whole)
+    given = rules.kept(rows)
     rows = model.coded(given, trees)
     if np.isnan(rows[:, list(trees.levels)]).any():  # its columns are others than they were taken for
         return None
     usable = (clean.finite & ~clean.tied).cpu().numpy().nonzero()[0]
+    if len(usable) and not model.computes(trees, given[usable]):
+        return None
+    trees = trees.of_whole(rules.whole)
     scores = trees.scores(rows[usable])
     if (scores > scores[np.arange(len(usable)), own[usable], None] + trees.slack).any():
         return None

@@ -103,6 +103,8 @@ class XGBoostFile(TreeFile):
 class LightGBMFile(TreeFile):
     def _open(self, library: Any, data: Any) -> None:
         header, blocks, _ = data
+        if header["version"] not in LIGHTGBM_VERSIONS:  # it may keep what is not known here
+            raise ValueError(f"its version is {header['version']:.10}, and {', '.join(LIGHTGBM_VERSIONS)} are read")
         text = _written({"tree": "", **{key: one for key, one in header.items() if key != "tree_sizes"}})
         for number, block in enumerate(blocks):
             text += f"\nTree={number}\n{_written({key: one for key, one in block.items() if not key.isdigit()})}\n"
@@ -143,6 +145,9 @@ class CatBoostFile(TreeFile):
         return np.ravel(self._model.predict(self._numbers(rows)))
 
 
+LATEST_XGBOOST, LIGHTGBM_VERSIONS = 3, ("v3", "v4")
+"""Versions whose files are read: the number of XGBoost, and LightGBM's words for its form."""
+
 WORDS = ("tree", "average_output")
 """Lines of LightGBM's header without a value."""
 
@@ -177,7 +182,10 @@ def _xgboost_anew(data: Any) -> dict[str, Any]:
         "objective": {"name": name, "reg_loss_param": _texts(scale_pos_weight=1)}
         | ({"softmax_multiclass_param": _texts(num_class=groups)} if groups else {}),
     }
-    return {"learner": learner_anew, "version": [int(one) for one in data["version"]][:3]}
+    version = list(map(int, data["version"]))[:3]
+    if version[0] > LATEST_XGBOOST:  # it may keep what is not written anew here
+        raise ValueError(f"version {version[0]} of XGBoost wrote it, and files up to {LATEST_XGBOOST} are read")
+    return {"learner": learner_anew, "version": version}
 
 
 def _xgboost_tree(tree: Any, number: int, features: int) -> dict[str, Any]:
