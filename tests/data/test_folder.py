@@ -125,7 +125,8 @@ def test_idx_labels_that_are_not_as_many(tmp_path: Path) -> None:
         (["10", "9", "1", "0", "2"], ["0", "1", "2", "9", "10"]),
         (["010", "9", "002"], ["002", "9", "010"]),
         (["10", "9", "9b"], ["10", "9", "9b"]),
-        (["10", "-1", "9"], ["-1", "10", "9"]),
+        (["10", "-1", "9"], ["-1", "9", "10"]),
+        (["10", "+1", "9"], ["+1", "10", "9"]),
     ],
 )
 def test_folders_named_by_whole_numbers_are_sorted_by_value(names: list[str], order: list[str], tmp_path: Path) -> None:

@@ -172,7 +172,7 @@ def _is_point(path: Path) -> bool:
 def _folders(path: Path) -> list[Path]:
     """List the visible folders in `path`, sorted by name; 2 before 10 where all names are whole numbers."""
     folders = sorted(folder for folder in path.iterdir() if folder.is_dir() and not folder.name.startswith("."))
-    are_numbers = all(re.fullmatch("[0-9]{1,18}", folder.name) for folder in folders)
+    are_numbers = all(re.fullmatch("-?[0-9]{1,18}", folder.name) for folder in folders)
     return sorted(folders, key=lambda folder: int(folder.name)) if are_numbers else folders
 
 
