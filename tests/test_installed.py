@@ -24,7 +24,7 @@ from brittle.errors import ModelError
 from brittle.model.loading.load import load_model
 
 PROJECT = tomllib.loads(read("pyproject.toml"))["project"]
-EXTRAS = {"all", "cloud", "demo", "hf", "onnx", "ray", "sklearn"}
+EXTRAS = {"all", "cloud", "demo", "hf", "onnx", "ray", "sklearn", "trees"}
 """Those for users; `test`, `docs` and `dev` are for contributors."""
 
 BUILD = "from setuptools import build_meta as build; print(build.build_sdist('dist'), build.build_wheel('dist'))"

@@ -17,7 +17,9 @@ HIGHER = {"torch": "2.13.0"}
 def test_the_lowest_versions_are_those_that_are_allowed() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    optional = [line for extra in ("cloud", "demo", "hf", "onnx", "ray", "sklearn", "test") for line in extras[extra]]
+    optional = [
+        line for extra in ("cloud", "demo", "hf", "onnx", "ray", "sklearn", "trees", "test") for line in extras[extra]
+    ]
     allowed = [Requirement(line) for line in [*project["dependencies"], *optional]]
     lowest = {
         one.name: Version(specifier.version)

@@ -98,7 +98,7 @@ def test_misuse() -> None:
 def test_which_columns_speak() -> None:
     """The exact Laplacian of the predicted class; the mean change, not clipped rather, of most draws."""
     table, curvature = curved_run(sigmas=())
-    table = with_score(table, "laplacian", np.zeros(60), {"method": "exact", "target": 3})
+    table = with_score(table, "laplacian", np.zeros(60), {"method": "exact", "rank": 2})
     table = with_score(table, "laplacian", 2.0 * curvature, {"method": "exact"})
     for draws, factor in ((100, 7.0), (1000, 2.0)):
         table = with_score(table, "probability_change", factor * curvature, change(1.0, draws))

@@ -120,16 +120,16 @@ def _terminate(number: int, frame: object) -> None:
 
 
 def _refusal(error: MemoryError | OSError) -> BrittleError:
-    """What is said of an error of the system that no reader expects, such as that of a folder closed to the user."""
+    """Make one sentence of an error of the system that no reader expects, as of a folder closed to the user."""
     if isinstance(error, MemoryError):
         return ModelError("out_of_memory", f"{_NO_MEMORY}; {_AFTER}")
     why = error.strerror or str(error) or type(error).__name__
     if error.filename is None:
         return BrittleError("unreadable", f"a file or a connection cannot be used ({why}); --debug shows which")
     where = os.fsdecode(error.filename) if isinstance(error.filename, bytes) else error.filename
-    return BrittleError(
-        "unreadable", f"{where} cannot be opened ({why}); check that you may look into the folders above it"
-    )
+    is_closed = isinstance(error, PermissionError)
+    advice = "check that you may look into the folders above it" if is_closed else "--debug shows where"
+    return BrittleError("unreadable", f"{where} cannot be used ({why}); {advice}")
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -243,11 +243,12 @@ def _other_names(confusion: Confusion, classes: int) -> str | None:
             *ways,
         ]
     text_order = (
-        "the outputs of the model are read in the order of text, 0, 1, 10, .., as torchvision's ImageFolder sorts "
-        "folders: name the folders 00, 01, .., or map the labels"
+        "the outputs of the model are read in the order of text, 0, 1, 10, .., by which torchvision's ImageFolder "
+        "sorts folders: name its outputs in that order, --class-names FILE (class_names=), or map the labels"
     )
-    numbers = np.arange(classes)
-    ways = [(text_order, np.array(sorted(numbers, key=str)), numbers, 0.0), *ways]
+    numbers = range(classes)
+    by_text = (sorted(numbers, key=lambda label: str(label + 1)), sorted(numbers, key=str))
+    ways = [*((text_order, np.array(order), np.array(numbers), math.log(2)) for order in by_text), *ways]
     for advice, before, after, log_tries in ways:
         right, both = int(counts[before, after].sum()), int(counts[before, after][before == after].sum())
         if (

@@ -252,7 +252,7 @@ class Estimator(Fitted):
 
     @property
     def has_probabilities(self) -> bool:
-        """Whether it has a `predict_proba`."""
+        """Tell whether it has a `predict_proba`."""
         return hasattr(self._estimator, "predict_proba")
 
     def log_probabilities(self, inputs: Tensor) -> Tensor:
@@ -270,9 +270,10 @@ class Estimator(Fitted):
         if trees is None or len(trees.base) != len(self._classes):
             return None
         rows, names = trees.odd_rows(ODD_ROWS), dict(enumerate(self.feature_names or ()))
-        for place in trees.levels:
-            if names.get(place) in self._categories:
-                rows[:, place] = np.arange(len(rows)) % len(self._categories[names[place]].levels)
+        for place, levels in trees.levels.items():
+            coded = self._categories.get(names.get(place))
+            if coded is not None or all(isinstance(level, int | float) for level in levels):
+                rows[:, place] = np.resize(levels if coded is None else range(len(coded.levels)), len(rows))
         return trees if self.computes(trees, rows) else None
 
     def computes(self, trees: Trees, rows: np.ndarray) -> bool:
@@ -280,11 +281,12 @@ class Estimator(Fitted):
         classes of these trees."""
         rows = self.rules(rows.shape[1]).kept(rows)
         places = self.coded(rows, trees)
-        known = ~np.isnan(places).any(axis=1)
-        if not known.any():
+        have_levels = ~np.isnan(places).any(axis=1)
+        if not have_levels.any():
             return False
-        raw = raw_scores(self._estimator, self._named(rows[known]))
-        return trees.agree(places[known], raw, self.predicted(torch.from_numpy(rows[known])))
+        rows = rows[have_levels]
+        raw = raw_scores(self._estimator, self._named(rows))
+        return trees.agree(places[have_levels], raw, self.predicted(torch.from_numpy(rows)))
 
     def coded(self, rows: np.ndarray, trees: Trees) -> np.ndarray:
         """Rows `[B, n]` with the places that categories have in trees."""

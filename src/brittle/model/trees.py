@@ -89,10 +89,10 @@ class Trees:
         return rows
 
     def agree(self, rows: np.ndarray, raw: np.ndarray, predicted: np.ndarray) -> bool:
-        """Whether scores of rows `[B, n]` are those of the library, and the largest is that of its class, `[B]`."""
+        """Tell whether scores of rows `[B, n]` are those of the library, and the largest that of its class, `[B]`."""
         scores = self.scores(rows)
-        own = scores if raw.ndim == 2 else scores[:, 1] - scores[:, 0]
-        if own.shape != raw.shape or not (np.abs(own - raw) <= self.slack).all():
+        sums = scores if raw.ndim == 2 else scores[:, 1] - scores[:, 0]
+        if sums.shape != raw.shape or not (np.abs(sums - raw) <= self.slack).all():
             return False
         return bool((scores.max(axis=1) - scores[np.arange(len(scores)), predicted] <= self.slack).all())
 

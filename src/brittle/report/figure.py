@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from threading import Lock
@@ -38,7 +39,7 @@ import json, sys, vl_convert
 for line in sys.stdin:
     print(json.dumps(vl_convert.vegalite_to_svg(json.loads(line), vl_version=sys.argv[1])), flush=True)
 """
-"""What a process does that draws for a forked one, until that closes its input."""
+"""Program of a process that draws for a forked one until its input is closed."""
 
 _SVG = "http://www.w3.org/2000/svg"
 _ELEMENTS = frozenset({"svg", "g", "path", "text", "tspan", "rect", "line", "circle", "defs", "clipPath"})
@@ -88,17 +89,16 @@ def _svg(specification: dict[str, Any]) -> str:
     process, turn = _drawing_process(os.getpid())
     assert process.stdin is not None
     assert process.stdout is not None
-    with turn:
+    with turn, suppress(BrokenPipeError):
         print(json.dumps(specification), file=process.stdin, flush=True)
-        line = process.stdout.readline()
-    if not line:
-        raise RuntimeError(f"{sys.executable}, which draws for a forked process, has ended")
-    return json.loads(line)
+        if line := process.stdout.readline():
+            return json.loads(line)
+    raise RuntimeError(f"{sys.executable}, which draws for a forked process, has ended")
 
 
 @cache
 def _drawing_process(fork: int) -> tuple[subprocess.Popen[str], Lock]:
-    """What draws for the process `fork`: vl-convert waits for ever for its threads, which no fork of a process has."""
+    """Start the process that draws for `fork`: vl-convert waits for ever for its threads, which no fork has."""
     command = [sys.executable, "-P", "-c", _DRAWING, GRAMMAR]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True), Lock()
 

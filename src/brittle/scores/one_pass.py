@@ -119,7 +119,9 @@ class OnePassScore(Score):
         else:
             clean, one = found, OnePass(found.logits, log_probabilities=found.log_probabilities)
         value = self.checked_value(one).to(clean.logits.device)
-        status = self.judge(mark(clean_status(clean), value.isnan(), Status.NONFINITE_LOGITS), value)
+        logs = one.log_probabilities
+        broken = torch.zeros_like(clean.tied) if logs is None else ~logs.isfinite().all(dim=1)
+        status = self.judge(mark(clean_status(clean), broken, Status.NONFINITE_LOGITS), value)
         if self.quantity == FLIP_PROBABILITY:
             return without_copies(value, status, found.passes)
         return finish(value, value, value, status, found.passes)
@@ -186,7 +188,7 @@ class FeatureMargin(OnePassScore):
 
 @dataclass(frozen=True)
 class MaxProbability(OnePassScore):
-    """`max_j p_j`, `p` the softmax of the logits, or what `predict_proba` of an estimator gives.
+    """`max_j p_j`, `p` the softmax of the logits, or `predict_proba` of an estimator over its sum.
 
     Validity: exact, with an interval of no width. It says how far the class stands out, not how far the boundary is.
 
@@ -210,7 +212,7 @@ class MaxProbability(OnePassScore):
 
 @dataclass(frozen=True)
 class ProbabilityMargin(OnePassScore):
-    """`p_t - max_{j != t} p_j`, `p` the softmax of the logits, or what `predict_proba` of an estimator gives.
+    """`p_t - max_{j != t} p_j`, `p` the softmax of the logits, or `predict_proba` of an estimator over its sum.
 
     It is 0 at a tie, and negative where an estimator gives another class a larger probability than the predicted one.
 
@@ -236,7 +238,7 @@ class ProbabilityMargin(OnePassScore):
 
 @dataclass(frozen=True)
 class Entropy(OnePassScore):
-    """`-sum_j p_j log p_j` in nats, `p` the softmax of the logits, or what `predict_proba` of an estimator gives; the
+    """`-sum_j p_j log p_j` in nats, `p` the softmax of the logits, or `predict_proba` of an estimator over its sum; the
     smaller, the surer.
 
     Validity: exact, with an interval of no width. It says how sure the model is, not how far the boundary is.

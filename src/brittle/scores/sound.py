@@ -128,9 +128,10 @@ def check_serves(score: ScoreLike, classifier: Classifier) -> None:
         )
     reads_probability = score.serves == "probability"
     if reads_probability and decision.of_classes and not classifier.has_probability:
+        model = getattr(classifier.model, "__name__", "the model")
         raise ParameterError(
-            f"{score.name} reads a probability, and {classifier.model.__name__} has no predict_proba; use shrinkage, "
-            f"monte_carlo, moments, logit_margin or another score of margins"
+            f"{score.name} reads a probability, and {model} has no predict_proba; use shrinkage, monte_carlo, moments, "
+            f"logit_margin or another score of margins"
         )
     if not (classifier.has_probability if reads_probability else decision.of_classes or score.serves != "classes"):
         about = "a probability of the decision" if reads_probability else "the scores of classes"

@@ -206,7 +206,7 @@ class RunFolder:
                 ) from error
 
     def _is_whole(self, entry: ShardEntry) -> bool:
-        """Whether every file of a shard is what was written; one that cannot be read is not taken for lost."""
+        """Tell whether every file of a shard is what was written; one that cannot be read is not taken for lost."""
         for kind, file in entry.files.items():
             path = self.path / file_name(kind, entry.number)
             with storage_errors(path):
@@ -318,11 +318,11 @@ _PATIENCE = 0.5
 """Seconds in which the lock of a dead process is taken over."""
 
 _NO_LOCKS = frozenset({errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP})
-"""What a mount answers that has no locks, such as Lustre without `flock`, NFS without its daemon and some of FUSE."""
+"""Error numbers of a mount without locks, such as Lustre without `flock`, NFS without its daemon and some of FUSE."""
 
 
 def _has_locks(folder: Path) -> bool:
-    """Whether the system locks files of a folder; tried on one that no other process knows."""
+    """Tell whether the system locks files of a folder, by one that no other process knows."""
     try:
         from fcntl import LOCK_EX, LOCK_NB, flock
     except ImportError:  # Windows
@@ -346,15 +346,15 @@ def _holder(path: Path) -> str | None:
     with storage_errors(path):
         try:
             status = path.stat()
-            process = SoftFileLock(path).pid if status.st_size else None
-            host = path.read_text(encoding="ascii", errors="replace").split()[1] if process else ""
+            words = path.read_text(encoding="ascii", errors="replace").split() if status.st_size else []
+            process = SoftFileLock(path).pid if len(words) > 1 else None
         except FileNotFoundError:
             return None
     if status.st_nlink > 1 or (status.st_size and process is None):
         raise StorageError(
             "unwritable", f"{path} is no lock of a run and is not touched; choose another folder, or remove it"
         )
-    return None if process is None else f"process {process} on {host}"
+    return None if process is None else f"process {process} on {words[1]}"
 
 
 def check_free(folder: str | os.PathLike[str], mirror: Mirror | None = None) -> None:

@@ -57,10 +57,12 @@ class TreeFile:
         for place in range(rows.shape[1]):
             cells = rows.iloc[:, place].tolist()
             columns.append(self.trees.places(place, cells) if place in self.trees.levels else np.array(cells, float))
-            for odd in np.flatnonzero(np.isnan(columns[place]))[: place in self.trees.levels]:
+            missing = np.isnan(columns[place])
+            if place in self.trees.levels and missing.any():
+                cell = cells[int(missing.argmax())]
                 raise ModelError(
                     "columns",
-                    f"column {rows.columns[place]!r:.40} holds {cells[odd]!r:.40}, a category that the model was not "
+                    f"column {rows.columns[place]!r:.40} holds {cell!r:.40}, a category that the model was not "
                     "fitted on; leave such rows out, or let the column stay as it is: --rules NAME=fixed (rules=)",
                 )
         return np.stack(columns, axis=1)
@@ -82,7 +84,6 @@ class XGBoostFile(TreeFile):
     def _open(self, library: Any, data: Any) -> None:
         self._booster, self._matrix = library.Booster(), library.DMatrix
         self._booster.load_model(bytearray(json.dumps(_xgboost_anew(data)).encode()))
-        self._classes_alone = data["learner"]["objective"]["name"] == "multi:softmax"
         self._take_names(self._booster.feature_names, "")
 
     def _predict(self, rows: Any, margins: bool) -> np.ndarray:
@@ -94,9 +95,6 @@ class XGBoostFile(TreeFile):
         return self._predict(rows, True)
 
     def predict_proba(self, rows: Any) -> np.ndarray:
-        if self._classes_alone:
-            powers = np.exp((scores := self._predict(rows, True)) - scores.max(axis=1, keepdims=True))
-            return powers / powers.sum(axis=1, keepdims=True)
         return _of_classes(self._predict(rows, False))
 
 
@@ -179,7 +177,11 @@ def _xgboost_anew(data: Any) -> dict[str, Any]:
         "feature_types": list(map(str, learner.get("feature_types", ()))),
         "gradient_booster": written,
         "learner_model_param": numbers | {"base_score": json.dumps(base if len(base) > 1 else base[0])},
-        "objective": {"name": name, "reg_loss_param": _texts(scale_pos_weight=1)}
+        # The softmax of XGBoost's own: its `multi:softmax` gives classes alone
+        "objective": {
+            "name": name.replace("multi:softmax", "multi:softprob"),
+            "reg_loss_param": _texts(scale_pos_weight=1),
+        }
         | ({"softmax_multiclass_param": _texts(num_class=groups)} if groups else {}),
     }
     version = list(map(int, data["version"]))[:3]
