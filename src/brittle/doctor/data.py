@@ -234,7 +234,14 @@ def _other_names(confusion: Confusion, classes: int) -> str | None:
     # Each with the logarithm of how many ways there are to shift, or to rename as many classes.
     renamings = math.log(classes) + math.lgamma(classes + 1) - math.lgamma(classes + 1 - len(moved))
     names = f"(label {listed(moved, SHOWN)}): those of data and model look permuted, map the labels"
-    ways = [(f"classes are renamed {names}", labels, renamed, renamings)]
+    renaming = (f"classes are renamed {names}", labels, renamed, renamings)
+    text_order = (
+        "the outputs of the model are read in the order of text, 0, 1, 10, .., by which torchvision's ImageFolder "
+        "sorts folders: name its outputs in that order, --class-names FILE (class_names=), or map the labels"
+    )
+    numbers = range(classes)
+    by_text = (sorted(numbers, key=lambda label: str(label + 1)), sorted(numbers, key=str))
+    ways = [*((text_order, np.array(order), np.array(numbers), math.log(2)) for order in by_text), renaming]
     if int((counts.sum(axis=1) > 0).sum()) > 2:
         shifted = "1 is {} every label: they look shifted by one, so give classes that count from 0"
         ways = [
@@ -242,13 +249,6 @@ def _other_names(confusion: Confusion, classes: int) -> str | None:
             (shifted.format("subtracted from"), labels[1:], labels[:-1], math.log(2)),
             *ways,
         ]
-    text_order = (
-        "the outputs of the model are read in the order of text, 0, 1, 10, .., by which torchvision's ImageFolder "
-        "sorts folders: name its outputs in that order, --class-names FILE (class_names=), or map the labels"
-    )
-    numbers = range(classes)
-    by_text = (sorted(numbers, key=lambda label: str(label + 1)), sorted(numbers, key=str))
-    ways = [*((text_order, np.array(order), np.array(numbers), math.log(2)) for order in by_text), *ways]
     for advice, before, after, log_tries in ways:
         right, both = int(counts[before, after].sum()), int(counts[before, after][before == after].sum())
         if (
