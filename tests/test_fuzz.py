@@ -67,7 +67,7 @@ def test_the_hunt_sees_what_it_looks_for(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_damage_to_a_shard_gets_behind_its_digest(tmp_path: Path) -> None:
-    """Of the damaged shards of a run most are signed again, so that what reads their content meets the damage."""
+    """Most damaged shards of a run are signed again, so that what reads their content meets the damage."""
     runs, problems = TARGETS["run"].valid(), Counter[str]()
     for number in range(60):
         rng = random.Random(number)

@@ -128,7 +128,7 @@ def data(classes: int) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a classifier. Its classes agree or not, and the scores of a probability differ by `difference`;
+    """Outcome of a classifier. Its classes agree or not, and the scores of a probability differ by `difference`;
     None where these, or all, are refused, with the sentence."""
 
     agrees: bool | None = None

@@ -51,7 +51,7 @@ BYTES = 40_000_000
 
 
 def npz(shape: tuple[int, ...], kind: str, key: str = "x", declared: int = BYTES) -> Callable[[Path], Path]:
-    """What writes an archive with an array of zeros, beside small inputs where it is not the inputs."""
+    """Return a writer of an archive with an array of zeros, beside small inputs where it is not the inputs."""
 
     def write(folder: Path) -> Path:
         sink = io.BytesIO()
@@ -67,7 +67,7 @@ def npz(shape: tuple[int, ...], kind: str, key: str = "x", declared: int = BYTES
 
 
 def idx(images: tuple[int, ...], labels: tuple[int, ...] | None = None, packed: int = 0) -> Callable[[Path], Path]:
-    """What writes IDX files that declare these sizes, of which the one with the place `packed` holds zeros."""
+    """Return a writer of IDX files that declare these sizes, of which the one with the place `packed` holds zeros."""
 
     def write(folder: Path) -> Path:
         for place, shape in enumerate((images, labels)):

@@ -186,7 +186,7 @@ QUICK = (
 
 
 def judge(name: str, folder: Path) -> dict[str, str]:
-    """What brittle makes of a setting by object and by file: `exact` (right, and the trees are), `right`, `refused:` or
+    """Judge a setting by object and by file: `exact` (right, and the trees are), `right`, `refused:` or
     `WRONG:` with why."""
     setting = SETTINGS[name]
     data, answers, rows = _data(setting)
@@ -202,7 +202,7 @@ def judge(name: str, folder: Path) -> dict[str, str]:
 
 
 def _data(setting: Setting) -> tuple[Any, np.ndarray, Any]:
-    """What it is fitted on, and rows on the data's numbers, beside them, between and far away."""
+    """Return data to fit on, and rows on the data's numbers, beside them, between and far away."""
     generator = np.random.default_rng(5)
     x = generator.normal(size=(300, 4)).round(1)
     if setting.data == "zeros":

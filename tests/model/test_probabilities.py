@@ -95,14 +95,14 @@ def test_the_command_leaves_the_probability_out(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_label_of_its_classes_has_no_probability() -> None:
-    """What it decides is a class; one label of several is another question, with other odds."""
+    """The decision is a class; one label of several is another question, with other odds."""
     estimator, x = _fitted("LogisticRegression", 3)
     classifier = brittle.Classifier(estimator, decision="multilabel:1")
     refused("parameter", "softmax", brittle.score, classifier, (x, None), "softmax")
 
 
 def test_another_class_by_its_probability_is_noted() -> None:
-    """Of support vectors, whose probabilities are fitted apart; only where a score reads these."""
+    """Probabilities of support vectors are fitted apart; only where a score reads these."""
     estimator, x = _fitted("SVC, probability=True", 2)
     points = x.repeat(20, axis=0) + np.random.default_rng(0).normal(size=(20 * POINTS, 3), scale=0.2)
     other = (estimator.decision_function(points) > 0) != (estimator.predict_proba(points)[:, 1] > 0.5)

@@ -18,6 +18,7 @@ from brittle.estimate import Estimate
 from brittle.measure import Forward, Measurement, Passes
 from brittle.noise import Noise
 from brittle.scores import Moments, MonteCarlo, Score
+from brittle.scores.one_pass import OnePass, OnePassScore
 from brittle.scores.outside import check_kind
 
 
@@ -156,3 +157,24 @@ def test_passes_that_were_not_spent_are_refused() -> None:
     kind = said(needs=(Wrong("dear"),), estimate=lambda self, measured, confidence: fine)
     with pytest.raises(ParameterError, match="Wrong state 10 passes, and the classifier counted 0"):
         brittle.score(small_classifier(), inputs(2), [kind()], skip_doctor=True)
+
+
+@dataclass(frozen=True)
+class Undefined(OnePassScore):
+    """A formula of one pass that is NaN at points with finite logits."""
+
+    name: ClassVar[str] = "undefined"
+    title = "Undefined"
+    quantity = "logit_margin"
+    reference = "none"
+    serves = "all"
+    explanation = "A formula that fails."
+
+    def value(self, found: OnePass) -> torch.Tensor:
+        return found.top[0] * torch.nan
+
+
+def test_a_formula_that_gives_nan_at_finite_logits_is_refused() -> None:
+    with pytest.raises(ParameterError) as caught:
+        brittle.score(small_classifier(), inputs(4), [Undefined()])
+    assert "undefined" in str(caught.value)

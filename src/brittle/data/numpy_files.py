@@ -80,9 +80,9 @@ def read_array(path: Path) -> np.ndarray:
         with path.open("rb") as file:
             np.lib.format.read_magic(file)  # without it NumPy would look for an archive or a pickle
         array = np.load(path, mmap_mode="c", allow_pickle=False)
-        declared, there = array.nbytes, path.stat().st_size - array.offset
-        if declared != there or not array.dtype.itemsize:
-            raise ValueError(f"its header declares {declared:,} bytes, and {there:,} follow")
+        declared, stored = array.nbytes, path.stat().st_size - array.offset
+        if declared != stored or not array.dtype.itemsize:
+            raise ValueError(f"its header declares {declared:,} bytes, and {stored:,} follow")
         return array
     except _ERRORS as error:
         raise _unreadable(where, ".npy", error) from error
@@ -208,11 +208,11 @@ def _header(archive: zipfile.ZipFile, key: str) -> tuple[tuple[int, ...], np.dty
         version = np.lib.format.read_magic(file)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, _, dtype = read(file)
-        declared, there = math.prod(shape) * dtype.itemsize, record.file_size - file.tell()
+        declared, stored = math.prod(shape) * dtype.itemsize, record.file_size - file.tell()
     if dtype.hasobject:
         raise ValueError("Python objects")
-    if min(shape, default=0) < 0 or declared != there or record.file_size > _MOST_DEFLATE * record.compress_size:
-        raise ValueError(f"the header of {key} declares {declared:,} bytes, and {there:,} follow")
+    if min(shape, default=0) < 0 or declared != stored or record.file_size > _MOST_DEFLATE * record.compress_size:
+        raise ValueError(f"the header of {key} declares {declared:,} bytes, and {stored:,} follow")
     if math.prod(shape) and not dtype.itemsize:
         raise ValueError(f"{key} has entries of no bytes")
     return shape, dtype

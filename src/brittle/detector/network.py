@@ -156,8 +156,8 @@ class DetectorNetwork(nn.Module):
         logits = self._logits(output, inputs.shape[0])
         if head is not None and features is not None and not self._head_agrees:
             self._check_head(head, features, logits)
-        own = isinstance(network, Estimator) and self._score.serves == "probability"
-        logs = network.log_probabilities(values) if own else None
+        reads_probability = isinstance(network, Estimator) and self._score.serves == "probability"
+        logs = network.log_probabilities(values) if reads_probability else None
         one = OnePass(logits, features, None if head is None else head.weight, logs)
         score = oriented(type(self._score), self._score.value(one))
         first, second = one.top

@@ -141,7 +141,7 @@ class Subject:
 
     @property
     def own_probability(self) -> bool:
-        """Whether its probabilities take a pass apart from its logits."""
+        """Tell whether its probabilities take a pass apart from its logits."""
         return self.classifier.own_probability
 
     @cached_property

@@ -117,8 +117,8 @@ class _Copies:
             self.common = max(self.common, self.first)
         votes_only = all(need.votes_only for need in needs)
         self.changing = max((units for need, units in self.units.items() if need.probability), default=0)
-        known = clean.with_probabilities(classifier) if self.changing else clean
-        self.sums = SampleSums.start(known, len(self.signs), votes_only)
+        with_logs = clean.with_probabilities(classifier) if self.changing else clean
+        self.sums = SampleSums.start(with_logs, len(self.signs), votes_only)
         self.singles = SampleSums.start(clean, members=1, votes_only=not self.firsts)
         self.after: dict[int, Sampled] = {}
         self.after_first: dict[int, Sampled] = {}
@@ -141,9 +141,9 @@ class _Copies:
         ]
 
     def _of_all(self, need: Sample) -> Sampled:
-        """What was found for a need that is not adaptive."""
-        found = self.after[self.units[need]]
-        return replace(found, passes=found.passes + need.probability_passes(self.classifier.own_probability))
+        """Return the sums for a need that is not adaptive, with its passes."""
+        sampled = self.after[self.units[need]]
+        return replace(sampled, passes=sampled.passes + need.probability_passes(self.classifier.own_probability))
 
     def _passes(
         self, clean: Clean, ends: Iterable[int], signs: tuple[int, ...], after: int

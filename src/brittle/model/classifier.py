@@ -169,13 +169,13 @@ class Classifier:
 
     @property
     def own_probability(self) -> bool:
-        """Whether the model computes probabilities apart from its logits, as estimators do; else they are the softmax
-        of its logits."""
+        """Tell whether the model computes probabilities apart from its logits, as estimators do; else they are the
+        softmax of its logits."""
         return isinstance(self.model, Estimator)
 
     @property
     def has_probability(self) -> bool:
-        """Whether there is a probability of what is decided."""
+        """Tell whether there is a probability of the decision."""
         if isinstance(self.model, Estimator):
             return self.decision.of_classes and self.model.has_probabilities
         return self.decision.has_probability

@@ -175,11 +175,11 @@ def lightgbm_trees(header: Lines, blocks: Sequence[Lines], kept: Sequence[Any]) 
     """Build the trees of a model of LightGBM, which goes left where an input is no larger."""
     parts, kind = [], header["objective"].split(" ")
     groups, features = int(header["num_tree_per_iteration"]), int(header["max_feature_idx"]) + 1
-    held = header["feature_infos"].split(" ")
+    feature_infos = header["feature_infos"].split(" ")
     _check(kind[0] in OBJECTIVES, "it is another kind of model")
     counts = {groups, int(header["num_class"]), *(int(one[10:]) for one in kind if one.startswith("num_class:"))}
     _check(counts == {groups} and blocks and len(blocks) % groups == 0, "its header claims other classes")
-    _check(len(header["feature_names"].split(" ")) == len(held) == features, "its header claims other columns")
+    _check(len(header["feature_names"].split(" ")) == len(feature_infos) == features, "its header claims other columns")
     for at, own in enumerate(blocks):
         kinds, value = (np.array(own.get(key, "").split(), float) for key in ("decision_type", "leaf_value"))
         count, kinds = len(value), kinds.astype(int)
@@ -204,10 +204,12 @@ def lightgbm_trees(header: Lines, blocks: Sequence[Lines], kept: Sequence[Any]) 
         leaf = np.arange(2 * count - 1) >= count - 1
         value = of_class(np.append(np.zeros(count - 1), value), at % groups, groups)
         parts.append(((leaf, feature.astype(int), cut, left, right, value), sets))
-    coded = [place for place, one in enumerate(held) if kept and one[0] not in "[n"]
+    coded = [place for place, info in enumerate(feature_infos) if kept and info[0] not in "[n"]
     # Of columns of categories that are ordered, or constant, it says no more than of numbers.
     alike = {"none", *(f"[0:{len(own) - 1}]" for own in kept)} if any(map(_are_numbers, kept)) else set()
-    _check(len(coded) == len(kept) and not alike & {*held}, "it does not say which columns hold its categories")
+    _check(
+        len(coded) == len(kept) and not alike & {*feature_infos}, "it does not say which columns hold its categories"
+    )
     levels = dict(zip(coded, kept, strict=True))
     return Trees.of(of_numbers(parts), np.zeros(max(2, groups)), features, _lightgbm_cut, levels=levels)
 

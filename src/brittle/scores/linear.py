@@ -17,7 +17,8 @@ from brittle.scores.base import copies_detail, initial_status, mark
 from brittle.scores.evidence import conclude, without_copies
 
 LARGEST_EXPONENT = 700.0
-"""Of `exp`, so that it is finite: a class that is as much less likely than another has the probability 0."""
+"""Largest argument of `exp` that is used, so that it is finite: a class that is less likely by more has the
+probability 0."""
 
 
 @dataclass(frozen=True)

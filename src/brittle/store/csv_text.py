@@ -13,13 +13,13 @@ import re
 from brittle.errors import printable
 
 MARK = "'"
-"""What is put before a text that a spreadsheet would run."""
+"""Mark in front of a text that a spreadsheet would run."""
 
 GUARDED = f"[-=+@\uff1d\uff0b\uff0d\uff20{MARK}]"
 """Starts of such a text, in both widths, and of one that looks marked; a tab or a line end in front is escaped."""
 
 _PLACES = re.compile(rf'^(?={GUARDED})|;(?=[ "]*{GUARDED})')
-"""Where the mark is put. A quotation mark behind a semicolon begins a cell, and is no part of it."""
+"""Places of the mark. A quotation mark behind a semicolon begins a cell, and is no part of it."""
 
 
 def cell(text: str) -> str:

@@ -103,9 +103,9 @@ class LightGBMFile(TreeFile):
         header, blocks, _ = data
         if header["version"] not in LIGHTGBM_VERSIONS:  # it may keep what is not known here
             raise ValueError(f"its version is {header['version']:.10}, and {', '.join(LIGHTGBM_VERSIONS)} are read")
-        text = _written({"tree": "", **{key: one for key, one in header.items() if key != "tree_sizes"}})
+        text = _written({"tree": "", **{key: value for key, value in header.items() if key != "tree_sizes"}})
         for number, block in enumerate(blocks):
-            text += f"\nTree={number}\n{_written({key: one for key, one in block.items() if not key.isdigit()})}\n"
+            text += f"\nTree={number}\n{_written({key: value for key, value in block.items() if not key.isdigit()})}\n"
         self._booster = library.Booster(model_str=f"{text}\n\nend of trees\n", params={"verbosity": -1})
         self._take_names(self._booster.feature_name(), "Column_{}")
 
@@ -209,7 +209,7 @@ def _xgboost_tree(tree: Any, number: int, features: int) -> dict[str, Any]:
         for node, at, size in zip(split, starts, sizes, strict=True)
         if places[node] >= 0
     }
-    whole = {
+    columns = {
         "left_children": children[0],
         "right_children": children[1],
         "parents": parents,
@@ -219,7 +219,7 @@ def _xgboost_tree(tree: Any, number: int, features: int) -> dict[str, Any]:
     }
     ends = np.cumsum([0, *map(len, sets.values())]).tolist()
     return {
-        **{key: numbers.astype(int).tolist() for key, numbers in whole.items()},
+        **{key: numbers.astype(int).tolist() for key, numbers in columns.items()},
         **dict.fromkeys(("base_weights", "loss_changes", "sum_hessian"), [0.0] * count),
         "id": number,
         "split_conditions": np.array(tree["split_conditions"], float)[nodes].tolist(),
@@ -246,7 +246,7 @@ def _catboost_anew(data: Any) -> dict[str, Any]:
         )
     trees = []
     for tree in data["oblivious_trees"]:
-        splits = [(int(one["float_feature_index"]), float(one["border"])) for one in tree["splits"] or ()]
+        splits = [(int(split["float_feature_index"]), float(split["border"])) for split in tree["splits"] or ()]
         written = [
             {
                 "border": border,
@@ -262,10 +262,10 @@ def _catboost_anew(data: Any) -> dict[str, Any]:
     if len(kinds) > 1 or len({*classes}) != (max(2, len(bias)) if classes else 0):
         raise ValueError("its classes are not those of its trees")
     kind = {int: "Integer", float: "Float", str: "String", bool: "Boolean"}[kinds.pop()]
-    known = {"class_label_type": kind, "class_names": classes, "class_to_label": [*range(max(2, len(bias)))]}
+    class_params = {"class_label_type": kind, "class_names": classes, "class_to_label": [*range(max(2, len(bias)))]}
     loss_params = {"loss_function": {"type": loss, "params": {}}, "flat_params": {"loss_function": loss}}
     written_info: dict[str, Any] = {"params": loss_params}
-    written_info["class_params"] = known | {"classes_count": 0}
+    written_info["class_params"] = class_params | {"classes_count": 0}
     if "binclass_probability_threshold" in info:
         written_info["binclass_probability_threshold"] = str(float(info["binclass_probability_threshold"]))
     return {
