@@ -157,3 +157,14 @@ def test_classes_have_the_names_that_are_given() -> None:
     for wrong in ("ant", [1, 2], []):
         with pytest.raises(ParameterError, match="class_names"):
             brittle.Classifier(small_network(), class_names=wrong)  # pyright: ignore[reportArgumentType]
+
+
+class LibraryError(Exception):
+    """An error of a model's own library, of no usual kind."""
+
+
+def test_an_error_of_any_kind_in_a_model_is_one_sentence() -> None:
+    def fail(x: torch.Tensor) -> torch.Tensor:
+        raise LibraryError("no such row")
+
+    refused("model_failed", "LibraryError: no such row", brittle.Classifier(fail), inputs(3))

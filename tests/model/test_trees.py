@@ -395,3 +395,22 @@ def test_trees_that_the_library_contradicts_are_not_searched(monkeypatch: pytest
     assert not estimator.computes(moved, rows)
     shifted = replace(read, cut=np.nextafter(read.cut, np.inf))
     assert not estimator.computes(shifted, read.odd_rows(256))
+
+
+def test_categories_of_whole_numbers_are_never_given_fractions() -> None:
+    """CatBoost's own error was a traceback where noise, or another reading of the data, made fractions of them."""
+    import pandas as pd
+    from catboost import CatBoostClassifier
+
+    generator = np.random.default_rng(0)
+    frame = pd.DataFrame({"size": generator.normal(size=80), "zone": generator.integers(0, 4, 80)})
+    labels = (frame["size"] + frame["zone"] + generator.normal(size=80) > 2).astype(int)
+    model = CatBoostClassifier(iterations=5, depth=2, verbose=0, allow_writing_files=False)
+    model.fit(frame, labels, cat_features=["zone"])
+    points = (frame, labels.to_numpy())
+    with pytest.raises(ModelError) as caught:
+        brittle.score(brittle.Classifier(model, "none"), points, "monte_carlo", sigma=0.5, skip_doctor=True)
+    assert caught.value.code == "columns"
+    assert "zone=fixed" in str(caught.value)
+    table = brittle.score(brittle.Classifier(model, "none", rules={"zone": "fixed"}), points, "monte_carlo", sigma=0.5)
+    assert (table["monte_carlo"].status == "ok").all()

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-from brittle.errors import ModelError
+from brittle.errors import BrittleError, ModelError
 from brittle.model.evaluation_mode import quiet
 
 FAILURES = (RuntimeError, ValueError, TypeError, AssertionError, LookupError, ArithmeticError, AttributeError)
@@ -103,7 +103,9 @@ def one_sentence(what: str, inputs: Tensor, device: torch.device) -> Iterator[No
     try:
         with quiet():
             yield
-    except (MemoryError, *FAILURES) as error:
+    except BrittleError:
+        raise
+    except Exception as error:
         reason = str(error).strip().partition("\n")[0]
         if ran_out(error):
             fewer = max(1, len(inputs) // 4)  # a quarter is worth a try, because memory was nearly full before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -106,7 +107,8 @@ class LightGBMFile(TreeFile):
         text = _written({"tree": "", **{key: value for key, value in header.items() if key != "tree_sizes"}})
         for number, block in enumerate(blocks):
             text += f"\nTree={number}\n{_written({key: value for key, value in block.items() if not key.isdigit()})}\n"
-        self._booster = library.Booster(model_str=f"{text}\n\nend of trees\n", params={"verbosity": -1})
+        with warnings.catch_warnings(action="ignore"):  # that parameters other than this one are those of the file
+            self._booster = library.Booster(model_str=f"{text}\n\nend of trees\n", params={"verbosity": -1})
         self._take_names(self._booster.feature_name(), "Column_{}")
 
     def decision_function(self, rows: Any) -> np.ndarray:
