@@ -33,7 +33,7 @@ $(READY_DEMO): pyproject.toml constraints.txt
 $(READY): $(READY_DEMO)
 	@echo "setting up .venv for tests, 1 of 2: Ray and ONNX"
 	@$(BIN)/pip install $(QUIETLY) -c constraints.txt -e '.[onnx,ray]'
-	@echo "setting up .venv for tests, 2 of 2: pytest, checks of types, Node, what drives a browser"
+	@echo "setting up .venv for tests, 2 of 2: pytest, libraries that models and tables come from, checks of types, Node"
 	@$(BIN)/pip install $(QUIETLY) -c constraints.txt -e '.[dev]'
 	@touch $(READY)
 
@@ -57,7 +57,7 @@ demo: $(READY_DEMO)  ## train a small network on real digits, score some of them
 screenshots: demo $(READY)  ## pictures of the demo's report, for README: docs/images/report.png and docs/images/report-point.png
 	PYTHONPATH=tests $(BIN)/python -m checks.screenshots brittle-demo/report.html docs/images
 
-test: $(READY)  ## the whole suite, about four minutes on two cores
+test: $(READY)  ## the whole suite, about eight minutes on two cores
 	@$(MAKE) --no-print-directory page-tools || echo "npm installs nothing here: what needs axe-core is skipped"
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup
 
