@@ -46,11 +46,12 @@ def declared_steps(model: str) -> ImageSteps | str | None:
             return None
         steps, name = transformers_steps(processor.to_dict()), type(processor).__name__
         prepare = partial(run_processor, processor, do_rescale=False, do_normalize=False)
+    if not isinstance(steps, ImageSteps):
+        return steps
     try:
-        is_same = not isinstance(steps, ImageSteps) or _is_same(prepare, steps)
+        return steps if _is_same(prepare, steps) else f"{name} gives other pixels than images {steps.words}"
     except ModelError as error:
         return str(error.args[0])
-    return steps if is_same else f"{name} gives other pixels than images {steps.words}"
 
 
 def _is_same(prepare: Callable[[Image.Image], np.ndarray], steps: ImageSteps) -> bool:

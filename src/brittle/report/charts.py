@@ -101,7 +101,7 @@ def nearest_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
     band = place.mark_area(opacity=0.14, interpolate="step-after").encode(y=low, y2="high:Q")
     ends = [place.mark_line(strokeWidth=0.75, interpolate="step-after").encode(y=end) for end in (low, high)]
     line = place.mark_line(strokeWidth=2.25, interpolate="step-after").encode(y=value)
-    chosen = [dashed(alt.Chart(frame[["chosen"]].head(1)), x="chosen:Q")] if "chosen" in frame else []
+    chosen = [dashed(alt.Chart(frame.head(1).filter(items=["chosen"])), x="chosen:Q")] if "chosen" in frame else []
     return alt.layer(*chosen, band, *ends, line).properties(width=width - 64, height=min(260, width - 96))
 
 
