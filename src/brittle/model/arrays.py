@@ -179,14 +179,15 @@ class Fitted(ArrayModel):
         coded = getattr(_last(self._estimator), "get_cat_feature_indices", list)()
         for name in [names[place] for place in coded if names[place] not in self._categories]:
             # CatBoost takes categories as text, or as whole numbers of that type
-            fractions = frame[name][frame[name] % 1 != 0]
+            codes = frame[name].to_numpy()
+            fractions = codes[codes % 1 != 0]
             if len(fractions):
                 raise ModelError(
                     "columns",
-                    f"column {name!r:.40} holds {fractions.iloc[0]:.4g}, and the model was fitted on whole numbers as "
+                    f"column {name!r:.40} holds {fractions[0]:.4g}, and the model was fitted on whole numbers as "
                     f"categories there; let it stay as it is: --rules {name!s:.40}=fixed (rules=)",
                 )
-            frame[name] = frame[name].astype(np.int64)
+            frame[name] = codes.astype(np.int64)
         return frame
 
 
