@@ -21,7 +21,7 @@ import torch
 from timing import print_table, set_threads
 
 import brittle
-from brittle.measure.certified import Certified
+from brittle.extensions.certificates.radius import Certified
 from brittle.measure.forward import look
 
 

@@ -24,11 +24,11 @@ from torch import Tensor, nn
 import brittle
 from brittle.data import open_points
 from brittle.estimate import Estimate, Evidence, Status
+from brittle.extensions.mmse.mmse import Form
 from brittle.measure import take
 from brittle.measure.forward import look
 from brittle.run import plan
 from brittle.scores import MMSE, Moments, MonteCarlo, Score
-from brittle.scores.mmse import Form
 
 DRAWS = (20, 50, 100, 200)
 GRADIENT_DRAWS = 20

@@ -23,11 +23,11 @@ from helpers.problems import inputs, small_classifier
 import brittle
 from brittle.cli import main
 from brittle.errors import ParameterError, UsageError
-from brittle.model.loading.named_code import digests
 from brittle.noise import Noise
 from brittle.scores import Moments, MonteCarlo, Score
 from brittle.scores.choose import choose
 from brittle.scores.outside import find_family, find_score
+from brittle.user_code import digests
 
 MOST_LINES = 40
 

@@ -28,6 +28,7 @@ from torch import Tensor, nn
 
 import brittle
 from brittle.estimate import Estimate, Evidence, Status
+from brittle.extensions.expected_change.probability_change import STATISTICS
 from brittle.measure import Clean, Sample
 from brittle.measure.chunks import NoiseChunk
 from brittle.measure.linearize import LinearSums
@@ -37,7 +38,6 @@ from brittle.measure.sampling import SampledInStages, needs_more
 from brittle.noise import Gaussian
 from brittle.scores import MMSE, Moments, ProbabilityChange, Shrinkage
 from brittle.scores.evaluate import estimate_of
-from brittle.scores.probability_change import STATISTICS
 
 CONFIDENCE, MOST = 0.99, 0.015
 """Nominal confidence, and the share of misses on either side that is let pass."""

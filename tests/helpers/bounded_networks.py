@@ -7,12 +7,12 @@ import torch
 from torch import Tensor, nn
 
 import brittle
-from brittle.measure.certified import Certified, CertifiedRadius
-from brittle.measure.certified.crown import Walk
-from brittle.measure.certified.graph import Network
-from brittle.measure.certified.intervals import propagate
-from brittle.measure.certified.region import Enclosure, Region
-from brittle.measure.certified.tracing import build_network
+from brittle.extensions.certificates.crown import Walk
+from brittle.extensions.certificates.graph import Network
+from brittle.extensions.certificates.intervals import propagate
+from brittle.extensions.certificates.radius import Certified, CertifiedRadius
+from brittle.extensions.certificates.region import Enclosure, Region
+from brittle.extensions.certificates.tracing import build_network
 from brittle.measure.forward import look
 
 NORMS = ("linf", "l2")

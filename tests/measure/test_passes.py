@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -15,15 +16,15 @@ from torch import Tensor, nn
 
 import brittle
 from brittle.estimate import Estimate
+from brittle.extensions.certificates.radius import Certified
+from brittle.extensions.rare_events.rare_flips import RareFlips
 from brittle.measure import (
-    Certified,
     Clean,
     Forward,
     Measurement,
     Nearest,
     NetworkTraits,
     Passes,
-    RareFlips,
     Sample,
     SampleUntil,
     passes_of,
@@ -49,6 +50,9 @@ class Traits:
     bends: bool
     forward_only: str | None = None
     own_probability: bool = False
+
+    def try_out(self, need: Measurement) -> Any:
+        return SimpleNamespace(flat=torch.tensor([not self.bends]))
 
 
 def smooth_classifier() -> brittle.Classifier:

@@ -14,9 +14,10 @@ import brittle
 from brittle.analysis.outcomes import refuted_points, refuted_text
 from brittle.cli import main
 from brittle.estimate import Status
-from brittle.measure import CertifiedRadius, Forward, Nearest
-from brittle.measure.certified.proof import SHARES
-from brittle.measure.certified.radius import PROOFS
+from brittle.extensions.certificates.proof import SHARES
+from brittle.extensions.certificates.radius import CertifiedRadius
+from brittle.measure import Forward, Nearest
+from brittle.measure.base import PROOFS
 from brittle.scores import FeatureDistance, InputMargin, LogitMargin
 
 COUNT = 6

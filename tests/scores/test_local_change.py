@@ -13,9 +13,9 @@ from torch import Tensor, nn
 import brittle
 from brittle.errors import ParameterError
 from brittle.estimate import Status
+from brittle.extensions.expected_change.local_change import absolute_moment
 from brittle.noise import Ball, Gaussian, Noise, Sphere
 from brittle.scores import ChangeBound, FirstOrderChange, ProbabilityChange
-from brittle.scores.local_change import absolute_moment
 
 SIZE, RADIUS, DRAWS = 12, 1.0, 200_000
 

@@ -153,5 +153,5 @@ def test_nothing_in_the_package_unpickles_or_evaluates() -> None:
         assert all("weights_only=True" in call for call in re.findall(r"(?<!safetensors\.)torch\.load\(.*", text)), path
         calls = [node.func for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
         executed |= {(path.name, one.id) for one in calls if isinstance(one, ast.Name) and one.id in ("eval", "exec")}
-    assert executed == {("named_code.py", "exec")}
+    assert executed == {("user_code.py", "exec")}
     assert pickled == {("workers.py", "pickle.loads(self.content)")}

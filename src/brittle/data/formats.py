@@ -28,9 +28,9 @@ from brittle.data.webdataset import is_webdataset, read_webdataset
 from brittle.errors import BrittleError, DataError, ParameterError
 from brittle.model.arrays import Maite, names_itself
 from brittle.model.bounds import BoundsLike
-from brittle.model.loading.named_code import unknown
 from brittle.store.places import is_stored, located
 from brittle.store.writing import nearby
+from brittle.user_code import unknown
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,20 +1,13 @@
-"""What a model decides: the predicted class, several labels, the best few, a number within a
-tolerance, masks, boxes."""
+"""What a model decides: the predicted class, several labels, the best few, a number within a tolerance."""
 
 from brittle.decisions.base import Decision
 from brittle.decisions.by_user import Custom
-from brittle.decisions.kinds import PredictedClass, SameTop, Within, as_decision
+from brittle.decisions.kinds import DECISIONS, PredictedClass, SameTop, Within, as_decision
 from brittle.decisions.labels import MultiLabel
-from brittle.decisions.regions import Boxes, Masks
+from brittle.registry import find_attribute
 
 __all__ = [
-    "Boxes",
-    "Custom",
-    "Decision",
-    "Masks",
-    "MultiLabel",
-    "PredictedClass",
-    "SameTop",
-    "Within",
-    "as_decision",
-]
+    "DECISIONS", "Custom", "Decision", "MultiLabel", "PredictedClass", "SameTop", "Within", "as_decision",
+]  # fmt: skip
+
+__getattr__ = find_attribute(__name__, "decision")

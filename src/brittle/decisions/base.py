@@ -39,6 +39,9 @@ class Decision(ABC):
         linear: whether its margins are linear functions of the outputs, but for a constant, so that bounds on these
             bound them (`linear_margins`).
         has_margins: whether scores may read its margins; else only whether it holds, which counting asks for.
+        declared: the words of `outputs` from which it can be taken.
+        of_odds: whether each declared probability stands for itself, so that its logit is `log p - log(1 - p)`.
+        may_be_empty: whether the same outputs everywhere, all 0, may be right.
         form: the axes of an output of one input.
     """
 
@@ -52,6 +55,16 @@ class Decision(ABC):
     targets: ClassVar[bool] = False
     has_margins: ClassVar[bool] = True
     form: ClassVar[tuple[str, ...]] = ("numbers",)
+    declared: ClassVar[tuple[str, ...]] = ("logits",)
+    of_odds: ClassVar[bool] = False
+    may_be_empty: ClassVar[bool] = False
+
+    @classmethod
+    def parse(cls, text: str) -> Decision:
+        """Make the decision of the words `name:text` on the command line; a ValueError where `text` is none."""
+        if text:
+            raise ValueError(text)
+        return cls()
 
     @property
     def has_probability(self) -> bool:
@@ -69,6 +82,15 @@ class Decision(ABC):
     @abstractmethod
     def described(self, decided: Tensor) -> list[str]:
         """What was decided, in words, for each row of `decided`."""
+
+    def extract(self, output: Any, classes: int | None) -> tuple[Tensor, str] | None:
+        """Take what it reads from what a model returned, and the name of that part, where these are no class scores;
+        else None. `classes` is the number of classes in the model's own config."""
+        return None
+
+    def describe_copies(self, margins: Sequence[float]) -> list[str] | None:
+        """Describe in words the mean margin of the noisy copies of each point; None where it means nothing."""
+        return None
 
     def numbers(self, outputs: Tensor) -> Tensor:
         """`outputs` `[B, ...]` as if they were class scores, `[B, C]`, by which they are compared with one another."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,8 +12,8 @@ from torch import Tensor
 
 from brittle.decisions.base import Decision, alone, check_count, numbers
 from brittle.decisions.labels import MultiLabel
-from brittle.decisions.regions import Boxes, Masks
 from brittle.errors import ModelError, ParameterError
+from brittle.registry import Registry, missing
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class PredictedClass(Decision):
     explanation: ClassVar[str] = "the predicted class"
     of_classes: ClassVar[bool] = True
     has_classes: ClassVar[bool] = True
+    declared: ClassVar[tuple[str, ...]] = ("logits", "binary-logit", "probs")
 
     def decide(self, outputs: Tensor) -> Tensor:
         """The predicted class, `[B, 1]`; the first of several with the largest score."""
@@ -63,10 +65,15 @@ class SameTop(Decision):
     name: ClassVar[str] = "top"
     explanation: ClassVar[str] = "which few classes score highest"
     has_classes: ClassVar[bool] = True
+    declared: ClassVar[tuple[str, ...]] = ("logits", "probs")
 
     def __post_init__(self) -> None:
         if type(self.count) is not int or self.count < 1:
             raise ParameterError(f"top:K needs a whole number K of at least 1; found {self.count!r:.40}")
+
+    @classmethod
+    def parse(cls, text: str) -> SameTop:
+        return cls(int(text)) if text else cls()
 
     @property
     def label(self) -> str:
@@ -133,6 +140,10 @@ class Within(Decision):
             )
         object.__setattr__(self, "tolerance", alone(given))
 
+    @classmethod
+    def parse(cls, text: str) -> Within:
+        return cls(tuple(float(part) for part in text.split(",")))
+
     @property
     def label(self) -> str:
         own = self.tolerance if isinstance(self.tolerance, tuple) else (self.tolerance,)
@@ -166,6 +177,12 @@ class Within(Decision):
             )
 
 
+DECISIONS: Mapping[str, type[Decision]] = Registry(
+    "decision", {kind.name: kind for kind in (PredictedClass, MultiLabel, SameTop, Within)}
+)
+"""Every decision by the first word that the command line has for it."""
+
+
 def as_decision(given: Decision | str | None) -> Decision:
     """A decision from itself or from its word, such as `top:5`; None is the predicted class.
 
@@ -174,28 +191,17 @@ def as_decision(given: Decision | str | None) -> Decision:
     """
     if given is None or isinstance(given, Decision):
         return given or PredictedClass()
-    name, _, value = str(given).partition(":")
-    try:
-        match name:
-            case "class" if not value:
-                return PredictedClass()
-            case "top":
-                return SameTop(int(value)) if value else SameTop()
-            case "within" if value:
-                return Within(tuple(float(each) for each in value.split(",")))
-            case "multilabel" if not value:
-                return MultiLabel()
-            case "masks" | "boxes":
-                kind = Masks if name == "masks" else Boxes
-                return kind(*map(float, value.split(","))) if value else kind()
-            case "multilabel":
-                return MultiLabel(only=int(value) if value.removeprefix("-").isdecimal() else value)
-    except ParameterError:
-        raise
-    except (ValueError, TypeError):
-        pass
+    name, _, text = str(given).partition(":")
+    if name in DECISIONS:
+        try:
+            return DECISIONS[name].parse(text)
+        except ParameterError:
+            raise
+        except (ValueError, TypeError):
+            pass
     raise ParameterError(
-        f"a decision is one of class, multilabel, multilabel:J (one label, counted from 0, or its name), "
+        missing("decision", name)
+        or f"a decision is one of class, multilabel, multilabel:J (one label, counted from 0, or its name), "
         f"top:K, within:T (such as within:0.1), masks:T, boxes:T (overlaps, such as 0.5) or boxes:T,S (S a score), or "
         f"in Python one of brittle.decisions; found {given!r:.60}"
     )

@@ -47,6 +47,12 @@ class MultiLabel(Decision):
     name: ClassVar[str] = "multilabel"
     explanation: ClassVar[str] = "which labels hold"
     targets: ClassVar[bool] = True
+    declared: ClassVar[tuple[str, ...]] = ("logits", "probs")
+    of_odds: ClassVar[bool] = True
+
+    @classmethod
+    def parse(cls, text: str) -> MultiLabel:
+        return cls(only=int(text) if text.removeprefix("-").isdecimal() else text or None)
 
     def __post_init__(self) -> None:
         if self.threshold is not None:

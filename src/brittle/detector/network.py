@@ -17,10 +17,10 @@ from brittle.model.bounds import check_bounds
 from brittle.model.classifier import Classifier
 from brittle.model.head import Head, check_head, find_head
 from brittle.model.inputs import normalise
-from brittle.model.loading.named_code import first_line
 from brittle.model.outputs import LARGEST_PROBABILITY, class_scores, log_probabilities, scores_of
 from brittle.model.passes import FAILURES
 from brittle.scores.one_pass import LARGEST, OnePass, OnePassScore
+from brittle.user_code import first_line
 
 
 class DetectorNetwork(nn.Module):

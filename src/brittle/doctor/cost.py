@@ -11,7 +11,6 @@ from torch import Tensor
 from brittle.doctor.settings import certified
 from brittle.doctor.subject import Subject
 from brittle.errors import BrittleError
-from brittle.measure import Certified
 from brittle.text import duration
 
 TIMED, PROVED = 3, 4
@@ -31,7 +30,7 @@ def check_cost(subject: Subject) -> Iterator[str]:
     count, spent = len(subject.batch if subject.points is None else subject.points), subject.passes_per_point
     forward, backward = forward / len(inputs), backward / len(inputs)
     proofs, first = "", subject.inputs[:PROVED]
-    if any(isinstance(need, Certified) for need in subject.needs):
+    if any(need.certifies for need in subject.needs):
         seconds = _seconds(lambda: torch.cat([one.radius for one in certified(subject, len(first))])) / len(first)
         proofs = f", certificates about {duration(count * seconds)} as {len(first)} points have it"
     yield (

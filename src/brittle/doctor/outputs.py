@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from brittle.decisions import Boxes, Custom, Masks, MultiLabel
+from brittle.decisions import Custom, MultiLabel
 from brittle.doctor.one_sided import check_sides, in_unit
 from brittle.doctor.subject import LOOKED_AT, Finding, Subject
 from brittle.errors import ModelError, listed
@@ -49,7 +49,7 @@ def check_outputs(subject: Subject) -> Iterator[Finding | str]:
         far = subject.random_inputs(LOOKED_AT, (0.0, 1.0) if classifier.bounds.finite else FAR).split(len(logits))
         others += [subject.logits_of(part) for part in far if len(part) == len(logits)]
     alike = all(torch.equal(each[finite], logits[finite]) for each in others)
-    alike &= not isinstance(subject.decision, Boxes) or bool((logits != 0).any())  # no boxes may be right
+    alike &= not subject.decision.may_be_empty or bool((logits != 0).any())
     if alike and torch.equal(subject.noisy_logits[finite], logits[finite]) and subject.takes_others:
         first = ", ".join(f"{value:.4g}" for value in logits[finite][0, :5].tolist())
         found = f"{len(logits)} rows got the same logits ({first}…) as their noisy copies and as random inputs"
@@ -110,7 +110,7 @@ def check_kind(subject: Subject) -> Iterator[Finding | str]:
     # By how much a sum of probabilities may miss 1: each is rounded by its own size, and adding them up rounds again.
     exact = 8.0 * float(torch.finfo(subject.classifier.output_dtype).eps) * math.log2(2 * subject.classes)
     yield from check_sides(subject)
-    if isinstance(subject.decision, Masks) and declared == "logits" and in_unit(logits):
+    if subject.decision.of_odds and not subject.decision.has_margins and declared == "logits" and in_unit(logits):
         advice = "use --outputs probs (outputs='probs'), or return class scores of any sign"
         raise ModelError("outputs", f"the scores of pixels are between 0 and 1, as probabilities are; {advice}")
     if isinstance(subject.decision, MultiLabel) and declared == "probs" and subject.classes > 2:

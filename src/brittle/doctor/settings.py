@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 
 from brittle.data.points import Batch, Points, SomePoints
 from brittle.doctor.subject import Finding, Subject
 from brittle.errors import DataError, ParameterError
-from brittle.measure import Certified, CertifiedRadius
 from brittle.measure.base import look_for
 from brittle.noise import Noise, Stream
 from brittle.scores import CATALOGUE, NoiseScore, Score
@@ -110,12 +110,12 @@ def check_certificates(subject: Subject) -> Iterator[Finding | str]:
     yield "bounds go through every layer" if found else "no chosen score asks for certificates"
 
 
-def certified(subject: Subject, count: int) -> list[CertifiedRadius]:
+def certified(subject: Subject, count: int) -> list[Any]:
     """The certified radii of the first points, for each measurement that certifies."""
     decided = subject.classifier if subject.decision.of_classes else subject.classifier.deciding(subject.decision)
     inputs = subject.inputs[:count]
     ids, extra = tuple(f"doctor {row}" for row in range(len(inputs))), subject.beside(len(inputs))
-    needs = [need for need in subject.needs if isinstance(need, Certified)]
+    needs = [need for need in subject.needs if need.certifies]
     return [need(decided, look_for([need], decided, inputs, ids, subject.seed, extra_inputs=extra)) for need in needs]
 
 

@@ -16,7 +16,7 @@ from torch import Tensor, fx, nn
 from brittle.data.points import Batch, Points, readable
 from brittle.doctor.rounding import Reference, changed_model, excess
 from brittle.errors import BrittleError, DataError, ModelError, ParameterError
-from brittle.measure import Certified, Clean, Curvature, Measurement, Passes
+from brittle.measure import Clean, Measurement, Passes
 from brittle.measure.base import by_stream
 from brittle.measure.forward import Widest
 from brittle.model.classifier import Classifier
@@ -36,7 +36,7 @@ KEPT, OTHERS = 8, 3
 """Points whose logits are compared during a run, and inputs that a worker, or a copy of the model, sees before them."""
 
 CURVED_AT = 8
-"""Points at which it is found out whether the network bends."""
+"""Points at which a measurement is tried out, to know what it costs."""
 
 SIGMA_SHARE = 0.1
 """Noise of the noisy copies, as a share of the range, where no score says what noise."""
@@ -148,7 +148,7 @@ class Subject:
     def passes_per_point(self) -> Passes:
         """What the chosen scores spend on a point, the clean pass included and certificates not, as they say."""
         spent = Passes(self.classifier.clean_passes, 0)
-        for needs in by_stream(need for need in self.needs if not isinstance(need, Certified)):
+        for needs in by_stream(need for need in self.needs if not need.certifies):
             spent += max((need.cost(self) for need in needs), key=lambda each: each.total)
         return spent
 
@@ -180,18 +180,17 @@ class Subject:
     def dimension(self) -> int:
         return self.inputs[0].numel()
 
-    @property
-    def bends(self) -> bool:
-        """Whether the network has second derivatives at a few points; one that has none to give counts as bending."""
+    def try_out(self, need: Measurement) -> Any:
+        """Take a measurement at a few points; None where it fails."""
         inputs = self.inputs[:CURVED_AT]
         extra_inputs = self.beside(len(inputs))
         extra_inputs = extra_inputs and extra_inputs.around(inputs)
         try:
             logits = self.logits_of(inputs)
             clean = Clean(inputs, self._ids[:CURVED_AT], self.seed, logits, self.rows, extra_inputs=extra_inputs)
-            return not bool(Curvature(probes=2)(self.classifier, clean).flat.all())
+            return need(self.classifier, clean)
         except BrittleError:
-            return True
+            return None
 
     def check_same(self, where: str, some: Tensor, classifier: Classifier | None = None) -> None:
         """Raise where `some` of the points, `[R]`, get other logits now than in the first pass. `where` says when or

@@ -7,22 +7,18 @@ way.
 """
 
 from brittle.measure.base import Measurement, NetworkTraits, Passes, passes_of, take
-from brittle.measure.certified import Certified, CertifiedRadius
-from brittle.measure.curvature import Columns, Curvature, Curved, HessianColumns
 from brittle.measure.features import Features, Forward, HeadInputs
 from brittle.measure.forward import Clean
 from brittle.measure.linearization import Linearization
 from brittle.measure.linearize import Linearize
 from brittle.measure.nearest import Nearest, NearestPoint
 from brittle.measure.noisy_margins import NoisyMargins, Spread, Votes
-from brittle.measure.rare import RareFlips, RareSampled
 from brittle.measure.sample_sums import ProbabilityChanges, Sampled
 from brittle.measure.sampling import Sample, SampledInStages
 from brittle.measure.stopping import SampleUntil, StoppedVotes
 
 __all__ = [
-    "Certified", "CertifiedRadius", "Clean", "Columns", "Curvature", "Curved", "Features", "Forward", "HeadInputs",
-    "HessianColumns", "Linearization", "Linearize", "Measurement", "Nearest", "NearestPoint", "NetworkTraits",
-    "NoisyMargins", "Passes", "ProbabilityChanges", "RareFlips", "RareSampled", "Sample", "SampleUntil", "Sampled",
-    "SampledInStages", "Spread", "StoppedVotes", "Votes", "passes_of", "take",
+    "Clean", "Features", "Forward", "HeadInputs", "Linearization", "Linearize", "Measurement", "Nearest",
+    "NearestPoint", "NetworkTraits", "NoisyMargins", "Passes", "ProbabilityChanges", "Sample", "SampleUntil",
+    "Sampled", "SampledInStages", "Spread", "StoppedVotes", "Votes", "passes_of", "take",
 ]  # fmt: skip

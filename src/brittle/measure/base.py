@@ -15,10 +15,14 @@ from brittle.estimate import CONFIDENCE
 from brittle.measure.forward import Clean, look
 from brittle.model.classifier import Classifier
 from brittle.model.inputs import ExtraInputs
-from brittle.model.loading.named_code import failing, kind_of, refused
+from brittle.user_code import failing, kind_of, refused
 
 MOST_DRAWS = 10_000_000
 """More noisy copies of one point than anybody waits for; a larger number is a mistake."""
+
+
+PROOFS = ("full", "middle", "fast")
+"""What is spent on the proof of a certificate."""
 
 
 @dataclass(frozen=True)
@@ -37,20 +41,19 @@ class Passes:
 
 
 class NetworkTraits(Protocol):
-    """What the cost of a measurement depends on: classes, coordinates of an input, whether the network bends, which is
-    having second derivatives other than 0, why it never has a gradient, where it has none, and whether its
-    probabilities take a pass apart from its logits."""
+    """What the cost of a measurement depends on: classes, coordinates of an input, why the network never has a
+    gradient, where it has none, whether its probabilities take a pass apart from its logits, and what a measurement
+    finds at a few points."""
 
     @property
     def classes(self) -> int: ...
     @property
     def dimension(self) -> int: ...
     @property
-    def bends(self) -> bool: ...
-    @property
     def forward_only(self) -> str | None: ...
     @property
     def own_probability(self) -> bool: ...
+    def try_out(self, need: Measurement) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,7 @@ class Measurement(ABC):
         uses_graph: whether it differentiates the clean pass itself, where that pass kept its graph.
         uses_features: whether it reads what the last linear layer sees in the clean pass.
         kept_competitors: how many competing classes it keeps; None for the default.
+        certifies: whether its result has the `radius` that is proved for each point, and the layer `unsupported`.
     """
 
     differentiates: ClassVar[bool] = True
@@ -73,6 +77,7 @@ class Measurement(ABC):
     uses_graph: ClassVar[bool] = False
     uses_features: ClassVar[bool] = False
     kept_competitors: ClassVar[int | None] = None
+    certifies: ClassVar[bool] = False
 
     @abstractmethod
     def cost(self, network: NetworkTraits) -> Passes:

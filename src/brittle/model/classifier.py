@@ -15,14 +15,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from brittle.decisions import Boxes, Decision, as_decision
+from brittle.decisions import Decision, as_decision
 from brittle.errors import ModelError, ParameterError
 from brittle.model.arrays import ArrayModel, Estimator, Fitted, Levels, as_model
 from brittle.model.bounds import Bounds, BoundsLike
 from brittle.model.evaluation_mode import check_mode, evaluating
 from brittle.model.head import Head, check_head, find_head
 from brittle.model.inputs import ExtraInputs, as_seen, channel_numbers, place
-from brittle.model.outputs import OUTPUTS, boxes_of, check_decision, outputs_of, scores_of
+from brittle.model.outputs import OUTPUTS, check_decision, outputs_of, scores_of
 from brittle.model.passes import NO_GRADIENT, derivative, hessian_product, one_sentence
 
 Watcher = Callable[["Classifier", Tensor, Tensor, ExtraInputs | None], None]
@@ -403,8 +403,8 @@ class Classifier:
     def _outputs(self, output: Any, inputs: Tensor, extra_inputs: ExtraInputs | None) -> Tensor:
         """What the decision is taken from; remembers in which form and precision the model returned it, and tells the
         watcher of this thread."""
-        named = getattr(getattr(self.model, "config", None), "num_labels", None)
-        scores, self.taken = boxes_of(output, named) if isinstance(self.decision, Boxes) else scores_of(output)
+        classes = getattr(getattr(self.model, "config", None), "num_labels", None)
+        scores, self.taken = self.decision.extract(output, classes) or scores_of(output)
         outputs = outputs_of(scores, len(inputs), self.outputs, self.decision)
         self.output_dtype = scores.dtype if scores.is_floating_point() else torch.float32
         watcher = WATCHER.get()

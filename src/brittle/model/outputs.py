@@ -9,8 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from brittle.decisions import Custom, Decision, Masks, MultiLabel, PredictedClass, SameTop, Within
-from brittle.decisions.regions import MOST_BOXES
+from brittle.decisions import Custom, Decision, MultiLabel, PredictedClass, SameTop, Within
 from brittle.errors import ModelError, ParameterError
 
 OUTPUTS = ("logits", "probs", "binary-logit")
@@ -38,7 +37,7 @@ def outputs_of(scores: Tensor, rows: int, outputs: str, decision: Decision) -> T
                 f"{rows} inputs gave a result of shape {list(scores.shape)}; expected a row for each of them",
             )
         decision.check(scores)
-        numbers = _widened(scores)
+        numbers = widened(scores)
     if outputs != "probs":
         return numbers.clone()
     smallest, largest = float(numbers.detach().min()), float(numbers.detach().max())
@@ -49,10 +48,11 @@ def outputs_of(scores: Tensor, rows: int, outputs: str, decision: Decision) -> T
             f"out --outputs probs (outputs='probs') if they are class scores",
         )
     logarithms = log_probabilities(numbers)
-    return logarithms - log_probabilities(1 - numbers) if isinstance(decision, MultiLabel | Masks) else logarithms
+    return logarithms - log_probabilities(1 - numbers) if decision.of_odds else logarithms
 
 
-def _widened(scores: Tensor) -> Tensor:
+def widened(scores: Tensor) -> Tensor:
+    """Return scores in single precision or better."""
     return scores if scores.dtype in (torch.float32, torch.float64) else scores.float()
 
 
@@ -75,8 +75,7 @@ def check_decision(decision: Decision, outputs: str, model: Any = None) -> None:
             f"config.json of the model says {problem}, and the decision is {decision.label}; use --decision {written} "
             f"(decision='{written}'){tolerance}",
         )
-    only = {"logits": Decision, "binary-logit": PredictedClass, "probs": (PredictedClass, MultiLabel, SameTop, Masks)}
-    if not isinstance(decision, only[outputs]):
+    if outputs not in decision.declared:
         raise ParameterError(
             f"the decision {decision.label} is not taken from outputs={outputs}; leave out --outputs (outputs=) where "
             f"the model returns no such numbers, else --decision (decision=)",
@@ -108,7 +107,7 @@ def class_scores(scores: Tensor, rows: int, outputs: str) -> Tensor:
             "[1 - p, p] and use --outputs probs (outputs='probs'); for a number that it predicts, --decision within:T "
             "(decision='within:T')",
         )
-    return _widened(scores)
+    return widened(scores)
 
 
 def log_probabilities(scores: Tensor) -> Tensor:
@@ -146,44 +145,3 @@ def scores_of(output: Any) -> tuple[Tensor, str | None]:
         )
     found = found.dequantize() if found.is_quantized else found
     return found if found.layout == torch.strided else found.to_dense(), taken
-
-
-def boxes_of(output: Any, named: int | None) -> tuple[Tensor, str]:
-    """The boxes in what a detector returned, `[B, MOST_BOXES, 6]`, and the part of it that they are.
-
-    Of each box its corners, class and score, those with the largest scores first, then zeros; NaN where one is not
-    finite. `brittle.decisions.Boxes` says which forms are read, `named` how many classes the model's config names.
-    """
-    logits, corners = _part(output, "logits"), _part(output, "pred_boxes")
-    try:
-        if corners is None:
-            images = [[_part(one, name) for name in ("boxes", "labels", "scores")] for one in output]
-            return torch.stack([_packed(*one) for one in images]), "boxes, labels and scores"
-        sure = logits.sigmoid() if logits.shape[2] == named else logits.softmax(dim=2)[..., :-1]
-        scores, labels = sure.max(dim=2)
-        centre, half = corners[..., :2], corners[..., 2:] / 2
-        images = zip(torch.cat((centre - half, centre + half), dim=2), labels, scores, strict=True)
-        return torch.stack([_packed(*one) for one in images]), "logits and pred_boxes"
-    except (AttributeError, IndexError, RuntimeError, TypeError, ValueError) as error:
-        raise ModelError(
-            "output_shape",
-            f"the model returned {type(output).__name__}, and no boxes: a list with boxes [n, 4], labels and scores "
-            f"[n] of each input, or logits [B, Q, K + 1] and pred_boxes [B, Q, 4]; wrap it in a module that does",
-        ) from error
-
-
-def _part(output: Any, name: str) -> Any:
-    return output.get(name) if isinstance(output, Mapping) else getattr(output, name, None)
-
-
-def _packed(corners: Tensor, labels: Tensor, scores: Tensor) -> Tensor:
-    """The boxes of one image in a place each, `[MOST_BOXES, 6]`."""
-    corners = _widened(corners)  # half precision has no label 257
-    boxes = torch.cat((corners, labels[:, None].to(corners), scores[:, None].to(corners)), dim=1)
-    places = boxes.new_zeros(MOST_BOXES, 6)
-    if not bool(boxes.isfinite().all()):
-        return places.fill_(torch.nan)
-    boxes = boxes[(boxes[:, 2:4] > boxes[:, :2]).all(dim=1)]
-    boxes = boxes[boxes[:, 5].argsort(descending=True, stable=True)][:MOST_BOXES]
-    places[: len(boxes)] = boxes
-    return places

@@ -11,7 +11,6 @@ import torch
 
 from brittle.errors import ParameterError, UsageError
 from brittle.model.bounds import Bounds, BoundsLike, check_bounds
-from brittle.model.loading.named_code import find_named, unknown
 from brittle.model.texts import codes_of, text_of
 from brittle.noise import (
     FAMILIES,
@@ -30,6 +29,7 @@ from brittle.noise import (
 from brittle.noise.characters import EDITS
 from brittle.noise.corruption import KINDS
 from brittle.noise.tables import READ
+from brittle.user_code import find_named, unknown
 
 if TYPE_CHECKING:
     from brittle.data import Points

@@ -13,11 +13,11 @@ from brittle.estimate import FLIP_PROBABILITY, LIMIT, MOST_DRAWS
 from brittle.intervals import check_share
 from brittle.measure import Sample, SampleUntil
 from brittle.model.bounds import Bounds
-from brittle.model.loading.named_code import unknown
 from brittle.noise import Noise
 from brittle.scores import CATALOGUE, LogitMargin, MonteCarlo, NoiseScore, Score
 from brittle.scores.options import Option, options_of
 from brittle.scores.outside import check_alone, check_scores, find_family, find_score
+from brittle.user_code import unknown
 
 BY_DEFAULT = ("shrinkage", "softmax", "logit_margin")
 """What is computed where nothing is chosen; of decisions without a probability only what reads margins."""

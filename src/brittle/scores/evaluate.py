@@ -15,14 +15,14 @@ import torch
 from torch import Tensor
 
 from brittle.data.points import Batch
-from brittle.decisions import Boxes, Masks
+from brittle.decisions import Decision
 from brittle.errors import ParameterError
 from brittle.estimate import FLIP_PROBABILITY, Estimate, Status
 from brittle.measure import Clean, Measurement, NearestPoint, Sampled, passes_of, take
 from brittle.measure.base import look_for
 from brittle.model.classifier import Classifier
-from brittle.model.loading.named_code import failing, refused
 from brittle.scores.sound import ScoreLike, fault_of
+from brittle.user_code import failing, refused
 
 MOST_SEED = 2**63 - 1
 """The largest seed of noise."""
@@ -100,9 +100,8 @@ def evaluate(
     found.counterexamples = [_counterexamples(score, measured, found, classifier, clean) for score in scores]
     _count_passes(found, measured, clean, classifier.passes - before)
     found.estimates = [estimate_of(score, measured, confidence, len(batch), failed) for score in scores]
-    if isinstance(decision := classifier.decision, Masks | Boxes):
-        pairs = zip(found.estimates, scores, strict=True)
-        found.estimates = [_said(one, measured[score.needs[0]], decision) for one, score in pairs]
+    pairs = zip(found.estimates, scores, strict=True)
+    found.estimates = [_describe_copies(one, measured[score.needs[0]], classifier.decision) for one, score in pairs]
     _note_decisions(found, classifier, clean)
     return found
 
@@ -180,13 +179,15 @@ def _count_passes(found: Evaluated, measured: Mapping[Measurement, Any], clean: 
     found.passes = [clean.passes + own + even + (at < more) for at, own in enumerate(stated)]
 
 
-def _said(estimate: Estimate, counts: Any, decision: Masks | Boxes) -> Estimate:
-    """The estimate with what the copies that were counted say on average, at points of which nothing else is said."""
-    if not isinstance(counts, Sampled):
+def _describe_copies(estimate: Estimate, counts: Any, decision: Decision) -> Estimate:
+    """Fill empty details with what the decision says of the mean margins of counted copies."""
+    if decision.has_margins or not isinstance(counts, Sampled):
         return estimate
-    words = decision.under_noise((counts.votes.margins / counts.draws).tolist())
-    known = estimate.detail or (None,) * len(words)
-    return replace(estimate, detail=tuple(one or other for one, other in zip(known, words, strict=True)))
+    words = decision.describe_copies((counts.votes.margins / counts.draws).tolist())
+    if words is None:
+        return estimate
+    details = estimate.detail or (None,) * len(words)
+    return replace(estimate, detail=tuple(detail or text for detail, text in zip(details, words, strict=True)))
 
 
 def _note_decisions(found: Evaluated, classifier: Classifier, clean: Clean) -> None:

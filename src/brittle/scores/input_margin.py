@@ -11,10 +11,11 @@ from torch import Tensor
 
 from brittle.errors import ParameterError
 from brittle.estimate import COUNT, DISTANCES, INPUT_MARGIN, Estimate, Status, check_norm
-from brittle.measure import Certified, CertifiedRadius, Clean, Forward, Measurement, Nearest, NearestPoint
-from brittle.measure.certified import PROOFS
+from brittle.measure import Clean, Forward, Measurement, Nearest, NearestPoint
+from brittle.measure.base import PROOFS
 from brittle.measure.nearest import ATTACKS, EFFORTS
 from brittle.measure.nearest.nearest import check_search
+from brittle.registry import load
 from brittle.scores.base import Score, clean_status, finish, mark
 from brittle.scores.options import option
 
@@ -47,7 +48,8 @@ class InputMargin(_Searched):
     value itself where the search ended, which is then exact (`docs/how-to/trees.md`).
 
     Validity: the interval holds the margin, up to what single precision rounds (see
-    `brittle.measure.certified.Certified`). How near the value comes is measured in `docs/explanation/attacks.md`.
+    `brittle.extensions.certificates.radius.Certified`). How near the value comes is measured in
+    `docs/explanation/attacks.md`.
 
     Source: Ngnawé et al., Detecting brittle decisions for free (NeurIPS 2024), section 2.1.
 
@@ -88,8 +90,8 @@ class InputMargin(_Searched):
             raise ParameterError(
                 f"no distance in {COUNT} can be certified; leave out certify=true, or choose another norm",
             )
-        if self.norm != COUNT:
-            Certified(self.norm, self.bounded, self.proof)
+        if self.proof not in PROOFS:
+            raise ParameterError(f"no proof is called {self.proof!r}; there are {', '.join(PROOFS)}")
         if self.proof != "full" and not self.certify:
             raise ParameterError(
                 f"proof {self.proof!r} says how a certificate is computed, and none is asked for; ask for one "
@@ -99,7 +101,9 @@ class InputMargin(_Searched):
     @property
     def needs(self) -> tuple[Measurement, ...]:
         found = (Forward(), Nearest(self.norm, self.attack, self.effort, self.bounded))
-        return (*found, Certified(self.norm, self.bounded, self.proof)) if self.certify else found
+        if not self.certify:
+            return found
+        return (*found, load("measurement", "certified")(self.norm, self.bounded, self.proof))
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         clean: Clean = measured[Forward()]
@@ -108,7 +112,7 @@ class InputMargin(_Searched):
         proved = torch.zeros_like(distance) if nearest.proved is None else nearest.proved
         if not self.certify:
             return finish(distance, proved, distance, status, nearest.passes)
-        certified: CertifiedRadius = measured[self.needs[2]]
+        certified = measured[self.needs[2]]
         # A counterexample contradicts the certificate, beyond what rounds in a distance.
         refuted = (certified.radius > distance * (1 + 1e-6)) & (nearest.predicted >= 0)
         spent, status = certified.passes - clean.passes, mark(status, refuted, Status.REFUTED)
@@ -177,9 +181,7 @@ def nearest_status(clean: Clean, nearest: NearestPoint) -> Tensor:
     return torch.where(doubtful, int(Status.MASKED), status)
 
 
-def _about_certificate(
-    certified: CertifiedRadius, nearest: NearestPoint, spent: Tensor, refuted: Tensor
-) -> tuple[str, ...]:
+def _about_certificate(certified: Any, nearest: NearestPoint, spent: Tensor, refuted: Tensor) -> tuple[str, ...]:
     """For each point what its certificate took, and what refutes it."""
     said = [f"{passes:,} of the passes for the certificate" for passes in spent.tolist()]
     for row in refuted.nonzero()[:, 0].tolist():

@@ -1,6 +1,6 @@
 """Scores and noise families by name: those of brittle, and of files and packages of the user's.
 
-A name is one of the catalogue, or one that `brittle.model.loading.named_code` finds: `FILE.py:CLASS`, or
+A name is one of the catalogue, or one that `brittle.user_code` finds: `FILE.py:CLASS`, or
 `PACKAGE.MODULE:CLASS`.
 """
 
@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from brittle.decisions.function_code import code_digest
-from brittle.model.loading.named_code import check_name, digests, find_named, kind_of, refused, unknown
 from brittle.noise import FAMILIES, Noise, Transform
 from brittle.scores import CATALOGUE, NoiseScore, Score
 from brittle.scores.sound import check_class, check_dataclass, check_score
+from brittle.user_code import check_name, digests, find_named, kind_of, refused, unknown
 
 Named = TypeVar("Named", Score, Noise)
 

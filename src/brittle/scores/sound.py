@@ -19,10 +19,10 @@ from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Evidence, Parameters, Status
 from brittle.measure import Measurement, Nearest, NearestPoint
 from brittle.model.classifier import Classifier
-from brittle.model.loading.named_code import check_name, failing, kind_of, refused
 from brittle.model.texts import TextFunction
 from brittle.noise import Noise
 from brittle.scores.options import KEY
+from brittle.user_code import check_name, failing, kind_of, refused
 
 TEXTS = ("title", "quantity", "cost", "reference", "explanation")
 """Class variables of a score that are text."""

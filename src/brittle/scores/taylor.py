@@ -11,12 +11,12 @@ import torch
 from brittle.estimate import DISTANCES, DUAL_ORDER, Estimate, check_norm
 from brittle.measure import Linearization, Linearize, Measurement
 from brittle.scores.base import NoiseScore, Score, finish
-from brittle.scores.linear import check_factor, margins, orthant_flips, sigmoid_flips
+from brittle.scores.linear import margins, orthant_flips
 from brittle.scores.options import option
 
 
 @dataclass(frozen=True)
-class _AtPoint(NoiseScore):
+class TangentScore(NoiseScore):
     classes: int | None = None
 
     cost = "1 + C for all sigma together"
@@ -29,7 +29,7 @@ class _AtPoint(NoiseScore):
 
 
 @dataclass(frozen=True)
-class Taylor(_AtPoint):
+class Taylor(TangentScore):
     """Flip probability of the first-order Taylor model.
 
     `1 - P(g > 0)` with `g ~ N(g(x), sigma^2 D J K J^T D^T)`, `g_i = z_t - z_i`, `J` the Jacobian at the point.
@@ -56,42 +56,6 @@ class Taylor(_AtPoint):
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         return orthant_flips(measured[self.needs[0]], self.noise, confidence)
-
-
-@dataclass(frozen=True)
-class TaylorMVS(_AtPoint):
-    """Flip probability of the first-order Taylor model with the multivariate sigmoid.
-
-    `S / (1 + S)` with `S = sum_i exp(-f g_i(x) / (sigma ||grad g_i(x)||))` in the place of the orthant probability,
-    `f` the factor.
-
-    Validity: an approximation of `Taylor` without an integral; it ignores how the margins depend on each other. With
-    `f = 1.702` and two classes it is within 0.01 of `Taylor`; with 1 it is the formula of the paper. It has no
-    interval, as that has none.
-
-    Source: Han, Srinivas, Lakkaraju (UAI 2024), section 3.2.3.
-
-    Attributes:
-        classes: competing classes to keep; by default all up to 100 classes, the 20 nearest by logit above.
-        factor: multiplies the margins in their standard deviations.
-    """
-
-    factor: float = 1.0
-
-    name: ClassVar[str] = "taylor_mvs"
-    title = "Taylor, multivariate sigmoid"
-    reference = "Han et al. (UAI 2024), section 3.2.3"
-    explanation = "As taylor, with a logistic formula in place of the normal integral."
-    colour = 6
-    preference = 6
-    unsaid = ("factor",)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_factor(self.factor)
-
-    def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        return sigmoid_flips(measured[self.needs[0]], self.noise, self.factor, confidence)
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from helpers.bounded_networks import lively
 from torch import Tensor, nn
 
 import brittle
-from brittle.measure.base import take
-from brittle.measure.certified import PROOFS, Certified
+from brittle.extensions.certificates.radius import Certified
+from brittle.measure.base import PROOFS, take
 from brittle.measure.forward import look
 
 GRID = 301

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 import brittle
 from brittle.decisions import Custom, Decision, MultiLabel, SameTop, Within
-from brittle.measure.certified.proof import ACCURACY
+from brittle.extensions.certificates.proof import ACCURACY
 from brittle.scores import InputMargin
 
 POINTS = torch.rand(6, 5, generator=torch.Generator().manual_seed(4), dtype=torch.float64)

@@ -11,7 +11,7 @@ from helpers.problems import inputs
 from torch import Tensor, nn
 
 import brittle
-from brittle.measure.certified.proof import ACCURACY
+from brittle.extensions.certificates.proof import ACCURACY
 
 
 def test_a_module_and_its_exported_program_agree() -> None:

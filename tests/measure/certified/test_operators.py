@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import brittle
-from brittle.measure.certified.region import Region
+from brittle.extensions.certificates.region import Region
 from brittle.model.bounds import NONE
 
 SEEN = torch.eye(6, dtype=torch.bool) | (torch.arange(6) > 3)

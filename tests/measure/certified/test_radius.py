@@ -10,7 +10,7 @@ from helpers.problems import inputs, linear_network, small_network
 from torch import Tensor, nn
 
 import brittle
-from brittle.measure.certified.proof import ACCURACY
+from brittle.extensions.certificates.proof import ACCURACY
 
 
 @pytest.mark.parametrize("norm", NORMS)

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from brittle.measure.certified.curves import CURVES
-from brittle.measure.certified.region import Enclosure
-from brittle.measure.certified.relaxations import relax
+from brittle.extensions.certificates.curves import CURVES
+from brittle.extensions.certificates.region import Enclosure
+from brittle.extensions.certificates.relaxations import relax
 
 FUNCTIONS: dict[str, tuple[tuple[float, ...], Callable[[Tensor], Tensor], float]] = {
     "relu": ((), torch.relu, -1e9),

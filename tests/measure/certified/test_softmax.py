@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from brittle.measure.certified.region import Enclosure
-from brittle.measure.certified.softmax import box, planes
+from brittle.extensions.certificates.region import Enclosure
+from brittle.extensions.certificates.softmax import box, planes
 
 
 def boxes(count: int, width: float) -> Enclosure:

@@ -10,8 +10,9 @@ import torch
 from helpers.small_trees import LENGTHS, nearest_of_all_boxes, small_ensemble
 
 import brittle
-from brittle.measure import CertifiedRadius, Nearest, NearestPoint
-from brittle.measure.certified import Certified
+from brittle.extensions.certificates.radius import Certified
+from brittle.extensions.trees.boxes import BOXES, CertifiedRadius
+from brittle.measure import Nearest, NearestPoint
 from brittle.measure.forward import look
 
 pytest.importorskip("sklearn")
@@ -90,7 +91,7 @@ def test_a_search_that_ends_early_bounds_the_distance(
     forest, points, exact = larger
     before = torch.zeros(4)
     for boxes in (1, 10, 30, 60, 120):
-        monkeypatch.setitem(brittle.measure.nearest.boxes.BOXES, "fast", boxes)
+        monkeypatch.setitem(BOXES, "fast", boxes)
         found: NearestPoint = measured(forest, points, Nearest("l2", effort="fast"))
         radius: CertifiedRadius = measured(forest, points, Certified("l2", proof="fast"))
         assert found.proved is not None

@@ -9,8 +9,8 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from brittle.measure.rare.stretched import Stretched, stretched
-from brittle.measure.rare.subset import Draw, LevelProduct, Result, Search, subset
+from brittle.extensions.rare_events.stretched import Stretched, stretched
+from brittle.extensions.rare_events.subset import Draw, LevelProduct, Result, Search, subset
 
 COPIES = 100
 

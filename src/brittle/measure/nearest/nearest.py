@@ -16,41 +16,47 @@ from brittle.estimate import COUNT
 from brittle.measure.base import Measurement, NetworkTraits, Passes
 from brittle.measure.forward import Clean, as_points, batch_points, default_rows, look
 from brittle.measure.nearest.apgd import apgd
-from brittle.measure.nearest.boxes import BOXES, search_boxes
 from brittle.measure.nearest.effort import EFFORTS, Effort, stages
-from brittle.measure.nearest.exchange import blocks, exchange
 from brittle.measure.nearest.fall import UNEXPLAINED, unexplained
 from brittle.measure.nearest.norms import DISTANCES, NORMS, Norm
 from brittle.measure.nearest.rays import DIRECTIONS, rays, segments
 from brittle.measure.nearest.search import Found, Search
 from brittle.measure.nearest.sparse_descent import sparse_descent
-from brittle.measure.nearest.straight_through import straight_through
 from brittle.measure.rows import join
 from brittle.model.arrays import Fitted
 from brittle.model.classifier import Classifier
 from brittle.model.inputs import ExtraInputs
+from brittle.registry import Registry
 
 
 @dataclass(frozen=True)
 class Attack:
     """One way to propose inputs. `propose` shows inputs around some points to the search, at an effort. `best` runs
-    those that are `guided` by gradients where there are some, and the others where these vanish."""
+    those that are `guided` by gradients where there are some, and the others where these vanish, by their `place`."""
 
     propose: Callable[[Search, Found, Effort, Tensor], None]
     norms: Sequence[str]
+    place: int
     guided: bool = True
 
 
-ATTACKS = {
-    "segments": Attack(segments, tuple(DISTANCES), guided=False),
-    "apgd": Attack(apgd, ("linf", "l2")),
-    "sparse_descent": Attack(sparse_descent, ("l1",)),
-    "straight_through": Attack(straight_through, tuple(NORMS), guided=False),
-    "rays": Attack(rays, tuple(NORMS), guided=False),
-    "exchange": Attack(exchange, (COUNT,)),
-    "blocks": Attack(blocks, (COUNT,), guided=False),
-}
-"""Every attack, in the order in which `best` runs them."""
+ATTACKS: Mapping[str, Attack] = Registry(
+    "attack",
+    {
+        "segments": Attack(segments, tuple(DISTANCES), 0, guided=False),
+        "apgd": Attack(apgd, ("linf", "l2"), 1),
+        "sparse_descent": Attack(sparse_descent, ("l1",), 2),
+        "rays": Attack(rays, tuple(NORMS), 4, guided=False),
+    },
+)
+"""Every attack by name."""
+
+ExactSearch = Callable[[str, bool, str, Classifier, Clean], dict[str, Tensor] | None]
+"""The nearest inputs by norm, whether bounds hold, and effort, as the fields of `NearestPoint`; None where the model is
+of another kind."""
+
+EXACT_SEARCHES: Mapping[str, ExactSearch] = Registry("exact_search", {})
+"""Searches that prove what they find, for models of one kind each, which go before attacks."""
 
 MISLED = 1.5
 """Attacks with gradients are misled where all of them end this many times farther away than those without."""
@@ -122,8 +128,8 @@ class Nearest(Measurement):
     @property
     def attacks(self) -> list[str]:
         """The attacks that run, in their order."""
-        suited = [name for name, attack in ATTACKS.items() if self.norm in attack.norms]
-        return suited if self.attack == "best" else [self.attack]
+        suited = sorted((attack.place, name) for name, attack in ATTACKS.items() if self.norm in attack.norms)
+        return [name for _, name in suited] if self.attack == "best" else [self.attack]
 
     def cost(self, network: NetworkTraits) -> Passes:
         """What its effort spends on average, as it was measured, and a pass more for the features of what was found.
@@ -227,11 +233,10 @@ def check_search(norm: str, attack: str, effort: str, bounded: bool) -> None:
 
 def _measure(need: Nearest, classifier: Classifier, clean: Clean) -> NearestPoint:
     """Every effort begins with all that the smaller ones do, so it never ends farther away."""
-    searched = None
-    if need.attack == "best" and not need.observe:
-        searched = search_boxes(need.norm, need.bounded, BOXES[need.effort], classifier, clean)
-    if searched is not None:
-        return NearestPoint(**searched, by_attack={}, masked=torch.zeros_like(clean.tied))
+    for search_exactly in EXACT_SEARCHES.values() if need.attack == "best" and not need.observe else ():
+        exact = search_exactly(need.norm, need.bounded, need.effort, classifier, clean)
+        if exact is not None:
+            return NearestPoint(**exact, by_attack={}, masked=torch.zeros_like(clean.tied))
     if need.norm == COUNT and not classifier.bounds.finite:
         raise ParameterError(
             f"distances in {COUNT} need finite bounds; declare those of the inputs, which are {classifier.bounds}"

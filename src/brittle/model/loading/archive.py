@@ -20,7 +20,7 @@ import torch
 from torch import nn
 
 from brittle.errors import ArtefactError, ModelError
-from brittle.model.loading.named_code import first_line
+from brittle.user_code import first_line
 
 _PROGRAM = "models/model.json"
 _COPIED = re.compile(

@@ -15,9 +15,9 @@ from torch import nn
 
 from brittle.errors import ModelError, UsageError, listed
 from brittle.model.loading.declared import CONFIG, Declared, digest_of, names, numbers, read_description
-from brittle.model.loading.named_code import first_line, import_package
 from brittle.model.loading.weights import NAMED
 from brittle.model.texts import TextForm
+from brittle.user_code import first_line, import_package
 
 PREPROCESSOR, TOKENIZER = "preprocessor_config.json", "tokenizer.json"
 """Files of a folder."""

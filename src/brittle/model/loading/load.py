@@ -16,7 +16,12 @@ from brittle.model.arrays import is_estimator
 from brittle.model.loading.archive import load_archive
 from brittle.model.loading.declared import Declared
 from brittle.model.loading.hugging_face import is_hugging_face, load_hugging_face, placed
-from brittle.model.loading.named_code import (
+from brittle.model.loading.onnx_network import open_onnx
+from brittle.model.loading.timm_model import PREFIX, build_timm, is_timm, load_timm
+from brittle.model.loading.tree_file import read_tree_file
+from brittle.model.loading.weights import PICKLED, check_weights, load_weights, read_content, state_digest
+from brittle.model.texts import TextFunction
+from brittle.user_code import (
     defined_in,
     digest_of_module,
     first_line,
@@ -25,11 +30,6 @@ from brittle.model.loading.named_code import (
     line_of,
     run_file,
 )
-from brittle.model.loading.onnx_network import open_onnx
-from brittle.model.loading.timm_model import PREFIX, build_timm, is_timm, load_timm
-from brittle.model.loading.tree_file import read_tree_file
-from brittle.model.loading.weights import PICKLED, check_weights, load_weights, read_content, state_digest
-from brittle.model.texts import TextFunction
 
 EXPORT = (
     "export the network with torch.export.save(torch.export.export(model, (inputs,), dynamic_shapes=...), "

@@ -18,9 +18,9 @@ from torch import Tensor, nn
 
 from brittle.errors import ArtefactError, ModelError, listed
 from brittle.model.arrays import ArrayModel
-from brittle.model.loading.named_code import first_line, import_package
 from brittle.model.loading.onnx_operators import OPERATORS, OPSET, as_tensor, compute
 from brittle.model.passes import FAILURES, WITHOUT_GRADIENT
+from brittle.user_code import first_line, import_package
 
 ALLOWED = 1e-4
 """By how much class scores may differ from those of onnxruntime, as a share of their size (`_share`)."""

@@ -12,8 +12,8 @@ from torch import nn
 
 from brittle.errors import ModelError, UsageError
 from brittle.model.loading.declared import CONFIG, WEIGHTS, Declared, digest_of, names, numbers, read_description
-from brittle.model.loading.named_code import first_line, import_package
 from brittle.model.loading.weights import load_weights, rows_of
+from brittle.user_code import first_line, import_package
 
 PREFIX = "timm:"
 """What a network is named by: `timm:resnet18`."""

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from brittle.errors import ModelError
-from brittle.model.loading.named_code import first_line, import_package
 from brittle.model.read_trees import DAMAGED, parse_trees
 from brittle.model.trees import Trees
+from brittle.user_code import first_line, import_package
 
 
 class TreeFile:

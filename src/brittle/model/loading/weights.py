@@ -27,8 +27,8 @@ from torch.nn.parameter import is_lazy
 
 from brittle.errors import ArtefactError, ModelError, listed
 from brittle.model.loading.archive import check_uncompressed
-from brittle.model.loading.named_code import first_line
 from brittle.store.writing import nearby
+from brittle.user_code import first_line
 
 NAMED, SHOWN = 5, 3
 """How many weights, and places in a file, a message names."""

@@ -1,0 +1,1 @@
+"""How far each prediction provably keeps, by linear relaxation of the layers."""

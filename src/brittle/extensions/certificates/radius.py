@@ -1,0 +1,154 @@
+"""How far from each point a classifier provably keeps its prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from brittle.decisions import Decision
+from brittle.errors import ParameterError
+from brittle.estimate import check_norm
+from brittle.extensions.certificates.graph import Network, UnsupportedLayer
+from brittle.extensions.certificates.proof import ROUNDING, Proof
+from brittle.extensions.certificates.tracing import build_network
+from brittle.measure.base import PROOFS, Measurement, NetworkTraits, Passes
+from brittle.measure.forward import Clean
+from brittle.measure.nearest.nearest import EXACT_SEARCHES
+from brittle.model.classifier import Classifier
+
+RADII = {"full": 8, "middle": 6, "fast": 7}
+"""Radii that are tried for a point on average, by proof."""
+
+AGREEMENT = 1e-3
+"""Largest relative distance between the classifier's scores and those of its layers in double precision."""
+
+BLOCK_NUMBERS = 2**16
+"""Input numbers of the points that are searched together."""
+
+
+@dataclass(frozen=True)
+class CertifiedRadius:
+    """The largest radius for which no other prediction was proved possible.
+
+    Attributes:
+        radius: `[B]`, float64, in the classifier's units; 0 where nothing could be proved.
+        passes: passes per point, `[B]`, int64: the clean pass, three to see how the network rounds, and for each radius
+            that was tried one forward pass and one backward pass per linear function that was bounded. One of a neuron
+            inside goes back from there only. A gradient step of a choice is one of each.
+        unsupported: what the bounds could not be sent through, such as `softmax`; the radius is 0 everywhere then.
+    """
+
+    radius: Tensor
+    passes: Tensor
+    unsupported: str | None = None
+
+
+@dataclass(frozen=True)
+class Certified(Measurement):
+    """The largest `r` for which `min_{|d| <= r} z_t(x + d) - z_j(x + d) > 0` is proved for all classes `j`.
+
+    `t` is the predicted class. With another decision it is the same for its margins, where these are linear in what the
+    model returns (`Decision.linear`; of `custom` nothing is proved). The minima are bounded from below by linear
+    relaxation (CROWN), so the true margin is at least `radius`; it is equal for a network without nonlinear layers and
+    not `bounded`. First what enters each layer is bounded by intervals (`fast` ends here), then by linear relaxation
+    (`middle` ends here, after two radii);
+    last, in networks with rectifiers and no maxima where a radius takes few passes, the lines below rectifiers are
+    chosen and the ball is proved in parts (`branching`). Each radius tried is a proof of its own, which may end before
+    it, and the largest is kept.
+
+    Bounds are computed in double precision for the layers in exact arithmetic. A margin counts as positive above
+    `ROUNDING (|z_t| + |z_j|)` plus `SLACK` times the largest difference between the classifier's scores and the exact
+    ones at the point and at three inputs drawn around it. This allows for the rounding of a network that runs in single
+    precision as far as these show it; it is no bound on the rounding elsewhere.
+
+    The ball is one in all coordinates, and holds that in those which vary, where some do not.
+
+    Supported are the layers of `operators` and `composites`: affine ones, activations of one number, products of two
+    values, softmax, attention, normalisation over each row, and maxima. `unsupported` names the first other one.
+
+    Source: Zhang, Weng, Chen, Hsieh, Daniel, Efficient neural network robustness certification with general activation
+    functions (NeurIPS 2018), section 3; Wang et al., Beta-CROWN (NeurIPS 2021), section 3, for the parts.
+
+    Attributes:
+        norm: `linf`, the largest change of one input number, `l2`, the Euclidean distance, or `l1`, the sum of the
+            changes.
+        bounded: only inputs inside the classifier's bounds count.
+        proof: `full`; or `fast`: intervals bound what enters each layer, and each radius costs one forward pass and one
+            backward pass for each margin that is not proved there yet; or `middle`: two more by linear relaxation.
+    """
+
+    norm: str = "linf"
+    bounded: bool = True
+    proof: str = "full"
+
+    differentiates = False
+    certifies = True
+
+    def __post_init__(self) -> None:
+        check_norm(self.norm)
+        if self.proof not in PROOFS:
+            raise ParameterError(f"no proof is called {self.proof!r}; there are {', '.join(PROOFS)}")
+
+    def cost(self, network: NetworkTraits) -> Passes:
+        """That of `RADII` radii, whose margins to all classes are bounded one by one."""
+        radii = RADII[self.proof]
+        return Passes(radii, radii * network.classes)
+
+    @classmethod
+    def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[CertifiedRadius]:
+        """The radii of `needs`, in blocks of points; of an ensemble of trees as far as its boxes were searched."""
+        for search in EXACT_SEARCHES.values():
+            exact = [search(need.norm, need.bounded, need.proof, classifier, clean) for need in needs]
+            radii = [CertifiedRadius(numbers["proved"], numbers["passes"]) for numbers in exact if numbers is not None]
+            if len(radii) == len(needs):
+                return radii
+        try:
+            if clean.extra_inputs is not None and clean.extra_inputs.tensors:
+                raise UnsupportedLayer("points of several tensors")
+            if not classifier.decision.linear:
+                raise UnsupportedLayer(f"the decision {classifier.decision.label}, which is no linear function")
+            network = build_network(classifier, clean.inputs)
+            finite = clean.inputs.flatten(1).isfinite().all(dim=1) & clean.finite
+            usable = (finite & ~clean.tied).nonzero()[:, 0]
+            _check_agreement(network, clean, usable, classifier.decision)
+            return [_radii(need, network, classifier, clean, usable) for need in needs]
+        except UnsupportedLayer as layer:
+            passes = torch.full_like(clean.predicted, clean.passes)
+            nothing = torch.zeros(len(passes), dtype=torch.float64, device=passes.device)
+            return [CertifiedRadius(nothing, passes, str(layer)) for _ in needs]
+
+
+def _check_agreement(network: Network, clean: Clean, usable: Tensor, decision: Decision) -> None:
+    """Refuse layers that do not compute what the classifier does, or whose rows depend on each other."""
+    for rows in (usable[:1], *usable.split(clean.rows)) if len(usable) else ():
+        given, exact = clean.logits[rows].double(), network.read(network(clean.inputs[rows]))
+        if exact.dim() != 2:
+            raise UnsupportedLayer(f"an output of shape {list(exact.shape)}")
+        decided = _decided(clean, rows)
+        exact = exact if decided is None else decision.as_logits(exact, decided)
+        if given.shape != exact.shape or ((given - exact).abs() > AGREEMENT * (1 + given.abs())).any():
+            raise UnsupportedLayer("layers that do not reproduce the classifier's scores")
+
+
+def _radii(need: Certified, network: Network, classifier: Classifier, clean: Clean, usable: Tensor) -> CertifiedRadius:
+    radius = torch.zeros(len(clean.logits), dtype=torch.float64, device=clean.logits.device)
+    passes = torch.full_like(clean.predicted, clean.passes)
+    for rows in usable.split(max(1, BLOCK_NUMBERS // clean.inputs[0].numel())) if len(usable) else ():
+        points, logits = clean.inputs[rows].double(), clean.logits[rows].double()
+        proof = Proof(network, classifier, points, logits, _decided(clean, rows), need.norm, need.bounded)
+        # One last unit below, for what the additions of a distance lose.
+        radius[rows] = proof.largest(need.proof) * (1 - ROUNDING)
+        passes[rows] += proof.passes
+    return CertifiedRadius(radius, passes)
+
+
+def _decided(clean: Clean, rows: Tensor) -> Tensor | None:
+    """What was decided at some points where it is no class, in double precision where it is numbers."""
+    decided = None if clean.extra_inputs is None else clean.extra_inputs.decided
+    if decided is None:
+        return None
+    return decided[rows].double() if decided.is_floating_point() else decided[rows]

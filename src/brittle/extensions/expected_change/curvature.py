@@ -1,0 +1,259 @@
+"""Second derivatives: of the network, for the Laplacian of a probability; columns of the Hessian of a probability."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from brittle.errors import ParameterError
+from brittle.measure.base import Measurement, NetworkTraits, Passes, check_enough, check_rank
+from brittle.measure.forward import Clean, class_of_rank
+from brittle.measure.sample_sums import doubt
+from brittle.model.classifier import Classifier
+from brittle.model.evaluation_mode import twice_differentiable
+from brittle.noise import Gaussian, Stream, Uniform
+
+Function = Callable[[Tensor, Tensor], Tensor]
+"""One number for each row of inputs, given these and the positions in the batch where the rows stand."""
+
+METHODS = ("auto", "exact", "probes")
+"""How the second derivatives are summed."""
+
+PROBES = 32
+"""Random directions per point by default."""
+
+LOOKS = 2
+"""Random directions along which `auto` finds out whether the network bends at all."""
+
+COLUMNS = 64
+"""Columns of the Hessian per point by default."""
+
+NUDGE = 1e-6
+"""A step per coordinate, as a share of the value range, that changes the gradient of no smooth network."""
+
+KINK = 0.01
+"""Relative change of the gradient over such a step that says that the network has a kink at the point."""
+
+
+@dataclass(frozen=True)
+class Curved:
+    """`sum_k w_k lap z_k` of each point, for weights `w` of the logits that are held fixed.
+
+    `samples`, `[B, P]`, float64, are `d^T H d` along each random direction; where it is exact one column, the sum, and
+    0 `probes`. `flat` says whether the network does not bend at the point, as far as `LOOKS` directions tell, and
+    `kink` whether the gradient jumps there. Passes are those of each point with the clean one.
+    """
+
+    samples: Tensor
+    probes: Tensor
+    flat: Tensor
+    kink: Tensor
+    passes: Tensor
+
+    @property
+    def value(self) -> Tensor:
+        """The mean over the directions, `[B]`."""
+        return self.samples.mean(dim=1)
+
+    @property
+    def deviation(self) -> Tensor:
+        """Standard error of `value`, `[B]`; 0 where it is exact."""
+        count = self.samples.shape[1]
+        return self.samples.std(dim=1) / count**0.5 if count > 1 else torch.zeros_like(self.samples[:, 0])
+
+
+@dataclass(frozen=True)
+class Curvature(Measurement):
+    """The Laplacian of `f(x) = sum_k w_k z_k(x)`, with the weights `w` held fixed at the point.
+
+    The weights are those with which the logits enter the log-odds of the class `c` of the given `rank`, 1 for the
+    predicted one: `w_c = 1` and `w_k = -p_k / (1 - p_c)`, so that the second term of the Laplacian of `p_c` is
+    `p_c (1 - p_c)` times this.
+
+    `exact`: `sum_i e_i^T H e_i` over all `n` coordinates. `probes`: the mean of `d^T H d` over random signs `d`, with
+    its standard error. `auto`: 0 where `H d = 0` for `LOOKS` normal draws, as in every piecewise linear network; else
+    `probes`, or `exact` for inputs of no more coordinates than probes. Attention is computed in elementary operations,
+    as its fused kernels have no second derivative.
+
+    Source: M. Hutchinson, A stochastic estimator of the trace of the influence matrix for Laplacian smoothing splines,
+    Communications in Statistics: Simulation and Computation 19 (1990).
+    """
+
+    method: str = "auto"
+    probes: int = PROBES
+    rank: int = 1
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise ParameterError(f"the method must be one of {', '.join(METHODS)}; found {self.method!r}")
+        check_enough("probes", self.probes)
+        check_rank(self.rank)
+
+    def cost(self, network: NetworkTraits) -> Passes:
+        """Gradients at the point and beside it and `LOOKS` directions; where the network bends all directions, too."""
+        look = Passes(2, 2 + LOOKS)
+        if self.method == "auto":
+            curved: Curved | None = network.try_out(Curvature(probes=2))
+            if curved is not None and bool(curved.flat.all()):
+                return look
+        directions = network.dimension if self.exact(network.dimension) else self.probes
+        return look + Passes(1, 1 + directions)
+
+    def exact(self, dimension: int) -> bool:
+        """Whether all coordinates of an input are taken one by one, rather than random directions."""
+        return self.method == "exact" or (self.method == "auto" and dimension <= self.probes)
+
+    @classmethod
+    def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Curved]:
+        return [curved(need, classifier, clean, log_odds_weights(clean, need.rank)) for need in needs]
+
+
+def log_odds_weights(clean: Clean, rank: int) -> Tensor:
+    """The gradient of the log-odds of the class of this rank with respect to the logits, `[B, C]`."""
+    own = class_of_rank(clean.logits, clean.predicted, rank)[:, None]
+    others = clean.logits.double().scatter(1, own, -torch.inf).softmax(dim=1)
+    return (-others).scatter(1, own, 1.0).nan_to_num(nan=0.0).to(clean.logits.dtype)
+
+
+def curved(need: Curvature, classifier: Classifier, clean: Clean, weights: Tensor) -> Curved:
+    """The Laplacian of `sum_k w_k z_k` for `weights` `[B, C]`, by the method of `need`."""
+    signs = clean.stream(Gaussian(1.0), "curvature")
+    function = _weighted(classifier, clean, weights)
+    flat, kink = _look_around(classifier, clean, function, signs.draw(LOOKS))
+    size = clean.inputs[0].numel()
+    exact = need.exact(size)
+    bent = (~flat if need.method == "auto" else torch.ones_like(flat)).nonzero()[:, 0]
+    samples = torch.zeros(len(flat), 1 if exact else need.probes, dtype=torch.float64, device=flat.device)
+    spent = torch.full_like(clean.predicted, clean.passes + 4 + LOOKS)
+    probes = torch.zeros_like(spent)
+    if len(bent):
+        own = clean.only(bent)
+        bending = _weighted(classifier, own, weights[bent])
+        if exact:
+            samples[bent, 0] = _exact(classifier, own, bending)
+        else:
+            samples[bent] = _along(classifier, own, bending, signs.draw(need.probes)[bent].sign())
+            probes[bent] = need.probes
+        spent[bent] += 2 + (size if exact else need.probes)
+    return Curved(samples, probes, flat, kink, spent)
+
+
+def _weighted(classifier: Classifier, clean: Clean, weights: Tensor) -> Function:
+    return lambda inputs, part: (clean.logits_of(classifier, inputs, part) * weights[part]).sum(dim=1)
+
+
+def _look_around(classifier: Classifier, clean: Clean, function: Function, directions: Tensor) -> tuple[Tensor, Tensor]:
+    """Whether the network does not bend along `directions`, and whether it has a kink at the point, `[B]` each. There
+    is a kink where a step of `NUDGE` changes the gradient by other than the second derivatives say."""
+    scale = classifier.bounds.scale(clean.inputs)
+    flat, kink = (torch.zeros(len(directions), dtype=torch.bool, device=directions.device) for _ in "ab")
+    for part, inputs, gradient in differentiable_gradients(classifier, clean, function):
+        step = NUDGE * (scale[part] if isinstance(scale, Tensor) else scale)
+        nudged = (clean.inputs[part] + step * directions[part, 0]).requires_grad_(True)
+        taken = (nudged.detach() - clean.inputs[part]) / step  # what rounding leaves of the direction
+        looks = [taken, *directions[part, 1:].unbind(dim=1)]
+        products = [classifier.hessian_product(gradient, inputs, along, keep=True) for along in looks]
+        flat[part] = torch.stack([(product == 0).flatten(1).all(dim=1) for product in products]).all(dim=0)
+        there = classifier.gradient(function(nudged, part), nudged, keep=False)
+        here, bend = (numbers.detach().flatten(1).double() for numbers in (gradient, step * products[0]))
+        surprise = (there.flatten(1).double() - here - bend).norm(dim=1)
+        kink[part] = surprise > KINK * torch.maximum(here.norm(dim=1), bend.norm(dim=1))
+    return flat, kink
+
+
+def _along(classifier: Classifier, clean: Clean, function: Function, directions: Tensor) -> Tensor:
+    """`d^T H d` of each direction, `[B, D]`, for `directions` `[B, D, *shape]`."""
+    found = torch.zeros(directions.shape[:2], dtype=torch.float64, device=directions.device)
+    count = directions.shape[1]
+    for part, inputs, gradient in differentiable_gradients(classifier, clean, function):
+        for number in range(count):
+            along = directions[part, number]
+            product = classifier.hessian_product(gradient, inputs, along, keep=number + 1 < count)
+            found[part, number] = (product * along).flatten(1).double().sum(dim=1)
+    return found
+
+
+def _exact(classifier: Classifier, clean: Clean, function: Function) -> Tensor:
+    """`sum_i e_i^T H e_i`, `[B]`."""
+    total = torch.zeros(len(clean.inputs), dtype=torch.float64, device=clean.inputs.device)
+    for part, inputs, gradient in differentiable_gradients(classifier, clean, function):
+        along = torch.zeros_like(inputs).flatten(1)
+        size = along.shape[1]
+        for coordinate in range(size):
+            along[:, coordinate] = 1.0
+            product = classifier.hessian_product(gradient, inputs, along.view_as(inputs), keep=coordinate + 1 < size)
+            total[part] += product.flatten(1)[:, coordinate].double()
+            along[:, coordinate] = 0.0
+    return total
+
+
+def differentiable_gradients(
+    classifier: Classifier, clean: Clean, function: Function
+) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Gradients of `function` that can be differentiated again. Gives the rows that go through the network together,
+    their inputs, and the gradient at these."""
+    for part in torch.arange(len(clean.inputs), device=clean.inputs.device).split(clean.rows):
+        inputs = clean.inputs[part].clone().requires_grad_(True)
+        with twice_differentiable():
+            gradient = classifier.gradient(function(inputs, part), inputs, keep=True, differentiable=True)
+        yield part, inputs, gradient
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Absolute sums over the derivatives of the predicted probability `p_t`.
+
+    Of the sampled coordinates `i`, `[B, M]`, `diagonal` is `|H_ii|` and `beside` `sum_{j != i} |H_ij|`; `slope`, `[B]`,
+    float64, is `sum_i |dp_t / dx_i|`. All `n` of `dimension` coordinates may be taken.
+    """
+
+    slope: Tensor
+    diagonal: Tensor
+    beside: Tensor
+    dimension: int
+    clean: Clean
+    passes: int
+
+
+@dataclass(frozen=True)
+class HessianColumns(Measurement):
+    """`columns` of the Hessian of `p_t`, `H e_i`, of coordinates `i` drawn without replacement, each point its own."""
+
+    columns: int = COLUMNS
+
+    def __post_init__(self) -> None:
+        check_enough("columns", self.columns)
+
+    def cost(self, network: NetworkTraits) -> Passes:
+        """A gradient, and a backward pass a column."""
+        return Passes(1, 1 + min(self.columns, network.dimension))
+
+    @classmethod
+    def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Columns]:
+        return [_columns(need, classifier, clean) for need in needs]
+
+
+def _columns(need: HessianColumns, classifier: Classifier, clean: Clean) -> Columns:
+    size = clean.inputs[0].numel()
+    count = min(need.columns, size)
+    order = Stream(Uniform(1.0), clean.inputs, clean.ids, clean.seed, "columns").draw(1).flatten(1).argsort(dim=1)
+    slope = torch.zeros(len(order), dtype=torch.float64, device=order.device)
+    diagonal, beside = (torch.zeros(len(order), count, dtype=torch.float64, device=order.device) for _ in "ab")
+
+    def rise(inputs: Tensor, part: Tensor) -> Tensor:
+        return -doubt(clean.logits_of(classifier, inputs, part).double(), clean.predicted[part])
+
+    for part, inputs, gradient in differentiable_gradients(classifier, clean, rise):
+        slope[part] = gradient.detach().flatten(1).double().abs().sum(dim=1)
+        for number in range(count):
+            own = order[part, number : number + 1]
+            along = torch.zeros_like(inputs).flatten(1).scatter(1, own, 1.0).view_as(inputs)
+            column = classifier.hessian_product(gradient, inputs, along, keep=number + 1 < count)
+            sizes = column.flatten(1).double().abs()
+            diagonal[part, number] = sizes.gather(1, own)[:, 0]
+            beside[part, number] = sizes.scatter(1, own, 0.0).sum(dim=1)
+    return Columns(slope, diagonal, beside, size, clean, clean.passes + 2 + count)

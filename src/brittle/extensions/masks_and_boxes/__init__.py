@@ -1,0 +1,1 @@
+"""Regions of an image: the decisions `masks` and `boxes`."""

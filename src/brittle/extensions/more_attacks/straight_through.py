@@ -1,0 +1,230 @@
+"""Straight-through gradients: descend where steps inside the network leave none, by those of smooth stand-ins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from brittle.measure.nearest.effort import Effort
+from brittle.measure.nearest.nearest import Attack
+from brittle.measure.nearest.norms import NORMS
+from brittle.measure.nearest.search import Found, Search
+
+WIDTHS = (1.0, 0.3, 0.1, 0.05)
+"""Widths of the stand-ins, one descent after another, as shares of the root mean square of what enters a step."""
+
+STEP, CHANGE = (1.0, 0.05), (0.2, 0.002)
+"""First and last length of a step, as a share of the radius, and first and last relative change of the radius."""
+
+BELOW = 0.9995
+"""A radius is at most this share of the nearest distance known."""
+
+
+def straight_through(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
+    """Projected descent on `z_t - z_j`, with stand-ins for steps inside the network in the backward pass only.
+
+    Where the network computes `sign`, `round` or a comparison, the forward pass gives exactly that, and the backward
+    pass the derivative of a smooth function in its place (`StandIns`). Every descent starts from the nearest input
+    known and has its own width of the stand-ins; the radius shrinks where another class won and grows where none did.
+    Where the first of `rows` meets no such operation nothing is done, at the cost of one forward and one backward pass.
+
+    Source: Bengio, Leonard and Courville, Estimating or propagating gradients through stochastic neurons (2013),
+    section 4 (straight-through estimator); Athalye, Carlini and Wagner, Obfuscated gradients give a false sense of
+    security (ICML 2018), section 4.1 (backward pass differentiable approximation).
+    """
+    if not len(rows) or not _replaces(search, rows[:1]):
+        return
+    for number in range(effort.smooth_rounds):
+        width = WIDTHS[number % len(WIDTHS)]
+        smooth = search.differentiated(lambda width=width: StandIns(width))
+        several, targets = _targets(search, rows, effort.smooth_targets)
+        known = search.best.distance[several]
+        start = torch.where(known.isfinite()[:, None], search.best.points[several], search.origin[several])
+        _descend(smooth, effort.smooth_steps, several, targets, start)
+        search.bisect(found, effort.halvings)
+
+
+def _replaces(search: Search, rows: Tensor) -> bool:
+    mode = StandIns(1.0)
+    smooth = search.differentiated(lambda: mode)
+    smooth.differentiate(rows, search.origin[rows], search.own[rows])
+    return mode.replaced > 0
+
+
+def _targets(search: Search, rows: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """`count` rows of each point, one for each competitor: those that won nearest first, the others by logit."""
+    classes = search.competitors[0][rows]
+    order = search.by_class[rows].gather(1, classes).argsort(dim=1, stable=True)[:, :count]
+    targets = classes.gather(1, order)
+    return rows[:, None].expand(targets.shape).flatten(), targets.flatten()
+
+
+def _descend(search: Search, steps: int, rows: Tensor, targets: Tensor, points: Tensor) -> None:
+    """`steps` steps of each row of `rows` from `points`, `[R, n]`, inside balls below what is found."""
+    origin = search.origin[rows]
+    radius = search.best.distance[rows]
+    low, high = search.declared.reach(origin)
+    radius = torch.where(radius.isfinite(), radius, search.norm.length(torch.zeros_like(origin) + (high - low) / 4))
+    for number in range(steps):
+        share = number / max(1, steps - 1)
+        step, change = (first * (last / first) ** share for first, last in (STEP, CHANGE))
+        response = search.differentiate(rows, points, targets)
+        shrunk = torch.minimum(radius, response.length) * (1 - change)
+        grown = torch.minimum(radius * (1 + change), BELOW * search.best.distance[rows])
+        radius = torch.where(response.flipped, shrunk, grown)
+        moved = search.norm.downhill(response.points, response.gradient, step * radius)
+        points = search.norm.into_ball(moved, origin, radius)
+    search.look(rows, points)
+
+
+class StandIns(TorchFunctionMode):
+    """Inside the block, operations that are steps pass gradients back; what they compute is as before, bit for bit.
+
+    | operation | derivative in the backward pass, `s` the width |
+    | --- | --- |
+    | `sign`, `heaviside`, comparisons that select or become numbers | that of `tanh(x / s)` or `sigmoid(x / s)` |
+    | `round`, `floor`, `ceil`, `trunc`, casts to whole numbers | 1 |
+    | `tanh`, `sigmoid` | that of `tanh(x / s)` or `sigmoid(x / s)`, `s` at least 1 |
+    | `softmax` of a matrix | 1: that of logits |
+
+    `s` is a share of the root mean square of `x` in its row of the batch.
+    """
+
+    def __init__(self, width: float) -> None:
+        super().__init__()
+        self.width = width
+        self.replaced = 0
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        value = func(*args, **(kwargs or {}))
+        stand_in = _STAND_INS.get(_name(func))
+        if stand_in is None or not args or not isinstance(value, Tensor) or not torch.is_grad_enabled():
+            return value
+        smooth = stand_in(_Call(func, args, value, self.width))
+        if smooth is None:
+            return value
+        self.replaced += 1
+        if value.is_floating_point():
+            return _Replaced.apply(value.detach(), smooth.expand_as(value))
+        setattr(value, _SMOOTH, smooth)
+        return value
+
+
+class _Replaced(torch.autograd.Function):
+    """A value, with the gradient of another."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(value: Tensor, smooth: Tensor) -> Tensor:
+        return value.clone()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Nothing is kept."""
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[None, Tensor]:
+        return None, gradients[0]
+
+
+_SMOOTH = "_brittle_smooth"
+"""Where a tensor that can have no gradient, such as the result of a comparison, keeps its stand-in."""
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A call of an operation, and what it gave."""
+
+    func: Callable[..., Any]
+    args: tuple[Any, ...]
+    value: Tensor
+    width: float
+
+    def soft(self, values: Tensor, least: float = 0.0) -> Tensor:
+        """`values` in units of the width, which is at least `least`."""
+        rows = values.detach().flatten(1) if values.dim() > 1 else values.detach().reshape(-1, 1)
+        scale = (self.width * rows.double().square().mean(dim=1).sqrt()).clamp_min(least).to(values)
+        scale = torch.where(scale > 0, scale, 1)
+        return values / scale.view(-1, *[1] * (values.dim() - 1)) if values.dim() else values / scale[0]
+
+
+_StandIn = Callable[[_Call], Tensor | None]
+
+
+def _name(func: Callable[..., Any]) -> str:
+    """`gt` for `torch.gt`, `Tensor.__gt__` and `torch.ops.aten.gt.Scalar` alike."""
+    name = getattr(func, "__name__", "").partition(".")[0]
+    return name.strip("_") if name.startswith("__") else name
+
+
+def _varies(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.is_floating_point() and value.requires_grad
+
+
+def _numbers(value: Any) -> Any:
+    """An argument as numbers that pass gradients back, safe from changes in place."""
+    smooth = getattr(value, _SMOOTH, None)
+    if smooth is not None:
+        return _Replaced.apply(value.to(smooth.dtype), smooth)
+    return value.clone() if isinstance(value, Tensor) else value
+
+
+def _of_first(smooth: Callable[[_Call, Tensor], Tensor | None]) -> _StandIn:
+    """What `smooth` makes of the first argument, where that varies."""
+    return lambda call: smooth(call, call.args[0]) if _varies(call.args[0]) else None
+
+
+def _of_order(sign: int) -> _StandIn:
+    """Of a comparison: whether the first argument (`sign` 1) or the second (-1) is the larger."""
+    return lambda call: (
+        call.soft(sign * (call.args[0] - call.args[1])).sigmoid() if any(map(_varies, call.args[:2])) else None
+    )
+
+
+def _of_cast(call: _Call) -> Tensor | None:
+    whole = not call.value.is_floating_point() and call.value.dtype != torch.bool
+    return call.args[0] if whole and _varies(call.args[0]) else getattr(call.args[0], _SMOOTH, None)
+
+
+def _of_choice(call: _Call) -> Tensor | None:
+    if len(call.args) < 3 or not any(hasattr(value, _SMOOTH) for value in call.args):
+        return None
+    chosen, first, second = map(_numbers, call.args)
+    return chosen * first + (1 - chosen) * second if hasattr(call.args[0], _SMOOTH) else None
+
+
+def _of_arithmetic(call: _Call) -> Tensor | None:
+    if not any(hasattr(value, _SMOOTH) for value in call.args):
+        return None
+    return call.func(*map(_numbers, call.args))
+
+
+_STAND_INS: dict[str, _StandIn] = {
+    **dict.fromkeys(("sign", "sgn"), _of_first(lambda call, x: call.soft(x).tanh())),
+    "heaviside": _of_first(lambda call, x: call.soft(x).sigmoid()),
+    "tanh": _of_first(lambda call, x: call.soft(x, least=1.0).tanh()),
+    "sigmoid": _of_first(lambda call, x: call.soft(x, least=1.0).sigmoid()),
+    **dict.fromkeys(("round", "floor", "ceil", "trunc", "fix"), _of_first(lambda call, x: x)),
+    "softmax": _of_first(lambda call, x: x if call.value.dim() == 2 else None),
+    **dict.fromkeys(("gt", "ge", "greater", "greater_equal"), _of_order(1)),
+    **dict.fromkeys(("lt", "le", "less", "less_equal"), _of_order(-1)),
+    **dict.fromkeys(
+        ("float", "double", "half", "int", "long", "to", "type", "type_as", "_to_copy", "to_copy"), _of_cast
+    ),
+    "where": _of_choice,
+    **dict.fromkeys(
+        ("mul", "rmul", "multiply", "add", "radd", "sub", "rsub", "div", "truediv", "true_divide"), _of_arithmetic
+    ),
+}
+
+
+STRAIGHT_THROUGH = Attack(straight_through, tuple(NORMS), 3, guided=False)
+"""The attack of this file."""

@@ -1,0 +1,1 @@
+"""Flips too rare to count: `rare_event`."""

@@ -1,0 +1,138 @@
+"""The one table of what extensions add to the core, each part imported when it is first used.
+
+A part has a kind and a name: `score.laplacian` is the score that `--scores laplacian` names. The core imports no
+extension; it looks up a part here, so that each folder of `brittle.extensions` can be deleted, and all else runs.
+Another package adds parts by entry points of the group `brittle.extensions`:
+
+    [project.entry-points."brittle.extensions"]
+    "score.stability" = "my_package.stability:Stability"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from typing import Any, TypeVar
+
+from brittle.errors import BrittleError, ParameterError
+
+GROUP = "brittle.extensions"
+"""The package of our extensions, and the group of entry points of those of others."""
+
+PARTS: dict[str, str] = {
+    "score.taylor_mvs": "mmse.taylor_mvs:TaylorMVS",
+    "score.mmse": "mmse.mmse:MMSE",
+    "score.mmse_mvs": "mmse.mmse:MMSEMVS",
+    "score.rare_event": "rare_events.rare_event:RareEvent",
+    "score.laplacian": "expected_change.laplacian:Laplacian",
+    "score.probability_change": "expected_change.probability_change:ProbabilityChange",
+    "score.first_order_change": "expected_change.local_change:FirstOrderChange",
+    "score.change_bound": "expected_change.local_change:ChangeBound",
+    "measurement.certified": "certificates.radius:Certified",
+    "decision.masks": "masks_and_boxes.regions:Masks",
+    "decision.boxes": "masks_and_boxes.regions:Boxes",
+    "attack.straight_through": "more_attacks.straight_through:STRAIGHT_THROUGH",
+    "attack.exchange": "more_attacks.exchange:EXCHANGE",
+    "attack.blocks": "more_attacks.exchange:BLOCKS",
+    "exact_search.trees": "trees.boxes:search_boxes",
+}
+"""Every part of our extensions: its kind and name, and its place below `brittle.extensions`, `module:attribute`."""
+
+T = TypeVar("T")
+
+
+class Registry(Mapping[str, T]):
+    """The parts of one kind by name: those of the core, then those of the extensions that are installed.
+
+    Args:
+        kind: what stands before the dot in `PARTS`.
+        core: the parts of the core.
+    """
+
+    def __init__(self, kind: str, core: Mapping[str, T]) -> None:
+        self._kind, self._core = kind, core
+
+    def __getitem__(self, name: str) -> T:
+        return self._core[name] if name in self._core else load(self._kind, name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._core or name in _names(self._kind)
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._core
+        yield from (name for name in _names(self._kind) if name not in self._core)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def load(kind: str, name: str) -> Any:
+    """Import a part of an extension.
+
+    Raises:
+        KeyError: no extension has such a part.
+        BrittleError: the extension that has it is missing, or cannot be imported.
+    """
+    part = f"{kind}.{name}"
+    if part in PARTS:
+        module, _, attribute = PARTS[part].partition(":")
+        if not is_installed(module):
+            raise BrittleError("not_installed", f"{name} {missing(kind, name)}")
+        return getattr(import_module(f"{GROUP}.{module}"), attribute)
+    entry = _outside()[part]
+    try:
+        return entry.load()
+    except Exception as error:
+        raise ParameterError(f"{part} of {entry.value} cannot be imported: {type(error).__name__}: {error}") from error
+
+
+def missing(kind: str, name: str) -> str:
+    """Say which extension has a part that is not installed; empty where none has it."""
+    place = PARTS.get(f"{kind}.{name}", "")
+    extension = place.partition(":")[0].partition(".")[0]
+    return "" if not place or is_installed(extension) else f"is of the extension {extension}, which is missing here"
+
+
+@cache
+def is_installed(module: str) -> bool:
+    """Tell whether the extension of a module lies in its place."""
+    try:
+        return find_spec(f"{GROUP}.{module.partition('.')[0]}") is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def find_attribute(module: str, kind: str) -> Callable[[str], Any]:
+    """Make the `__getattr__` of a module that has the classes of this kind from extensions, by their own names."""
+
+    def find(attribute: str) -> Any:
+        for part, place in PARTS.items():
+            if part.partition(".")[0] == kind and place.partition(":")[2] == attribute:
+                return load(*part.split("."))
+        raise AttributeError(f"module {module!r} has no attribute {attribute!r}")
+
+    return find
+
+
+@cache
+def _names(kind: str) -> tuple[str, ...]:
+    """Names of the parts of a kind that extensions have."""
+    places = {part: place.partition(":")[0] for part, place in PARTS.items()}
+    parts = [part for part, module in places.items() if is_installed(module)]
+    return tuple(part.partition(".")[2] for part in (*parts, *_outside()) if part.startswith(f"{kind}."))
+
+
+@cache
+def _outside() -> dict[str, EntryPoint]:
+    """The parts of extensions of other packages."""
+    parts: dict[str, EntryPoint] = {}
+    for entry in entry_points(group=GROUP):
+        if entry.name in PARTS or entry.name in parts:
+            raise ParameterError(
+                f"two packages add {entry.name}: {parts.get(entry.name, entry).value} is one; remove one of them"
+            )
+        parts[entry.name] = entry
+    return parts
