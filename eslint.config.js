@@ -6,7 +6,7 @@ export default [
   { ignores: [".venv*/", "node_modules/", "brittle-demo/", "build/", "dist/", "docs/"] },
   js.configs.recommended,
   {
-    files: ["src/brittle/report/page/js/**/*.js", "tests/browser/**/*.js"],
+    files: ["src/brittle/extensions/report/page/js/**/*.js", "tests/browser/**/*.js"],
     languageOptions: { ecmaVersion: 2022, sourceType: "module", globals: globals.browser },
     linterOptions: { reportUnusedDisableDirectives: "error" },
     rules: {

@@ -18,9 +18,8 @@ from timing import interleaved, print_table, set_threads
 from torch import Tensor, nn
 
 import brittle
-from brittle.detector import READINGS
-from brittle.detector.network import DetectorNetwork
-from brittle.detector.scoring import score_of
+from brittle.extensions.detector.network import DetectorNetwork
+from brittle.extensions.detector.scoring import READINGS, score_of
 from brittle.model.loading.load import load_model
 
 BATCH, ROUNDS, AIM = 64, 12, 1.05

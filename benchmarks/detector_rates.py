@@ -30,7 +30,9 @@ from timing import print_table, set_threads
 import brittle
 from brittle.analysis import auroc, decide
 from brittle.data import open_points
-from brittle.detector import READINGS, Detector, Rate, oriented
+from brittle.extensions.detector.detector import Detector
+from brittle.extensions.detector.results import Rate
+from brittle.extensions.detector.scoring import READINGS, oriented
 from brittle.model.loading.load import load_model
 from brittle.scores import Entropy, FeatureMargin, LogitMargin, MaxProbability, MonteCarlo, ProbabilityMargin, Softmax
 from brittle.store.table import Table

@@ -140,7 +140,7 @@ def commands(lengths: list[int]) -> None:
 
 PEAK = """
 import sys
-from brittle.cli import main
+from brittle.cli.commands import main
 code = main(sys.argv[1:])
 with open("/proc/self/status") as status, open("peak", "w") as peak:
     peak.write(next(line for line in status if line.startswith("VmHWM")).split()[1])

@@ -24,7 +24,7 @@ from timing import print_table
 from torch import nn
 
 import brittle
-from brittle.detector import DetectorNetwork
+from brittle.extensions.detector.network import DetectorNetwork
 from brittle.scores import LogitMargin
 
 THREADS, REQUESTS, WARM_UP, AIM = 1, 1000, 50, 1.3

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from timing import print_table
 
-from brittle.run.join import join
+from brittle.extensions.workers.join import join
 
 NETWORK = """
 import sys

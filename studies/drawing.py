@@ -10,7 +10,7 @@ import altair as alt
 import pandas as pd
 import vl_convert
 
-from brittle.report.charts import FONT, GRID, INK, MUTED, RULE
+from brittle.extensions.report.charts import FONT, GRID, INK, MUTED, RULE
 from studies.groups import GROUPS
 from studies.markdown import DATA, data_name
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import altair as alt
 import pandas as pd
 
-from brittle.report.charts import GRID, INK, MUTED
+from brittle.extensions.report.charts import GRID, INK, MUTED
 from studies.drawing import logarithmic, svg
 
 WIDTH = 284

@@ -15,7 +15,7 @@ from studies.study import HERE
 ROOTS = {"brittle": Path(brittle.__file__).parent, "studies": HERE}
 """Packages whose code is followed, and their folders."""
 
-TELLING = ("brittle.cli", "brittle.report")
+TELLING = ("brittle.cli", "brittle.extensions.report")
 """Rooms that show what was measured: no number comes from them."""
 
 

@@ -101,7 +101,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
 @pytest.fixture(scope="session")
 def figures_drawn_once() -> Iterator[Callable[..., str]]:
     """A figure of the same name and numbers is drawn once for all pages of a process; gives what draws it."""
-    from brittle.report import figure
+    from brittle.extensions.report import figure
 
     drawn: dict[bytes, str] = {}
     draw = figure.draw
@@ -121,7 +121,7 @@ def figures_drawn_once() -> Iterator[Callable[..., str]]:
 @pytest.fixture
 def nothing_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages have no drawings, which take most of their time: for laws of words alone."""
-    from brittle.report import figure
+    from brittle.extensions.report import figure
 
     monkeypatch.setattr(figure, "draw", lambda one, identity: "")
 

@@ -1,125 +1,162 @@
-"""The house: imports point one way, the analysis and the report know no torch, a package's own file only exports."""
+"""The house: the core imports no extension, each extension can be deleted, imports point one way."""
 
 from __future__ import annotations
 
 import ast
+import importlib
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
-from checks.figures import sources
+from checks.figures import import_graph, imports_of, module_trees
 from helpers.processes import LIMIT
 
 import brittle
+from brittle.registry import GROUP, PARTS
 
 pytestmark = pytest.mark.xdist_group("sources")  # one process reads every file
 
 SOURCE = Path(brittle.__file__).parent
+EXTENSIONS = sorted({path.stem for path in (SOURCE / "extensions").iterdir()} - {"__init__", "__pycache__"})
+
 MOST_ENTRIES = 21
 """Files and folders at the top of the package."""
 
-WITHOUT_TORCH = ("brittle.analysis", "brittle.report")
-"""Rooms that read tables and import no torch, not even for typing."""
+OF_TABLES = ("analysis", "chapter", "view")
+"""Kinds of parts that read tables, as `brittle.analysis` does, and import no torch."""
 
 STORE = {f"brittle.store.{name}" for name in ("columns", "record", "schemas", "settings", "table", "votes")}
-"""What these rooms may import of the storage."""
-
-PAGE = {"brittle.store.reading", "brittle.store.writing"}
-"""What the page of the report and the notebook may import beyond that."""
-
-AT_THE_DOOR = {"brittle.store.table"}
-"""What is shown by a room above it, which it asks for by the package itself, when it is shown."""
+"""Modules of the storage that `brittle.analysis` may import."""
 
 LATE = {f"scipy.{name}" for name in ("interpolate", "ndimage", "optimize", "spatial", "stats")}
-"""What is imported when it is called, as `scipy.stats` of `import scipy` is: a fifth of the time of a short command."""
+"""Modules that are imported when they are called, as `scipy.stats` of `import scipy` is: a fifth of the time of a
+short command."""
 
-Graph = Mapping[str, set[str]]
+USED_BY = {"report": ("chapter",)}
+"""Kinds of parts that only one extension asks for: without it nobody imports them."""
+
+DELETED = """
+import sys
+from importlib import import_module
+
+class Deleted:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r} or name.startswith({module!r} + "."):
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Deleted())
+for name in {core!r}:
+    import_module(name)
+from brittle import registry
+from brittle.errors import BrittleError
+for part, place in registry.PARTS.items():
+    kind, name = part.split(".", 1)
+    if place.replace(":", ".").split(".")[0] != {extension!r}:
+        kind in {unused!r} or registry.load(kind, name)
+        continue
+    try:
+        registry.load(kind, name)
+    except BrittleError as error:
+        assert error.code == "not_installed" and {extension!r} in str(error), error
+    else:
+        raise AssertionError(part + " is there")
+
+import numpy, torch, brittle
+from brittle.cli.commands import main
+assert main(["--help"]) == 0
+assert main(["list"]) == 0
+torch.manual_seed(0)
+x = torch.rand(6, 4)
+names = ["shrinkage", "monte_carlo", "moments", "taylor", "softmax", "logit_margin", "input_margin"]
+table = brittle.score(torch.nn.Linear(4, 3), (x, torch.zeros(6, dtype=torch.long)), names, sigma=0.1, out={out!r})
+assert len(table.scores) > 6 * len(names) - 1
+assert brittle.check(table, holds=0.0).state == "passes"
+assert "6 points" in repr(table)
+assert main(["show", {out!r}]) == 0
+"""
+"""Runs the core in a process that cannot import one extension: every module, command words, scores, a table."""
 
 
 @cache
 def trees() -> dict[str, ast.Module]:
-    """The syntax of every module by its name, of a package by that of its folder."""
-    named = {".".join(file.path.with_suffix("").parts[1:]): file.tree for file in sources(SOURCE.parents[1], "src")}
-    return {name.removesuffix(".__init__"): tree for name, tree in named.items()}
+    """The syntax of every module by its name."""
+    return module_trees(SOURCE.parents[1])
 
 
 @cache
-def imported(tree: ast.Module) -> list[tuple[str, str]]:
-    """Every import of a module, lazy and for typing alike: what is imported from, and the name taken from it."""
-    return [*_imported(tree)]
+def graph() -> dict[str, set[str]]:
+    """The modules of the package that each module imports, lazily and for typing, too."""
+    return import_graph(SOURCE.parents[1])
 
 
-def _imported(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from ((one.name, "") for one in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "imports within the package are written in full"
-            yield from ((node.module or "", one.name) for one in node.names)
-
-
-@cache
-def graph() -> Graph:
-    """The modules of the package that each module imports; `from package import module` imports the module."""
-    known, whole = trees(), {}
-    for module, tree in known.items():
-        targets = {f"{place}.{name}" if f"{place}.{name}" in known else place for place, name in imported(tree)}
-        whole[module] = (targets & known.keys()) - {module, "brittle"}
-    return whole
+def is_core(module: str) -> bool:
+    return not module.startswith(f"{GROUP}.")
 
 
 def room_of(module: str) -> str:
-    """The folder or file at the top of the package in which a module lies."""
-    return ".".join(module.split(".")[:2])
+    """The folder or file at the top of the package in which a module lies; an extension is a room."""
+    return ".".join(module.split(".")[: 2 if is_core(module) else 3])
+
+
+def test_the_core_imports_no_extension() -> None:
+    for module in filter(is_core, trees()):
+        assert all(map(is_core, graph()[module])), module
 
 
 def test_nothing_imports_one_another_in_a_circle() -> None:
     """Modules, and rooms: a circle raises an error that names it."""
     TopologicalSorter(graph()).prepare()
     rooms: dict[str, set[str]] = {}
-    for module, targets in graph().items():
-        rooms.setdefault(room_of(module), set()).update({*map(room_of, targets)} - {room_of(module)})
+    for module, names in graph().items():
+        rooms.setdefault(room_of(module), set()).update({*map(room_of, names)} - {room_of(module)})
     del rooms["brittle"]
     TopologicalSorter(rooms).prepare()
 
 
-@pytest.mark.parametrize("room", WITHOUT_TORCH)
-def test_readers_of_tables_import_neither_torch_nor_the_insides_of_the_storage(room: str) -> None:
-    for module, tree in trees().items():
-        if room_of(module) == room:
-            page = PAGE if module in ("brittle.report.render", "brittle.report.notebook") else set()
-            assert "torch" not in {place.partition(".")[0] for place, _ in imported(tree)}, module
-            assert {one for one in graph()[module] if one.startswith("brittle.store")} <= STORE | page, module
+@pytest.mark.parametrize("extension", EXTENSIONS)
+def test_an_extension_can_be_deleted(extension: str, tmp_path: Path) -> None:
+    """All else is imported and runs, and its words are told to be missing, by its name."""
+    core = sorted(module for module in trees() if is_core(module) and not module.endswith("__main__"))
+    module, unused = f"{GROUP}.{extension}", USED_BY.get(extension, ())
+    out = str(tmp_path / "run")
+    code = DELETED.format(module=module, core=core, extension=extension, unused=unused, out=out)
+    done = subprocess.run([sys.executable, "-c", code], timeout=LIMIT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
 
 
-def test_nothing_that_they_import_leads_to_torch() -> None:
-    own = ", ".join(module for module in trees() if room_of(module) in WITHOUT_TORCH)
-    command = [sys.executable, "-c", f"import sys, {own}; sys.exit('torch' in sys.modules)"]
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_lies_where_the_table_says(part: str) -> None:
+    module, _, attribute = PARTS[part].partition(":")
+    assert f"{GROUP}.{module}" in trees()
+    assert not attribute or hasattr(importlib.import_module(f"{GROUP}.{module}"), attribute)
+
+
+@cache
+def readers() -> set[str]:
+    """Modules that read tables: those of the analysis, and what they, chapters and views of extensions import."""
+    modules = {name for name in trees() if room_of(name) == "brittle.analysis"}
+    parts = [place.partition(":")[0] for part, place in PARTS.items() if part.partition(".")[0] in OF_TABLES]
+    return modules | {f"{GROUP}.{module}" for module in parts}
+
+
+def test_readers_of_tables_do_not_import_torch() -> None:
+    command = [sys.executable, "-c", f"import sys, {', '.join(sorted(readers()))}; sys.exit('torch' in sys.modules)"]
     assert subprocess.run(command, timeout=LIMIT).returncode == 0
 
 
-def test_what_takes_long_to_import_is_imported_when_it_is_called() -> None:
+def test_the_analysis_reads_tables_alone() -> None:
+    for module in trees():
+        if room_of(module) == "brittle.analysis":
+            assert {name for name in graph()[module] if name.startswith("brittle.store")} <= STORE, module
+
+
+def test_modules_that_take_long_are_imported_when_they_are_called() -> None:
     for module, tree in trees().items():
-        places = {one for place, name in imported(tree) for one in (place, f"{place}.{name}")}
+        places = {name for place, taken in imports_of(tree) for name in (place, f"{place}.{taken}")}
         assert not places & LATE, f"{module}: import scipy, and write scipy.{places & LATE}"
-
-
-def test_only_what_is_shown_goes_through_the_door_of_the_package() -> None:
-    """`import brittle` reaches every room: it stands in functions of one module, for what people see of a table."""
-    for module, tree in trees().items():
-        asks = [node for node in ast.walk(tree) if isinstance(node, ast.Import) and node.names[0].name == "brittle"]
-        assert not asks or module in AT_THE_DOOR, module
-        assert not set(map(id, asks)) & set(map(id, tree.body)), module
-        asked = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-        if module in AT_THE_DOOR:
-            assert {name for name in asked if name.startswith("brittle.") and name.count(".") == 1} == {
-                "brittle.analysis",
-                "brittle.report",
-            }
 
 
 def test_the_top_of_the_package_is_seen_at_a_glance() -> None:
@@ -128,10 +165,10 @@ def test_the_top_of_the_package_is_seen_at_a_glance() -> None:
 
 
 def test_the_file_of_a_package_only_exports() -> None:
-    """A docstring, imports and `__all__`; the package itself, which imports lazily, has a table besides."""
+    """A docstring, imports, `__all__`, and the names that extensions add."""
     for path in SOURCE.glob("*/**/__init__.py"):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            exported = isinstance(node, ast.Assign) and [ast.unparse(one) for one in node.targets] == ["__all__"]
+            names = {ast.unparse(target) for target in node.targets} if isinstance(node, ast.Assign) else set()
             documented = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
             imports = isinstance(node, ast.Import | ast.ImportFrom)
-            assert exported or documented or imports, f"{path}: {ast.unparse(node)[:80]}"
+            assert names & {"__all__", "__getattr__"} or documented or imports, f"{path}: {ast.unparse(node)[:80]}"

@@ -11,7 +11,7 @@ import torch
 from helpers.problems import inputs, small_classifier
 
 import brittle
-from brittle.cli import main
+from brittle.cli.commands import main
 from brittle.errors import BrittleError
 from brittle.scores import LogitMargin, Moments
 

@@ -21,7 +21,7 @@ from helpers.text_models import LABELS, TEXTS, Model, Tokenizer, pretend, text_f
 from PIL import Image
 
 import brittle
-from brittle.cli import main
+from brittle.cli.commands import main
 from brittle.estimate import Status
 from brittle.scores import CATALOGUE
 

@@ -21,7 +21,7 @@ from helpers.pages import Page, assert_inert
 from helpers.problems import inputs, small_classifier
 
 import brittle
-from brittle.cli import main
+from brittle.cli.commands import main
 from brittle.errors import ParameterError, UsageError
 from brittle.noise import Noise
 from brittle.scores import Moments, MonteCarlo, Score

@@ -1,4 +1,4 @@
-"""`brittle.functional`: the scores' values, gradients as differences have them, finite ones where nothing varies."""
+"""Functions to train with: the scores' values, gradients as differences have them, finite ones where nothing varies."""
 
 from __future__ import annotations
 

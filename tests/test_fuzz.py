@@ -24,8 +24,8 @@ from checks.fuzz_targets import TARGETS, pseudo_margins
 from helpers.artefacts import Records, edited, export
 
 from brittle.data import open_points
-from brittle.detector.pseudo_margin import PseudoMargin
 from brittle.errors import ArtefactError, BrittleError, DataError, ModelError
+from brittle.extensions.detector.pseudo_margin import PseudoMargin
 from brittle.model.loading.archive import load_archive
 from brittle.store.reading import verify
 

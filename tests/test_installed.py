@@ -71,7 +71,7 @@ def test_the_metadata_are_whole(built: Path) -> None:
     assert (known.license_expression, known.license_files) == ("Apache-2.0", ["LICENSE"])
     assert (known.description_content_type, known.description) == ("text/markdown", read("README.md"))
     assert {*(known.provides_extra or [])} == EXTRAS | {"test", "docs", "dev"}
-    assert "brittle = brittle.cli:run" in wheel(built).read(f"{folder}/entry_points.txt").decode()
+    assert "brittle = brittle.cli.commands:run" in wheel(built).read(f"{folder}/entry_points.txt").decode()
 
 
 ALONE = """
@@ -93,7 +93,7 @@ import numpy as np
 Path("net.py").write_text("import torch\\nmake = lambda: torch.nn.Linear(4, 3)\\n")
 np.savez("data.npz", x=np.random.default_rng(0).random((6, 4), dtype=np.float32), y=np.arange(6) % 3)
 
-from brittle.cli import main
+from brittle.cli.commands import main
 for command in ("score ./net.py:make data.npz --out run --scores logit_margin", "report run", "show run"):
     assert main(command.split()) == 0
 assert "sklearn" in others and main(["demo"]) == 2

@@ -12,9 +12,9 @@ from helpers.problems import inputs, small_classifier
 
 import brittle
 from brittle.analysis import decide, overview, point_list
-from brittle.cli import main
-from brittle.detector import Detector
+from brittle.cli.commands import main
 from brittle.errors import ParameterError
+from brittle.extensions.detector.detector import Detector
 from brittle.scores import Moments, MonteCarlo
 
 NONE = (0.0, 1.0, 90, float("nan"))

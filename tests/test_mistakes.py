@@ -19,7 +19,7 @@ from helpers.documents import read
 from helpers.mistake_files import images, interrupt, lay_out, python_names
 
 import brittle
-from brittle.cli import main
+from brittle.cli.commands import main
 from brittle.cli.options import EXPORT
 
 

@@ -8,7 +8,7 @@ import pytest
 from helpers.places import CLOSED, PLACES, THINGS, VICTIM, Place, known_detector, known_run, look, run_in
 from helpers.refusing import close
 
-from brittle.cli import main
+from brittle.cli.commands import main
 from brittle.errors import StorageError
 
 

@@ -13,7 +13,7 @@ from helpers.documents import ROOT, read
 
 import brittle
 from brittle import decisions, noise
-from brittle.cli import app
+from brittle.cli.commands import app
 from brittle.scores import CATALOGUE
 
 GENERATED = re.compile(r"^\.\. (?:auto\w+|py:data):: ([\w.]+)$", flags=re.MULTILINE)
@@ -58,7 +58,7 @@ def test_scores_noise_and_decisions_have_a_section_each() -> None:
 
 def test_commands_and_options_are_taken_from_the_code() -> None:
     """The page names the program, and what is written of a program has every option that it takes."""
-    assert "```{cyclopts} brittle.cli:app\n" in read("docs/reference/cli.md")
+    assert "```{cyclopts} brittle.cli.commands:app\n" in read("docs/reference/cli.md")
     written = app.generate_docs(output_format="rst")
     for command in [app, *(app[name] for name in app if not name.startswith("-"))]:
         if command.default_command is not None:

@@ -18,31 +18,27 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     __version__: str
     from brittle.analysis.rules import check
-    from brittle.detector import Detector
-    from brittle.detector.pseudo_margin import PseudoMargin
     from brittle.errors import BrittleWarning
     from brittle.measure.linearize import linearize
     from brittle.measure.nearest.nearest import nearest
     from brittle.model.classifier import Classifier
     from brittle.orthant import orthant_probability
-    from brittle.run import RobustnessMetric, robust_accuracy, score
+    from brittle.run import score
     from brittle.store.reading import read_table
     from brittle.store.table import Table
 
 __all__ = [
-    "BrittleWarning", "Classifier", "Detector", "PseudoMargin", "RobustnessMetric", "Table", "__version__", "check",
-    "linearize", "nearest",
-    "orthant_probability", "read_table", "robust_accuracy", "score",
+    "BrittleWarning", "Classifier", "Table", "__version__", "check", "linearize", "nearest", "orthant_probability",
+    "read_table", "score",
 ]  # fmt: skip
 
-_ROOMS = ("analysis", "data", "decisions", "detector", "functional", "noise", "report", "scores")
-"""Packages and a module that are there after `import brittle`, imported when they are first used."""
+_PACKAGES = ("analysis", "data", "decisions", "noise", "scores")
+"""Packages that are there after `import brittle`, imported when they are first used."""
 
 _HOMES = {
-    "BrittleWarning": "errors", "Classifier": "model.classifier", "Detector": "detector", "Table": "store.table",
-    "PseudoMargin": "detector.pseudo_margin", "check": "analysis.rules", "linearize": "measure.linearize",
-    "nearest": "measure.nearest.nearest", "orthant_probability": "orthant", "read_table": "store.reading",
-    "RobustnessMetric": "run", "robust_accuracy": "run", "score": "run",
+    "BrittleWarning": "errors", "Classifier": "model.classifier", "Table": "store.table", "check": "analysis.rules",
+    "linearize": "measure.linearize", "nearest": "measure.nearest.nearest", "orthant_probability": "orthant",
+    "read_table": "store.reading", "score": "run",
 }  # fmt: skip
 """Where each public name lives; it is imported when first used, so that `import brittle` costs nothing."""
 
@@ -53,12 +49,14 @@ def __getattr__(name: str) -> Any:
 
     if name == "__version__":
         return version("brittle")
-    if name in _ROOMS:
+    if name in _PACKAGES:
         return import_module(f"brittle.{name}")
     if name in _HOMES:
         return getattr(import_module(f"brittle.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'brittle' has no attribute {name!r}")
+    from brittle.registry import find_attribute
+
+    return find_attribute("brittle", "name")(name)
 
 
 def __dir__() -> list[str]:
-    return sorted((*__all__, *_ROOMS))
+    return sorted((*__all__, *_PACKAGES))

@@ -34,6 +34,38 @@ PARTS: dict[str, str] = {
     "measurement.certified": "certificates.radius:Certified",
     "decision.masks": "masks_and_boxes.regions:Masks",
     "decision.boxes": "masks_and_boxes.regions:Boxes",
+    "name.Detector": "detector.detector:Detector",
+    "name.PseudoMargin": "detector.pseudo_margin:PseudoMargin",
+    "name.RobustnessMetric": "maite.robustness_metric:RobustnessMetric",
+    "name.robust_accuracy": "robust_accuracy.run:robust_accuracy",
+    "name.functional": "functional:",
+    "analysis.expected_change_points": "expected_change.predicted_change:expected_change_points",
+    "analysis.expected_change_table": "expected_change.predicted_change:expected_change_table",
+    "analysis.label_flips": "expected_change.label_flips:label_flips",
+    "analysis.mean_absolute": "expected_change.label_flips:mean_absolute",
+    "analysis.model_card": "report.model_card:model_card",
+    "file.detector": "detector.detector:Detector",
+    "file.pseudo_margin": "detector.pseudo_margin:PseudoMargin",
+    "workers.processes": "workers.workers:Processes",
+    "workers.cluster": "workers.cluster:Cluster",
+    "view.text": "report.notebook:table_text",
+    "view.points": "report.notebook:list_points",
+    "view.page": "report.notebook:ReportPage",
+    "view.mark": "report.render:MARK",
+    "chapter.overview": "report.chapters.overview:CHAPTER",
+    "chapter.scored": "report.chapters.scored:CHAPTER",
+    "chapter.classes": "report.chapters.classes:CHAPTER",
+    "chapter.agreement": "report.chapters.agreement:CHAPTER",
+    "chapter.worst_case": "report.chapters.worst_case:CHAPTER",
+    "chapter.vote": "report.chapters.vote:CHAPTER",
+    "chapter.expected_change": "expected_change.chapter:CHAPTER",
+    "chapter.other_runs": "report.chapters.other_runs:CHAPTER",
+    "command.detector": "detector.commands:detector",
+    "command.pseudo-margin": "detector.commands:pseudo_margin",
+    "command.join": "workers.commands:join",
+    "command.robust-accuracy": "robust_accuracy.commands:robust_accuracy",
+    "command.report": "report.commands:report",
+    "command.demo": "demo.commands:demo",
     "attack.straight_through": "more_attacks.straight_through:STRAIGHT_THROUGH",
     "attack.exchange": "more_attacks.exchange:EXCHANGE",
     "attack.blocks": "more_attacks.exchange:BLOCKS",
@@ -77,16 +109,13 @@ def load(kind: str, name: str) -> Any:
         BrittleError: the extension that has it is missing, or cannot be imported.
     """
     part = f"{kind}.{name}"
-    if part in PARTS:
-        module, _, attribute = PARTS[part].partition(":")
-        if not is_installed(module):
-            raise BrittleError("not_installed", f"{name} {missing(kind, name)}")
-        return getattr(import_module(f"{GROUP}.{module}"), attribute)
-    entry = _outside()[part]
-    try:
-        return entry.load()
-    except Exception as error:
-        raise ParameterError(f"{part} of {entry.value} cannot be imported: {type(error).__name__}: {error}") from error
+    if absent := missing(kind, name):
+        raise BrittleError("not_installed", f"{name} {absent}")
+    if part not in PARTS:
+        return _load_outside(_outside()[part])
+    module, _, attribute = PARTS[part].partition(":")
+    found = import_module(f"{GROUP}.{module}")
+    return getattr(found, attribute) if attribute else found
 
 
 def missing(kind: str, name: str) -> str:
@@ -106,12 +135,13 @@ def is_installed(module: str) -> bool:
 
 
 def find_attribute(module: str, kind: str) -> Callable[[str], Any]:
-    """Make the `__getattr__` of a module that has the classes of this kind from extensions, by their own names."""
+    """Make the `__getattr__` of a module that has the parts of this kind by their names, and those of their classes."""
 
     def find(attribute: str) -> Any:
         for part, place in PARTS.items():
-            if part.partition(".")[0] == kind and place.partition(":")[2] == attribute:
-                return load(*part.split("."))
+            part_kind, _, name = part.partition(".")
+            if part_kind == kind and attribute in (name, place.partition(":")[2]):
+                return load(kind, name)
         raise AttributeError(f"module {module!r} has no attribute {attribute!r}")
 
     return find
@@ -136,3 +166,11 @@ def _outside() -> dict[str, EntryPoint]:
             )
         parts[entry.name] = entry
     return parts
+
+
+def _load_outside(entry: EntryPoint) -> Any:
+    try:
+        return entry.load()
+    except Exception as error:
+        sentence = f"{entry.name} of {entry.value} cannot be imported: {type(error).__name__}: {error}"
+        raise ParameterError(sentence) from error

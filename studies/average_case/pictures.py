@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 import altair as alt
 import pandas as pd
 
-from brittle.report.charts import FONT, INK, MUTED, dashed
+from brittle.extensions.report.charts import FONT, INK, MUTED, dashed
 from studies.average_case.estimating import MMSE_, NORMAL, SOFTMAX, TAYLOR
 from studies.average_case.images import SIDES
 from studies.average_case.read import SHOWN, Results, means

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import altair as alt
 
-from brittle.report.charts import dashed
+from brittle.extensions.report.charts import dashed
 from studies.drawing import by_data, logarithmic, named, panels, svg
 from studies.expected_change.rules import read
 from studies.expected_change.said import NAMED

@@ -9,8 +9,8 @@ from scipy.spatial.distance import pdist
 from torch import Tensor, nn
 
 import brittle
-from brittle.detector.pseudo_margin import Form
 from brittle.errors import ModelError
+from brittle.extensions.detector.pseudo_margin import Form
 from brittle.scores import (
     FeatureDistance,
     FeatureMargin,

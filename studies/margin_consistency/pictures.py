@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import altair as alt
 
-from brittle.report.charts import dashed
+from brittle.extensions.report.charts import dashed
 from studies.drawing import by_data, coloured, equal, marked, named, panels, svg
 from studies.groups import GROUPS
 from studies.margin_consistency.facts import NORMS

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import altair as alt
 
-from brittle.report.charts import MUTED
+from brittle.extensions.report.charts import MUTED
 from studies.drawing import by_data, legend, named, panels, svg
 from studies.probabilistic_accuracy.said import results
 from studies.study import Tables

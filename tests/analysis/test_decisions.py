@@ -27,10 +27,10 @@ from brittle.analysis.columns import typical
 from brittle.analysis.decisions import column_for, numbers_beside
 from brittle.analysis.probabilistic_accuracy import _interval
 from brittle.errors import DataError, ParameterError
+from brittle.extensions.report.render import open_contents
+from brittle.extensions.report.script_data import page_data
+from brittle.extensions.workers.join import join
 from brittle.intervals import clopper_pearson
-from brittle.report import open_contents
-from brittle.report.script_data import page_data
-from brittle.run.join import join
 from brittle.scores import Moments, MonteCarlo, Score, Shrinkage, Softmax
 
 

@@ -16,9 +16,9 @@ from brittle.analysis import (
     label_flips,
     mean_absolute,
 )
-from brittle.analysis.label_flips import NO_MAX_PROBABILITY
 from brittle.analysis.mean_interval import mean_interval
 from brittle.errors import ParameterError
+from brittle.extensions.expected_change.label_flips import NO_MAX_PROBABILITY
 
 
 def test_an_exact_prediction_is_found_exact() -> None:

@@ -22,8 +22,8 @@ from brittle.analysis.overview_text import (
 )
 from brittle.analysis.point_card import format_point_card
 from brittle.analysis.point_list import point_list
-from brittle.detector.calibration import points_needed
 from brittle.estimate import LIMIT, Parameter
+from brittle.extensions.detector.calibration import points_needed
 
 
 def asked_by(found: Overview, command: tuple[str, ...] | None) -> Overview:

@@ -19,8 +19,8 @@ from scipy import special
 
 import brittle
 from brittle.analysis import check
-from brittle.cli import main
-from brittle.detector import Detector
+from brittle.cli.commands import main
+from brittle.extensions.detector.detector import Detector
 from brittle.scores import InputMargin, LogitMargin, MonteCarlo, Softmax
 from brittle.store.table import Table
 

@@ -38,8 +38,8 @@ from torch import nn
 
 import brittle
 from brittle.errors import BrittleError
+from brittle.extensions.workers.join import join
 from brittle.run import job as jobs
-from brittle.run.join import join
 from brittle.scores import LogitMargin, Moments
 
 POINTS_IN_A_SHARD, SHARDS, SIZE = 16, 20, 12

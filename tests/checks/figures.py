@@ -29,13 +29,6 @@ LONG = 30
 TIMES = 5
 """How often a short command is timed."""
 
-BUDGET = {
-    "the top": (700, 6), "model": (3000, 21), "decisions": (700, 6), "data": (2800, 16), "noise": (1300, 8),
-    "orthant": (560, 4), "measure": (7800, 45), "scores": (3100, 24), "store": (1700, 12), "run": (1900, 12),
-    "doctor": (2000, 13), "analysis": (3600, 24), "detector": (2000, 12), "report": (3900, 32), "cli": (1900, 15),
-}  # fmt: skip
-"""Lines and files that each room should have at most."""
-
 ERRORS = re.compile(r"\w*Error|Finding|warn")
 """What is called with a code first."""
 
@@ -56,6 +49,17 @@ named = {one for one in ran if not one.co_name.startswith("<")}
 print(len(named), "functions in", len({one.co_filename for one in named}), "files")
 """
 """One call of `brittle.score` on five points, after another that has imported what it needs."""
+
+OPTIONS = """
+from brittle.cli.commands import app
+counts = []
+for name in app:
+    if not name.startswith("-") and app[name].default_command is not None:
+        arguments = app[name].assemble_argument_collection(parse_docstring=True)
+        counts.append(f"{name} {sum(one.name.startswith('--') and one.show for one in arguments)}")
+print(", ".join(counts))
+"""
+"""The options of each command."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -135,19 +139,92 @@ def importing_tests(tests: list[Source]) -> list[str]:
     return found
 
 
-# Rooms and concepts.
+# Rooms, the core and its extensions.
 
 
-def by_room(package: list[Source]) -> Iterator[tuple[str, object]]:
-    """Lines and files of each room, beside its budget."""
-    for room, (most_lines, most_files) in BUDGET.items():
-        own = [file for file in package if _home(file.path) == room]
-        lines = sum(len(file.text.splitlines()) for file in own)
-        yield f"  {room}", f"{lines} lines in {len(own)} files; at most {most_lines} in {most_files}"
+Imports = list[tuple[str, str]]
+"""Pairs of a module and the name that is imported from it; an empty name for the module itself."""
 
 
-def _home(path: Path) -> str:
-    return path.parts[2] if len(path.parts) > 3 else "the top"
+@cache
+def module_trees(root: Path) -> dict[str, ast.Module]:
+    """The syntax of every module of the package by its name; a package has the name of its folder."""
+    modules = {".".join(file.path.with_suffix("").parts[1:]): file.tree for file in sources(root, "src")}
+    return {name.removesuffix(".__init__"): tree for name, tree in modules.items()}
+
+
+@cache
+def imports_of(tree: ast.Module) -> Imports:
+    """Every import of a module, lazy and for typing alike."""
+    pairs: Imports = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            pairs += [(alias.name, "") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports within the package are written in full"
+            pairs += [(node.module or "", alias.name) for alias in node.names]
+    return pairs
+
+
+@cache
+def import_graph(root: Path) -> dict[str, set[str]]:
+    """The modules of the package that each module imports; `from package import module` imports the module."""
+    trees, graph = module_trees(root), {}
+    for module, tree in trees.items():
+        targets = {f"{place}.{name}" if f"{place}.{name}" in trees else place for place, name in imports_of(tree)}
+        graph[module] = (targets & trees.keys()) - {module, "brittle"}
+    return graph
+
+
+def closure(root: Path, start: str) -> set[str]:
+    """The modules that `start` can reach by imports, with the packages in which they lie."""
+    graph, reached, waiting = import_graph(root), set[str](), [start]
+    while waiting:
+        module = waiting.pop()
+        if module not in reached:
+            reached.add(module)
+            waiting += [*graph[module], *([module.rpartition(".")[0]] if "." in module else [])]
+    return reached
+
+
+def by_room(root: Path) -> Iterator[tuple[str, object]]:
+    """Lines and files of the core and of each of its rooms, and of each extension."""
+    rooms: dict[str, list[int]] = {}
+    for file in sources(root, "src"):
+        parts = file.path.with_suffix("").parts[2:]
+        extension = parts[0] == "extensions" and len(parts) > 1 and parts[1] != "__init__"
+        room = f"  extension {parts[1]}" if extension else f"  {parts[0] if len(parts) > 1 else 'the top'}"
+        rooms.setdefault(room, []).append(len(file.text.splitlines()))
+    core = [lines for room, sizes in rooms.items() if "extension " not in room for lines in sizes]
+    yield "core", f"{sum(core)} lines in {len(core)} files"
+    for room, sizes in sorted(rooms.items()):
+        yield room, f"{sum(sizes)} lines in {len(sizes)} files"
+
+
+def public_names(root: Path) -> list[str]:
+    """The names in `__all__` of the package and of those of its packages that it names itself, without extensions."""
+    tree = module_trees(root)["brittle"]
+    packages = _literals(tree, "_PACKAGES") or _literals(tree, "_ROOMS")
+    modules = {"brittle": tree} | {name: module_trees(root).get(f"brittle.{name}") for name in packages}
+    return [f"{module}.{name}" for module, syntax in modules.items() if syntax for name in _literals(syntax, "__all__")]
+
+
+def _literals(tree: ast.Module, name: str) -> list[str]:
+    """The texts of a list or tuple that stands under a name at the top of a module."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
+            return list(ast.literal_eval(node.value))
+    return []
+
+
+def options(root: Path) -> Iterator[tuple[str, object]]:
+    """How many options each command takes, as its help shows them."""
+    done = subprocess.run([sys.executable, "-c", OPTIONS], env=_environment(root), capture_output=True, text=True)
+    yield "options by command", done.stdout.strip() or done.stderr[-200:]
+
+
+def _environment(root: Path) -> dict[str, str]:
+    return os.environ | {"PYTHONPATH": str(root / "src"), "OMP_NUM_THREADS": "1"}
 
 
 def codes(package: list[Source]) -> set[str]:
@@ -193,7 +270,7 @@ def beyond_public(tests: list[Source]) -> list[str]:
 def seconds(root: Path, command: list[str], times: int = 1) -> str:
     """The median of the times that a command takes, run in the tree; a code that is not 0 is told."""
     taken, codes = [], []
-    environment = os.environ | {"PYTHONPATH": str(root / "src"), "OMP_NUM_THREADS": "1"}
+    environment = _environment(root)
     for _ in range(times):
         start = time.perf_counter()
         ended = subprocess.run(command, cwd=root, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -204,7 +281,7 @@ def seconds(root: Path, command: list[str], times: int = 1) -> str:
 
 def call(root: Path) -> str:
     """Functions and files of the package that one call of `brittle.score` runs through."""
-    environment = os.environ | {"PYTHONPATH": str(root / "src"), "OMP_NUM_THREADS": "1"}
+    environment = _environment(root)
     done = subprocess.run([sys.executable, "-c", CALL], cwd=root, env=environment, capture_output=True, text=True)
     return done.stdout.strip() or done.stderr[-200:]
 
@@ -228,7 +305,16 @@ def figures(root: Path) -> Iterator[tuple[str, object]]:
     long = long_functions(package)
     yield "lines of src", sum(lines)
     yield "files of src", len(package)
-    yield from by_room(package)
+    yield from by_room(root)
+    reached = closure(root, "brittle.run.scoring")
+    trees = {file.path: len(file.text.splitlines()) for file in package}
+    names = {".".join(path.with_suffix("").parts[1:]).removesuffix(".__init__"): size for path, size in trees.items()}
+    yield "closure of brittle.score", f"{sum(names[module] for module in reached)} lines in {len(reached)} modules"
+    edges = [(module, name) for module, targets in import_graph(root).items() for name in targets]
+    outside = [(one, other) for one, other in edges if ".extensions." not in one and ".extensions." in other]
+    yield "imports from the core to extensions", len(outside)
+    yield "public names of the core", len(public_names(root))
+    yield from options(root)
     yield "codes of errors and notes", len(codes(package))
     yield "dataclasses and structs", dataclasses(package)
     yield "lines of the longest file", max(lines)

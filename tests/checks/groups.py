@@ -28,7 +28,7 @@ from scipy import special, stats
 import brittle
 from brittle.analysis import compare, mean_differences, mean_interval
 from brittle.analysis.mean_interval import ranged_interval
-from brittle.cli.digits import load_digits, train
+from brittle.extensions.demo.digits import load_digits, train
 from brittle.scores import MonteCarlo
 
 Values = NDArray[np.float64]

@@ -9,7 +9,7 @@ import pytest
 from helpers.commands import score
 
 import brittle
-from brittle.cli import main
+from brittle.cli.commands import main
 from brittle.cli.options import bounds_of
 from brittle.errors import UsageError
 

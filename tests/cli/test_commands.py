@@ -13,7 +13,7 @@ import pytest
 from helpers.commands import WRITING
 
 import brittle
-from brittle.cli import main
+from brittle.cli.commands import main
 
 pytestmark = pytest.mark.usefixtures("nothing_drawn")  # words are what counts here
 

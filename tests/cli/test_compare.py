@@ -14,7 +14,7 @@ from helpers.two_runs import renamed, run, two_runs
 from brittle.analysis import compare, format_comparison
 from brittle.analysis.comparison import remarks
 from brittle.analysis.comparisons import compare_several, format_comparisons
-from brittle.cli import main
+from brittle.cli.commands import main
 from brittle.errors import DataError
 from brittle.text import number, with_interval
 

@@ -13,8 +13,8 @@ import pytest
 import torch
 
 import brittle
-from brittle.cli import main
-from brittle.cli.digits import one_thread
+from brittle.cli.commands import main
+from brittle.extensions.demo.digits import one_thread
 
 pytestmark = pytest.mark.xdist_group("demo")  # one demo for all
 

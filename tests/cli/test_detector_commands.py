@@ -11,7 +11,7 @@ import pytest
 from helpers.problems import inputs
 
 import brittle
-from brittle.cli import main
+from brittle.cli.commands import main
 
 pytestmark = pytest.mark.usefixtures("nothing_drawn")  # words are what counts here
 

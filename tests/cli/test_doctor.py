@@ -10,7 +10,7 @@ import pytest
 from helpers.problems import inputs, small_network
 
 from brittle import doctor
-from brittle.cli import main
+from brittle.cli.commands import main
 from brittle.cli.doctor import PAGE
 
 

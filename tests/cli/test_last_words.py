@@ -33,7 +33,7 @@ def branch():
 
 RUN = """
 import sys
-from brittle.cli import main
+from brittle.cli.commands import main
 
 scores = ["--scores", "input_margin", "--effort", "fast"]
 main(["score", "networks.py:layers", "data.npz", "--out", "first", *scores])

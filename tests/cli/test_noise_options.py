@@ -9,7 +9,7 @@ import pytest
 from helpers.commands import score
 
 import brittle
-from brittle.run.join import join
+from brittle.extensions.workers.join import join
 
 pytestmark = pytest.mark.usefixtures("nothing_drawn")  # words are what counts here
 

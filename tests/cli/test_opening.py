@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from brittle.cli import main
+from brittle.cli.commands import main
 
 MISTAKES = {
     "a mistyped file of code": (["./nett.py:make"], "nett.py", 3),

@@ -12,7 +12,7 @@ from cyclopts import App, Argument
 from helpers.commands import score
 
 import brittle
-from brittle.cli import app, main
+from brittle.cli.commands import app, main
 from brittle.cli.common import as_called
 from brittle.cli.score import open_again
 

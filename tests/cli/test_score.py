@@ -14,7 +14,7 @@ from helpers.problems import small_network
 import brittle
 from brittle.analysis import overview
 from brittle.analysis.overview_text import how_brittle
-from brittle.cli import main
+from brittle.cli.commands import main
 from brittle.scores import CATALOGUE
 
 pytestmark = pytest.mark.usefixtures("nothing_drawn")  # words are what counts here

@@ -12,7 +12,7 @@ import torch
 from helpers.text_models import LABELS, TEXTS, WORDS, Model, Tokenizer, pretend, text_folder
 
 import brittle
-from brittle.cli import main
+from brittle.cli.commands import main
 from brittle.intervals import clopper_pearson
 
 pytestmark = pytest.mark.usefixtures("nothing_drawn")  # words are what counts here

@@ -13,7 +13,7 @@ import torch
 from helpers.data_files import refused
 
 import brittle
-from brittle.cli import main
+from brittle.cli.commands import main
 from brittle.data import open_points
 from brittle.noise import PerFeature, Swap
 from brittle.scores import MonteCarlo, Shrinkage

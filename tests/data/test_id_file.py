@@ -11,7 +11,7 @@ from helpers.data_files import refused
 
 from brittle.data import ids
 from brittle.data.ids import read_ids
-from brittle.detector.flags import FLAGS, write_flags
+from brittle.extensions.detector.flags import FLAGS, write_flags
 
 IDS = ("0", "17", "ant/003.png", "a b", " c ", "=1+1", "-3", "'d'", 'say "e"', "f,g", r"h\x20", "ü", "\u2028", "point")
 """Ids as arrays, folders and tables have them, and some that a reader might take for something else."""

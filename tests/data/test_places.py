@@ -20,7 +20,7 @@ from moto.server import ThreadedMotoServer
 from upath import UPath
 
 import brittle
-from brittle.cli import main
+from brittle.cli.commands import main
 from brittle.data import open_points
 from brittle.data.files import file_digest
 from brittle.errors import DataError

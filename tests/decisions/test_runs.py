@@ -11,7 +11,7 @@ from helpers.decided import bent_network
 
 import brittle
 from brittle.analysis import compare
-from brittle.cli import main as brittle_main
+from brittle.cli.commands import main as brittle_main
 from brittle.decisions import Decision, MultiLabel, Within
 from brittle.errors import DataError, ModelError, ResumeError
 from brittle.scores import InputMargin, MonteCarlo, Shrinkage

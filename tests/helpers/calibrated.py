@@ -15,8 +15,9 @@ from helpers.tables import with_score
 from torch import Tensor, nn
 
 import brittle
-from brittle.detector import READINGS, Detector
 from brittle.errors import DetectorFormatError
+from brittle.extensions.detector.detector import Detector
+from brittle.extensions.detector.scoring import READINGS
 from brittle.scores import Entropy, FeatureMargin, LogitMargin, MaxProbability, ProbabilityMargin, Softmax
 from brittle.store.table import Table
 
@@ -58,7 +59,7 @@ def exported(wrapped: nn.Module, x: Tensor) -> nn.Module:
 
 def lenient(detector: Detector, score: str, network: nn.Module, outputs: str = "logits") -> Detector:
     """A detector of `network` that calls nothing brittle but what it must."""
-    known = brittle.detector.Identity(
+    known = brittle.extensions.detector.identity.Identity(
         brittle.model.loading.weights.state_digest(network), (-2.0, 2.0), None, None, outputs
     )
     return below_all(replace(detector, model=known), score)

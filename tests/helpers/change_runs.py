@@ -12,7 +12,7 @@ import pyarrow as pa
 from helpers.pages import values_of
 from helpers.tables import make_table, with_score
 
-from brittle.report.chapters import expected_change, other_runs
+from brittle.extensions.report.chapters import expected_change, other_runs
 from brittle.store.schemas import POINTS
 from brittle.store.table import Table
 

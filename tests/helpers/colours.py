@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from importlib import resources
 
-STYLE = (resources.files("brittle.report") / "page" / "style.css").read_text(encoding="utf-8")
+STYLE = (resources.files("brittle.extensions.report") / "page" / "style.css").read_text(encoding="utf-8")
 
 
 def variables(dark: bool) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from brittle.cli import main
+from brittle.cli.commands import main
 
 FACTORY = """
 import sys

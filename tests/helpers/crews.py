@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from brittle.cli import main
+from brittle.cli.commands import main
 
 NETWORK = """
 import os, signal

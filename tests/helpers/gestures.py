@@ -14,8 +14,7 @@ from helpers.change_runs import LAPLACIAN
 from helpers.tables import make_table, with_score
 from playwright.sync_api import Locator
 
-from brittle.report import open_contents
-from brittle.report.render import CHAPTERS
+from brittle.extensions.report.render import CHAPTERS, open_contents
 from brittle.store.schemas import POINTS as POINTS_SCHEMA
 from brittle.store.table import Table
 

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from html.parser import HTMLParser
 from typing import Any
 
-from brittle.report import open_contents
-from brittle.report.chapter import Chapter
-from brittle.report.render import CHAPTERS, render, script
+from brittle.extensions.report.chapter import Chapter
+from brittle.extensions.report.render import CHAPTERS, open_contents, render, script
 from brittle.store.table import Table
 
 EVERY_SCORE = (

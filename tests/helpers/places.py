@@ -20,11 +20,12 @@ import pyarrow as pa
 import torch
 from helpers.tables import make_table, with_model
 
-from brittle.cli import main
-from brittle.cli.digits import prepare
-from brittle.detector import FLAGS, Detector, write_flags
-from brittle.detector.pseudo_margin import PseudoMargin
+from brittle.cli.commands import main
 from brittle.errors import BrittleError
+from brittle.extensions.demo.digits import prepare
+from brittle.extensions.detector.detector import Detector
+from brittle.extensions.detector.flags import FLAGS, write_flags
+from brittle.extensions.detector.pseudo_margin import PseudoMargin
 from brittle.store.table import Table
 
 VICTIM = b"somebody's file"

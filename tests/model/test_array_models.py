@@ -12,7 +12,7 @@ import torch
 from helpers.artefacts import refused
 
 import brittle
-from brittle.cli import main
+from brittle.cli.commands import main
 from brittle.data import open_points
 from brittle.errors import DataError
 from brittle.model.arrays import SMALLEST_PROBABILITY

@@ -12,7 +12,7 @@ from helpers.text_models import LABELS, TEXTS, WIDTH, WORDS, Tokenizer, pretend,
 from torch import Tensor, nn
 
 import brittle
-from brittle.cli import main
+from brittle.cli.commands import main
 from brittle.model.texts import TextForm
 from brittle.noise import Relative, TokenDropout
 from brittle.scores import FirstOrderMargin, LogitMargin, MonteCarlo, Shrinkage, Taylor

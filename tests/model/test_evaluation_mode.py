@@ -21,8 +21,8 @@ from helpers.threads import LIMIT, SOON, Worker, with_dropout
 from torch import nn
 
 import brittle
-from brittle.detector.pseudo_margin import PseudoMargin
 from brittle.errors import ModelError, ResumeError
+from brittle.extensions.detector.pseudo_margin import PseudoMargin
 from brittle.measure.forward import look
 from brittle.model.evaluation_mode import quiet
 from brittle.scores import MMSE, FirstOrderChange, InputMargin, Laplacian, Moments, MonteCarlo, Taylor

@@ -16,8 +16,8 @@ import pytest
 import torch
 
 import brittle
-from brittle.detector import Detector
 from brittle.errors import ModelError
+from brittle.extensions.detector.detector import Detector
 from brittle.model.fitted_state import estimator_digest
 from brittle.scores import LogitMargin, MonteCarlo
 

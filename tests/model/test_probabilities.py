@@ -11,7 +11,7 @@ import torch
 from helpers.artefacts import refused
 
 import brittle
-from brittle.cli import main
+from brittle.cli.commands import main
 from brittle.model.loading.load import load_model
 from brittle.scores import (
     CATALOGUE,

@@ -12,7 +12,7 @@ from scipy.stats import norm
 from torch import Tensor, nn
 
 import brittle
-from brittle.cli import main
+from brittle.cli.commands import main
 from brittle.doctor.rounding import check_alike
 from brittle.errors import BrittleError, ModelError, ParameterError
 from brittle.model.classifier import CLEAN_PASSES

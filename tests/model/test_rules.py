@@ -12,7 +12,7 @@ import torch
 from helpers.small_trees import LENGTHS, nearest_of_all_boxes, nearest_under_rules
 
 import brittle
-from brittle.cli import main
+from brittle.cli.commands import main
 from brittle.errors import ParameterError
 from brittle.estimate import Status
 from brittle.model.rules import Rules

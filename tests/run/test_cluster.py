@@ -26,9 +26,9 @@ from helpers.processes import LIMIT
 from helpers.ray_nodes import TOKEN, Nodes, nodes
 
 import brittle
-from brittle.cli import main
+from brittle.cli.commands import main
 from brittle.errors import BrittleError
-from brittle.run.cluster import Cluster
+from brittle.extensions.workers.cluster import Cluster
 from brittle.store.reading import verify
 
 pytestmark = pytest.mark.xdist_group("ray")  # one cluster after the other

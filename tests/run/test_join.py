@@ -20,10 +20,10 @@ from helpers.processes import some_kills
 from helpers.resumed import SHARD, run
 
 import brittle
-from brittle.cli import main
+from brittle.cli.commands import main
 from brittle.data import array_points, choose_points
 from brittle.errors import BrittleError
-from brittle.run.join import join
+from brittle.extensions.workers.join import join
 from brittle.scores import LogitMargin, MaxProbability, Moments, MonteCarlo, Score
 from brittle.store.reading import verify
 

@@ -20,7 +20,7 @@ from helpers.documents import blocks
 from helpers.processes import LIMIT
 
 import brittle
-from brittle.cli import main
+from brittle.cli.commands import main
 from brittle.scores import Shrinkage
 from brittle.store.reading import read_table
 

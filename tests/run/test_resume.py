@@ -18,7 +18,7 @@ from helpers.problems import inputs
 from helpers.processes import LIMIT, some_kills, started
 from helpers.resumed import SHARD, classifier, run
 
-from brittle.cli import main
+from brittle.cli.commands import main
 from brittle.store.folder import LOCK
 
 

@@ -13,9 +13,9 @@ from helpers.problems import inputs, small_classifier, small_network
 
 import brittle
 from brittle.analysis import direct_robust_accuracy, estimate_robust_accuracy
-from brittle.cli import main
+from brittle.cli.commands import main
 from brittle.data import array_points, sample_points
-from brittle.run.robust_accuracy import SampledRobustAccuracy
+from brittle.extensions.robust_accuracy.run import SampledRobustAccuracy
 from brittle.scores import InputMargin, LogitMargin
 from brittle.text import as_json
 

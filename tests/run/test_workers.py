@@ -36,8 +36,8 @@ import brittle
 from brittle.data import open_points
 from brittle.decisions import Custom
 from brittle.errors import BrittleError, DataError, ModelError
+from brittle.extensions.workers.workers import MOST_DEATHS, Processes, SentJob, Team
 from brittle.run import make_job, workers
-from brittle.run.workers import MOST_DEATHS, Processes, SentJob, Team
 from brittle.scores import LogitMargin, Moments
 
 pytestmark = pytest.mark.xdist_group("crew")  # one run of this process alone for all
@@ -234,7 +234,7 @@ def test_a_worker_ends_with_its_parent(project: Path) -> None:
         "from collections import Counter\n"
         "from functools import partial\n"
         "from brittle.cli.score import open_again\n"
-        "from brittle.run.workers import Process\n"
+        "from brittle.extensions.workers.workers import Process\n"
         "worker = Process(Counter({None: 0}))\n"
         "worker.submit('open', partial(open_again, sys.argv[1:])).result()\n"
         "worker.submit('shard', 0, {})\n"

@@ -12,7 +12,7 @@ from helpers.problems import Wrapped, inputs, small_classifier
 
 import brittle
 from brittle.analysis.outcomes import refuted_points, refuted_text
-from brittle.cli import main
+from brittle.cli.commands import main
 from brittle.estimate import Status
 from brittle.extensions.certificates.proof import SHARES
 from brittle.extensions.certificates.radius import CertifiedRadius

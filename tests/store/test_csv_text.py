@@ -14,7 +14,7 @@ from helpers.damaged import SOURCE
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brittle.detector.flags import FLAGS, write_flags
+from brittle.extensions.detector.flags import FLAGS, write_flags
 from brittle.store.csv_text import cell, text_of
 
 

@@ -14,7 +14,7 @@ import pytest
 from helpers.data_files import refused
 from helpers.tables import HOSTILE, make_table
 
-from brittle.cli import main
+from brittle.cli.commands import main
 from brittle.store.csv_text import text_of
 from brittle.store.table import Table
 

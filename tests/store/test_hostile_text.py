@@ -17,7 +17,7 @@ from helpers.poisoned import poisoned_run
 from helpers.tables import HOSTILE, make_table, with_model, with_scores
 
 import brittle
-from brittle.cli import main
+from brittle.cli.commands import main
 from brittle.data import array_points, open_points
 from brittle.errors import DataError, StorageError
 from brittle.scores import LogitMargin

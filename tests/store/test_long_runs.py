@@ -17,7 +17,7 @@ from torch import nn
 
 import brittle
 from brittle.analysis import check, point_card, point_list
-from brittle.cli import main
+from brittle.cli.commands import main
 from brittle.scores import LogitMargin, Shrinkage
 from brittle.store import reading
 from brittle.store.export import FORMS

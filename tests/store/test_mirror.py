@@ -14,7 +14,7 @@ import torch
 from checks.faults import contents, in_child
 
 import brittle
-from brittle.cli import main
+from brittle.cli.commands import main
 from brittle.errors import ResumeError, StorageError
 from brittle.scores import LogitMargin, Moments
 from brittle.store.folder import MANIFEST, RECORD

@@ -18,7 +18,7 @@ import pytest
 from helpers.damaged import parquet_bytes, signed
 from helpers.tables import make_table
 
-from brittle.cli import main
+from brittle.cli.commands import main
 from brittle.errors import ArtefactError, StorageError
 from brittle.store.reading import export_run, read_table, verify
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import brittle
-from brittle.cli import main
+from brittle.cli.commands import main
 from brittle.model.loading.weights import load_weights
 from studies import architectures
 from studies.architectures import WideResNet

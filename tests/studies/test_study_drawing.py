@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from helpers.colours import contrast
 
-from brittle.report.charts import INK, MUTED
+from brittle.extensions.report.charts import INK, MUTED
 from studies.drawing import COLOURS, DARK, GROUND, by_data
 from studies.pages import DOCS
 

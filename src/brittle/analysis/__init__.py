@@ -8,12 +8,9 @@ from brittle.analysis.comparison import compare, format_comparison
 from brittle.analysis.correlation import kendall_tau
 from brittle.analysis.decisions import decide
 from brittle.analysis.detection import Detection, auroc, detection
-from brittle.analysis.expected_change import expected_change_points, expected_change_table
 from brittle.analysis.features import changed_features, feature_names, features, kept_counterexamples, kept_inputs
-from brittle.analysis.label_flips import label_flips, mean_absolute
 from brittle.analysis.margin_consistency import margin_consistency
 from brittle.analysis.mean_interval import mean_interval
-from brittle.analysis.model_card import model_card
 from brittle.analysis.outcomes import outcomes
 from brittle.analysis.overview import Overview, overview
 from brittle.analysis.overview_text import format_overview, next_steps
@@ -24,17 +21,18 @@ from brittle.analysis.robust_accuracy import direct_robust_accuracy, estimate_ro
 from brittle.analysis.rules import Checked, Verdict, check
 from brittle.analysis.smoothing import smoothed_radius
 from brittle.analysis.worst_case import worst_case_table
+from brittle.registry import find_attribute
 from brittle.store.columns import Column
 from brittle.store.settings import Setting
 
-__all__ = (
+__all__ = [
     "Checked", "ClassBias", "Column", "Detection", "Overview", "ProbabilisticAccuracy", "Setting", "Verdict",
-    "agreement", "auroc", "changed_features", "check", "class_bias", "class_votes", "compare", "confusions", "decide",
-    "detection",
-    "direct_robust_accuracy", "estimate_robust_accuracy", "expected_change_points",
-    "expected_change_table", "feature_names", "features", "find_point", "format_comparison",
-    "format_overview", "format_point_card", "format_point_list", "kendall_tau",
-    "kept_counterexamples", "kept_inputs", "label_flips", "margin_columns", "margin_consistency", "mean_absolute",
-    "mean_differences", "mean_interval", "model_card", "next_steps", "outcomes", "overview", "point_card", "point_list",
-    "probabilistic_accuracy", "smoothed_radius", "worst_case_table",
-)  # fmt: skip
+    "agreement", "auroc", "changed_features", "check", "class_bias", "class_votes", "compare", "confusions",
+    "decide", "detection", "direct_robust_accuracy", "estimate_robust_accuracy", "feature_names", "features",
+    "find_point", "format_comparison", "format_overview", "format_point_card", "format_point_list", "kendall_tau",
+    "kept_counterexamples", "kept_inputs", "margin_columns", "margin_consistency", "mean_differences",
+    "mean_interval", "next_steps", "outcomes", "overview", "point_card", "point_list", "probabilistic_accuracy",
+    "smoothed_radius", "worst_case_table",
+]  # fmt: skip
+
+__getattr__ = find_attribute(__name__, "analysis")

@@ -17,8 +17,8 @@ from brittle.store.table import Table
 TYPICAL_P_ROBUST = 0.7
 """The noise level whose mean robustness is nearest to this tells points apart best: few at 1, few at chance."""
 
-MONTE_CARLO, LAPLACIAN = "monte_carlo", "laplacian"
-"""The score that counts flips, and the one that predicts the change of the predicted probability."""
+MONTE_CARLO, LAPLACIAN, CHANGE = "monte_carlo", "laplacian", "probability_change"
+"""The scores that count flips, that predict the mean change of the predicted probability, and that sample it."""
 
 METHODS = ("exact", "auto", "probes", "gram")
 """Which Laplacian speaks for a run that holds several, the first of these; of others the first recorded."""

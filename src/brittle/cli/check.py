@@ -7,6 +7,7 @@ from typing import Literal
 
 from brittle.cli.common import Config, Json, Run, as_called, check_own, open_run, show
 from brittle.errors import UsageError
+from brittle.registry import load
 
 FAILED, UNDECIDED = 1, 10
 """Exit codes: a rule fails; none fails, and one is undecided."""
@@ -59,7 +60,6 @@ def check(
     """
     from brittle.analysis.rules import FAILS, PASSES
     from brittle.analysis.rules import check as check_rules
-    from brittle.detector import Detector
     from brittle.store.writing import write
 
     if json and github:
@@ -82,7 +82,7 @@ def check(
         norm=norm,
         against=None if against is None else open_run(against, run_folder),
         no_worse_than=no_worse_than,
-        detector=None if detector is None else Detector.load(detector),
+        detector=None if detector is None else load("file", "detector").load(detector),
         detector_tpr=detector_tpr,
     )
     show(found.json().rstrip() if json else as_called(str(found)))

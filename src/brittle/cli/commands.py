@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 from io import TextIOWrapper
-from typing import Literal
+from typing import Any, Literal
 
 from cyclopts import App, CycloptsError
 
@@ -23,13 +23,10 @@ from brittle.cli.common import (
     show,
     whole_numbers,
 )
-from brittle.cli.demo import demo
-from brittle.cli.detector import detector, pseudo_margin
-from brittle.cli.join import join
-from brittle.cli.robust_accuracy import robust_accuracy
-from brittle.cli.runs import compare, export, list_scores, report, verify
+from brittle.cli.runs import compare, export, list_scores, verify
 from brittle.cli.runs import show as show_run
 from brittle.errors import BrittleError, ModelError, UsageError
+from brittle.registry import Registry, missing
 
 INTERRUPTED, READER_GONE, TERMINATED = 130, 141, 143
 """Exit codes: interrupted from the keyboard; what read the output is gone, as after `| head`; told to end."""
@@ -52,11 +49,8 @@ app.command(
     help="Score every point of DATA by MODEL and write the run folder OUT.",
     help_epilogue=MORE_HELP,
 )
-app.command(detector)
-app.command(pseudo_margin)
 app.command(compare)
 app.command(check)
-app.command(robust_accuracy, help_epilogue=MORE_HELP)
 app.command(
     "brittle.cli.doctor:doctor",
     name="doctor",
@@ -68,10 +62,9 @@ app.command(
 app.command(show_run, name="show")
 app.command(export)
 app.command(verify)
-app.command(join)
-app.command(demo)
-app.command(report)
 app.command(list_scores, name="list")
+for word, command in Registry[Any]("command", {}).items():
+    app.command(command) if isinstance(command, App) else app.command(command, name=word, help_epilogue=MORE_HELP)
 
 
 @app.command(name="--install-completion")
@@ -140,7 +133,8 @@ def main(arguments: Sequence[str]) -> int:
     try:
         return app(words, exit_on_error=False, print_error=False, result_action="return_value") or 0
     except CycloptsError as error:
-        show(f"brittle: {explained(error, words)}", sys.stderr)
+        absent = missing("command", words[0]) if words else ""
+        show(f"brittle: {words[0]} {absent}" if absent else f"brittle: {explained(error, words)}", sys.stderr)
         return UsageError.exit_code
     except BrokenPipeError:
         raise

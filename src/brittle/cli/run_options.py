@@ -10,9 +10,10 @@ from cyclopts import Parameter
 from brittle.cli.common import LENGTH, OUTPUT, BatchSize, Config, Quiet
 from brittle.errors import UsageError
 from brittle.estimate import CONFIDENCE
+from brittle.registry import load
 
 if TYPE_CHECKING:
-    from brittle.run.workers import Opening, Workers
+    from brittle.run.job import Opening, Workers
 
 
 @Parameter(name="*", group=OUTPUT)
@@ -71,13 +72,9 @@ class WorkerOptions:
         if self.cluster is None:
             if self.workers is None:
                 return None
-            from brittle.run.workers import Processes
-
-            return Processes(self.workers, opening)
+            return load("workers", "processes")(self.workers, opening)
         if device is not None and device.startswith("cuda:"):
             raise UsageError(f"each worker of a cluster sees its own GPUs alone: give --device cuda, not {device}")
-        from brittle.run.cluster import Cluster
-
-        cluster = Cluster(self.cluster, opening, self.workers, int(device == "cuda"))
+        cluster = load("workers", "cluster")(self.cluster, opening, self.workers, int(device == "cuda"))
         cluster.prepare()
         return cluster

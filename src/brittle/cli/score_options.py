@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -20,12 +20,12 @@ from brittle.errors import UsageError
 from brittle.estimate import MOST_DRAWS
 from brittle.model.texts import TextFunction
 from brittle.noise.named import COLUMNS, OF_CHARACTERS, TOKENS, check_noise, has_level, noises, plain_name
+from brittle.registry import load
 from brittle.scores import NoiseScore, Score
 from brittle.scores.choose import BY_DEFAULT, choose, drawn_until, usual_names, usual_sigma
 
 if TYPE_CHECKING:
     from brittle.data import Points
-    from brittle.detector.pseudo_margin import PseudoMargin
     from brittle.model.classifier import Classifier
     from brittle.model.loading.load import LoadedModel
     from brittle.model.texts import TextForm
@@ -126,10 +126,8 @@ class ScoreOptions:
         return not sized
 
     @cached_property
-    def learned(self) -> PseudoMargin | None:
-        from brittle.detector.pseudo_margin import PseudoMargin
-
-        return None if self.pseudo_margin is None else PseudoMargin.load(self.pseudo_margin)
+    def learned(self) -> Any:
+        return None if self.pseudo_margin is None else load("file", "pseudo_margin").load(self.pseudo_margin)
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,7 @@
 
 from brittle.run.arguments import make_job
 from brittle.run.progress import Progress
-from brittle.run.robust_accuracy import robust_accuracy
-from brittle.run.robustness_metric import RobustnessMetric
 from brittle.run.scoring import execute, score
 from brittle.scores.evaluate import plan
 
-__all__ = ["Progress", "RobustnessMetric", "execute", "make_job", "plan", "robust_accuracy", "score"]
+__all__ = ["Progress", "execute", "make_job", "plan", "score"]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 import torch
@@ -25,7 +25,7 @@ from brittle.run.rows import rows_of
 from brittle.scores import Score
 from brittle.scores.evaluate import Evaluated, evaluate
 from brittle.store.folder import Shard
-from brittle.store.record import Account
+from brittle.store.record import Account, RunRecord
 
 SHARD = 256
 """Points in a shard of the run folder, or a multiple of this: what a run holds are the points of one shard, and the
@@ -176,3 +176,19 @@ def _without(batch: Batch, lost: Mapping[int, str]) -> Batch:
 def whole_shard(count: int) -> int:
     """Points in a shard of a run of so many, unless they are few."""
     return SHARD * max(1, -(-math.isqrt(count) // SHARD))
+
+
+Opening = Callable[[], Job]
+"""Opens the job of a run in another process; it is pickled."""
+
+Opened = tuple[RunRecord, Mapping[str, Any]]
+"""The record of a worker's job, and the logits of its first points (`Reference.content`)."""
+
+
+class Workers(Protocol):
+    """Processes that share the shards of a run."""
+
+    def shards(self, numbers: Sequence[int], job: Job, expected: Opened) -> Generator[Shard]:
+        """The shards with these numbers, in the order in which they are done. A worker that opened something else than
+        `expected`, what this process opened, is refused; what one raises is raised here."""
+        ...

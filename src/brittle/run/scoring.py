@@ -21,12 +21,12 @@ from brittle.estimate import CONFIDENCE, MOST_DRAWS
 from brittle.model.arrays import is_estimator, names_itself
 from brittle.model.classifier import Classifier
 from brittle.noise.named import COLUMNS, plain_name
+from brittle.registry import load
 from brittle.run.arguments import Asked, make_job
-from brittle.run.job import Job
+from brittle.run.job import Job, Workers
 from brittle.run.progress import Progress, ProgressLine
 from brittle.run.progress import progress as shown_progress
 from brittle.run.record import MOST_FAILURES, RunningRecord, describe
-from brittle.run.workers import Processes, Workers
 from brittle.scores.choose import drawn_until
 from brittle.store.folder import RunFolder, Shard, check_free
 from brittle.store.mirror import Mirror
@@ -173,7 +173,7 @@ def score(
             command=command,
             most_failures=most_failures,
             skip_doctor=skip_doctor,
-            workers=None if workers is None else Processes(workers),
+            workers=None if workers is None else load("workers", "processes")(workers),
             part=part,
             mirror=copy,
             note=warn,

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from brittle.estimate import LIMIT
 from brittle.intervals import check_share
+from brittle.registry import is_installed, load
 from brittle.store.columns import BULKY, Column, Key, column_of, columns_of, storable
 from brittle.store.export import CARD, cells_of, columns_told, export
 from brittle.store.folder import RunFolder, Shard, check_free
@@ -48,9 +49,9 @@ class Table:
 
     def __repr__(self) -> str:
         """A few lines: what was scored, how many predictions hold and how near others are, the first columns."""
-        import brittle  # its door to what shows things, which knows tables; imported when it is used
-
-        return brittle.report.table_text(self)
+        if is_installed("report"):
+            return load("view", "text")(self)
+        return f"Table({len(self.points):,} points, {len(self.columns)} columns)"
 
     def __getitem__(self, key: Key) -> Column:
         """The column of one score.
@@ -159,10 +160,7 @@ class Table:
         Raises:
             DataError: no column fits, or the run has no flip probability.
         """
-        import brittle  # as in `__repr__`
-
-        listed = brittle.analysis.point_list(self, None if by is None else self[by])
-        return brittle.report.notebook.PointFrame.of(listed.head(count), self)
+        return load("view", "points")(self, count, by)
 
     def export(self, path: str | os.PathLike[str], *, limit: float | None = None, whole: bool = False) -> Path:
         """Write `frame` to a file that ends in .csv, .parquet, .arrow, .json or .jsonl, and give its path.
@@ -183,10 +181,8 @@ class Table:
         if file.suffix.lower() != CARD:
             frame = self.all_columns(limit, whole=whole)
             return export(lambda: iter([frame]), file, whole=whole)
-        import brittle  # as in `__repr__`
-
         check_target(file)
-        write(file, brittle.analysis.model_card(self, limit).encode())
+        write(file, load("analysis", "model_card")(self, limit).encode())
         return file
 
     def report(
@@ -210,7 +206,7 @@ class Table:
             height: of the frame in a notebook, in pixels.
 
         Returns:
-            the `brittle.report.ReportPage`.
+            the page, a `brittle.extensions.report.notebook.ReportPage`.
 
         Raises:
             StorageError: `path` cannot be written, or is a link, a pipe, a device or a folder.
@@ -218,9 +214,7 @@ class Table:
                 number, or another run is no table.
             DataError: the points of another run cannot be paired with these.
         """
-        import brittle  # as in `__repr__`
-
-        page = brittle.report.ReportPage.of(self, height, epsilon, against)
+        page = load("view", "page").of(self, height, epsilon, against)
         if path is not None:
             page.save(path)
         return page

@@ -18,7 +18,7 @@ from helpers.processes import LIMIT
 from helpers.text_models import LABELS, TEXTS, Model, Tokenizer, pretend, text_folder
 
 import brittle
-from brittle.cli import main
+from brittle.cli.commands import main
 from brittle.model.loading.load import load_model
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

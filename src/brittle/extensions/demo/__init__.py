@@ -1,0 +1,1 @@
+"""`brittle demo`: a small network on real digits, scored and reported."""

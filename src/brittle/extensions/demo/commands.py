@@ -1,0 +1,58 @@
+"""The demo in a minute: some points of the digits by some scores at one sigma, and what they say on one screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cyclopts import App
+
+from brittle.cli.common import AS_TYPED, Quiet, check_own, program, say, show
+from brittle.registry import load
+
+POINTS = 200
+"""Digits that are scored."""
+
+SIGMA = 0.2
+DRAWS = 500
+
+SCORES = (
+    *("monte_carlo", "shrinkage", "taylor", "softmax"),
+    *("input_margin", "first_order_margin", "logit_margin"),
+    *("laplacian", "probability_change", "first_order_change"),
+)
+"""Some of each view: average case, worst case, expected change."""
+
+
+def demo(*, out: Path = Path("brittle-demo"), quiet: Quiet = False) -> int:
+    """Train a small network on real digits, score its test points, write a report and show what was found.
+
+    Args:
+        out: Folder for the network, its test points, the run and the report.
+    """
+    from brittle.cli.runs import show as show_run
+    from brittle.cli.score import score
+    from brittle.extensions.demo import digits
+    from brittle.store.folder import check_free
+    from brittle.store.reading import read_table
+
+    run, page = out / "run", out / "report.html"
+    check_free(run)
+    check_own(page, load("view", "mark"), "report")
+    with digits.one_thread():
+        say(quiet, "training a small network on scikit-learn's digits")
+        model, data = digits.prepare(out)
+        words = [str(model), str(data), "--out", str(run), "--points", str(POINTS), "--scores", *SCORES]
+        words += ["--sigma", str(SIGMA), "--draws", str(DRAWS), "--effort", "fast", *["--quiet"] * quiet]
+        app = App(default_command=score, default_parameter=AS_TYPED)
+        _, given, _ = app.parse_args(words, exit_on_error=False, print_error=False)
+        code = score(*given.args, **given.kwargs, inside=("score", *words))
+    if code:
+        return code
+    say(quiet, "writing the report")
+    read_table(run).report(page)
+    show_run(run)
+    name = program()
+    show(f"\nreport: {page}, to be opened in a browser")
+    show("a file of your network, one of your data, a new folder:")
+    show(f"    {name} score MODEL DATA --out RUN")
+    return 0

@@ -1,0 +1,180 @@
+"""The commands of the detector of brittle predictions."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from cyclopts import App
+
+from brittle.cli.common import BatchSize, Overwrite, Quiet, Run, check_new, say, say_failures, show
+from brittle.cli.options import DataOptions, Device, Weights, declare, load_network
+from brittle.errors import UsageError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+detector = App(name="detector", help="Calibrate a rule that says from one forward pass that a prediction is brittle.")
+pseudo_margin = App(name="pseudo-margin", help="Learn a stand-in for the input margin from the features of a model.")
+
+
+@detector.command
+def fit(
+    run_folder: Run,
+    *,
+    epsilon: str | None = None,
+    limit: float | None = None,
+    norm: str | None = None,
+    tpr: float = 0.95,
+    score: str = "logit_margin",
+    column: str | None = None,
+    pseudo_margin: Path | None = None,
+    out: Path = Path("detector.json"),
+    overwrite: Overwrite = False,
+) -> int:
+    """Calibrate a detector on RUN, by its input margins with --epsilon or by its noise with --limit, and write it.
+
+    Args:
+        run_folder: A folder that `brittle score` wrote, with --scores input_margin logit_margin for --epsilon, with
+            --until decided --limit 0.9 for --limit; and with the score.
+        epsilon: Predictions whose margin is at most this are brittle; in pixel units, such as 8/255.
+        limit: Predictions that survive the noise of RUN with a probability below this are brittle, such as 0.9.
+        norm: Of the margins, l2, linf or l1; by default the one that RUN holds them in. With --limit, of the score.
+        tpr: Share of the brittle predictions that must be flagged, on average over calibrations.
+        score: What decides, a score that reads one forward pass, such as logit_margin or entropy.
+        column: Label of the margins or the flip probability, where RUN holds several; by default the one that speaks
+            for RUN.
+        pseudo_margin: The file of the pseudo-margin that gave the score, where that decides.
+        out: The file to write.
+    """
+    from brittle.extensions.detector.detector import Detector
+    from brittle.extensions.detector.pseudo_margin import PseudoMargin
+    from brittle.store.reading import read_table
+
+    check_new(out, overwrite)
+    found = Detector.fit(
+        read_table(run_folder, images=False),
+        epsilon,
+        norm,
+        tpr,
+        score,
+        limit=limit,
+        column=column,
+        pseudo_margin=None if pseudo_margin is None else PseudoMargin.load(pseudo_margin),
+    )
+    show(str(found))
+    print(found.save(out))
+    return 0
+
+
+@detector.command
+def apply(
+    file: Path,
+    model: str,
+    data: Path,
+    *,
+    out: Path,
+    weights: Weights = None,
+    device: Device = None,
+    reading: DataOptions = DataOptions(),
+    pseudo_margin: Path | None = None,
+    batch_size: BatchSize = None,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+) -> int:
+    """Flag every point of DATA whose prediction by MODEL is brittle, as the detector FILE says, and write a table.
+
+    The bounds and the preprocessing are those that the detector was fitted with. Points that cannot be scored are
+    flagged too, however many; they are counted, and the exit code is then 4.
+
+    Args:
+        file: A detector that `brittle detector fit` wrote.
+        model: As for `brittle score`.
+        data: As for `brittle score`.
+        out: The table to write, .parquet or .csv.
+        pseudo_margin: The file of the pseudo-margin that the detector was fitted with, where it was.
+    """
+    from brittle.extensions.detector.detector import Detector
+    from brittle.extensions.detector.flags import check_out, write_flags
+    from brittle.extensions.detector.pseudo_margin import PseudoMargin
+    from brittle.run.progress import progress
+
+    check_out(out)
+    check_new(out, overwrite)
+    _check_no_texts(model)
+    rule = Detector.load(file)
+    known = rule.model
+    points = reading.open(data, known.bounds, model=model)
+    declared = {"outputs": known.outputs, "device": device}
+    classifier = declare(load_network(model, weights), model, known.bounds, known.mean, known.std, **declared)
+    learned = None if pseudo_margin is None else PseudoMargin.load(pseudo_margin)
+    with progress(not quiet) as advance:
+        flags = rule.apply(classifier, points, pseudo_margin=learned, batch_size=batch_size, progress=advance)
+    say(quiet, f"{flags['brittle'].sum()} of {len(flags)} predictions are flagged as brittle at {rule.criterion.size}")
+    print(write_flags(flags, out))
+    return _conclude(flags)
+
+
+@pseudo_margin.command(name="fit")
+def fit_pseudo_margin(
+    run_folder: Run,
+    model: str,
+    data: Path,
+    *,
+    norm: str | None = None,
+    form: Literal["head", "paper"] = "head",
+    weights: Weights = None,
+    device: Device = None,
+    reading: DataOptions = DataOptions(),
+    out: Path = Path("pseudo-margin.safetensors"),
+    overwrite: Overwrite = False,
+) -> int:
+    """Learn the input margins of RUN from the features of MODEL on the same DATA, and write what was learned.
+
+    Calibrate a detector with it on points that it was not trained on.
+
+    Args:
+        run_folder: A folder that `brittle score --scores input_margin` wrote.
+        model: The model of the run.
+        data: The data of the run.
+        norm: Of the margins, l2, linf or l1; by default the one that RUN holds them in.
+        form: What it reads: the features and the margins of the last layer (head), or the features alone (paper).
+        out: The file to write, .safetensors.
+    """
+    from brittle.extensions.detector.pseudo_margin import SUFFIX, PseudoMargin
+    from brittle.model.bounds import Bounds
+    from brittle.store.reading import read_table
+
+    check_new(out, overwrite, SUFFIX)
+    _check_no_texts(model)
+    table = read_table(run_folder, images=False)
+    declared = table.record.model
+    bounds = Bounds.from_record(asdict(declared))
+    points = reading.open(data, bounds, limit=table.record.data.limit, model=model)
+    known = {"outputs": declared.outputs, "head": declared.head, "device": device}
+    classifier = declare(load_network(model, weights), model, bounds, declared.mean, declared.std, **known)
+    learned = PseudoMargin.fit_run(table, classifier, points, norm, form=form)
+    print(f"{learned.recipe.points} points, validation loss {learned.recipe.validation_loss:.4g}")
+    print(learned.save(out))
+    return 0
+
+
+def _check_no_texts(model: str) -> None:
+    from brittle.model.loading.hugging_face import reads_texts
+
+    if reads_texts(model):
+        raise UsageError(f"{model} reads texts, which detectors and pseudo-margins do not know; use brittle score")
+
+
+def _conclude(flags: pd.DataFrame) -> int:
+    """Say which points got no score; the exit code."""
+    from brittle.estimate import Status
+
+    failed = flags.loc[flags["score"].isna()]
+    if not len(failed):
+        return 0
+    first = failed[["point", "status"]].head(3).itertuples(index=False)
+    head = f"{len(failed)} of {len(flags)} points got no score and are flagged; the first:"
+    return say_failures(head, [f"point {one}: {status}: {Status[status.upper()].sentence}" for one, status in first])

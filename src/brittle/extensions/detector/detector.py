@@ -1,0 +1,406 @@
+"""A calibrated rule that says from one forward pass whether a prediction is brittle, tied to its model."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from brittle.data import Points
+from brittle.errors import DataError, DetectorFormatError, ModelError, ParameterError, StorageError
+from brittle.estimate import CONFIDENCE, Parameter, Status, check_norm
+from brittle.extensions.detector.calibration import calibrate, flagged, left_out_text, points_needed, threshold_verdict
+from brittle.extensions.detector.criterion import LEFT_OUT, Criterion, check_table, known_points
+from brittle.extensions.detector.flags import flag_frame
+from brittle.extensions.detector.identity import Identity, Source
+from brittle.extensions.detector.network import DetectorNetwork
+from brittle.extensions.detector.pseudo_margin import PseudoMargin
+from brittle.extensions.detector.results import Counts, Rate, Verdict
+from brittle.extensions.detector.scoring import PSEUDO_MARGIN, kind_of, oriented, score_of
+from brittle.intervals import check_confidence, check_share
+from brittle.model.classifier import Classifier
+from brittle.model.head import find_head
+from brittle.scores import LogitMargin
+from brittle.scores.one_pass import OnePassScore
+from brittle.store.columns import Column
+from brittle.store.strict_json import MOST_WHOLE, Count, FormatProblem, Share, dump, parse, read_text
+from brittle.store.table import Table
+from brittle.store.writing import write
+from brittle.text import parse_epsilon
+
+FORMAT = 1
+"""Version of the detector file."""
+
+
+@dataclass(frozen=True)
+class Detector:
+    """Says that a prediction is brittle unless its score is a finite number that reaches a threshold.
+
+    In the worst case a point is *brittle* when its input margin, as the attacks of the run found it, is at most
+    `epsilon`; in the average case when its prediction is kept with a probability below `limit` under noise, as the flip
+    probability of the run says for sure (`brittle.analysis.decide`). For a further brittle point, exchangeable with
+    those of the calibration,
+
+        P(score < threshold) >= tpr
+
+    over the draw of the calibration points and of that point (`calibration.threshold_of`). What the threshold found
+    achieves is measured on points that it was not chosen on: `true_positives`.
+
+    Validity: for points drawn as those of the run were, on the model whose identity is `model`. A brittle point whose
+    margin the attacks overlooked counts as robust; a point that is undecided belongs to neither, and the rates count it
+    either way. NaN and infinite scores or logits, and ties of the two largest logits, are always brittle.
+
+    Source: Ngnawé et al., Detecting brittle decisions for free (NeurIPS 2024), section 2.3; Vovk et al., Algorithmic
+    learning in a random world (2005), for the threshold.
+
+    Attributes:
+        format: version of the file.
+        brittle: version of the package that fitted it.
+        model: the model it belongs to.
+        criterion: what makes a point brittle.
+        score: name of the score, one of `READINGS`; larger is safer.
+        parameters: of the score.
+        head: name of the last linear layer that its features are of, or None where that is found or not needed.
+        threshold: a score below it is brittle.
+        tpr: true positive rate that the threshold was chosen for.
+        confidence: of every interval.
+        seed: of the split into calibration and held-out points.
+        counts: what became of the points of the run.
+        verdict: whether the score may be trusted for this model.
+
+    Raises:
+        ParameterError: a field has no such value.
+    """
+
+    format: int
+    brittle: str
+    model: Identity
+    criterion: Criterion
+    score: str
+    parameters: dict[str, Parameter]
+    head: str | None
+    threshold: float
+    tpr: Share
+    confidence: Share
+    seed: Count
+    counts: Counts
+    verdict: Verdict
+
+    def __post_init__(self) -> None:
+        if self.format != FORMAT:
+            raise ParameterError(f"expected format {FORMAT}, found {self.format}; fit the detector again")
+        kind = kind_of(self.score)
+        least, most = sorted(oriented(kind, end) for end in (kind.least, kind.most))
+        if not least < self.threshold <= math.nextafter(most, math.inf):
+            raise ParameterError(
+                f"{self._score} lies in [{least:.6g}, {most:g}]; found the threshold {self.threshold!r}"
+            )
+        if self.score == PSEUDO_MARGIN:
+            known = isinstance(self.parameters.get("sha256"), str)
+        else:
+            known = self.parameters == score_of(self.score, self.parameters.get("norm")).parameters
+        if not known:
+            raise ParameterError(f"{self.score} has no such parameters; found {self.parameters!r:.80}")
+        if self.counts.calibration < (needed := points_needed(self.tpr)):
+            raise ParameterError(
+                f"tpr {self.tpr!r} needs {needed} brittle points to calibrate on; counts have {self.counts.calibration}"
+            )
+
+    @classmethod
+    def fit(
+        cls,
+        table: Table,
+        epsilon: float | str | None = None,
+        norm: str | None = None,
+        tpr: float = 0.95,
+        score: str = LogitMargin.name,
+        confidence: float = CONFIDENCE,
+        seed: int = 0,
+        *,
+        limit: float | None = None,
+        column: str | None = None,
+        pseudo_margin: PseudoMargin | None = None,
+    ) -> Detector:
+        """Calibrate on the points of a run, for the worst case or the average case; labels are not needed.
+
+        With `epsilon` a point is brittle whose input margin is at most that; points whose margin is `masked` are left
+        out, an infinite margin is robust. With `limit` a point is brittle whose prediction breaks under the noise of
+        the run: it is kept with a probability below `limit`, as `brittle.analysis.decide` says; where that leaves it
+        undecided, the point is neither. Half of the brittle points give the threshold, the other half and all robust
+        points say what it achieves.
+
+        Args:
+            table: a run with `input_margin` or a flip probability, and with the score; `brittle join` puts together two
+                runs over the same points.
+            epsilon: margins up to this are brittle, in the declared pixel units; a number, or a fraction as `8/255`.
+            norm: of the margins, `l2`, `linf` or `l1`; by default the one that the run holds them in. With `limit`,
+                of the score where it has one.
+            tpr: true positive rate to hold, between 0 and 1.
+            score: name of the score, one of `READINGS`.
+            confidence: of every interval.
+            seed: of the split.
+            limit: probability with which a prediction has to be kept, between 0 and 1.
+            column: label of the margins, where the run holds several in this norm; with `limit` of the flip
+                probability, by default the one that was drawn for `limit`, and where there is none the one that speaks
+                for the run.
+            pseudo_margin: the one that computed the score `pseudo_margin`; the points it was trained on are left out,
+                as far as `table` is of the data that it was trained on (`Source.may_share`).
+
+        Raises:
+            DataError: a score or the norm is missing or ambiguous, there are too few brittle points or no robust one,
+                too many of the brittle points have no score, or the run has no digest.
+            ModelError: the pseudo-margin is of another model.
+            ParameterError: `table` is no table, both or neither of `epsilon` and `limit` are given, a parameter is
+                outside its range, or a pseudo-margin is given that the score does not read.
+        """
+        tpr, confidence, seed = _goal(tpr, confidence, seed)
+        check_table(table)
+        score_of(score, None, pseudo_margin)
+        check_share("limit", limit)
+        if norm is not None:
+            check_norm(norm)
+        identity, source = Identity.of_run(table.record.model), Source.of(vars(table.record.data))
+        if pseudo_margin is not None:
+            pseudo_margin.check_model(identity.state_sha256)
+        learned_from = () if pseudo_margin is None else pseudo_margin.learned_from(source)
+        size = None if epsilon is None else parse_epsilon(epsilon)
+        criterion, points = known_points(table, size, limit, norm, column, learned_from)
+        norm = criterion.norm or norm
+        decisive = _column(table, score, norm, pseudo_margin)
+        values = oriented(kind_of(score), decisive.value.reindex(points.ids).to_numpy(np.float64))
+        threshold, counts, verdict = calibrate(points, values, tpr, confidence, seed)
+        return cls(
+            format=FORMAT,
+            brittle=version("brittle"),
+            model=identity,
+            criterion=criterion,
+            score=score,
+            parameters=dict(decisive.parameters),
+            head=table.record.model.head if kind_of(score).uses_features else None,
+            threshold=threshold,
+            tpr=tpr,
+            confidence=confidence,
+            seed=seed,
+            counts=counts,
+            verdict=verdict,
+        )
+
+    @property
+    def true_positives(self) -> Rate:
+        """Share of held-out brittle points that are flagged."""
+        counts, undecided = self.counts, (self.counts.undecided // 2, self.counts.flagged_undecided_held_out)
+        return Rate(counts.flagged_brittle, counts.held_out, self.confidence, *undecided)
+
+    @property
+    def false_positives(self) -> Rate:
+        """Share of robust points that are flagged."""
+        counts = self.counts
+        undecided = counts.undecided, counts.flagged_undecided
+        return Rate(counts.flagged_robust, counts.robust, self.confidence, *undecided)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the interval of the rate on held-out points, without undecided ones, reaches the rate asked for."""
+        return self.true_positives.without_undecided.high >= self.tpr
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the detector to the JSON file `path`, and give that path.
+
+        Raises:
+            StorageError: it cannot be written, or is a link, a pipe, a device or a folder.
+        """
+        path = Path(path)
+        write(path, dump(self).encode())
+        return path
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Detector:
+        """Read a detector; nothing in the file is run, and a file that is not exactly a detector is refused.
+
+        Raises:
+            DetectorFormatError: the file holds anything else.
+            StorageError: it cannot be read.
+        """
+        path = Path(path)
+        try:
+            return parse(cls, read_text(path))
+        except FormatProblem as error:
+            raise DetectorFormatError("detector_format", f"{path} is not a detector: {error}; fit it again") from error
+        except OSError as error:
+            raise StorageError("unreadable", f"{path} cannot be read: {error.strerror or error}") from error
+
+    def flag(self, scores: ArrayLike | Tensor) -> NDArray[np.bool_]:
+        """Which of `scores` `[B]` are brittle, `[B]`: all but finite numbers that reach the threshold.
+
+        A score cannot say whether two logits tie: `apply` and `wrap`, which know the logits, call ties brittle at
+        every threshold.
+
+        Args:
+            scores: larger where safer, so for a detector of the entropy its negative; NaN and None where there is none.
+
+        Raises:
+            ParameterError: they are no numbers.
+        """
+        values = scores.detach().cpu().double().numpy() if isinstance(scores, Tensor) else scores
+        try:
+            numbers = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ParameterError(f"expected numbers [B], found {scores!r:.80}") from error
+        return flagged(numbers, self.threshold)
+
+    def wrap(self, network: Any, *, pseudo_margin: PseudoMargin | None = None) -> DetectorNetwork:
+        """The network with this detector built in: inputs to `(logits, score, brittle)` in one forward pass.
+
+        Preprocessing is built in too, so that it takes inputs in the declared units; that of a bare network is the
+        one that the detector was fitted with.
+
+        Args:
+            network: a classifier or its network, which is put into evaluation mode and shares its weights. Features
+                are those of the layer that the detector was fitted with. Or a fitted classifier of scikit-learn, which
+                takes NumPy arrays too, or a frame where it was fitted on one, and gives arrays.
+            pseudo_margin: the one that it was fitted with, where its score is `pseudo_margin`.
+
+        Raises:
+            ModelError: the model, its last linear layer or the pseudo-margin is another one, or the score needs such a
+                layer and the network has none.
+            ParameterError: a pseudo-margin is given that the score does not read.
+        """
+        if not isinstance(network, Classifier):
+            known = self.model
+            network = Classifier(network, known.bounds, known.mean, known.std, outputs=known.outputs)
+        return DetectorNetwork(*self._prepare(network, pseudo_margin), self.threshold)
+
+    def apply(
+        self,
+        classifier: Classifier,
+        points: Points | tuple[Any, Any] | Tensor,
+        *,
+        pseudo_margin: PseudoMargin | None = None,
+        batch_size: int | None = None,
+        progress: Callable[[int, int, int], None] | bool | None = None,
+    ) -> pd.DataFrame:
+        """Flag every point of `points`: a frame with a row for each, and the columns of `FLAGS`.
+
+        A point that cannot be scored (a broken image, NaN logits) has no score, and is flagged as brittle, however
+        many there are.
+
+        Args:
+            classifier: the model that it was fitted for.
+            points: as `brittle.score` takes them.
+            pseudo_margin: the one that it was fitted with, where its score is `pseudo_margin`.
+            batch_size: most rows in one pass through the network.
+            progress: as `brittle.score` takes it.
+
+        Raises:
+            ModelError: the model, its last linear layer or the pseudo-margin is another one, or it cannot be scored.
+            ParameterError: `classifier` is none, or a pseudo-margin is given that the score does not read.
+            DataError: the data do not fit the declaration, or none of the first points can be read.
+        """
+        from brittle.run import score
+
+        subject, reading = self._prepare(classifier, pseudo_margin)
+        run = score(
+            subject,
+            points,
+            [reading],
+            confidence=self.confidence,
+            batch_size=batch_size,
+            progress=progress,
+            most_failures=None,
+        )
+        values = oriented(kind_of(self.score), run.scores["value"].to_pandas().to_numpy(np.float64))
+        tied = [status == Status.TIE.slug for status in run.scores["status"].to_pylist()]
+        return flag_frame(run, values, self.flag(values) | np.array(tied, dtype=bool))
+
+    def __str__(self) -> str:
+        counts, criterion = self.counts, self.criterion
+        undecided = f", {counts.undecided} undecided" if counts.undecided else ""
+        left_out = {name: getattr(counts, name) for name in LEFT_OUT}
+        lines = [
+            f"flagged as brittle when {self._score} < {self.threshold!r}, or it is not finite, or the "
+            f"two largest logits tie",
+            f"brittle points are {criterion}",
+            f"calibrated for a true positive rate of {self.tpr} on {counts.calibration} of {counts.brittle} "
+            f"brittle points; {counts.robust} robust{undecided}{left_out_text(left_out)}",
+            f"flags of held-out brittle points: {self.true_positives}",
+            f"flags of robust points: {self.false_positives}",
+        ]
+        if counts.undecided:
+            lines.append(f"{counts.undecided} of {counts.used} points are undecided; {criterion.remedy}")
+        agrees = threshold_verdict(self.true_positives.without_undecided, counts.brittle, self.tpr)
+        lines += [
+            f"verdict on the score: {self.verdict}",
+            f"verdict on the threshold: {'without the undecided points it ' if counts.undecided else ''}{agrees}",
+            f"model {self.model.state_sha256[:12]}…; intervals at {self.confidence}; seed {self.seed}",
+        ]
+        return "\n".join(lines)
+
+    @property
+    def _score(self) -> str:
+        """The score as it is compared with the threshold, such as `-entropy`."""
+        return f"-{self.score}" if kind_of(self.score).safer == "lower" else self.score
+
+    def _prepare(self, classifier: Classifier, pseudo_margin: PseudoMargin | None) -> tuple[Classifier, OnePassScore]:
+        """The classifier with the last linear layer of the fit, and the score."""
+        score = score_of(self.score, self.parameters.get("norm"), pseudo_margin)
+        if score.parameters != self.parameters:
+            raise ModelError(
+                "other_model",
+                f"the detector reads the pseudo-margin {self.parameters}; found {score.parameters}; give the file that "
+                f"it was fitted with: --pseudo-margin FILE (pseudo_margin=)",
+            )
+        differing = self.model.differences(Identity.of_classifier(classifier))
+        if differing:
+            raise ModelError(
+                "other_model",
+                f"the detector was fitted for another model or preprocessing: {differing}; fit one for this model",
+            )
+        if not score.uses_features:
+            return classifier, score
+        wanted, named = find_head(classifier.model, self.head).name, classifier.head_name
+        if named not in (None, wanted):
+            raise ModelError(
+                "no_head",
+                f"the detector reads the features of the layer {wanted!r}; the classifier names {named!r}; leave the "
+                f"name out (head=)",
+            )
+        return classifier if named == self.head else classifier.with_head(self.head), score
+
+
+def _goal(tpr: float, confidence: float, seed: int) -> tuple[float, float, int]:
+    check_confidence(confidence)
+    if tpr is None:
+        raise ParameterError("tpr must be a number between 0 and 1; found None")
+    check_share("tpr", tpr)
+    if not isinstance(seed, Integral) or isinstance(seed, bool) or not 0 <= seed <= MOST_WHOLE:
+        raise ParameterError(f"the seed must be at least 0, a whole number; found {seed!r:.60}")
+    return float(tpr), float(confidence), int(seed)
+
+
+def _column(table: Table, score: str, norm: str | None, pseudo_margin: PseudoMargin | None) -> Column:
+    """The column of the score in a run that the detector can read."""
+    found = [
+        column
+        for column in table.columns
+        if column.score == score
+        and (norm is None or column.parameters.get("norm", norm) == norm)
+        and dict(column.parameters) == score_of(score, column.parameters.get("norm"), pseudo_margin).parameters
+    ]
+    if len(found) != 1:
+        there = ", ".join(column.label for column in table.columns) or "none"
+        raise DataError(
+            "no_such_score",
+            f"the run holds {len(found)} columns of {score} that the detector can read, and one is needed"
+            f"{'' if norm is None else f', in {norm}'}; its scores: {there}; score by it, or say its norm",
+        )
+    return found[0]

@@ -1,0 +1,199 @@
+"""A network with the detector built in: logits, score and flag from one forward pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+
+from brittle.data.arrays import as_tensor
+from brittle.data.reading import Reading
+from brittle.data.tables import read_frame
+from brittle.errors import DataError, ModelError, ParameterError, listed
+from brittle.extensions.detector.scoring import oriented
+from brittle.model.arrays import COLUMNS_SHOWN, Estimator
+from brittle.model.bounds import check_bounds
+from brittle.model.classifier import Classifier
+from brittle.model.head import Head, check_head, find_head
+from brittle.model.inputs import normalise
+from brittle.model.outputs import LARGEST_PROBABILITY, class_scores, log_probabilities, scores_of
+from brittle.model.passes import FAILURES
+from brittle.scores.one_pass import LARGEST, OnePass, OnePassScore
+from brittle.user_code import first_line
+
+
+class DetectorNetwork(nn.Module):
+    """From inputs `[B, *shape]`, in the declared units, to `(logits, score, brittle)`, `[B, C]`, `[B]` and `[B]`.
+
+    `score` is in double precision, `brittle` holds booleans: True unless the input lies in the declared bounds, all
+    logits are finite, one of them alone is the largest, and the score is a finite number that reaches the threshold.
+    The network runs once; it is the classifier's own, and is put into evaluation mode. A pass raises a `ModelError`
+    where somebody has put it back into training mode. Without preprocessing it gets the caller's own inputs: a network
+    that works in place on its input does so here too.
+
+    Where the score reads features, the first pass checks that the last linear layer gives the logits, and raises a
+    `ModelError` where it does not. Such a network must have run once before it is exported or compiled.
+
+    It can be exported with a free batch dimension (`torch.export.export(wrapped, (x,), dynamic_shapes=...,
+    strict=False)`), and the exported program flags the same points.
+    """
+
+    def __init__(self, classifier: Classifier, score: OnePassScore, threshold: float) -> None:
+        super().__init__()
+        head = find_head(classifier.model, classifier.head_name) if score.uses_features else None
+        exported = isinstance(classifier.model, fx.GraphModule)
+        self.network: Any = head.observe if head is not None and exported else classifier.model
+        self.regressor = score.network
+        self._head_agrees = head is None
+        self._head = None if head is None else head.name
+        inside = dict(self.network.named_modules()) if isinstance(self.network, nn.Module) else {}
+        if head is not None and not exported and head.name not in inside:
+            self._head = ""  # the network itself
+        self._weight, self._bias = (head.weight, head.bias) if head is not None and exported else (None, None)
+        self._score, self._threshold = score, threshold
+        self._classifier = classifier
+        bounds = classifier.bounds
+        if not bounds.none:
+            check_bounds(bounds)
+        self._least, self._most = (-LARGEST, LARGEST) if bounds.none else bounds.allowed(torch.empty(0))
+        self._dtype, self._outputs = classifier.dtype, classifier.outputs
+        self._scaled = bool(classifier.mean or classifier.std)
+        self._channels = max(len(classifier.mean or ()), len(classifier.std or ()), 1)
+        dtype = classifier.dtype or torch.float32
+        for name, numbers, neutral in (("mean", classifier.mean, 0.0), ("std", classifier.std, 1.0)):
+            values = torch.tensor(numbers or (neutral,), dtype=dtype, device=classifier.device)
+            self.register_buffer(name, values, persistent=False)
+        self.eval()
+        self._modes = [one for one in self.modules() if not getattr(one, "training", True)]  # some have none
+
+    mean: Tensor
+    std: Tensor
+
+    def train(self, mode: bool = True) -> DetectorNetwork:
+        """Evaluation mode is the only one.
+
+        Raises:
+            ModelError: `mode` asks for training.
+        """
+        if mode:
+            raise ModelError("train_mode", "a detector was fitted in evaluation mode, the only one that it has")
+        self.training = False
+        for part in self.children():
+            if not isinstance(part, fx.GraphModule):  # an exported program refuses to change its mode
+                part.eval()
+        return self
+
+    def forward(self, inputs: Any) -> tuple[Any, Any, Any]:
+        """Logits, score and flag of each of `inputs`, `[B, *shape]`: tensors.
+
+        An estimator takes NumPy arrays, too, or, where it was fitted on a frame, frames alone, read as `brittle.score`
+        does, and gives arrays for both. A row of it that is not finite in single precision is flagged without logits.
+
+        Raises:
+            ModelError: its result is not one row of logits each, it is in training mode, or an estimator fails on them.
+            DataError: an estimator is given no numbers, or other columns than it was fitted on.
+            ParameterError: `inputs` is no tensor, or has no batch axis.
+        """
+        if not isinstance(self.network, Estimator):
+            return self._of_rows(inputs, self.network)
+        logits, score, brittle = self._of_estimator(*self._read(inputs))
+        return (
+            (logits, score, brittle) if isinstance(inputs, Tensor) else (logits.numpy(), score.numpy(), brittle.numpy())
+        )
+
+    def _read(self, inputs: Any) -> tuple[Tensor, Any]:
+        """The inputs of an estimator, `[B, *shape]`, in double precision, and the estimator that reads their codes."""
+        subject, framed = self._classifier, hasattr(inputs, "columns")
+        if subject.reads_frames and not framed:
+            name, columns = self.network.__name__, listed(self.network.feature_names, COLUMNS_SHOWN)
+            raise DataError(
+                "columns",
+                f"{name} was fitted on a frame, and an array does not say what its numbers stand for; give a frame "
+                f"with the columns {columns}",
+            )
+        if not framed:
+            return as_tensor(inputs, "the input").double(), self.network
+        if not len(inputs):
+            return torch.empty(0, 1, dtype=torch.float64), self.network
+        points = read_frame(inputs, None, Reading(levels=subject.reads_frames))
+        return points.read(0, len(points)).inputs.double(), subject.reading(points.source).model
+
+    def _of_estimator(self, rows: Tensor, model: Any) -> tuple[Tensor, Tensor, Tensor]:
+        """What `forward` gives, of rows that are finite; NaN and the flag of others, which estimators refuse."""
+        self._check_shape(rows)
+        sound = rows.flatten(1).float().isfinite().all(dim=1)
+        logits = rows.new_full((len(rows), len(model.class_names)), torch.nan)
+        score, brittle = rows.new_full((len(rows),), torch.nan), torch.ones(len(rows), dtype=torch.bool)
+        if bool(sound.any()):
+            try:
+                logits[sound], score[sound], brittle[sound] = self._of_rows(rows[sound], model)
+            except FAILURES as error:
+                said = f"{model.__name__} cannot be run on inputs of shape {list(rows.shape)}: {first_line(error)}"
+                raise ModelError("model_failed", f"{said}; give rows as it was fitted on") from error
+        return logits, score, brittle
+
+    def _check_shape(self, inputs: Any) -> None:
+        if not isinstance(inputs, Tensor) or inputs.dim() < 2 or self._channels not in (1, inputs.shape[1]):
+            expected = "[B, *shape]" if self._channels == 1 else f"[B, {self._channels}, ...]"
+            found = f"shape {list(inputs.shape)}" if isinstance(inputs, Tensor) else type(inputs).__name__
+            raise ParameterError(f"a tensor {expected} is needed; found {found}; give one input alone as inputs[None]")
+
+    def _of_rows(self, inputs: Tensor, network: Any) -> tuple[Tensor, Tensor, Tensor]:
+        self._check_shape(inputs)
+        if any(one.training for one in self._modes):
+            raise ModelError(
+                "train_mode",
+                "the network was put into training mode, in which it gives other scores; call its eval(), or wrap a "
+                "copy (copy.deepcopy)",
+            )
+        flat = inputs.flatten(1)  # before the network, which may work in place
+        inside = (flat.amin(dim=1) >= self._least) & (flat.amax(dim=1) <= self._most)
+        total = (flat - flat).sum(dim=1)  # in onnxruntime, it alone shows NaN in a row
+        values = inputs if inputs.dtype == self._dtype else inputs.to(self._dtype or inputs.dtype)
+        values = normalise(values, self.mean, self.std) if self._scaled else values
+        output, features, head = self._observe(network, values)
+        logits = self._logits(output, inputs.shape[0])
+        if head is not None and features is not None and not self._head_agrees:
+            self._check_head(head, features, logits)
+        reads_probability = isinstance(network, Estimator) and self._score.serves == "probability"
+        logs = network.log_probabilities(values) if reads_probability else None
+        one = OnePass(logits, features, None if head is None else head.weight, logs)
+        score = oriented(type(self._score), self._score.value(one))
+        first, second = one.top
+        # NaN where an input, a logit or the score is NaN or infinite, and nothing reaches NaN: few kernels, which small
+        # networks notice. The sum of single precision logits does not overflow in double precision.
+        total = total + logits.sum(dim=1, dtype=torch.float64) + score
+        reaches, tied = score >= total - total + self._threshold, first <= second
+        return logits, score, ~(reaches & inside) | tied
+
+    def _observe(self, network: Any, values: Tensor) -> tuple[Any, Tensor | None, Head | None]:
+        """What the network returns, and where they are needed the features and the last layer."""
+        if self._head is None:
+            return network(values), None, None
+        if self._weight is not None:
+            output, features = network(values)
+            head = Head(self._head, self._weight, self._bias, network)
+        else:
+            head = find_head(network, self._head)
+            output, features = head.observe(values)
+        one_logit = self._outputs == "binary-logit" and len(head.weight) == 1
+        return output, features, head.for_two_classes() if one_logit else head
+
+    def _check_head(self, head: Head, features: Tensor, logits: Tensor) -> None:
+        """Raise unless the logits are what the last linear layer gives; once, on the first finite ones."""
+        if torch.compiler.is_compiling():
+            raise ModelError(
+                "no_head",
+                f"whether the layer {head.name!r} gives the logits is checked in a first pass; run the network once "
+                f"before it is exported or compiled",
+            )
+        check_head(head, features, logits)
+        self._head_agrees = bool(logits.isfinite().all())
+
+    def _logits(self, output: Any, rows: int) -> Tensor:
+        """Logits `[B, C]`, as `Classifier` makes them; NaN for what is no probability where these are declared."""
+        scores = class_scores(scores_of(output)[0], rows, self._outputs)
+        if self._outputs != "probs":
+            return scores
+        return torch.where((scores >= 0) & (scores <= LARGEST_PROBABILITY), log_probabilities(scores), torch.nan)

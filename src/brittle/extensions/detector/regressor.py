@@ -1,0 +1,209 @@
+"""The network of a pseudo-margin, its recipe, and the way from points to the same weights every time."""
+
+from __future__ import annotations
+
+import copy
+import math
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Annotated
+
+import numpy as np
+import torch
+from msgspec import Meta
+from torch import Tensor, nn
+
+from brittle.errors import DataError, ParameterError
+from brittle.estimate import DUAL_ORDER, check_norm
+from brittle.extensions.detector.identity import Source
+from brittle.model.evaluation_mode import standard_modes
+from brittle.model.head import Head
+from brittle.scores.one_pass import row_distances
+from brittle.store.strict_json import Count, Digest
+
+FEWEST = 20
+"""Points that it takes."""
+
+BATCH, RATE = 128, 1e-3
+"""Points in a step, and Adam's step size."""
+
+SCALE_QUANTILE, FENCE = 0.99, 3.0
+"""The margin scale is this quantile of the finite margins, at most so many widths of their middle half above that half
+(Tukey's far fence): where some searches end far off, the others must not vanish beside them."""
+
+HELD_OUT = 0.2
+"""Share of the points that decides when to stop."""
+
+PATIENCE = 20
+"""Passes without improvement before it stops."""
+
+TINY = 1e-12
+"""Distance between the rows of two classes below which they count as equal."""
+
+_one_training = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a pseudo-margin reads, and how it came about.
+
+    A feature vector has `features` numbers; `classes` is 0 where no margins of a head are read. `validation_loss` is
+    the mean of `((prediction - margin) / scale)^2` over the held-out points, which `points` count, too. `model` is the
+    sha256 of the weights of the network; it, the norm and the data are None where they are not known.
+    """
+
+    features: Annotated[int, Meta(ge=1, le=2**31)]
+    classes: Annotated[int, Meta(ge=0, le=2**24)]
+    layers: Annotated[int, Meta(ge=1, le=1000)]
+    width: Annotated[int, Meta(ge=1, le=2**16)]
+    seed: Count
+    validation_loss: Annotated[float, Meta(ge=0, le=1)]
+    points: Annotated[int, Meta(ge=FEWEST, le=2**40)]
+    norm: str | None
+    model: Digest | None = None
+    data: Source | None = None
+
+    def __post_init__(self) -> None:
+        if self.classes == 1:
+            raise ParameterError("classes must be 0, or at least 2; found 1")
+        if self.norm is not None:
+            check_norm(self.norm)
+
+
+class Regressor(nn.Module):
+    """Features `[B, d]` to margins `[B]`, double precision; NaN for features that are not finite.
+
+    `scale * sigmoid(W_6 relu(W_5 ... relu(W_1 (u - mean) / std)))`, biases left out of the formula; `scale` is the
+    margin at which the output saturates. `u` are the features `h` and, where the head of the network was given, beside
+    them its margins in feature space in increasing order, `(z_t - z_j) / ||w_t - w_j||_q` for every class `j != t`:
+    functions of `h` that few points do not suffice to learn.
+    """
+
+    head_weight: Tensor
+    head_bias: Tensor
+    mean: Tensor
+    std: Tensor
+    scale: Tensor
+
+    def __init__(self, recipe: Recipe) -> None:
+        super().__init__()
+        features, classes, width = recipe.features, recipe.classes, recipe.width
+        read = features + max(0, classes - 1)
+        sizes = [read] + [width] * recipe.layers
+        hidden = [part for pair in pairwise(sizes) for part in (nn.Linear(*pair, dtype=torch.float32), nn.ReLU())]
+        self.body = nn.Sequential(*hidden, nn.Linear(width, 1, dtype=torch.float32))
+        self._order = float(DUAL_ORDER[recipe.norm or "l2"])
+        self.register_buffer("head_weight", torch.zeros(classes, features, dtype=torch.float64))
+        self.register_buffer("head_bias", torch.zeros(classes, dtype=torch.float64))
+        self.register_buffer("scale", torch.ones((), dtype=torch.float64))
+        self.register_buffer("mean", torch.zeros(read, dtype=torch.float32))
+        self.register_buffer("std", torch.ones(read, dtype=torch.float32))
+
+    @classmethod
+    def blank(cls, recipe: Recipe) -> Regressor:
+        """One without numbers or memory for them; none are drawn from the program's own random stream."""
+        with torch.device("meta"):
+            return cls(recipe)
+
+    def read(self, features: Tensor) -> Tensor:
+        """What the perceptron reads, `[B, d]` or `[B, d + C - 1]`, single precision."""
+        weight = self.head_weight
+        if not len(weight):
+            return features.float()
+        logits = features.double() @ weight.mT + self.head_bias
+        own = logits.argmax(dim=1, keepdim=True)
+        gaps = logits.gather(1, own) - logits
+        lengths = row_distances(weight, self._order)
+        margins = gaps / lengths[own[:, 0]].clamp_min(TINY)
+        ordered = margins.scatter(1, own, torch.inf).sort(dim=1).values[:, :-1]
+        return torch.cat((features.float(), ordered.float()), dim=1)
+
+    def share(self, read: Tensor) -> Tensor:
+        """The prediction as a share of the scale, `[B]`, for what was `read`."""
+        return self.body((read - self.mean) / self.std).squeeze(1).sigmoid()
+
+    def forward(self, features: Tensor) -> Tensor:
+        """The margins `[B]` of features `[B, d]`."""
+        margins = self.scale * self.share(self.read(features)).double()
+        return torch.where(features.isfinite().all(dim=1), margins, torch.nan)
+
+
+def scale_of(margins: np.ndarray) -> float:
+    """The margin at which the output saturates, for `margins` `[n]` without NaN."""
+    finite = margins[np.isfinite(margins)]
+    scale = 0.0
+    if finite.size:
+        first, third, most = np.quantile(finite, (0.25, 0.75, SCALE_QUANTILE))
+        scale = float(min(most, third + FENCE * (third - first)) or most)
+    if scale <= 0.0:
+        raise DataError("no_such_score", f"none of {finite.size} finite margins is positive; nothing can be learned")
+    return scale
+
+
+def train(
+    recipe: Recipe, head: Head | None, features: Tensor, margins: np.ndarray, epochs: int
+) -> tuple[Recipe, Regressor]:
+    """The regressor with the smallest held-out error, in evaluation mode, and its recipe with that error.
+
+    The number of threads makes no difference: one is used. Features, `[n, d]`, are finite and of double precision;
+    margins beyond the scale count as the scale.
+    """
+    scale = scale_of(margins)
+    with standard_modes(torch.device("cpu")), _one_thread():
+        generator = torch.Generator().manual_seed(recipe.seed)
+        regressor = Regressor.blank(recipe).to_empty(device="cpu")
+        if head is not None:
+            regressor.head_weight.copy_(head.weight.detach())
+            regressor.head_bias.copy_(torch.zeros(len(head.weight)) if head.bias is None else head.bias.detach())
+        x, y = regressor.read(features), torch.from_numpy(np.clip(margins / scale, 0.0, 1.0)).float()
+        order = torch.randperm(len(x), generator=generator)
+        held_out, training = order.tensor_split([max(1, round(HELD_OUT * len(x)))])
+        _initialise(regressor, x[training], scale, generator)
+        best, best_loss, kept = 0, math.inf, copy.deepcopy(regressor.state_dict())
+        optimiser = torch.optim.Adam(regressor.parameters(), lr=RATE)
+        for epoch in range(1, epochs + 1):
+            for rows in training[torch.randperm(len(training), generator=generator)].split(BATCH):
+                optimiser.zero_grad()
+                (regressor.share(x[rows]) - y[rows]).square().mean().backward()
+                optimiser.step()
+            with torch.no_grad():
+                loss = float((regressor.share(x[held_out]) - y[held_out]).double().square().mean())
+            if loss < best_loss:
+                best, best_loss, kept = epoch, loss, copy.deepcopy(regressor.state_dict())
+            if epoch - best >= PATIENCE:
+                break
+    if not math.isfinite(best_loss):
+        raise DataError("too_few_points", f"the error is not finite after {epochs} passes; rescale the features")
+    regressor.load_state_dict(kept)
+    return replace(recipe, validation_loss=best_loss), regressor.requires_grad_(False).eval()
+
+
+def _initialise(regressor: Regressor, features: Tensor, scale: float, generator: torch.Generator) -> None:
+    """He's uniform weights (He et al. 2015), no biases, the scale, and the standardisation of `features`."""
+    with torch.no_grad():
+        for layer in regressor.body:
+            if isinstance(layer, nn.Linear):
+                bound = math.sqrt(6.0 / layer.in_features)
+                layer.weight.uniform_(-bound, bound, generator=generator)
+                layer.bias.zero_()
+        # The last layer starts near 0, so that the sigmoid starts in the middle and not where its slope vanishes.
+        regressor.body[-1].weight.mul_(0.1)  # type: ignore[operator]
+        regressor.scale.fill_(scale)
+        std = features.std(dim=0, correction=0)
+        regressor.mean.copy_(features.mean(dim=0))
+        regressor.std.copy_(torch.where(std > 0, std, 1.0))
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """One thread inside the block, because sums over several depend on how many there are."""
+    with _one_training:  # the number is the process's: two at once would each put back what the other had set
+        before = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)

@@ -1,0 +1,183 @@
+"""This run beside other runs over the same points: other models, or corrupted copies of the data."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from brittle.analysis.columns import CHANGE, LAPLACIAN
+from brittle.analysis.comparison import BOUNDED, MEDIAN, compare, more_robust, most_drawn
+from brittle.extensions.report import charts
+from brittle.extensions.report.chapter import Chapter, Entry, Grid
+from brittle.extensions.report.contents import Contents
+from brittle.extensions.report.figure import Figure
+from brittle.extensions.report.wording import (
+    MISSING,
+    draws_text,
+    fixed,
+    interval,
+    p_value,
+    percent,
+    plural,
+    show,
+    with_reach,
+)
+from brittle.store.columns import Column, Row
+
+MAX_DRAWN = 2
+"""Other runs that get figures of their own; of more, each has a table."""
+
+MAX_DIFFERENCES = 24
+"""Scores in the figure of differences."""
+
+LONGEST = 290
+"""Widest name of a score in a figure that has room for it, in pixels."""
+
+THIS = "this run"
+
+
+def summarize(contents: Contents) -> dict[str, Any] | None:
+    """The comparison with each run; None without any."""
+    if not contents.others:
+        return None
+    names = _told_apart([show(name, 40) for name in contents.others])
+    others = dict(zip(names, contents.others.values(), strict=True))
+    return {"runs": [_run(contents, name, other, len(others) <= MAX_DRAWN) for name, other in others.items()]}
+
+
+CHAPTER = Chapter("other-runs", "Compared with other runs", summarize, "part")
+
+
+def _told_apart(names: Sequence[str]) -> list[str]:
+    """Names with their place where several are alike."""
+    times = Counter(names)
+    return [f"{name} ({place + 1})" if times[name] > 1 else name for place, name in enumerate(names)]
+
+
+def _run(contents: Contents, name: str, other: Contents, drawn: bool) -> dict[str, Any]:
+    """This run beside another one, with figures of its own where it is `drawn`."""
+    frame = compare(contents, other)
+    known = {column.label: column for column in contents.columns}
+    rows = most_drawn(frame, contents.columns).to_dict("records")
+    names = {row["score"]: _score_name(contents, known.get(row["score"]), row) for row in rows}
+    differences = _differences(rows if drawn else [], names, known)
+    header = ("Score", "Points", "This run", "The other", "This − other", "This larger", "p")
+    return {
+        "name": name,
+        "entries": _entries(contents, other, frame, rows),
+        "differences": Figure(difference_chart, differences, _differences_spoken(name, differences)),
+        "grid": Grid(header, [_row(row, names[row["score"]]) for row in rows]),
+        "confidence": percent(contents.confidence),
+        "error": percent(1.0 - contents.confidence),
+        "dropped": max((row["dropped"] for row in rows), default=0),
+        "infinite": max((max(row["first_infinite"], row["second_infinite"]) for row in rows), default=0),
+        "left": len(frame) - len(rows),
+    }
+
+
+def _score_name(contents: Contents, column: Column | None, row: Row) -> tuple[str, str, str]:
+    """The score as the table writes it, its noise and its draws."""
+    if column is None:
+        return "accuracy", "", ""
+    name = show(column.variant, 40)
+    name = f"|{name}|" if row["quantity"] == LAPLACIAN else name
+    name += " *" if row["statistic"] == MEDIAN else ""
+    if column.setting.sigma is None:
+        return name, "", ""
+    return name, contents.noise_text(column.setting), draws_text(column.most_draws, column.stops)
+
+
+def _entries(contents: Contents, other: Contents, frame: pd.DataFrame, rows: Sequence[Row]) -> list[Entry]:
+    this, that = contents.record, other.record
+    models = this.model.sha256, that.model.sha256
+    if this.model.state_sha256 is not None and that.model.state_sha256 is not None:
+        models = this.model.state_sha256, that.model.state_sha256
+    points = "The two runs share no score, so there is nothing to compare."
+    if rows:
+        row = rows[0]
+        points = f"{plural(row['points'] + row['dropped'], 'point')} in both, paired by "
+        points += "id" if row["pairing"] == "point" else "row, as their ids differ"
+        points += f"; {row['only_first']:,} only here" if row["only_first"] else ""
+        points += f"; {row['only_second']:,} only there." if row["only_second"] else "."
+    return [
+        Entry("Robustness", more_robust(frame.to_dict("records"), THIS, "the other")),
+        Entry("Model", _same_text(*models, that.model.spec)),
+        Entry("Data", _same_text(this.data.sha256, that.data.sha256, that.data.path)),
+        Entry("Points", points),
+    ]
+
+
+def _same_text(here: str | None, there: str | None, name: str | None) -> str:
+    """Whether a part of the two runs is the same by its digests, and the name of the other one."""
+    called = show(name, 80)
+    if here is None or there is None:
+        return f"{called}; no digest tells whether it is the same."
+    if here == there:
+        return f"The same, {called} ({show(there, 12)})."
+    return f"Another one, {called} ({show(there, 12)}; here {show(here, 12)})."
+
+
+def _row(row: Row, name: tuple[str, str, str]) -> tuple[str, ...]:
+    noise = ", ".join(filter(None, name[1:]))
+    bounded = row["quantity"] in BOUNDED
+    return (
+        f"{name[0]}\n{noise}" if noise else name[0],
+        f"{row['points']:,}",
+        *(_centre(row, run, bounded) for run in ("first", "second")),
+        _centre(row, "difference", False),
+        MISSING if math.isnan(row["first_larger"]) else percent(row["first_larger"]),
+        p_value(row["p"]),
+    )
+
+
+def _centre(row: Row, name: str, bounded: bool) -> str:
+    value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
+    return f"{fixed(value)}\n{interval(low, high)}" if bounded and value == value else with_reach(value, low, high)
+
+
+def _differences(
+    rows: Sequence[Row], names: Mapping[str, tuple[str, str, str]], known: Mapping[str, Column]
+) -> pd.DataFrame:
+    """Of the scores that are, or change, a probability: their differences share one scale, and larger is safer."""
+    means = {
+        one.label for one in known.values() if one.quantity == CHANGE and one.parameters.get("statistic") == "mean"
+    }
+    chosen = [
+        row
+        for row in rows
+        if math.isfinite(row["difference"]) and (row["quantity"] in BOUNDED or row["score"] in means)
+    ][:MAX_DIFFERENCES]
+    texts = _told_apart([", ".join(filter(None, names[row["score"]][:2])) for row in chosen])
+    differences = [
+        (text, order, row["difference"], row["difference_low"], row["difference_high"])
+        for order, (text, row) in enumerate(zip(texts, chosen, strict=True))
+    ]
+    frame = pd.DataFrame(differences, columns=["name", "order", "value", "low", "high"])
+    low, high = (frame[end].where(np.isfinite(frame[end].astype(float)), frame["value"]) for end in ("low", "high"))
+    return frame.assign(low=low, high=high)  # without the ends that nothing is known of
+
+
+def _differences_spoken(name: str, frame: pd.DataFrame) -> str:
+    above, below = (frame["low"] > 0.0).sum(), (frame["high"] < 0.0).sum()
+    return (
+        f"This run minus {name}, larger is safer: safer by {above} of {len(frame)} scores, less safe by {below}, not "
+        f"told apart by {len(frame) - above - below}"
+    )
+
+
+def difference_chart(frame: pd.DataFrame, width: int = charts.NARROW) -> Any:
+    """Mean paired differences with intervals, one row per score, each turned so that right is safer in this run."""
+    names = min(LONGEST, width // 2 - 20)
+    zero = charts.dashed(alt.Chart(pd.DataFrame({"zero": [0.0]})), x="zero:Q")
+    rows = alt.Y("name:N", sort=charts.ordered(), title=None, axis=charts.names_axis(names))
+    place = alt.Chart(frame).encode(y=rows, color=alt.value(charts.ACCENT))
+    title = ["this run minus the other,", "right of 0 this run is safer"]
+    x = {"title": title, "axis": charts.few_ticks(max(width // 150, 3))}
+    layers = alt.layer(zero, *charts.interval_dots(place, **x))
+    return layers.properties(width=width - names - 30, height=alt.Step(20))

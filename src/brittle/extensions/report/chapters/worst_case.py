@@ -1,0 +1,333 @@
+"""The worst case, norm by norm: how far the nearest other decisions are, what tells, and what they look like."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from brittle.analysis.detection import GOOD_AUROC
+from brittle.analysis.outcomes import refuted_text
+from brittle.analysis.robust_accuracy import RobustAccuracy, direct_robust_accuracies, direct_robust_accuracy
+from brittle.analysis.worst_case import worst_case_table
+from brittle.estimate import INPUT_MARGIN, Status, parameters_json
+from brittle.extensions.report.chapter import Chapter, Grid, Number
+from brittle.extensions.report.charts import nearest_chart
+from brittle.extensions.report.contents import Contents
+from brittle.extensions.report.figure import Figure
+from brittle.extensions.report.images import embedded
+from brittle.extensions.report.wording import MISSING, fixed, interval, percent, percent_interval, plural, short, show
+from brittle.store.columns import Column, Row
+
+MAX_CASES = 4
+"""Norms that get a section."""
+
+USUAL = {"linf": (8.0 / 255.0, "8/255"), "l2": (0.5, "0.5"), "l1": (12.0, "12"), "l0": (24.0, "24")}
+"""The perturbation sizes that most benchmarks judge at, for inputs from 0 to 1, and how one writes them."""
+
+MIDDLE = (0.05, 0.95)
+"""The quantiles of the finite margins between which a usual size serves: outside, nearly all points are on one side."""
+
+NAMES = {"linf": "Linf", "l2": "L2", "l1": "L1", "l0": "L0"}
+TITLES = {
+    "linf": "Linf: the largest change of any one input value",
+    "l2": "L2: the Euclidean length of the change",
+    "l1": "L1: the sum of the changes of all input values",
+    "l0": "L0: how many input values change",
+}
+
+STEPS = 200
+"""Perturbation sizes at which the curve of robust accuracy is drawn."""
+
+FRAGILE_SHOWN = 12
+"""Counter-examples in the gallery."""
+
+PREFERRED = "logit_margin"
+"""The score that the page speaks of where the run holds it."""
+
+CONDITIONS = (
+    ("The logit margin is a multiple of the feature margin", "logit_margin", "feature_margin"),
+    ("The features move by a multiple of the distance", "feature_distance", INPUT_MARGIN),
+)
+"""What would make the logit margin follow the distance, each a score that is then a fixed multiple of another."""
+
+
+class Epsilon(NamedTuple):
+    """A perturbation size, how one writes it, and why it is this one."""
+
+    value: float
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class MarginCase:
+    """The input margins in one norm.
+
+    A point is fragile when its margin is at most epsilon. `distance` is that of each point with a margin, infinite
+    where no input with another prediction was found; `correct` is 1 or 0, NaN without a label. `curves` hold of each
+    kind its name, the margins that count and whether their points do, `[n]` each: `all`; those that are right as well
+    (`correct`); of these the lower ends (`certified`), so that the share that is proven bounds the robust accuracy from
+    below.
+    """
+
+    contents: Contents
+    margin: Column
+    norm: str
+    epsilon: Epsilon
+
+    @cached_property
+    def distance(self) -> pd.Series:
+        return self.margin.value.dropna()
+
+    @cached_property
+    def correct(self) -> NDArray[np.float64]:
+        return np.asarray(self.contents.points["correct"].to_pylist(), dtype=np.float64)
+
+    @cached_property
+    def curves(self) -> dict[str, tuple[str, NDArray[np.float64], NDArray[np.float64]]]:
+        margins, every = self.margin.value.to_numpy(), np.ones(len(self.margin))
+        labelled = bool((~np.isnan(margins) & ~np.isnan(self.correct)).any())
+        lower = self.margin.low.fillna(0.0).where(self.margin.value.notna()).to_numpy()
+        curves = {"all": ("any prediction", margins, every)}
+        if labelled:
+            curves["correct"] = ("correct prediction (robust accuracy)", margins, self.correct)
+        if (lower > 0.0).any():
+            name = f"{'correct' if labelled else 'any'} prediction, certified"
+            curves["certified"] = (name, lower, self.correct if labelled else every)
+        return curves
+
+    def count(self, status: Status) -> int:
+        return self.margin.status.tolist().count(status.slug)
+
+    def beyond(self, kind: str) -> RobustAccuracy:
+        """The share of points of a curve whose margin exceeds epsilon."""
+        _, margins, right = self.curves[kind]
+        return direct_robust_accuracy(margins, right, self.epsilon.value, self.contents.confidence)
+
+
+def open_cases(contents: Contents) -> list[MarginCase]:
+    """The first input margins in each norm, judged at the size that was asked for, or at one that suits them."""
+    bounds, size = contents.record.model.bounds, contents.epsilon
+    cases = []
+    for norm, column in list(contents.margins.items())[:MAX_CASES]:
+        epsilon = choose_epsilon(column.value, norm, bounds)
+        if size is not None:
+            epsilon = Epsilon(size, contents.epsilon_text or f"{size:.3g}", "the size that was asked for")
+        cases.append(MarginCase(contents, column, norm, epsilon))
+    return cases
+
+
+def choose_epsilon(margin: pd.Series, norm: str, bounds: tuple[float, float] | None) -> Epsilon:
+    """The perturbation size to judge `margin` at where none was asked for: the usual one, or the median margin."""
+    usual, text = USUAL[norm]
+    finite = pd.Series(margin[np.isfinite(margin)])
+    if finite.empty:
+        return Epsilon(usual, text, "the usual size, as no distance is known that could suggest another")
+    unit = bounds == (0.0, 1.0)
+    low, high = (float(finite.quantile(share)) for share in MIDDLE)
+    if unit and low <= usual <= high:
+        return Epsilon(usual, text, "the size that most benchmarks judge at in this norm")
+    median = float(f"{finite.median():.2g}")
+    why = f"the usual {text} parts hardly any of them" if unit else "the inputs do not range from 0 to 1"
+    return Epsilon(median, f"{median:.2g}", f"the median of the distances found, rounded, as {why}")
+
+
+def summarize(contents: Contents) -> dict[str, Any] | None:
+    """One section for each norm; None without input margins."""
+    cases = open_cases(contents)
+    return {"cases": [_section(case) for case in cases]} if cases else None
+
+
+CHAPTER = Chapter("worst-case", "The worst case", summarize, "part")
+
+
+def _section(case: MarginCase) -> dict[str, Any]:
+    fragile = _fragile(case)
+    compared = worst_case_table(case.contents, case.epsilon.value, case.norm)
+    median = float(case.distance.quantile(0.5, interpolation="lower"))
+    half = f"lies within {short(median)}" if np.isfinite(median) else "was not found at any distance"
+    numbers = _numbers(case, median)
+    spoken = " ".join(f"{number.title}: {number.value}." for number in numbers)
+    masked = case.count(Status.MASKED)
+    warning = (
+        f"The margins of {plural(masked, 'point')} of {len(case.distance):,} are masked: gradients vanish there or "
+        "mislead, so the nearest other decision may be much nearer than what was found, and the robust accuracy lower."
+    )
+    curves = f"Share of points whose margin is larger than epsilon, against epsilon. {spoken}"
+    return {
+        "title": TITLES[case.norm],
+        "epsilon": case.epsilon,
+        "labelled": "correct" in case.curves,
+        "conclusion": f"For half of the predictions another one {half}.",
+        "warning": " ".join(filter(None, (warning if masked else "", refuted_text(case.count(Status.REFUTED))))),
+        "numbers": numbers,
+        "figure": Figure(nearest_chart, _curves(case), curves),
+        "certified": "certified" in case.curves,
+        "confidence": percent(case.contents.confidence),
+        "missing": len(case.margin) - len(case.distance),
+        "read_from": show(case.margin.shown),
+        "stand_in": _stand_in(case, compared),
+        "conditions": _conditions(case),
+        "points": [_counterexample(case, row) for row in fragile.head(FRAGILE_SHOWN).to_dict("records")],
+        "count": f"{len(fragile):,}",
+    }
+
+
+def _numbers(case: MarginCase, median: float) -> list[Number]:
+    """The median margin, and the shares of points that epsilon can flip, that are right and stay so, and surely so."""
+    size = f"{NAMES[case.norm]} {case.epsilon.text}"
+    labelled, points = "correct" in case.curves, len(case.distance)
+    middle, *others = (
+        short(one) if np.isfinite(one) else "∞"
+        for one in (median, *(case.distance.quantile(q, interpolation="lower") for q in (0.05, 0.25, 0.75, 0.95)))
+    )
+    note = f"Quantiles 5%, 25%, 75%, 95%: {', '.join(others)}; over {plural(points, 'point')}."
+    beyond, right = case.beyond("all"), case.beyond("correct" if labelled else "all")
+    flipped = percent_interval(1.0 - beyond.high, 1.0 - beyond.low)
+    left, share = percent(right.robust_accuracy), percent(1.0 - beyond.robust_accuracy)
+    numbers = [
+        Number(f"Median input margin, {NAMES[case.norm]}", middle, note),
+        Number(f"Predictions that {size} can flip", share, f"{flipped}, right or wrong."),
+    ]
+    if labelled:
+        note = (
+            f"{percent_interval(right.low, right.high)}. Right, and no other decision found within epsilon; "
+            f"{percent(right.accuracy)} are right unperturbed."
+        )
+        numbers.append(Number(f"Robust accuracy at {size}", left, note))
+    if "certified" in case.curves:
+        proven = case.beyond("certified")
+        share, title = percent(proven.robust_accuracy), "robust accuracy" if labelled else "share"
+        note = (
+            f"{percent_interval(proven.low, proven.high)}. {'Right, and proven' if labelled else 'Proven'} that no "
+            f"input within epsilon has another prediction. The {title} on these points lies between this {share} and "
+            f"the {left} that the attacks left."
+        )
+        numbers.append(Number(f"Certified {title} at {size}", share, note))
+    if count := int(np.isinf(case.distance).sum()):
+        note = f"Of {points:,}. Counted as beyond every epsilon, which proves nothing."
+        numbers.append(Number("No other decision found", plural(count, "point"), note))
+    return numbers
+
+
+def _curves(case: MarginCase) -> pd.DataFrame:
+    finite = pd.Series(case.distance[np.isfinite(case.distance)])
+    end = max(1.05 * float(finite.quantile(0.99)) if len(finite) else 0.0, 1.5 * case.epsilon.value) or 1.0
+    sizes = np.linspace(0.0, end, STEPS).tolist()
+    rows = [
+        (kind, of, one.epsilon, one.robust_accuracy, one.low, one.high, case.epsilon.value)
+        for kind, (of, margins, right) in case.curves.items()
+        for one in direct_robust_accuracies(margins, right, sizes, case.contents.confidence)
+    ]
+    return pd.DataFrame(rows, columns=["kind", "of", "epsilon", "share", "low", "high", "chosen"])
+
+
+def _stand_in(case: MarginCase, compared: pd.DataFrame) -> dict[str, Any]:
+    """Whether a score can stand in for the distance, point by point."""
+    known = {column.label: column for column in case.contents.columns}
+    main = _main_score(case, compared)
+    if main is None:
+        return {"conclusion": "This run holds no score beside the input margin.", "grid": None}
+    row = next(row for row in compared.to_dict("records") if row["score"] == main.label)
+    conclusion = _verdict(row, main.shown)
+    return {
+        "conclusion": conclusion,
+        "grid": Grid(
+            ("Score", "Passes a point", "Kendall's tau", "AUROC", "AUPR", "FPR at 95% TPR", "Points"),
+            [
+                (
+                    show(known[row["score"]].shown, 60),
+                    f"{known[row['score']].cost:,.0f}",
+                    *(_measured(row, name) for name in ("tau", "auroc", "aupr", "fpr95")),
+                    f"{row['points']:,}",
+                )
+                for row in compared.to_dict("records")
+            ],
+            colours=[case.contents.colours[known[label].score] for label in compared["score"]],
+        ),
+    }
+
+
+def _conditions(case: MarginCase) -> Grid | None:
+    """Of each of `CONDITIONS` that the run can tell, how much the multiple varies over points; None without any."""
+    columns = {INPUT_MARGIN: case.margin}
+    for column in case.contents.columns:
+        if column.parameters.get("norm", case.norm) == case.norm:
+            columns.setdefault(column.score, column)
+    rows = []
+    for title, above, below in CONDITIONS:
+        if not {above, below} <= columns.keys():
+            continue
+        ratio = columns[above].value / columns[below].value
+        ratio = ratio.where(np.isfinite(ratio)).dropna()
+        low, middle, high = ratio.quantile([0.25, 0.5, 0.75])
+        if low > 0.0:
+            rows.append((title, *map(short, (middle, low, high, high / low)), f"{len(ratio):,}"))
+    head = ("Would explain it", "Median multiple", "Lower quartile", "Upper quartile", "Upper over lower", "Points")
+    return Grid(head, rows) if rows else None
+
+
+def _main_score(case: MarginCase, compared: pd.DataFrame) -> Column | None:
+    """The score that the page speaks of: the logit margin, or else the most consistent."""
+    known = {column.label: column for column in case.contents.columns}
+    columns = [known[label] for label in compared["score"]]
+    return next((column for column in columns if column.score == PREFERRED), columns[0] if columns else None)
+
+
+def _measured(row: Row, name: str) -> str:
+    ends = interval(row[f"{name}_low"], row[f"{name}_high"])
+    return MISSING if np.isnan(row[name]) else f"{fixed(row[name])}\n{ends}"
+
+
+def _verdict(row: Row, name: str) -> str:
+    if isinstance(row["reason"], str):
+        return row["reason"]
+    if row["auroc_low"] >= GOOD_AUROC:
+        verdict = "it may stand in for the distance where points of this model are to be ranked or screened"
+    elif row["auroc_high"] < GOOD_AUROC:
+        verdict = "it misses too many fragile points of this model to stand in for the distance"
+    else:
+        verdict = "these points do not decide whether it can stand in for the distance"
+    return (
+        f"{show(name, 60)} orders the points with a tau of {fixed(row['tau'])} and detects the fragile ones "
+        f"with an AUROC of {fixed(row['auroc'])}: {verdict}."
+    )
+
+
+def _fragile(case: MarginCase) -> pd.DataFrame:
+    """The points predicted right, or all without labels, that have a counter-example, the nearest first."""
+    names = ["point", "row", "name", "predicted", "decided", "correct", "image"]
+    points = case.contents.points.select(names).to_pandas()
+    points["distance"] = case.margin.value.to_numpy()
+    others = case.contents.counterexamples.to_pandas()
+    own = (others["score"] == case.margin.score) & (others["parameters"] == parameters_json(case.margin.parameters))
+    others = others.loc[own, ["point", "predicted", "decided", "image", "difference"]].drop_duplicates("point")
+    both = points.merge(others, on="point", suffixes=("", "_other"))
+    both = both[np.isfinite(both["distance"])]
+    if "correct" in case.curves:
+        both = both[both["correct"].eq(True)]
+    return both.sort_values(["distance", "row"], ignore_index=True)
+
+
+def _counterexample(case: MarginCase, row: Row) -> dict[str, Any]:
+    """A point beside the nearest input found with another prediction; each image with its words."""
+    predicted = case.contents.answer_text(row["predicted"], row["decided"])
+    other = case.contents.answer_text(row["predicted_other"], row["decided_other"])
+    distance = short(row["distance"], 3)
+    images = (
+        (row["image"], f"{predicted}, the point as it is"),
+        (row["image_other"], f"changed by {distance} and now decided as {other}"),
+        (row["difference"], f"what changed between {predicted} and {other}"),
+    )
+    return {
+        "name": case.contents.point_name(row),
+        "predicted": predicted,
+        "other": other,
+        "distance": distance,
+        "images": [(embedded(image), words) for image, words in images if embedded(image)],
+    }

@@ -1,0 +1,339 @@
+"""The points of a run and its scores as the script of the page reads them."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+
+from brittle.analysis.class_votes import votes_texts
+from brittle.analysis.columns import largest_budgets, safety
+from brittle.analysis.comparison import pair_points
+from brittle.analysis.decisions import column_if_any, numbers_beside
+from brittle.analysis.features import feature_names, kept_counterexamples, kept_inputs
+from brittle.analysis.overview import overview
+from brittle.analysis.overview_text import LARGEST, RESTS, STEEP, chosen_sentence, next_steps, where_to_run, words_of
+from brittle.estimate import LIMIT, MOST_DRAWS, Status, parameters_json
+from brittle.extensions.report.contents import Contents
+from brittle.extensions.report.images import PER_SIDE, TILE, decoded, embedded, sheets
+from brittle.extensions.report.wording import show
+from brittle.store.columns import Column, rests_on, storable
+from brittle.store.record import DataRecord
+
+MAX_NUMBERS = 6_000_000
+"""Numbers of scores of a run that a page holds; scores beyond them, the last ones first, are left out."""
+
+MAX_INPUT_NUMBERS = 2_000_000
+"""Numbers of inputs that a page holds; of more, it holds none."""
+
+MAX_PAIRS = 500
+"""Points whose nearest input with another prediction is shown as an image."""
+
+MAX_PAIR_BYTES = 3_000_000
+"""Bytes of these images."""
+
+FIRST_WORD = 1 << 40
+"""The first number that stands for words in place of a class; classes have smaller ones."""
+
+KINDS = {"f8": "<f8", "i4": "<i4", "u1": "u1"}
+"""The kinds of numbers that a page holds, and how NumPy writes them."""
+
+_WORDS = {"label": "target", "predicted": "decided"}
+"""The columns that hold a class, and those that hold words where there is none."""
+
+
+def packed(numbers: ArrayLike, kind: str) -> dict[str, str]:
+    """Numbers of one kind: `{"kind": ..., "bytes": ...}`, the bytes little-endian in base64."""
+    array = np.ascontiguousarray(np.asarray(numbers), dtype=KINDS[kind])
+    return {"kind": kind, "bytes": base64.b64encode(array.tobytes()).decode("ascii")}
+
+
+def inert_json(value: Mapping[str, object]) -> str:
+    """JSON that can stand between `script` tags: nothing in it ends the element or begins a comment."""
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """A run as the page shows it: of each point of the page its id there, None for none."""
+
+    name: str
+    contents: Contents
+    points: list[str | None]
+    columns: list[Column]
+
+
+def page_data(contents: Contents) -> dict[str, object] | None:
+    """The points and scores of a run as the script of its page reads them; None for a run without points or scores."""
+    judge = column_if_any(contents)
+    spoken = None if judge is None else numbers_beside(contents, judge)
+    columns = _columns(contents, [one for one in (spoken, judge) if one is not None])
+    if not contents.points.num_rows or not columns:
+        return None
+    own = _Run("this run", contents, contents.points["point"].to_pylist(), columns)
+    runs = [own, *(_other(own, name, other) for name, other in contents.others.items())]
+    answers = Answers([run.contents for run in runs])
+    by = spoken if spoken is not None else columns[0]
+    safe = safety(by)
+    order = np.argsort((by.value if safe is None else safe).to_numpy(np.float64), kind="stable")  # NaN comes last
+    limit = LIMIT if judge is None or judge.limit is None else judge.limit
+    words = words_of(contents.record.model.decision)
+    return {
+        **_points(contents, answers),
+        "limit": limit,
+        "chosen": chosen_sentence(contents.points.num_rows, contents.record.data),
+        "identity": _identity(contents),
+        "runs": [_run(own, answers), *(_run(run, answers) | _next(run, limit) for run in runs[1:])],
+        "columns": _all_columns(runs, judge, spoken),
+        "by": [column.label for column in columns].index(by.label),
+        "right": words._asdict() | {"right": show(words.right)},
+        "rests": {kind.slug: words for kind, words in RESTS.items()},
+        "mostDraws": [MOST_DRAWS, LARGEST, STEEP],
+        "statuses": {status.slug: status.sentence for status in Status},
+        "pictures": _pictures(contents, order),
+        "votes": _texts([*votes_texts(contents).reindex(contents.points["point"].to_pylist())]),
+        "nearest": _nearest(contents, answers, order),
+        "inputs": _inputs(contents),
+    }
+
+
+class Answers:
+    """The classes of some runs by their numbers, with `names`; words for what is no class have numbers, too."""
+
+    def __init__(self, runs: Sequence[Contents]) -> None:
+        tables = [(run.points, *names) for run in runs for names in _WORDS.items()]
+        tables += [(run.counterexamples, "predicted", "decided") for run in runs]
+        words = {word for one in tables for number, word in _pairs(*one) if number is None and word}
+        self._numbers = {word: FIRST_WORD + place for place, word in enumerate(sorted(words))}
+        known = {number for one in tables for number, _ in _pairs(*one) if number is not None}
+        classes = {str(int(one)): runs[0].class_text(one) for one in sorted(known) if 0 <= one < FIRST_WORD}
+        self.names = classes | {str(number): show(word, 40) for word, number in self._numbers.items()}
+
+    def of(self, run: Contents, column: str) -> NDArray[np.float64]:
+        """The number of each point's `label` or `predicted`; -1 for none."""
+        return np.array(self._of(run.points, column, _WORDS[column]), dtype=np.float64)
+
+    def nearest(self, run: Contents) -> list[int]:
+        """The number of what is decided at each input with another decision."""
+        return self._of(run.counterexamples, "predicted", "decided")
+
+    def _of(self, table: pa.Table, column: str, words: str) -> list[int]:
+        pairs = _pairs(table, column, words)
+        return [self._numbers.get(word or "", -1) if number is None else int(number) for number, word in pairs]
+
+
+def _pairs(table: pa.Table, column: str, words: str) -> list[tuple[float | None, str | None]]:
+    return list(zip(table[column].to_pylist(), table[words].to_pylist(), strict=True))
+
+
+def _other(own: _Run, name: str, other: Contents) -> _Run:
+    """Another run, as far as it holds the same points and scores."""
+    pairing = pair_points(own.contents, other)
+    partner = dict(zip(pairing.first, pairing.second, strict=True))
+    labels = {column.label for column in own.columns}
+    shared = [column for column in other.columns if column.label in labels]
+    return _Run(show(name, 40), other, [partner.get(point or "") for point in own.points], shared)
+
+
+def _points(contents: Contents, answers: Answers) -> dict[str, object]:
+    """The points apart from their scores: names, rows, labels, and what was wrong with them."""
+    ids = contents.points["point"].to_pylist()
+    return {
+        "count": len(ids),
+        "ids": ids,
+        "names": _texts(contents.points["name"].to_pylist()),
+        "rows": packed(contents.points["row"].to_numpy(), "f8"),
+        "details": _texts(contents.points["detail"].to_pylist()),
+        "classes": answers.names,
+        "label": packed(answers.of(contents, "label"), "f8"),
+    }
+
+
+def _run(run: _Run, answers: Answers) -> dict[str, object]:
+    """Of each point of the page: whether the run holds it, what it predicts, and whether that is right."""
+    own = run.contents.points.select(["point", "correct"]).to_pandas().set_index("point")
+    own["predicted"] = answers.of(run.contents, "predicted")
+    own["right"] = own["correct"].map({True: 1, False: 0}).fillna(2)
+    found = own.assign(held=1).reindex(run.points).fillna({"held": 0, "predicted": -1, "right": 2})
+    return {
+        "name": run.name,
+        "confidence": run.contents.confidence,
+        "held": packed(found["held"], "u1"),
+        "predicted": packed(found["predicted"], "f8"),
+        "correct": packed(found["right"], "u1"),
+    }
+
+
+def _next(run: _Run, limit: float) -> dict[str, object]:
+    """What to do next with another run: the score that its commands read, these commands, and where they run."""
+    found = overview(run.contents, limit=limit)
+    steps = [{"state": step.state, "kind": step.kind, "command": show(step.command)} for step in next_steps(found)]
+    return {
+        "next": {
+            "by": "" if found.numbers is None else found.numbers.label,
+            "steps": steps,
+            "where": show(where_to_run(found)).replace("this run", run.name),
+        }
+    }
+
+
+def _all_columns(runs: Sequence[_Run], judge: Column | None, numbers: Column | None) -> list[dict[str, object]]:
+    """The scores of all runs, each with the place of its run. Those whose numbers stand beside the states of another
+    one name its place."""
+    columns = [
+        _column(run.contents, column, column.rows.reindex(run.points)) | {"run": place}
+        for place, run in enumerate(runs)
+        for column in run.columns
+    ]
+    if judge is None or numbers is None or numbers is judge:
+        return columns
+    places = {(one["run"], one["label"]): place for place, one in enumerate(columns)}
+    return [
+        one | {"decidedBy": places.get((one["run"], judge.label)) if one["label"] == numbers.label else None}
+        for one in columns
+    ]
+
+
+def _columns(contents: Contents, spoken: Sequence[Column]) -> list[Column]:
+    """The scores that the page holds: `spoken`, of each estimator that with the most draws, and all others."""
+    most = {column.label for column in largest_budgets(contents.columns)}
+    wanted = [
+        column
+        for column in contents.columns
+        if column in spoken or ((column.label in most or not column.is_probability) and column.value.notna().any())
+    ]
+    first = [column for column in wanted if column in spoken]
+    kept = max(1, MAX_NUMBERS // max(1, 3 * contents.points.num_rows))
+    labels = {column.label for column in [*first, *wanted][:kept]}
+    return [column for column in wanted if column.label in labels]
+
+
+def _column(contents: Contents, column: Column, rows: pd.DataFrame) -> dict[str, object]:
+    """A score of a run; `rows` are those of its table, one for each point of the page."""
+    return {
+        "label": column.label,
+        "name": column.label.partition("(")[0],
+        "title": column.title,
+        "setting": "" if column.setting.sigma is None else contents.noise_text(column.setting),
+        "sigma": column.setting.sigma,
+        "family": show(column.setting.family, 60),
+        "unit": show(column.setting.unit, 60),
+        "level": column.setting.level,
+        "variant": column.variant,
+        "quantity": column.quantity,
+        "probability": column.is_probability,
+        "judges": column.judges,
+        # As the terminal orders points: of an input margin the larger distance.
+        "safer": None if safety(column) is None else column.safer or "higher",
+        "explanation": column.explanation,
+        "value": packed(rows["value"], "f8"),
+        "low": _ends(rows, "low"),
+        "high": _ends(rows, "high"),
+        "status": _texts(rows["status"].tolist()),
+        "evidence": _texts(rests_on(rows).tolist()),
+        "details": _texts(rows["detail"].tolist()),
+    }
+
+
+def _ends(rows: pd.DataFrame, name: str) -> dict[str, str] | str | None:
+    """One end of the intervals; `"value"` where it is the value at every point, None where no point has any."""
+    numbers, values = (rows[one].to_numpy(np.float64) for one in (name, "value"))
+    if np.isnan(numbers).all():
+        return None
+    if np.array_equal(numbers, values, equal_nan=True):
+        return "value"
+    return packed(numbers, "f8")
+
+
+def _texts(texts: Sequence[object]) -> dict[str, object] | None:
+    """Texts, each once, and which of them every point has, -1 for none; None where no point has any."""
+    codes, names = pd.factorize(pd.Series(texts, dtype=object))
+    if not len(names):
+        return None
+    return {"names": [str(name) for name in names], "of": packed(codes, "i4")}
+
+
+def _identity(contents: Contents) -> str:
+    """What tells the notes on these points from those on others: runs over as many of the same data share theirs."""
+    record = contents.record
+    return f"{record.data.sha256 or record.data.path or ''}:{contents.points.num_rows}"[:200]
+
+
+def _pictures(contents: Contents, order: NDArray[np.intp]) -> dict[str, object] | None:
+    pngs = contents.points["image"].to_pylist()
+    if all(png is None for png in pngs):
+        return None
+    made = sheets(pngs, order.tolist())
+    if not made.images:
+        return None
+    told = {"side": made.side, "perSide": PER_SIDE, "sheets": [*made.images], "tiles": packed(made.tiles, "i4")}
+    grey = (contents.record.data.input_shape or (1,))[0] == 1
+    return {**told, "steps": _steps(contents), "grey": grey}
+
+
+def _steps(contents: Contents) -> float | None:
+    """Steps of brightness that one unit of the input is in an image; None where a pixel of it is none of the input."""
+    bounds, sides = contents.record.model.bounds, contents.record.data.input_shape or ()
+    return None if bounds is None or max(sides[1:], default=TILE + 1) > TILE else 255.0 / (bounds[1] - bounds[0])
+
+
+def _nearest(contents: Contents, answers: Answers, order: NDArray[np.intp]) -> list[dict[str, object]]:
+    """The nearest inputs with another prediction: of the least safe points with their images, as far as room is."""
+    rank = {point: place for place, point in enumerate(order.tolist())}
+    places = {point: place for place, point in enumerate(contents.points["point"].to_pylist())}
+    labels = {(one.score, parameters_json(one.parameters)): one.label for one in contents.columns}
+    pairs = zip(contents.counterexamples.to_pylist(), answers.nearest(contents), strict=True)
+    known = [(places[row["point"]], row, number) for row, number in pairs if row["point"] in places]
+    images = contents.points["image"].to_pylist()
+    entries, shown, room = [], 0, MAX_PAIR_BYTES
+    for place, row, number in sorted(known, key=lambda one: rank[one[0]]):
+        score = labels.get((row["score"], row["parameters"]), row["score"])
+        entry: dict[str, object] = {"point": place, "score": score, "predicted": number}
+        own, other = images[place], row["image"]
+        if shown < MAX_PAIRS and decoded(own) is not None and decoded(other) is not None:
+            size = len(own) + len(other)
+            if size <= room:
+                room, shown = room - size, shown + 1
+                pair = {"own": embedded(own), "other": embedded(other)}
+                entry |= {name: f"data:image/png;base64,{image}" for name, image in pair.items()}
+        entries.append(entry)
+    return entries
+
+
+def _levels(data: DataRecord) -> dict[str, list[str]]:
+    """What the codes of features that are categories stand for, by the name of the feature."""
+    known = data.reading.get("categories")
+    known = known if isinstance(known, dict) else {}
+    levels = {name: one.get("levels") for name, one in known.items() if isinstance(one, dict)}
+    return {storable(name): [str(one) for one in own] for name, own in levels.items() if isinstance(own, list)}
+
+
+def _inputs(contents: Contents) -> dict[str, object] | None:
+    """Names and values of all features, and of each point the first input with another prediction that was met. None
+    where no input is kept."""
+    kept = contents.points["input"]
+    if kept.null_count == len(kept):
+        return None
+    values = kept_inputs(contents)
+    if values.size > MAX_INPUT_NUMBERS:
+        return None
+    rows = contents.counterexamples.select(["score", "parameters", "input"]).to_pylist()
+    searching = {(row["score"], row["parameters"]) for row in rows if row["input"] is not None}
+    others = np.full(values.shape, np.nan)
+    for column in contents.columns:
+        if (column.score, parameters_json(column.parameters)) in searching:
+            own = kept_counterexamples(contents, column)
+            others = np.where(np.isnan(others).all(axis=1, keepdims=True), own, others)
+    return {
+        "names": feature_names(contents.record.data),
+        "levels": _levels(contents.record.data),
+        "values": packed(values, "f8"),
+        "others": None if np.isnan(others).all() else packed(others, "f8"),
+    }

@@ -1,0 +1,1 @@
+"""Robust accuracy by few attacks: those that the margins choose."""

@@ -1,0 +1,1 @@
+"""Runs that several processes, machines or later runs share: workers, a Ray cluster, parts, `brittle join`."""

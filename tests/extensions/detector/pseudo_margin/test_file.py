@@ -1,0 +1,87 @@
+"""A pseudo margin as a file: it comes back whole, and nothing else is taken for one."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from brittle.errors import ArtefactError, ParameterError, StorageError
+from brittle.extensions.detector.pseudo_margin import PseudoMargin
+from brittle.store.strict_json import plain
+
+
+def test_round_trip(tmp_path: Path, learned: PseudoMargin) -> None:
+    read = PseudoMargin.load(learned.save(tmp_path / "a.safetensors"))
+    assert (read.recipe, read.points, read.digest) == (learned.recipe, learned.points, learned.digest)
+    features = torch.randn(40, 3)
+    assert torch.equal(read.predict(features), learned.predict(features))
+    assert read.save(tmp_path / "b.safetensors").read_bytes() == (tmp_path / "a.safetensors").read_bytes()
+    odd = replace(learned, points=("a\nb", "", "ü\ud800", *learned.points[3:]))
+    assert PseudoMargin.load(odd.save(tmp_path / "odd.safetensors")).points == odd.points
+
+
+RECIPES: list[tuple[str, object, str]] = [
+    ("more", 1, "unknown key"),
+    ("features", 4, "weights are not those of its recipe"),
+    ("features", 0, "features"),
+    ("classes", 1, "classes"),
+    ("classes", 3, "head_bias"),
+    ("layers", 10**9, "layers"),
+    ("width", 10**9, "width"),
+    ("width", 33, "body.0.weight"),
+    ("seed", -1, "seed"),
+    ("validation_loss", 2.0, "validation_loss"),
+    ("validation_loss", math.nan, "NaN"),
+    ("points", 3, "points"),
+    ("points", True, "points"),
+    ("norm", "l7", "l7"),
+    ("data", None, "of the data None"),
+]
+
+WEIGHTS: list[tuple[str, Any, str]] = [
+    ("mean", None, "mean"),
+    ("more", torch.zeros(1), "more"),
+    ("mean", torch.zeros(4, dtype=torch.float64), "mean"),
+    ("mean", torch.full((4,), math.nan), "mean holds numbers"),
+    ("std", torch.zeros(4), "std holds numbers"),
+    ("scale", torch.tensor(-1.0, dtype=torch.float64), "scale holds numbers"),
+    ("scale", torch.tensor(1.0), "scale"),
+    ("head_weight", torch.full((2, 3), math.inf, dtype=torch.float64), "head_weight holds numbers"),
+]
+
+
+def test_strictness(tmp_path: Path, learned: PseudoMargin) -> None:
+    good = safetensors.torch.load(learned.save(tmp_path / "good.safetensors").read_bytes())
+    recipe, points = plain(learned.recipe), list(learned.points)
+
+    def said(changes: Any = (), points: object = points) -> dict[str, str]:
+        return {"learned": json.dumps({"recipe": recipe | dict(changes), "points": points})}
+
+    def refused(weights: dict[str, Tensor], said: dict[str, str] | None) -> str:
+        path = tmp_path / "bad.safetensors"
+        path.write_bytes(safetensors.torch.save(weights, said))
+        with pytest.raises(ArtefactError, match="not a pseudo-margin") as caught:
+            PseudoMargin.load(path)
+        return str(caught.value)
+
+    for name, value, named in RECIPES:
+        assert named in refused(good, said({name: value})), (name, value)
+    for name, tensor, named in WEIGHTS:
+        changed = {key: one for key, one in (good | {name: tensor}).items() if one is not None}
+        assert named in refused(changed, said()), (name, named)
+    for wrong in ("", ["0", 1], {}, []):
+        refused(good, said(points=wrong))
+    for other in (None, {}, {"learned": "x"}, {"learned": "[" * 100_000}):
+        assert "JSON" in refused(good, other)
+    with pytest.raises(StorageError, match="cannot be read"):
+        PseudoMargin.load(tmp_path / "absent.safetensors")
+    with pytest.raises(ParameterError, match=r"must end in \.safetensors; found 'a\.pt'"):
+        learned.save(tmp_path / "a.pt")

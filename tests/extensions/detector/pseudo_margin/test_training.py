@@ -1,0 +1,103 @@
+"""Learning: the same weights from the same arguments."""
+
+from __future__ import annotations
+
+import math
+import threading
+
+import pytest
+import torch
+from helpers.stand_ins import margin, points, small
+from helpers.threads import LIMIT, SOON, Worker
+from torch import Tensor, nn
+
+from brittle.analysis import kendall_tau
+from brittle.errors import DataError, ParameterError
+from brittle.extensions.detector import regressor
+from brittle.extensions.detector.pseudo_margin import PseudoMargin
+
+
+def test_the_size_of_the_paper_learns() -> None:
+    x = points(200, seed=2)
+    learned = PseudoMargin.fit(x, margin(x), epochs=40)
+    assert [layer.out_features for layer in learned.regressor.body if isinstance(layer, nn.Linear)] == [512] * 5 + [1]
+    fresh = points(300, seed=3)
+    assert kendall_tau(margin(fresh), learned.predict(fresh)) > 0.6
+
+
+def test_searches_that_end_far_off_do_not_hide_the_others() -> None:
+    """One of 50 margins lies 50 times as far as the rest: a scale of theirs would leave the others at zero."""
+    x = points(400, seed=2)
+    margins = torch.as_tensor(margin(x)).clone()
+    margins[::50] = 50 * margins.max()
+    learned = PseudoMargin.fit(x, margins, epochs=40)
+    fresh = points(300, seed=3)
+    assert kendall_tau(margin(fresh), learned.predict(fresh)) > 0.5
+
+
+def test_same_arguments_same_weights_whatever_the_program_drew_before() -> None:
+    x = points(100, seed=0)
+
+    def fit(seed: int, threads: int) -> PseudoMargin:
+        torch.rand(7)
+        before = torch.get_num_threads()
+        torch.set_num_threads(threads)
+        try:
+            return PseudoMargin.fit(x, margin(x), seed=seed, **small(epochs=3))
+        finally:
+            assert torch.get_num_threads() == threads
+            torch.set_num_threads(before)
+
+    state = torch.random.get_rng_state()
+    one, two, other = fit(0, 1), fit(0, 2), fit(1, 1)
+    assert one.digest == two.digest != other.digest
+    assert one.recipe == two.recipe
+    torch.random.set_rng_state(state)
+    expected = torch.rand(7), torch.rand(3)
+    torch.random.set_rng_state(state)
+    fit(0, 1)
+    assert torch.equal(torch.rand(3), expected[1]), "learning draws from the program's own stream"
+
+
+@pytest.mark.parametrize(
+    ("features", "margins", "error"),
+    [
+        (torch.rand(19, 2), torch.rand(19), DataError),
+        (torch.rand(30, 2), torch.full((30,), math.inf), DataError),
+        (torch.rand(30, 2), torch.zeros(30), DataError),
+        (torch.rand(30, 2), torch.rand(29), ParameterError),
+        (torch.rand(30), torch.rand(30), ParameterError),
+    ],
+)
+def test_what_cannot_be_learned(features: Tensor, margins: Tensor, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        PseudoMargin.fit(features, margins)
+
+
+def test_the_number_of_threads_is_put_back(workers: list[Worker]) -> None:
+    def set_from_a_new_thread(count: int | None = None) -> int:
+        found: list[int] = []
+
+        def work() -> None:
+            found.append(torch.get_num_threads())
+            if count is not None:
+                torch.set_num_threads(count)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join(LIMIT)
+        return found[0]
+
+    before = set_from_a_new_thread(2)
+    try:
+        blocks = [regressor._one_thread(), regressor._one_thread()]
+        workers[0](blocks[0].__enter__)
+        second = workers[1].submit(blocks[1].__enter__)
+        with pytest.raises(TimeoutError):
+            second.result(SOON)
+        workers[0](lambda: blocks[0].__exit__(None, None, None))
+        second.result(LIMIT)
+        workers[1](lambda: blocks[1].__exit__(None, None, None))
+        assert set_from_a_new_thread() == 2
+    finally:
+        set_from_a_new_thread(before)

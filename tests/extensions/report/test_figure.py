@@ -1,0 +1,151 @@
+"""Figures: inert, whole on a phone, readable, in colours that are told from the ground and from one another."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from helpers.change_runs import change_run, other_run
+from helpers.colours import DARK, LIGHT, contrast, turned
+from helpers.pages import EVERY_CHANGE, EVERY_SCORE
+from helpers.processes import LIMIT
+from helpers.tables import make_table
+
+from brittle.extensions.report import charts
+from brittle.extensions.report.charts import PALETTE, styled, symlog
+from brittle.extensions.report.figure import NARROW_ONLY, WIDE_ONLY, Figure, draw, inert
+from brittle.extensions.report.render import CHAPTERS, open_contents
+from brittle.scores import CATALOGUE
+
+SMALLEST, TOLD_APART = 10.0, 3.0
+"""Smallest text in pixels, and the least contrast of what is drawn."""
+
+
+def drawings(text: str) -> list[ElementTree.Element]:
+    return list(ElementTree.fromstring(f"<all>{text}</all>"))
+
+
+def figures_in(value: Any, name: str) -> Iterator[tuple[str, Figure]]:
+    """The figures of a chapter by their places in it."""
+    if isinstance(value, Figure):
+        yield name, value
+    for key, one in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield from figures_in(one, f"{name}-{key}")
+
+
+@pytest.fixture(scope="module")
+def figures() -> dict[str, Figure]:
+    """Every figure of the chapters that these runs give."""
+    names = ("monte_carlo", "moments", "softmax", "max_probability", "entropy", "logit_margin", "input_margin")
+    runs = [
+        (change_run(points=40, scores=names), {"other": other_run(points=40), "more": other_run(2, 40)}),
+        (make_table(points=60, scores=("taylor",), sigmas=(0.1,), classes=40), {}),
+    ]
+    return {
+        f"{number}-{name}": figure
+        for number, (run, others) in enumerate(runs)
+        for chapter in CHAPTERS
+        for name, figure in figures_in(chapter.summarize(open_contents(run, against=others)), chapter.name)
+        if not figure.frame.empty
+    }
+
+
+@pytest.fixture(scope="module")
+def drawn(figures: dict[str, Figure]) -> dict[str, str]:
+    return {name: draw(figure, name.partition("-")[2]) for name, figure in figures.items()}
+
+
+def test_every_specification_is_one_of_vega_lite_and_is_told_in_words(figures: dict[str, Figure]) -> None:
+    """Altair holds it against the schema, which `draw` does not."""
+    for name, figure in figures.items():
+        styled(figure.chart(figure.frame)).to_dict()
+        assert re.search(r"\d", figure.spoken), name
+
+
+def test_a_phone_shows_every_drawing_whole_with_text_that_can_be_read(drawn: dict[str, str]) -> None:
+    assert len(drawn) > 5
+    for name, text in drawn.items():
+        kinds = [(one.get("class"), float(one.attrib["width"])) for one in drawings(text)]
+        assert all(width <= charts.NARROW + 20 for kind, width in kinds if kind != WIDE_ONLY), (name, kinds)
+        assert [kind for kind, _ in kinds].count(WIDE_ONLY) == [kind for kind, _ in kinds].count(NARROW_ONLY), name
+        assert min(float(size) for size in re.findall(r'font-size="([\d.]+)', text)) >= SMALLEST, name
+        assert "safer" in text, name
+
+
+def test_what_is_drawn_is_told_from_either_ground(drawn: dict[str, str]) -> None:
+    """Marks and text by their colours and opacity, as the style of the page turns them; grids are but an aid."""
+    for name, text in drawn.items():
+        for node in (node for drawing in drawings(text) for node in drawing.iter()):
+            opacity = float(node.get("opacity") or 1.0)
+            for part in ("fill", "stroke"):
+                colour = node.get(part)
+                if colour in (None, "none", "white", "#e3e7ea", "transparent"):
+                    continue
+                own = opacity * float(node.get(f"{part}-opacity") or 1.0)
+                if own < 0.25 or (part == "stroke" and own < 0.65):
+                    continue  # a band, whose ends are drawn as lines; a whisker of one of many points
+                assert contrast(colour, LIGHT, own) >= TOLD_APART, (name, node.tag, colour, own)
+                assert contrast(turned(colour), DARK, own) >= TOLD_APART, (name, node.tag, colour, own)
+
+
+def test_the_colours_of_scores_differ_and_are_told_from_either_ground() -> None:
+    named = [CATALOGUE[name].colour for name in (*EVERY_SCORE, *EVERY_CHANGE)]
+    places = [place for place in named if place is not None]
+    assert len(set(places)) == len(places)
+    assert len(set(PALETTE)) == len(PALETTE)
+    for colour in PALETTE:
+        assert contrast(colour, LIGHT) >= TOLD_APART, colour
+        assert contrast(turned(colour), DARK) >= TOLD_APART, colour
+
+
+def test_a_drawing_with_foreign_parts_loses_them() -> None:
+    svg = (
+        '<svg xmlns="http://www.w3.org/2000/svg" onload="x()"><script>x()</script>'
+        '<g id="a" style="x" clip-path="url(#a)"><foreignObject><p/></foreignObject>'
+        '<a href="http://x"><text>t</text></a><text onclick="x()">kept</text></g></svg>'
+    )
+    root = ElementTree.fromstring(inert(svg, "figure"))
+    assert [node.tag.rpartition("}")[2] for node in root.iter()] == ["svg", "g", "text"]
+    assert [dict(node.attrib) for node in root.iter()] == [{}, {"id": "figure-0", "clip-path": "url(#figure-0)"}, {}]
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1.0, 1e15])
+@pytest.mark.parametrize("offset", [-5.0, 0.0, 5.0])
+def test_a_scale_of_any_sign_holds_its_numbers(scale: float, offset: float) -> None:
+    values = scale * (np.random.default_rng(0).standard_t(1, 500) + offset)
+    both, ticks = symlog(values)
+    low, high = both["domain"]
+    assert low <= min(values.min(), 0.0) <= max(values.max(), 0.0) <= high
+    assert both["constant"] >= np.abs(values).max() * 10.0**-charts.DECADES * (1.0 - 1e-12)
+    assert ticks[0] == 0.0
+    assert 2 <= len(ticks) <= 5
+    assert all(low <= tick <= high for tick in ticks)
+
+
+FORKED = """
+import os, signal
+import pandas as pd
+from brittle.extensions.report.charts import alt
+from brittle.extensions.report.figure import Figure, draw
+
+chart = lambda frame, width: alt.Chart(frame, width=width).mark_point().encode(x="a", y="a")
+figure = Figure(chart, pd.DataFrame({"a": [0.1, float("nan"), 3.0]}), "")
+whole = draw(figure, "x")
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    os._exit(0 if [draw(figure, "x") for _ in range(3)] == [whole] * 3 else 1)
+print(os.waitpid(child, 0)[1])
+"""
+
+
+def test_a_forked_process_draws_what_its_parent_draws() -> None:
+    """The threads of vl-convert are in the parent alone, where it has drawn; a fork would wait for them for ever."""
+    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=LIMIT, check=True)
+    assert done.stdout == "0\n"

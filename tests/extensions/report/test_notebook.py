@@ -1,0 +1,168 @@
+"""The report in a frame of a notebook, which is inert, and a table in a few lines that can be read."""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from helpers.pages import Page
+from helpers.tables import HOSTILE, make_table, with_model, with_scores
+
+import brittle
+from brittle.analysis.overview import overview
+from brittle.analysis.overview_text import how_brittle
+from brittle.errors import ParameterError, StorageError
+from brittle.extensions.report.notebook import ReportPage
+from brittle.extensions.report.wording import show
+from brittle.store.table import Table
+
+SMALL = {"scores": ("moments", "monte_carlo", "logit_margin"), "sigmas": (0.1,), "budgets": (100,), "images": False}
+
+RECIPES: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "no point": {"points": 0},
+    "one point": {"points": 1},
+    "all failed": {"broken": 60},
+    "no score": {"scores": ()},
+    "no noise": {"scores": ("logit_margin", "entropy")},
+    "many columns": {"scores": ("moments", "mmse", "taylor"), "sigmas": (0.05, 0.1, 0.2), "budgets": (10, 20, 40)},
+}
+
+
+def short_text(said: str, most: int = 5) -> bool:
+    """Whether what is printed is a few lines of characters that can be read."""
+    lines = said.split("\n")
+    return len(lines) <= most and all(line.isprintable() and len(line) < 240 for line in lines)
+
+
+every_recipe = pytest.mark.parametrize("recipe", RECIPES.values(), ids=[*RECIPES])
+
+
+def made(recipe: dict[str, Any]) -> Table:
+    return make_table(**SMALL | recipe)
+
+
+@every_recipe
+def test_a_table_is_short_and_says_what_the_overview_says(recipe: dict[str, Any]) -> None:
+    table = made(recipe)
+    said = repr(table)
+    assert how_brittle(overview(table)) in said or not len(table.points)
+    assert short_text(said, 3)
+    count, columns = len(table.points), len(table.record.scores)
+    plural = "" if count == 1 else "s"
+    assert said.startswith(f"Table of {count} point{plural} and {columns} column")
+    assert "models:cnn on cifar10-test.npz (test)" in said
+
+
+@pytest.mark.parametrize("start", range(0, len(HOSTILE), 8))
+def test_text_from_a_user_is_text(start: int) -> None:
+    """Names of the model, the data, the split, the classes and the columns."""
+    texts = [HOSTILE[(start + step) % len(HOSTILE)] for step in range(4)]
+    table = with_model(made({"classes": 2}), spec=f"x/{texts[0]}")
+    data = replace(table.record.data, path=f"/data/{texts[1]}", split=texts[2], class_names=(texts[3], texts[0]))
+    scores = [replace(one, label=texts[number]) for number, one in enumerate(table.record.scores)]
+    hostile = with_scores(replace(table, record=replace(table.record, data=data)), scores)
+    assert show(texts[2], 40) in repr(hostile)
+    assert short_text(repr(hostile))
+
+
+@pytest.mark.parametrize(
+    "change", [{"points": pa.table({})}, {"scores": pa.table({"value": [1.0]})}, {"record": None}], ids=str
+)
+def test_a_table_that_does_not_hold_together_is_shown_all_the_same(change: dict[str, Any]) -> None:
+    broken = replace(made({}), **change)
+    assert repr(broken).startswith("Table that cannot be read: ")
+    assert short_text(repr(broken), 1)
+
+
+@pytest.fixture
+def page(nothing_drawn: None) -> Table:
+    run = make_table(points=12, scores=("monte_carlo", "logit_margin"), sigmas=(0.1,), budgets=(100,), images=False)
+    return with_model(run, spec=f"models:{HOSTILE[0]}")
+
+
+def frame(page: ReportPage) -> dict[str, str | None]:
+    """The attributes of the frame, which is all there is."""
+    parsed = Page(page._repr_html_())
+    ((tag, attributes),) = parsed.elements
+    assert (tag, parsed.text, parsed.open, parsed.unbalanced) == ("iframe", "", [], [])
+    return attributes
+
+
+def test_the_frame_holds_the_page_that_is_written_and_gives_it_no_rights(page: Table, tmp_path: Path) -> None:
+    shown = page.report(tmp_path / "report.html", height=300)
+    written = (tmp_path / "report.html").read_text(encoding="utf-8")
+    attributes = frame(shown)
+    assert shown.html == written
+    assert (attributes["srcdoc"] or "").replace('href="about:srcdoc#', 'href="#') == written
+    assert attributes["height"] == "300"
+    assert set((attributes["sandbox"] or "").split()) == {"allow-scripts", "allow-downloads"}
+    assert set(attributes) == {"title", "width", "height", "style", "sandbox", "srcdoc"}
+    assert "Content-Security-Policy" in written
+
+
+def test_links_within_the_page_stay_in_the_frame() -> None:
+    """In a frame of its own an address that is a fragment alone is one of the notebook."""
+    html = '<a class="x" href="#here">a</a> <a href="data:,">b</a> <use href="#shape"/> href="#text'
+    shown = frame(ReportPage(html))["srcdoc"] or ""
+    assert re.findall(r'href="([^"]*)', shown) == ["about:srcdoc#here", "data:,", "#shape", "#text"]
+    code = f"<style>{html}</style><script>{html}</script>"
+    assert frame(ReportPage(code))["srcdoc"] == code
+    assert repr(ReportPage(html)).startswith("Report, 0.0 MB")
+
+
+def test_a_page_is_saved_and_a_run_folder_has_the_page_of_its_table(page: Table, tmp_path: Path) -> None:
+    shown = page.report()
+    assert '.save("report.html")' in repr(shown)
+    assert shown.save(tmp_path / "report.html").read_text(encoding="utf-8") == shown.html
+    with pytest.raises(StorageError, match="unwritable"):
+        shown.save(tmp_path / "none" / "report.html")
+    page.save(tmp_path / "run")
+    again = brittle.read_table(tmp_path / "run")
+    assert again.report(against={"b": page}) == page.report(against={"b": again})
+
+
+def test_the_top_of_a_table_is_its_least_robust_points(page: Table) -> None:
+    frame, top = page.frame(), page.top(5)
+    assert list(top["value"]) == sorted(frame["p_robust"])[:5]
+    assert list(page.top(3, by="logit_margin")["value"]) == sorted(frame["logit_margin"])[:3]
+
+
+def test_a_notebook_shows_the_images_of_the_top() -> None:
+    """Also of a part of it, beside text that is escaped; where there are none it is a frame as any other."""
+    table = make_table(points=30, scores=("moments",), images=True)
+    name = "<b>\u202e</b>"
+    points = table.points.set_column(
+        table.points.column_names.index("name"), "name", pa.array([name] * 30, table.points.schema.field("name").type)
+    )
+    top = replace(table, points=points).top(5)
+    for some, count in ((top, 5), (top.head(2), 2), (top[top["value"] < 2], 5)):
+        html: Any = some._repr_html_()  # pyright: ignore[reportCallIssue]
+        images = dict(zip(table.points["point"].to_pylist(), table.points["image"].to_pylist(), strict=True))
+        shown = [base64.b64decode(one) for one in re.findall(r"data:image/png;base64,([^\"]+)", html)]
+        assert shown == [images[point] for point in some["point"]]
+        assert len(shown) == count
+        assert "<b>" not in html
+        assert "\u202e" not in html
+    assert "<img" not in str(top[["value"]]._repr_html_())  # pyright: ignore[reportCallIssue]
+    for odd in (pd.concat([top, top], axis=1), top.assign(image=1)):
+        assert "image/png" not in str(odd._repr_html_())  # pyright: ignore[reportCallIssue]
+    assert "<script" not in str(top.rename(columns={"value": "<script>"})._repr_html_())  # pyright: ignore[reportCallIssue]
+    assert len(table.top(0)) == 0
+    assert type(make_table(points=9, scores=("moments",), images=False).top(5)) is pd.DataFrame
+
+
+def test_what_cannot_be_shown_is_said(page: Table, tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="read_table"):
+        page.report(against={"b": str(tmp_path)})  # pyright: ignore[reportArgumentType] that is the mistake
+    for height in (0, -1, 2.5, True, "300"):
+        with pytest.raises(ParameterError, match="height"):
+            page.report(height=height)  # pyright: ignore[reportArgumentType] that is the mistake
+    with pytest.raises(ParameterError, match="epsilon"):
+        page.report(epsilon=-1.0)

@@ -1,0 +1,46 @@
+"""The first screen: what it says is what the run holds, and it stands first."""
+
+from __future__ import annotations
+
+import pytest
+from helpers.change_runs import curved_run
+from helpers.pages import assert_inert, open_contents, page_of, values_of
+from helpers.tables import HOSTILE, make_table
+
+from brittle.analysis.overview import overview
+from brittle.analysis.overview_text import how_brittle, how_sure, where
+from brittle.extensions.report.chapters.overview import CHAPTER
+
+
+@pytest.mark.parametrize("recipe", [{}, {"labels": False}, {"classes": 2}, {"broken": 5}, {"points": 1}], ids=str)
+def test_groups_and_bars_hold_every_point_with_a_number_once(recipe: dict[str, int]) -> None:
+    table = make_table(**recipe)
+    found, screen = overview(table), values_of(CHAPTER, table)
+    rated = found.points - found.without_number
+    assert sum(int(group["points"].replace(",", "")) for group in screen["groups"]) == rated
+    assert {group["kind"] for group in screen["groups"]} <= ({"no label"} if not found.labelled else {"right", "wrong"})
+    for bar in screen["bars"]:
+        ends = [start + width for _, _, start, width in bar["parts"]]
+        assert ends[-1] == pytest.approx(100.0, abs=0.02)
+    if screen["bars"]:
+        assert sum(points for bar in screen["bars"] for _, points, _, _ in bar["parts"]) == rated
+    assert (screen["brittle"], screen["where"], screen["sure"]) == (how_brittle(found), where(found), how_sure(found))
+
+
+@pytest.mark.usefixtures("nothing_drawn")
+def test_it_stands_before_all_else_and_a_reader_of_screens_hears_the_bars() -> None:
+    page = page_of(make_table(class_names=HOSTILE[:10]))
+    assert_inert(page)
+    sections = [attributes["id"] for tag, attributes in page.elements if tag == "section" and "id" in attributes]
+    assert sections[:2] == ["overview", "explore"]
+    assert sections.index("classes") < sections.index("scored")
+    spoken = [str(each.get("aria-label")) for tag, each in page.elements if tag == "svg" and each.get("role") == "img"]
+    assert sum("holds " in words and "breaks " in words for words in spoken) >= 2
+
+
+def test_a_run_without_flip_probabilities_says_so_or_speaks_of_something_else() -> None:
+    screen = values_of(CHAPTER, make_table(points=5, scores=("logit_margin",)))
+    assert "No point has a flip probability" in screen["brittle"]
+    assert (screen["groups"], screen["bars"], screen["sure"]) == ([], [], "")
+    changes, _ = curved_run(points=5)
+    assert CHAPTER.summarize(open_contents(changes)) is None
