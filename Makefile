@@ -19,7 +19,7 @@ OF_OLD := -W "ignore:pickle-based deserialization of pyarrow.PyExtensionType:Run
 	-W "ignore:unclosed file <_io.TextIOWrapper name='/dev/null':ResourceWarning" \
 	-W "ignore:unclosed file <_io.FileIO name='/dev/null':ResourceWarning"
 
-.PHONY: demo docs page-tools screenshots test test-lowest test-slow studies test-faults test-cluster test-hostile test-trees test-classifiers test-coverage test-groups test-rare test-processors lint format clean
+.PHONY: demo docs page-tools screenshots test test-lowest test-slow test-research studies test-faults test-cluster test-hostile test-trees test-classifiers test-coverage test-groups test-rare test-processors lint format clean
 
 # What the demo needs, and, on top of it, what the tests do
 $(READY_DEMO): pyproject.toml constraints.txt
@@ -67,6 +67,9 @@ test-lowest: $(LOWEST)/ready  ## the suite with the lowest versions that pyproje
 test-slow: $(READY)  ## what takes longer than the suite may
 	$(BIN)/python -m pytest -m slow
 
+test-research: $(READY)  ## the tests of the studies and the benchmarks, which the suite leaves out
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup research/tests
+
 test-faults: $(READY)  ## kills a run at every step of its commits and at random, and counts what is lost
 	PYTHONPATH=tests $(BIN)/python -m checks.faults
 
@@ -99,9 +102,9 @@ test-processors: $(READY)  ## the tests that compute, by the kernels of three pr
 	done; done; exit $$bad
 
 studies: $(READY)  ## the papers' tables and figures beside ours, from ../shared: trains networks, measures, writes docs/studies
-	OMP_NUM_THREADS=1 $(BIN)/python -m studies.train --size cpu --seeds 3 --data ../shared/data --out build/studies/networks --jobs 2
-	OMP_NUM_THREADS=1 $(BIN)/python -m studies --shared ../shared --networks build/studies/networks --out build/studies/out --jobs 2
-	$(BIN)/python -m studies pages --from build/studies/out
+	OMP_NUM_THREADS=1 PYTHONPATH=research $(BIN)/python -m studies.train --size cpu --seeds 3 --data ../shared/data --out build/studies/networks --jobs 2
+	OMP_NUM_THREADS=1 PYTHONPATH=research $(BIN)/python -m studies --shared ../shared --networks build/studies/networks --out build/studies/out --jobs 2
+	PYTHONPATH=research $(BIN)/python -m studies pages --from build/studies/out
 
 $(READY_DOCS): pyproject.toml constraints.txt | $(READY)
 	@echo "setting up the documentation: installs Sphinx and what it needs, some seconds"

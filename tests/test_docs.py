@@ -230,9 +230,11 @@ def test_the_commands_of_the_page_on_checkpoints(
 ) -> None:
     """With a small network in the place of those of papers, whose functions are there."""
     page = "docs/how-to/checkpoints.md"
-    functions = re.findall(r"`\./studies/architectures\.py:(\w+)`", read(page))
+    functions = re.findall(r"`\./research/studies/architectures\.py:(\w+)`", read(page))
     assert len(functions) == 6
-    assert all(re.search(rf"^def {name}\(", read("studies/architectures.py"), re.MULTILINE) for name in functions)
+    assert all(
+        re.search(rf"^def {name}\(", read("research/studies/architectures.py"), re.MULTILINE) for name in functions
+    )
     monkeypatch.chdir(tmp_path)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)

@@ -1,7 +1,7 @@
 """Trained networks that are given as they are meant to be raise no alarm.
 
 What is said of mistakes is in `test_preprocessing.py` and `test_labels.py`, and how many of them are noticed with
-trained networks `benchmarks/doctor_trained.py` counts.
+trained networks `research/benchmarks/doctor_trained.py` counts.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ model outside PyTorch, such as a forest, where a call costs as much as thousands
 
 WIDE, NUMBERS = 2**20, 2**23
 """Numbers in one pass at its widest layer: where there are more, rows take longer, up to twice as long
-(`benchmarks/batches.py`). And input numbers at most, where `ROWS` rows would hold more."""
+(`research/benchmarks/batches.py`). And input numbers at most, where `ROWS` rows would hold more."""
 
 LOGITS = 2**22
 """Logits of one pass at most, where that is more than `ROWS` rows."""

@@ -1,0 +1,66 @@
+"""What a detector costs: the network with the detector built in against the bare network, one forward pass each.
+
+    python research/benchmarks/detector.py [MODEL.pt2 ...]
+
+Prints the ratio of shortest times in interleaved rounds, batch 64, on a ResNet-18 shape and on the archives named, for
+every score that a detector can read from the network alone.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+
+import torch
+from networks import resnet18
+from timing import interleaved, print_table, set_threads
+from torch import Tensor, nn
+
+import brittle
+from brittle.extensions.detector.network import DetectorNetwork
+from brittle.extensions.detector.scoring import READINGS, score_of
+from brittle.model.loading.load import load_model
+
+BATCH, ROUNDS, AIM = 64, 12, 1.05
+
+
+def run(network: nn.Module, inputs: Tensor) -> None:
+    """One forward pass without gradients."""
+    with torch.no_grad():
+        network(inputs)
+
+
+def cost(name: str, network: nn.Module, inputs: Tensor) -> list[list[object]]:
+    """A row for each score: time of the bare and of the wrapped network, and their ratio."""
+    classifier = brittle.Classifier(network)
+    rows: list[list[object]] = []
+    for score, reading in READINGS.items():
+        if score == "pseudo_margin" or (reading.uses_features and not has_head(classifier)):
+            continue
+        wrapped = DetectorNetwork(classifier, score_of(score, "linf", None), 0.0)
+        bare, own = interleaved([partial(run, network, inputs), partial(run, wrapped, inputs)], ROUNDS)
+        rows.append([name, score, bare, own, own / bare, "yes" if own / bare <= AIM else "no"])
+    return rows
+
+
+def has_head(classifier: brittle.Classifier) -> bool:
+    """Whether features can be seen."""
+    try:
+        return classifier.head is not None
+    except brittle.errors.ModelError:
+        return False
+
+
+def main() -> None:
+    """Time all networks."""
+    set_threads()
+    inputs = torch.rand(BATCH, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    rows = cost("ResNet-18", resnet18(10), inputs)
+    for path in sys.argv[1:]:
+        rows += cost(Path(path).parent.name, load_model(path).module, inputs)
+    print_table(["batch 64, 3x32x32", "score", "bare s", "wrapped s", "ratio", f"<= {AIM}"], rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,291 @@
+"""Ways to join the count of the noisy copies with the normal model of their margins, at equal numbers of draws.
+
+    python research/benchmarks/shrinkage.py [--points 200] [--tuned | MODEL.pt2 DATA SIGMA ...]
+
+Without networks of your own four are trained on the handwritten digits of scikit-learn that took part in no choice of
+`shrinkage`: two perceptrons, a convolutional network and one with attention. `--tuned` takes the five of
+`research/benchmarks/estimators.py` instead, which did. The reference is plain counting over draws of its own, 2,000 a
+point; what its own error adds to a mean square is taken off, `p (1 - p) / (n - 1)`. Printed for each number of draws:
+the root mean square error of `monte_carlo` over points and replicates, and that of the others as a ratio to it:
+
+- `moments`: the normal model;
+- `smoothed`: `mean_j Phi(-g(x + e_j) / h)`, `g` the nearest margin, `h = sd(g) n^(-1/5) / 2`;
+- `shrinkage`: a mixture of the last two by what a point's own copies say of the normal model;
+- `by a pilot`: one weight for all points, from copies of others, and the covariance shrunk to theirs;
+- `best weight`: the best weight for all points, found with the reference: what no pilot with one weight can beat.
+
+Then draws by need: `adaptive`, that is `shrinkage` with at most twice as many draws and three tenths of these for clear
+points, beside the others with as many draws as it has in the mean; and the mean signed errors of both forms of
+`shrinkage` over points and replicates, with the standard error over the points.
+
+The last lines hold each estimator's largest ratio to the better of `monte_carlo` and `moments`, and its geometric mean.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from estimators import TRAINED, Task, loaded, trained
+from torch import Tensor, nn
+
+from brittle.measure import NoisyMargins, Sample, Sampled
+from brittle.measure.forward import Clean
+from brittle.measure.sample_sums import SampleSums
+from brittle.measure.sampling import needs_more
+from brittle.noise import Gaussian
+from brittle.orthant import orthant_probability
+from brittle.scores import Moments, MonteCarlo, Shrinkage
+from brittle.scores.shrinkage import smoothed_share
+
+DRAWS = (20, 40, 80)
+REFERENCE, BLOCK, REPLICATES = 2000, 400, 4
+PILOT_POINTS, PILOT_DRAWS, PSEUDO_DRAWS = 100, 40, 15
+
+
+class Patches(nn.Module):
+    """Attention among the sixteen patches of a digit."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Conv2d(1, 24, 2, stride=2)
+        self.attend = nn.MultiheadAttention(24, 2, batch_first=True)
+        self.head = nn.Sequential(nn.Linear(24 * 16, 64), nn.GELU(), nn.Linear(64, 10))
+
+    def forward(self, x: Tensor) -> Tensor:
+        patches = self.embed(x).flatten(2).mT
+        return self.head((patches + self.attend(patches, patches, patches, need_weights=False)[0]).flatten(1))
+
+
+HELD_OUT = {
+    "perceptron, 1 layer of 512": lambda: nn.Sequential(
+        nn.Flatten(), nn.Linear(64, 512), nn.ReLU(), nn.Linear(512, 10)
+    ),
+    "perceptron, 3 layers of 64, tanh": lambda: nn.Sequential(
+        nn.Flatten(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(),
+        nn.Linear(64, 10),
+    ),
+    "convolutional, average pooling": lambda: nn.Sequential(
+        nn.Conv2d(1, 24, 3, padding=1), nn.ReLU(), nn.Conv2d(24, 24, 3), nn.ReLU(), nn.AvgPool2d(3), nn.Flatten(),
+        nn.Linear(96, 10),
+    ),
+    "attention": Patches,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Logits of the noisy copies of a task.
+
+    Attributes:
+        clean: the points.
+        flips: the reference, `[B]`.
+        logits: of `max(DRAWS)` antithetic pairs, `[REPLICATES + 1, B, pairs, 2, C]`; the last replicate serves the
+            pilot.
+    """
+
+    clean: Clean
+    flips: Tensor
+    logits: Tensor
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """What the copies of some points say of the network.
+
+    Attributes:
+        bias: mean squared bias of the normal model.
+        moments: variance of the normal model with one draw.
+        smoothed: variance of the smoothed share with one draw.
+        covariance: of the logits, `[C, C]`.
+    """
+
+    bias: float
+    moments: float
+    smoothed: float
+    covariance: Tensor
+
+
+def draw(task: Task) -> Drawn:
+    """Send all copies through the network."""
+    generator, shape = torch.Generator().manual_seed(54321), task.points.shape[1:]
+    pairs, flips, kept = (REPLICATES + 1) * max(DRAWS), [], []
+    with torch.no_grad():
+        logits = task.network(task.points)
+        for point, own in zip(task.points, logits.argmax(1), strict=True):
+            noise = (torch.randn(BLOCK, *shape, generator=generator) * task.sigma for _ in range(REFERENCE // BLOCK))
+            flips.append(sum(int((task.network(point + each).argmax(1) != own).sum()) for each in noise))
+            half = torch.randn(pairs, *shape, generator=generator) * task.sigma
+            copies = point + torch.stack((half, -half), dim=1).flatten(0, 1)
+            kept.append(task.network(copies).double().view(REPLICATES + 1, -1, 2, logits.shape[1]))
+    ids = tuple(str(row) for row in range(len(logits)))
+    clean = Clean(task.points, ids, 0, logits, rows=64)
+    return Drawn(clean, torch.tensor(flips).double() / REFERENCE, torch.stack(kept, dim=1))
+
+
+def sample(clean: Clean, logits: Tensor) -> Sampled:
+    """What the package reads of some pairs."""
+    sums = SampleSums.start(clean, logits.shape[2])
+    sums.add(logits)
+    return sums.read(logits.shape[1])
+
+
+def normal_model(found: NoisyMargins | None, pooled: Tensor | float = 0.0, pseudo: int = 0) -> Tensor:
+    """Flip probability of normal margins, `[B]`, their covariance shrunk to `pooled` by so many pseudo draws."""
+    assert found is not None
+    covariance = (2 * found.units * found.covariance + pseudo * pooled) / (2 * found.units + pseudo)
+    return orthant_probability(found.spread.mean, covariance).complement
+
+
+def pilot_of(drawn: Drawn) -> Pilot:
+    """The pilot, from the last replicate: bias and variances by halves of the draws, and the mean covariance."""
+    rows = torch.linspace(0, len(drawn.flips) - 1, min(PILOT_POINTS, len(drawn.flips))).long()
+    clean, logits = drawn.clean.only(rows), drawn.logits[-1][rows, : PILOT_DRAWS // 2]
+    halves = logits[:, ::2], logits[:, 1::2]
+    seen = [sample(clean, half) for half in halves]
+    model, other = (normal_model(half.margins) for half in seen)
+    share, rest = (smoothed_share(half) for half in seen)
+    even, odd = logits.mean(2), (logits[:, :, 0] - logits[:, :, 1]) / 2
+    even = even - even.mean(1, keepdim=True)
+    covariance = odd.mT @ odd / logits.shape[1] + even.mT @ even / (logits.shape[1] - 1)
+    return Pilot(
+        bias=max(0.0, float(((model - rest) * (other - share)).mean())),
+        moments=float((model - other).square().mean()) / 4 * PILOT_DRAWS,
+        smoothed=float((share - rest).square().mean()) / 4 * PILOT_DRAWS,
+        covariance=covariance.mean(0),
+    )
+
+
+def by_a_pilot(pilot: Pilot, clean: Clean, sampled: Sampled) -> Tensor:
+    """The mixture with one weight for all points, the covariance shrunk to the mean one."""
+    classes = torch.eye(len(pilot.covariance), dtype=torch.float64)
+    difference = classes[clean.predicted][:, None] - classes[clean.competitors()]
+    pooled = difference @ pilot.covariance @ difference.mT
+    model, share = normal_model(sampled.margins, pooled, PSEUDO_DRAWS), smoothed_share(sampled)
+    loss = pilot.bias + pilot.moments / sampled.draws
+    return torch.lerp(model, share, loss / (loss + pilot.smoothed / sampled.draws))
+
+
+def estimates(drawn: Drawn, pilot: Pilot, replicate: int, draws: int) -> dict[str, Tensor]:
+    """Every estimate of one replicate."""
+    sampled = sample(drawn.clean, drawn.logits[replicate, :, : draws // 2])
+    scores = [kind(sigma=1.0, draws=draws) for kind in (MonteCarlo, Moments, Shrinkage)]
+    own = {score.name: score.estimate({score.needs[0]: sampled}, 0.99).value for score in scores}
+    return own | {"smoothed": smoothed_share(sampled), "by a pilot": by_a_pilot(pilot, drawn.clean, sampled)}
+
+
+def error_of(drawn: Drawn, values: list[Tensor]) -> float:
+    """The root mean square error over points and replicates, without that of the reference."""
+    truth = drawn.flips
+    own = float((truth * (1 - truth)).mean()) / (REFERENCE - 1)
+    squares = float(torch.stack([(value - truth).square().mean() for value in values]).mean())
+    return math.sqrt(max(squares - own, 0.0))
+
+
+def errors(drawn: Drawn, pilot: Pilot, draws: int) -> dict[str, float]:
+    """The root mean square error of every estimator."""
+    found = [estimates(drawn, pilot, replicate, draws) for replicate in range(REPLICATES)]
+    named = {name: error_of(drawn, [each[name] for each in found]) for name in found[0]}
+    weighted = [[torch.lerp(each["moments"], each["smoothed"], weight / 20) for each in found] for weight in range(21)]
+    return named | {"best weight": min(error_of(drawn, values) for values in weighted)}
+
+
+@dataclass(frozen=True)
+class ByNeed:
+    """What `shrinkage` says where points have as many draws as they need.
+
+    Attributes:
+        values: of every replicate, `[B]` each.
+        draws: the mean number of draws, even.
+    """
+
+    values: list[Tensor]
+    draws: int
+
+
+def by_need(drawn: Drawn, most: int) -> ByNeed:
+    """The first stage for clear points, and all of `most` draws for the others."""
+    values, draws = [], []
+    stage = Sample(Gaussian(1.0), most, adaptive=True).first_stage
+    for replicate in range(REPLICATES):
+        copies = drawn.logits[replicate]
+        first, whole = (sample(drawn.clean, each) for each in (copies[:, :stage, :1], copies[:, : most // 2]))
+        more = needs_more(first)
+        values.append(torch.where(more, mixed(whole), mixed(first)))
+        draws.append(float(torch.where(more, most, stage).double().mean()))
+    return ByNeed(values, 2 * round(sum(draws) / len(draws) / 2))
+
+
+def mixed(sampled: Sampled) -> Tensor:
+    """The value of `shrinkage`."""
+    score = Shrinkage(sigma=1.0, draws=sampled.draws)
+    return score.estimate({score.needs[0]: sampled}, 0.99).value
+
+
+def signed(values: list[Tensor], truth: Tensor) -> str:
+    """The mean error over points and replicates, with its standard error over the points."""
+    mean = torch.stack(values).mean(dim=0) - truth
+    return f"{float(mean.mean()):+.4f} ({float(mean.std()) / math.sqrt(len(mean)):.4f})"
+
+
+def show_by_need(drawn: Drawn, pilot: Pilot, most: int, against_better: dict[str, list[float]]) -> None:
+    """Print draws by need beside as many draws for every point."""
+    found = by_need(drawn, most)
+    others = errors(drawn, pilot, found.draws)
+    same = [mixed(sample(drawn.clean, drawn.logits[each, :, : found.draws // 2])) for each in range(REPLICATES)]
+    error, counting = error_of(drawn, found.values), others["monte_carlo"]
+    against_better.setdefault("adaptive", []).append(error / min(counting, others["moments"]))
+    print(
+        f"  {found.draws:3d} in the mean, {most} at most  monte_carlo {counting:.4f}  moments "
+        f"{others['moments'] / counting:.2f}  shrinkage {others['shrinkage'] / counting:.2f}  adaptive "
+        f"{error / counting:.2f}; signed {signed(same, drawn.flips)}, adaptive {signed(found.values, drawn.flips)}",
+        flush=True,
+    )
+
+
+def show(task: Task, against_better: dict[str, list[float]]) -> None:
+    """Print one task, and add its ratios to the better of counting and the normal model to `against_better`."""
+    drawn = draw(task)
+    pilot = pilot_of(drawn)
+    print(f"\n{task.name}, sigma {task.sigma:g}, {len(drawn.flips)} points, mean flip {float(drawn.flips.mean()):.3f}")
+    for draws in DRAWS:
+        found = errors(drawn, pilot, draws)
+        counting = found.pop("monte_carlo")
+        better = min(counting, found["moments"])
+        ratios = "  ".join(f"{name} {error / counting:.2f}" for name, error in found.items())
+        print(f"  {draws:3d} draws  monte_carlo {counting:.4f}  {ratios}", flush=True)
+        for name, error in (found | {"monte_carlo": counting}).items():
+            against_better.setdefault(name, []).append(error / better)
+    for draws in DRAWS:
+        show_by_need(drawn, pilot, 2 * draws, against_better)
+
+
+def summary(against_better: Mapping[str, list[float]]) -> str:
+    """The largest ratio of every estimator to the better of counting and the normal model, and its geometric mean."""
+    lines = ["", "to the better of monte_carlo and moments: largest, geometric mean"]
+    for name, ratios in against_better.items():
+        mean = math.exp(sum(math.log(ratio) for ratio in ratios) / len(ratios))
+        lines.append(f"  {name:12s} {max(ratios):.2f} {mean:.2f}")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Print every task, and what holds over all of them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--points", type=int, default=200)
+    parser.add_argument("--tuned", action="store_true")
+    parser.add_argument("task", nargs="*", help="MODEL.pt2 DATA SIGMA, in threes")
+    chosen = parser.parse_args()
+    torch.set_num_threads(1)
+    against_better: dict[str, list[float]] = {}
+    networks = TRAINED if chosen.tuned else HELD_OUT
+    for task in loaded(chosen.task, chosen.points) if chosen.task else trained(chosen.points, networks):
+        show(task, against_better)
+    print(summary(against_better))
+
+
+if __name__ == "__main__":
+    main()

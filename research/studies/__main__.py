@@ -1,0 +1,100 @@
+"""Run studies: the papers' tables and figures, beside what is found here.
+
+    PYTHONPATH=research python -m studies [NAME ...] --shared PATH --networks DIR --out DIR
+        [--size cpu|paper|tiny] [--seed N] [--device DEVICE] [--jobs N]
+    PYTHONPATH=research python -m studies pages [--from DIR]
+
+The first runs the studies named, or all of them, and prints a line for each finding. SHARED holds `data` and `models`,
+DIR of the networks those of `python -m studies.train`. What is done is not done again; the same seed gives the same
+results, whose times stand by themselves. With `--jobs` several processes share the work, each on one core. The second
+builds the pages in `docs/studies` from the results that are kept beside the studies; with `--from`, which is the
+`--out` of a run, it takes the results over from there first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from studies.beside import add_jobs, processes_beside
+from studies.errors import StudyError
+from studies.estimators.entrants import check_estimators
+from studies.networks import find_networks
+from studies.pages import build_pages, take_over
+from studies.running import measure_beside, run_study
+from studies.study import SIZES, Finding, Setting, all_studies
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Do what is asked for; 0, or 2 where something is wrong with what was asked."""
+    given = sys.argv[1:] if arguments is None else arguments
+    try:
+        if given[:1] == ["pages"]:
+            pages(given)
+        else:
+            run(given)
+    except StudyError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    return argparse.ArgumentParser("studies", None, __doc__, formatter_class=argparse.RawTextHelpFormatter)
+
+
+def pages(given: list[str]) -> None:
+    """Build the pages, from the results of a run where one is named."""
+    parser = _parser()
+    parser.add_argument("pages")
+    parser.add_argument("--from", dest="out", type=Path, help="folder of a run whose results are taken over")
+    said = parser.parse_args(given)
+    if said.out is not None:
+        take_over(said.out)
+    build_pages()
+
+
+def run(given: list[str]) -> None:
+    """Run studies, and print what they found."""
+    studies, parser = all_studies(), _parser()
+    parser.add_argument("names", metavar="NAME", nargs="*", help=f"of a study: {', '.join(studies)}; all by default")
+    parser.add_argument("--shared", type=Path, required=True, help="folder of data and models")
+    parser.add_argument("--networks", type=Path, help="folder of further networks")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the results")
+    parser.add_argument("--size", choices=SIZES, default="cpu")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cpu", help="that networks compute on, such as cuda")
+    parser.add_argument("--estimator", metavar="FILE.py:NAME", action="append", default=[],
+                        help="an estimator of yours, beside the others; may be given several times")  # fmt: skip
+    add_jobs(parser)
+    said = parser.parse_args(given)
+    if unknown := [name for name in said.names if name not in studies]:
+        raise StudyError(f"no study is called {unknown[0]}; there are {', '.join(studies)}")
+    check_estimators(said.estimator)
+    setting = Setting(said.shared, said.networks, said.size, said.seed, said.device, tuple(said.estimator))
+    chosen, networks = [studies[name] for name in said.names or studies], find_networks(said.shared, said.networks)
+    with processes_beside("studies", given, said.jobs):
+        measure_beside(chosen, networks, setting, said.out)
+    if said.beside:
+        return
+    for study in chosen:
+        results = run_study(study, networks, setting, said.out)
+        print_findings(study.name, study.findings(results))
+
+
+def print_findings(name: str, findings: list[Finding]) -> None:
+    """A table with one line for each finding."""
+    shown = Table("what a paper says", "what we find", "agreement", title=name)
+    for finding in findings:
+        shown.add_row(finding.said, finding.found, finding.agreement)
+    Console().print(shown)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)  # the same numbers on machines with more
+    sys.exit(main())
