@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
+import torch
 from helpers.inputs import SIGMA
 from helpers.problems import Wrapped, inputs, small_classifier, small_network
 from helpers.small_runs import COUNT, labels, run
@@ -64,3 +67,20 @@ def test_clipping_and_the_number_of_draws_do_not_change_the_draws_and_the_noise_
     assert not draws_of(MonteCarlo(noise=Uniform(SIGMA))).keys() & one.keys()
     assert not draws_of(MMSE(SIGMA)).keys() & one.keys()
     assert draws_of(Taylor(SIGMA)) == draws_of(Softmax()) == {}
+
+
+def scored(x: torch.Tensor) -> torch.Tensor:
+    return torch.stack((x.flatten(1).sum(dim=1), -x.flatten(1).amax(dim=1)), dim=1)
+
+
+@pytest.mark.parametrize("arrays", ["torch", "numpy"])
+def test_a_function_as_a_model_is_known_by_its_file(arrays: str) -> None:
+    """So that no run goes on with another one: it has no weights."""
+
+    def of_arrays(x: np.ndarray) -> np.ndarray:
+        return scored(torch.from_numpy(x)).numpy()
+
+    function = scored if arrays == "torch" else of_arrays
+    record = run(inputs(COUNT), None, brittle.Classifier(function, arrays=arrays), scores=[Softmax()]).record
+    assert record.model.state_sha256 is None
+    assert record.model.sha256 == sha256(Path(__file__).read_bytes()).hexdigest()

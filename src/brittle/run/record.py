@@ -20,6 +20,7 @@ from brittle.doctor import Subject, about_accuracy
 from brittle.errors import DataError
 from brittle.estimate import parameters_json
 from brittle.model.classifier import Classifier
+from brittle.model.loading.named_code import digests
 from brittle.model.loading.weights import digest_of
 from brittle.noise import Noise
 from brittle.run.job import Job
@@ -193,17 +194,21 @@ def _key_text(value: object) -> str:
 def _describe_model(classifier: Classifier) -> ModelRecord:
     model = classifier.model
     parameters = list(model.parameters()) if isinstance(model, nn.Module) else []
+    files = [*(digests([getattr(model, "function", model)]) or {}).values()]
+    decision = classifier.decision
+    decided = dict(decision.parameters) | (digests([getattr(decision, "compare", None)]) or {})
     dtypes = sorted({str(parameter.dtype).removeprefix("torch.") for parameter in parameters})
     content = {
         "spec": getattr(model, "__name__", type(model).__name__),
         "format": "object",
+        "sha256": files[0] if files and not isinstance(model, nn.Module) else None,
         "state_sha256": digest_of(model),
         **classifier.bounds.recorded,
         "mean": classifier.mean,
         "std": classifier.std,
         "outputs": classifier.outputs,
-        "decision": None if classifier.decision.of_classes else classifier.decision.label,
-        "decision_parameters": None if classifier.decision.of_classes else classifier.decision.parameters,
+        "decision": None if decision.of_classes else decision.label,
+        "decision_parameters": None if decision.of_classes else decided,
         "rules": dict(classifier.rules) if classifier.rules else None,
         "random": classifier.clean_passes if classifier.random else None,
         "head": classifier.head_name,

@@ -98,7 +98,7 @@ class ModelRecord:
     Attributes:
         spec: what it was opened by, or the name of its class.
         format: `torch.export`, `onnx`, `skops`, `python` or `object`.
-        sha256: digest of the file, or None.
+        sha256: digest of the file, of an object that is a function of that in which it stands; or None.
         weights_sha256: digest of the file of its weights, or None.
         state_sha256: digest of all parameters and buffers, of what an estimator has learned, or None for a function.
         fixed_batch: rows that it takes, where it takes no other number.
