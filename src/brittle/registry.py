@@ -70,6 +70,7 @@ PARTS: dict[str, str] = {
     "attack.exchange": "more_attacks.exchange:EXCHANGE",
     "attack.blocks": "more_attacks.exchange:BLOCKS",
     "exact_search.trees": "trees.boxes:search_boxes",
+    "place.store": "object_stores.places:STORE",
 }
 """Every part of our extensions: its kind and name, and its place below `brittle.extensions`, `module:attribute`."""
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from brittle.errors import DataError
-from brittle.store.places import is_stored, reaching, stored_digest
+from brittle.store.places import is_stored, place_of
 
 
 def changed_error(path: str | None, found: str) -> DataError:
@@ -29,10 +29,7 @@ def path_text(path: str | os.PathLike[str]) -> str:
 def file_digest(path: Path) -> str:
     """The sha256 of a file, in hexadecimal; in a store that keeps a tag of it, of that."""
     try:
-        if is_stored(path) and (found := stored_digest(path)) is not None:
-            return found
-        with reaching(path), path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return place_of(path).digest(path)
     except OSError as error:
         raise DataError("unreadable", f"{path_text(path)} cannot be read: {error.strerror or error}") from error
 

@@ -20,7 +20,7 @@ from brittle.data.numpy_files import read_answers
 from brittle.data.points import InputRows, ListedPoints
 from brittle.data.reading import Reading
 from brittle.errors import DataError
-from brittle.store.places import open_whole
+from brittle.store.places import place_of
 
 TRIED = 1_000
 """Images of which one must be decoded when a data set is opened, for the mode and the size of all."""
@@ -178,6 +178,6 @@ def _folders(path: Path) -> list[Path]:
 
 def _open(files: Sequence[Path], data: str, row: int) -> BinaryIO:
     try:
-        return open_whole(files[row])
+        return place_of(files[row]).open(files[row])
     except OSError as error:
         raise changed_error(data, f"{path_text(files[row])} cannot be opened ({error.strerror or error})") from error

@@ -19,7 +19,7 @@ from brittle.data.labels import check_labels
 from brittle.data.points import ListedPoints
 from brittle.data.reading import Reading
 from brittle.errors import ArtefactError, DataError
-from brittle.store.places import read_part
+from brittle.store.places import place_of
 
 MOST_BYTES, CHUNK = 1 << 28, 1 << 20
 """A larger file in a shard is not read; and bytes that are read at a time."""
@@ -119,7 +119,7 @@ def _open(images: Sequence[_Member], data: str, row: int) -> BinaryIO:
 
 def _content(one: _Member, data: str) -> bytes:
     try:
-        content = read_part(one.file, one.start, one.size)
+        content = place_of(one.file).read_part(one.file, one.start, one.size)
     except OSError as error:
         raise changed_error(data, f"{path_text(one.file)} cannot be read ({error.strerror or error})") from error
     if len(content) < one.size:

@@ -7,8 +7,8 @@ dies, the manifest of the copy names nothing but whole files, and a run goes on 
 from __future__ import annotations
 
 from brittle.errors import StorageError
-from brittle.store.places import is_stored, located, reaching, write_whole
-from brittle.store.writing import make_folder, write
+from brittle.store.places import is_stored, located, place_of
+from brittle.store.writing import make_folder
 
 
 class Mirror:
@@ -22,11 +22,8 @@ class Mirror:
     def put(self, name: str, content: bytes) -> None:
         """Write a file: a reader sees all of it or what was there before."""
         path = self.place / name
-        if not is_stored(path):
-            write(path, content)
-            return
         try:
-            write_whole(path, content)
+            place_of(path).write(path, content)
         except OSError as error:
             raise StorageError(
                 "unwritable",
@@ -36,8 +33,8 @@ class Mirror:
     def get(self, name: str) -> bytes | None:
         """What a file holds; None where there is none."""
         try:
-            with reaching(self.place):
-                return (self.place / name).read_bytes()
+            with place_of(self.place).open(self.place / name) as file:
+                return file.read()
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -45,8 +42,7 @@ class Mirror:
 
     def names(self) -> set[str]:
         try:
-            with reaching(self.place):
-                return {path.name for path in self.place.iterdir()}
+            return place_of(self.place).names(self.place)
         except FileNotFoundError:
             return set()
         except OSError as error:

@@ -24,7 +24,7 @@ from brittle.cli.commands import main
 from brittle.data import open_points
 from brittle.data.files import file_digest
 from brittle.errors import DataError
-from brittle.store.places import located, read_part
+from brittle.store.places import located, place_of
 
 pytestmark = [pytest.mark.xdist_group("store"), pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
@@ -190,7 +190,7 @@ def test_a_connection_that_is_lost_is_said(store: None, monkeypatch: pytest.Monk
     for name in ("cat_file", "info"):
         monkeypatch.setattr(UPath(place).fs, name, lost)
     with pytest.raises(OSError, match="endpoint"):
-        read_part(place, 0, 1)
+        place_of(place).read_part(place, 0, 1)
     with pytest.raises(DataError) as caught:
         file_digest(place)
     assert caught.value.code == "unreadable"

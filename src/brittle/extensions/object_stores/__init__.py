@@ -1,0 +1,1 @@
+"""Data and copies of runs in object stores such as S3."""
