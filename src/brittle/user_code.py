@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from brittle.errors import BrittleError, ModelError, ParameterError, UsageError, listed
+from brittle.registry import missing
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 """What a thing from outside is called, so that it can stand in tables, in labels and in options."""
@@ -180,8 +181,9 @@ def kind_of(found: object) -> str:
 
 
 def unknown(what: str, name: str, known: Sequence[str], hint: str = "") -> UsageError:
-    """The error for a name that is on no list."""
-    near = get_close_matches(name, known, 1)
+    """The error for a name that is on no list; it says where an extension would have it."""
+    near, lack = get_close_matches(name, known, 1), missing(what, name)
     advice = f"did you mean {near[0]}? " if near else "separate names with blanks; " if "," in name else ""
+    advice = f"it {lack}; " if lack else advice
     there = ", ".join(known) or f"no names; a {what} of your own is FILE.py:NAME"
     return UsageError(f"no {what} is called {name!r}; {hint or advice}there are {there}")

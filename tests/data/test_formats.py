@@ -36,7 +36,7 @@ def test_an_unknown_format_lists_the_known(tmp_path: Path) -> None:
     (tmp_path / "data.pt").write_bytes(b"anything")
     with pytest.raises(DataError, match=r"data\.pt is none of the formats") as caught:
         open_points(tmp_path / "data.pt")
-    assert all(f"{known.name}:" in str(caught.value) for known in FORMATS)
+    assert all(f"{name}:" in str(caught.value) for name in FORMATS)
 
 
 @pytest.mark.parametrize("name", ["state.json", "dataset_dict.json"])

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from brittle.model.bounds import Bounds, BoundsLike
     from brittle.model.classifier import Classifier
     from brittle.model.loading.load import LoadedModel
-    from brittle.model.texts import TextForm, TextFunction
 
 EXPORT = (
     "torch.export.save(torch.export.export(model, (inputs,), "
@@ -69,15 +68,16 @@ def declare(
     """
     from brittle.model.bounds import Bounds
     from brittle.model.classifier import Classifier
-    from brittle.model.texts import EMBEDDINGS, TextFunction
+    from brittle.model.texts import is_text_function
 
     own, names = loaded.declared, None
-    bounds = None if isinstance(loaded.module, TextFunction) else bounds
+    of_texts = is_text_function(loaded.module)
+    bounds = None if of_texts else bounds
     if own is not None:
         given, names = mean is not None or std is not None, own.class_names
         say(False, f"{model} declares {own.words}" + ("; --mean and --std are yours" if given else ""))
-        if own.texts is not None and not isinstance(loaded.module, TextFunction):
-            bounds, declared["perturb"] = own.texts.bounds, EMBEDDINGS
+        if own.texts is not None and not of_texts:
+            bounds, declared["perturb"] = own.texts.bounds, own.texts.perturb
         if not given and own.texts is None:
             mean, std = own.within(*Bounds.of(bounds))
     classifier = Classifier(loaded.module, bounds, mean, std, source=loaded.provenance, **declared)
@@ -190,7 +190,7 @@ class DataOptions:
         *,
         limit: int | None = None,
         targets: bool = False,
-        texts: TextForm | TextFunction | None = None,
+        texts: Any = None,
         model: str | None = None,
         levels: bool = False,
     ) -> Points:

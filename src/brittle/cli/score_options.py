@@ -18,8 +18,8 @@ from brittle.cli.common import LENGTH, NOISE, say
 from brittle.cli.options import UNIT, DataOptions, ModelOptions, load_network
 from brittle.errors import UsageError
 from brittle.estimate import MOST_DRAWS
-from brittle.model.texts import TextFunction
-from brittle.noise.named import COLUMNS, OF_CHARACTERS, TOKENS, check_noise, has_level, noises, plain_name
+from brittle.model.texts import is_text_function
+from brittle.noise.named import changes, check_noise, has_level, noises
 from brittle.registry import load
 from brittle.scores import NoiseScore, Score
 from brittle.scores.choose import BY_DEFAULT, choose, drawn_until, usual_names, usual_sigma
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from brittle.data import Points
     from brittle.model.classifier import Classifier
     from brittle.model.loading.load import LoadedModel
-    from brittle.model.texts import TextForm
 
 LASTS = Parameter(group=LENGTH)
 
@@ -80,7 +79,7 @@ class ScoreOptions:
         self,
         model: ModelOptions,
         points: Points | None = None,
-        texts: TextForm | None = None,
+        texts: Any = None,
         probability: bool = True,
     ) -> tuple[Score, ...]:
         """The scores that are asked for, of a model so declared, that may lack a `probability`, for points like these.
@@ -102,16 +101,16 @@ class ScoreOptions:
     def check(self, model: ModelOptions, reads_texts: bool) -> bool:
         """Raise where options do not fit together or to a model; whether there is noise whose size nobody gave."""
         check_noise(self.noise, self.sigma, self.categories)
-        name, sized = plain_name(self.noise), bool(self.sigma) or has_level(self.noise)
+        changed, sized = changes(self.noise), bool(self.sigma) or has_level(self.noise)
         if self.most_draws is not None and self.until is None and self.precision is None:
             raise UsageError("--most-draws is for --until decided and --precision; give one of them")
         if not any(isinstance(score, NoiseScore) for score in self.chosen(model)):
             if self.sigma or self.noise != "gaussian":
                 raise UsageError("--sigma and --noise are for scores under noise; none was chosen")
             return False
-        if name in TOKENS and not reads_texts:
+        if changed == "tokens" and not reads_texts:
             raise UsageError(f"--noise {self.noise:.60} is for models that read texts, and this one does not")
-        if reads_texts and (name in COLUMNS or not sized):
+        if reads_texts and (changed == "columns" or not sized):
             raise UsageError(
                 "the model reads texts, whose noise is on their embeddings or tokens and of a size that is given: "
                 "--noise relative:0.5 (half the root mean square of a text's embeddings), --noise token-dropout:0.2 (a "
@@ -156,9 +155,9 @@ class Opening:
             raise UsageError(
                 f"MODEL is {model}, and DATA is {data}, which names a model and does not exist; write MODEL first"
             )
-        if declared.bounds is UNIT and plain_name(scoring.noise) in COLUMNS:
+        if declared.bounds is UNIT and changes(scoring.noise) == "columns":
             declared = replace(declared, bounds=("none",))
-        texts = reads_texts(model) or plain_name(scoring.noise) in OF_CHARACTERS or reading.text_column is not None
+        texts = reads_texts(model) or changes(scoring.noise) == "characters" or reading.text_column is not None
         by_default = scoring.check(declared, texts)
         own = [name for name in ("bounds", "mean", "std") if getattr(declared, name) != getattr(ModelOptions, name)]
         if texts and own:
@@ -180,13 +179,13 @@ class Opening:
         check_there(self.data)
 
     @cached_property
-    def texts(self) -> TextForm | TextFunction | None:
-        """How texts become points, where the model reads texts; else None."""
+    def texts(self) -> Any:
+        """How texts become points, where the model reads texts, as `Reading.texts`; else None."""
         if not self.reads_texts:
             return None
         loaded = self._loaded
-        if isinstance(loaded.module, TextFunction):
-            if plain_name(self.scoring.noise) not in OF_CHARACTERS:
+        if is_text_function(loaded.module):
+            if changes(self.scoring.noise) != "characters":
                 raise UsageError(
                     f"{self.model} is a function of texts, which --noise typos:0.05, case, spaces, homoglyphs and "
                     f"paraphrases:FILE.json change; found --noise {self.scoring.noise:.40}"
@@ -217,16 +216,16 @@ class Opening:
 
     @cached_property
     def scores(self) -> tuple[Score, ...]:
-        texts, points = None if isinstance(self.texts, TextFunction) else self.texts, self.points
-        if self.reading.points is not None and plain_name(self.scoring.noise) in COLUMNS:
+        points = self.points
+        if self.reading.points is not None and changes(self.scoring.noise) == "columns":
             points = self._opened(replace(self.reading, points=None))  # noise that learns from data does from all
-        return self.scoring.chosen(self.declared, points, texts, self.classifier.has_probability)
+        return self.scoring.chosen(self.declared, points, self.texts, self.classifier.has_probability)
 
     @cached_property
     def _loaded(self) -> LoadedModel:
         loaded = load_network(self.model, self.declared.weights)
         form = None if loaded.declared is None else loaded.declared.texts
-        if form is None or plain_name(self.scoring.noise) not in OF_CHARACTERS:
+        if form is None or changes(self.scoring.noise) != "characters":
             return loaded
-        form.model.to(self.declared.device or "cpu")
+        loaded.module.to(self.declared.device or "cpu")
         return replace(loaded, module=form.of_characters(loaded.provenance["state_sha256"]))

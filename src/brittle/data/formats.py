@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -13,7 +13,6 @@ from torch.utils.data import DataLoader, Dataset
 
 from brittle.data.arrays import array_points
 from brittle.data.arrow import is_table
-from brittle.data.corruptions import is_corruptions, read_corruptions
 from brittle.data.datasets import dataset_points, is_list_of_images
 from brittle.data.files import path_text
 from brittle.data.folder import is_flat_folder, is_folder_of_classes, read_flat_folder, read_folder
@@ -23,11 +22,10 @@ from brittle.data.numpy_files import is_idx_folder, read_idx, read_npy, read_npz
 from brittle.data.points import Points
 from brittle.data.reading import ARRAY_OPTIONS, IMAGE_OPTIONS, Format, Reading
 from brittle.data.tables import read_frame, read_table
-from brittle.data.texts import read_texts
-from brittle.data.webdataset import is_webdataset, read_webdataset
 from brittle.errors import BrittleError, DataError, ParameterError
 from brittle.model.arrays import Maite, names_itself
 from brittle.model.bounds import BoundsLike
+from brittle.registry import Registry
 from brittle.store.places import is_stored, located
 from brittle.store.writing import nearby
 from brittle.user_code import unknown
@@ -40,26 +38,26 @@ def _ending(suffix: str) -> Callable[[Path], bool]:
     return lambda path: path.is_file() and path.suffix == suffix
 
 
-TABLES, TEXT_OPTIONS = IMAGE_OPTIONS | {"label_column"}, frozenset({"label_column", "text_column"})
-
-TEXTS = Format("texts", "a table with a column of texts", is_table, read_texts, TEXT_OPTIONS)
-"""The format of what a model of texts reads."""
-
-FORMATS = (
+_CORE = (
     Format("npz", "a .npz file with x and y, or images and labels", _ending(".npz"), read_npz, ARRAY_OPTIONS),
     Format("array", "a .npy file with one array", _ending(".npy"), read_npy, ARRAY_OPTIONS | {"labels"}),
-    Format("table", "a table of features or images, .csv, .tsv or .parquet", is_table, read_table, TABLES),
-    Format("webdataset", "WebDataset shards, .tar, or a folder of them", is_webdataset, read_webdataset, IMAGE_OPTIONS),
-    Format("idx", "a folder with PREFIX-images-idx3-ubyte[.gz]", is_idx_folder, read_idx),
-    Format("corruptions", "a folder with KIND.npy and labels.npy", is_corruptions, read_corruptions),
-    Format("folder", "a folder of images by class, CLASS/NAME.png", is_folder_of_classes, read_folder, IMAGE_OPTIONS),
-    Format("images", "a folder of images, NAME.png", is_flat_folder, read_flat_folder, IMAGE_OPTIONS | {"labels"}),
-    TEXTS,
-)
-"""All formats; the first that recognises a path reads it."""
+    Format(
+        "table", "a table of features or images, .csv, .tsv or .parquet", is_table, read_table,
+        IMAGE_OPTIONS | {"label_column"}, in_parts=True,
+    ),
+    Format("idx", "a folder with PREFIX-images-idx3-ubyte[.gz]", is_idx_folder, read_idx, rank=2),
+    Format(
+        "folder", "a folder of images by class, CLASS/NAME.png", is_folder_of_classes, read_folder, IMAGE_OPTIONS,
+        rank=4, in_parts=True,
+    ),
+    Format(
+        "images", "a folder of images, NAME.png", is_flat_folder, read_flat_folder, IMAGE_OPTIONS | {"labels"},
+        rank=4, in_parts=True,
+    ),
+)  # fmt: skip
 
-STORED = ("table", "texts", "webdataset", "folder", "images")
-"""Formats that are read where they lie in a store, in parts."""
+FORMATS: Mapping[str, Format] = Registry("format", {known.name: known for known in _CORE})
+"""All formats by name; of those that recognise a path the one of the lowest rank reads it."""
 
 SAVED = ("state.json", "dataset_dict.json")
 """One of these lies in a folder that `save_to_disk` of Hugging Face `datasets` wrote."""
@@ -125,7 +123,7 @@ def open_points(path: str | os.PathLike[str], reading: Reading | None = None, **
     check_there(place)
     known = _format_of(place, reading)
     known.check_options(reading, place)
-    if is_stored(place) and known.name not in STORED:
+    if is_stored(place) and not known.in_parts:
         raise DataError(
             "unknown_format",
             f"{path_text(place)} is {known.form}, which is read from a disk; copy it, or write it as Parquet or as "
@@ -144,10 +142,9 @@ def check_there(place: Path) -> None:
 
 
 def _named(name: str) -> Format:
-    own = {known.name: known for known in FORMATS}
-    if name not in own:
-        raise unknown("format", name, list(own))
-    return own[name]
+    if name not in FORMATS:
+        raise unknown("format", name, list(FORMATS))
+    return FORMATS[name]
 
 
 def reads_images(path: str | os.PathLike[str], format: str | None = None) -> bool:  # noqa: A002
@@ -161,28 +158,29 @@ def reads_images(path: str | os.PathLike[str], format: str | None = None) -> boo
 
 def _format_of(path: Path, reading: Reading) -> Format:
     """The format of a path, or the one that was asked for; that of texts where the model reads texts, there alone."""
-    asked = reading.format
+    asked, texts = reading.format, None if reading.texts is None else _named("texts")
     if asked is None:
-        known = TEXTS if reading.texts is not None and TEXTS.recognise(path) else _recognised(path)
+        known = texts if texts is not None and texts.recognise(path) else _recognised(path)
     else:
         known = _named(asked)
         if not known.recognise(path):
             raise DataError("unknown_format", f"expected {known.form} (format {known.name}), found {path_text(path)}")
-    if reading.texts is not None and known is not TEXTS:
-        raise DataError("texts", f"the model reads texts; expected {TEXTS.form}, found {path_text(path)}, {known.form}")
+    if texts is not None and known is not texts:
+        raise DataError("texts", f"the model reads texts; expected {texts.form}, found {path_text(path)}, {known.form}")
     return known
 
 
 def _recognised(path: Path) -> Format:
-    """The first of `FORMATS` that recognises a path."""
+    """The format of the lowest rank that recognises a path."""
     if any((path / name).is_file() for name in SAVED):
         raise DataError(
             "unknown_format",
             f"{path_text(path)} was written by save_to_disk of datasets, which is not read; write each split as "
             "Parquet: dataset.to_parquet('test.parquet')",
         )
-    known = next((one for one in FORMATS if one.recognise(path)), None)
+    formats = sorted(FORMATS.values(), key=lambda known: known.rank)
+    known = next((one for one in formats if one.recognise(path)), None)
     if known is None:
-        forms = "; ".join(f"{one.name}: {one.form}" for one in FORMATS)
+        forms = "; ".join(f"{one.name}: {one.form}" for one in formats)
         raise DataError("unknown_format", f"{path_text(path)} is none of the formats that are read ({forms})")
     return known

@@ -15,7 +15,6 @@ from brittle.data.images import INTERPOLATIONS, ROUNDINGS, ImageSteps
 from brittle.data.points import ListedPoints, Points, Read, RowIds
 from brittle.errors import ParameterError
 from brittle.model.bounds import Bounds, BoundsLike
-from brittle.model.texts import TextForm, TextFunction
 
 MOST_PIXELS = 1 << 13
 """Longest side to which an image is brought."""
@@ -60,7 +59,8 @@ class Reading:
             target, class or y, in a table of images label or labels, or else the only one that is declared as classes.
             With `targets` several, with commas between them.
         text_column: name of the column of a table that holds texts; None takes the only one of text.
-        texts: how texts become points, for a model that reads texts; the data must then be a table of texts.
+        texts: how texts become points, for a model that reads texts: what the format `texts` takes; the data must then
+            be a table of texts.
         targets: whether what is right for a point is no class, but several labels (1 holds, 0 does not) or numbers.
         class_names: names of the model's classes in the order of its outputs; labels of data that name their classes
             are mapped into them, as `brittle.data.labels.name_classes` does.
@@ -90,7 +90,7 @@ class Reading:
     labels: str | os.PathLike[str] | None = None
     label_column: str | None = None
     text_column: str | None = None
-    texts: TextForm | TextFunction | None = None
+    texts: Any = None
     targets: bool = False
     class_names: Sequence[str] | None = None
     levels: bool = False
@@ -173,14 +173,20 @@ class Reading:
 
 
 class Format(NamedTuple):
-    """A kind of data on disk. `form` is what it looks like, in words; `options` are the fields of `Reading` that it
-    takes of those in `MEANT_FOR`."""
+    """A kind of data on disk.
+
+    `form` is what it looks like, in words; `options` are the fields of `Reading` that it takes of those in `MEANT_FOR`.
+    Formats of a lower `rank` are asked first whether they recognise a path: files by their ending, then folders by the
+    names in them, then any folder of images. One that is read `in_parts` is read where it lies in a store.
+    """
 
     name: str
     form: str
     recognise: Callable[[Path], bool]
     read: Callable[[Path, Reading], Points]
     options: frozenset[str] = frozenset()
+    rank: int = 0
+    in_parts: bool = False
 
     def check_options(self, reading: Reading, path: Path) -> None:
         """Raise where an option is given that is not for data of this form."""

@@ -13,7 +13,7 @@ from brittle.doctor.one_sided import check_sides, in_unit
 from brittle.doctor.subject import LOOKED_AT, Finding, Subject
 from brittle.errors import ModelError, listed
 from brittle.model.arrays import SMALLEST_PROBABILITY
-from brittle.model.texts import TextFunction
+from brittle.model.texts import is_text_function
 
 FAR = (-3.0, 4.0)
 """Shares of the range of the points within which far inputs lie, where no bounds are declared."""
@@ -53,7 +53,7 @@ def check_outputs(subject: Subject) -> Iterator[Finding | str]:
     if alike and torch.equal(subject.noisy_logits[finite], logits[finite]) and subject.takes_others:
         first = ", ".join(f"{value:.4g}" for value in logits[finite][0, :5].tolist())
         found = f"{len(logits)} rows got the same logits ({first}…) as their noisy copies and as random inputs"
-        if not isinstance(classifier.model, TextFunction):  # which may well call all that it sees at first safe
+        if not is_text_function(classifier.model):  # which may well call all that it sees at first safe
             raise ModelError(
                 "constant_output",
                 f"{found} beside the same other tensors; the model does not look at its input, or not at the one that "

@@ -21,11 +21,13 @@ from torch import Tensor
 
 from brittle.errors import ParameterError
 from brittle.estimate import Parameters
+from brittle.registry import GROUP, Registry
 
 Action = Callable[[Tensor], Tensor]
 """`v -> K v` for each row of vectors `[..., n]`."""
 
 _OWN: dict[str, Any] = {}
+_FAMILIES = Registry("family", _OWN)
 """The families of brittle by their names, which no other family may take, because tables tell families by name."""
 
 
@@ -77,7 +79,7 @@ class Noise(ABC):
             raise ParameterError(f"sigma must be a positive finite number in pixel units; found {self.sigma}")
         object.__setattr__(self, "sigma", float(self.sigma))
         family, name = type(self), getattr(self, "name", None)
-        if not isinstance(name, str) or not name or _OWN.get(name, family) is not family:
+        if not isinstance(name, str) or not name or (name in _FAMILIES and _FAMILIES[name] is not family):
             raise ParameterError(
                 f"the noise family {family.__name__} is called {name!r}; it needs a name that none of brittle's own "
                 f"has, such as name = 'speckle', because tables tell families by name",
@@ -178,7 +180,7 @@ def at_one(noise: Noise) -> Noise:
 
 def is_own(family: type) -> bool:
     """Whether a class is one of brittle's, so that tests of brittle have looked at its draws."""
-    return family.__module__.startswith("brittle.noise.")
+    return family.__module__.startswith(("brittle.noise.", f"{GROUP}."))
 
 
 def _where(family: type[Noise], method: str) -> type:

@@ -1,94 +1,151 @@
-"""Noise by name: a family with standard deviations, or one with levels of its own, such as `rotation:15`."""
+"""Noise by name: a class that `sigma` alone describes, or a word with levels of its own, such as `rotation:15`."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
 from brittle.errors import ParameterError, UsageError
 from brittle.model.bounds import Bounds, BoundsLike, check_bounds
-from brittle.model.texts import codes_of, text_of
-from brittle.noise import (
-    FAMILIES,
-    Corruption,
-    Decibels,
-    Edits,
-    Noise,
-    Paraphrases,
-    PerFeature,
-    Relative,
-    Sphere,
-    Swap,
-    TokenDropout,
-    Transform,
-)
-from brittle.noise.characters import EDITS
+from brittle.noise import FAMILIES, Corruption, Decibels, Noise, PerFeature, Relative, Sphere, Swap, Transform
 from brittle.noise.corruption import KINDS
-from brittle.noise.tables import READ
+from brittle.registry import Registry, missing
 from brittle.user_code import find_named, unknown
 
 if TYPE_CHECKING:
     from brittle.data import Points
-    from brittle.model.texts import TextForm
-
-DECIBELS, SWAP, PER_FEATURE = "decibels", "swap", "per_feature"
-
-TOKENS = {"token_dropout": None, "token_mask": "mask_vector", "token_replacement": "vocabulary"}
-"""Families for the tokens of texts: what these become is zeros, or a field of the text form."""
-
-PARAPHRASES = "paraphrases"
-OF_CHARACTERS = (*EDITS, PARAPHRASES)
-"""Families for texts whose points are the codes of their characters."""
-
-LEVELED = {
-    **dict.fromkeys(KINDS, 1.0),
-    "rotation": 15,
-    DECIBELS: 20,
-    SWAP: 0.1,
-    **dict.fromkeys(TOKENS, 0.2),
-    **dict.fromkeys(EDITS, 0.05),
-}
-"""Families with levels of their own behind a colon, each with an example."""
-
-RELATIVE, SPHERE = "relative", "sphere"
-"""Families that take `--sigma`, or levels behind a colon: root mean squares of each point, and lengths."""
-
-COLUMNS = (PER_FEATURE, SWAP)
-"""Families that learn from the columns of the data."""
 
 
-def plain_name(text: str) -> str:
-    """The name of the family in what stands behind `--noise`, with underscores."""
-    return text.partition(":")[0].replace("-", "_")
+@dataclass(frozen=True)
+class NoiseData:
+    """What noise may be made from beside its levels.
+
+    Attributes:
+        bounds: of an input.
+        text: what stands behind the colon.
+        categories: names of columns that are chosen.
+        points: what noise learns from; None where it is only checked, because the data are not open yet.
+        texts: how texts become points, where the model reads texts and is open.
+        rules: of columns; those of numbers are no categories.
+    """
+
+    bounds: BoundsLike
+    text: str
+    categories: Collection[str] = ()
+    points: Points | None = None
+    texts: Any = None
+    rules: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class NamedNoise:
+    """A word of `--noise`.
+
+    Attributes:
+        make: the noises of these levels, or of these standard deviations.
+        example: a level behind a colon, or the name of a file for what has no levels; None where the word has no colon.
+        changes: what of a point it changes; columns are learned from.
+        sigma: what `--sigma` is in, for a word that needs it where there is no level.
+        family: the class that `--sigma` describes where there is no level.
+        above: what every level is larger than.
+    """
+
+    make: Callable[[Sequence[float], NoiseData], Sequence[Noise]]
+    example: float | str | None = None
+    changes: Literal["values", "columns", "tokens", "characters"] = "values"
+    sigma: str = ""
+    family: type[Noise] | None = None
+    above: float | None = None
+
+    @property
+    def has_levels_alone(self) -> bool:
+        """Whether it takes no `--sigma`."""
+        return not self.sigma and self.family is None
+
+
+def _corruptions(kind: str, levels: Sequence[float], data: NoiseData) -> list[Corruption]:
+    return [Corruption(kind, level, check_bounds(Bounds.of(data.bounds))) for level in levels]
+
+
+def _swaps(shares: Sequence[float], data: NoiseData) -> list[Swap]:
+    checked = [Swap(share, torch.zeros(1, 1)) for share in shares]
+    if data.points is None:
+        return checked
+    return [Swap.of(data.points, noise.sigma, data.categories or None, data.rules) for noise in checked]
+
+
+def _spheres(radii: Sequence[float], data: NoiseData) -> list[Sphere]:
+    size = 1 if data.points is None else next(iter(data.points.batches(1))).inputs[0].numel()
+    return [Sphere.of_radius(radius, size) for radius in radii]
+
+
+def _per_feature(sigmas: Sequence[float], data: NoiseData) -> list[PerFeature]:
+    moving = [column for column, words in (data.rules or {}).items() if "fixed" not in words]
+    learned = (
+        PerFeature(1.0, torch.ones(1))
+        if data.points is None
+        else PerFeature.of(data.points, 1.0, data.categories or None, moving)
+    )
+    return [PerFeature(sigma, learned.scale, learned.still) for sigma in sigmas]
+
+
+_RMS, _DEVIATIONS = "root mean squares of each point", "standard deviations of each feature"
+
+NOISES: Mapping[str, NamedNoise | type[Noise]] = Registry(
+    "noise",
+    {
+        **FAMILIES,
+        "sphere": NamedNoise(_spheres, 0.5, family=Sphere, above=0.0),
+        "per_feature": NamedNoise(_per_feature, changes="columns", sigma=_DEVIATIONS),
+        "relative": NamedNoise(lambda shares, data: list(map(Relative, shares)), 0.5, sigma=_RMS, above=0.0),
+        **{kind: NamedNoise(partial(_corruptions, kind), 15.0 if kind == "rotation" else 1.0) for kind in KINDS},
+        "decibels": NamedNoise(lambda levels, data: list(map(Decibels, levels)), 20.0),
+        "swap": NamedNoise(_swaps, 0.1, changes="columns"),
+    },
+)
+"""Every word of `--noise` by its name with underscores; a class is described by `sigma` alone."""
+
+
+def changes(text: str) -> str:
+    """Return what of a point the noise behind `--noise` changes."""
+    word = _word(text)
+    return "values" if word is None else word.changes
+
+
+def family_of(name: str) -> type[Noise] | None:
+    """Return the class of noise of this name that `sigma` alone describes; None where there is none."""
+    part = NOISES.get(name)
+    return part.family if isinstance(part, NamedNoise) else part
 
 
 def has_level(text: str) -> bool:
     """Whether the noise has its level in the text, or none, so that no `--sigma` belongs to it."""
-    name = plain_name(text)
-    return (
-        name in (*LEVELED, PARAPHRASES) or (":" in text and name in (RELATIVE, SPHERE)) or _function(text) is not None
-    )
+    word = _word(text)
+    if word is None or word.example is None:
+        return _function(text) is not None
+    return ":" in text or word.has_levels_alone
 
 
 def check_noise(text: str, sigmas: Sequence[float], categories: Collection[str]) -> None:
     """Raise unless the options of noise fit together."""
-    name = plain_name(text)
-    known = (*FAMILIES, PER_FEATURE, RELATIVE, PARAPHRASES, *LEVELED)
-    named = ":" not in text or re.fullmatch(r".*:[\d.,]+", text)
-    if named and not {name, text} & {*known} and not text.endswith(".py"):
-        raise unknown("noise", name, known)
-    if categories and name not in COLUMNS:
+    name, word = _plain_name(text), _word(text)
+    named = ":" not in text or re.fullmatch(r".*:[\d.,]+", text) or missing("noise", name)
+    if named and name not in NOISES and not text.endswith(".py"):
+        raise unknown("noise", name, list(NOISES))
+    if categories and changes(text) != "columns":
         raise UsageError("--categories is for --noise per-feature and --noise swap:0.1")
     if sigmas and has_level(text):
-        how = f"takes its strength behind a colon, such as --noise {_example(text)}" if name in LEVELED else ""
+        alone = word is not None and word.has_levels_alone
+        how = f"takes its strength behind a colon, such as --noise {_example(text)}" if alone else ""
         raise UsageError(f"--noise {text:.60} {how or 'says how strong it is by itself'}; leave out --sigma")
-    if not sigmas and not has_level(text) and name in (PER_FEATURE, RELATIVE):
-        of = "standard deviations of each feature" if name == PER_FEATURE else "root mean squares of each point"
-        raise UsageError(f"--noise {text:.60} needs --sigma, such as --sigma 0.1, in {of}")
+    if not sigmas and not has_level(text) and word is not None and word.sigma:
+        raise UsageError(f"--noise {text:.60} needs --sigma, such as --sigma 0.1, in {word.sigma}")
 
 
 def noises(
@@ -97,74 +154,59 @@ def noises(
     bounds: BoundsLike,
     categories: Collection[str] = (),
     points: Points | None = None,
-    texts: TextForm | None = None,
+    texts: Any = None,
     rules: Mapping[str, str] | None = None,
 ) -> str | Sequence[Noise]:
-    """What `--noise` stands for: ready noises, or the name of a family that standard deviations describe.
+    """What `--noise` stands for: ready noises, or the name of a class that standard deviations describe.
 
-    Without `points` and `texts`, which are not open yet, noise that learns from them is only checked.
-    `rules` are those of columns: ones that are of numbers are no categories to it.
+    The other arguments are the fields of `NoiseData`.
     """
-    name = plain_name(text)
     function = _function(text)
     if function is not None:
         return [function]
-    if name == PARAPHRASES:
-        own = Paraphrases(text.partition(":")[2])
-        for batch in () if points is None else points.batches(READ):
-            for row in batch.inputs:  # what is missing or too long is said before anything is scored
-                codes_of(own.of(text_of(row)), len(row))
-        return [own]
-    levels = _levels(text) if has_level(text) else [*dict.fromkeys(sigmas)]
-    if name in KINDS:
-        return [Corruption(name, level, check_bounds(Bounds.of(bounds))) for level in levels]
-    if name in EDITS:
-        return [Edits(name, level) for level in levels]
-    if name == DECIBELS:
-        return [Decibels(level) for level in levels]
-    if name == SWAP:
-        learned = [Swap(share, torch.zeros(1, 1)) for share in levels]
-        return learned if points is None else [Swap.of(points, one.sigma, categories or None, rules) for one in learned]
-    if name == RELATIVE:
-        return [Relative(level) for level in levels]
-    if name == SPHERE and has_level(text):
-        size = 1 if points is None else next(iter(points.batches(1))).inputs[0].numel()
-        return [Sphere.of_radius(level, size) for level in levels]
-    if name in TOKENS:
-        instead = TOKENS[name]
-        vectors = None if texts is None or instead is None else getattr(texts, instead)
-        return [TokenDropout(level, vectors) for level in levels]
-    if name == PER_FEATURE:
-        moving = [column for column, words in (rules or {}).items() if "fixed" not in words]
-        own = (
-            PerFeature(1.0, torch.ones(1)) if points is None else PerFeature.of(points, 1.0, categories or None, moving)
-        )
-        return [PerFeature(sigma, own.scale, own.still) for sigma in levels]
-    return text
+    word = _word(text)
+    if word is None or (word.family is not None and not has_level(text)):
+        return _plain_name(text) if _plain_name(text) in NOISES else text
+    levels = _levels(text, word) if has_level(text) else [*dict.fromkeys(sigmas)]
+    return word.make(levels, NoiseData(bounds, text.partition(":")[2], categories, points, texts, rules))
 
 
-def _levels(text: str) -> list[float]:
+def _plain_name(text: str) -> str:
+    """The name in what stands behind `--noise`, with underscores."""
+    return text.partition(":")[0].replace("-", "_")
+
+
+def _word(text: str) -> NamedNoise | None:
+    part = NOISES.get(_plain_name(text))
+    return part if isinstance(part, NamedNoise) else None
+
+
+def _levels(text: str, word: NamedNoise) -> list[float]:
     """The levels behind the colon, each once."""
-    name, _, levels = text.partition(":")
+    if isinstance(word.example, str):
+        return []
     try:
-        found = [float(level) for level in dict.fromkeys(levels.split(","))]
+        levels = [float(level) for level in dict.fromkeys(text.partition(":")[2].split(","))]
     except ValueError as error:
         raise UsageError(
             f"--noise {text:.60} needs a level behind a colon, or several with commas: --noise {_example(text)}",
         ) from error
-    if name in (RELATIVE, SPHERE) and min(found) <= 0.0:
-        raise UsageError(f"--noise {text:.60} needs a level above 0; found {min(found):g}")
-    return found
+    if word.above is not None and min(levels) <= word.above:
+        raise UsageError(f"--noise {text:.60} needs a level above {word.above:g}; found {min(levels):g}")
+    return levels
 
 
 def _example(text: str) -> str:
-    """A family with a level of its own, and such a level."""
-    return f"{text.partition(':')[0]}:{LEVELED.get(plain_name(text), 0.5):g}"
+    """A word with a level of its own, and such a level."""
+    word = _word(text)
+    example = None if word is None else word.example
+    return f"{text.partition(':')[0]}:{example if isinstance(example, str) else format(example or 0.5, 'g')}"
 
 
 def _function(text: str) -> Transform | None:
     """The transform that `FILE.py:FUNCTION` or `PACKAGE.MODULE:FUNCTION` stands for; None for anything else."""
-    if ":" not in text or plain_name(text) in (*LEVELED, PARAPHRASES, RELATIVE, SPHERE):
+    word = _word(text)
+    if ":" not in text or (word is not None and word.example is not None):
         return None
     found = find_named(text)
     if isinstance(found, Transform):

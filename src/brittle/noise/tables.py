@@ -1,4 +1,4 @@
-"""Noise for tables and texts: a scale for each feature, coordinates from other rows, replaced tokens."""
+"""Noise for tables: a scale for each feature, coordinates from other rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from torch import Tensor
 from brittle.data import as_points
 from brittle.data.points import Points, SomePoints
 from brittle.errors import DataError, ParameterError, UsageError, listed
-from brittle.estimate import Parameters
 from brittle.model.rules import Rules
 from brittle.noise.families import DiagonalGaussian, digest_of
 from brittle.noise.transform import Transforming
@@ -120,7 +119,7 @@ class Swap(Transforming):
         self, share: float, rows: Tensor, columns: Tensor | None = None, together: Sequence[Sequence[int]] = ()
     ) -> None:
         """Values of these rows with the probability `share`."""
-        _check_share(share)
+        check_share(share)
         rows = rows.detach().cpu().flatten(1).clone()
         if not len(rows) or not bool(rows.isfinite().all()):
             raise ParameterError(f"rows to swap with must be finite, [R, n]; found {list(rows.shape)}")
@@ -167,64 +166,6 @@ class Swap(Transforming):
         return torch.where(chosen & self.columns, self.rows[other, torch.arange(size)].to(x), x.flatten()).view_as(x)
 
 
-@dataclass(frozen=True, init=False)
-class TokenDropout(Transforming):
-    """Each token is replaced with some probability: by nothing (zeros), by one embedding, or by a random one of many.
-
-    A point is the embeddings of its tokens, `[T, E]`, as `brittle.data.text_points` makes it; padding and the tokens
-    that mark the beginning and the end stay as they are.
-
-    Attributes:
-        sigma: probability with which a token is replaced.
-        replacements: the embeddings to take, `[R, E]`, such as that of the mask token, or all of them; None for zeros.
-        digest: of these.
-
-    Raises:
-        ParameterError: the probability is not above 0 and at most 1, or the embeddings are not finite, `[E]` or
-            `[R, E]`.
-    """
-
-    replacements: Tensor | None = field(init=False, repr=False, compare=False)
-    digest: str = field(init=False, repr=False)
-
-    of_rows: ClassVar[bool] = True
-
-    name: ClassVar[str] = "token-dropout"
-    explanation: ClassVar[str] = "A random share of the tokens is replaced"
-    unit: ClassVar[str] = "of the tokens"
-
-    def __init__(self, share: float, replacements: Tensor | None = None) -> None:
-        """Replace a token with the probability `share`."""
-        _check_share(share)
-        rows = None if replacements is None else replacements.detach().cpu().clone()
-        if rows is not None:
-            rows = rows[None] if rows.dim() == 1 else rows
-            if rows.dim() != 2 or not len(rows) or not bool(rows.isfinite().all()):
-                raise ParameterError(
-                    f"embeddings to replace tokens with must be finite, [R, E]; found {list(rows.shape)}"
-                )
-        self._set(sigma=share, replacements=rows, digest=digest_of(*([] if rows is None else [rows])))
-
-    @property
-    def parameters(self) -> Parameters:
-        """The share, and the digest of the embeddings where there are any."""
-        own: Parameters = {"sigma": self.sigma, "unit": self.unit, "noise": self.name}
-        if self.replacements is None:
-            return own
-        by = "one vector" if len(self.replacements) == 1 else "others"
-        return own | {"unit": f"{self.unit} replaced by {by}", "rows": self.digest}
-
-    def apply(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        rows = self.replacements
-        if x.dim() != 2 or (rows is not None and rows.shape[1] != x.shape[1]):
-            width = "" if rows is None else f" with E = {rows.shape[1]}"
-            raise ParameterError(f"tokens are dropped from inputs [T, E]{width}; found inputs {list(x.shape)}")
-        chance, other = torch.rand(len(x), 2, generator=generator, dtype=torch.float64).unbind(dim=1)
-        taken = x.new_zeros(1, x.shape[1]) if rows is None else rows.to(x)
-        place = (other * len(taken)).long().clamp_max(len(taken) - 1)
-        return torch.where((chance < self.sigma)[:, None], taken[place], x)
-
-
 def _all_of(data: Any) -> Points:
     """All points of data, of which some may have been chosen: the noise of a point does not depend on the others."""
     points = as_points(data, None, levels=True)
@@ -233,7 +174,7 @@ def _all_of(data: Any) -> Points:
     return points
 
 
-def _check_share(share: object) -> None:
+def check_share(share: object) -> None:
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 < share <= 1.0:
         raise ParameterError(f"the share of values or tokens to change is above 0 and at most 1; found {share!r:.40}")
 

@@ -17,7 +17,7 @@ from brittle.intervals import check_confidence
 from brittle.measure.forward import default_rows
 from brittle.model.arrays import Fitted
 from brittle.model.classifier import Classifier
-from brittle.noise.named import TOKENS, check_noise, has_level, noises, plain_name
+from brittle.noise.named import changes, check_noise, has_level, noises
 from brittle.run.job import Job
 from brittle.scores import NoiseScore, Score
 from brittle.scores.choose import choose, usual_names, usual_sigma
@@ -81,7 +81,7 @@ def _named(classifier: Classifier, points: Points, asked: Any, sigma: Any, noise
         raise ParameterError(f"scores are given all by name or all as they are; found {other!r:.60} beside names")
     sigmas = () if sigma is None else tuple(np.atleast_1d(sigma).tolist())
     numbers = all(isinstance(one, int | float) for one in sigmas)
-    if not numbers or not isinstance(family, str) or plain_name(family) in TOKENS:
+    if not numbers or not isinstance(family, str) or changes(family) == "tokens":
         raise ParameterError(
             f"sigma takes numbers, and noise the words of --noise that are not for tokens; found {sigma!r:.40} and "
             f"{noise!r:.60}; other noise goes into a score, [brittle.scores.Shrinkage(noise=...)]"

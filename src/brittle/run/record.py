@@ -20,7 +20,6 @@ from brittle.doctor import Subject, about_accuracy
 from brittle.errors import DataError
 from brittle.estimate import parameters_json
 from brittle.model.classifier import Classifier
-from brittle.model.loading.named_code import digests
 from brittle.model.loading.weights import digest_of
 from brittle.noise import Noise
 from brittle.run.job import Job
@@ -37,6 +36,7 @@ from brittle.store.record import (
     ScoreRecord,
     record_of,
 )
+from brittle.user_code import digests
 
 PACKAGES = ("torch", "numpy", "scipy", "pyarrow", "pillow", "safetensors")
 """Packages that can change a number."""

@@ -20,7 +20,7 @@ from brittle.errors import ParameterError, ResumeError, warn
 from brittle.estimate import CONFIDENCE, MOST_DRAWS
 from brittle.model.arrays import is_estimator, names_itself
 from brittle.model.classifier import Classifier
-from brittle.noise.named import COLUMNS, plain_name
+from brittle.noise.named import changes
 from brittle.registry import load
 from brittle.run.arguments import Asked, make_job
 from brittle.run.job import Job, Workers
@@ -187,7 +187,7 @@ def _declared(model: Any, decision: Decision | str | None, name: str | None, noi
         raise ParameterError(f"a name is a text, such as 'forest'; found {name!r:.40}")
     if isinstance(model, nn.Module) or is_estimator(model) or names_itself(model):
         source = None if name is None else {"spec": name}
-        of_columns = isinstance(noise, str) and plain_name(noise) in COLUMNS
+        of_columns = isinstance(noise, str) and changes(noise) == "columns"
         bounds = None if is_estimator(model) or of_columns else (0.0, 1.0)
         return Classifier(model, bounds, decision=decision, source=source)
     if decision is not None or name is not None:

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from brittle.decisions.by_user import source_digest
 from brittle.noise import FAMILIES, Noise, Transform
+from brittle.noise.named import family_of
 from brittle.scores import CATALOGUE, NoiseScore, Score
 from brittle.scores.sound import check_class, check_dataclass, check_score
 from brittle.user_code import check_name, digests, find_named, kind_of, refused, unknown
@@ -31,9 +32,7 @@ def find_score(name: str) -> type[Score]:
 
 def find_family(name: str) -> type[Noise]:
     """The class of noise that `name` stands for, which `sigma` alone must describe; a `UsageError` likewise."""
-    if name in FAMILIES:
-        return FAMILIES[name]
-    kind = find_named(name)
+    kind = family_of(name) or find_named(name)
     if kind is None:
         raise unknown("noise family", name, list(FAMILIES))
     if not (isinstance(kind, type) and issubclass(kind, Noise)):

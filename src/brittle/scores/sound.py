@@ -19,7 +19,7 @@ from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Evidence, Parameters, Status
 from brittle.measure import Measurement, Nearest, NearestPoint
 from brittle.model.classifier import Classifier
-from brittle.model.texts import TextFunction
+from brittle.model.texts import is_text_function
 from brittle.noise import Noise
 from brittle.scores.options import KEY
 from brittle.user_code import check_name, failing, kind_of, refused
@@ -118,7 +118,7 @@ def check_serves(score: ScoreLike, classifier: Classifier) -> None:
     decision = classifier.decision
     if score.serves != "counts":
         classifier.check_margins(score.name)
-    noise, of_texts = getattr(score, "noise", None), isinstance(classifier.model, TextFunction)
+    noise, of_texts = getattr(score, "noise", None), is_text_function(classifier.model)
     if of_texts and any(isinstance(need, Nearest) for need in score.needs):
         raise ParameterError(f"{score.name} searches among numbers, and the model reads texts; use monte_carlo")
     if isinstance(noise, Noise) and (noise.added if of_texts else getattr(noise, "of_characters", False)):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from brittle.errors import ModelError, listed
-from brittle.model.texts import TextForm
+from brittle.model.texts import TextReader
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 """Files of the folder of a model, as Hugging Face and timm write it."""
@@ -27,7 +27,7 @@ class Declared:
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
     class_names: tuple[str, ...] | None = None
-    texts: TextForm | None = None
+    texts: TextReader | None = None
 
     def within(self, low: float, high: float) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
         """Mean and std for inputs in [`low`, `high`]: `low + (high - low) mean` and `(high - low) std`."""
@@ -40,8 +40,7 @@ class Declared:
         numbers = (("mean", self.mean), ("std", self.std))
         parts = [f"{name} {' '.join(f'{one:.4g}' for one in found)}" for name, found in numbers if found is not None]
         if self.texts is not None:
-            length = "any length" if self.texts.length is None else f"at most {self.texts.length:,} tokens"
-            parts.append(f"texts of {length} ({self.texts.facts.get('tokenizer')})")
+            parts.append(self.texts.words)
         elif not parts:
             parts.append("neither mean nor std")
         if self.class_names is not None:

@@ -16,7 +16,8 @@ from torch import nn
 from brittle.errors import ModelError, UsageError, listed
 from brittle.model.loading.declared import CONFIG, Declared, digest_of, names, numbers, read_description
 from brittle.model.loading.weights import NAMED
-from brittle.model.texts import TextForm
+from brittle.model.texts import TextReader
+from brittle.registry import load
 from brittle.user_code import first_line, import_package
 
 PREPROCESSOR, TOKENIZER = "preprocessor_config.json", "tokenizer.json"
@@ -207,7 +208,7 @@ def _class_names(config: Mapping[str, Any]) -> tuple[str, ...] | None:
     return None if found == tuple(f"LABEL_{at}" for at in range(len(found or ()))) else found
 
 
-def _text_form(folder: Path, module: nn.Module, config: Mapping[str, Any], transformers: Any) -> TextForm:
+def _text_form(folder: Path, module: nn.Module, config: Mapping[str, Any], transformers: Any) -> TextReader:
     """How texts become inputs of `module`, by the tokenizer in its folder."""
     if not (folder / TOKENIZER).is_file():
         raise ModelError("model_file", f"{folder} holds no {TOKENIZER}; tokenizer.save_pretrained(folder) writes it")
@@ -222,7 +223,7 @@ def _text_form(folder: Path, module: nn.Module, config: Mapping[str, Any], trans
     length = longest(module, config, getattr(tokenizer, "model_max_length", None))
     digest = digest_of(path for name in TOKENIZER_FILES if (path := folder / name).is_file())
     facts = {"tokenizer": type(tokenizer).__name__, "tokenizer_sha256": digest, "text_length": length}
-    return TextForm(module, tokenizer, length, facts)
+    return load("texts", "form")(module, tokenizer, length, facts)
 
 
 def _decide_at_the_last_token(config: Any) -> None:

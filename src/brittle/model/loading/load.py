@@ -12,7 +12,7 @@ from typing import Any
 from torch import fx, nn
 
 from brittle.errors import ArtefactError, ModelError, UsageError, listed
-from brittle.model.arrays import is_estimator
+from brittle.model.arrays import ArrayModel, is_estimator
 from brittle.model.loading.archive import load_archive
 from brittle.model.loading.declared import Declared
 from brittle.model.loading.hugging_face import is_hugging_face, load_hugging_face, placed
@@ -20,7 +20,6 @@ from brittle.model.loading.onnx_network import open_onnx
 from brittle.model.loading.timm_model import PREFIX, build_timm, is_timm, load_timm
 from brittle.model.loading.tree_file import read_tree_file
 from brittle.model.loading.weights import PICKLED, check_weights, load_weights, read_content, state_digest
-from brittle.model.texts import TextFunction
 from brittle.user_code import (
     defined_in,
     digest_of_module,
@@ -211,7 +210,7 @@ def _load_code(spec: str) -> LoadedModel:
         raise _failure(f"{where} does not exist; the file has {', '.join(there[:10]) or 'nothing'}")
     model = getattr(module, name)
     try:
-        if callable(model) and not isinstance(model, nn.Module | TextFunction):
+        if callable(model) and not isinstance(model, nn.Module | ArrayModel):
             model = model()
         if isinstance(model, nn.Module) and not isinstance(model, fx.GraphModule):
             model.eval()  # a new network is in training mode, which is nothing to warn of
@@ -220,7 +219,7 @@ def _load_code(spec: str) -> LoadedModel:
             f"{where} failed{line_of(error, module)}: {type(error).__name__}: {error}; it is called without arguments, "
             f"and relative paths start at {Path.cwd()}"
         ) from error
-    if not isinstance(model, nn.Module | TextFunction) and not is_estimator(model):
+    if not isinstance(model, nn.Module | ArrayModel) and not is_estimator(model):
         kind = f"{type(model).__module__}.{type(model).__qualname__}"
         raise _failure(f"expected a torch.nn.Module, found that {where} gives an object of type {kind}")
     facts = {"format": "python", "runs_code": True, "file": file, "sha256": digest_of_module(module)}

@@ -8,6 +8,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -16,7 +17,9 @@ from torch import Tensor
 
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import Parameters
-from brittle.model.texts import codes_of, text_of
+from brittle.extensions.texts.forms import codes_of, text_of
+from brittle.noise.named import NamedNoise, NoiseData
+from brittle.noise.tables import READ
 from brittle.noise.transform import Transforming
 
 KEYS = ("1234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm")
@@ -216,3 +219,21 @@ def _read(path: Path) -> dict[str, Any]:
     ):
         raise DataError("texts", f'{path} is no list of texts for each text: {{"a text": ["another", ...]}}')
     return found
+
+
+def _edits(kind: str, shares: Sequence[float], data: NoiseData) -> list[Edits]:
+    return [Edits(kind, share) for share in shares]
+
+
+def _paraphrases(levels: Sequence[float], data: NoiseData) -> list[Paraphrases]:
+    noise = Paraphrases(data.text)
+    for batch in () if data.points is None else data.points.batches(READ):
+        for row in batch.inputs:  # what is missing or too long is said before anything is scored
+            codes_of(noise.of(text_of(row)), len(row))
+    return [noise]
+
+
+TYPOS, CASE, SPACES, HOMOGLYPHS = (
+    NamedNoise(partial(_edits, kind), example=0.05, changes="characters") for kind in EDITS
+)
+PARAPHRASES = NamedNoise(_paraphrases, example="FILE.json", changes="characters")

@@ -16,7 +16,7 @@ from torch import nn
 import brittle
 from brittle.data import open_points
 from brittle.errors import DataError, ParameterError
-from brittle.model.texts import TextForm
+from brittle.extensions.texts.forms import TextForm
 from brittle.noise import Relative, TokenDropout
 from brittle.scores import InputMargin, MonteCarlo, Shrinkage, Taylor
 

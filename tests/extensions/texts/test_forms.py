@@ -10,7 +10,7 @@ from helpers.artefacts import refused
 from helpers.text_models import LONGEST, TEXTS, WORDS, Model, Tokenizer
 from torch import Tensor
 
-from brittle.model.texts import TextForm
+from brittle.extensions.texts.forms import TextForm
 
 
 class LooksAtPadding(Model):

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import brittle
 from brittle.cli.commands import main
-from brittle.model.texts import TextForm
+from brittle.extensions.texts.forms import TextForm
 from brittle.noise import Relative, TokenDropout
 from brittle.scores import FirstOrderMargin, LogitMargin, MonteCarlo, Shrinkage, Taylor
 
@@ -141,7 +141,7 @@ def test_a_folder_of_a_decoder(
 
 GUARD = """
 import torch
-from brittle.model.texts import TextFunction
+from brittle.extensions.texts.forms import TextFunction
 
 def judged(texts):
     bad = torch.tensor([float("bad" in text.split()) for text in texts])

@@ -17,7 +17,7 @@ from brittle.data.files import changed_error, files_digest, path_text, split_fil
 from brittle.data.folder import IMAGE_SUFFIX, encoded_points
 from brittle.data.labels import check_labels
 from brittle.data.points import ListedPoints
-from brittle.data.reading import Reading
+from brittle.data.reading import IMAGE_OPTIONS, Format, Reading
 from brittle.errors import ArtefactError, DataError
 from brittle.store.places import place_of
 
@@ -125,3 +125,9 @@ def _content(one: _Member, data: str) -> bytes:
     if len(content) < one.size:
         raise changed_error(data, f"{path_text(one.file)} is shorter than it was")
     return content
+
+
+WEBDATASET = Format(
+    "webdataset", "WebDataset shards, .tar, or a folder of them", is_webdataset, read_webdataset, IMAGE_OPTIONS,
+    rank=1, in_parts=True,
+)  # fmt: skip

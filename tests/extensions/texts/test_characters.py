@@ -14,10 +14,10 @@ from torch import Tensor
 
 import brittle
 from brittle.errors import DataError, ParameterError
+from brittle.extensions.texts.characters import ALIKE, EDITS, NEIGHBOURS
+from brittle.extensions.texts.forms import TextFunction, codes_of, text_of
 from brittle.intervals import clopper_pearson
-from brittle.model.texts import TextFunction, codes_of, text_of
 from brittle.noise import Edits, Paraphrases
-from brittle.noise.characters import ALIKE, EDITS, NEIGHBOURS
 from brittle.scores import InputMargin, MonteCarlo, Shrinkage, Softmax, Taylor
 
 COPIES = 20_000
@@ -138,7 +138,7 @@ def test_paraphrases_are_noise_that_a_run_judges_by(monkeypatch: pytest.MonkeyPa
     (verdict,) = brittle.check(table, holds=0.5).verdicts
     assert (verdict.points, verdict.low < 1) == (2, True)
     file = {text: ["x" * 2000] for text in texts}
-    monkeypatch.setattr("brittle.noise.characters._read", lambda path: file)
+    monkeypatch.setattr("brittle.extensions.texts.characters._read", lambda path: file)
     with pytest.raises(DataError):
         noises("paraphrases:others.json", (), None, points=points)
 
@@ -210,8 +210,10 @@ def test_typos_of_a_model_against_drawings_of_its_own_texts() -> None:
 
 
 def test_every_kind_is_one_of_the_command_line() -> None:
-    from brittle.noise.named import LEVELED, noises
+    from brittle.noise.named import NOISES, NamedNoise, noises
 
     for kind in EDITS:
-        (noise,) = noises(f"{kind}:{LEVELED[kind]}", (), None)
-        assert noise == Edits(kind, LEVELED[kind])
+        word = NOISES[kind]
+        assert isinstance(word, NamedNoise)
+        (noise,) = noises(f"{kind}:{word.example}", (), None)
+        assert noise == Edits(kind, 0.05)

@@ -13,7 +13,7 @@ from brittle.data.folder import is_flat_folder, is_folder_of_classes
 from brittle.data.labels import answers_of
 from brittle.data.numpy_files import read_array
 from brittle.data.points import ListedPoints, RowIds
-from brittle.data.reading import Reading
+from brittle.data.reading import Format, Reading
 from brittle.errors import DataError
 
 SEVERITIES = 5
@@ -83,3 +83,6 @@ def _images(path: Path) -> dict[str, Path]:
     else:
         named = {one.parent.name: one for one in sorted(path.glob(f"*/{TEST_IMAGES}"))}
     return {path_text(kind): one for kind, one in named.items() if not kind.startswith(".")}
+
+
+CORRUPTIONS = Format("corruptions", "a folder with KIND.npy and labels.npy", is_corruptions, read_corruptions, rank=3)

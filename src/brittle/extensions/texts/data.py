@@ -12,13 +12,13 @@ import pyarrow as pa
 from torch import nn
 
 from brittle.data.arrays import array_points
-from brittle.data.arrow import Table, is_number, open_table
+from brittle.data.arrow import Table, is_number, is_table, open_table
 from brittle.data.files import path_text
 from brittle.data.points import InputRows, ListedPoints
-from brittle.data.reading import Reading
+from brittle.data.reading import Format, Reading
 from brittle.data.tables import SHOWN, Roles, answers_in, find_column, find_roles, ids_in, is_text
 from brittle.errors import DataError, ParameterError, listed
-from brittle.model.texts import TextForm, TextFunction, Tokenizer, Tokens, codes_of
+from brittle.extensions.texts.forms import TextForm, TextFunction, Tokenizer, Tokens, codes_of
 
 LONGEST_NAME = 120
 """Characters of a text by which a run calls its point."""
@@ -142,3 +142,9 @@ def _holds_text(column: pa.ChunkedArray) -> bool:
     """Whether cells are text, and not all numbers or empty."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     return is_text(kind) and not all(not cell or not cell.strip() or is_number(cell) for cell in column.to_pylist())
+
+
+TEXTS = Format(
+    "texts", "a table with a column of texts", is_table, read_texts, frozenset({"label_column", "text_column"}),
+    rank=5, in_parts=True,
+)  # fmt: skip

@@ -1,0 +1,88 @@
+"""Noise of texts whose points are the embeddings of their tokens: replaced tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from brittle.errors import ParameterError
+from brittle.estimate import Parameters
+from brittle.noise.families import digest_of
+from brittle.noise.named import NamedNoise, NoiseData
+from brittle.noise.tables import check_share
+from brittle.noise.transform import Transforming
+
+
+@dataclass(frozen=True, init=False)
+class TokenDropout(Transforming):
+    """Each token is replaced with some probability: by nothing (zeros), by one embedding, or by a random one of many.
+
+    A point is the embeddings of its tokens, `[T, E]`, as `brittle.data.text_points` makes it; padding and the tokens
+    that mark the beginning and the end stay as they are.
+
+    Attributes:
+        sigma: probability with which a token is replaced.
+        replacements: the embeddings to take, `[R, E]`, such as that of the mask token, or all of them; None for zeros.
+        digest: of these.
+
+    Raises:
+        ParameterError: the probability is not above 0 and at most 1, or the embeddings are not finite, `[E]` or
+            `[R, E]`.
+    """
+
+    replacements: Tensor | None = field(init=False, repr=False, compare=False)
+    digest: str = field(init=False, repr=False)
+
+    of_rows: ClassVar[bool] = True
+
+    name: ClassVar[str] = "token-dropout"
+    explanation: ClassVar[str] = "A random share of the tokens is replaced"
+    unit: ClassVar[str] = "of the tokens"
+
+    def __init__(self, share: float, replacements: Tensor | None = None) -> None:
+        """Replace a token with the probability `share`."""
+        check_share(share)
+        rows = None if replacements is None else replacements.detach().cpu().clone()
+        if rows is not None:
+            rows = rows[None] if rows.dim() == 1 else rows
+            if rows.dim() != 2 or not len(rows) or not bool(rows.isfinite().all()):
+                raise ParameterError(
+                    f"embeddings to replace tokens with must be finite, [R, E]; found {list(rows.shape)}"
+                )
+        self._set(sigma=share, replacements=rows, digest=digest_of(*([] if rows is None else [rows])))
+
+    @property
+    def parameters(self) -> Parameters:
+        """The share, and the digest of the embeddings where there are any."""
+        own: Parameters = {"sigma": self.sigma, "unit": self.unit, "noise": self.name}
+        if self.replacements is None:
+            return own
+        by = "one vector" if len(self.replacements) == 1 else "others"
+        return own | {"unit": f"{self.unit} replaced by {by}", "rows": self.digest}
+
+    def apply(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        rows = self.replacements
+        if x.dim() != 2 or (rows is not None and rows.shape[1] != x.shape[1]):
+            width = "" if rows is None else f" with E = {rows.shape[1]}"
+            raise ParameterError(f"tokens are dropped from inputs [T, E]{width}; found inputs {list(x.shape)}")
+        chance, other = torch.rand(len(x), 2, generator=generator, dtype=torch.float64).unbind(dim=1)
+        taken = x.new_zeros(1, x.shape[1]) if rows is None else rows.to(x)
+        place = (other * len(taken)).long().clamp_max(len(taken) - 1)
+        return torch.where((chance < self.sigma)[:, None], taken[place], x)
+
+
+def _named(replacements: str, shares: Sequence[float], data: NoiseData) -> list[TokenDropout]:
+    """Noises that put a field of the text form in the place of tokens, or zeros without one, and before it is open."""
+    vectors = getattr(data.texts, replacements) if replacements and data.texts is not None else None
+    return [TokenDropout(share, vectors) for share in shares]
+
+
+TOKEN_DROPOUT, TOKEN_MASK, TOKEN_REPLACEMENT = (
+    NamedNoise(partial(_named, replacements), example=0.2, changes="tokens")
+    for replacements in ("", "mask_vector", "vocabulary")
+)

@@ -1,0 +1,1 @@
+"""Encoded images in WebDataset shards, `.tar`."""
