@@ -26,7 +26,7 @@ from helpers.artefacts import Records, edited, export
 from brittle.data import open_points
 from brittle.errors import ArtefactError, BrittleError, DataError, ModelError
 from brittle.extensions.detector.pseudo_margin import PseudoMargin
-from brittle.model.loading.archive import load_archive
+from brittle.extensions.exported.archive import load_archive
 from brittle.store.reading import verify
 
 FINDINGS = Path(__file__).parent / "findings"

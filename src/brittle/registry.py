@@ -88,6 +88,14 @@ PARTS: dict[str, str] = {
     "noise.token_mask": "texts.dropout:TOKEN_MASK",
     "noise.token_replacement": "texts.dropout:TOKEN_REPLACEMENT",
     "place.store": "object_stores.places:STORE",
+    "source.FILE.pt2": "exported.archive:PT2",
+    "source.FILE.onnx": "exported.onnx_network:ONNX",
+    "source.FILE.json": "trees.tree_file:TREES",
+    "source.FILE.ubj": "trees.tree_file:TREES",
+    "source.FILE.txt": "trees.tree_file:TREES",
+    "source.FOLDER": "hugging_face.sources:FOLDER",
+    "source.hf:NAME": "hugging_face.sources:FOLDER",
+    "source.timm:NAME": "hugging_face.sources:TIMM",
 }
 """Every part of our extensions: its kind and name, and its place below `brittle.extensions`, `module:attribute`."""
 

@@ -30,7 +30,7 @@ from brittle.data import open_points
 from brittle.data.images import FORMATS, UnreadableImage, decode
 from brittle.extensions.detector.detector import Detector
 from brittle.extensions.detector.pseudo_margin import PseudoMargin
-from brittle.model.loading.archive import load_archive
+from brittle.extensions.exported.archive import load_archive
 from brittle.model.loading.weights import check_weights, load_weights
 from brittle.store.reading import read_table, verify
 

@@ -16,9 +16,10 @@ from sklearn.pipeline import make_pipeline
 
 import brittle
 from brittle.errors import BrittleError
+from brittle.extensions.trees.known_trees import find_trees, place_categories
+from brittle.extensions.trees.read_trees import raw_scores
 from brittle.model.arrays import Estimator
 from brittle.model.loading.load import load_model
-from brittle.model.read_trees import raw_scores
 
 ROWS, COLUMNS = 500, list("abcd")
 LEVELS = ["red", "blue", "green", "gold", "grey"]
@@ -314,7 +315,7 @@ def _judged(made: Callable[[], Any], rows: Any, truth: Callable[[], tuple[np.nda
         model = classifier.model
         assert isinstance(model, Estimator)
         scores = classifier(torch.from_numpy(given)).double().numpy()
-        trees = model.trees
+        trees = find_trees(model)
     except BrittleError as error:
         return f"refused: {error}"
     classes, own = truth()
@@ -328,8 +329,8 @@ def _judged(made: Callable[[], Any], rows: Any, truth: Callable[[], tuple[np.nda
             return "WRONG: scores"
     if trees is None or np.isnan(given).any():
         return "right"
-    raw = raw_scores(model._estimator, model._named(given))
-    sums = trees.scores(model.coded(given, trees))
+    raw = raw_scores(model.estimator, model.as_rows(given))
+    sums = trees.scores(place_categories(model, trees, given))
     apart = np.abs((sums if raw.ndim == 2 else sums[:, 1] - sums[:, 0]) - raw).max()
     decided = np.diff(np.sort(sums, axis=1)[:, -2:])[:, 0] > trees.slack
     right = (np.array(model.class_names)[sums.argmax(axis=1)] == classes.astype(str))[decided].all()

@@ -37,7 +37,7 @@ def test_every_file_is_written_by_one_function() -> None:
             if writes or of_the_system or name in MAKERS:
                 found.add((path.relative_to(SOURCE).as_posix(), ast.unparse(node.func)))
     assert found == {
-        ("model/loading/tree_file.py", "file.write_text"),
+        ("extensions/trees/tree_file.py", "file.write_text"),
         ("store/writing.py", "os.fdopen"),
         ("store/writing.py", "os.open"),
         ("store/writing.py", "path.mkdir"),

@@ -213,11 +213,12 @@ class DataOptions:
     def _steps(self, data: Path, model: str | None) -> ImageSteps:
         """What is done to images: what options say, or else what `model` declares; nothing where DATA hold none."""
         from brittle.data.formats import reads_images
-        from brittle.data.image_steps import declared_steps
         from brittle.data.images import ImageSteps
+        from brittle.model.loading.load import find_source
 
         steps = ImageSteps(self.resize or None, self.center_crop or None)
-        found = declared_steps(model) if model is not None and reads_images(data, self.format) else None
+        source = find_source(model) if model is not None and reads_images(data, self.format) else None
+        found = None if source is None else source.image_steps(model)
         if found is None:
             return steps
         own = " and ".join(["--resize"] * bool(self.resize) + ["--center-crop"] * bool(self.center_crop))

@@ -147,7 +147,7 @@ class Opening:
         cls, model: str, data: Path, declared: ModelOptions, reading: DataOptions, scoring: ScoreOptions, quiet: bool
     ) -> Opening:
         """All that can be refused before either is opened is refused."""
-        from brittle.model.loading.hugging_face import reads_texts
+        from brittle.model.loading.load import reads_texts
         from brittle.store.places import located
 
         data = located(data)

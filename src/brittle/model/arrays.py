@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
@@ -14,9 +13,7 @@ from torch import Tensor, nn
 from brittle.decisions import Custom, Decision, Within
 from brittle.errors import DataError, ModelError, ParameterError, listed
 from brittle.model.fitted_state import estimator_digest
-from brittle.model.read_trees import raw_scores, trees_of
 from brittle.model.rules import Rules
-from brittle.model.trees import Trees
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,9 +32,6 @@ A forest whose trees all agree gives the other classes 0: their logit is then -1
 
 COMPARED = 64
 """How many inputs of a call are given to `predict` as well."""
-
-ODD_ROWS = 256
-"""Inputs at which trees as they were read are compared with their library."""
 
 CLEAR = 1e-9
 """By how much, as a share, the largest score must be larger than the second for `predict` to be held to it."""
@@ -95,42 +89,46 @@ class BatchModel(ArrayModel):
 
 
 class Fitted(ArrayModel):
-    """A fitted estimator of scikit-learn, which is given rows under the names that it was fitted with. `categories` are
-    the columns that are codes, by name, and `names` those of the columns of the data."""
+    """A fitted estimator of scikit-learn, which is given rows under the names that it was fitted with.
+
+    Attributes:
+        estimator: as it was given.
+        categories: the columns of the data that are codes, by name.
+    """
 
     def __init__(
         self, estimator: Any, outputs: str = "logits", categories: Any = None, rules: Any = None, names: Any = None
     ) -> None:
-        self._estimator, self._outputs, self._categories = estimator, outputs, dict(categories or {})
+        self.estimator, self._outputs, self.categories = estimator, outputs, dict(categories or {})
         self._rules, self._columns = dict(rules or {}), names
-        super().__init__(lambda inputs: self.of_rows(self._rows(inputs)))
+        super().__init__(lambda inputs: self.of_rows(self.as_rows(inputs)))
         self.__name__ = type(estimator).__name__
 
     @abstractmethod
     def of_rows(self, rows: Rows) -> np.ndarray:
         """What is decided from, of rows in double precision."""
 
-    def _rows(self, inputs: np.ndarray) -> Rows:
+    def as_rows(self, inputs: np.ndarray) -> Rows:
         """`inputs` `[B, *shape]` as the estimator takes them."""
         return self._named(inputs.reshape(len(inputs), -1).astype(np.float64))
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
         """Names of the columns that it was fitted on; None where it was fitted on an array."""
-        names = _fitted_names(self._estimator)
+        names = _fitted_names(self.estimator)
         return None if names is None else tuple(map(str, names))
 
     @property
     def digest(self) -> str | None:
         """Of what it has learned: `brittle.model.fitted_state.estimator_digest`."""
-        return estimator_digest((self._estimator, self._rules) if self._rules else self._estimator)
+        return estimator_digest((self.estimator, self._rules) if self._rules else self.estimator)
 
     def reading(self, categories: Mapping[str, Levels], names: Sequence[str] | None) -> Fitted:
         """The same for inputs with columns of these names, of which some are codes of categories."""
         for name in self._rules.keys() & categories.keys():
             if self._rules[name].strip() != "fixed":
                 raise ParameterError(f"the column {name!r:.40} holds categories, whose one rule is fixed")
-        return type(self)(self._estimator, self._outputs, categories, self._rules, names)
+        return type(self)(self.estimator, self._outputs, categories, self._rules, names)
 
     def rules(self, size: int) -> Rules:
         """What each of so many columns may hold."""
@@ -168,16 +166,16 @@ class Fitted(ArrayModel):
     def _named(self, rows: np.ndarray) -> Rows:
         """The rows under the names that it was fitted with, where it was fitted on a frame with as many columns."""
         rows = self.rules(rows.shape[1]).kept(rows) if self._rules else rows
-        names = _fitted_names(self._estimator)
+        names = _fitted_names(self.estimator)
         if names is None or len(names) != rows.shape[1]:
             return rows
         import pandas as pd  # here alone: every command and every worker would take a sixth longer to start
 
         frame = pd.DataFrame(rows, columns=pd.Index(names))
-        for name, levels in self._categories.items():
+        for name, levels in self.categories.items():
             frame[name] = levels.column(frame[name].to_numpy())
-        coded = getattr(_last(self._estimator), "get_cat_feature_indices", list)()
-        for name in [names[place] for place in coded if names[place] not in self._categories]:
+        coded = getattr(_last(self.estimator), "get_cat_feature_indices", list)()
+        for name in [names[place] for place in coded if names[place] not in self.categories]:
             # CatBoost takes categories as text, or as whole numbers of that type
             codes = frame[name].to_numpy()
             fractions = codes[codes % 1 != 0]
@@ -196,7 +194,7 @@ class Regressor(Fitted):
 
     def of_rows(self, rows: Rows) -> np.ndarray:
         """What it predicts, `[B]` or `[B, R]`."""
-        return np.asarray(self._estimator.predict(rows))
+        return np.asarray(self.estimator.predict(rows))
 
 
 class Estimator(Fitted):
@@ -215,6 +213,7 @@ class Estimator(Fitted):
     `decision_function`.
 
     Attributes:
+        classes: its `classes_`.
         class_names: `classes_` as text, in the order of the columns.
         class_values: `classes_` as whole numbers, by which labels are mapped; None where they are no numbers.
     """
@@ -230,7 +229,7 @@ class Estimator(Fitted):
         self.class_names = tuple(map(str, classes if booleans else self.class_values or classes))
         self._probabilities = outputs == "probs" or not hasattr(estimator, "decision_function")
         self._logarithms = self._probabilities and outputs != "probs"
-        self._classes, self._calls = classes, 0
+        self.classes, self._calls = classes, 0
         last = _last(estimator)
         method = getattr(last, "response_method", None)  # of those that decide by a threshold
         inside = None if method is None else getattr(last, "estimator_", None)
@@ -247,7 +246,7 @@ class Estimator(Fitted):
 
     def of_rows(self, rows: Rows) -> np.ndarray:
         """Class scores, `[B, C]`."""
-        if not self._calls and (count := np.size(self._estimator.predict(rows[:1]))) != 1:
+        if not self._calls and (count := np.size(self.estimator.predict(rows[:1]))) != 1:
             raise ModelError(
                 "estimator", f"{self.__name__} predicts {count} labels for an input; give a classifier of one label"
             )
@@ -260,54 +259,12 @@ class Estimator(Fitted):
     @property
     def has_probabilities(self) -> bool:
         """Tell whether it has a `predict_proba`."""
-        return hasattr(self._estimator, "predict_proba")
+        return hasattr(self.estimator, "predict_proba")
 
     def log_probabilities(self, inputs: Tensor) -> Tensor:
         """Logarithms of `predict_proba`, `[B, C]`, in double precision; that of 0 is -708."""
-        probabilities = self._predict_proba(self._rows(inputs.detach().cpu().numpy()))
+        probabilities = self._predict_proba(self.as_rows(inputs.detach().cpu().numpy()))
         return as_tensor(np.log(probabilities.clip(np.finfo(np.float64).tiny)), inputs.device)
-
-    @cached_property
-    def trees(self) -> Trees | None:
-        """The trees that it adds up, where it is an ensemble of them that was read right; else None.
-
-        The library's own scores and classes are compared with these at inputs on the cuts of the trees and beside them.
-        """
-        trees = trees_of(self._estimator)
-        if trees is None or len(trees.base) != len(self._classes):
-            return None
-        rows, names = trees.odd_rows(ODD_ROWS), dict(enumerate(self.feature_names or ()))
-        for place, levels in trees.levels.items():
-            coded = self._categories.get(names.get(place))
-            if coded is not None or all(isinstance(level, int | float) for level in levels):
-                rows[:, place] = np.resize(levels if coded is None else range(len(coded.levels)), len(rows))
-        return trees if self.computes(trees, rows) else None
-
-    def computes(self, trees: Trees, rows: np.ndarray) -> bool:
-        """Tell whether the library gives those of rows `[B, n]` whose categories it knows, some at least, the sums and
-        classes of these trees."""
-        rows = self.rules(rows.shape[1]).kept(rows)
-        places = self.coded(rows, trees)
-        have_levels = ~np.isnan(places).any(axis=1)
-        if not have_levels.any():
-            return False
-        rows = rows[have_levels]
-        raw = raw_scores(self._estimator, self._named(rows))
-        return trees.agree(places[have_levels], raw, self.predicted(torch.from_numpy(rows)))
-
-    def coded(self, rows: np.ndarray, trees: Trees) -> np.ndarray:
-        """Rows `[B, n]` with the places that categories have in trees."""
-        rows, names = rows.copy(), dict(enumerate(self.feature_names or ()))
-        for place in trees.levels:
-            own = self._categories.get(names.get(place))
-            values = rows[:, place].tolist() if own is None else [own.levels[int(code)] for code in rows[:, place]]
-            rows[:, place] = trees.places(place, values)
-        return rows
-
-    def predicted(self, inputs: Tensor) -> np.ndarray:
-        """Positions in `classes_` of what `predict` gives for inputs `[B, n]`; `[B]`."""
-        given = np.ravel(self._estimator.predict(self._named(inputs.double().numpy())))
-        return (given[:, None] == self._classes).argmax(axis=1)
 
     def _check_predicted(self, rows: Rows, scores: np.ndarray) -> None:
         """Raise unless `predict` gives the class of the largest score, wherever that is clearly the largest."""
@@ -317,7 +274,7 @@ class Estimator(Fitted):
         closest = np.argsort(np.where(clear, gap, np.inf), kind="stable")[:COMPARED]  # where a threshold would show
         some = rows[closest] if isinstance(rows, np.ndarray) else rows.iloc[closest]
         scores, clear = scores[closest], clear[closest]
-        differ = clear & (np.ravel(self._estimator.predict(some)) != self._classes[scores.argmax(axis=1)])
+        differ = clear & (np.ravel(self.estimator.predict(some)) != self.classes[scores.argmax(axis=1)])
         if differ.any():
             what = "probability" if self._probabilities else "decision_function"
             raise ModelError(
@@ -328,12 +285,12 @@ class Estimator(Fitted):
 
     def _of_classes(self, rows: Rows) -> np.ndarray:
         if not self._probabilities:
-            return self._decision(np.asarray(self._estimator.decision_function(rows)))
+            return self._decision(np.asarray(self.estimator.decision_function(rows)))
         probabilities = self._predict_proba(rows).clip(SMALLEST_PROBABILITY)
         return np.log(probabilities) if self._logarithms else probabilities
 
     def _predict_proba(self, rows: Rows) -> np.ndarray:
-        probabilities = np.asarray(self._estimator.predict_proba(rows), np.float64)
+        probabilities = np.asarray(self.estimator.predict_proba(rows), np.float64)
         if probabilities.shape == (len(rows), len(self.class_names)):
             return probabilities
         raise ModelError(

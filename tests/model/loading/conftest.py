@@ -5,12 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from helpers.artefacts import FACTORY, export
-
-
-@pytest.fixture(scope="session")
-def archive() -> bytes:
-    return export(dynamic=True)
+from helpers.artefacts import FACTORY
 
 
 @pytest.fixture

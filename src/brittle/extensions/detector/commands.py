@@ -162,7 +162,7 @@ def fit_pseudo_margin(
 
 
 def _check_no_texts(model: str) -> None:
-    from brittle.model.loading.hugging_face import reads_texts
+    from brittle.model.loading.load import reads_texts
 
     if reads_texts(model):
         raise UsageError(f"{model} reads texts, which detectors and pseudo-margins do not know; use brittle score")

@@ -11,12 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from brittle.extensions.trees.known_trees import agrees, find_trees, place_categories, predict
+from brittle.extensions.trees.trees import Trees
 from brittle.measure.forward import Clean
 from brittle.model.arrays import Estimator
 from brittle.model.bounds import NONE
 from brittle.model.classifier import Classifier
 from brittle.model.rules import Rules
-from brittle.model.trees import Trees
 
 BOXES = {"fast": 500, "standard": 2_000, "middle": 2_000, "thorough": 20_000, "full": 20_000}
 """Boxes at most that are looked at for a point, by effort of a search or proof of a certificate."""
@@ -44,18 +45,18 @@ def search_boxes(
     """
     model, shape = classifier.model, clean.inputs.flatten(1).shape
     plain = classifier.decision.of_classes and classifier.mean is None and classifier.std is None
-    if not plain or not isinstance(model, Estimator) or (trees := model.trees) is None:
+    if not plain or not isinstance(model, Estimator) or (trees := find_trees(model)) is None:
         return None
     if (trees.n_features_in_, len(trees.base)) != (shape[1], clean.logits.shape[1]):
         return None
     rows, own = clean.inputs.flatten(1).double().cpu().numpy(), clean.predicted.cpu().numpy()
     rules = model.rules(shape[1])
     given = rules.kept(rows)
-    rows = model.coded(given, trees)
+    rows = place_categories(model, trees, given)
     if np.isnan(rows[:, list(trees.levels)]).any():  # its columns are others than they were taken for
         return None
     usable = (clean.finite & ~clean.tied).cpu().numpy().nonzero()[0]
-    if len(usable) and not model.computes(trees, given[usable]):
+    if len(usable) and not agrees(model, trees, given[usable]):
         return None
     trees = trees.of_whole(rules.whole)
     scores = trees.scores(rows[usable])
@@ -78,7 +79,7 @@ def search_boxes(
             passes[row] += 1  # noqa: B023
             classifier.count(1)
             at = np.where(varies[row], at, given[row])  # noqa: B023
-            return int(model.predicted(torch.from_numpy(at[None]))[0])
+            return int(predict(model, at[None])[0])
 
         low = np.nextafter(np.where(varies[row], np.minimum(least, point), point), -np.inf)
         high = np.where(varies[row], np.maximum(most, point), point)

@@ -1,9 +1,10 @@
-"""The model that a command line names: a file that runs no code, or a factory in code of the user's."""
+"""How a name becomes a model: one table of sources by the form of the name, those of extensions from the registry."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -11,15 +12,11 @@ from typing import Any
 
 from torch import fx, nn
 
-from brittle.errors import ArtefactError, ModelError, UsageError, listed
+from brittle.errors import ArtefactError, BrittleError, ModelError, UsageError, listed
 from brittle.model.arrays import ArrayModel, is_estimator
-from brittle.model.loading.archive import load_archive
-from brittle.model.loading.declared import Declared
-from brittle.model.loading.hugging_face import is_hugging_face, load_hugging_face, placed
-from brittle.model.loading.onnx_network import open_onnx
-from brittle.model.loading.timm_model import PREFIX, build_timm, is_timm, load_timm
-from brittle.model.loading.tree_file import read_tree_file
 from brittle.model.loading.weights import PICKLED, check_weights, load_weights, read_content, state_digest
+from brittle.model.texts import TextReader
+from brittle.registry import Registry, missing
 from brittle.user_code import (
     defined_in,
     digest_of_module,
@@ -30,17 +27,6 @@ from brittle.user_code import (
     run_file,
 )
 
-EXPORT = (
-    "export the network with torch.export.save(torch.export.export(model, (inputs,), dynamic_shapes=...), "
-    "'model.pt2'), or name a factory: FILE.py:FUNCTION"
-)
-"""What to do with any network of PyTorch."""
-
-_PICKLE = (
-    "file, which holds a pickle that could run code and is no model; weights in it go to --weights beside the network "
-    "that they are for; save a scikit-learn classifier with "
-    f"skops.io.dump(model, 'model.skops'); of PyTorch, {EXPORT}; what you trust, a factory may load (torch.jit.load)"
-)
 _KERAS = "is a Keras or HDF5 file; convert it to ONNX, model.export('model.onnx', format='onnx') in Keras 3"
 _DATA = "holds data and no model; MODEL comes first and DATA second: brittle score MODEL DATA"
 _TENSORFLOW = "is a TensorFlow file; convert it to ONNX, python -m tf2onnx.convert --saved-model FOLDER (--tflite FILE)"
@@ -48,12 +34,46 @@ _ADVICE = {
     **dict.fromkeys((".h5", ".keras"), _KERAS),
     **dict.fromkeys((".pb", ".tflite"), _TENSORFLOW),
     ".cbm": "is binary; save the model as .json: save_model('model.json', format='json')",
-    ".safetensors": f"holds weights without a network; give it with --weights; {EXPORT}",
     **dict.fromkeys((".npz", ".npy", ".parquet", ".csv", ".png", ".jpg", ".jpeg"), _DATA),
 }
 """What a file is by its ending where it is no model, and what to do."""
 
 _failure = partial(ModelError, "user_code")
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What the files of a model say of it.
+
+    Attributes:
+        mean, std: those of inputs in [0, 1], one number a channel.
+        class_names: in the order of the outputs.
+        texts: how texts become inputs.
+    """
+
+    mean: tuple[float, ...] | None = None
+    std: tuple[float, ...] | None = None
+    class_names: tuple[str, ...] | None = None
+    texts: TextReader | None = None
+
+    def within(self, low: float, high: float) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
+        """Mean and std for inputs in [`low`, `high`]: `low + (high - low) mean` and `(high - low) std`."""
+        width = high - low
+        mean = None if self.mean is None else tuple(low + width * one for one in self.mean)
+        return mean, None if self.std is None else tuple(width * one for one in self.std)
+
+    @property
+    def words(self) -> str:
+        numbers = (("mean", self.mean), ("std", self.std))
+        parts = [f"{name} {' '.join(f'{one:.4g}' for one in found)}" for name, found in numbers if found is not None]
+        if self.texts is not None:
+            parts.append(self.texts.words)
+        elif not parts:
+            parts.append("neither mean nor std")
+        if self.class_names is not None:
+            some = listed([f"{name!r:.40}" for name in self.class_names], 3)
+            parts.append(f"{len(self.class_names)} classes ({some})")
+        return ", ".join(parts)
 
 
 @dataclass(frozen=True)
@@ -70,104 +90,153 @@ class LoadedModel:
     weights: str = ""
 
 
-def load_model(spec: str | os.PathLike[str], *, weights: str | os.PathLike[str] | None = None) -> LoadedModel:
-    """Load the model that `spec` names.
+def check_file(name: str) -> None:
+    """Raise where a name is no file, with what may have been meant."""
+    if not Path(name).is_file():
+        read_content(Path(name))
 
-    - `FILE.pt2`: an archive of `torch.export.save`; loading it runs no code.
-    - `FILE.onnx`: a network that onnxruntime runs; with gradients where PyTorch has its operators and agrees.
-    - `FILE.json`: a classifier of XGBoost (also `FILE.ubj`) or CatBoost, `FILE.txt`: one of LightGBM; scored by
-      that library.
-    - `FILE.skops`: a scikit-learn classifier of `skops.io.dump`, of types that skops trusts; forward only.
-    - `FOLDER`: an image classifier as Hugging Face writes it, or a network of timm; weights in safetensors alone.
-    - `hf:OWNER/NAME`, `hf:OWNER/NAME@REVISION`: such a folder of the Hugging Face Hub, from its cache or fetched.
-    - `timm:NAME`: a network of timm, with `weights`.
-    - `FILE.py:FACTORY`: a function in a file, called without arguments, that returns the network.
-    - `PACKAGE.MODULE:FACTORY`: the same in a module that Python can import. The current folder is
-      not searched for it.
 
-    A factory may also be a network itself, and may return a fitted scikit-learn classifier, or a
-    `brittle.model.texts.TextFunction`. `weights` is a file for the network that the factory returns.
+@dataclass(frozen=True)
+class Source:
+    """What loads the models whose names have one form.
+
+    Attributes:
+        load: makes a model of a name and of a file of weights, which it need not load.
+        check: raises where no such model can be, or nothing is there; reads and runs nothing large.
+        takes_weights: whether weights may be given; others are in the model's own files.
+        reads_texts: tells by its description alone whether a model reads texts.
+        image_steps: by its description alone, what a model expects images to become: `brittle.data.images.ImageSteps`,
+            a reason why brittle does something else, or None where nothing is said.
     """
-    path = None if weights is None else Path(weights)
-    _check_form(os.fspath(spec), path)
-    spec, folder = placed(spec)
-    if spec.startswith(PREFIX):
-        module, declared = build_timm(spec, path)
-        loaded = LoadedModel(module, {"format": "timm"}, declared)
-    elif is_hugging_face(folder):
-        form, load = ("timm", load_timm) if is_timm(folder) else ("transformers", load_hugging_face)
-        module, declared, digest = load(folder)
-        loaded = LoadedModel(module, {"format": form, "file": os.fspath(folder), "sha256": digest}, declared)
-    else:
-        loaded = _load_file(Path(spec)) if _factory_place(spec) is None else _load_code(spec)
-    module, provenance = loaded.module, {"spec": spec, "runs_code": False} | loaded.provenance
+
+    load: Callable[[str, Path | None], LoadedModel]
+    check: Callable[[str], object] = check_file
+    takes_weights: bool = False
+    reads_texts: Callable[[str], bool] = lambda _: False
+    image_steps: Callable[[str], Any] = lambda _: None
+
+
+def file_source(read: Callable[[bytes, str], Any]) -> Source:
+    """The source of files of which `read` makes a model, given the content and the name of one."""
+
+    def load(name: str, _: Path | None) -> LoadedModel:
+        content, facts = read_file(name)
+        return LoadedModel(read(content, facts["file"]), facts)
+
+    return Source(load)
+
+
+def read_file(name: str) -> tuple[bytes, dict[str, Any]]:
+    """What a file holds, and what the record of a run says of it."""
+    path = Path(name)
+    content = read_content(path)
+    sha256 = hashlib.sha256(content).hexdigest()
+    return content, {"format": path.suffix.removeprefix("."), "file": str(path), "sha256": sha256}
+
+
+def load_model(spec: str | os.PathLike[str], *, weights: str | os.PathLike[str] | None = None) -> LoadedModel:
+    """Load the model that `spec` names, by the `Source` of its form.
+
+    A factory, `FILE.py:FACTORY` or `PACKAGE.MODULE:FACTORY`, is a function that is called without arguments and returns
+    a network or a fitted scikit-learn classifier, or a network itself; the current folder is not searched for a module.
+    Every other source runs no code. `weights` is a file for the network that the factory returns.
+
+    Raises:
+        UsageError: no source has the form of `spec`, or this one has its own weights.
+        BrittleError: the extension of the source is missing; or what it raises itself.
+    """
+    name, path = os.fspath(spec), None if weights is None else Path(weights)
+    loaded = _source_of(name, path).load(name, path)
+    module, provenance = loaded.module, {"spec": name, "runs_code": False} | loaded.provenance
     if path is not None:
         if not isinstance(module, nn.Module):
-            raise UsageError(f"{spec} is no network of PyTorch and has its own weights; leave out --weights")
+            raise UsageError(f"{name} is no network of PyTorch and has its own weights; leave out --weights")
         read = load_weights(module, path)
         provenance |= read.record
         loaded = replace(loaded, weights=read.said)
         if read.mean is not None:
             loaded = replace(loaded, declared=replace(loaded.declared or Declared(), mean=read.mean, std=read.std))
     if isinstance(module, nn.Module):
-        check_weights(module, spec)
+        check_weights(module, provenance["spec"])
         provenance["state_sha256"] = state_digest(module)
     return replace(loaded, provenance=provenance)
 
 
 def check_named(spec: str, weights: Path | None) -> None:
     """Raise where what `load_model` would be given cannot be a model, or is not there; nothing large is read or run."""
-    _check_form(spec, weights)
-    place = _factory_place(spec)
-    file = Path(spec if place is None else place)
-    named = spec.startswith(PREFIX) or is_hugging_face(placed(spec)[1]) or (place is not None and file.suffix != ".py")
-    if not named and not file.is_file():
-        read_content(file)  # raises, with what may have been meant
-    if weights is not None and not weights.is_file():
-        read_content(weights)
+    _source_of(spec, weights).check(spec)
+    if weights is not None:
+        check_file(str(weights))
 
 
-def _factory_place(spec: str) -> str | None:
-    """What stands before the name of a factory; None where `spec` names none."""
-    return spec.rpartition(":")[0] if ":" in spec.removeprefix(Path(spec).drive) and not Path(spec).is_file() else None
+def find_source(spec: str) -> Source | None:
+    """The source of the form that `spec` has; None where none has it."""
+    form = form_of(spec)
+    if form not in SOURCES:
+        return None
+    return SOURCES[form]
 
 
-def _check_form(spec: str, weights: Path | None) -> None:
-    path, suffix = placed(spec)[1], Path(spec).suffix.lower()
-    of_hub = is_hugging_face(path)
-    if spec.startswith(PREFIX) or (_factory_place(spec) is not None and not of_hub):
-        return
-    if of_hub or path.suffix in (".pt2", *_READERS):
-        if weights is not None:
-            raise UsageError(f"{spec} holds its own weights; leave out --weights")
-        return
-    if suffix in (*PICKLED, ".joblib"):
-        raise ArtefactError("model_file", f"{spec} is a {suffix} {_PICKLE}")
-    if suffix == ".py":
-        raise UsageError(f"{spec} names no function in the file{defined_in(spec)}; {EXPORT}")
-    if suffix in _ADVICE:
-        raise UsageError(f"{spec} {_ADVICE[suffix]}")
+def reads_texts(spec: str) -> bool:
+    """Tell whether a name is that of a model of texts, by its description alone."""
+    source = find_source(spec)
+    return source is not None and source.reads_texts(spec)
+
+
+def form_of(spec: str) -> str:
+    """The form of a name, as `SOURCES` has it: `FOLDER`, `FILE` with an ending, a prefix, or one of a factory."""
+    path = Path(spec)
     if path.is_dir():
-        raise UsageError(
-            f"{spec} is a folder without config.json; a model of Hugging Face has one, and DATA comes second; {EXPORT}"
+        return "FOLDER"
+    place, colon, _ = spec.removeprefix(path.drive).rpartition(":")
+    if not colon or path.is_file():
+        return f"FILE{path.suffix}"
+    prefixed = f"{spec.partition(':')[0]}:NAME"
+    if prefixed in SOURCES or missing("source", prefixed):
+        return prefixed
+    return "FILE.py:FACTORY" if place.endswith(".py") else "PACKAGE.MODULE:FACTORY"
+
+
+def _source_of(spec: str, weights: Path | None) -> Source:
+    """The source of `spec`, which takes weights where some are given."""
+    if words := missing("source", form_of(spec)):
+        raise BrittleError("not_installed", f"{spec} {words}")
+    source = find_source(spec)
+    if source is None:
+        raise _refusal(spec)
+    if weights is not None and not source.takes_weights:
+        raise UsageError(f"{spec} holds its own weights; leave out --weights")
+    return source
+
+
+def _refusal(spec: str) -> BrittleError:
+    """The error for a name that no source has the form of: what it is, and what to do."""
+    path, suffix = Path(spec), Path(spec).suffix.lower()
+    if suffix in (*PICKLED, ".joblib"):
+        return ArtefactError(
+            "model_file",
+            f"{spec} is a {suffix} file, which holds a pickle that could run code and is no model; weights in it go "
+            "to --weights beside the network that they are for; save a scikit-learn classifier with "
+            f"skops.io.dump(model, 'model.skops'); of PyTorch, {name_a_network()}; what you trust, a factory may load "
+            "(torch.jit.load)",
         )
-    raise UsageError(
-        f"{spec!r} is neither FILE.pt2, FILE.onnx, FILE.skops, FILE.json, FILE.ubj, FILE.txt, FOLDER with "
-        "config.json, FILE.py:FACTORY nor "
-        f"PACKAGE.MODULE:FACTORY{'' if path.exists() else ', and is no file'}; {EXPORT}"
+    if suffix == ".py":
+        return UsageError(f"{spec} names no function in the file{defined_in(spec)}; {name_a_network()}")
+    if suffix == ".safetensors":
+        return UsageError(f"{spec} holds weights without a network; give it with --weights; {name_a_network()}")
+    if suffix in _ADVICE:
+        return UsageError(f"{spec} {_ADVICE[suffix]}")
+    absent = "" if path.exists() else ", and is no file"
+    return UsageError(f"{spec!r} is none of {', '.join(SOURCES)}{absent}; {name_a_network()}")
+
+
+def name_a_network() -> str:
+    """What to do with any network of PyTorch."""
+    export = (
+        "export the network with torch.export.save(torch.export.export(model, (inputs,), dynamic_shapes=...), "
+        "'model.pt2'), or "
     )
-
-
-def _load_file(path: Path) -> LoadedModel:
-    content, name = read_content(path), str(path)
-    digest = hashlib.sha256(content).hexdigest()
-    if path.suffix == ".pt2":
-        model, facts = load_archive(content, name)
-        facts["format"] = "torch.export"
-    else:
-        model = _READERS[path.suffix](content, name)
-        facts = {"format": path.suffix.removeprefix(".")}
-    return LoadedModel(model, facts | {"file": name, "sha256": digest})
+    return f"{export if 'FILE.pt2' in SOURCES else ''}name a factory: FILE.py:FUNCTION"
 
 
 def _load_skops(content: bytes, name: str) -> Any:
@@ -189,14 +258,7 @@ def _load_skops(content: bytes, name: str) -> Any:
     return model
 
 
-_READERS = {
-    **{".onnx": open_onnx, ".skops": _load_skops},
-    **dict.fromkeys((".json", ".ubj", ".txt"), read_tree_file),
-}
-"""Who reads a file with such an ending, beside archives."""
-
-
-def _load_code(spec: str) -> LoadedModel:
+def _load_code(spec: str, _: Path | None) -> LoadedModel:
     """The network or estimator that a factory returns."""
     place, _, name = spec.rpartition(":")
     if place.endswith(".py"):
@@ -224,3 +286,19 @@ def _load_code(spec: str) -> LoadedModel:
         raise _failure(f"expected a torch.nn.Module, found that {where} gives an object of type {kind}")
     facts = {"format": "python", "runs_code": True, "file": file, "sha256": digest_of_module(module)}
     return LoadedModel(model, facts)
+
+
+def _check_code(spec: str) -> None:
+    """Raise where the file of a factory is not there."""
+    check_file(spec.rpartition(":")[0])
+
+
+SOURCES: Mapping[str, Source] = Registry(
+    "source",
+    {
+        "FILE.py:FACTORY": Source(_load_code, _check_code, takes_weights=True),
+        "PACKAGE.MODULE:FACTORY": Source(_load_code, lambda _: None, takes_weights=True),
+        "FILE.skops": file_source(_load_skops),
+    },
+)
+"""Every source of models by the form of the names that it loads: the only list of what can stand for MODEL."""

@@ -13,7 +13,7 @@ import re
 import warnings
 import zipfile
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -26,7 +26,6 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from brittle.errors import ArtefactError, ModelError, listed
-from brittle.model.loading.archive import check_uncompressed
 from brittle.store.writing import nearby
 from brittle.user_code import first_line
 
@@ -159,6 +158,18 @@ def read_weights(path: Path, content: bytes) -> tuple[list[str], Any]:
             f"{path} is no checkpoint of which the tensors alone can be read ({why:.200}); where it was made, save "
             f"the weights alone: torch.save(model.state_dict(), 'weights.pt')",
         ) from error
+
+
+def check_uncompressed(members: Sequence[zipfile.ZipInfo], size: int, name: str) -> None:
+    """Raise where records of an archive of `size` bytes are compressed, of one name, or larger than the archive."""
+    packed = any(member.compress_type != zipfile.ZIP_STORED for member in members)
+    twice = len({member.filename for member in members}) < len(members)
+    if packed or twice or sum(member.file_size for member in members) > size:
+        raise ArtefactError(
+            "file_refused",
+            f"{name} is compressed, holds two records of one name, or claims more than its {size} bytes; save or "
+            f"export the network again",
+        )
 
 
 class _Unmade:

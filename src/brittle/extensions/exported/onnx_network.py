@@ -17,8 +17,9 @@ import torch
 from torch import Tensor, nn
 
 from brittle.errors import ArtefactError, ModelError, listed
+from brittle.extensions.exported.onnx_operators import OPERATORS, OPSET, as_tensor, compute
 from brittle.model.arrays import ArrayModel
-from brittle.model.loading.onnx_operators import OPERATORS, OPSET, as_tensor, compute
+from brittle.model.loading.load import file_source
 from brittle.model.passes import FAILURES, WITHOUT_GRADIENT
 from brittle.user_code import first_line, import_package
 
@@ -400,3 +401,7 @@ def _array(onnx: Any, tensor: Any) -> np.ndarray:
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         raise _NotConverted("it keeps weights in another file")
     return onnx.numpy_helper.to_array(tensor)
+
+
+ONNX = file_source(open_onnx)
+"""Networks in ONNX files, `FILE.onnx`."""

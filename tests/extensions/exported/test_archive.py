@@ -18,6 +18,11 @@ from brittle.errors import ArtefactError, ModelError
 from brittle.model.loading.load import load_model
 
 
+@pytest.fixture(scope="session")
+def archive() -> bytes:
+    return export(dynamic=True)
+
+
 def test_an_archive_gives_the_network(archive: bytes, tmp_path: Path) -> None:
     (tmp_path / "net.pt2").write_bytes(archive)
     loaded = load_model(tmp_path / "net.pt2")

@@ -13,8 +13,8 @@ pytest.importorskip("onnxruntime")
 
 from helpers.onnx_files import Step, file_of
 
-from brittle.model.loading.onnx_network import OnnxNetwork, open_onnx
-from brittle.model.loading.onnx_operators import OPERATORS
+from brittle.extensions.exported.onnx_network import OnnxNetwork, open_onnx
+from brittle.extensions.exported.onnx_operators import OPERATORS
 
 Case = tuple[dict[str, Any], tuple[np.ndarray | None, ...], tuple[int, ...], int]
 """Attributes, constant inputs after the first, shape of an input, and opset."""

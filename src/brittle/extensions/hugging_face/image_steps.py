@@ -17,8 +17,8 @@ from PIL import Image
 
 from brittle.data.images import INTERPOLATIONS, UNCHANGED, ImageSteps, pixels_of
 from brittle.errors import ModelError
-from brittle.model.loading.hugging_face import image_processor, placed, run_processor
-from brittle.model.loading.timm_model import PREFIX, evaluation_pixels, is_timm, pretrained_description
+from brittle.extensions.hugging_face.hugging_face import image_processor, placed, run_processor
+from brittle.extensions.hugging_face.timm_model import PREFIX, evaluation_pixels, is_timm, pretrained_description
 
 CODES = dict(enumerate(INTERPOLATIONS))
 """The interpolations of Pillow by the numbers that image processors keep."""

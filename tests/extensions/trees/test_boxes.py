@@ -10,8 +10,8 @@ import torch
 from helpers.small_trees import LENGTHS, nearest_of_all_boxes, small_ensemble
 
 import brittle
-from brittle.extensions.certificates.radius import Certified
-from brittle.extensions.trees.boxes import BOXES, CertifiedRadius
+from brittle.extensions.certificates.radius import Certified, CertifiedRadius
+from brittle.extensions.trees.boxes import BOXES
 from brittle.measure import Nearest, NearestPoint
 from brittle.measure.forward import look
 

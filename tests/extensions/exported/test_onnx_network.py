@@ -16,8 +16,8 @@ pytest.importorskip("onnxruntime")
 from helpers.onnx_files import Step, file_of
 
 import brittle
-from brittle.model.loading.onnx_network import OnnxNetwork, open_onnx
-from brittle.model.loading.onnx_operators import OPERATORS
+from brittle.extensions.exported.onnx_network import OnnxNetwork, open_onnx
+from brittle.extensions.exported.onnx_operators import OPERATORS
 from brittle.scores import FeatureMargin, InputMargin, Laplacian, MonteCarlo, Taylor
 
 GENERATOR = np.random.default_rng(0)

@@ -13,13 +13,16 @@ import logging
 import re
 import struct
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
 from brittle.errors import ArtefactError, ModelError
+from brittle.model.loading.load import LoadedModel, Source, read_file
+from brittle.model.loading.weights import check_uncompressed
 from brittle.user_code import first_line
 
 _PROGRAM = "models/model.json"
@@ -125,18 +128,6 @@ def _read_records(content: bytes, name: str) -> dict[str, bytes]:
     return {record: own for record, own in records.items() if _COPIED.fullmatch(record)}
 
 
-def check_uncompressed(members: Sequence[zipfile.ZipInfo], size: int, name: str) -> None:
-    """Raise where records of an archive of `size` bytes are compressed, of one name, or larger than the archive."""
-    packed = any(member.compress_type != zipfile.ZIP_STORED for member in members)
-    twice = len({member.filename for member in members}) < len(members)
-    if packed or twice or sum(member.file_size for member in members) > size:
-        raise ArtefactError(
-            "file_refused",
-            f"{name} is compressed, holds two records of one name, or claims more than its {size} bytes; save or "
-            f"export the network again",
-        )
-
-
 def _check_tensors(records: dict[str, bytes], kind: str, name: str) -> None:
     """Raise unless each weight or constant is a plain tensor with bytes: of an empty record PyTorch makes zeros."""
     for tensor, entry in json.loads(records[f"data/{kind}/model_{kind}_config.json"])["config"].items():
@@ -197,3 +188,13 @@ def _fixed_batch(program: Mapping[str, Any], name: str) -> int | None:
         )
     sizes = module["graph"]["tensor_values"][tensors[0]]["sizes"]
     return sizes[0].get("as_int") if sizes else None
+
+
+def _load(name: str, _: Path | None) -> LoadedModel:
+    content, facts = read_file(name)
+    module, more = load_archive(content, facts["file"])
+    return LoadedModel(module, facts | {"format": "torch.export"} | more)
+
+
+PT2 = Source(_load)
+"""Archives of `torch.export.save`, `FILE.pt2`."""

@@ -14,7 +14,8 @@ from PIL import Image
 from torch import nn
 
 from brittle.errors import ModelError, UsageError, listed
-from brittle.model.loading.declared import CONFIG, Declared, digest_of, names, numbers, read_description
+from brittle.extensions.hugging_face.description import CONFIG, digest_of, names, numbers, read_description
+from brittle.model.loading.load import Declared
 from brittle.model.loading.weights import NAMED
 from brittle.model.texts import TextReader
 from brittle.registry import load
@@ -48,10 +49,9 @@ UNLIMITED = 1 << 20
 """A tokenizer that declares more tokens than this declares no length."""
 
 
-def placed(spec: str | os.PathLike[str]) -> tuple[str, Path]:
+def placed(spec: str) -> tuple[str, Path]:
     """A model as it is recorded, and where it lies: one of the Hub with the commit that was found, in the Hub's cache.
     What the cache holds of a commit is not fetched again; without a network the cache is all there is."""
-    spec = os.fspath(spec)
     return _snapshot(spec) if spec.startswith(HUB) else (spec, Path(spec))
 
 
@@ -78,7 +78,7 @@ def is_hugging_face(folder: Path) -> bool:
     return (folder / CONFIG).is_file()
 
 
-def reads_texts(spec: str | os.PathLike[str]) -> bool:
+def reads_texts(spec: str) -> bool:
     """Whether a model is a folder of a Hugging Face classifier of texts, by its `config.json` alone."""
     folder = placed(spec)[1]
     return is_hugging_face(folder) and _is_kind(read_description(folder / CONFIG), TEXTS)

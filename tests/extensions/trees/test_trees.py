@@ -20,13 +20,14 @@ from helpers.small_trees import make, thresholds
 
 import brittle
 from brittle.errors import ModelError
-from brittle.model import trees
+from brittle.extensions.trees import trees
+from brittle.extensions.trees.known_trees import agrees, find_trees
+from brittle.extensions.trees.read_trees import trees_of
+from brittle.extensions.trees.tree_file import TreeFile
+from brittle.extensions.trees.trees import Trees, single_cut
 from brittle.model.arrays import Estimator
 from brittle.model.fitted_state import estimator_digest
 from brittle.model.loading.load import load_model
-from brittle.model.loading.tree_file import TreeFile
-from brittle.model.read_trees import trees_of
-from brittle.model.trees import Trees, single_cut
 
 pytest.importorskip("sklearn")
 
@@ -388,13 +389,13 @@ def test_trees_that_the_library_contradicts_are_not_searched(monkeypatch: pytest
     model, rows = fitted("histograms", 2)
     estimator = brittle.Classifier(model, "none").model
     assert isinstance(estimator, Estimator)
-    assert estimator.trees is not None
+    assert find_trees(estimator) is not None
     read = trees_of(model)
     assert read is not None
     moved = replace(read, value=read.value * (1 + 1e-9))
-    assert not estimator.computes(moved, rows)
+    assert not agrees(estimator, moved, rows)
     shifted = replace(read, cut=np.nextafter(read.cut, np.inf))
-    assert not estimator.computes(shifted, read.odd_rows(256))
+    assert not agrees(estimator, shifted, read.odd_rows(256))
 
 
 def test_categories_of_whole_numbers_are_never_given_fractions() -> None:

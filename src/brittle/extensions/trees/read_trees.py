@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from brittle.model.trees import SINGLE, Trees, of_class, of_numbers, single_cut
+from brittle.extensions.trees.trees import SINGLE, Trees, of_class, of_numbers, single_cut
 
 OBJECTIVES = (
     *("binary:logistic", "binary:hinge", "multi:softprob", "multi:softmax"),

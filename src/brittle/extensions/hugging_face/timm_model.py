@@ -11,7 +11,8 @@ from PIL import Image
 from torch import nn
 
 from brittle.errors import ModelError, UsageError
-from brittle.model.loading.declared import CONFIG, WEIGHTS, Declared, digest_of, names, numbers, read_description
+from brittle.extensions.hugging_face.description import CONFIG, WEIGHTS, digest_of, names, numbers, read_description
+from brittle.model.loading.load import Declared
 from brittle.model.loading.weights import load_weights, rows_of
 from brittle.user_code import first_line, import_package
 

@@ -12,8 +12,8 @@ from helpers.artefacts import refused
 from helpers.text_models import Model, Tokenizer, pretend, text_folder
 from torch import nn
 
-from brittle.model.loading.hugging_face import longest, reads_texts
-from brittle.model.loading.load import load_model
+from brittle.extensions.hugging_face.hugging_face import longest
+from brittle.model.loading.load import load_model, reads_texts
 
 
 class Roberta(Model):
@@ -41,9 +41,9 @@ def test_texts_are_as_long_as_tokenizer_and_network_allow(
 
 
 def test_a_folder_says_by_its_description_alone_what_it_reads(tmp_path: Path) -> None:
-    assert reads_texts(text_folder(tmp_path / "a"))
-    assert not reads_texts(text_folder(tmp_path / "b", architectures=["ViTForImageClassification"]))
-    assert not reads_texts(tmp_path)
+    assert reads_texts(str(text_folder(tmp_path / "a")))
+    assert not reads_texts(str(text_folder(tmp_path / "b", architectures=["ViTForImageClassification"])))
+    assert not reads_texts(str(tmp_path))
     assert not reads_texts("network.pt2")
 
 

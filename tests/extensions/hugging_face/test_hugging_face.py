@@ -15,7 +15,7 @@ from torch import Tensor
 
 import brittle
 from brittle.cli.options import ModelOptions
-from brittle.model.loading.hugging_face import load_hugging_face
+from brittle.extensions.hugging_face.hugging_face import load_hugging_face
 from brittle.model.loading.load import LoadedModel, load_model
 from brittle.scores import FeatureMargin, Laplacian, Taylor
 

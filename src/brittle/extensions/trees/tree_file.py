@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from brittle.errors import ModelError
-from brittle.model.read_trees import DAMAGED, parse_trees
-from brittle.model.trees import Trees
+from brittle.extensions.trees.read_trees import DAMAGED, parse_trees
+from brittle.extensions.trees.trees import Trees
+from brittle.model.loading.load import file_source
 from brittle.user_code import first_line, import_package
 
 
@@ -313,3 +314,7 @@ def read_tree_file(content: bytes, name: str) -> TreeFile:
         return _LIBRARIES[library](content, ending, package, data, trees)
     except Exception as error:
         raise ModelError("model_file", f"{library} cannot open {name}: {first_line(error)}; {advice}") from error
+
+
+TREES = file_source(read_tree_file)
+"""Classifiers of trees in files of their libraries: `FILE.json`, `FILE.ubj`, `FILE.txt`."""

@@ -1,52 +1,20 @@
-"""What a model's own files say of its inputs and classes, and the JSON files that say it."""
+"""The JSON files in which models of Hugging Face and timm describe themselves."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from brittle.errors import ModelError, listed
-from brittle.model.texts import TextReader
+from brittle.errors import ModelError
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 """Files of the folder of a model, as Hugging Face and timm write it."""
 
 MOST_BYTES = 1 << 24
 """A longer file describes no model."""
-
-
-@dataclass(frozen=True)
-class Declared:
-    """What the files of a model say of it. Mean and std are those of inputs in [0, 1], one number a channel; class
-    names are in the order of its outputs."""
-
-    mean: tuple[float, ...] | None = None
-    std: tuple[float, ...] | None = None
-    class_names: tuple[str, ...] | None = None
-    texts: TextReader | None = None
-
-    def within(self, low: float, high: float) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
-        """Mean and std for inputs in [`low`, `high`]: `low + (high - low) mean` and `(high - low) std`."""
-        width = high - low
-        mean = None if self.mean is None else tuple(low + width * one for one in self.mean)
-        return mean, None if self.std is None else tuple(width * one for one in self.std)
-
-    @property
-    def words(self) -> str:
-        numbers = (("mean", self.mean), ("std", self.std))
-        parts = [f"{name} {' '.join(f'{one:.4g}' for one in found)}" for name, found in numbers if found is not None]
-        if self.texts is not None:
-            parts.append(self.texts.words)
-        elif not parts:
-            parts.append("neither mean nor std")
-        if self.class_names is not None:
-            some = listed([f"{name!r:.40}" for name in self.class_names], 3)
-            parts.append(f"{len(self.class_names)} classes ({some})")
-        return ", ".join(parts)
 
 
 def read_description(path: Path) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""Networks that other programs wrote: archives of `torch.export`, and ONNX files."""
