@@ -146,3 +146,10 @@ def parse_epsilon(text: float | str) -> float:
     if not 0.0 < value < math.inf:
         raise ParameterError(f"epsilon must be a positive number or a fraction as 8/255; found {text!r:.60}")
     return value
+
+
+def check_epsilon(epsilon: float) -> float:
+    """Return a distance as a float, if it is at least 0."""
+    if not epsilon >= 0.0:
+        raise ParameterError(f"epsilon must be a distance of at least 0; found {epsilon}")
+    return float(epsilon)

@@ -25,8 +25,8 @@ from brittle.analysis import (
 )
 from brittle.analysis.columns import typical
 from brittle.analysis.decisions import column_for, numbers_beside
-from brittle.analysis.probabilistic_accuracy import _interval
 from brittle.errors import DataError, ParameterError
+from brittle.extensions.probabilistic_accuracy import _interval
 from brittle.extensions.report.render import open_contents
 from brittle.extensions.report.script_data import page_data
 from brittle.extensions.workers.join import join

@@ -177,13 +177,16 @@ def import_graph(root: Path) -> dict[str, set[str]]:
 
 
 def closure(root: Path, start: str) -> set[str]:
-    """The modules that `start` can reach by imports, with the packages in which they lie."""
+    """The modules that `start` can reach by imports, with the packages in which they lie; `brittle` imports nothing."""
     graph, reached, waiting = import_graph(root), set[str](), [start]
     while waiting:
         module = waiting.pop()
         if module not in reached:
             reached.add(module)
-            waiting += [*graph[module], *([module.rpartition(".")[0]] if "." in module else [])]
+            waiting += [
+                *(graph[module] if "." in module else ()),
+                *([module.rpartition(".")[0]] if "." in module else []),
+            ]
     return reached
 
 

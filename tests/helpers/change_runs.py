@@ -12,7 +12,8 @@ import pyarrow as pa
 from helpers.pages import values_of
 from helpers.tables import make_table, with_score
 
-from brittle.extensions.report.chapters import expected_change, other_runs
+from brittle.extensions.expected_change import chapter as expected_change
+from brittle.extensions.report.chapters import other_runs
 from brittle.store.schemas import POINTS
 from brittle.store.table import Table
 

@@ -8,7 +8,7 @@ import numpy as np
 from helpers.pages import values_of
 from helpers.tables import with_rows
 
-from brittle.extensions.report.chapters import worst_case
+from brittle.extensions.worst_case import chapter as worst_case
 from brittle.store.table import Table
 
 SCORED = ("logit_margin", "entropy", "input_margin")

@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from brittle.noise.corruption import KINDS, WHITE, Draw
+from brittle.extensions.image_noise import KINDS, WHITE, Draw
 from studies.corruptions.blurs import defocus_blur, glass_blur, motion_blur, zoom_blur
 from studies.corruptions.colours import saturate, speckle_noise
 from studies.corruptions.marks import canny_edges, dotted_line, stripe, zigzag

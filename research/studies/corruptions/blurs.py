@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 from scipy import ndimage
 
-from brittle.noise.corruption import Draw, Image
+from brittle.extensions.image_noise import Draw, Image
 from studies.corruptions.shapes import scale
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from brittle.noise.corruption import Draw, Image
+from brittle.extensions.image_noise import Draw, Image
 
 
 def speckle_noise(image: Image, deviation: float, draw: Draw) -> Image:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from brittle.noise.corruption import Draw, Image
+from brittle.extensions.image_noise import Draw, Image
 
 
 def blended(mark: Callable[[Image, Draw], Image]) -> Callable[[Image, float, Draw], Image]:

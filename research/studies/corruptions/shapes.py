@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import ndimage
 
-from brittle.noise.corruption import KINDS, Draw, Image
+from brittle.extensions.image_noise import KINDS, Draw, Image
 
 
 def scale(image: Image, factor: float, draw: Draw) -> Image:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from brittle.noise.corruption import Draw, Image
+from brittle.extensions.image_noise import Draw, Image
 from studies.corruptions.blurs import smear
 from studies.corruptions.shapes import scale
 

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, expit, logit
 
 from brittle.analysis.correlation import GROUPS, jackknife_half, paired
-from brittle.errors import ParameterError
 from brittle.estimate import CONFIDENCE
 from brittle.intervals import check_confidence, clopper_pearson, student
+from brittle.text import check_epsilon
 
 TPR = 0.95
 """True positive rate at which the false positive rate is read."""
@@ -141,12 +141,6 @@ def auroc(positives: ArrayLike, negatives: ArrayLike, confidence: float = CONFID
     if not (ours.size and others.size):
         return _UNKNOWN
     return _auroc(np.concatenate([ours, others]), np.arange(ours.size + others.size) < ours.size, confidence)
-
-
-def check_epsilon(epsilon: float) -> float:
-    if not epsilon >= 0.0:
-        raise ParameterError(f"epsilon must be a distance of at least 0; found {epsilon}")
-    return float(epsilon)
 
 
 def _reason(fragile: NDArray[np.bool_], epsilon: float) -> str | None:

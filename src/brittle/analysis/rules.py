@@ -15,7 +15,6 @@ import pandas as pd
 from brittle.analysis.columns import class_name, class_of, margin_columns
 from brittle.analysis.comparison import mean_difference
 from brittle.analysis.decisions import column_for
-from brittle.analysis.detection import check_epsilon
 from brittle.analysis.overview import overview
 from brittle.analysis.overview_text import chosen_sentence, draw_more
 from brittle.errors import DataError, ModelError, ParameterError, printable
@@ -23,7 +22,7 @@ from brittle.estimate import LIMIT
 from brittle.intervals import check_share, clopper_pearson
 from brittle.store.columns import BREAKS, HOLDS
 from brittle.store.table import Table
-from brittle.text import aligned, as_json, by_number, in_markdown, number, parse_epsilon, span
+from brittle.text import aligned, as_json, by_number, check_epsilon, in_markdown, number, parse_epsilon, span
 
 PASSES, FAILS, UNDECIDED = "passes", "fails", "undecided"
 """What becomes of a rule, and of a check."""

@@ -6,15 +6,13 @@ import inspect
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
 from brittle.errors import ParameterError, UsageError
-from brittle.model.bounds import Bounds, BoundsLike, check_bounds
-from brittle.noise import FAMILIES, Corruption, Decibels, Noise, PerFeature, Relative, Sphere, Swap, Transform
-from brittle.noise.corruption import KINDS
+from brittle.model.bounds import BoundsLike
+from brittle.noise import FAMILIES, Decibels, Noise, PerFeature, Relative, Sphere, Swap, Transform
 from brittle.registry import Registry, missing
 from brittle.user_code import find_named, unknown
 
@@ -69,10 +67,6 @@ class NamedNoise:
         return not self.sigma and self.family is None
 
 
-def _corruptions(kind: str, levels: Sequence[float], data: NoiseData) -> list[Corruption]:
-    return [Corruption(kind, level, check_bounds(Bounds.of(data.bounds))) for level in levels]
-
-
 def _swaps(shares: Sequence[float], data: NoiseData) -> list[Swap]:
     checked = [Swap(share, torch.zeros(1, 1)) for share in shares]
     if data.points is None:
@@ -104,7 +98,6 @@ NOISES: Mapping[str, NamedNoise | type[Noise]] = Registry(
         "sphere": NamedNoise(_spheres, 0.5, family=Sphere, above=0.0),
         "per_feature": NamedNoise(_per_feature, changes="columns", sigma=_DEVIATIONS),
         "relative": NamedNoise(lambda shares, data: list(map(Relative, shares)), 0.5, sigma=_RMS, above=0.0),
-        **{kind: NamedNoise(partial(_corruptions, kind), 15.0 if kind == "rotation" else 1.0) for kind in KINDS},
         "decibels": NamedNoise(lambda levels, data: list(map(Decibels, levels)), 20.0),
         "swap": NamedNoise(_swaps, 0.1, changes="columns"),
     },

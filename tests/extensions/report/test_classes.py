@@ -12,7 +12,8 @@ from helpers.tables import make_table
 
 import brittle
 from brittle.analysis import smoothed_radius
-from brittle.extensions.report.chapters import classes, vote
+from brittle.extensions.report.chapters import classes
+from brittle.extensions.worst_case import vote
 from brittle.scores import MonteCarlo
 
 pytestmark = pytest.mark.usefixtures("figures_drawn_once")

@@ -17,7 +17,8 @@ from helpers.poisoned import poisoned_run, poisoned_scores
 from helpers.tables import HOSTILE, make_table
 
 from brittle.extensions.report import figure, wording
-from brittle.extensions.report.chapters import other_runs, worst_case
+from brittle.extensions.report.chapters import other_runs
+from brittle.extensions.worst_case import chapter as worst_case
 from brittle.store.table import Table
 
 T = TypeVar("T")

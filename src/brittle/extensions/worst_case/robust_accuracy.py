@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from brittle.analysis.correlation import one_length, paired
-from brittle.analysis.detection import check_epsilon
 from brittle.analysis.mean_interval import MeanInterval, joined, ranged_interval
 from brittle.errors import ParameterError
 from brittle.estimate import CONFIDENCE
 from brittle.intervals import check_confidence, clopper_pearson
+from brittle.text import check_epsilon
 
 MIN_TPR = 0.80
 """Share of the subset's non-robust points that a threshold must find, as in the paper."""

@@ -10,8 +10,8 @@ from scipy import stats
 
 import brittle
 from brittle.errors import ParameterError, UsageError
+from brittle.extensions.image_noise import KINDS
 from brittle.noise import Corruption, Stream
-from brittle.noise.corruption import KINDS
 from brittle.scores import MonteCarlo, Shrinkage, Taylor
 
 DRAWS = 2000

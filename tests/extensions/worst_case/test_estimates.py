@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from brittle.analysis.robust_accuracy import (
+from brittle.errors import ParameterError
+from brittle.extensions.worst_case.robust_accuracy import (
     EstimatedRobustAccuracy,
     RobustAccuracy,
     direct_robust_accuracies,
     direct_robust_accuracy,
     estimate_robust_accuracy,
 )
-from brittle.errors import ParameterError
 from brittle.intervals import clopper_pearson
 
 EPSILON, REPLICATES, MOST_MISSES = 1.5, 500, 17

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from brittle.analysis.agreement import agreement
+from brittle.extensions.agreement.agreement import agreement
 from brittle.extensions.report.chapter import Chapter, Grid
 from brittle.extensions.report.contents import Contents
 from brittle.extensions.report.wording import MISSING, fixed, show

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from brittle.analysis.detection import GOOD_AUROC
 from brittle.analysis.outcomes import refuted_text
-from brittle.analysis.robust_accuracy import RobustAccuracy, direct_robust_accuracies, direct_robust_accuracy
-from brittle.analysis.worst_case import worst_case_table
 from brittle.estimate import INPUT_MARGIN, Status, parameters_json
 from brittle.extensions.report.chapter import Chapter, Grid, Number
 from brittle.extensions.report.charts import nearest_chart
@@ -21,6 +19,12 @@ from brittle.extensions.report.contents import Contents
 from brittle.extensions.report.figure import Figure
 from brittle.extensions.report.images import embedded
 from brittle.extensions.report.wording import MISSING, fixed, interval, percent, percent_interval, plural, short, show
+from brittle.extensions.worst_case.robust_accuracy import (
+    RobustAccuracy,
+    direct_robust_accuracies,
+    direct_robust_accuracy,
+)
+from brittle.extensions.worst_case.table import worst_case_table
 from brittle.store.columns import Column, Row
 
 MAX_CASES = 4

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pandas as pd
 
 from brittle.analysis.columns import largest_budgets, margin_columns, safer
-from brittle.analysis.detection import check_epsilon, detection
-from brittle.analysis.margin_consistency import margin_consistency
+from brittle.analysis.detection import detection
 from brittle.estimate import DISTANCES, check_norm
+from brittle.extensions.worst_case.margin_consistency import margin_consistency
 from brittle.store.columns import Column, Row
 from brittle.store.table import Table
-from brittle.text import named_interval
+from brittle.text import check_epsilon, named_interval
 
 _FIELDS = (
     "norm", "score", "points", "positives", "tau", "tau_low", "tau_high", "auroc", "auroc_low", "auroc_high",

@@ -15,7 +15,7 @@ import brittle
 from brittle.analysis import direct_robust_accuracy, estimate_robust_accuracy
 from brittle.cli.commands import main
 from brittle.data import array_points, sample_points
-from brittle.extensions.robust_accuracy.run import SampledRobustAccuracy
+from brittle.extensions.worst_case.run import SampledRobustAccuracy
 from brittle.scores import InputMargin, LogitMargin
 from brittle.text import as_json
 
@@ -111,7 +111,7 @@ def test_the_command_says_the_same_and_counts_a_point_that_cannot_be_scored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("net.py").write_text(FACTORY.format(tests=str(Path(__file__).parents[1])))
+    Path("net.py").write_text(FACTORY.format(tests=str(Path(__file__).parents[2])))
     x, labels = inputs(12), torch.arange(12) % 4
     np.savez("data.npz", x=x.numpy(), y=labels.numpy())
     words = ["robust-accuracy", "./net.py:make", "data.npz", "--epsilon", "1/20", "--attack", "5"]

@@ -33,7 +33,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("detector")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        Path("net.py").write_text(FACTORY.format(tests=str(Path(__file__).parents[1])))
+        Path("net.py").write_text(FACTORY.format(tests=str(Path(__file__).parents[2])))
         np.savez("data.npz", x=inputs(POINTS).numpy(), y=np.arange(POINTS) % 4)
         scores = ["--scores", "input_margin", "logit_margin", "feature_margin", "--norm", "linf", "--effort", "fast"]
         assert main(["score", "./net.py:make", "data.npz", "--out", "run", *scores, "--quiet"]) == 0

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from brittle.analysis.robust_accuracy import (
+from brittle.data import sample_points
+from brittle.data.formats import Data
+from brittle.errors import warn
+from brittle.estimate import CONFIDENCE
+from brittle.extensions.worst_case.robust_accuracy import (
     EstimatedRobustAccuracy,
     RobustAccuracy,
     direct_robust_accuracy,
     estimate_robust_accuracy,
 )
-from brittle.data import sample_points
-from brittle.data.formats import Data
-from brittle.errors import warn
-from brittle.estimate import CONFIDENCE
 from brittle.model.classifier import Classifier
 from brittle.run.arguments import make_job
 from brittle.run.job import Job

@@ -7,9 +7,10 @@ length of a blur grows with the shorter side of larger ones (times side / 32).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import partial
 from io import BytesIO
 from typing import Any, ClassVar, NamedTuple
 
@@ -22,7 +23,8 @@ from torch import Tensor
 
 from brittle.errors import ParameterError, UsageError
 from brittle.estimate import Parameters
-from brittle.model.bounds import check_bounds
+from brittle.model.bounds import Bounds, check_bounds
+from brittle.noise.named import NamedNoise, NoiseData
 from brittle.noise.transform import Transforming
 
 WHITE = 255.0
@@ -157,7 +159,7 @@ class Corruption(Transforming):
     `pixelate` round to 256 levels, the others do not.
 
     Attributes:
-        sigma: the largest strength, in the unit of the kind (`brittle.noise.corruption.KINDS`).
+        sigma: the largest strength, in the unit of the kind (`brittle.extensions.image_noise.KINDS`).
         kind: one of `KINDS`, such as `rotation`.
         bounds: of the values of an input.
 
@@ -215,3 +217,16 @@ class Corruption(Transforming):
         changed = kind.apply(image, kind.draw(self.sigma, draw), draw)
         levels = np.ascontiguousarray(changed, dtype=np.float64).clip(0.0, WHITE)
         return torch.from_numpy(levels * ((high - low) / WHITE) + low).permute(2, 0, 1).to(x.dtype)
+
+
+def _make(kind: str, levels: Sequence[float], data: NoiseData) -> list[Corruption]:
+    return [Corruption(kind, level, check_bounds(Bounds.of(data.bounds))) for level in levels]
+
+
+WORDS = {kind: NamedNoise(partial(_make, kind), 15.0 if kind == "rotation" else 1.0) for kind in KINDS}
+"""The words of `--noise` for all kinds."""
+
+ROTATION, SHIFT, BRIGHTNESS, CONTRAST = (WORDS[kind] for kind in ("rotation", "shift", "brightness", "contrast"))
+GAUSSIAN_BLUR, GAUSSIAN_NOISE, SHOT_NOISE = (WORDS[kind] for kind in ("gaussian_blur", "gaussian_noise", "shot_noise"))
+IMPULSE_NOISE, SATURATE = WORDS["impulse_noise"], WORDS["saturate"]
+JPEG_COMPRESSION, PIXELATE = WORDS["jpeg_compression"], WORDS["pixelate"]

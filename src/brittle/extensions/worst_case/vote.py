@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from brittle.analysis.robust_accuracy import direct_robust_accuracies
-from brittle.analysis.smoothing import certifies, judge_of, smoothed_radius
 from brittle.extensions.report.chapter import Chapter
 from brittle.extensions.report.charts import nearest_chart
 from brittle.extensions.report.contents import Contents
 from brittle.extensions.report.figure import Figure
 from brittle.extensions.report.wording import percent, short, show
+from brittle.extensions.worst_case.robust_accuracy import direct_robust_accuracies
+from brittle.extensions.worst_case.smoothing import certifies, judge_of, smoothed_radius
 
 STEPS = 100
 """Radii at which the curve is drawn."""

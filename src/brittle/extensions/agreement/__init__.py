@@ -1,0 +1,1 @@
+"""How far estimators agree: `brittle.analysis.agreement` and its chapter."""

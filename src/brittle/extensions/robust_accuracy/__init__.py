@@ -1,1 +1,0 @@
-"""Robust accuracy by few attacks: those that the margins choose."""
