@@ -20,7 +20,7 @@ from brittle.store.table import Table
 
 POINTS = 300
 
-ALONE = CHAPTERS[:1]
+ALONE = [*CHAPTERS.values()][:1]
 """The first screen and the points, without the chapters and their figures."""
 
 

@@ -39,7 +39,9 @@ class Deep(LogitMargin):
 
 
 def test_a_new_field_is_an_option_with_nothing_to_add_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(CATALOGUE, "deep", Deep)
+    catalogue = {**CATALOGUE, "deep": Deep}
+    monkeypatch.setattr("brittle.scores.choose.CATALOGUE", catalogue)
+    monkeypatch.setattr("brittle.scores.outside.CATALOGUE", catalogue)
     given = {"depth": 3, "way": "down", "share": 0.5}
     settings = ["deep.near=no", "deep.alone=2"]
     assert choose(["deep"], [], options=given, settings=settings) == [Deep(3, False, 2, "down", 0.5)]

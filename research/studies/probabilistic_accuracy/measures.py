@@ -11,7 +11,7 @@ import pyarrow as pa
 import torch
 
 import brittle
-from brittle.extensions import probabilistic_accuracy
+from brittle.analysis import probabilistic_accuracy
 from brittle.scores import MonteCarlo
 from studies.counting import sigma_of
 from studies.measuring import Measuring

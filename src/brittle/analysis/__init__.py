@@ -14,14 +14,14 @@ from brittle.analysis.overview import Overview, overview
 from brittle.analysis.overview_text import format_overview, next_steps
 from brittle.analysis.point_card import find_point, format_point_card, point_card
 from brittle.analysis.point_list import format_point_list, point_list
-from brittle.analysis.rules import Checked, Verdict, check
+from brittle.analysis.rules import Checked, Verdict
 from brittle.registry import find_attribute
 from brittle.store.columns import Column
 from brittle.store.settings import Setting
 
 __all__ = [
     "Checked", "ClassBias", "Column", "Detection", "Overview", "Setting", "Verdict", "auroc", "changed_features",
-    "check", "class_bias", "class_votes", "compare", "confusions", "decide", "detection", "feature_names",
+    "class_bias", "class_votes", "compare", "confusions", "decide", "detection", "feature_names",
     "features", "find_point", "format_comparison", "format_overview", "format_point_card", "format_point_list",
     "kendall_tau", "kept_counterexamples", "kept_inputs", "margin_columns", "mean_differences", "mean_interval",
     "next_steps", "outcomes", "overview", "point_card", "point_list",

@@ -8,7 +8,7 @@ import pytest
 from helpers.tables import make_table, with_scores, with_value
 from scipy.stats import kendalltau
 
-from brittle.extensions.agreement import agreement
+from brittle.analysis import agreement
 
 
 def row(frame: pd.DataFrame, **wanted: object) -> pd.Series:

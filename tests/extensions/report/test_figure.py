@@ -50,7 +50,7 @@ def figures() -> dict[str, Figure]:
     return {
         f"{number}-{name}": figure
         for number, (run, others) in enumerate(runs)
-        for chapter in CHAPTERS
+        for chapter in CHAPTERS.values()
         for name, figure in figures_in(chapter.summarize(open_contents(run, against=others)), chapter.name)
         if not figure.frame.empty
     }

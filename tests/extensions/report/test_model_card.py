@@ -15,8 +15,8 @@ from helpers.tables import HOSTILE, make_table
 from scipy import stats
 
 import brittle
+from brittle.analysis import model_card
 from brittle.cli.commands import main
-from brittle.extensions.report import model_card
 from brittle.scores import MonteCarlo
 from brittle.store.table import Table
 
