@@ -18,7 +18,7 @@ from helpers.data_files import refused
 from scipy import special
 
 import brittle
-from brittle.analysis import check
+from brittle import check
 from brittle.cli.commands import main
 from brittle.extensions.detector.detector import Detector
 from brittle.scores import InputMargin, LogitMargin, MonteCarlo, Softmax

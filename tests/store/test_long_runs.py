@@ -16,7 +16,8 @@ import torch
 from torch import nn
 
 import brittle
-from brittle.analysis import check, point_card, point_list
+from brittle import check
+from brittle.analysis import point_card, point_list
 from brittle.cli.commands import main
 from brittle.scores import LogitMargin, Shrinkage
 from brittle.store import reading

@@ -195,7 +195,7 @@ def check(
 
     Example:
         >>> import brittle, torch
-        >>> from brittle.analysis import check
+        >>> from brittle import check
         >>> x = torch.linspace(0, 1, 400)[:, None]
         >>> classifier = brittle.Classifier(lambda x: torch.cat([x, 0.1 - x], 1))
         >>> check(brittle.score(classifier, x, "monte_carlo", sigma=0.01), holds=0.8).state
