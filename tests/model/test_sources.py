@@ -1,4 +1,4 @@
-"""Each source of models gives what the same network as an archive gives, and offers the scores that the docs say."""
+"""Each source of models gives what the same network in PyTorch gives, and offers the scores that the docs say."""
 
 from __future__ import annotations
 
@@ -73,7 +73,12 @@ Source = Callable[[Path, pytest.MonkeyPatch], tuple[Any, nn.Module]]
 
 
 def _exported(folder: Path, _: pytest.MonkeyPatch) -> tuple[Any, nn.Module]:
-    return load_model(_archive(_network(), folder)).module, _network()
+    pytest.importorskip("brittle.extensions.exported")
+    file = io.BytesIO()
+    program = torch.export.export(_network(), (_x(2),), dynamic_shapes=({0: torch.export.Dim("b")},))
+    torch.export.save(program, file)
+    (folder / "same.pt2").write_bytes(file.getvalue())
+    return load_model(folder / "same.pt2").module, _network()
 
 
 def _factory(folder: Path, _: pytest.MonkeyPatch) -> tuple[Any, nn.Module]:
@@ -111,6 +116,7 @@ def _torchscript(folder: Path, _: pytest.MonkeyPatch) -> tuple[Any, nn.Module]:
 
 
 def _onnx(folder: Path, _: pytest.MonkeyPatch, *, activation: tuple[str, ...] = ("Tanh",)) -> tuple[Any, nn.Module]:
+    pytest.importorskip("brittle.extensions.exported")
     pytest.importorskip("onnx")
     pytest.importorskip("onnxruntime")
     from helpers.onnx_files import Step, file_of
@@ -134,6 +140,7 @@ def _onnx_unknown(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, n
 
 
 def _hugging_face(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, nn.Module]:
+    pytest.importorskip("brittle.extensions.hugging_face")
     transformers = pytest.importorskip("transformers")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     torch.manual_seed(0)
@@ -156,6 +163,7 @@ def _hugging_face(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, n
 
 def _timm(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, nn.Module]:
     """With a stand-in for timm, which needs torchvision."""
+    pytest.importorskip("brittle.extensions.hugging_face")
     timm = ModuleType("timm")
     vars(timm).update(create_model=lambda name, pretrained, **_: _network(), __version__="0")
     monkeypatch.setitem(sys.modules, "timm", timm)
@@ -238,15 +246,6 @@ def _table() -> dict[str, Row]:
     return {name: Row(scores, float(agrees)) for name, _, _, scores, agrees in rows}
 
 
-def _archive(network: nn.Module, folder: Path) -> Path:
-    x = _x(2).to(next(network.parameters()).dtype)
-    file = io.BytesIO()
-    torch.export.save(torch.export.export(network, (x,), dynamic_shapes=({0: torch.export.Dim("b")},)), file)
-    path = folder / "same.pt2"
-    path.write_bytes(file.getvalue())
-    return path
-
-
 def _computed(classifier: brittle.Classifier, x: Tensor) -> dict[str, np.ndarray]:
     """The values of every score that is offered, by name."""
     found = {}
@@ -270,14 +269,14 @@ def test_the_table_names_every_source() -> None:
 
 @pytest.mark.every_other
 @pytest.mark.parametrize("name", SOURCES)
-def test_a_source_gives_what_the_same_network_as_an_archive_gives(
+def test_a_source_gives_what_the_same_network_in_pytorch_gives(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = _table()[name]
     model, network = SOURCES[name](tmp_path, monkeypatch)
     arrays = "numpy" if name == "function of NumPy arrays" else "torch"
     ours = brittle.Classifier(model, arrays=arrays)
-    theirs = brittle.Classifier(load_model(_archive(network, tmp_path)).module)
+    theirs = brittle.Classifier(network)
     x = _x()
     with ours.evaluating(), theirs.evaluating():
         assert float((ours(x) - theirs(x)).abs().max()) <= row.agrees

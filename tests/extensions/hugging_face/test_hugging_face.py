@@ -16,7 +16,7 @@ from torch import Tensor
 import brittle
 from brittle.cli.options import ModelOptions
 from brittle.extensions.hugging_face.hugging_face import load_hugging_face
-from brittle.model.loading.load import LoadedModel, load_model
+from brittle.model.loading.load import LoadedModel, check_named, load_model
 from brittle.scores import FeatureMargin, Laplacian, Taylor
 
 NAMES = ("ant", "bee", "cat")
@@ -78,6 +78,11 @@ def test_the_scores_are_those_of_the_network_on_normalised_pixels(saved: Path, l
         classifier = brittle.Classifier(loaded.module, (low, high), own_mean, own_std)
         with classifier.evaluating():
             torch.testing.assert_close(classifier(low + (high - low) * _x()), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_folder_that_describes_no_model_is_refused(tmp_path: Path) -> None:
+    for call in (load_model, lambda spec: check_named(str(spec), None)):
+        refused("usage", str(tmp_path), call, tmp_path)
 
 
 def test_names_are_read_and_recorded(saved: Path, loaded: LoadedModel) -> None:

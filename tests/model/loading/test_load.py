@@ -5,23 +5,26 @@ from __future__ import annotations
 import json
 import os
 import struct
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
 from helpers.artefacts import FACTORY, refused
+from helpers.processes import LIMIT
 from safetensors.torch import save_file
 from torch import nn
 
-from brittle.model.loading.load import load_model
+from brittle import registry
+from brittle.model.loading.load import SOURCES, check_named, form_of, load_model
 from brittle.model.loading.weights import state_digest
 
 PICKLE = b"cos\nsystem\n(S'touch opened'\ntR."
 
 OTHERS = {
     "resnet50": "usage",
-    "absent.pt2": "unreadable",
+    "absent.skops": "unreadable",
     "absent.py:make": "unreadable",
     "no_such_module:make": "user_code",
     "os.no_such_part:make": "user_code",
@@ -33,7 +36,6 @@ OTHERS = {
     "net.py": "usage",
     "data.npz": "usage",
     "model.xyz": "usage",
-    "folder": "usage",
 }
 """What is typed as a model and cannot be one; it is named, not opened."""
 
@@ -41,8 +43,7 @@ OTHERS = {
 @pytest.mark.parametrize("spec", OTHERS)
 def test_what_can_be_no_model_is_named(spec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "folder").mkdir()
-    if "absent" not in spec and ":" not in spec and spec != "folder" and "." in spec:
+    if "absent" not in spec and ":" not in spec and "." in spec:
         Path(spec).write_bytes(PICKLE)
     before = sorted(tmp_path.iterdir())
     refused(OTHERS[spec], spec.partition(":")[0], load_model, spec)
@@ -50,8 +51,59 @@ def test_what_can_be_no_model_is_named(spec: str, tmp_path: Path, monkeypatch: p
 
 
 def test_what_holds_its_own_weights_takes_no_others(tmp_path: Path) -> None:
-    (tmp_path / "net.onnx").write_bytes(b"")
-    refused("usage", "leave out --weights", load_model, tmp_path / "net.onnx", weights="w.safetensors")
+    (tmp_path / "model.skops").write_bytes(b"")
+    refused("usage", "leave out --weights", load_model, tmp_path / "model.skops", weights="w.safetensors")
+
+
+def test_each_form_is_told_by_a_name_of_that_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name of a source in the table is itself of its form, so that a message may list it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "FOLDER").mkdir()
+    assert {form: form_of(form) for form in SOURCES} == {form: form for form in SOURCES}
+    error = refused("usage", "and is no file", load_model, "resnet50")
+    assert all(form in str(error) for form in SOURCES)
+
+
+@pytest.mark.parametrize("name", ["model.gone", "gone:model"])
+def test_a_form_of_a_missing_extension_names_it(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for form in ("FILE.gone", "gone:NAME"):
+        monkeypatch.setitem(registry.PARTS, f"source.{form}", "vanished.reader:GONE")
+    for call in (load_model, lambda spec: check_named(spec, None)):
+        error = refused("not_installed", "of the extension vanished", call, name)
+        assert name in str(error)
+
+
+PACKAGE = """
+import torch
+from brittle.model.loading.load import LoadedModel, Source
+
+def load(name, weights):
+    return LoadedModel(torch.nn.Linear(4, int(name.partition(":")[2])), {"format": "lines"})
+
+LINES = Source(load, check=lambda name: None, takes_weights=True)
+"""
+
+LOAD = """
+from pathlib import Path
+from brittle.model.loading.load import check_named, load_model
+check_named("lines:7", None)
+loaded = load_model("lines:7")
+print(len(loaded.module.bias), loaded.provenance["spec"], loaded.provenance["format"], loaded.provenance["runs_code"])
+"""
+
+
+def test_another_package_adds_a_source(tmp_path: Path) -> None:
+    (tmp_path / "lines_package.py").write_text(PACKAGE)
+    facts = tmp_path / "lines_package-1.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: lines-package\nVersion: 1\n")
+    (facts / "entry_points.txt").write_text("[brittle.extensions]\nsource.lines:NAME = lines_package:LINES\n")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (tmp_path, *sys.path)))}
+    done = subprocess.run(
+        [sys.executable, "-c", LOAD], env=environment, capture_output=True, text=True, timeout=LIMIT, check=False
+    )
+    assert done.stdout.split() == ["7", "lines:7", "lines", "False"], done.stderr
 
 
 def test_a_factory_in_a_file(code: Path) -> None:
