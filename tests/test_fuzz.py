@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import random
 import zipfile
 from collections import Counter
@@ -17,16 +16,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from checks.fuzz import hunt, outcome, write
 from checks.fuzz_damage import one_damaged, sign, with_header
 from checks.fuzz_targets import TARGETS, pseudo_margins
-from helpers.artefacts import Records, edited, export
 
 from brittle.data import open_points
-from brittle.errors import ArtefactError, BrittleError, DataError, ModelError
+from brittle.errors import ArtefactError, BrittleError, DataError
 from brittle.extensions.detector.pseudo_margin import PseudoMargin
-from brittle.extensions.exported.archive import load_archive
 from brittle.store.reading import verify
 
 FINDINGS = Path(__file__).parent / "findings"
@@ -148,38 +144,3 @@ def test_number_types_that_pytorch_does_not_know(kind: str, tmp_path: Path) -> N
     content = with_header(files["p.safetensors"], lambda header: header.replace(b'"F64"', f'"{kind}"'.encode(), 1))
     (tmp_path / "p.safetensors").write_bytes(content)
     refused(ArtefactError, "file_refused", PseudoMargin.load, tmp_path / "p.safetensors")
-
-
-def test_archives_that_gave_other_errors(capfd: pytest.CaptureFixture[str]) -> None:
-    """Names that are not UTF-8, a directory before the file, an unreadable version, a program that is no object."""
-    archive = export(dynamic=True)
-    first = archive.index(b"PK\x01\x02")
-    flagged = bytearray(archive)
-    flagged[first + 9] |= 8  # this name is UTF-8
-    flagged[first + 46 : first + 48] = b"\x98\x98"
-    refused(ModelError, "model_file", load_archive, bytes(flagged), "x.pt2")
-    before = bytearray(archive)
-    before[first + 42 : first + 46] = (0xFFFFFFF0).to_bytes(4, "little")
-    refused(ModelError, "model_file", load_archive, bytes(before), "x.pt2")
-
-    def version(records: Records) -> None:
-        records[".data/version"] = b"-Infinity"
-
-    def listed(records: Records) -> None:
-        records["models/model.json"] = json.dumps([1, {"graph_module": {}}]).encode()
-
-    for change in (version, listed):
-        with torch.random.fork_rng(devices=[]), pytest.raises(ModelError):
-            load_archive(edited(archive, change), "x.pt2")
-    said = capfd.readouterr()
-    assert "Traceback" not in said.out + said.err
-
-
-@pytest.mark.parametrize("tower", ["9**9**9", "Pow(9, 9**9)", "9**(s0**9)", "1 << 9**9", "+".join("9" * 2000)])
-def test_sizes_that_would_be_computed_for_ever(tower: str) -> None:
-    def towering(records: Records) -> None:
-        text = records["models/model.json"].decode()
-        size = json.loads(text)["graph_module"]["graph"]["tensor_values"]["x"]["sizes"][0]["as_expr"]["expr_str"]
-        records["models/model.json"] = text.replace(f'"{size}"', f'"{tower}"').encode()
-
-    refused(ArtefactError, "file_refused", load_archive, edited(export(dynamic=True), towering), "x.pt2")

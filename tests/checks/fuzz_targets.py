@@ -30,7 +30,7 @@ from brittle.data import open_points
 from brittle.data.images import FORMATS, UnreadableImage, decode
 from brittle.extensions.detector.detector import Detector
 from brittle.extensions.detector.pseudo_margin import PseudoMargin
-from brittle.extensions.exported.archive import load_archive
+from brittle.model.loading.load import SOURCES, load_model
 from brittle.model.loading.weights import check_weights, load_weights
 from brittle.store.reading import read_table, verify
 
@@ -187,8 +187,10 @@ TARGETS: dict[str, Target] = {
         80, lambda: [{"w.safetensors": safetensors.torch.save(network().state_dict(), {"format": "pt"})}], read_weights
     ),
     "checkpoint": Target(60, lambda: [checkpoint(zipped) for zipped in (True, False)], read_weights),
-    "archive": Target(
-        12, lambda: [{"x.pt2": export(dynamic)} for dynamic in (True, False)],
-        lambda folder: load_archive((folder / "x.pt2").read_bytes(), "x.pt2"),
-    ),
 }  # fmt: skip
+if "FILE.pt2" in SOURCES:
+    TARGETS["archive"] = Target(
+        12,
+        lambda: [{"x.pt2": export(dynamic)} for dynamic in (True, False)],
+        lambda folder: load_model(folder / "x.pt2"),
+    )

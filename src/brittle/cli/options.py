@@ -217,7 +217,9 @@ class DataOptions:
         from brittle.model.loading.load import find_source
 
         steps = ImageSteps(self.resize or None, self.center_crop or None)
-        source = find_source(model) if model is not None and reads_images(data, self.format) else None
+        if model is None or not reads_images(data, self.format):
+            return steps
+        source = find_source(model)
         found = None if source is None else source.image_steps(model)
         if found is None:
             return steps

@@ -15,6 +15,7 @@ import torch
 from helpers.artefacts import Canary, Records, Small, edited, export, pickled, refused
 
 from brittle.errors import ArtefactError, ModelError
+from brittle.extensions.exported.archive import load_archive
 from brittle.model.loading.load import load_model
 
 
@@ -168,3 +169,37 @@ def test_tensors_without_bytes_are_no_zeros(archive: bytes, record: str, tmp_pat
     empty = edited(archive, lambda records: records.update({f"data/{record}": b""}))
     (tmp_path / "net.pt2").write_bytes(empty)
     refused("file_refused", r"net\.pt2", load_model, tmp_path / "net.pt2")
+
+
+def test_archives_that_gave_other_errors(archive: bytes, capfd: pytest.CaptureFixture[str]) -> None:
+    """Names that are not UTF-8, a directory before the file, an unreadable version, a program that is no object."""
+    first = archive.index(b"PK\x01\x02")
+    flagged = bytearray(archive)
+    flagged[first + 9] |= 8  # this name is UTF-8
+    flagged[first + 46 : first + 48] = b"\x98\x98"
+    refused("model_file", "x.pt2", load_archive, bytes(flagged), "x.pt2")
+    before = bytearray(archive)
+    before[first + 42 : first + 46] = (0xFFFFFFF0).to_bytes(4, "little")
+    refused("model_file", "x.pt2", load_archive, bytes(before), "x.pt2")
+
+    def version(records: Records) -> None:
+        records[".data/version"] = b"-Infinity"
+
+    def listed(records: Records) -> None:
+        records["models/model.json"] = json.dumps([1, {"graph_module": {}}]).encode()
+
+    for change in (version, listed):
+        with torch.random.fork_rng(devices=[]), pytest.raises(ModelError):
+            load_archive(edited(archive, change), "x.pt2")
+    said = capfd.readouterr()
+    assert "Traceback" not in said.out + said.err
+
+
+@pytest.mark.parametrize("tower", ["9**9**9", "Pow(9, 9**9)", "9**(s0**9)", "1 << 9**9", "+".join("9" * 2000)])
+def test_sizes_that_would_be_computed_for_ever(archive: bytes, tower: str) -> None:
+    def towering(records: Records) -> None:
+        text = records["models/model.json"].decode()
+        size = json.loads(text)["graph_module"]["graph"]["tensor_values"]["x"]["sizes"][0]["as_expr"]["expr_str"]
+        records["models/model.json"] = text.replace(f'"{size}"', f'"{tower}"').encode()
+
+    refused("file_refused", "x.pt2", load_archive, edited(archive, towering), "x.pt2")

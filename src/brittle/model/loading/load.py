@@ -258,7 +258,7 @@ def _load_skops(content: bytes, name: str) -> Any:
     return model
 
 
-def _load_code(spec: str, _: Path | None) -> LoadedModel:
+def _load_code(spec: str, weights: Path | None) -> LoadedModel:
     """The network or estimator that a factory returns."""
     place, _, name = spec.rpartition(":")
     if place.endswith(".py"):
