@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import os
 import re
 import shlex
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +21,7 @@ from helpers.extending import FILES, PAGE, imported, write_page
 from helpers.laws import check_fields, check_identity, check_interval, check_passes, check_probability
 from helpers.pages import Page, assert_inert
 from helpers.problems import inputs, small_classifier
+from helpers.processes import LIMIT
 
 import brittle
 from brittle.cli.commands import main
@@ -219,3 +222,59 @@ def test_an_option_reaches_no_field_of_another_kind(place: Path) -> None:
     assert [score.parameters for score in chosen] == [{"effort": 2}, {"norm": "l2", "effort": "fast"}]
     with pytest.raises(UsageError, match="--effort changes none of these scores; it is for input_margin"):
         choose(["./other.py:Other"], [0.1], options={"effort": "fast"})
+
+
+PARTS = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from brittle.data.files import file_digest
+from brittle.data.points import InputRows
+from brittle.data.reading import Format
+from brittle.noise import Noise
+from brittle.noise.named import NamedNoise
+
+@dataclass(frozen=True)
+class Coins(Noise):
+    name: ClassVar[str] = "coins"
+
+    def draw(self, generator, size):
+        return torch.randn(size, generator=generator).sign()
+
+def read(path, reading):
+    values = torch.tensor([list(map(float, line.split())) for line in path.read_text().splitlines()])
+    ids = [f"line {number}" for number in range(len(values))]
+    record = reading.record(path, file_digest(path))
+    return reading.points(record, ids, lambda start, stop: InputRows(values[start:stop]))
+
+TENTHS = NamedNoise(lambda tenths, data: [Coins(0.1 * level) for level in tenths], example=2.0)
+LINES = Format("lines", "numbers in lines, .lines", lambda path: path.suffix == ".lines", read)
+"""
+
+COMMANDS = """
+from brittle.cli.commands import main
+
+for noise in (["coins", "--sigma", "0.2"], ["tenths:2"]):
+    command = ["score", "./mynet.py:make", "numbers.lines", "--scores", "monte_carlo", "--draws", "40", "--quiet"]
+    assert main([*command, "--noise", *noise, "--out", noise[0][0]]) == 0
+"""
+
+
+def test_parts_of_another_package_are_found_by_its_entry_points(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A noise by its class and by a word with levels, and a format, in a process that imports nothing of it itself."""
+    metadata = place / "coins-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: coins\nVersion: 1.0\n")
+    entries = {"noise.coins": "Coins", "noise.tenths": "TENTHS", "format.lines": "LINES"}
+    lines = [f"{name} = coins_and_lines:{attribute}" for name, attribute in entries.items()]
+    (metadata / "entry_points.txt").write_text("\n".join(["[brittle.extensions]", *lines, ""]))
+    (place / "coins_and_lines.py").write_text(PARTS)
+    rows = inputs(4).flatten(1).tolist()
+    (place / "numbers.lines").write_text("\n".join(" ".join(map(str, row)) for row in rows))
+    monkeypatch.setenv("PYTHONPATH", str(place), prepend=os.pathsep)
+    assert subprocess.run([sys.executable, "-c", COMMANDS], timeout=LIMIT).returncode == 0
+    tables = [brittle.read_table(run) for run in ("c", "t")]
+    assert tables[0].scores.equals(tables[1].scores)
+    assert tables[0].points["point"].to_pylist() == [f"line {number}" for number in range(4)]
+    assert [set(score.code or {}) for score in tables[1].record.scores] == [{"coins_and_lines.py"}]

@@ -19,7 +19,6 @@ from brittle.noise import (
     FactorGaussian,
     Noise,
     Swap,
-    TokenDropout,
     Transform,
     Transforming,
 )
@@ -146,15 +145,6 @@ def zeroed(make: Callable[[Tensor], Noise], given: Tensor, zero: bool) -> Any:
     return numbers(*sampled(noise))
 
 
-def zeroed_tokens(zero: bool) -> Any:
-    """Copies with embeddings that are written over afterwards."""
-    own = ROWS.clone()
-    noise = TokenDropout(1.0, own)
-    if zero:
-        own.zero_()
-    return noise.apply(torch.zeros(3, SIZE), torch.Generator().manual_seed(0)).tolist()
-
-
 def of_arrays(zero: bool, **kept: Any) -> Any:
     """The labels, ids and other answers of points whose arrays are written over afterwards."""
     points = array_points(X, **kept)
@@ -216,7 +206,6 @@ REUSED: dict[str, Callable[[bool], Any]] = {
     "the scales of noise": lambda zero: zeroed(lambda own: DiagonalGaussian(0.3, own), ROWS[0], zero),
     "the factor of noise": lambda zero: zeroed(lambda own: FactorGaussian(0.3, own), ROWS.T, zero),
     "the rows of swaps": lambda zero: zeroed(lambda own: Swap(0.5, own), ROWS, zero),
-    "the embeddings of a token dropout": lambda zero: zeroed_tokens(zero),
     "the columns of swaps": lambda zero: zeroed(lambda own: Swap(0.5, ROWS, own), torch.arange(SIZE) < 4, zero),
     "labels": lambda zero: of_arrays(zero, y=Y.clone()),
     "labels, arrays": lambda zero: of_arrays(zero, y=Y.numpy().copy()),

@@ -9,6 +9,7 @@ import pytest
 from helpers.commands import score
 
 import brittle
+from brittle import registry
 from brittle.extensions.workers.join import join
 
 pytestmark = pytest.mark.usefixtures("nothing_drawn")  # words are what counts here
@@ -85,6 +86,16 @@ def test_a_function_of_a_file_is_noise_that_a_run_knows(place: Path, capsys: pyt
     Path("mine.py").write_text(LIGHT.format(most=0.3))
     assert score(*more, "--resume") != 0
     assert "another run" in capsys.readouterr().err
+
+
+def test_noise_of_a_missing_extension_names_it(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(registry.PARTS, "noise.gone", "vanished.noise:GONE")
+    for noise in ("gone", "gone:0.1", "gone:FILE.json"):
+        assert score("--noise", noise) != 0
+        assert "gone is of the extension vanished" in capsys.readouterr().err
+    assert not Path("run").exists()
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from helpers.data_files import refused
 
+from brittle import registry
 from brittle.data import FORMATS, open_points
 from brittle.errors import DataError
 
@@ -26,6 +27,12 @@ def test_a_format_can_be_named(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("a,b\n1,2\n")
     refused("unknown_format", r"expected a \.npz file .* \(format npz\)", open_points, tmp_path / "x.csv", format="npz")
     refused("usage", "no format is called 'cvs'", open_points, tmp_path / "x.csv", format="cvs")
+
+
+def test_a_format_of_a_missing_extension_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry.PARTS, "format.gone", "vanished.format:GONE")
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n")
+    refused("usage", "of the extension vanished", open_points, tmp_path / "x.csv", format="gone")
 
 
 def test_a_path_that_does_not_exist(tmp_path: Path) -> None:

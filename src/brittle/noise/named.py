@@ -13,7 +13,7 @@ import torch
 from brittle.errors import ParameterError, UsageError
 from brittle.model.bounds import BoundsLike
 from brittle.noise import FAMILIES, Decibels, Noise, PerFeature, Relative, Sphere, Swap, Transform
-from brittle.registry import Registry, missing
+from brittle.registry import Registry
 from brittle.user_code import find_named, unknown
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def has_level(text: str) -> bool:
 def check_noise(text: str, sigmas: Sequence[float], categories: Collection[str]) -> None:
     """Raise unless the options of noise fit together."""
     name, word = _plain_name(text), _word(text)
-    named = ":" not in text or re.fullmatch(r".*:[\d.,]+", text) or missing("noise", name)
+    named = ":" not in text or re.fullmatch(r".*:[\d.,]+", text)
     if named and name not in NOISES and not text.endswith(".py"):
         raise unknown("noise", name, list(NOISES))
     if categories and changes(text) != "columns":

@@ -174,11 +174,6 @@ def test_a_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, store: N
     UPath(BUCKET).fs.clear_instance_cache()
 
 
-def test_a_place_of_this_machine_is_no_store(tmp_path: Path) -> None:
-    for form in ("file://{}", "local://{}", "file:{}"):
-        assert located(form.format(tmp_path)) == tmp_path
-
-
 def test_a_connection_that_is_lost_is_said(store: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stores have errors of their own, which are no `OSError`."""
     place = located("memory://lost/file")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -17,7 +18,7 @@ from brittle.errors import DataError, ParameterError
 from brittle.extensions.texts.characters import ALIKE, EDITS, NEIGHBOURS
 from brittle.extensions.texts.forms import TextFunction, codes_of, text_of
 from brittle.intervals import clopper_pearson
-from brittle.noise import Edits, Paraphrases
+from brittle.noise import Edits, Gaussian, Paraphrases
 from brittle.scores import InputMargin, MonteCarlo, Shrinkage, Softmax, Taylor
 
 COPIES = 20_000
@@ -217,3 +218,12 @@ def test_every_kind_is_one_of_the_command_line() -> None:
         assert isinstance(word, NamedNoise)
         (noise,) = noises(f"{kind}:{word.example}", (), None)
         assert noise == Edits(kind, 0.05)
+
+
+def test_another_family_may_not_take_the_name_of_one_here() -> None:
+    @dataclass(frozen=True)
+    class Mine(Gaussian):
+        name: ClassVar[str] = "edits"
+
+    with pytest.raises(ParameterError):
+        Mine(0.1)

@@ -188,3 +188,16 @@ def test_texts_and_other_data_are_not_mistaken_for_each_other(tmp_path: Path) ->
     )
     (tmp_path / "x.npz").write_bytes(b"")
     refused("texts", r"expected a table with a column of texts.*x\.npz", opened, tmp_path / "x.npz")
+
+
+def test_embeddings_are_the_noise_s_own() -> None:
+    """What takes the place of tokens may be written over afterwards."""
+    embeddings = torch.arange(12.0).reshape(4, 3)
+    copies = []
+    for zero in (False, True):
+        given = embeddings.clone()
+        noise = TokenDropout(1.0, given)
+        given.mul_(not zero)
+        copies.append(noise.apply(torch.zeros(5, 3), torch.Generator().manual_seed(0)))
+    assert torch.equal(*copies)
+    assert bool((copies[0] != 0).any())

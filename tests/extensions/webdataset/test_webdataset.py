@@ -68,6 +68,14 @@ def test_one_file_and_shards_hold_the_points_of_a_folder(tmp_path: Path) -> None
     assert open_points(shards, split="test", limit=4).labels == LABELS[:4]
 
 
+@pytest.mark.parametrize("other", ["0.png", "cat/0.png", "t10k-images-idx3-ubyte", "fog.npy", "labels.npy"])
+def test_shards_are_read_before_what_lies_beside_them(other: str, tmp_path: Path) -> None:
+    write(tmp_path / "test-000000.tar", samples())
+    (tmp_path / other).parent.mkdir(exist_ok=True)
+    (tmp_path / other).write_bytes(FILES[0])
+    assert open_points(tmp_path).provenance["format"] == "webdataset"
+
+
 def test_a_bad_image_costs_its_own_row(tmp_path: Path) -> None:
     path = write(tmp_path / "x.tar", [*samples(), member("bad.cls", b"1"), member("bad.jpg", BAD_IMAGES["text"][0])])
     batch = only(open_points(path))

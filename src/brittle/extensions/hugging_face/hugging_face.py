@@ -223,7 +223,7 @@ def _text_form(folder: Path, module: nn.Module, config: Mapping[str, Any], trans
     length = longest(module, config, getattr(tokenizer, "model_max_length", None))
     digest = digest_of(path for name in TOKENIZER_FILES if (path := folder / name).is_file())
     facts = {"tokenizer": type(tokenizer).__name__, "tokenizer_sha256": digest, "text_length": length}
-    return load("texts", "form")(module, tokenizer, length, facts)
+    return load("texts", "TextForm")(module, tokenizer, length, facts)
 
 
 def _decide_at_the_last_token(config: Any) -> None:
