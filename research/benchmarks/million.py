@@ -34,7 +34,7 @@ from brittle.run.job import SHARD, whole_shard
 from brittle.scores import LogitMargin, MaxProbability, Shrinkage
 from brittle.store.folder import RunFolder, ShardEntry, ShardFile, file_name
 from brittle.store.record import Account
-from brittle.store.schemas import KINDS
+from brittle.store.schemas import SHARD_KINDS
 
 LENGTHS, SIDE, CHUNK = (100_000, 1_000_000), 8, 100_000
 
@@ -121,7 +121,7 @@ def _written(out: RunFolder, number: int, tables: dict[str, pa.Table]) -> list[S
     files = []
     for kind in ("points", "scores"):
         sink = pa.BufferOutputStream()
-        pq.write_table(tables[kind].cast(KINDS[kind]), sink, compression="zstd", write_page_checksum=True)
+        pq.write_table(tables[kind].cast(SHARD_KINDS[kind]), sink, compression="zstd", write_page_checksum=True)
         content = sink.getvalue().to_pybytes()
         (out.path / file_name(kind, number)).write_bytes(content)
         files.append(ShardFile.of(content))

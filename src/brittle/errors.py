@@ -22,7 +22,7 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
-def listed(names: Sequence[object], most: int) -> str:
+def listed(names: Sequence[object], most: int = 5) -> str:
     """The first `most` names in words, and how many more there are.
 
     Example:

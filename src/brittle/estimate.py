@@ -29,6 +29,9 @@ FLIP_PROBABILITY = "flip_probability"
 MOST_DRAWS = 10_000
 """Noisy copies of a point at most by default, where a rule stops earlier."""
 
+LARGEST_DRAWS = 10_000_000
+"""More noisy copies of one point than anybody waits for; a larger number is a mistake."""
+
 INPUT_MARGIN = "input_margin"
 """The score that holds the distance to the nearest input found with another prediction."""
 

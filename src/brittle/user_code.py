@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 from brittle.errors import BrittleError, ModelError, ParameterError, UsageError, listed
 from brittle.registry import missing
 
-NAME = re.compile(r"[a-z][a-z0-9_]*")
+NAME_PATTERN = re.compile(r"[a-z][a-z0-9_]*")
 """What a thing from outside is called, so that it can stand in tables, in labels and in options."""
 
 DIGEST = "__sha256__"
@@ -45,7 +45,7 @@ def defined_in(path: str | Path) -> str:
     except (OSError, SyntaxError, ValueError, RecursionError):
         return ""
     names = [node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
-    return f" (it defines {listed(names, 5)})" if names else ""
+    return f" (it defines {listed(names)})" if names else ""
 
 
 def run_file(path: Path, source: bytes, failure: Failure) -> ModuleType:
@@ -150,7 +150,7 @@ def _run_once(path: Path, source: bytes) -> ModuleType:
 
 def check_name(where: str, name: object, example: str) -> None:
     """Raise a `ParameterError` unless something from outside, found at `where`, is called by a name like `example`."""
-    if not isinstance(name, str) or not NAME.fullmatch(name):
+    if not isinstance(name, str) or not NAME_PATTERN.fullmatch(name):
         raise refused(where, f"has the name {name!r:.60}; expected one such as {example}")
 
 

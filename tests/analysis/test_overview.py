@@ -9,7 +9,7 @@ import pytest
 from helpers.known_groups import BREAK, HOLD, OPEN, made
 from helpers.tables import make_table, with_rows, with_scores, without_score
 
-from brittle.analysis.overview import FROM_SAFE, NAMED, Overview, margin_sentences, overview
+from brittle.analysis.overview import FROM_SAFE, POINTS_TO_NAME, Overview, margin_sentences, overview
 from brittle.analysis.overview_text import (
     FEWEST_FOR_DETECTOR,
     WRONG_OPEN,
@@ -70,7 +70,7 @@ def test_one_class_is_named_only_where_the_data_tell_it_from_every_other() -> No
     two = overview(made([BREAK] * 120 + [HOLD] * 60, classes=[0] * 60 + [1] * 60 + [2] * 60))
     assert two.named is None
     assert "2 of 3 may be" in where(two)
-    few = NAMED - 1
+    few = POINTS_TO_NAME - 1
     small = overview(made([(1.0, 1.0)] * few + [HOLD] * 400, classes=[0] * few + [1] * 200 + [2] * 200))
     assert small.bias is not None
     assert small.bias.differ

@@ -167,5 +167,7 @@ def test_data_that_change_are_not_read_as_if_they_had_not() -> None:
 def test_ids_that_are_not_there_are_counted_and_named(reader: Reader, tmp_path: Path) -> None:
     points = reader(tmp_path, LEVELS, LABELS)
     there = only(points).ids
-    sentence = r"4 of 5 ids are not in .*: 'x', 'y', 'z' and 1 more; its 7 ids, .*, look like " + repr(there[0])
-    refused("parameter", sentence, choose_points, points, ["x", "y", there[2], "z", "x", ""])
+    sentence = r"6 of 7 ids are not in .*: 'x', 'y', 'z', 'v', 'w' and 1 more; its 7 ids, .*, look like " + repr(
+        there[0]
+    )
+    refused("parameter", sentence, choose_points, points, ["x", "y", there[2], "z", "v", "w", "x", ""])

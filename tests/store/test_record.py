@@ -12,7 +12,7 @@ from helpers.tables import make_table
 import brittle
 from brittle.errors import StorageError
 from brittle.store.folder import RunFolder
-from brittle.store.record import SHOWN, Account, RunRecord, read_object
+from brittle.store.record import FAILURES_KEPT, Account, RunRecord, read_object
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_accounts_add_up_in_any_grouping() -> None:
     whole = ((one + two) + three) + four
     assert whole == one + (two + (three + four)) == whole + Account()
     assert (whole.points, whole.failed, whole.failures) == (11, 4, ("a", "b", "c"))
-    assert len(whole.failures) == SHOWN
+    assert len(whole.failures) == FAILURES_KEPT
 
 
 def test_every_point_of_a_table_is_counted_once() -> None:

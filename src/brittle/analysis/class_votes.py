@@ -15,9 +15,6 @@ from brittle.store.columns import Column, storable
 from brittle.store.table import Table
 from brittle.store.votes import ClassVotes, unpack_votes
 
-SHOWN = 5
-"""Classes of the noisy copies that a sentence names."""
-
 LONGEST = 40
 """Characters of its name."""
 
@@ -132,7 +129,7 @@ def votes_texts(table: Table) -> pd.Series:
         texts.setdefault(point, []).append(f"{class_name(table, number)[:LONGEST]} ({copies:,}{own})")
     noise = "" if column.setting.sigma is None else f" of {column.setting}"
     said = {
-        point: f"Its {draws[point]:,} copies with noise{noise} are predicted {listed(each, SHOWN)}."
+        point: f"Its {draws[point]:,} copies with noise{noise} are predicted {listed(each)}."
         for point, each in texts.items()
     }
     return pd.Series(said, dtype=object)
@@ -162,7 +159,7 @@ def _asked(table: Table, of: int | str | None) -> pd.DataFrame:
         known = ((one, (one, plain.get(one), class_name(table, one))) for one in classes)
         fits = [one for one, names in known if of in names and not isinstance(of, bool)]
         if len(fits) != 1:
-            shown = listed([class_name(table, one) for one in classes], SHOWN)
+            shown = listed([class_name(table, one) for one in classes])
             raise ParameterError(
                 f"one class is asked for, by its name or its index from 0: {shown}; found {of!r:.60}, which is "
                 f"{'none' if not fits else 'several'}"

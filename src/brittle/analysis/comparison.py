@@ -27,9 +27,6 @@ P_ROBUST = "p_robust"
 BOUNDED = frozenset({P_ROBUST, "probability", ACCURACY})
 """Quantities between 0 and 1."""
 
-NAMED = 3
-"""Scores of one run alone that are named at most."""
-
 MEAN, MEDIAN = "mean", "median"
 """What is compared: the mean of numbers between 0 and 1, the median of others."""
 
@@ -286,7 +283,7 @@ def unpaired(first: Table, second: Table) -> str:
     for run, other, place in ((first, second, "first"), (second, first, "second")):
         held = {key_of(column) for column in other.columns}
         alone = [column.label for column in _most_drawn(one for one in run.columns if key_of(one) not in held)]
-        named += [f"{listed(alone, NAMED)} only in the {place}"] if alone else []
+        named += [f"{listed(alone)} only in the {place}"] if alone else []
     why = "not compared, as a row needs one score with the same parameters in both runs"
     return f"{why}: {', '.join(named)}" if named else ""
 

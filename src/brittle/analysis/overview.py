@@ -31,7 +31,7 @@ RIGHT, WRONG, UNLABELLED = "right", "wrong", "no label"
 SHARES = {"half": 0.5, "one in ten": 0.1}
 """The shares of the points of which a distance is said, in words."""
 
-NAMED = 30
+POINTS_TO_NAME = 30
 """Points that a class has at least before it is named as the least robust one."""
 
 
@@ -95,7 +95,7 @@ class Overview:
         if self.bias is None or not self.bias.differ or len(self.bias.least) != 1:
             return None
         first = self.bias.classes.iloc[0].to_dict()
-        return first if first["points"] >= NAMED else None
+        return first if first["points"] >= POINTS_TO_NAME else None
 
 
 def overview(
@@ -105,7 +105,7 @@ def overview(
 
     `holds` where the whole interval of `p_robust` lies at `limit` or above, `breaks` where it lies below, `undecided`
     where it reaches over `limit` (see `decide`). A class is named as the least robust one only where it has
-    `NAMED` points and a test over all classes tells it from every other one (`class_bias`).
+    `POINTS_TO_NAME` points and a test over all classes tells it from every other one (`class_bias`).
 
     Args:
         table: a run.

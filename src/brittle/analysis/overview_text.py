@@ -11,12 +11,12 @@ from typing import NamedTuple
 from brittle.analysis.decisions import MORE_DRAWS, unjudged_text
 from brittle.analysis.overview import FAILED, FROM_SAFE, RIGHT, WRONG, Overview
 from brittle.errors import listed, printable
-from brittle.estimate import MOST_DRAWS, Evidence
+from brittle.estimate import LARGEST_DRAWS, MOST_DRAWS, Evidence
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Row
 from brittle.store.record import DataRecord, ModelRecord
 from brittle.text import aligned, by_number, chosen_text, number, share_of, span, verb_of
 
-SHOWN = 10
+CLASSES_SHOWN = 10
 """Classes in the table of a terminal."""
 
 FEWEST_FOR_DETECTOR = 38
@@ -25,9 +25,6 @@ FEWEST_FOR_DETECTOR = 38
 
 FEW_IN_CLASS = 100
 """With fewer points in a class, the test of means may miss a difference of 0.15 (`docs/explanation/groups.md`)."""
-
-CATEGORIES_SHOWN = 5
-"""Columns of categories that are named; of more it is said how many."""
 
 READ_BY_DETECTORS = "logit_margin"
 """The score that a detector reads by default."""
@@ -44,9 +41,6 @@ COUNTED = (
     "All intervals count noisy copies and hold for every network.",
 )
 """Said where all others do, of one interval and of several."""
-
-LARGEST = 10_000_000
-"""The largest number that --most-draws takes."""
 
 STEEP = 20
 """Over `1 - limit`, noisy copies that are more than enough to show that a point which none of them flips holds."""
@@ -109,7 +103,7 @@ def decision_text(model: ModelRecord) -> str:
 def still_text(data: DataRecord) -> str:
     """Which columns of a table no noise changes, as they are categories; empty without any."""
     names = [printable(name) for name in data.reading.get("categories") or ()]
-    return f"Noise leaves categories as they are: {listed(names, CATEGORIES_SHOWN)}." if names else ""
+    return f"Noise leaves categories as they are: {listed(names)}." if names else ""
 
 
 @dataclass(frozen=True)
@@ -256,8 +250,8 @@ def format_overview(found: Overview, run: str | None = None) -> str:
     kinds = [{"name": kind, **row} for kind, row in found.groups.to_dict("index").items() if any(row.values())]
     lines += ["", *_counts("predictions", kinds)] if kinds else []
     if len(found.classes) > 1:
-        lines += ["", *_counts("class", found.classes.head(SHOWN).to_dict("records"))]
-        more = len(found.classes) - SHOWN
+        lines += ["", *_counts("class", found.classes.head(CLASSES_SHOWN).to_dict("records"))]
+        more = len(found.classes) - CLASSES_SHOWN
         lines += [f"  and {more} classes more"] if more > 0 else []
     steps = next_steps(found, run)
     lines += ["", "next:"] if steps else []
@@ -292,7 +286,7 @@ def draw_more(found: Overview, run: str | None = None) -> str:
 def enough_draws(limit: float) -> int:
     """Noisy copies, `MOST_DRAWS` or more, of which so many decide a point at the limit if none flips."""
     most = MOST_DRAWS
-    while most * (1.0 - limit) < STEEP and most < LARGEST:
+    while most * (1.0 - limit) < STEEP and most < LARGEST_DRAWS:
         most *= 10
     return most
 

@@ -47,10 +47,10 @@ def find_point(table: Table, asked: str | int) -> str:
         return named[0]
     if named:
         raise DataError(
-            "no_such_point", f"{len(named)} points have the name {str(asked)!r:.60}; ask by id: {listed(named, 5)}"
+            "no_such_point", f"{len(named)} points have the name {str(asked)!r:.60}; ask by id: {listed(named)}"
         )
     raise DataError(
-        "no_such_point", f"no point of the run has the id, row or name {str(asked)!r:.60}; ids: {listed(ids, 5)}"
+        "no_such_point", f"no point of the run has the id, row or name {str(asked)!r:.60}; ids: {listed(ids)}"
     )
 
 

@@ -115,7 +115,7 @@ def least_points(
         raise DataError("no_labels", "no point of the run has a label, so none is known to be right or wrong")
     asked = wanted.of_class
     if asked is not None and not any(_is_class(one, asked, names) for one in classes):
-        seen = listed([class_name(table, one) for one in sorted(classes)], 5) or "none"
+        seen = listed([class_name(table, one) for one in sorted(classes)]) or "none"
         raise DataError("no_such_point", f"no point of the run is in class {str(asked)!r:.60}; classes: {seen}")
     return first.drop(columns=[*_ORDER]).reset_index(drop=True), (matched, count)
 

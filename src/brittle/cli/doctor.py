@@ -18,7 +18,7 @@ from brittle.text import as_json
 if TYPE_CHECKING:
     from brittle.doctor import Outcome, Subject
 
-FAILED = 3
+EXIT_FAILED = 3
 """Exit code where a check failed."""
 
 PAGE = "docs/reference/doctor.md"
@@ -60,7 +60,7 @@ def doctor(
     ]
     if any(one.state == "failed" for one in read):
         _print(read, json)
-        return FAILED
+        return EXIT_FAILED
     points = opening.points
     classifier = opening.classifier.reading(points.provenance)
     if not classifier.decision.targets and classifier.decision.has_margins:
@@ -99,7 +99,7 @@ def _examine(subject: Subject, cost: bool, json: bool) -> int:
     _print(outcomes, json)
     failed, noted = (sum(outcome.state == state for outcome in outcomes) for state in ("failed", "note"))
     if json:
-        return FAILED if failed else 0
+        return EXIT_FAILED if failed else 0
     print(f"\n{failed} failed, {noted} noted")
     spent = [outcome for outcome in outcomes if cost and outcome.passes]
     for one in spent:
@@ -107,7 +107,7 @@ def _examine(subject: Subject, cost: bool, json: bool) -> int:
     if spent:
         own = sum(one.passes for one in spent if one.name in {check.name for check in CHECKS})
         print(f"before a run {own:,} passes; its scores take about {subject.passes_of_run:,.0f}")
-    return FAILED if failed else 0
+    return EXIT_FAILED if failed else 0
 
 
 def _print(outcomes: Sequence[Outcome], json: bool) -> None:

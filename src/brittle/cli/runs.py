@@ -84,7 +84,7 @@ def show(
     table = open_run(run_folder, point=point)
     known = sorted({one.setting.sigma for one in table.columns if one.setting.sigma is not None})
     if sigma is not None and sigma not in known:
-        raise UsageError(f"no score of the run has sigma {sigma:g}; it has {listed(known, 5) or 'none'}")
+        raise UsageError(f"no score of the run has sigma {sigma:g}; it has {listed(known) or 'none'}")
     if point is not None:
         text = _card(table, point, json)
     elif listing:

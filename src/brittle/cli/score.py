@@ -60,7 +60,7 @@ def score(
     check_writable(out) if running.resume else check_free(out, mirror)
     others = sorted(one.name for one in out.iterdir()) if out.is_dir() and not running.resume else []
     if others:
-        say(running.quiet, f"{out} holds other files, too ({listed(others, 3)}); they stay as they are")
+        say(running.quiet, f"{out} holds other files, too ({listed(others)}); they stay as they are")
     job = _open_job(model, data, declared, reading, scoring, running)
     if not job.share(part):
         say(False, f"part {sharing.part} has nothing to do: the run has {job.shards} shards to share")

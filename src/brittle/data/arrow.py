@@ -21,16 +21,13 @@ import pyarrow as pa
 from brittle.data.files import changed_error, files_digest, path_text, refuse_split, split_files
 from brittle.data.reading import Reading
 from brittle.errors import DataError, ParameterError, listed
-from brittle.store.plain_parquet import ERRORS, PlainFile, reason
+from brittle.store.plain_parquet import ERRORS, ROWS_UNPACKED, PlainFile, reason
 
 SUFFIXES = (".csv", ".tsv")
 """What text files of tables end in."""
 
 LABEL_NAMES = ("label", "labels", "target", "targets", "class", "y")
 """A column that is called so holds the labels, if it is the only one and no other is named; case does not matter."""
-
-ROWS = 1 << 8
-"""Rows of Parquet that are unpacked at a time."""
 
 _NAME = re.compile(r"(?P<split>.*?)(?:(?:^|-)(?P<shard>\d{4,})(?:-of-(?P<shards>\d+))?)?\.parquet")
 _ERRORS = (*ERRORS, ValueError, LookupError)
@@ -48,7 +45,7 @@ class ArrowFile(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Table:
+class ArrowTable:
     """The rows of files that agree in their columns."""
 
     files: tuple[ArrowFile, ...]
@@ -88,7 +85,7 @@ class Table:
 class EncodedColumn:
     """The encoded images of a column by their rows; one part of one file is held in memory at a time."""
 
-    def __init__(self, table: Table, name: str) -> None:
+    def __init__(self, table: ArrowTable, name: str) -> None:
         self.table, self.name = table, name
         self.parts = [(file, part) for file in table.files for part, rows in enumerate(file.parts) if rows]
         self.ends = list(accumulate(file.parts[part] for file, part in self.parts))
@@ -130,11 +127,13 @@ def is_image(kind: pa.DataType) -> bool:
     return "bytes" in kinds and (pa.types.is_binary(kinds["bytes"]) or pa.types.is_large_binary(kinds["bytes"]))
 
 
-def open_table(path: Path, reading: Reading) -> Table:
+def open_table(path: Path, reading: Reading) -> ArrowTable:
     """The table in a text file, or in the files of one split."""
     if is_csv(path):
         refuse_split(path, reading.split)
-        return Table((_open_csv(path, reading),), path_text(path), reading.record(path, files_digest(path, [path])))
+        return ArrowTable(
+            (_open_csv(path, reading),), path_text(path), reading.record(path, files_digest(path, [path]))
+        )
     paths, split = split_files(path, _NAME, reading.split)
     if path.is_dir():
         _check_shards(path, paths)
@@ -147,7 +146,7 @@ def open_table(path: Path, reading: Reading) -> Table:
                 f"{files[0].schema.names}; the files of a split must agree in names and types",
             )
     named = [path_text(one.name) for one in paths]
-    return Table(files, path_text(path), reading.record(path, files_digest(path, paths), split=split, files=named))
+    return ArrowTable(files, path_text(path), reading.record(path, files_digest(path, paths), split=split, files=named))
 
 
 def _open_csv(path: Path, reading: Reading) -> ArrowFile:
@@ -166,7 +165,7 @@ def _open_csv(path: Path, reading: Reading) -> ArrowFile:
                 raise DataError("empty_dataset", f"{where} holds no rows; expected at least 1")
             names, parts = [cell.strip() for cell in first], []
             _check_header(names, reading, where)
-            while some := list(islice(rows, ROWS)):
+            while some := list(islice(rows, ROWS_UNPACKED)):
                 odd = next((row for row in some if len(row) != len(first)), None)
                 if odd is not None:
                     raise DataError(
@@ -220,7 +219,7 @@ def _check_shards(path: Path, files: Sequence[Path]) -> None:
         raise DataError(
             "corrupt",
             f"{path_text(path)} holds {count} files of a split, which are not all of its shards, or not numbered 0, 1, "
-            f"2, ...: {listed([path_text(file.name) for file in files], 3)}; get the others, or give one file",
+            f"2, ...: {listed([path_text(file.name) for file in files])}; get the others, or give one file",
         )
 
 
@@ -234,7 +233,7 @@ def _open_parquet(path: Path) -> ArrowFile:
 
 def _read_parquet(path: Path, columns: Sequence[str], part: int | None = None) -> pa.Table:
     with _readable(path), PlainFile(path, path_text(path)) as parquet:
-        found = pa.Table.from_batches(list(parquet.batches(ROWS, columns, None if part is None else [part])))
+        found = pa.Table.from_batches(list(parquet.batches(ROWS_UNPACKED, columns, None if part is None else [part])))
         return (found if set(columns).issubset(found.column_names) else found.flatten()).select(columns)
 
 

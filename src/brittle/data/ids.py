@@ -19,9 +19,6 @@ from brittle.store.csv_text import text_of
 READ_AT_A_TIME = 256
 """Points that are read at a time where reading them is the only way to their ids."""
 
-SHOWN = 3
-"""Ids that a message names."""
-
 MOST_BYTES = 1 << 28
 """Bytes of a file of ids at most: more than a hundred for each of two million points."""
 
@@ -52,7 +49,7 @@ def choose_points(points: Points, ids: Iterable[str]) -> SomePoints:
     found = set(chosen)
     if missing := [own for own in wanted if own not in found]:
         source = points.provenance.get("path") or "the data"
-        named, like = (listed([f"{own!r:.60}" for own in some], SHOWN) for some in (missing, there[:SHOWN]))
+        named, like = (listed([f"{own!r:.60}" for own in some]) for some in (missing, there[:5]))
         raise ParameterError(
             f"{len(missing):,} of {len(wanted):,} ids are not in {source}: {named}; its {len(there):,} ids, the column "
             f"point of a run, look like {like}",

@@ -18,10 +18,7 @@ from brittle.errors import DataError, ParameterError, listed
 LARGEST_LABEL = 2.0**31
 """Beyond it a number is no class index."""
 
-SHOWN = 3
-"""Names that a message shows."""
-
-WRONG = 0.01
+WRONG_SHARE = 0.01
 """Share of labels that may be no classes; such points count as wrong."""
 
 
@@ -116,11 +113,11 @@ def name_classes(points: Points, names: Sequence[str]) -> SomePoints:
     if missing:
         spelled = {_plain(name): name for name in known}
         alike = [f"{one!r:.40} is {spelled[_plain(one)]!r:.40}" for one in missing if _plain(one) in spelled]
-        some, given = (listed([f"{name!r:.40}" for name in few], SHOWN) for few in (missing, known))
+        some, given = (listed([f"{name!r:.40}" for name in few]) for few in (missing, known))
         raise ParameterError(
             f"{len(missing)} of the {len(own)} classes of the data are not among the {len(known)} names of the model: "
             f"{some}; these are {given}: call them alike (--class-names, class_names=)"
-            + (f"; but for spelling, {listed(alike, SHOWN)}" if alike else "")
+            + (f"; but for spelling, {listed(alike)}" if alike else "")
         )
     return _relabelled(points, known, {at: known.index(name) for at, name in enumerate(own)})
 
@@ -155,11 +152,11 @@ def in_classes(
         return points
     places = {value: at for at, value in enumerate(values)}
     wrong = [label for label in points.labels if label not in places]
-    if len(wrong) > max(1.0, WRONG * len(points.labels)):
+    if len(wrong) > max(1.0, WRONG_SHARE * len(points.labels)):
         raise DataError(
             "labels",
-            f"{len(wrong)} of {len(points.labels)} labels, such as {listed(sorted(map(str, set(wrong))), SHOWN)}, are "
-            f"no classes of the model, which was fitted on {listed(list(map(str, places)), SHOWN)}; give the labels "
+            f"{len(wrong)} of {len(points.labels)} labels, such as {listed(sorted(map(str, set(wrong))))}, are "
+            f"no classes of the model, which was fitted on {listed(list(map(str, places)))}; give the labels "
             "that it was fitted on",
         )
     return _relabelled(points, tuple(names), places)
@@ -177,7 +174,7 @@ def text_places(labels: Any, names: Sequence[str] | None, fitted: bool = False) 
     if names is not None and not {*names} <= {"False", "True", "0", "1"} and fitted and booleans:
         raise DataError(
             "labels",
-            f"the labels are booleans, and the model was fitted on {listed(list(names), SHOWN)}; give those",
+            f"the labels are booleans, and the model was fitted on {listed(list(names))}; give those",
         )
     if names is None or not isinstance(texts, list | tuple) or not all(isinstance(one, str) for one in texts):
         return None
@@ -186,13 +183,13 @@ def text_places(labels: Any, names: Sequence[str] | None, fitted: bool = False) 
     if unknown:
         raise DataError(
             "labels",
-            f"{len(unknown)} of the labels are no classes of the model: {listed(unknown, SHOWN)}; its classes are "
-            f"{listed(list(names), SHOWN)}",
+            f"{len(unknown)} of the labels are no classes of the model: {listed(unknown)}; its classes are "
+            f"{listed(list(names))}",
         )
     twice = sorted(one for one in set(texts) if names.count(one) > 1)
     if twice:
         raise DataError(
-            "labels", f"several classes of the model are called {listed(twice, SHOWN)}; give the places of its classes"
+            "labels", f"several classes of the model are called {listed(twice)}; give the places of its classes"
         )
     return np.array([places[one] for one in texts], np.int64)
 

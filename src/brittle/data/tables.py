@@ -16,7 +16,16 @@ import pyarrow.compute as pc
 import torch
 
 from brittle.data.arrays import bytes_of, feature_record, read_arrays
-from brittle.data.arrow import LABEL_NAMES, ArrowFile, EncodedColumn, Table, is_csv, is_image, is_number, open_table
+from brittle.data.arrow import (
+    LABEL_NAMES,
+    ArrowFile,
+    ArrowTable,
+    EncodedColumn,
+    is_csv,
+    is_image,
+    is_number,
+    open_table,
+)
 from brittle.data.folder import encoded_points
 from brittle.data.labels import answers_of, check_labels
 from brittle.data.points import ListedPoints, RowIds
@@ -49,8 +58,8 @@ MISSING = frozenset(
 MOST_LEVELS = 10_000
 """Different texts that a column of categories may hold."""
 
-SHOWN = 8
-"""Columns that a message names, and images that are looked at to see whether there are bytes."""
+IMAGES_READ = 8
+"""Images that are read to see whether a column holds bytes."""
 
 
 class Roles(NamedTuple):
@@ -91,7 +100,7 @@ def read_frame(frame: Any, y: Any, reading: Reading) -> ListedPoints:
         said = str(error).partition("\n")[0]
         raise DataError("columns", f"the frame has a column of mixed values, or two of one name: {said}") from error
     file = ArrowFile(Path("frame"), cells.schema, (len(cells),), cells.select)
-    points = _features(Table((file,), "the frame", reading.record(None, "", format="memory")), reading, y)
+    points = _features(ArrowTable((file,), "the frame", reading.record(None, "", format="memory")), reading, y)
     named = tuple(str(own).strip() for own in frame.index)
     if isinstance(points.ids, RowIds) and len(set(named)) == len(named):
         points = replace(points, ids=named)
@@ -102,7 +111,7 @@ def read_frame(frame: Any, y: Any, reading: Reading) -> ListedPoints:
     return replace(points, source=points.source | {"sha256": digest.hexdigest()})
 
 
-def _features(table: Table, reading: Reading, y: Any = None) -> ListedPoints:
+def _features(table: ArrowTable, reading: Reading, y: Any = None) -> ListedPoints:
     """The rows of a table of numbers, booleans among them, and with `reading.levels` of categories."""
     if wrong := sorted(reading.given & IMAGE_OPTIONS):
         raise ParameterError(f"{wrong[0]} is for encoded images, and {table.where} has no column of them")
@@ -163,7 +172,7 @@ def _levels(column: pa.ChunkedArray, typed: bool, where: str) -> tuple[np.ndarra
     return np.array([places[cell] for cell in cells], float), Levels(levels, False)
 
 
-def _images(table: Table, images: list[str], reading: Reading) -> ListedPoints:
+def _images(table: ArrowTable, images: list[str], reading: Reading) -> ListedPoints:
     """The rows of a table of images: a column of type struct with `bytes`, and perhaps `path`."""
     image = next((name for name in IMAGE_COLUMNS if name in images), images[0] if len(images) == 1 else None)
     if image is None:
@@ -174,7 +183,7 @@ def _images(table: Table, images: list[str], reading: Reading) -> ListedPoints:
     if any(field.name == "path" for field in table.schema.field(image).type):
         paths = table.read([f"{image}.path"]).column(0).to_pylist()
     encoded, named = EncodedColumn(table, image), next((name for name in paths if name), None)
-    if named is not None and not any(encoded(row).read(1) for row in range(min(SHOWN, table.rows))):
+    if named is not None and not any(encoded(row).read(1) for row in range(min(IMAGES_READ, table.rows))):
         raise DataError(
             "corrupt",
             f"{table.where} holds the paths of images, such as {named!r:.80}, and not their bytes; give the "
@@ -191,7 +200,7 @@ def _images(table: Table, images: list[str], reading: Reading) -> ListedPoints:
     )
 
 
-def find_roles(table: Table, reading: Reading) -> Roles:
+def find_roles(table: ArrowTable, reading: Reading) -> Roles:
     """What each of the columns is."""
     names, where, asked = table.schema.names, table.where, reading.label_column
     if len(set(names)) < len(names):
@@ -213,18 +222,18 @@ def find_roles(table: Table, reading: Reading) -> Roles:
     return Roles(tuple(dict.fromkeys(answers)), tuple(ids), tuple(others))
 
 
-def find_column(table: Table, asked: str, option: str = "--label-column (label_column=)") -> str:
+def find_column(table: ArrowTable, asked: str, option: str = "--label-column (label_column=)") -> str:
     """The column that is called so; `option` asked for it."""
     names = table.schema.names
     if asked in names:
         return asked
     raise ParameterError(
-        f"{table.where} has no column {asked!r:.60}; it has {listed(names, SHOWN)}: name one with {option}; several, "
+        f"{table.where} has no column {asked!r:.60}; it has {listed(names)}: name one with {option}; several, "
         "with commas between them, are for --decision multilabel or within:T (decision=)"
     )
 
 
-def ids_in(cells: pa.Table, roles: Roles, table: Table) -> Sequence[str]:
+def ids_in(cells: pa.Table, roles: Roles, table: ArrowTable) -> Sequence[str]:
     """The ids of the rows: those of their column, or their numbers."""
     if not roles.id:
         return RowIds(table.rows)
@@ -236,7 +245,7 @@ def ids_in(cells: pa.Table, roles: Roles, table: Table) -> Sequence[str]:
     return tuple(str(own).strip() for own in ids)
 
 
-def answers_in(cells: pa.Table, roles: Roles, table: Table, reading: Reading) -> dict[str, Any]:
+def answers_in(cells: pa.Table, roles: Roles, table: ArrowTable, reading: Reading) -> dict[str, Any]:
     """What is right for each row, as keywords of `Reading.points`."""
     if not roles.answers:
         return {}

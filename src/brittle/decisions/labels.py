@@ -13,9 +13,6 @@ from torch import Tensor
 from brittle.decisions.base import Decision, alone, check_count
 from brittle.errors import ModelError, ParameterError, listed
 
-SHOWN = 8
-"""How many names a message shows."""
-
 MOST_NAMED = 10
 """With at most this many labels, every set of them is one of the classes that tables and reports show."""
 
@@ -81,7 +78,7 @@ class MultiLabel(Decision):
         if not isinstance(self.only, str):
             return self
         if self.only not in (names or ()):
-            known = listed([f"{name!r:.40}" for name in names or ()], SHOWN)
+            known = listed([f"{name!r:.40}" for name in names or ()])
             raise ParameterError(
                 f"there is no label {self.only!r:.60} among [{known}]; "
                 f"name them (--class-names FILE, classifier.class_names = [...]), or say a position: {self.name}:0"

@@ -39,9 +39,6 @@ PERMUTED = 0.5
 ENOUGH = 20
 """Points below which nothing is said of labels that are all alike."""
 
-SHOWN = 5
-"""Classes that a message names."""
-
 CODE_ALONE = "python"
 """Format of a model that code makes; without a file of weights nothing says that it is trained."""
 
@@ -127,13 +124,13 @@ def check_classes(subject: Subject) -> Iterator[Finding | str]:
         raise DataError(
             "labels",
             f"{len(wrong)} of {len(labels)} labels lie outside the model's classes 0..{classes - 1}, such as "
-            f"{wrong.unique().tolist()[:SHOWN]}; correct them, or leave the labels out",
+            f"{wrong.unique().tolist()[:5]}; correct them, or leave the labels out",
         )
     names = None if subject.points is None else subject.points.class_names
     if names is not None and len(names) != classes:
         yield Finding(
             "labels",
-            f"the data name {len(names)} classes ({listed([f'{name!r:.40}' for name in names], SHOWN)}) and the model "
+            f"the data name {len(names)} classes ({listed([f'{name!r:.40}' for name in names])}) and the model "
             f"has {classes} outputs; give the names of the outputs, one a line, with --class-names FILE "
             f"(class_names=), and labels are mapped by name",
         )
@@ -233,7 +230,7 @@ def _other_names(confusion: Confusion, classes: int) -> str | None:
     moved = [f"{own} as {name}" for own, name in zip(labels, renamed, strict=True) if own != name and counts[own, name]]
     # Each with the logarithm of how many ways there are to shift, or to rename as many classes.
     renamings = math.log(classes) + math.lgamma(classes + 1) - math.lgamma(classes + 1 - len(moved))
-    names = f"(label {listed(moved, SHOWN)}): those of data and model look permuted, map the labels"
+    names = f"(label {listed(moved)}): those of data and model look permuted, map the labels"
     renaming = (f"classes are renamed {names}", labels, renamed, renamings)
     text_order = (
         "the outputs of the model are read in the order of text, 0, 1, 10, .., by which torchvision's ImageFolder "

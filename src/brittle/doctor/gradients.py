@@ -51,7 +51,7 @@ DIRECTIONS, MOST_DIRECTIONS, ENOUGH = 2, 8, 8
 """Directions per row: at least two, up to eight where there are fewer rows than make `MANY` probes; fewer than `ENOUGH`
 clear changes decide nothing."""
 
-SIGNAL, ROUNDING = 8.0, 4.0
+SIGNAL, UNITS_OFF = 8.0, 4.0
 """Changes of a margin count when they are so many times what rounding explains; and the units in the last place of the
 larger of two logits by which rounding changes the margin between them."""
 
@@ -166,7 +166,7 @@ def _probe(subject: Subject, base: Tensor, step: Tensor, gradient: Tensor, first
     pairs = [subject.logits_of(end.to(subject.inputs.dtype), subject.repeated).gather(1, first) for end in ends]
     above, below = (pair[:, 0] - pair[:, 1] for pair in pairs)
     predicted = (gradient.double() * (ends[0].double() - ends[1].double())).flatten(1).sum(dim=1)
-    floor = ROUNDING * precision_of(subject.classifier) * torch.cat(pairs, dim=1).double().abs().amax(1)
+    floor = UNITS_OFF * precision_of(subject.classifier) * torch.cat(pairs, dim=1).double().abs().amax(1)
     return torch.stack((predicted, (above - below).double(), floor))
 
 

@@ -32,7 +32,7 @@ LARGE, LARGEST = 30.0, 1e6
 """Size of the products, against that of the margins, at which no constant that is added to them decides the sign; and
 the largest margin that is taken for this."""
 
-FAR = (-1e3, -1e2, -1e1, 1e1, 1e2, 1e3)
+FAR_TIMES = (-1e3, -1e2, -1e1, 1e1, 1e2, 1e3)
 """How many times as far away from a point, and on which side, an input lies than a random one of the range."""
 
 NEARER = 1e-3
@@ -90,7 +90,7 @@ def check_sides(subject: Subject) -> Iterator[Finding]:
         fixed &= kept if turned else kept & (ends | inside)
         if bool(fixed.any()) or (inside and bool(ends.any())):
             some = len(fixed) == shown.shape[1] and bool(fixed.any()) and not bool(fixed.all())
-            labels = f"label {listed(fixed.nonzero().flatten().tolist(), 3)} of " if some else ""
+            labels = f"label {listed(fixed.nonzero().flatten().tolist())} of " if some else ""
             raise ModelError(
                 "outputs",
                 f"{labels}the decision {decision.label} never changes in {len(near)} rows, noisy copies and random "
@@ -156,7 +156,7 @@ def _far(subject: Subject) -> Tensor:
     start = subject.inputs
     way = subject.random_inputs(len(start)) - start
     try:
-        return _outputs(subject, *(start + times * way for times in FAR))
+        return _outputs(subject, *(start + times * way for times in FAR_TIMES))
     except BrittleError:
         return _outputs(subject, start)[:0]
 

@@ -15,7 +15,7 @@ from brittle.errors import ModelError, listed
 from brittle.model.arrays import SMALLEST_PROBABILITY
 from brittle.model.texts import is_text_function
 
-FAR = (-3.0, 4.0)
+AROUND = (-3.0, 4.0)
 """Shares of the range of the points within which far inputs lie, where no bounds are declared."""
 
 AGREE = 5e-4
@@ -39,14 +39,14 @@ def check_outputs(subject: Subject) -> Iterator[Finding | str]:
         found = "NaN logits" if bool(logits.isnan().any()) else "infinite logits"
         advice = "check the weights and the range of the inputs"
         if bool(masked.any()) and bool(logits[:, ~masked].isfinite().all(dim=1).any()):
-            found = f"-inf for class {listed(masked.nonzero().flatten().tolist(), 5)}"
+            found = f"-inf for class {listed(masked.nonzero().flatten().tolist())}"
             advice = "margins to a mask have no number: leave the class out, or mask it with a finite number (-1e4)"
         raise ModelError(
             "nonfinite_logits", f"the model returned {found} in all of the {len(logits)} rows looked at; {advice}"
         )
     others = [subject.random_logits]
     if classifier.forward_only is not None:  # a tree has wide level parts, in which all first rows of a file may lie
-        far = subject.random_inputs(LOOKED_AT, (0.0, 1.0) if classifier.bounds.finite else FAR).split(len(logits))
+        far = subject.random_inputs(LOOKED_AT, (0.0, 1.0) if classifier.bounds.finite else AROUND).split(len(logits))
         others += [subject.logits_of(part) for part in far if len(part) == len(logits)]
     alike = all(torch.equal(each[finite], logits[finite]) for each in others)
     alike &= not subject.decision.may_be_empty or bool((logits != 0).any())

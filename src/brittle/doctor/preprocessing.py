@@ -24,7 +24,7 @@ from brittle.model.inputs import normalise
 FAVOUR = 0.25
 """Share of the points up to which a gain by another brightness may do no more than favour one class."""
 
-MOST, FINALISTS = 256, 3
+MOST_POINTS, FINALISTS = 256, 3
 """Points of a run over which the best readings are compared, where the first ones leave it open; and how many."""
 
 RANGES = {
@@ -47,7 +47,7 @@ CHANGE = "change x, the data or what the model does first, to"
 ALIKE = 0.02
 """Difference of two readings, as a share of the deviation of the values, below which they are one."""
 
-SHOWN = 4
+DIGITS = 4
 """Digits that a number is written with, and most numbers."""
 
 
@@ -91,8 +91,8 @@ def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
                 return
         if count > LOOKED_AT or int(found[0][0].sum() - own.sum()) < GAIN * count / 2:
             break
-        if subject.points is not None and len(subject.batch) < MOST:
-            inputs, labels = _labelled(subject, next(iter(subject.points.batches(MOST))))
+        if subject.points is not None and len(subject.batch) < MOST_POINTS:
+            inputs, labels = _labelled(subject, next(iter(subject.points.batches(MOST_POINTS))))
         own, others = _right(subject, inputs, labels), [one for _, one in found[:FINALISTS]] * (len(labels) > count)
     yield f"{int(own.sum())} of {len(own)} labels are right as declared, in {len(readings)} other ways not many more"
 
@@ -139,7 +139,7 @@ def _readings(classifier: Classifier, inputs: Tensor) -> list[OtherReading]:
     if not inputs.is_floating_point() or inputs.dim() < 2:
         return []
     total = sum(classifier.bounds.pair or (float(inputs.min()), float(inputs.max())))
-    inverted = OtherReading("inverted", lambda x: total - x, f"{CHANGE} {total:.{SHOWN}g} - x")
+    inverted = OtherReading("inverted", lambda x: total - x, f"{CHANGE} {total:.{DIGITS}g} - x")
     known, readings = [inputs], []
     for reading in (*_scaled(classifier, inputs), inverted, *_reordered(tuple(inputs.shape[1:]))):
         changed = reading.change(inputs)
@@ -189,9 +189,9 @@ def _scaled(classifier: Classifier, inputs: Tensor) -> Iterator[OtherReading]:
 def _typed(mean: Tensor, std: Tensor) -> str:
     if not mean.any() and bool((std == 1).all()):
         return "leave --mean and --std (mean=, std=) out: the model has its own, or the values have gone through them"
-    if len(mean) > SHOWN:
+    if len(mean) > DIGITS:
         return "give mean=x.mean(axis=0), std=x.std(axis=0) of the points x that it was trained on"
-    first, second = ([f"{number:.{SHOWN}g}" for number in numbers.tolist()] for numbers in (mean, std))
+    first, second = ([f"{number:.{DIGITS}g}" for number in numbers.tolist()] for numbers in (mean, std))
     python = [numbers[0] if len(numbers) == 1 else f"({', '.join(numbers)})" for numbers in (first, second)]
     return f"give --mean {' '.join(first)} --std {' '.join(second)} (mean={python[0]}, std={python[1]})"
 

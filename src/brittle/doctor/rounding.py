@@ -18,7 +18,7 @@ from brittle.errors import ModelError
 from brittle.model.classifier import Classifier
 from brittle.model.inputs import ExtraInputs
 
-ROUNDING, LAST_PLACES = 1000.0, 16.0
+RELATIVE_UNITS, LAST_PLACES = 1000.0, 16.0
 """Units of relative precision by which logits may differ: of their distance from the largest of the row, and of their
 own size (what is lost where a large number is added to all of them)."""
 
@@ -59,7 +59,7 @@ def allowed(logits: Tensor, precision: float) -> Tensor:
     sizes = logits.detach().double().nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
     first, second = sizes.topk(2, dim=1).values.split(1, dim=1)
     gap, size = (first - second).median(), first.abs().median()
-    share, places = (min(units * precision, MOST_ROUNDING) for units in (ROUNDING, LAST_PLACES))
+    share, places = (min(units * precision, MOST_ROUNDING) for units in (RELATIVE_UNITS, LAST_PLACES))
     return share * ((first - sizes) + gap) + places * (sizes.abs() + size)
 
 

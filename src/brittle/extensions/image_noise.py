@@ -40,7 +40,7 @@ Image = NDArray[np.float64]
 Draw = np.random.Generator
 
 
-class Kind(NamedTuple):
+class Effect(NamedTuple):
     """A way to corrupt an image. `draw` gives the strength of one copy, from the one that is named, in `unit`, and at
     most `most`. `apply` makes of an image `[H, W, C]` of levels from 0 to 255 levels that are not yet clipped."""
 
@@ -121,29 +121,29 @@ def _picture(image: Image) -> PIL.Image.Image:
 
 
 KINDS = {
-    "rotation": Kind(
+    "rotation": Effect(
         "degrees", "Turned by a random angle, at most so many degrees either way", _either_way, _rotate, 180.0),
-    "shift": Kind(
+    "shift": Effect(
         "pixels", "Moved along both sides by a random length, at most so many pixels either way",
         lambda most, draw: draw.uniform(-most, most, 2), _shift),
-    "brightness": Kind(
+    "brightness": Effect(
         "of the range", "Lighter or darker by a random share of the value range", _either_way, _brighten, 1.0),
-    "contrast": Kind("of the contrast", "More or less contrast, by a random share of it", _factor, _contrast, 1.0),
-    "gaussian_blur": Kind("pixels", "Blurred, with a random standard deviation in pixels", _up_to, _blur),
-    "gaussian_noise": Kind(
+    "contrast": Effect("of the contrast", "More or less contrast, by a random share of it", _factor, _contrast, 1.0),
+    "gaussian_blur": Effect("pixels", "Blurred, with a random standard deviation in pixels", _up_to, _blur),
+    "gaussian_noise": Effect(
         "of the range", "Normal noise with a random standard deviation, clipped to the range", _up_to,
         lambda image, sigma, draw: image + draw.normal(0.0, WHITE * sigma, image.shape)),
-    "shot_noise": Kind(
+    "shot_noise": Effect(
         "per photon", "Poisson noise, of at least one photon over the level",
         lambda variance, draw: 1.0 / draw.uniform(1e-9, variance),
         lambda image, photons, draw: draw.poisson(image / WHITE * photons) * (WHITE / photons), 1.0),
-    "impulse_noise": Kind(
+    "impulse_noise": Effect(
         "of the pixels", "A random share of the numbers black or white", _up_to, _impulse_noise, 1.0),
-    "saturate": Kind("of the saturation", "Colours stronger or weaker by a random share", _factor, _saturate),
-    "jpeg_compression": Kind(
+    "saturate": Effect("of the saturation", "Colours stronger or weaker by a random share", _factor, _saturate),
+    "jpeg_compression": Effect(
         "points of quality", "Compressed as JPEG, with a random quality",
         lambda lost, draw: int(draw.integers(round(100 - lost), 100, endpoint=True)), _compress, 99.0),
-    "pixelate": Kind(
+    "pixelate": Effect(
         "of the side", "Fewer pixels by a random share of the side, made large again",
         lambda lost, draw: draw.uniform(1.0 - lost, 1.0), _pixelate, 0.99),
 }  # fmt: skip

@@ -11,15 +11,11 @@ import torch
 from torch import Tensor
 
 from brittle.errors import ParameterError
-from brittle.estimate import CONFIDENCE
+from brittle.estimate import CONFIDENCE, LARGEST_DRAWS
 from brittle.measure.forward import Clean, look
 from brittle.model.classifier import Classifier
 from brittle.model.inputs import ExtraInputs
 from brittle.user_code import failing, kind_of, refused
-
-MOST_DRAWS = 10_000_000
-"""More noisy copies of one point than anybody waits for; a larger number is a mistake."""
-
 
 PROOFS = ("full", "middle", "fast")
 """What is spent on the proof of a certificate."""
@@ -161,10 +157,10 @@ def passes_of(taken: Mapping[Measurement, Any], clean: Clean) -> Tensor:
 def check_draws(draws: int, antithetic: bool = True) -> None:
     """Raise unless `draws` is a number of noisy copies that can be taken."""
     even = ", even (they come in antithetic pairs)" if antithetic else ""
-    if type(draws) is not int or not 2 <= draws <= MOST_DRAWS or (antithetic and draws % 2):
+    if type(draws) is not int or not 2 <= draws <= LARGEST_DRAWS or (antithetic and draws % 2):
         raise ParameterError(
-            f"draws must be a whole number between 2 and {MOST_DRAWS}{even}; found {draws}. Each costs a pass or more "
-            f"per point",
+            f"draws must be a whole number between 2 and {LARGEST_DRAWS}{even}; found {draws}. Each costs a pass "
+            f"or more per point",
         )
 
 

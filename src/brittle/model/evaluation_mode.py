@@ -142,4 +142,4 @@ def _training(model: nn.Module, watched: list[nn.Module]) -> str:
     wanted = {id(one) for one in watched if one.training}
     if not wanted:
         return ""
-    return listed([name or type(one).__name__ for name, one in model.named_modules() if id(one) in wanted], 5)
+    return listed([name or type(one).__name__ for name, one in model.named_modules() if id(one) in wanted])

@@ -143,7 +143,7 @@ class Rules(NamedTuple):
 
 def _place(name: str, names: Sequence[str]) -> int:
     if name not in names:
-        raise ParameterError(f"no column is called {name!r:.40}; there are {listed(list(names), 4)}")
+        raise ParameterError(f"no column is called {name!r:.40}; there are {listed(list(names))}")
     return list(names).index(name)
 
 

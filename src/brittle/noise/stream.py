@@ -20,13 +20,13 @@ from brittle.noise.families import Gaussian
 from brittle.noise.relative import Relative
 from brittle.noise.transform import Transforming, check_keyed, transformed
 
-FEWEST, MOST, NUMBERS = 512, 1024, 2**24
-"""Draws of a family from outside that are looked at, fewer of large inputs: all together about `NUMBERS` numbers."""
+FEWEST_DRAWS, CHECKED_DRAWS, CHECKED_NUMBERS = 512, 1024, 2**24
+"""Draws of a family from outside that are looked at, fewer of large inputs: all about `CHECKED_NUMBERS` numbers."""
 
 DIRECTIONS, PLACES = 4, 384
 """Directions of random signs along which they are, and coordinates looked at one by one, in twos and threes."""
 
-LIMIT, ROUNDING = 10.0, 1e-3
+STANDARD_ERRORS, RELATIVE_ERROR = 10.0, 1e-3
 """Standard errors that an average over the draws may be off, and what beside that where a variance is one."""
 
 EVENTS = 1 / 5
@@ -135,7 +135,7 @@ class Stream:
         every, places = range(len(self._generators)), self._drawn_for()
         whole = [(every, self._like.shape[1:].numel())]
         for points, size in whole if places is None else [([point], len(some)) for point, some in enumerate(places)]:
-            step = max(1, NUMBERS // 16 // max(1, len(points) * size))
+            step = max(1, CHECKED_NUMBERS // 16 // max(1, len(points) * size))
             for first in range(0, count, step):
                 self._next(points, size, min(step, count - first))
 
@@ -246,7 +246,7 @@ def _repeated_draws(noise: Noise, size: int, device: torch.device) -> Iterator[T
     """Draws of a family, `[size]` each, float64."""
     generators = [torch.Generator(device).manual_seed(2) for _ in range(2)]
     first, alike = None, True
-    for number in range(draws := max(FEWEST, min(MOST, NUMBERS // size))):
+    for number in range(draws := max(FEWEST_DRAWS, min(CHECKED_DRAWS, CHECKED_NUMBERS // size))):
         draw, again = (check_draw(noise, noise.draw(one, size), size).double().clone() for one in generators)
         check_finite(noise, draw)
         if not torch.equal(draw, again):
@@ -286,7 +286,7 @@ def _check_symmetric(noise: Noise, odd: Tensor) -> None:
 def _check_average(noise: Noise, what: str, found: Tensor, expected: Tensor) -> None:
     mean, error = found.mean(dim=0), found.std(dim=0) / len(found) ** 0.5
     events = found.abs().sum(dim=0).square() / found.square().sum(dim=0)
-    off = (mean - expected).abs() > LIMIT * error + ROUNDING * expected.abs().clamp_min(1.0)
+    off = (mean - expected).abs() > STANDARD_ERRORS * error + RELATIVE_ERROR * expected.abs().clamp_min(1.0)
     off &= events >= EVENTS * len(found)
     if bool(off.any()):
         worst = int(off.nonzero()[0])

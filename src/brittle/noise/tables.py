@@ -19,14 +19,14 @@ from brittle.noise.transform import Transforming
 FEW = 10
 """A column of whole numbers with at most so many different ones is taken for a category."""
 
-ROWS, NUMBERS = 10_000, 2**24
+SWAP_ROWS, SWAP_NUMBERS = 10_000, 2**24
 """Rows of the data at most whose values `Swap` takes, and numbers that these hold."""
 
 READ = 1024
 """Rows that are read at a time."""
 
-SHOWN, KEPT = 4, 12
-"""Names in a message, and of features that stay as they are in what a report says."""
+NAMES_KEPT = 12
+"""Names of features that stay as they are in what a report says."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class PerFeature(DiagonalGaussian):
         stays = stays | _mask(points.provenance.get("categories", ()), names)
         scale = torch.where(stays, 0.0, deviations)
         kept = [names[place] for place in (scale == 0).nonzero().flatten().tolist()]
-        return cls(sigma, scale, listed(kept, KEPT) if kept else "")
+        return cls(sigma, scale, listed(kept, NAMES_KEPT) if kept else "")
 
     @property
     def explanation(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -137,7 +137,7 @@ class Swap(Transforming):
         columns: Collection[str | int] | None = None,
         rules: Mapping[str, str] | None = None,
     ) -> Swap:
-        """Swaps with the first rows of the data, `ROWS` at most; of points that were chosen, with those of all.
+        """Swaps with the first rows of the data, `SWAP_ROWS` at most; of points that were chosen, with those of all.
 
         Args:
             points: the data, as `brittle.score` takes them.
@@ -218,9 +218,9 @@ def _first_rows(points: Points) -> Tensor:
     parts: list[Tensor] = []
     for rows in _rows(points):
         parts.append(rows.float())
-        if sum(map(len, parts)) >= ROWS or sum(part.numel() for part in parts) >= NUMBERS:
+        if sum(map(len, parts)) >= SWAP_ROWS or sum(part.numel() for part in parts) >= SWAP_NUMBERS:
             break
-    return torch.cat(parts)[: min(ROWS, max(2, NUMBERS // parts[0].shape[1]))]
+    return torch.cat(parts)[: min(SWAP_ROWS, max(2, SWAP_NUMBERS // parts[0].shape[1]))]
 
 
 def _names(points: Points, size: int) -> Sequence[str]:
@@ -234,7 +234,6 @@ def _mask(wanted: Collection[str | int], names: Sequence[str]) -> Tensor:
     chosen = {str(one) for one in wanted}
     if missing := sorted(chosen - set(names)):
         raise UsageError(
-            f"no feature is called {listed([f'{one!r:.40}' for one in missing], SHOWN)}; there are "
-            f"{listed(list(names), SHOWN)}",
+            f"no feature is called {listed([f'{one!r:.40}' for one in missing])}; there are {listed(list(names))}",
         )
     return torch.tensor([name in chosen for name in names])

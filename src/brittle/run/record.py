@@ -41,7 +41,7 @@ from brittle.user_code import digests
 PACKAGES = ("torch", "numpy", "scipy", "pyarrow", "pillow", "safetensors")
 """Packages that can change a number."""
 
-LENGTH = 16
+DIGITS = 16
 """Characters of the digest of a source of noise."""
 
 MOST_FAILURES = FIRST_ROWS // 100
@@ -158,7 +158,7 @@ def draws_of(score: Score) -> dict[str, int]:
     for need in score.needs:
         draws = getattr(need, "draws", None)
         if isinstance(draws, int):
-            source = hashlib.sha256(_key_text(need.noise_source).encode("utf-8", "surrogatepass")).hexdigest()[:LENGTH]
+            source = hashlib.sha256(_key_text(need.noise_source).encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS]
             found[source] = max(draws, found.get(source, 0))
     return found
 
@@ -172,7 +172,7 @@ def _still(points: Points) -> str | None:
         points = points.points
     if moves is None:
         return None
-    which = hashlib.sha256(bytes(moves.tolist())).hexdigest()[:LENGTH]
+    which = hashlib.sha256(bytes(moves.tolist())).hexdigest()[:DIGITS]
     return f"{int((~moves).sum()):,} of {len(moves):,}: {which}"
 
 

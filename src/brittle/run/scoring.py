@@ -32,7 +32,7 @@ from brittle.store.folder import RunFolder, Shard, check_free
 from brittle.store.mirror import Mirror
 from brittle.store.reading import read_table
 from brittle.store.record import UNDECISIVE, Finding, RunRecord, differences
-from brittle.store.schemas import KINDS
+from brittle.store.schemas import SHARD_KINDS
 from brittle.store.table import Table
 
 
@@ -58,7 +58,7 @@ class Memory:
         shards = [shard for _, shard in sorted(self.shards.items())]
         tables = {
             kind: pa.concat_tables([schema.empty_table(), *(shard.tables[kind] for shard in shards)]).combine_chunks()
-            for kind, schema in KINDS.items()
+            for kind, schema in SHARD_KINDS.items()
         }
         return Table(record=self.record, **tables)
 

@@ -22,13 +22,13 @@ from brittle.scores.base import Score, clean_status, finish, mark
 from brittle.scores.evidence import without_copies
 from brittle.scores.options import option
 
-LARGEST = float.fromhex("0x1.fffffep+127")
+LARGEST_FLOAT = float.fromhex("0x1.fffffep+127")
 """The largest number of single precision, in which inputs and logits are."""
 
 MOST_CLASSES = 2.0**63
 """More classes than any network has."""
 
-MOST = 1e100
+LARGEST_DISTANCE = 1e100
 """Larger than every distance between logits of single precision, also divided by that between rows of weights."""
 
 
@@ -86,7 +86,7 @@ class OnePassScore(Score):
     safer = "higher"
     uses_features = False
     least = 0.0
-    most = MOST
+    most = LARGEST_DISTANCE
 
     @abstractmethod
     def value(self, found: OnePass) -> Tensor:
@@ -143,7 +143,7 @@ class LogitMargin(OnePassScore):
     serves = "all"
     explanation = "The gap between the largest logit and the second."
     colour = 8
-    most = 2.0 * LARGEST
+    most = 2.0 * LARGEST_FLOAT
 
     def value(self, found: OnePass) -> Tensor:
         first, second = found.top

@@ -24,7 +24,7 @@ from brittle.noise import Noise
 from brittle.scores.options import KEY
 from brittle.user_code import check_name, failing, kind_of, refused
 
-TEXTS = ("title", "quantity", "cost", "reference", "explanation")
+CLASS_TEXTS = ("title", "quantity", "cost", "reference", "explanation")
 """Class variables of a score that are text."""
 
 
@@ -48,10 +48,10 @@ def check_class(kind: Any, where: str) -> None:
     """Raise unless a class of scores, named by `where`, says all that tables and reports ask of it."""
     check_dataclass(kind, where)
     check_name(where, getattr(kind, "name", None), "name = 'my_score'")
-    missing = [one for one in TEXTS if not isinstance(text := getattr(kind, one, None), str) or not text]
+    missing = [one for one in CLASS_TEXTS if not isinstance(text := getattr(kind, one, None), str) or not text]
     if missing:
         raise refused(where, f"does not say its {', '.join(missing)}; expected a text for each")
-    own = ("name", *TEXTS, "safer", "colour", "preference", "model")
+    own = ("name", *CLASS_TEXTS, "safer", "colour", "preference", "model")
     given = [one.name for one in fields(kind) if one.name in own]
     if given:
         raise refused(where, f"has a field {given[0]}; expected a class variable: {given[0]}: ClassVar[...] = ...")

@@ -251,10 +251,6 @@ def _variants(records: Collection[ScoreRecord]) -> list[str]:
     return [score_label(score, other) if len(found[score]) > 1 else score for score, other in others]
 
 
-NEAREST = 5
-"""Labels that a message about a column that is not there names at most."""
-
-
 class Labelled(Protocol):
     """What names a column by its label, as a `brittle.scores.Score` and a `Column` do."""
 
@@ -274,14 +270,14 @@ def column_of(columns: Sequence[Column], key: Key) -> Column:
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
-        labels = listed([column.label for column in fitting], NEAREST)
+        labels = listed([column.label for column in fitting])
         raise DataError("no_such_score", f"{asked} is one of {len(fitting)} columns: {labels}; say which by its label")
     labels = [column.label for column in columns]
     same = [column.label for column in columns if column.score == score]
-    near = dict.fromkeys([*same, *difflib.get_close_matches(asked, labels, NEAREST, cutoff=0.3), *labels])
+    near = dict.fromkeys([*same, *difflib.get_close_matches(asked, labels, 5, cutoff=0.3), *labels])
     raise DataError(
         "no_such_score",
-        f"expected a score of this run, found {asked}; the nearest of its scores: {listed([*near], NEAREST) or 'none'}",
+        f"expected a score of this run, found {asked}; the nearest of its scores: {listed([*near]) or 'none'}",
     )
 
 

@@ -35,7 +35,7 @@ from brittle.store.record import (
     read_object,
     storage_errors,
 )
-from brittle.store.schemas import KINDS
+from brittle.store.schemas import SHARD_KINDS
 from brittle.store.strict_json import Count, Digest, plain
 from brittle.store.writing import check_target, make_folder, write
 
@@ -175,7 +175,7 @@ class RunFolder:
     def commit(self, shard: Shard) -> None:
         """Write a shard and enter it in the manifest; after this returns its rows are safe."""
         files = {}
-        for kind, schema in KINDS.items():
+        for kind, schema in SHARD_KINDS.items():
             if len(rows := shard.tables[kind]) or kind != "counterexamples":
                 sink = pa.BufferOutputStream()
                 pq.write_table(rows.cast(schema), sink, compression="zstd", write_page_checksum=True)

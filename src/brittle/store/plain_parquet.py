@@ -25,6 +25,9 @@ MOST_TIMES = 2000
 ALWAYS_READ = 1 << 27
 """Columns that unpack to fewer bytes are read from a file of any size."""
 
+ROWS_UNPACKED = 1 << 8
+"""Rows that are unpacked at a time."""
+
 FEW_ROWS = 1 << 20
 """So many rows are read from a file of any size; more only where it has a byte for each."""
 

@@ -15,14 +15,11 @@ from brittle.errors import ArtefactError, StorageError, printable
 from brittle.intervals import check_share
 from brittle.store.export import CARD, export
 from brittle.store.folder import MANIFEST, RECORD, Manifest, ShardFile, file_name, strays
-from brittle.store.plain_parquet import ERRORS, PlainFile, reason
+from brittle.store.plain_parquet import ERRORS, ROWS_UNPACKED, PlainFile, reason
 from brittle.store.record import RunRecord, check_inside, read_object, storage_errors
-from brittle.store.schemas import KINDS, problem_of
+from brittle.store.schemas import SHARD_KINDS, problem_of
 from brittle.store.table import Table
 from brittle.store.votes import problem_of_votes
-
-ROWS = 1 << 8
-"""Rows that are unpacked at a time."""
 
 _TEXTS = (pa.string(), pa.binary())
 """Columns that are read so that a value of many rows is held once: a small file may hold a large one for all rows."""
@@ -76,7 +73,7 @@ def read_table(
     record, manifest = open_run(folder)
     count = sum(entry.account.points for entry in manifest.shards)
     share = 1.0 if most is None else most / max(1, count)
-    tables: dict[str, list[pa.Table]] = {kind: [] for kind in KINDS}
+    tables: dict[str, list[pa.Table]] = {kind: [] for kind in SHARD_KINDS}
     for entry in manifest.shards:
         kept: pa.Array | None = None
         for kind, file in entry.files.items():  # its points first
@@ -90,7 +87,8 @@ def read_table(
     if share < 1.0 and record.data.chosen_from is None:
         record = replace(record, data=replace(record.data, chosen_from=count, sample_seed=0))
     parts = {
-        kind: pa.concat_tables(tables[kind]) if tables[kind] else schema.empty_table() for kind, schema in KINDS.items()
+        kind: pa.concat_tables(tables[kind]) if tables[kind] else schema.empty_table()
+        for kind, schema in SHARD_KINDS.items()
     }
     return Table(record=record, **parts)
 
@@ -107,7 +105,7 @@ def read_shards(folder: str | os.PathLike[str]) -> Iterator[Table]:
 
 
 def _shards(folder: Path, record: RunRecord, manifest: Manifest) -> Iterator[Table]:
-    empty = {kind: schema.empty_table() for kind, schema in KINDS.items()}
+    empty = {kind: schema.empty_table() for kind, schema in SHARD_KINDS.items()}
     for entry in manifest.shards:
         files = entry.files.items()
         own = {kind: read_shard(folder / file_name(kind, entry.number), kind, file, record) for kind, file in files}
@@ -222,13 +220,13 @@ def read_shard(path: Path, kind: str, file: ShardFile, record: RunRecord) -> pa.
         raise ShardError(path, f"has {size} bytes, not the {file.bytes} of the manifest")
     if ShardFile.of(content) != file:
         raise ShardError(path, "is not what was written (its sha256 differs)")
-    schema = KINDS[kind]
+    schema = SHARD_KINDS[kind]
     try:
         with PlainFile(content, str(path)) as parquet:
             if not parquet.schema_arrow.equals(schema):
                 raise ShardError(path, "has other columns than a run writes, or of other types")
         with PlainFile(content, str(path), [one.name for one in schema if one.type in _TEXTS]) as parquet:
-            rows = pa.Table.from_batches(list(parquet.batches(ROWS)), parquet.schema_arrow).cast(schema)
+            rows = pa.Table.from_batches(list(parquet.batches(ROWS_UNPACKED)), parquet.schema_arrow).cast(schema)
     except ERRORS as error:
         raise ShardError(path, f"cannot be read as Parquet ({reason(error)})") from error
     problem = problem_of(rows, record.data.input_shape) if "input" in rows.column_names else None

@@ -32,7 +32,7 @@ T = TypeVar("T")
 FIRST_ROWS = 1000
 """Rows at the start of the data whose failures are counted apart."""
 
-SHOWN = 3
+FAILURES_KEPT = 3
 """Failures that are kept in words."""
 
 
@@ -76,14 +76,14 @@ class Account:
             correct=correct.count(True),
             passes=passes,
             check_passes=check_passes,
-            failures=tuple(_in_words(row) for row in list(reversed(without.values()))[:SHOWN]),
+            failures=tuple(_in_words(row) for row in list(reversed(without.values()))[:FAILURES_KEPT]),
         )
 
     def __add__(self, other: Account) -> Account:
         """The account of both, this one's points first."""
         numbers = (field.name for field in fields(self) if field.name != "failures")
         sums = {name: getattr(self, name) + getattr(other, name) for name in numbers}
-        return Account(**sums, failures=(self.failures + other.failures)[:SHOWN])
+        return Account(**sums, failures=(self.failures + other.failures)[:FAILURES_KEPT])
 
 
 def _in_words(row: Mapping[str, Any]) -> str:
@@ -421,9 +421,6 @@ UNDECISIVE = frozenset(
 """Fields of a record that decide no number: where things lie, how the run was started, what was found out, what became
 of it. Every other field is compared, new ones too."""
 
-MOST_NAMED = 3
-"""Scores that a message names at most."""
-
 
 def differences(
     one: RunRecord, other: RunRecord, places: tuple[str, str], without: frozenset[str] = UNDECISIVE
@@ -434,7 +431,7 @@ def differences(
     found = _compared(ours, theirs, places, without)
     for place, mine, others in (places[0], there, now), (places[1], now, there):
         if alone := [label for label in mine if label not in others]:
-            found.append(f"scores {listed(alone, MOST_NAMED)} only {place}")
+            found.append(f"scores {listed(alone)} only {place}")
     if there.keys() == now.keys() and [*there] != [*now]:
         found.append(f"scores {', '.join(there)} {places[0]}, {', '.join(now)} {places[1]}")
     for label in there.keys() & now.keys():

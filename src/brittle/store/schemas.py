@@ -75,7 +75,7 @@ decided there in words (as for points), and, where inputs are
 images, PNG thumbnails of it and of the difference, magnified to the full range around mid-grey; that input itself where
 inputs are no images and small."""
 
-KINDS = {"points": POINTS, "scores": SCORES, "counterexamples": COUNTEREXAMPLES}
+SHARD_KINDS = {"points": POINTS, "scores": SCORES, "counterexamples": COUNTEREXAMPLES}
 """The kinds of shard file."""
 
 MAX_KEPT = 256

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from brittle.errors import StorageError
+from brittle.errors import StorageError, listed
 
 TEMPORARY = ".tmp"
 """What the name of a file ends in while it is written; it begins with a dot."""
@@ -112,9 +112,6 @@ def _flush(folder: Path) -> None:
 MOST_LOOKED_AT = 1000
 """Names in a folder that are compared."""
 
-SHOWN = 3
-"""Names that a sentence shows."""
-
 
 def nearby(path: Path, wanted: Callable[[Path], bool]) -> str:
     """The end of a sentence: what in the folder of `path` has nearly its name, else some of what could be meant.
@@ -125,9 +122,8 @@ def nearby(path: Path, wanted: Callable[[Path], bool]) -> str:
     except OSError:
         return f"; there is no folder {folder}" if not folder.exists() else ""
     stems = {Path(name).stem: name for name in names}
-    close = difflib.get_close_matches(path.stem, list(stems), SHOWN)
+    close = difflib.get_close_matches(path.stem, list(stems))
     if close:
         return f"; did you mean {' or '.join(str(folder / stems[stem]) for stem in close)}?"
     there = sorted(name for name in names if not name.startswith("."))
-    more = f" and {len(there) - SHOWN} more" if len(there) > SHOWN else ""
-    return f"; {folder.absolute().name or folder} holds {', '.join(there[:SHOWN])}{more}" if there else ""
+    return f"; {folder.absolute().name or folder} holds {listed(there)}" if there else ""

@@ -13,14 +13,14 @@ from brittle.model.bounds import check_bounds
 from brittle.model.classifier import Classifier
 from brittle.model.loading.weights import digest_of
 from brittle.model.outputs import OUTPUTS
-from brittle.scores.one_pass import LARGEST
+from brittle.scores.one_pass import LARGEST_FLOAT
 from brittle.store.record import ModelRecord
 from brittle.store.strict_json import Digest
 
-Number = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
+Number = Annotated[float, Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]
 """A number of single precision."""
 
-Positive = Annotated[float, Meta(ge=2.0**-149, le=LARGEST)]
+Positive = Annotated[float, Meta(ge=2.0**-149, le=LARGEST_FLOAT)]
 """A positive number of single precision."""
 
 PER_FEATURE = (

@@ -19,7 +19,7 @@ from brittle.model.head import Head, check_head, find_head
 from brittle.model.inputs import normalise
 from brittle.model.outputs import LARGEST_PROBABILITY, class_scores, log_probabilities, scores_of
 from brittle.model.passes import FAILURES
-from brittle.scores.one_pass import LARGEST, OnePass, OnePassScore
+from brittle.scores.one_pass import LARGEST_FLOAT, OnePass, OnePassScore
 from brittle.user_code import first_line
 
 
@@ -56,7 +56,7 @@ class DetectorNetwork(nn.Module):
         bounds = classifier.bounds
         if not bounds.none:
             check_bounds(bounds)
-        self._least, self._most = (-LARGEST, LARGEST) if bounds.none else bounds.allowed(torch.empty(0))
+        self._least, self._most = (-LARGEST_FLOAT, LARGEST_FLOAT) if bounds.none else bounds.allowed(torch.empty(0))
         self._dtype, self._outputs = classifier.dtype, classifier.outputs
         self._scaled = bool(classifier.mean or classifier.std)
         self._channels = max(len(classifier.mean or ()), len(classifier.std or ()), 1)

@@ -16,7 +16,7 @@ from brittle.store.columns import Column, Row
 from brittle.store.table import Table
 from brittle.text import named_interval
 
-FLIPS, CONFIDENCE = MONTE_CARLO, "max_probability"
+FLIPS, MAX_PROBABILITY = MONTE_CARLO, "max_probability"
 """The scores that say how often the label flipped, and how sure the model is."""
 
 NO_MAX_PROBABILITY = "This run has no max_probability, so its confident points are not known."
@@ -65,7 +65,7 @@ def label_flips(table: Table, confident: float = 0.8, group: int = 50) -> pd.Dat
     laplacian = laplacian_column(found)
     if laplacian is None:
         return pd.DataFrame(columns=_FLIPS)
-    sure = next((one for one in found if one.score == CONFIDENCE and one.value.notna().any()), None)
+    sure = next((one for one in found if one.score == MAX_PROBABILITY and one.value.notna().any()), None)
     rows = [
         _flip_row(laplacian, flips, sure, confident, group, table.record.confidence)
         for flips in sampled_columns(found, FLIPS).values()

@@ -382,7 +382,7 @@ def _check_known(nodes: list[Any]) -> None:
     """Raise unless each node has a counterpart in PyTorch, and gives what that gives."""
     kinds = {node.op_type if node.domain in ("", "ai.onnx") else f"{node.op_type} of {node.domain}" for node in nodes}
     if unknown := kinds - {*OPERATORS, "Constant"}:
-        raise _NotConverted(f"brittle knows no counterpart in PyTorch of {listed(sorted(unknown), 5)}")
+        raise _NotConverted(f"brittle knows no counterpart in PyTorch of {listed(sorted(unknown))}")
     for node in nodes:
         if len([name for name in node.output if name]) > 1 and node.op_type != "Split":
             raise _NotConverted(f"its {node.op_type} returns more than values")

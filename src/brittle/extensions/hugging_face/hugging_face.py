@@ -16,7 +16,6 @@ from torch import nn
 from brittle.errors import ModelError, UsageError, listed
 from brittle.extensions.hugging_face.description import CONFIG, digest_of, names, numbers, read_description
 from brittle.model.loading.load import Declared
-from brittle.model.loading.weights import NAMED
 from brittle.model.texts import TextReader
 from brittle.registry import load
 from brittle.user_code import first_line, import_package
@@ -105,7 +104,7 @@ def load_hugging_face(folder: Path) -> tuple[nn.Module, Declared, str]:
     keys = [str(key) for problem in ("missing_keys", "mismatched_keys") for key in info.get(problem) or ()]
     if keys:  # these parameters are random
         raise ModelError(
-            "weights", f"the weights of {folder} do not fit the network: {listed(sorted(keys), NAMED)} are missing"
+            "weights", f"the weights of {folder} do not fit the network: {listed(sorted(keys))} are missing"
         )
     module.config.return_dict = True
     described = [path for name in (CONFIG, PREPROCESSOR) if (path := folder / name).is_file()]

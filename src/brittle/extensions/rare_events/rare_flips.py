@@ -13,7 +13,7 @@ from torch import Tensor
 from brittle.errors import ParameterError
 from brittle.extensions.rare_events.stretched import Stretched, shrunk_copies, stretched
 from brittle.extensions.rare_events.subset import Draw, LevelProduct, Result, Search, subset
-from brittle.measure.base import MOST_DRAWS, Measurement, NetworkTraits, Passes
+from brittle.measure.base import LARGEST_DRAWS, Measurement, NetworkTraits, Passes
 from brittle.measure.forward import Clean
 from brittle.measure.noisy_margins import margins_of
 from brittle.model.classifier import Classifier
@@ -75,9 +75,9 @@ class RareFlips(Measurement):
     needs_gradients = False
 
     def __post_init__(self) -> None:
-        if type(self.copies) is not int or not FEWEST_COPIES <= self.copies <= MOST_DRAWS:
+        if type(self.copies) is not int or not FEWEST_COPIES <= self.copies <= LARGEST_DRAWS:
             raise ParameterError(
-                f"copies must be a whole number between {FEWEST_COPIES} and {MOST_DRAWS}; found {self.copies!r:.40}"
+                f"copies must be a whole number between {FEWEST_COPIES} and {LARGEST_DRAWS}; found {self.copies!r:.40}"
             )
 
     def cost(self, network: NetworkTraits) -> Passes:

@@ -19,7 +19,7 @@ DIGITS = 10_000
 """Shares are told in so many steps, and their intervals rounded outwards to these: a parser of YAML reads numbers with
 an exponent as text."""
 
-KINDS = {1: "tabular", 3: "image"}
+MODALITIES = {1: "tabular", 3: "image"}
 """What inputs with so many axes are."""
 
 
@@ -120,7 +120,7 @@ def _words(found: Overview, one: Verdict) -> str:
 
 def _task(record: RunRecord) -> str:
     number_of_axes = len(record.data.input_shape or ())
-    kind = "text" if "tokenizer" in record.data.reading else KINDS.get(number_of_axes)
+    kind = "text" if "tokenizer" in record.data.reading else MODALITIES.get(number_of_axes)
     ending = "regression" if (record.model.decision or "").startswith("within:") else "classification"
     return "other" if kind is None else f"{kind}-{ending}"
 

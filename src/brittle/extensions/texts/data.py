@@ -12,11 +12,11 @@ import pyarrow as pa
 from torch import nn
 
 from brittle.data.arrays import array_points
-from brittle.data.arrow import Table, is_number, is_table, open_table
+from brittle.data.arrow import ArrowTable, is_number, is_table, open_table
 from brittle.data.files import path_text
 from brittle.data.points import InputRows, ListedPoints
 from brittle.data.reading import Format, Reading
-from brittle.data.tables import SHOWN, Roles, answers_in, find_column, find_roles, ids_in, is_text
+from brittle.data.tables import Roles, answers_in, find_column, find_roles, ids_in, is_text
 from brittle.errors import DataError, ParameterError, listed
 from brittle.extensions.texts.forms import TextForm, TextFunction, Tokenizer, Tokens, codes_of
 
@@ -124,12 +124,12 @@ def _read_codes(texts: Sequence[str], length: int, start: int, stop: int) -> Inp
     return InputRows(codes_of(texts[start:stop], length))
 
 
-def _text_column(table: Table, cells: pa.Table, roles: Roles, asked: str | None) -> str:
+def _text_column(table: ArrowTable, cells: pa.Table, roles: Roles, asked: str | None) -> str:
     """The column with the texts: the one that was named, or the only one of text."""
     text, option = [name for name in roles.others if _holds_text(cells[name])], "--text-column (text_column=)"
     column = None if asked is None else find_column(table, asked, option)
     if column not in text and (asked is not None or len(text) != 1):
-        there = listed(list(map(repr, text or roles.others)), SHOWN)
+        there = listed(list(map(repr, text or roles.others)))
         labels = "" if roles.answers or not text else ", and the one with the labels with --label-column"
         found = (
             f"{len(text)} columns of text ({there})" if column is None else f"no text in {column!r:.60} ({there} do)"

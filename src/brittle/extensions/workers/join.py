@@ -20,14 +20,11 @@ from brittle.store.columns import WITHOUT_VALUE
 from brittle.store.folder import RECORD, Manifest, RunFolder, Shard, ShardEntry, check_writable, file_name
 from brittle.store.reading import open_run, read_shard
 from brittle.store.record import UNDECISIVE, Account, RunRecord, ScoreRecord, differences
-from brittle.store.schemas import KINDS, POINTS
+from brittle.store.schemas import POINTS, SHARD_KINDS
 
 _CHOSEN = ("points", "limit", "chosen_from", "sample_seed", "ids_sha256")
 OF_POINTS = frozenset({"shard_points", *(f"data.{name}" for name in _CHOSEN)})
 """Fields in which a later run over some points may differ from the first."""
-
-SHOWN = 5
-"""Parts or labels that a message names at most."""
 
 Rows = dict[str, pa.Table]
 """Points, scores and counterexamples."""
@@ -45,7 +42,7 @@ class JoinedRun(NamedTuple):
 
     def read(self, shard: ShardEntry) -> Rows:
         """The rows of one of its shards."""
-        return {kind: schema.empty_table() for kind, schema in KINDS.items()} | {
+        return {kind: schema.empty_table() for kind, schema in SHARD_KINDS.items()} | {
             kind: read_shard(self.folder / file_name(kind, shard.number), kind, file, self.record).combine_chunks()
             for kind, file in shard.files.items()
         }
@@ -147,7 +144,7 @@ def _check_complete(parts: Sequence[JoinedRun]) -> None:
     expected = Counter((number, count) for number in range(1, count + 1))
     if found != expected:
         missing, more = (
-            listed([f"{number}/{many}" for number, many in sorted(some)], SHOWN) or "none"
+            listed([f"{number}/{many}" for number, many in sorted(some)]) or "none"
             for some in (expected - found, found - expected)
         )
         raise UsageError(f"of the {count} parts of this run {missing} are missing, {more} too many; give each once")
@@ -183,11 +180,11 @@ class _Shards:
         """The rows of those of some points that the run holds."""
         first, last = _ends(points)
         wanted = pc.field("point").isin(points["point"].combine_chunks())
-        parts = [{kind: schema.empty_table() for kind, schema in KINDS.items()}]
+        parts = [{kind: schema.empty_table() for kind, schema in SHARD_KINDS.items()}]
         for place, (low, high) in enumerate(self.ends):
             if low <= last and first <= high:
                 parts.append({kind: rows.filter(wanted) for kind, rows in self.read(place).items()})
-        return {kind: pa.concat_tables([part[kind] for part in parts]) for kind in KINDS}
+        return {kind: pa.concat_tables([part[kind] for part in parts]) for kind in SHARD_KINDS}
 
     def check_within(self, first: _Shards) -> None:
         """Raise where the run holds a point that the first lacks."""

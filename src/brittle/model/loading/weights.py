@@ -29,8 +29,8 @@ from brittle.errors import ArtefactError, ModelError, listed
 from brittle.store.writing import nearby
 from brittle.user_code import first_line
 
-NAMED, SHOWN = 5, 3
-"""How many weights, and places in a file, a message names."""
+NAMED = 5
+"""How many weights a message names, and places in a file."""
 
 PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
 """Endings of files that hold a pickle, of which tensors and plain values alone are read."""
@@ -114,7 +114,7 @@ def load_weights(module: nn.Module, path: Path) -> ReadWeights:
         (table.prefix, f"taken off their names {table.prefix!r}"),
         (normalising, f"mean and std of inputs {' and '.join(sorted(normalising))}"),
         (ignored, f"left out {ignored} other tensors"),
-        (unmade, f"not made objects of {listed(unmade, NAMED)}"),
+        (unmade, f"not made objects of {listed(unmade)}"),
     )
     said = "; ".join(words for there, words in parts if there)
     record = {"weights": os.fspath(path), "weights_sha256": hashlib.sha256(content).hexdigest()}
@@ -223,7 +223,7 @@ def _starts(name: str) -> list[int]:
 def _chosen(tables: list[_Table], own: Mapping[str, Tensor], path: Path) -> _Table:
     """The table that fits the network, of equal ones the first; the nearest where none does, for PyTorch to judge."""
     if not tables:
-        names = listed(list(own), NAMED) or "it has no weights"
+        names = listed(list(own)) or "it has no weights"
         raise ModelError("weights", f"{path} does not fit the network: it has none of its names ({names})")
     fitting = sorted((one for one in tables if _fits(one, own)), key=lambda one: len(one.prefix))
     table = fitting[0] if fitting else max(tables, key=lambda one: one.shared)
@@ -286,7 +286,7 @@ def _normalisation(tensors: Mapping[str, Tensor]) -> tuple[tuple[Numbers, Number
 
 def _misfit(path: Path, why: str, tables: list[_Table], own: Mapping[str, Tensor]) -> ModelError:
     """The error for weights that are not those of the network, with the places in the file that come nearest."""
-    nearest = sorted(tables, key=lambda one: -one.shared)[:SHOWN]
+    nearest = sorted(tables, key=lambda one: -one.shared)[:NAMED]
     shares = ", ".join(f"{one.words} has {one.shared} of {len(own)} names" for one in nearest)
     return ModelError("weights", f"{path} does not fit the network ({why}); all must agree; nearest: {shares}")
 
