@@ -15,7 +15,7 @@ from brittle.estimate import CONFIDENCE, LARGEST_DRAWS
 from brittle.measure.forward import Clean, look
 from brittle.model.classifier import Classifier
 from brittle.model.inputs import ExtraInputs
-from brittle.user_code import failing, kind_of, refused
+from brittle.user_code import failing
 
 PROOFS = ("full", "middle", "fast")
 """What is spent on the proof of a certificate."""
@@ -115,11 +115,7 @@ def take(needs: Iterable[Measurement], classifier: Classifier, clean: Clean) -> 
         for members in by_stream(needs):
             kind = type(members[0])
             with failing(kind, "measure"):
-                found = kind.measure(members, classifier, clean)
-            if not isinstance(found, list | tuple) or len(found) != len(members):
-                seen = kind_of(found) if not isinstance(found, list | tuple) else f"{len(found)} results"
-                raise refused(f"{kind.__qualname__}.measure", f"returned {seen}; expected a list of {len(members)}")
-            taken |= zip(members, found, strict=True)
+                taken |= zip(members, kind.measure(members, classifier, clean), strict=True)
             if members[0].uses_graph:
                 clean = replace(clean, graph=None)
     return taken

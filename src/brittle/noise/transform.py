@@ -99,7 +99,7 @@ class Transform(Transforming):
         code: digest of the source of `fn`, so that no run goes on with another function.
 
     Raises:
-        ParameterError: `fn` cannot be called, the name is not one word, or a parameter is no number or text.
+        ParameterError: the name is not one word, or a parameter is no number or text.
     """
 
     fn: Callable[[Tensor, torch.Generator], Tensor | np.ndarray] = field(init=False, repr=False)
@@ -118,8 +118,6 @@ class Transform(Transforming):
         parameters: Mapping[str, int | float | str] | None = None,
     ) -> None:
         """The function `fn` as noise, by its own name or `name`, with numbers and texts such as `{"degrees": 10}`."""
-        if not callable(fn):
-            raise ParameterError(f"expected a function (x, generator) -> x'; found {fn!r:.60}")
         called = getattr(fn, "__name__", type(fn).__name__) if name is None else name
         if not isinstance(called, str) or not (called.isascii() and called.isidentifier()):
             raise ParameterError(f"a transform needs a name of one word, such as name='rotate'; found {called!r:.60}")

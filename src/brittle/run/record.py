@@ -36,7 +36,7 @@ from brittle.store.record import (
     ScoreRecord,
     record_of,
 )
-from brittle.user_code import digests
+from brittle.user_code import digests, failing
 
 PACKAGES = ("torch", "numpy", "scipy", "pyarrow", "pillow", "safetensors")
 """Packages that can change a number."""
@@ -142,7 +142,8 @@ def describe_score(score: Score) -> ScoreRecord:
     """What the record of a run says of a score."""
     own = ("parameters", "label", "quantity", "title", "reference")
     own += ("explanation", "safer", "colour", "preference", "model")
-    content = {"score": score.name, "code": code_of(score)} | {name: getattr(score, name) for name in own}
+    with failing(type(score), "record"):
+        content = {"score": score.name, "code": code_of(score)} | {name: getattr(score, name) for name in own}
     content |= {"sources": draws_of(score)}
     if isinstance(noise := getattr(score, "noise", None), Noise):
         isotropic = noise.shape is None if noise.has_covariance else None

@@ -6,7 +6,6 @@ call, the last for every batch.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from functools import cache
@@ -23,9 +22,6 @@ from brittle.model.texts import is_text_function
 from brittle.noise import Noise
 from brittle.scores.options import KEY
 from brittle.user_code import check_name, failing, kind_of, refused
-
-CLASS_TEXTS = ("title", "quantity", "cost", "reference", "explanation")
-"""Class variables of a score that are text."""
 
 
 class ScoreLike(Protocol):
@@ -45,48 +41,25 @@ class ScoreLike(Protocol):
 
 @cache
 def check_class(kind: Any, where: str) -> None:
-    """Raise unless a class of scores, named by `where`, says all that tables and reports ask of it."""
+    """Raise unless a class of scores, named by `where`, is a frozen dataclass with a name, and says what it serves."""
     check_dataclass(kind, where)
     check_name(where, getattr(kind, "name", None), "name = 'my_score'")
-    missing = [one for one in CLASS_TEXTS if not isinstance(text := getattr(kind, one, None), str) or not text]
-    if missing:
-        raise refused(where, f"does not say its {', '.join(missing)}; expected a text for each")
-    own = ("name", *CLASS_TEXTS, "safer", "colour", "preference", "model")
-    given = [one.name for one in fields(kind) if one.name in own]
-    if given:
-        raise refused(where, f"has a field {given[0]}; expected a class variable: {given[0]}: ClassVar[...] = ...")
-    for name, right in {
-        "serves": kind.serves in ("counts", "all", "probability", "classes"),
-        "safer": kind.safer in ("higher", "lower", None),
-        "colour": isinstance(kind.colour, int | None),
-        "preference": isinstance(kind.preference, int | float | None),
-        "model": isinstance(kind.model, str | None),
-    }.items():
-        value = inspect.getattr_static(kind, name)
-        if not right and not isinstance(value, property):
-            raise refused(where, f"has {name} = {value!r:.60}; brittle.scores.Score says what it may be")
+    if kind.serves not in ("counts", "all", "probability", "classes") and not isinstance(kind.serves, property):
+        raise refused(where, f"has serves = {kind.serves!r:.60}; brittle.scores.Score says what it may be")
 
 
 def check_dataclass(kind: type, where: str) -> None:
-    """Raise unless `kind`, named by `where`, is a frozen dataclass that can be made."""
-    if inspect.isabstract(kind):
-        missing = ", ".join(sorted(getattr(kind, "__abstractmethods__", ())))
-        raise refused(where, f"leaves out {missing}; write it")
+    """Raise unless `kind`, named by `where`, is a frozen dataclass."""
     parameters = vars(kind).get("__dataclass_params__")
     if parameters is None or not parameters.frozen:
         raise refused(where, "is no frozen dataclass; write @dataclass(frozen=True) above the class")
 
 
 def check_score(score: ScoreLike) -> None:
-    """Raise unless a score can be used: its class is sound, its label tells it from all others, its needs are such."""
+    """Raise unless the class of a score is sound, its label tells it from others, and its needs are measurements."""
     check_parameters(score)
-    kind = type(score)
-    with failing(kind, "needs"):
-        needs = score.needs
-        hash(needs)
-    if not isinstance(needs, tuple) or not all(isinstance(need, Measurement) for need in needs):
-        seen = needs if isinstance(needs, tuple | list) else kind_of(needs)
-        raise refused(f"{kind.__qualname__}.needs", f"is {seen!s:.80}; expected a property with a tuple")
+    with failing(type(score), "needs"):
+        hash((score.needs, *(need.stream for need in score.needs)))
 
 
 def check_parameters(score: ScoreLike) -> None:
@@ -95,9 +68,7 @@ def check_parameters(score: ScoreLike) -> None:
     kind: Any = type(score)
     check_class(kind, f"{kind.__module__}.{kind.__qualname__}")
     with failing(kind, "parameters"):
-        parameters = score.parameters
-    if not isinstance(parameters, dict):
-        raise refused(f"{kind.__qualname__}.parameters", f"is {kind_of(parameters)}; expected a dict")
+        parameters = {**score.parameters}
     hidden = []
     for one in fields(kind):
         if not one.compare or one.metadata.get(KEY, KEY) is None or one.name in parameters:
