@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import pytest
-from helpers.threads import Worker
 
-pytest_plugins = ["helpers.suite"]
+if TYPE_CHECKING:
+    from helpers.threads import Worker
+
+pytest_plugins = ["helpers.suite", "helpers.cpu_seconds"]
 
 
 @pytest.fixture(scope="session")
@@ -42,6 +45,8 @@ def nothing_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def workers() -> Iterator[list[Worker]]:
     """Three threads, each of which does one thing after another when it is told to."""
+    from helpers.threads import Worker
+
     made = [Worker() for _ in range(3)]
     yield made
     for worker in made:

@@ -11,6 +11,8 @@ from helpers.refusing import close
 from brittle.cli.commands import main
 from brittle.errors import StorageError
 
+pytestmark = pytest.mark.usefixtures("nothing_drawn")  # where is what counts here
+
 
 @pytest.mark.parametrize(
     ("place", "thing"),

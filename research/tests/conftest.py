@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-pytest_plugins = ["helpers.suite"]
+pytest_plugins = ["helpers.suite", "helpers.cpu_seconds"]

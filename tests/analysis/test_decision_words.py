@@ -47,6 +47,7 @@ def test_of_numbers_and_functions_no_labels_are_checked(decision: str) -> None:
     assert "label" not in said
 
 
+@pytest.mark.usefixtures("nothing_drawn")
 @pytest.mark.parametrize("decision", ["within:0.5", Custom(first_leads)])
 def test_terminal_and_page_say_the_same(decision: str | Custom, tmp_path: Path) -> None:
     network = nn.Linear(3, 2).eval()

@@ -79,15 +79,16 @@ def test_a_run_against_another(shift: float, allowed: float, state: str) -> None
         assert check(another, against=one).state == "fails"
 
 
-def test_a_rule_that_the_truth_keeps_does_not_fail_nor_pass_where_it_does_not() -> None:
-    """At the truth itself 1% at most may pass, and 1% fail; of 400, more than 12 are 2e-4 likely each."""
-    count, points = 400, 60
+@pytest.mark.parametrize(("count", "most"), [(120, 6), pytest.param(400, 12, marks=pytest.mark.slow)])
+def test_a_rule_that_the_truth_keeps_does_not_fail_nor_pass_where_it_does_not(count: int, most: int) -> None:
+    """At the truth itself 1% at most may pass, and 1% fail: each count above `most` is 2e-4 likely."""
+    points = 60
     table = run(count * points, 1, draws=400)
     found = [check(part(table, points * at, points), holds=HOLDS, accuracy=RIGHT) for at in range(count)]
     for place in range(2):
         states = [one.verdicts[place].state for one in found]
-        assert states.count("passes") <= 12
-        assert states.count("fails") <= 12
+        assert states.count("passes") <= most
+        assert states.count("fails") <= most
 
 
 def test_what_would_decide_decides() -> None:

@@ -17,12 +17,10 @@ os.environ["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS") or "1"
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 import pytest
-import torch
 from helpers.halves import leave_every_other
 from helpers.processes import hear_signals, limited
 
 sys.dont_write_bytecode = False
-torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 hear_signals()
 
 SECONDS, SECONDS_SLOW = 300, 1800

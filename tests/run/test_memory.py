@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import brittle
 from brittle.errors import ModelError
-from brittle.scores import InputMargin, Laplacian, LogitMargin, Shrinkage, Taylor
+from brittle.scores import InputMargin, Laplacian, LogitMargin, Score, Shrinkage, Taylor
 from brittle.store.table import Table
 
 COUNT, SIZE, CLASSES = 12, 5, 3
@@ -86,28 +86,38 @@ def test_fewer_rows_in_a_pass_change_no_number(roomy: Table, forward: int, backw
     assert spent == roomy.record.account.passes - other["passes"][searched].sum(), "tries that failed are not counted"
 
 
-@pytest.mark.parametrize("words", ["MPS backend out of memory (MPS", "CUBLAS_STATUS_ALLOC_FAILED", SAID])
-def test_memory_may_run_out_late_and_in_other_words(words: str, roomy: Table) -> None:
+@pytest.mark.parametrize(
+    ("words", "scores", "calls_before"),
+    [
+        ("MPS backend out of memory (MPS", SCORES[:1], 20),
+        ("CUBLAS_STATUS_ALLOC_FAILED", SCORES[:1], 20),
+        (SAID, SCORES, 60),
+    ],
+    ids=["MPS", "CUBLAS", "CPU"],
+)
+def test_memory_may_run_out_late_and_in_other_words(
+    words: str, scores: list[Score], calls_before: int, roomy: Table
+) -> None:
     """What else is on the card grows while the run goes on: then the last checks, too, go by single rows."""
     model, calls = network(10_000), []
     forward = model.forward
 
     def later(x: Tensor) -> Tensor:
         calls.append(len(x))
-        if len(calls) > 60 and len(x) > 1:
+        if len(calls) > calls_before and len(x) > 1:
             raise RuntimeError(words)
         return forward(x)
 
     model.forward = later  # type: ignore[method-assign]
-    found = run(model)
-    assert (found.scores["value"].to_numpy() - roomy.scores["value"].to_numpy()) == pytest.approx(0, abs=1e-3)
-    assert len(calls) > 60
+    found, whole = run(model, scores), roomy if scores is SCORES else run(network(10_000), scores)
+    assert (found.scores["value"].to_numpy() - whole.scores["value"].to_numpy()) == pytest.approx(0, abs=1e-3)
+    assert len(calls) > calls_before
     assert "out_of_memory" in {one.code for one in found.record.warnings}
 
 
-def test_workers_find_out_for_themselves(roomy: Table, tmp_path: Path) -> None:
-    found = run(network(33), out=tmp_path / "run", workers=1)
-    own, other = (table.scores.to_pandas() for table in (found, roomy))
+def test_workers_find_out_for_themselves(tmp_path: Path) -> None:
+    found = run(network(33), SCORES[:2], out=tmp_path / "run", workers=1)
+    own, other = (table.scores.to_pandas() for table in (found, run(network(10_000), SCORES[:2])))
     assert (own["status"] == other["status"]).all()
     assert (own["value"] - other["value"]).abs().max() < 1e-5
     assert "out_of_memory" in {one.code for one in found.record.warnings}

@@ -126,9 +126,16 @@ def module() -> dict[str, Any]:
     return names
 
 
-def test_submitit(tmp_path: Path) -> None:
-    """On this machine, as there is no Slurm; two parts, each of which takes seconds to start."""
-    python("submitit", tmp_path, {"(number, 4)": "(number, 2)", "range(1, 5)": "range(1, 3)"})
+TWO_PARTS = {"(number, 4)": "(number, 2)", "range(1, 5)": "range(1, 3)"}
+IN_ONE_PROCESS = {'AutoExecutor("logs")': 'AutoExecutor("logs", cluster="debug")'}
+
+
+@pytest.mark.parametrize(
+    "changes", [pytest.param(TWO_PARTS | IN_ONE_PROCESS, id="here"), pytest.param(TWO_PARTS, marks=pytest.mark.slow)]
+)
+def test_submitit(changes: Mapping[str, str], tmp_path: Path) -> None:
+    """On this machine, as there is no Slurm; two parts, in one process, or slowly in processes of their own."""
+    python("submitit", tmp_path, changes)
     names = module()
     own = brittle.score(names["network"](), names["points"](), "shrinkage", sigma=0.1).scores
     assert read_table(tmp_path / "whole").scores.equals(own)

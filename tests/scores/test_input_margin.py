@@ -42,6 +42,7 @@ def test_a_certificate_beyond_a_counterexample_certifies_nothing_at_that_point()
     assert all("6 of the passes for the certificate" in str(one) for one in found.detail)
 
 
+@pytest.mark.usefixtures("nothing_drawn")
 def test_a_network_that_computes_otherwise_than_its_layers_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

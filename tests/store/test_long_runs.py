@@ -135,7 +135,7 @@ def test_a_smaller_sample_lies_in_a_larger_one(run: Path) -> None:
     assert few < many
 
 
-@pytest.mark.usefixtures("long")
+@pytest.mark.usefixtures("long", "nothing_drawn")
 def test_screen_and_page_say_that_they_speak_of_a_sample(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

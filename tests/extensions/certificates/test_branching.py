@@ -109,6 +109,7 @@ def nearest_on_grid(network: nn.Module, points: Tensor, norm: str) -> Tensor:
     return away.where(there != here[:, None], torch.inf).amin(1)
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("name", ZOO)
 def test_no_radius_is_beyond_what_a_grid_finds(name: str) -> None:
     """In two dimensions; where inputs of other classes are fat, the radius is near their distance."""
