@@ -46,7 +46,7 @@ def robust_accuracy(
         confidence: Confidence of the intervals.
     """
     from brittle.cli.score_options import Opening, ScoreOptions
-    from brittle.extensions.worst_case import run as robust_accuracy_of
+    from brittle.extensions.worst_case.run import robust_accuracy as robust_accuracy_of
 
     scoring = ScoreOptions(scores=("logit_margin", "input_margin"), norm=(norm,), effort=effort)
     opening = Opening.checked(model, data, declared, reading, scoring, quiet)
