@@ -9,6 +9,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -278,3 +279,33 @@ def test_parts_of_another_package_are_found_by_its_entry_points(place: Path, mon
     assert tables[0].scores.equals(tables[1].scores)
     assert tables[0].points["point"].to_pylist() == [f"line {number}" for number in range(4)]
     assert [set(score.code or {}) for score in tables[1].record.scores] == [{"coins_and_lines.py"}]
+
+
+def test_the_package_of_the_page_is_an_extension(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its files and entry points, as an installer would leave them: a score, a noise, and a chapter of the report."""
+    package, metadata = place / "my_package", place / "my_package-1.0.dist-info"
+    package.mkdir()
+    metadata.mkdir()
+    score, _, chapter = blocks(PAGE, "python")
+    files = {
+        "__init__.py": "",
+        "score.py": score,
+        "chapter.py": chapter,
+        "jeffreys.html.jinja": blocks(PAGE, "jinja")[0],
+    }
+    for name, text in files.items():
+        (package / name).write_text(text)
+    project = tomllib.loads(blocks(PAGE, "toml")[0])["project"]
+    (metadata / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+    )
+    parts = project["entry-points"]["brittle.extensions"].items()
+    lines = ["[brittle.extensions]", *(f"{part} = {module}" for part, module in parts), ""]
+    (metadata / "entry_points.txt").write_text("\n".join(lines))
+    monkeypatch.setenv("PYTHONPATH", str(place), prepend=os.pathsep)
+    commands = [shlex.split(line)[1:] for line in blocks(PAGE, "text")[1].splitlines()]
+    code = f"from brittle.cli.commands import main\nfor words in {commands!r}:\n    assert main([*words]) == 0"
+    assert subprocess.run([sys.executable, "-c", code], timeout=LIMIT).returncode == 0
+    page = Page(Path("theirs/report.html").read_text())
+    assert_inert(page)
+    assert re.search(r"salt.*: \d+\.\d% of the noisy copies keep the prediction", page.text)
