@@ -86,6 +86,23 @@ def test_a_label_by_its_name_is_the_label_by_its_position() -> None:
         assert LogitMargin()(classifier, X).value.tolist() == pytest.approx(network(X)[:, 1].abs().tolist())
 
 
+def test_a_label_is_looked_up_anew_among_the_names_of_each_data_set() -> None:
+    """Scoring leaves the classifier as it was declared."""
+    network = torch.nn.Linear(4, 4)
+    classifier = brittle.Classifier(network, decision="multilabel:fog")
+    for names in (NAMES, tuple(reversed(NAMES))):
+        points = brittle.data.array_points(X, class_names=names)
+        table = brittle.score(classifier, points, [LogitMargin()], skip_doctor=True)
+        with torch.no_grad():
+            expected = network(X)[:, names.index("fog")].abs().tolist()
+        assert table["logit_margin"].value.tolist() == pytest.approx(expected)
+
+
+def test_names_without_the_label_are_refused_where_they_are_declared() -> None:
+    with pytest.raises(ParameterError):
+        brittle.Classifier(torch.nn.Linear(4, 4), decision="multilabel:fogg", class_names=NAMES)
+
+
 @pytest.mark.parametrize("names", [NAMES, None])
 def test_a_name_that_no_label_has_is_refused(names: tuple[str, ...] | None) -> None:
     with pytest.raises(ParameterError, match="fogg"):

@@ -65,7 +65,7 @@ def doctor(
     classifier = opening.classifier.reading(points.provenance)
     if not classifier.decision.targets and classifier.decision.has_margins:
         points = in_classes(points, classifier.class_names, classifier.class_values, sure=classifier.names_are_sure)
-    classifier.look_up(points.class_names)
+    classifier = classifier.look_up(points.class_names)
     scores = opening.scores
     points = varying(points, next(iter(points.batches(1))), scores, classifier.device)
     batch = next(iter(points.batches(GUARD_ROWS)))

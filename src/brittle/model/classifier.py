@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -29,11 +28,26 @@ Watcher = Callable[["Classifier", Tensor, Tensor, ExtraInputs | None], None]
 """Called with the classifier, the inputs of a pass, what `Classifier.read` makes of its output, and what the rows have
 beside their inputs."""
 
-WATCHER: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
-"""Called for every pass that this thread makes; None for no watcher."""
-
 CLEAN_PASSES = 101
 """Clean passes of a random model, of which the class that wins most is the prediction."""
+
+
+@dataclass
+class PassLog:
+    """What the passes of a classifier have shown so far, shared by those that are made of it.
+
+    Attributes:
+        forward, backward: rows that were sent.
+        output_dtype: precision of the class scores as the model last returned them.
+        taken: in which form it did.
+        head_agrees: whether the last linear layer was seen to give the logits.
+    """
+
+    output_dtype: torch.dtype
+    forward: int = 0
+    backward: int = 0
+    taken: str | None = None
+    head_agrees: bool = False
 
 
 class Classifier:
@@ -118,9 +132,8 @@ class Classifier:
             isinstance(class_names, list | tuple) and class_names and all(isinstance(one, str) for one in class_names)
         ):
             raise ParameterError(f"class_names must be a list of texts, one for each class; found {class_names!r:.80}")
-        own = class_names if known is None or class_names is not None else known.class_names
-        self.class_names: tuple[str, ...] | None = None if own is None else tuple(own)
-        self.names_are_sure = own is not None
+        self.class_names = class_names if known is None or class_names is not None else known.class_names
+        self.names_are_sure = self.class_names is not None
         self.class_values: tuple[int, ...] | None = None if known is None else known.class_values
         self.bounds = Bounds.of(bounds)
         self.mean = channel_numbers("mean", mean)
@@ -130,18 +143,27 @@ class Classifier:
         self.outputs = outputs
         self.source = dict(source or {})
         self.device, self.dtype = place(self.model, device)
-        self._sent = [0, 0]  # rows forward and backward, counted for all classifiers that share this
+        self._log = PassLog(self.dtype or torch.float32)
+        self._watcher: Watcher | None = None
         self._undecided = False
-        self.output_dtype = self.dtype or torch.float32
-        self.taken: str | None = None
         self.perturb = perturb
         self.head_name = head
-        self._head_agrees = False
 
     def __repr__(self) -> str:
         model = getattr(self.model, "__name__", type(self.model).__name__)
         bounds = self.bounds.pair or self.bounds
         return f"Classifier({model}, bounds={bounds}, outputs={self.outputs!r}, device='{self.device}')"
+
+    @property
+    def class_names(self) -> tuple[str, ...] | None:
+        """Names of the classes, in the order of the outputs; a label that the decision calls by one is looked up."""
+        return self._class_names
+
+    @class_names.setter
+    def class_names(self, names: Sequence[str] | None) -> None:
+        self._class_names = None if names is None else tuple(names)
+        if names is not None:
+            self.decision = self.decision.named(self._class_names)
 
     def __call__(self, inputs: Tensor, extra_inputs: ExtraInputs | None = None) -> Tensor:
         """Logits `[B, C]` of `inputs`, `[B, *shape]`, in single precision or better; counts `B` forward passes.
@@ -238,13 +260,15 @@ class Classifier:
 
     def with_head(self, name: str | None) -> Classifier:
         """The same model under the same declaration, with the last linear layer `name`, and its passes not counted."""
-        return self._changed(head_name=name, _head_agrees=False, _sent=[0, 0])
+        return self._changed(head_name=name, _log=replace(self._log, forward=0, backward=0, head_agrees=False))
 
     @property
     def undecided(self) -> Classifier:
         """The same model, called for its numbers as they are, whatever is decided from them; itself where that is the
         predicted class. Its passes are not counted here."""
-        return self if self.decision.of_classes else self._changed(_undecided=True, _sent=[0, 0])
+        if self.decision.of_classes:
+            return self
+        return self._changed(_undecided=True, _log=replace(self._log, forward=0, backward=0))
 
     def deciding(self, decision: Decision) -> Classifier:
         """The same model with another decision of the same output; its passes are counted here."""
@@ -271,20 +295,25 @@ class Classifier:
         """Whether it is an estimator that was fitted on a frame, and is given frames again."""
         return isinstance(self.model, Fitted) and self.model.feature_names is not None
 
+    def look_up(self, names: Sequence[str] | None) -> Classifier:
+        """The same model with the position of a label that the decision calls by its name: among the classifier's own
+        names, or where it has none among these, those of the labels in the data. Its passes are counted here.
+
+        Raises:
+            ParameterError: there is no such label, or nobody names the labels.
+        """
+        return self._changed(decision=self.decision.named(self.class_names or names))
+
+    def watched(self, watcher: Watcher) -> Classifier:
+        """The same model, with a watcher of each pass that it or a classifier made of it makes; these are counted
+        here."""
+        return self._changed(_watcher=watcher)
+
     def _changed(self, **fields: Any) -> Classifier:
         other = copy(self)
         vars(other).pop("head", None)  # it is found again
         vars(other).update(fields)
         return other
-
-    def look_up(self, names: Sequence[str] | None = None) -> None:
-        """Take the position of a label that the decision calls by its name: one of the classifier's own names, or where
-        it has none of `names`, those of the labels in the data.
-
-        Raises:
-            ParameterError: there is no such label, or nobody names the labels.
-        """
-        self.decision = self.decision.named(self.class_names or names)
 
     @cached_property
     def head(self) -> Head:
@@ -304,9 +333,9 @@ class Classifier:
         """
         output, features = self._pass(self.head.observe, inputs, extra_inputs)
         logits, features = self._outputs(output, inputs, extra_inputs), features.clone()
-        if not self._head_agrees:
+        if not self._log.head_agrees:
             check_head(self.head, features, logits)
-            self._head_agrees = bool(logits.isfinite().all())
+            self._log.head_agrees = bool(logits.isfinite().all())
         return logits, features
 
     def gradient(self, values: Tensor, inputs: Tensor, *, keep: bool, differentiable: bool = False) -> Tensor:
@@ -353,24 +382,34 @@ class Classifier:
         return NO_GRADIENT if isinstance(self.model, ArrayModel) else None
 
     @property
+    def output_dtype(self) -> torch.dtype:
+        """Precision of the class scores as the model last returned them."""
+        return self._log.output_dtype
+
+    @property
+    def taken(self) -> str | None:
+        """In which form the model last returned them; None before the first pass, and where it is a tensor."""
+        return self._log.taken
+
+    @property
     def forward_passes(self) -> int:
         """Rows sent forward through the model so far, or through its layers by a certificate."""
-        return self._sent[0]
+        return self._log.forward
 
     @property
     def backward_passes(self) -> int:
         """Rows sent backward through the model so far, or linear functions by a certificate."""
-        return self._sent[1]
+        return self._log.backward
 
     def count(self, forward: int, backward: int = 0) -> None:
         """Add passes that were made without the classifier, through the layers of the model."""
-        self._sent[0] += forward
-        self._sent[1] += backward
+        self._log.forward += forward
+        self._log.backward += backward
 
     @property
     def passes(self) -> int:
         """Rows sent forward or backward through the model so far."""
-        return sum(self._sent)
+        return self._log.forward + self._log.backward
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
@@ -382,8 +421,6 @@ class Classifier:
         Raises:
             ModelError: a module stays in training mode after `eval()`, or is put into it inside the block.
         """
-        if self.class_names is not None:
-            self.look_up()
         with evaluating(self.model, self.device):
             yield
 
@@ -401,13 +438,12 @@ class Classifier:
         return output
 
     def _outputs(self, output: Any, inputs: Tensor, extra_inputs: ExtraInputs | None) -> Tensor:
-        """What the decision is taken from; remembers in which form and precision the model returned it, and tells the
-        watcher of this thread."""
+        """What the decision is taken from; logs in which form and precision the model returned it, and tells the
+        watcher."""
         classes = getattr(getattr(self.model, "config", None), "num_labels", None)
-        scores, self.taken = self.decision.extract(output, classes) or scores_of(output)
+        scores, self._log.taken = self.decision.extract(output, classes) or scores_of(output)
         outputs = outputs_of(scores, len(inputs), self.outputs, self.decision)
-        self.output_dtype = scores.dtype if scores.is_floating_point() else torch.float32
-        watcher = WATCHER.get()
-        if watcher is not None:
-            watcher(self, inputs, self.decision.numbers(outputs), extra_inputs)
+        self._log.output_dtype = scores.dtype if scores.is_floating_point() else torch.float32
+        if self._watcher is not None:
+            self._watcher(self, inputs, self.decision.numbers(outputs), extra_inputs)
         return outputs

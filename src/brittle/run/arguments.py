@@ -63,7 +63,7 @@ def make_job(
         raise ParameterError(f"the batch size must be a whole number of at least 1; found {batch_size!r:.40}")
     _check_distinct(scores)
     of_labels = points.labels is not None and not classifier.decision.has_margins  # which name no regions
-    classifier.look_up(None if of_labels else points.class_names)
+    classifier = classifier.look_up(None if of_labels else points.class_names)
     first = next(iter(points.batches(1)))
     rows = batch_size or default_rows(classifier, first.inputs, first.extra_inputs)
     points = varying(points, first, scores, classifier.device)

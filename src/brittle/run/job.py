@@ -126,8 +126,8 @@ class Job:
             for batch in self.batches(number, lost):
                 if begun is not None:
                     begun(batch)
-                with rechecks.watching(batch):
-                    found = self.fitting(partial(self._evaluated, batch))
+                rechecks.begin(batch)
+                found = self.fitting(partial(self._evaluated, rechecks.watched, batch))
                 parts += [rows_of(each, self.scores, self.classifier) for each in found]
             spent = self.classifier.passes - before
             check_passes = self.fitting(rechecks.check)
@@ -136,10 +136,10 @@ class Job:
         account = Account.of(tables["points"], tables["scores"], spent, check_passes, first)
         return Shard(number, tables, account, self.fit)
 
-    def _evaluated(self, batch: Batch, rows: int) -> list[Evaluated]:
+    def _evaluated(self, classifier: Classifier, batch: Batch, rows: int) -> list[Evaluated]:
         """A batch in pieces, as many points of it at a time as these rows are of all."""
         return [
-            evaluate(self.classifier, piece, self.scores, self.seed, rows, self.confidence)
+            evaluate(classifier, piece, self.scores, self.seed, rows, self.confidence)
             for piece in batch.pieces(-(-len(batch) * rows // self.rows))
         ]
 

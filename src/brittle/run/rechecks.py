@@ -7,8 +7,6 @@ data go through it again: a network that counts, averages or remembers is not wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import torch
@@ -18,7 +16,7 @@ from brittle.data import Batch
 from brittle.doctor.rounding import Reference, allowed, differences, excess, precision_of
 from brittle.errors import ModelError
 from brittle.measure.rows import join
-from brittle.model.classifier import WATCHER, Classifier
+from brittle.model.classifier import Classifier
 from brittle.model.inputs import ExtraInputs
 
 BATCHES = 8
@@ -58,7 +56,8 @@ class Rechecks:
 
     Rows are kept of the first pass of some batches, of each of the first `FIRST_PASSES` passes of the shard, and of the
     passes 32, 64, 128 and so on; of a pass of many rows more of them.
-    `reference` has the first points as this process saw them at first; None looks at none.
+    `reference` has the first points as this process saw them at first; None looks at none. `watched` is the classifier
+    whose passes are watched.
     """
 
     classifier: Classifier
@@ -71,16 +70,13 @@ class Rechecks:
     _fresh: bool = field(default=False, init=False)
     _kept: list[PassRow] = field(default_factory=list, init=False)
 
-    @contextmanager
-    def watching(self, batch: Batch) -> Iterator[None]:
-        """Record the passes that are made in the block, which are of this batch."""
+    def __post_init__(self) -> None:
+        self.watched = self.classifier.watched(self._keep_row)
+
+    def begin(self, batch: Batch) -> None:
+        """The passes from now on are of this batch."""
         self._batch, self._fresh = batch, True
         self._number += 1
-        before = WATCHER.set(self._keep_row)
-        try:
-            yield
-        finally:
-            WATCHER.reset(before)
 
     def check(self, most: int | None = None) -> int:
         """Look again at what was kept, in passes of so many rows at most, and raise `ModelError` where it is otherwise;
@@ -142,7 +138,7 @@ class Rechecks:
         self, classifier: Classifier, inputs: Tensor, logits: Tensor, extra_inputs: ExtraInputs | None
     ) -> None:
         """Keep a row of this pass, if it is one of those that are looked at."""
-        if classifier.model is not self.classifier.model or self._batch is None or classifier.random:
+        if self._batch is None or classifier.random:
             return
         self._passes += 1
         clean, self._fresh = self._fresh, False

@@ -141,7 +141,7 @@ class Score(ABC):
         check_seed(seed)
         points = as_points(x, classifier.bounds, ids=ids, extra_inputs=extra_inputs, mask=mask)
         classifier = classifier.reading(points.provenance)
-        classifier.look_up(points.class_names)
+        classifier = classifier.look_up(points.class_names)
         first = next(iter(points.batches(1, 0, 1)))
         rows = default_rows(classifier, first.inputs, first.extra_inputs)
         parts: list[Estimate] = []
