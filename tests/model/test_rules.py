@@ -9,19 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from helpers.small_trees import LENGTHS, nearest_of_all_boxes, nearest_under_rules
+from helpers.ruled import points, related, table
 
 import brittle
 from brittle.cli.commands import main
 from brittle.errors import ParameterError
-from brittle.estimate import Status
 from brittle.model.rules import Rules
 from brittle.scores import InputMargin, MonteCarlo
 
 pytest.importorskip("sklearn")
 
 RULES = {"age": "whole 17..90", "gain": "0..", "sex": "fixed", "share": "..1"}
-NAMES = ["age", "gain", "sex", "share", "free"]
 
 
 class Watched:
@@ -41,17 +39,6 @@ class Watched:
 
     def predict(self, rows: Any) -> np.ndarray:
         return (self.decision_function(rows) > 0).astype(int)
-
-
-def table(rows: int = 50) -> np.ndarray:
-    generator = np.random.default_rng(0)
-    age, gain = generator.integers(17, 91, rows), generator.exponential(1.0, rows) * generator.integers(0, 2, rows)
-    free = generator.normal(size=rows)
-    return np.stack([age, gain, generator.integers(0, 2, rows), generator.random(rows), free], axis=1).astype(float)
-
-
-def points(x: np.ndarray) -> Any:
-    return brittle.data.array_points(x, feature_names=NAMES, bounds=None)
 
 
 def check(rows: np.ndarray, sexes: set[float]) -> None:
@@ -84,39 +71,12 @@ def test_the_search_over_signs_keeps_every_rule(norm: str) -> None:
     check(np.concatenate(model.rows), {0.0, 1.0})
 
 
-@pytest.mark.parametrize("kind", ["forest", "boosted", "histograms"])
-def test_the_search_of_boxes_finds_the_nearest_whole_number_inside_bounds(kind: str) -> None:
-    from helpers.small_trees import make
-
-    generator = np.random.default_rng(3)
-    x = np.stack([generator.integers(0, 9, 150), generator.integers(0, 9, 150)], axis=1).astype(float)
-    model = make(kind, 6, 3, 0).fit(x, (x[:, 0] * x[:, 1] + generator.normal(size=150) > 12).astype(int))
-    truth = nearest_of_all_boxes(model, x[:20], 0.0, 8.0, whole=(0, 1))
-    classifier = brittle.Classifier(model, None, rules={"0": "whole 0..8", "1": "whole, 0..8"})
-    grid = np.stack(np.meshgrid(*[np.arange(9.0)] * 2), axis=-1).reshape(-1, 2)
-    given, own = model.predict(grid), model.predict(x[:20])
-    for norm, length in LENGTHS.items():
-        found = brittle.nearest(classifier, torch.from_numpy(x[:20]), norm=norm)
-        every = [length(grid[given != one] - row).min() for row, one in zip(x, own, strict=False)]
-        np.testing.assert_allclose(found.distance, every, atol=1e-12)
-        assert (truth[norm] <= found.distance.numpy() + 1e-12).all()
-        assert torch.equal(found.points, found.points.round())
-
-
 SEVERAL = {
     **dict.fromkeys(("red", "green", "blue"), "one-hot:colour"),
     **{"first": "whole 0.. at-most:last", "last": "whole"},
     **{"low": "at-most:middle", "middle": "..9 at-most:high", "high": "..8"},
 }
 SEVERAL_NAMES = ["red", "first", "green", "blue", "last", "low", "middle", "high"]
-
-
-def related(rows: int) -> np.ndarray:
-    """A table whose columns keep `SEVERAL`."""
-    generator = np.random.default_rng(1)
-    colours, years = np.eye(3)[generator.integers(0, 3, rows)], np.sort(generator.integers(0, 9, (rows, 2)), axis=1)
-    ends = np.sort(generator.normal(3.0, 1.0, (rows, 3)), axis=1)
-    return np.column_stack([colours[:, 0], years[:, 0], colours[:, 1:], years[:, 1], ends]).astype(float)
 
 
 @pytest.mark.parametrize(
@@ -161,47 +121,6 @@ def test_numbers_are_read_as_the_nearest_that_keep_rules_of_several_columns() ->
     np.testing.assert_array_equal(rules.kept(kept), kept.clip(None, [np.inf] * 5 + [8.0] * 3))
     held = Rules.of({"0": "fixed at-most:1"}, ["0", "1"]).kept(np.array([[3.0, 1.0], [3.0, 4.0]]))
     assert held.tolist() == [[3.0, 3.0], [3.0, 4.0]]
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kind", ["forest", "boosted", "histograms", "xgboost", "lightgbm", "catboost"])
-def test_the_search_of_boxes_is_exact_under_rules_of_several_columns(kind: str) -> None:
-    """Of three colours and three numbers that never fall, against every box and combination."""
-    from helpers.small_trees import make
-
-    if kind in ("xgboost", "lightgbm", "catboost"):
-        pytest.importorskip(kind)
-    rules = {"0": "one-hot:a", "1": "one-hot:a", "2": "one-hot:a", "3": "at-most:4", "4": "at-most:5"}
-    x = related(150)[:, [0, 2, 3, 5, 6, 7]]
-    y = (x[:, 0] + x[:, 5] - x[:, 3] + np.random.default_rng(2).normal(0.0, 0.3, 150) > 2.3).astype(int)
-    model = make(kind, 4, 3, 0).fit(x, y)
-    truth = nearest_under_rules(model, x[:3], [[0, 1, 2]], [[3, 4, 5]])
-    free, ruled = (brittle.Classifier(model, "none", rules=one) for one in ({}, rules))
-    farther = 0
-    for norm, expected in truth.items():
-        found, without = (brittle.nearest(one, torch.from_numpy(x[:3]), norm=norm) for one in (ruled, free))
-        np.testing.assert_allclose(found.distance, expected, atol=1e-9)
-        farther += int((found.distance > without.distance + 1e-9).sum())
-        rows = found.points.numpy()
-        assert (np.sort(rows[:, :3], axis=1) == [0.0, 0.0, 1.0]).all()
-        assert (np.diff(rows[:, 3:], axis=1) >= 0).all()
-    assert farther > 0
-
-
-def test_fixed_columns_stay_and_the_run_is_another_one() -> None:
-    from helpers.small_trees import make
-
-    x = table(200)
-    y = (x[:, 2] + x[:, 3] > 0.9).astype(int)
-    forest = make("forest", 6, 3, 0).fit(x, y)
-    free, kept = (
-        brittle.score(brittle.Classifier(forest, None, rules=rules), points(x[:20]), [InputMargin()])
-        for rules in ({}, {"sex": "fixed"})
-    )
-    one, other = (np.array(run.frame()["input_margin"]) for run in (free, kept))
-    assert (other >= one - 1e-12).all()
-    assert (other > one).any()
-    assert free.record.model.state_sha256 != kept.record.model.state_sha256
 
 
 @pytest.mark.parametrize(
@@ -257,38 +176,12 @@ def test_a_score_that_is_called_keeps_what_is_fixed_as_a_run_does() -> None:
     assert called.value.tolist() == whole.scores["value"].to_pylist()
 
 
-def test_what_is_computed_of_trees_is_no_part_of_their_digest() -> None:
-    from sklearn.ensemble import RandomForestClassifier
-
-    x = table()
-    forest = RandomForestClassifier(5, random_state=0).fit(x, x[:, 4] > 0)
-    classifier = brittle.Classifier(forest, "none", rules={"0": "whole"})
-    first = brittle.score(
-        classifier, (x[:6], None), [InputMargin(effort="fast")], skip_doctor=True
-    ).record.model.state_sha256
-    again = brittle.score(
-        classifier, (x[:6], None), [InputMargin(effort="fast")], skip_doctor=True
-    ).record.model.state_sha256
-    assert first == again != brittle.Classifier(forest, "none").model.digest  # type: ignore[attr-defined]
-
-
 def test_a_column_whose_rule_is_of_numbers_is_no_category() -> None:
     """Three whole numbers alone stand in the column of sexes, and few in any column of three rows."""
     from brittle.noise import PerFeature
 
     own, ruled = (PerFeature.of(points(table()), 0.1, None, moving) for moving in ((), ("sex",)))
     assert (float(own.scale[2]), float(ruled.scale[2]) > 0) == (0.0, True)
-
-
-def test_a_certificate_is_not_refuted_by_an_input_that_breaks_a_rule() -> None:
-    from sklearn.ensemble import RandomForestClassifier
-
-    x = table(200)
-    forest = RandomForestClassifier(9, random_state=0).fit(x[:, :2], x[:, 0] > 50)
-    classifier = brittle.Classifier(forest, "none", rules={"0": "whole"})
-    found = InputMargin(attack="rays", effort="fast", certify=True)(classifier, torch.from_numpy(x[:10, :2]))
-    assert int(Status.REFUTED) not in found.status.tolist()
-    assert bool((found.low <= found.value * (1 + 1e-6)).all())
 
 
 def test_rules_are_for_estimators() -> None:

@@ -77,7 +77,7 @@ class Rules(NamedTuple):
             raise ParameterError(
                 f"the rule of {names[int(place)]!r:.40} allows no number: {rules[names[int(place)]]!r:.40}"
             )
-        lower, upper = found._ordered(*whole)
+        lower, upper = found.ordered(*whole)
         for a, b in found.ties[(lower > upper)[found.ties].any(axis=1)]:
             raise ParameterError(
                 f"{names[a]!r:.40} cannot be at most {names[b]!r:.40}: their rules allow no such numbers"
@@ -102,38 +102,15 @@ class Rules(NamedTuple):
         """
         found = np.where(self.whole & ~self.fixed, np.rint(rows), rows)
         if len(self.ties):
-            most, least = self._ordered(found, found)
+            most, least = self.ordered(found, found)
             found = np.where(self.whole, np.rint((most + least) / 2), (most + least) / 2)
         low, high = (np.where(self.fixed, rows, side) for side in (self.lower, self.upper))
-        found = found.clip(*self._ordered(low, high))
+        found = found.clip(*self.ordered(low, high))
         for group in self.groups:
             found[:, group] = np.arange(len(group)) == rows[:, group].argmax(axis=1)[:, None]
         return found
 
-    def narrowed(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The smallest box around what keeps groups and ties in one, above `low` and up to `high`, `[n]`; where there
-        is nothing `low` is not below `high` somewhere."""
-        low, high = self._ordered(low, high)
-        for group in self.groups:
-            may_be_0 = low[group] < 0.0
-            one = (high[group] >= 1.0) & (may_be_0.sum() - may_be_0 == len(group) - 1)
-            high[group] = np.where(one, high[group], np.minimum(high[group], 0.0) if one.any() else low[group])
-            low[group] = np.where(one & (one.sum() == 1), np.maximum(low[group], 0.0), low[group])
-        return low, high
-
-    def nearest(self, point: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """What is nearest to a point that keeps the rules in a box that is `narrowed`, in every norm, `[n]`.
-
-        Each number alone goes to its nearest, which keeps ties: bounds of what is to be larger are no smaller. In a
-        group that cannot stay as it is, all that can be 1 are as near.
-        """
-        above = np.where(self.whole, np.floor(low) + 1.0, np.nextafter(low, np.inf))
-        at = np.where(point > high, high, np.where(point <= low, above, point))
-        for group in self.groups:
-            at[group[high[group].argmax()]] += at[group].sum() == 0.0
-        return at
-
-    def _ordered(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def ordered(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Bounds `[..., n]` that those of tied columns leave."""
         low, high = low.copy(), high.copy()
         for a, b in self.ties:

@@ -83,7 +83,7 @@ def search_boxes(
 
         low = np.nextafter(np.where(varies[row], np.minimum(least, point), point), -np.inf)
         high = np.where(varies[row], np.maximum(most, point), point)
-        low, high = rules.narrowed(low, high)
+        low, high = narrow(rules, low, high)
         if not ((low < point) & (point <= high)).all():  # fixed columns that break a rule
             return None
         search = Boxes(trees, point, own[row], norm, low, high, rules, predicted)
@@ -189,9 +189,9 @@ class Boxes:
         best = np.flatnonzero(values[:, rival] == most[of, rival])
         best = best[np.diff(of[best], prepend=-1) > 0]
         gain, lows, highs = most[:, rival] - values[here, rival], lows[best], highs[best]
-        low, high = self._rules.narrowed(np.maximum(box.low, lows.max(axis=0)), np.minimum(box.high, highs.min(axis=0)))
+        low, high = narrow(self._rules, np.maximum(box.low, lows.max(axis=0)), np.minimum(box.high, highs.min(axis=0)))
         if (low < high).all():  # where the best leaves of all trees meet
-            at = self._rules.nearest(self._point, low, high)
+            at = find_nearest(self._rules, self._point, low, high)
             if self._length(at - self._point) < self.distance:
                 self._keep(at, box.margins[rival] + most[:, rival].sum())
         return self._halves(box, *self._split(box, lows, highs, gain))
@@ -218,12 +218,37 @@ class Boxes:
         for side in (0, 1):
             ends = [box.low.copy(), box.high.copy()]
             ends[1 - side][feature] = cut
-            low, high = self._rules.narrowed(*ends)
+            low, high = narrow(self._rules, *ends)
             if not (low < high).all():
                 continue
             moved = np.flatnonzero((low != box.low) | (high != box.high))
             lows, highs = (own[box.leaves[:, None], moved] for own in self._ends)
             leaves = box.leaves[((lows < high[moved]) & (highs > low[moved])).all(axis=1)]
-            nearest = self._rules.nearest(self._point, low, high)
+            nearest = find_nearest(self._rules, self._point, low, high)
             found += self._kept(box._replace(low=low, high=high, nearest=nearest, leaves=leaves))
         return found
+
+
+def narrow(rules: Rules, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the smallest box around what keeps groups and ties in one, above `low` and up to `high`, `[n]`; where
+    there is nothing `low` is not below `high` somewhere."""
+    low, high = rules.ordered(low, high)
+    for group in rules.groups:
+        may_be_0 = low[group] < 0.0
+        one = (high[group] >= 1.0) & (may_be_0.sum() - may_be_0 == len(group) - 1)
+        high[group] = np.where(one, high[group], np.minimum(high[group], 0.0) if one.any() else low[group])
+        low[group] = np.where(one & (one.sum() == 1), np.maximum(low[group], 0.0), low[group])
+    return low, high
+
+
+def find_nearest(rules: Rules, point: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return what is nearest to a point that keeps the rules in a box that was narrowed, in every norm, `[n]`.
+
+    Each number alone goes to its nearest, which keeps ties: bounds of what is to be larger are no smaller. In a
+    group that cannot stay as it is, all that can be 1 are as near.
+    """
+    above = np.where(rules.whole, np.floor(low) + 1.0, np.nextafter(low, np.inf))
+    at = np.where(point > high, high, np.where(point <= low, above, point))
+    for group in rules.groups:
+        at[group[high[group].argmax()]] += at[group].sum() == 0.0
+    return at
