@@ -11,7 +11,7 @@ from helpers.examined import examined
 from helpers.problems import inputs, small_network
 
 import brittle
-from brittle.doctor.cost import check_cost
+from brittle.doctor.settings import check_cost
 from brittle.scores import MMSE, InputMargin, Laplacian, Moments, MonteCarlo, Score, Softmax, Taylor
 
 PASSES = [

@@ -99,13 +99,12 @@ def numbers_beside(table: Table, judge: Column) -> Column:
         return judge
     kind = (judge.setting, judge.parameters.get("clip"))
     alike = [one for one in table.columns if one.is_probability and (one.setting, one.parameters.get("clip")) == kind]
-    fitting = [one for one in largest_budgets(alike) if _counted(one) and not _stopped(one)]
+    fitting = [
+        one
+        for one in largest_budgets(alike)
+        if _counted(one) and one.limit is None and "precision" not in one.parameters
+    ]
     return min(fitting, key=lambda one: one.preference or 0.0, default=judge)
-
-
-def _stopped(column: Column) -> bool:
-    """Whether points of a column were drawn until a question was answered."""
-    return column.limit is not None or "precision" in column.parameters
 
 
 def _counted(column: Column) -> bool:

@@ -9,9 +9,6 @@ from brittle.cli.common import Config, Json, Run, as_called, check_own, open_run
 from brittle.errors import UsageError
 from brittle.registry import load
 
-EXIT_FAILED, EXIT_UNDECIDED = 1, 10
-"""Exit codes: a rule fails; none fails, and one is undecided."""
-
 
 def check(
     run_folder: Run,
@@ -91,4 +88,4 @@ def check(
     for form, path in files.items():
         if path is not None:
             write(path, getattr(found, form)().encode("utf-8"))
-    return 0 if found.state == PASSES else EXIT_FAILED if found.state == FAILS else int(undecided)
+    return 0 if found.state == PASSES else 1 if found.state == FAILS else int(undecided)

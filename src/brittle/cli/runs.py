@@ -123,14 +123,8 @@ def _screen(table: Table, found: Overview, run: str, json: bool) -> str:
 
     if json:
         states = {state: found.count(state) for state in found.groups.columns}
-        chosen = table.record.data.chosen_from
-        counts = {
-            "limit": found.limit,
-            "points": found.points,
-            "chosen_from": chosen,
-            "labelled": found.labelled,
-            "right": found.right,
-        }
+        counts = {"limit": found.limit, "points": found.points, "chosen_from": table.record.data.chosen_from}
+        counts |= {"labelled": found.labelled, "right": found.right}
         steps = [asdict(one) for one in next_steps(found, run)]
         groups = found.groups.to_dict("index")
         by = None if found.column is None else found.column.label

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from brittle.doctor import cost, data, gradients, outputs, passes, preprocessing, settings
+from brittle.doctor import data, gradients, outputs, passes, preprocessing, settings
 from brittle.doctor.subject import Finding, Subject
 from brittle.errors import BrittleError
 
@@ -59,7 +59,7 @@ CHECKS = (
 
 ACCURACY = Check("accuracy", data.check_accuracy, FINITE)
 
-OF_THE_COMMAND = (Check("rows", data.check_rows, FINITE), ACCURACY, Check("cost", cost.check_cost, FINITE))
+OF_THE_COMMAND = (Check("rows", data.check_rows, FINITE), ACCURACY, Check("cost", settings.check_cost, FINITE))
 """Made by `brittle doctor` besides, of which the accuracy before a run, too, where one is expected."""
 
 

@@ -9,67 +9,51 @@ before it is read, nor be told to stop.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 
-POINTS = pa.schema(
-    [
-        pa.field("point", pa.string(), nullable=False),
-        pa.field("row", pa.int64(), nullable=False),
-        pa.field("name", pa.string()),
-        pa.field("label", pa.int64()),
-        pa.field("predicted", pa.int64()),
-        pa.field("target", pa.string()),
-        pa.field("decided", pa.string()),
-        pa.field("correct", pa.bool_()),
-        pa.field("status", pa.string(), nullable=False),
-        pa.field("detail", pa.string()),
-        pa.field("passes", pa.int64(), nullable=False),
-        pa.field("image", pa.binary()),
-        pa.field("input", pa.binary()),
-    ]
-)
+TEXT, WHOLE, NUMBER, BYTES = pa.string(), pa.int64(), pa.float64(), pa.binary()
+
+
+def _schema(columns: Mapping[str, pa.DataType], filled: Sequence[str]) -> pa.Schema:
+    """The schema with these columns, of which those that are `filled` hold no null."""
+    return pa.schema([pa.field(name, kind, nullable=name not in filled) for name, kind in columns.items()])
+
+
+POINTS = _schema(
+    {
+        "point": TEXT, "row": WHOLE, "name": TEXT, "label": WHOLE, "predicted": WHOLE, "target": TEXT, "decided": TEXT,
+        "correct": pa.bool_(), "status": TEXT, "detail": TEXT, "passes": WHOLE, "image": BYTES, "input": BYTES,
+    },
+    filled=("point", "row", "status", "passes"),
+)  # fmt: skip
 """One row per point: its id, position and name in the data, label and predicted class; where the decision is no class,
 what the data say and what was decided in words (several labels are a class, too: a number whose bits they are); whether
 both agree, what was wrong with it if anything, all passes spent on it, a PNG thumbnail where the input is an image, and
 the input itself where it is none and small (`keeps`)."""
 
-SCORES = pa.schema(
-    [
-        pa.field("point", pa.string(), nullable=False),
-        pa.field("score", pa.string(), nullable=False),
-        pa.field("parameters", pa.string(), nullable=False),
-        pa.field("value", pa.float64()),
-        pa.field("low", pa.float64()),
-        pa.field("high", pa.float64()),
-        pa.field("status", pa.string(), nullable=False),
-        pa.field("detail", pa.string()),
-        pa.field("passes", pa.int64(), nullable=False),
-        pa.field("evidence", pa.string()),
-        pa.field("counted_low", pa.float64()),
-        pa.field("counted_high", pa.float64()),
-        pa.field("votes", pa.binary()),
-    ]
-)
+SCORES = _schema(
+    {
+        "point": TEXT, "score": TEXT, "parameters": TEXT, "value": NUMBER, "low": NUMBER, "high": NUMBER,
+        "status": TEXT, "detail": TEXT, "passes": WHOLE, "evidence": TEXT, "counted_low": NUMBER,
+        "counted_high": NUMBER, "votes": BYTES,
+    },
+    filled=("point", "score", "parameters", "status", "passes"),
+)  # fmt: skip
 """One row per point, score and parameters (a JSON object with sorted keys). Probability scores hold the flip
 probability `1 - p_robust` as `value`, what stands behind it as `evidence` (`counted`, `modelled`, `extrapolated`,
 `sampled`), in `counted_low` and `counted_high` the interval by the votes of the noisy copies that they looked at, and
 in `votes` the classes that these copies became, where the decision is a class (`brittle.store.votes`)."""
 
-COUNTEREXAMPLES = pa.schema(
-    [
-        pa.field("point", pa.string(), nullable=False),
-        pa.field("score", pa.string(), nullable=False),
-        pa.field("parameters", pa.string(), nullable=False),
-        pa.field("predicted", pa.int64()),
-        pa.field("decided", pa.string()),
-        pa.field("image", pa.binary()),
-        pa.field("difference", pa.binary()),
-        pa.field("input", pa.binary()),
-    ]
-)
+COUNTEREXAMPLES = _schema(
+    {
+        "point": TEXT, "score": TEXT, "parameters": TEXT, "predicted": WHOLE, "decided": TEXT, "image": BYTES,
+        "difference": BYTES, "input": BYTES,
+    },
+    filled=("point", "score", "parameters"),
+)  # fmt: skip
 """One row per point and score that found an input with another prediction: the class there, or what is
 decided there in words (as for points), and, where inputs are
 images, PNG thumbnails of it and of the difference, magnified to the full range around mid-grey; that input itself where

@@ -67,13 +67,9 @@ class Table:
 
     __iter__ = None  # so that `in` and `for` do not ask for columns by number
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         """The scores, one column each, in the order of the record."""
-        return self._columns
-
-    @cached_property
-    def _columns(self) -> tuple[Column, ...]:
         return columns_of(self.points, self.scores, self.record.scores)
 
     def long(self) -> pd.DataFrame:
