@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from brittle.model.loading.named_code import find_named
 from torch import Tensor, nn
 
 import brittle
 from brittle.decisions import Custom
-from brittle.errors import ModelError
+from brittle.errors import ModelError, ResumeError
 from brittle.scores import InputMargin, MonteCarlo
 
 NEAR = 1.2
@@ -79,3 +82,19 @@ def test_a_function_that_looks_at_more_than_its_row_is_refused(function: Callabl
     with pytest.raises(ModelError) as caught:
         brittle.score(classifier, points(), [MonteCarlo(sigma=0.1, draws=10)])
     assert caught.value.code == "decision"
+
+
+def test_a_run_does_not_go_on_where_the_file_of_the_function_has_changed(tmp_path: Path) -> None:
+    """Also where another line of it has, by which the function decides."""
+    file = tmp_path / "nearness.py"
+
+    def run(limit: float) -> None:
+        file.write_text(f"LIMIT = {limit}\n\n\ndef near(y, at):\n    return LIMIT - (y - at).abs().sum(1)\n")
+        compare: Any = find_named(f"{file}:near")
+        classifier = brittle.Classifier(network(), bounds=None, decision=Custom(compare))
+        brittle.score(classifier, points()[:8], [MonteCarlo(sigma=0.5, draws=4)], out=tmp_path / "run", resume=True)
+
+    run(1.2)
+    run(1.2)
+    with pytest.raises(ResumeError, match=r"nearness\.py"):
+        run(1.3)

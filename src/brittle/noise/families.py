@@ -124,7 +124,7 @@ class DiagonalGaussian(Noise):
                 f"every scale must be finite and at least 0; found {self.scale.min():g} to {self.scale.max():g}",
             )
         object.__setattr__(self, "scale", self.scale.detach().flatten().clone())
-        object.__setattr__(self, "digest", digest_of(self.scale))
+        object.__setattr__(self, "digest", digest_of_tensors(self.scale))
 
     def draw(self, generator: torch.Generator, size: int) -> Tensor:
         _check_size(self.scale.numel(), size, "scale")
@@ -157,7 +157,7 @@ class FactorGaussian(Noise):
         if self.factor.dim() != 2 or not bool(self.factor.isfinite().all()):
             raise ParameterError(f"the factor must be finite, [n, k]; found shape {list(self.factor.shape)}")
         object.__setattr__(self, "factor", self.factor.detach().clone())
-        object.__setattr__(self, "digest", digest_of(self.factor))
+        object.__setattr__(self, "digest", digest_of_tensors(self.factor))
 
     def draw(self, generator: torch.Generator, size: int) -> Tensor:
         _check_size(self.factor.shape[0], size, "factor")
@@ -179,7 +179,7 @@ def _normal(size: int, generator: torch.Generator) -> Tensor:
     return torch.randn(size, generator=generator, dtype=torch.float32, device=generator.device)
 
 
-def digest_of(*tensors: Tensor) -> str:
+def digest_of_tensors(*tensors: Tensor) -> str:
     """A digest of the numbers of some tensors; masks count as bytes, numbers in double precision."""
     content = [
         one.detach().cpu() if one.dtype is torch.bool else one.detach().to("cpu", torch.float64) for one in tensors

@@ -13,7 +13,7 @@ from brittle.data import as_points
 from brittle.data.points import Points, SomePoints
 from brittle.errors import DataError, ParameterError, UsageError, listed
 from brittle.model.rules import Rules
-from brittle.noise.families import DiagonalGaussian, digest_of
+from brittle.noise.families import DiagonalGaussian, digest_of_tensors
 from brittle.noise.transform import Transforming
 
 FEW = 10
@@ -126,7 +126,7 @@ class Swap(Transforming):
         own = torch.ones(rows.shape[1], dtype=torch.bool) if columns is None else columns.cpu().flatten() != 0
         if len(own) != rows.shape[1] or not bool(own.any()):
             raise ParameterError(f"{int(own.sum())} of {len(own)} columns may be swapped, in rows of {rows.shape[1]}")
-        digest = digest_of(rows, own, *map(torch.tensor, together))
+        digest = digest_of_tensors(rows, own, *map(torch.tensor, together))
         self._set(sigma=share, rows=rows, columns=own, together=together, digest=digest)
 
     @classmethod

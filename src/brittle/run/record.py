@@ -197,7 +197,7 @@ def _describe_model(classifier: Classifier) -> ModelRecord:
     parameters = list(model.parameters()) if isinstance(model, nn.Module) else []
     files = [*(digests([getattr(model, "function", model)]) or {}).values()]
     decision = classifier.decision
-    decided = dict(decision.parameters) | (digests([getattr(decision, "compare", None)]) or {})
+    parameters_of_decision = dict(decision.parameters) | (digests([getattr(decision, "compare", None)]) or {})
     dtypes = sorted({str(parameter.dtype).removeprefix("torch.") for parameter in parameters})
     content = {
         "spec": getattr(model, "__name__", type(model).__name__),
@@ -209,7 +209,7 @@ def _describe_model(classifier: Classifier) -> ModelRecord:
         "std": classifier.std,
         "outputs": classifier.outputs,
         "decision": None if decision.of_classes else decision.label,
-        "decision_parameters": None if decision.of_classes else decided,
+        "decision_parameters": None if decision.of_classes else parameters_of_decision,
         "rules": dict(classifier.rules) if classifier.rules else None,
         "random": classifier.clean_passes if classifier.random else None,
         "head": classifier.head_name,

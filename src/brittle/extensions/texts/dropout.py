@@ -12,7 +12,7 @@ from torch import Tensor
 
 from brittle.errors import ParameterError
 from brittle.estimate import Parameters
-from brittle.noise.families import digest_of
+from brittle.noise.families import digest_of_tensors
 from brittle.noise.named import NamedNoise, NoiseData
 from brittle.noise.tables import check_share
 from brittle.noise.transform import Transforming
@@ -54,7 +54,7 @@ class TokenDropout(Transforming):
                 raise ParameterError(
                     f"embeddings to replace tokens with must be finite, [R, E]; found {list(rows.shape)}"
                 )
-        self._set(sigma=share, replacements=rows, digest=digest_of(*([] if rows is None else [rows])))
+        self._set(sigma=share, replacements=rows, digest=digest_of_tensors(*([] if rows is None else [rows])))
 
     @property
     def parameters(self) -> Parameters:
