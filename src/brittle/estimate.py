@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from brittle.errors import ParameterError, UnknownNameError
 
@@ -64,37 +64,62 @@ class Status(IntEnum):
     """How the evaluation of one point ended: one member, one sentence per outcome.
 
     Members below `NONFINITE_INPUT` come with a number, the others never do (`has_value`).
-    In tables a status is its lower-case name.
+    In tables a status is its lower-case name; `sentence` says it in words.
     """
 
-    OK = 0
-    TIE = 1
-    CLASSES_KEPT = 2
-    ILL_CONDITIONED = 3
-    NOT_FOUND = 4
-    MASKED = 5
-    KINK = 6
-    CONTRADICTED = 7
-    VACUOUS = 8
-    NOISY_TIES = 9
-    DISAGREE = 11
-    NO_FLIP = 12
-    UNFORESEEN = 13
-    COARSE = 14
-    NO_CERTIFICATE = 15
-    REFUTED = 16
-    NONFINITE_INPUT = 100
-    DECODE_ERROR = 101
-    IMAGE_MODE = 102
-    IMAGE_TOO_LARGE = 103
-    MULTI_FRAME = 104
-    LABEL_RANGE = 106
-    WORKER_DIED = 107
-    NONFINITE_LOGITS = 110
-    NONFINITE_GRADIENT = 111
-    ZERO_GRADIENT = 112
-    NO_VARIATION = 113
-    INDEFINITE = 114
+    sentence: str
+
+    def __new__(cls, code: int, sentence: str) -> Self:
+        member = int.__new__(cls, code)
+        member._value_, member.sentence = code, sentence
+        return member
+
+    # fmt: off
+    OK = 0, "Evaluated as described."
+    TIE = 1, "Two classes share the largest logit, so nothing decides the prediction."
+    CLASSES_KEPT = 2, (
+        "Only the competing classes that can win were looked at: what the others may add is bounded, and left out.")
+    ILL_CONDITIONED = 3, "The margins are almost linearly dependent, so the number has fewer exact digits."
+    NOT_FOUND = 4, "No input with another prediction was found; the distance is infinite, which proves nothing."
+    MASKED = 5, "Gradients vanish or mislead, so the nearest other decision may be much nearer."
+    KINK = 6, "The network is not differentiable at this point, so its second derivatives there are one-sided."
+    CONTRADICTED = 7, (
+        "The votes of the same noisy copies exclude the estimate: the model behind it does not hold at this point; "
+        "the interval reaches out to what was counted.")
+    VACUOUS = 8, "The interval is so wide that it says next to nothing; take more draws."
+    NOISY_TIES = 9, (
+        "Some noisy copies share the largest logit with another class; the value counts them as flips, the interval "
+        "holds for either reading.")
+    DISAGREE = 11, (
+        "The ways to sample the rare flips disagree, or say too little: the value is the largest of them, and the "
+        "interval says only what it is at most.")
+    NO_FLIP = 12, "No noise that flips the prediction was found; the interval says what its probability is at most."
+    UNFORESEEN = 13, (
+        "Noise that was stretched or shrunk flips the prediction more often than was foreseen: the interval says only "
+        "what the flip probability is at most.")
+    COARSE = 14, (
+        "Subset simulation and stretched noise agree on the probability of rare flips; the errors of both are large, "
+        "and the interval is wide.")
+    NO_CERTIFICATE = 15, (
+        "A certificate was asked for and none could be computed, so the low end of 0 proves nothing; the value is the "
+        "distance that the attack found.")
+    REFUTED = 16, (
+        "The certificate and the attack contradict each other: another prediction was found nearer than the radius "
+        "that was certified. Nothing is certified, the low end is 0, and the value is the distance that the attack "
+        "found.")
+    NONFINITE_INPUT = 100, "The input holds NaN or infinite values."
+    DECODE_ERROR = 101, "The image could not be decoded, or its format is none of those that are read."
+    IMAGE_MODE = 102, "The image's colour mode cannot be converted to that of the data set."
+    IMAGE_TOO_LARGE = 103, "The image has more pixels than the limit and was not decoded."
+    MULTI_FRAME = 104, "The image holds more than one frame."
+    LABEL_RANGE = 106, "The label is not one of the model's classes."
+    WORKER_DIED = 107, "The process that computed this point died of it."
+    NONFINITE_LOGITS = 110, "The model returned NaN or infinite logits."
+    NONFINITE_GRADIENT = 111, "The gradient of the logits holds NaN or infinite values."
+    ZERO_GRADIENT = 112, "The gradient of every margin is zero, so a linear estimate says nothing."
+    NO_VARIATION = 113, "The noise changed no margin, so a normal model of the margins says nothing."
+    INDEFINITE = 114, "The covariance of the margins is not positive semidefinite, beyond what rounding explains."
+    # fmt: on
 
     @property
     def slug(self) -> str:
@@ -105,52 +130,6 @@ class Status(IntEnum):
     def has_value(self) -> bool:
         """Whether a number comes with this status."""
         return self < Status.NONFINITE_INPUT
-
-    @property
-    def sentence(self) -> str:
-        """The status in words."""
-        return _SENTENCES[self]
-
-
-_SENTENCES = {
-    Status.OK: "Evaluated as described.",
-    Status.TIE: "Two classes share the largest logit, so nothing decides the prediction.",
-    Status.CLASSES_KEPT: "Only the competing classes that can win were looked at: what the others may add is bounded, "
-    "and left out.",
-    Status.ILL_CONDITIONED: "The margins are almost linearly dependent, so the number has fewer exact digits.",
-    Status.NOT_FOUND: "No input with another prediction was found; the distance is infinite, which proves nothing.",
-    Status.MASKED: "Gradients vanish or mislead, so the nearest other decision may be much nearer.",
-    Status.KINK: "The network is not differentiable at this point, so its second derivatives there are one-sided.",
-    Status.CONTRADICTED: "The votes of the same noisy copies exclude the estimate: the model behind it does not hold "
-    "at this point; the interval reaches out to what was counted.",
-    Status.VACUOUS: "The interval is so wide that it says next to nothing; take more draws.",
-    Status.NOISY_TIES: "Some noisy copies share the largest logit with another class; the value counts them as "
-    "flips, the interval holds for either reading.",
-    Status.DISAGREE: "The ways to sample the rare flips disagree, or say too little: the value is the largest of them, "
-    "and the interval says only what it is at most.",
-    Status.COARSE: "Subset simulation and stretched noise agree on the probability of rare flips; the errors of both "
-    "are large, and the interval is wide.",
-    Status.UNFORESEEN: "Noise that was stretched or shrunk flips the prediction more often than was foreseen: the "
-    "interval says only what the flip probability is at most.",
-    Status.NO_FLIP: "No noise that flips the prediction was found; the interval says what its probability is at most.",
-    Status.NO_CERTIFICATE: "A certificate was asked for and none could be computed, so the low end of 0 proves "
-    "nothing; the value is the distance that the attack found.",
-    Status.REFUTED: "The certificate and the attack contradict each other: another prediction was found nearer than "
-    "the radius that was certified. Nothing is certified, the low end is 0, and the value is the distance that the "
-    "attack found.",
-    Status.NONFINITE_INPUT: "The input holds NaN or infinite values.",
-    Status.DECODE_ERROR: "The image could not be decoded, or its format is none of those that are read.",
-    Status.IMAGE_MODE: "The image's colour mode cannot be converted to that of the data set.",
-    Status.IMAGE_TOO_LARGE: "The image has more pixels than the limit and was not decoded.",
-    Status.MULTI_FRAME: "The image holds more than one frame.",
-    Status.LABEL_RANGE: "The label is not one of the model's classes.",
-    Status.WORKER_DIED: "The process that computed this point died of it.",
-    Status.NONFINITE_LOGITS: "The model returned NaN or infinite logits.",
-    Status.NONFINITE_GRADIENT: "The gradient of the logits holds NaN or infinite values.",
-    Status.ZERO_GRADIENT: "The gradient of every margin is zero, so a linear estimate says nothing.",
-    Status.NO_VARIATION: "The noise changed no margin, so a normal model of the margins says nothing.",
-    Status.INDEFINITE: "The covariance of the margins is not positive semidefinite, beyond what rounding explains.",
-}
 
 
 class Evidence(IntEnum):

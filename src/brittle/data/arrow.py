@@ -45,7 +45,7 @@ class ArrowFile(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ArrowTable:
+class Sheet:
     """The rows of files that agree in their columns."""
 
     files: tuple[ArrowFile, ...]
@@ -85,7 +85,7 @@ class ArrowTable:
 class EncodedColumn:
     """The encoded images of a column by their rows; one part of one file is held in memory at a time."""
 
-    def __init__(self, table: ArrowTable, name: str) -> None:
+    def __init__(self, table: Sheet, name: str) -> None:
         self.table, self.name = table, name
         self.parts = [(file, part) for file in table.files for part, rows in enumerate(file.parts) if rows]
         self.ends = list(accumulate(file.parts[part] for file, part in self.parts))
@@ -127,13 +127,11 @@ def is_image(kind: pa.DataType) -> bool:
     return "bytes" in kinds and (pa.types.is_binary(kinds["bytes"]) or pa.types.is_large_binary(kinds["bytes"]))
 
 
-def open_table(path: Path, reading: Reading) -> ArrowTable:
+def open_table(path: Path, reading: Reading) -> Sheet:
     """The table in a text file, or in the files of one split."""
     if is_csv(path):
         refuse_split(path, reading.split)
-        return ArrowTable(
-            (_open_csv(path, reading),), path_text(path), reading.record(path, files_digest(path, [path]))
-        )
+        return Sheet((_open_csv(path, reading),), path_text(path), reading.record(path, files_digest(path, [path])))
     paths, split = split_files(path, _NAME, reading.split)
     if path.is_dir():
         _check_shards(path, paths)
@@ -146,7 +144,7 @@ def open_table(path: Path, reading: Reading) -> ArrowTable:
                 f"{files[0].schema.names}; the files of a split must agree in names and types",
             )
     named = [path_text(one.name) for one in paths]
-    return ArrowTable(files, path_text(path), reading.record(path, files_digest(path, paths), split=split, files=named))
+    return Sheet(files, path_text(path), reading.record(path, files_digest(path, paths), split=split, files=named))
 
 
 def _open_csv(path: Path, reading: Reading) -> ArrowFile:

@@ -19,8 +19,8 @@ from brittle.data.arrays import bytes_of, feature_record, read_arrays
 from brittle.data.arrow import (
     LABEL_NAMES,
     ArrowFile,
-    ArrowTable,
     EncodedColumn,
+    Sheet,
     is_csv,
     is_image,
     is_number,
@@ -100,7 +100,7 @@ def read_frame(frame: Any, y: Any, reading: Reading) -> ListedPoints:
         said = str(error).partition("\n")[0]
         raise DataError("columns", f"the frame has a column of mixed values, or two of one name: {said}") from error
     file = ArrowFile(Path("frame"), cells.schema, (len(cells),), cells.select)
-    points = _features(ArrowTable((file,), "the frame", reading.record(None, "", format="memory")), reading, y)
+    points = _features(Sheet((file,), "the frame", reading.record(None, "", format="memory")), reading, y)
     named = tuple(str(own).strip() for own in frame.index)
     if isinstance(points.ids, RowIds) and len(set(named)) == len(named):
         points = replace(points, ids=named)
@@ -111,7 +111,7 @@ def read_frame(frame: Any, y: Any, reading: Reading) -> ListedPoints:
     return replace(points, source=points.source | {"sha256": digest.hexdigest()})
 
 
-def _features(table: ArrowTable, reading: Reading, y: Any = None) -> ListedPoints:
+def _features(table: Sheet, reading: Reading, y: Any = None) -> ListedPoints:
     """The rows of a table of numbers, booleans among them, and with `reading.levels` of categories."""
     if wrong := sorted(reading.given & IMAGE_OPTIONS):
         raise ParameterError(f"{wrong[0]} is for encoded images, and {table.where} has no column of them")
@@ -172,7 +172,7 @@ def _levels(column: pa.ChunkedArray, typed: bool, where: str) -> tuple[np.ndarra
     return np.array([places[cell] for cell in cells], float), Levels(levels, False)
 
 
-def _images(table: ArrowTable, images: list[str], reading: Reading) -> ListedPoints:
+def _images(table: Sheet, images: list[str], reading: Reading) -> ListedPoints:
     """The rows of a table of images: a column of type struct with `bytes`, and perhaps `path`."""
     image = next((name for name in IMAGE_COLUMNS if name in images), images[0] if len(images) == 1 else None)
     if image is None:
@@ -200,7 +200,7 @@ def _images(table: ArrowTable, images: list[str], reading: Reading) -> ListedPoi
     )
 
 
-def find_roles(table: ArrowTable, reading: Reading) -> Roles:
+def find_roles(table: Sheet, reading: Reading) -> Roles:
     """What each of the columns is."""
     names, where, asked = table.schema.names, table.where, reading.label_column
     if len(set(names)) < len(names):
@@ -222,7 +222,7 @@ def find_roles(table: ArrowTable, reading: Reading) -> Roles:
     return Roles(tuple(dict.fromkeys(answers)), tuple(ids), tuple(others))
 
 
-def find_column(table: ArrowTable, asked: str, option: str = "--label-column (label_column=)") -> str:
+def find_column(table: Sheet, asked: str, option: str = "--label-column (label_column=)") -> str:
     """The column that is called so; `option` asked for it."""
     names = table.schema.names
     if asked in names:
@@ -233,7 +233,7 @@ def find_column(table: ArrowTable, asked: str, option: str = "--label-column (la
     )
 
 
-def ids_in(cells: pa.Table, roles: Roles, table: ArrowTable) -> Sequence[str]:
+def ids_in(cells: pa.Table, roles: Roles, table: Sheet) -> Sequence[str]:
     """The ids of the rows: those of their column, or their numbers."""
     if not roles.id:
         return RowIds(table.rows)
@@ -245,7 +245,7 @@ def ids_in(cells: pa.Table, roles: Roles, table: ArrowTable) -> Sequence[str]:
     return tuple(str(own).strip() for own in ids)
 
 
-def answers_in(cells: pa.Table, roles: Roles, table: ArrowTable, reading: Reading) -> dict[str, Any]:
+def answers_in(cells: pa.Table, roles: Roles, table: Sheet, reading: Reading) -> dict[str, Any]:
     """What is right for each row, as keywords of `Reading.points`."""
     if not roles.answers:
         return {}

@@ -12,7 +12,7 @@ import pyarrow as pa
 from torch import nn
 
 from brittle.data.arrays import array_points
-from brittle.data.arrow import ArrowTable, is_number, is_table, open_table
+from brittle.data.arrow import Sheet, is_number, is_table, open_table
 from brittle.data.files import path_text
 from brittle.data.points import InputRows, ListedPoints
 from brittle.data.reading import Format, Reading
@@ -124,7 +124,7 @@ def _read_codes(texts: Sequence[str], length: int, start: int, stop: int) -> Inp
     return InputRows(codes_of(texts[start:stop], length))
 
 
-def _text_column(table: ArrowTable, cells: pa.Table, roles: Roles, asked: str | None) -> str:
+def _text_column(table: Sheet, cells: pa.Table, roles: Roles, asked: str | None) -> str:
     """The column with the texts: the one that was named, or the only one of text."""
     text, option = [name for name in roles.others if _holds_text(cells[name])], "--text-column (text_column=)"
     column = None if asked is None else find_column(table, asked, option)
