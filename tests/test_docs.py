@@ -53,7 +53,11 @@ NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e-\d+)?")
 PAGES = [page.relative_to(ROOT).as_posix() for page in (ROOT / "README.md", *pages()) if SHOWN.search(page.read_text())]
 
 
-@pytest.mark.parametrize("page", PAGES)
+TRAINING = "docs/how-to/robust-training.md"
+"""A page that trains nine networks."""
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, marks=[pytest.mark.slow] * (page == TRAINING)) for page in PAGES])
 def test_an_example_prints_what_the_page_says(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """But for a few points and hundredths, which other processors and versions decide otherwise."""
     monkeypatch.chdir(tmp_path)
@@ -80,6 +84,7 @@ def test_list_prints_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(name in printed and kind.reference in printed for name, kind in CATALOGUE.items())
 
 
+@pytest.mark.usefixtures("nothing_drawn")
 def test_the_readers_own_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first page's factory, data, commands and Python example, executed as they stand."""
     factory, example = blocks("docs/start.md", "python")

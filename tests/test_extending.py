@@ -80,6 +80,7 @@ def test_a_score_from_outside_obeys_the_laws(mine: ModuleType) -> None:
         check_identity(score)
 
 
+@pytest.mark.usefixtures("nothing_drawn")
 def test_all_are_found_in_workers_table_command_line_report_and_comparison(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

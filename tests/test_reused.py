@@ -215,6 +215,7 @@ REUSED: dict[str, Callable[[bool], Any]] = {
 """What is written over, in a run with it (True) and without."""
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("name", REUSED)
 def test_what_is_written_over_changes_no_number(name: str) -> None:
     """Neither run leaves a number to chance: the seed is one, so they are the same."""

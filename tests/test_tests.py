@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from checks.figures import Source, sources
@@ -17,8 +18,9 @@ ROOT = Path(__file__).parents[1]
 class Item:
     """What is asked of an item of pytest."""
 
-    def __init__(self, nodeid: str, marks: list[pytest.Mark]) -> None:
+    def __init__(self, nodeid: str, marks: list[pytest.Mark], **indices: int) -> None:
         self.nodeid = nodeid
+        self.callspec = SimpleNamespace(indices=indices)
         self._names = [mark.name for mark in marks]
         self.slow = False
 
@@ -49,7 +51,18 @@ def test_helpers_hold_no_tests_and_are_all_used() -> None:
 def test_every_other_case_of_each_law_is_slow() -> None:
     """Items as pytest hands them over, of two marked laws whose cases come mixed, and of one that is not."""
     marked, plain = [pytest.mark.every_other.mark], []
-    laws = [("a", marked), ("b", marked), ("a", marked), ("c", plain), ("a", marked), ("b", marked), ("c", plain)]
-    items = [Item(f"test_x.py::{law}[{number}]", marks) for number, (law, marks) in enumerate(laws)]
+    laws = [("a", 0, marked), ("b", 0, marked), ("a", 1, marked), ("c", 0, plain), ("a", 2, marked), ("b", 1, marked),
+            ("c", 1, plain)]  # fmt: skip
+    items = [Item(f"test_x.py::{law}[{place}]", marks, one=place, beside=place) for law, place, marks in laws]
     leave_every_other(items)  # pyright: ignore[reportArgumentType] it is all that is asked of one
-    assert [item.nodeid for item in items if item.slow] == ["test_x.py::a[2]", "test_x.py::b[5]"]
+    assert [item.nodeid for item in items if item.slow] == ["test_x.py::a[1]", "test_x.py::b[1]"]
+
+
+def test_every_value_of_each_parameter_stays_in_the_suite() -> None:
+    """Of a law with two parameters half of the cases are slow, and no value is in these alone."""
+    marked = [pytest.mark.every_other.mark]
+    items = [Item(f"test_x.py::a[{x}-{y}]", marked, x=x, y=y) for x in range(4) for y in range(2)]
+    leave_every_other(items)  # pyright: ignore[reportArgumentType] it is all that is asked of one
+    kept = [item.callspec.indices for item in items if not item.slow]
+    assert len(kept) == 4
+    assert ({one["x"] for one in kept}, {one["y"] for one in kept}) == ({0, 1, 2, 3}, {0, 1})

@@ -129,22 +129,29 @@ def test_noise_per_feature_is_learned_from_a_frame() -> None:
 
 
 def test_points_that_hold_codes_reach_the_estimator_as_categories(pipeline: Pipeline, tmp_path: Path) -> None:
-    """A score that is called and the search give it what `brittle.score` does."""
+    """A score that is called gives it what `brittle.score` does."""
     X.to_csv(tmp_path / "flowers.csv", index=False)
     X[X.columns[::-1]].to_csv(tmp_path / "other.csv", index=False)
     points, other = (open_points(tmp_path / name, levels=True) for name in ("flowers.csv", "other.csv"))
     classifier, score = brittle.Classifier(pipeline, bounds=None), MonteCarlo(noise=PerFeature.of(X, 0.1), draws=20)
     robust = brittle.score(classifier, points, [score]).frame()["p_robust"]
     assert [1 - flip for flip in score(classifier, points).value.tolist()] == robust.tolist()
-    found = brittle.nearest(classifier, points, norm="l2", effort="fast", bounded=False)
+    for read in (score, brittle.nearest):
+        refused("columns", "another order", read, classifier, other)
+
+
+@pytest.mark.slow
+def test_a_search_moves_the_numbers_of_a_frame_and_keeps_its_categories(pipeline: Pipeline, tmp_path: Path) -> None:
+    """A thousand passes through the frames of a pipeline."""
+    X.to_csv(tmp_path / "flowers.csv", index=False)
+    points = open_points(tmp_path / "flowers.csv", levels=True)
+    found = brittle.nearest(brittle.Classifier(pipeline, bounds=None), points, norm="l2", effort="fast", bounded=False)
     there = (found.predicted >= 0).numpy()
     moved = X.assign(
         **{name: found.points[:, list(X.columns).index(name)].numpy() for name in ("length", "weight", "leaves")}
     )
     assert there.sum() > 8
     assert pipeline.predict(moved[there]).tolist() == pipeline.classes_[found.predicted[there]].tolist()
-    for read in (score, brittle.nearest):
-        refused("columns", "another order", read, classifier, other)
 
 
 def test_the_index_of_a_frame_names_its_points(pipeline: Pipeline) -> None:

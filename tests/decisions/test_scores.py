@@ -45,6 +45,7 @@ def test_counts_are_those_of_single_copies(name: str) -> None:
             assert float(found.value[row]) == pytest.approx(flips / DRAWS, abs=1e-12)
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("name", DECISIONS)
 def test_an_attack_ends_where_the_decision_is_another(name: str) -> None:
     """And at no input of a fine grid on the way there is it another before."""
@@ -149,6 +150,7 @@ def test_one_label_has_the_probability_of_a_two_class_model() -> None:
         assert label == pytest.approx(logit, rel=1e-9), name
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("name", DECISIONS)
 @pytest.mark.parametrize("score", CATALOGUE)
 def test_a_score_serves_a_decision_or_refuses_it_by_name(score: str, name: str) -> None:

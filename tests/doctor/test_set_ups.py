@@ -76,6 +76,7 @@ KNOWN: dict[str, tuple[Callable[[], nn.Module], Callable[[], Split], int, bool]]
 """The network, the points, the steps of its training, and whether mean and std are declared."""
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("name", KNOWN)
 def test_a_healthy_set_up_raises_no_alarm(name: str) -> None:
     """A warning is an error here; few points, and 30% of the labels drawn, are no alarm either.

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 
 import pytest
 
 
 def leave_every_other(items: Iterable[pytest.Item]) -> None:
-    """Mark the second, the fourth, ... case of each law that has the marker `every_other` as slow."""
-    seen: Counter[str] = Counter()
+    """Mark as slow the second, the fourth, ... case of each law that has the marker `every_other`.
+
+    Of a law with several parameters, those of a chessboard: every value of each parameter stays in the suite.
+    """
+    laws: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         if item.get_closest_marker("every_other") is not None:
-            law = item.nodeid.partition("[")[0]
-            if seen[law] % 2:
-                item.add_marker(pytest.mark.slow)
-            seen[law] += 1
+            laws[item.nodeid.partition("[")[0]].append(item)
+    for cases in laws.values():
+        for case, place in zip(cases, _places(cases), strict=True):
+            if place % 2:
+                case.add_marker(pytest.mark.slow)
+
+
+def _places(cases: Sequence[pytest.Item]) -> list[int]:
+    """The sum of the places of each case's values; arguments that are given together count once."""
+    indices = [case.callspec.indices for case in cases]  # type: ignore[attr-defined]
+    parameters = {tuple(one[name] for one in indices) for name in indices[0]}
+    return [sum(values) for values in zip(*parameters, strict=True)]

@@ -60,6 +60,7 @@ def test_scores_are_those_of_predict_proba(name: str) -> None:
     assert all(one.holds and one.agrees and one.difference is not None for one in found), found
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("name", NOT_THE_SOFTMAX)
 def test_the_softmax_of_what_decides_would_be_another_number(name: str) -> None:
     estimator, x = _fitted(name, max(CLASSES.get(name, (2, 3))))

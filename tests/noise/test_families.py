@@ -52,6 +52,7 @@ def draws(noise: Noise, count: int) -> Tensor:
     return stream(noise, "a").draw(count)[0]
 
 
+@pytest.mark.every_other
 @each
 def test_sampler_has_the_covariance_of_the_action(noise: Noise) -> None:
     """With 20,000 draws an entry is off by more than 6 standard errors once in 1e7 runs; the seed is fixed."""
@@ -178,6 +179,7 @@ BROKEN = {
 }  # fmt: skip
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_family_that_breaks_its_promise(name: str) -> None:
     draw, said, seen = BROKEN[name]
@@ -186,6 +188,7 @@ def test_a_family_that_breaks_its_promise(name: str) -> None:
     assert caught.value.code == "parameter"
 
 
+@pytest.mark.every_other
 @each
 @pytest.mark.parametrize("size", [SIZE, 600])
 def test_a_family_that_keeps_its_promise(noise: Noise, size: int) -> None:

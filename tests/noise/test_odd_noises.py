@@ -15,6 +15,7 @@ from helpers.odd_noises import NOISES
 PLAN = hostile.Plan(probes=2, copies=150, draws=40, most_draws=40, gradient_draws=10, shares=(1.0,), thorough=False)
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("name", NOISES)
 def test_refused_by_name_or_right(name: str) -> None:
     verdict = hostile.examine(NOISES[name], PLAN)

@@ -58,6 +58,7 @@ def test_fields_intervals_and_passes_of_a_score_that_is_its_own_key(score: Score
     check_identity(score)
 
 
+@pytest.mark.every_other
 @of_logits
 @pytest.mark.parametrize("scale", [0.0, 1e15])
 def test_any_scale_of_the_logits(score: Score, scale: float) -> None:
@@ -81,6 +82,7 @@ def test_alone_and_in_batches(score: Score) -> None:
         check_alone(double, inputs(6, dtype=torch.float64), score, sizes=(5,))
 
 
+@pytest.mark.every_other
 @everything
 def test_same_bytes_on_a_rerun_whatever_the_neighbours_hold(score: Score) -> None:
     """But where points that are done leave the passes to the others, which then round as their number has it."""
@@ -96,6 +98,7 @@ def test_passes_of_points_with_all_scores() -> None:
     check_passes_of_points(small_classifier(), inputs(5), EXAMPLES)
 
 
+@pytest.mark.every_other
 @everything
 def test_broken_logits_get_no_number(score: Score) -> None:
     for bad in (torch.nan, torch.inf):

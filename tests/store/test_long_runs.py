@@ -38,7 +38,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     scores = [Shrinkage(draws=20, sigma=2.0), LogitMargin()]  # every point turns into another class somewhere
     torch.manual_seed(0)
     network = nn.Sequential(nn.Flatten(), nn.Linear(16, 4))
-    brittle.score(network, (x, y), scores, out=folder, skip_doctor=True, most_failures=None, batch_size=8)
+    brittle.score(network, (x, y), scores, out=folder, skip_doctor=True, most_failures=None, batch_size=64)
     return folder
 
 

@@ -16,7 +16,7 @@ from brittle.errors import BrittleWarning
 from brittle.estimate import Status
 from brittle.scores import InputMargin, LogitMargin
 
-COUNT = 12
+COUNT = 5
 CERTIFIED = InputMargin("linf", effort="fast", certify=True, proof="fast")
 
 

@@ -127,6 +127,7 @@ def read_before(h: Tensor) -> Tensor:
     return h + before
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize(
     ("change", "refused"),
     [(column, True), (listed, True), (whole, False), (read_before, False), (masked, False)],

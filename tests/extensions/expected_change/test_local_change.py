@@ -28,6 +28,7 @@ def smooth_network(size: int = SIZE) -> nn.Module:
         return nn.Sequential(nn.Linear(size, 24), nn.Tanh(), nn.Linear(24, 4)).double()
 
 
+@pytest.mark.every_other
 @both_noises
 @pytest.mark.parametrize("statistic", ["variance", "absolute"])
 def test_first_order_is_inside_at_a_small_radius(noise: Noise, statistic: str) -> None:

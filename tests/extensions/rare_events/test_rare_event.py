@@ -40,6 +40,7 @@ def missed(found: Estimate, one: Problem) -> Tensor:
     return (found.low > one.probability) | (found.high < one.probability)
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize(
     ("name", "size", "probability", "numbers"),
     [

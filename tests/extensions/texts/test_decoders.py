@@ -117,6 +117,7 @@ def test_company_and_padding_change_no_score() -> None:
     assert found[0]["value"].to_numpy() == pytest.approx(found[1]["value"].to_numpy(), abs=1e-6)
 
 
+@pytest.mark.every_other
 @pytest.mark.usefixtures("nothing_drawn")
 @pytest.mark.parametrize("padding", [0, None])
 @pytest.mark.parametrize("noise", ["relative:0.3", "token-dropout:0.2", "typos:0.1", "homoglyphs:0.1"])

@@ -98,6 +98,7 @@ def test_not_found_is_infinite(attack: str, norm: str) -> None:
     assert torch.equal(found.points, points)
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize(("attack", "norm"), ONE_NORM)
 @pytest.mark.usefixtures("few_queries")
 def test_broken_rows_leave_the_others_alone(attack: str, norm: str) -> None:
@@ -131,6 +132,7 @@ def test_what_is_settled_stays_while_gradients_are_judged(norm: str) -> None:
     assert torch.equal(settled.points, before)
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.usefixtures("few_queries")
 @pytest.mark.parametrize("first", [0, pytest.param(1, marks=pytest.mark.slow)])
