@@ -15,10 +15,8 @@ import argparse
 import faulthandler
 import itertools
 import json
-import os
 import random
 import resource
-import subprocess
 import sys
 import tempfile
 import time
@@ -29,10 +27,13 @@ from typing import Any
 
 from checks.fuzz_damage import Files, one_damaged
 from checks.fuzz_targets import TARGETS
+from helpers.forks import forked
 
-PATH = str(Path(__file__).parents[1])
-ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, (PATH, os.environ.get("PYTHONPATH"))))}
-"""Where a child that reads damaged files finds the tests' own modules."""
+WORK = "import sys, checks.fuzz; sys.exit(checks.fuzz.main())"
+"""What a child does that reads damaged files."""
+
+LONGEST = 30 * 24 * 3600.0
+"""Seconds that it may take."""
 
 SLOWEST = 5.0
 """Seconds that one input may take."""
@@ -106,8 +107,7 @@ def hunt(seed: int, seconds: float | None = None) -> tuple[dict[str, int], list[
     with tempfile.TemporaryDirectory() as place:
         state = Path(place) / "state"
         given = {"seed": seed, "seconds": seconds}
-        child = [sys.executable, "-m", "checks.fuzz", "--work", json.dumps(given), "--state", str(state)]
-        done = subprocess.run(child, capture_output=True, text=True, check=False, env=ENVIRONMENT)
+        done = forked(WORK, "--work", json.dumps(given), "--state", str(state), timeout=LONGEST)
         lines = [json.loads(line) for line in state.read_text().splitlines()] if state.exists() else []
     counts = {line["target"]: line["inputs"] for line in lines if "inputs" in line}
     findings = [f"{line['target']} {line['number']}: {line['seen']}" for line in lines if "seen" in line]

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-LIMIT = 140.0
-"""Seconds that a test waits for a process; each ends within a few on an idle machine."""
+from helpers.forks import LIMIT, forked
 
 AGAIN = 5.0
 """Seconds until what a test does on its way out is interrupted as well."""
@@ -66,16 +61,15 @@ def limited(seconds: float, again: float = AGAIN) -> Iterator[None]:
         signal.signal(signal.SIGALRM, kept)
 
 
+SOME_KILLS = "import sys, checks.faults; sys.exit(checks.faults.main())"
+
+
 def some_kills(work: str, shards: int, kills: int, *steps: int) -> tuple[int, list[dict[str, Any]]]:
     """The steps of a run, and what `checks.faults some` saw after so many random kills and those at these steps.
 
     In a process of its own: what forks must have no other threads, and a process of tests has.
     """
-    paths = os.pathsep.join([str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])])
-    command = [sys.executable, "-m", "checks.faults", "some", work, *map(str, (shards, kills, *steps))]
-    done = subprocess.run(
-        command, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, timeout=LIMIT, check=False
-    )
+    done = forked(SOME_KILLS, "some", work, *map(str, (shards, kills, *steps)))
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     return found["steps"], found["tallies"]

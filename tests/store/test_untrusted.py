@@ -17,6 +17,7 @@ import torch
 from helpers.artefacts import FACTORY, Canary, edited, export, pickled
 from helpers.damaged import REFUSED_BY, SOURCE, hostile_columns, measured, parquet_bytes
 from helpers.data_files import BAD_IMAGES, LABELS, LEVELS, encode, from_folder, from_idx, from_npz, from_parquet
+from helpers.forks import forked
 from helpers.tables import make_table
 
 from brittle.errors import ArtefactError
@@ -135,7 +136,7 @@ def test_reading_starts_nothing_writes_nothing_and_calls_nobody(run: Path, tmp_p
     run.rename(place / "run")
     make_table().save(place / "bad_run")
     (place / "bad_run" / "scores-00000.parquet").write_bytes(b"PAR1" * 9)
-    done = subprocess.run([sys.executable, "-c", WATCH], cwd=place, capture_output=True, text=True, check=False)
+    done = forked(WATCH, cwd=place)
     assert done.stdout == "done\n", done.stderr
     assert not (tmp_path / "canary").exists()
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree
@@ -13,8 +11,8 @@ import numpy as np
 import pytest
 from helpers.change_runs import change_run, other_run
 from helpers.colours import DARK, LIGHT, contrast, turned
+from helpers.forks import forked
 from helpers.pages import EVERY_CHANGE, EVERY_SCORE
-from helpers.processes import LIMIT
 from helpers.tables import make_table
 
 from brittle.extensions.report import charts
@@ -147,5 +145,5 @@ print(os.waitpid(child, 0)[1])
 
 def test_a_forked_process_draws_what_its_parent_draws() -> None:
     """The threads of vl-convert are in the parent alone, where it has drawn; a fork would wait for them for ever."""
-    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=LIMIT, check=True)
-    assert done.stdout == "0\n"
+    done = forked(FORKED)
+    assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr

@@ -1,0 +1,118 @@
+"""Another process for a test, without the seconds of its start: one that has imported the library is forked.
+
+What is about the start of the program, or about how Python ends, starts it: `subprocess` and `helpers.processes` do.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from subprocess import PIPE, CompletedProcess
+from types import ModuleType
+from typing import Any, NoReturn
+
+LIMIT = 140.0
+"""Seconds that a test waits for a process; each ends within a few on an idle machine."""
+
+TESTS = str(Path(__file__).parents[1])
+SERVE = "from helpers.forks import serve; serve()"
+
+_servers: list[subprocess.Popen[str]] = []
+"""The process that is forked, once it was needed."""
+
+
+def forked(
+    code: str, *arguments: str, cwd: Path | None = None, env: Mapping[str, str] | None = None, timeout: float = LIMIT
+) -> CompletedProcess[str]:
+    """Run a text of Python as `python -c CODE ARGUMENTS` does, in a fork of a process that has imported the library."""
+    with tempfile.TemporaryDirectory() as place:
+        outputs = [str(Path(place) / name) for name in ("stdout", "stderr")]
+        folder, variables = str(cwd or Path.cwd()), dict(os.environ if env is None else env)
+        request = {"code": code, "arguments": arguments, "cwd": folder, "env": variables, "outputs": outputs}
+        try:
+            returncode = _ask(request, timeout)
+        except BaseException:
+            _stop()
+            raise
+        return CompletedProcess(["-c", *arguments], returncode, *(Path(output).read_text() for output in outputs))
+
+
+def _ask(request: Mapping[str, Any], timeout: float) -> int:
+    server = _server()
+    assert server.stdin is not None
+    assert server.stdout is not None
+    print(json.dumps(request), file=server.stdin, flush=True)
+    child = int(server.stdout.readline())
+    try:
+        if not select.select([server.stdout], [], [], timeout)[0]:
+            raise subprocess.TimeoutExpired("a forked process", timeout)
+    except BaseException:
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+        raise
+    return int(server.stdout.readline())
+
+
+def _server() -> subprocess.Popen[str]:
+    if not _servers:
+        paths = os.pathsep.join([TESTS, *filter(None, [os.environ.get("PYTHONPATH")])])
+        environment = {**os.environ, "PYTHONPATH": paths}
+        _servers.append(
+            subprocess.Popen([sys.executable, "-c", SERVE], stdin=PIPE, stdout=PIPE, text=True, env=environment)
+        )
+        atexit.register(_stop)
+    return _servers[0]
+
+
+def _stop() -> None:
+    """End the process that is forked; the next test that needs one starts another."""
+    while _servers:
+        server = _servers.pop()
+        server.kill()
+        server.communicate()
+
+
+def serve() -> None:
+    """Fork for each line of stdin, and print the process and how it ended; one thread, so that every fork is whole."""
+    import checks.faults  # noqa: F401 - most of what a test needs is imported once
+
+    answers = os.fdopen(os.dup(1), "w")
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            _run(**json.loads(line))
+        print(child, file=answers, flush=True)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), file=answers, flush=True)
+
+
+def _run(code: str, arguments: list[str], cwd: str, env: dict[str, str], outputs: list[str]) -> NoReturn:
+    """Be the process that was asked for, and end it."""
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(env)
+    streams = [os.open(os.devnull, os.O_RDONLY), *(os.open(path, os.O_WRONLY | os.O_CREAT) for path in outputs)]
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+    sys.argv, sys.path[0:0] = ["-c", *arguments], [""]
+    module = sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        exec(compile(code, "<string>", "exec"), vars(module))
+        status = 0
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:  # noqa: BLE001 - as Python does with what nothing catches
+        traceback.print_exc()
+        status = 1
+    for output in (sys.stdout, sys.stderr):
+        output.flush()
+    os._exit(status)
