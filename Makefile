@@ -59,7 +59,7 @@ screenshots: demo $(READY)  ## pictures of the demo's report, for README: docs/i
 
 test: $(READY)  ## the whole suite, about eight minutes on two cores
 	@$(MAKE) --no-print-directory page-tools || echo "npm installs nothing here: what needs axe-core is skipped"
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup --cpu-by room
 
 test-lowest: $(LOWEST)/ready  ## the suite with the lowest versions that pyproject.toml allows
 	OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -n 2 --dist loadgroup $(OF_OLD)
