@@ -63,6 +63,7 @@ def run(score: Score, device: torch.device | str, **how: Any) -> Table:
     return brittle.score(classifier, (x, torch.arange(COUNT) % CLASSES), [score], **how)
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize(
     "score",
     [pytest.param(one, id=one.label) for one in SCORES]

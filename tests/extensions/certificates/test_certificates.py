@@ -25,6 +25,7 @@ def wavy() -> nn.Module:
     return Wrapped(lambda x, logits: logits.sin() * 4)
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize(
     ("network", "decision"),
     [(wavy, None), *((small_network, each) for each in (None, "top:2", "multilabel", Custom(first_leads)))],

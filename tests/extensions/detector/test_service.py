@@ -25,9 +25,6 @@ from brittle.extensions.detector.detector import Detector
 from brittle.extensions.detector.network import DetectorNetwork
 from brittle.scores import LogitMargin
 
-pytest.importorskip("fastapi")
-pytest.importorskip("uvicorn")
-
 CLIENTS, REQUESTS, SECONDS = 4, 25, 60
 
 SERVE = """import socket, sys, uvicorn
@@ -56,6 +53,8 @@ def flagging() -> tuple[Detector, DetectorNetwork]:
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory, flagging: tuple[Detector, DetectorNetwork]) -> Iterator[int]:
     """Of a server on this machine that is ended afterwards."""
+    pytest.importorskip("fastapi")
+    pytest.importorskip("uvicorn")
     folder, (detector, wrapped) = tmp_path_factory.mktemp("service"), flagging
     (page,) = blocks("docs/how-to/service.md", "python")
     (folder / "service.py").write_text(page, encoding="utf-8")

@@ -16,7 +16,6 @@ import pytest
 import torch
 from checks.faults import contents
 from helpers.data_files import COUNT, LABELS, LEVELS, encode, image_table, write_folder
-from moto.server import ThreadedMotoServer
 from upath import UPath
 
 import brittle
@@ -80,6 +79,8 @@ WRITERS = (write_table, write_csv, write_images, write_classes, write_flat, writ
 @pytest.fixture(scope="module")
 def store() -> Iterator[None]:
     """A server, and the variables by which its clients find it."""
+    from moto.server import ThreadedMotoServer
+
     server = ThreadedMotoServer(port=0, verbose=False)
     server.start()
     _, port = server.get_host_and_port()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -13,13 +14,16 @@ from sklearn.ensemble import RandomForestClassifier
 import brittle
 from brittle.model.loading.load import load_model
 
-skops = pytest.importorskip("skops.io")
-
 X = np.random.default_rng(0).random((30, 4))
 Y = np.arange(30) % 3
 
 
-def test_a_forest_is_not_trusted_but_a_function_may_trust_it(tmp_path: Path) -> None:
+@pytest.fixture
+def skops() -> ModuleType:
+    return pytest.importorskip("skops.io")
+
+
+def test_a_forest_is_not_trusted_but_a_function_may_trust_it(skops: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "forest.skops"
     skops.dump(RandomForestClassifier(3).fit(X, Y), path)
     error = refused("file_refused", r"sklearn\.tree\._tree\.Tree", load_model, path)
@@ -32,7 +36,7 @@ def test_a_forest_is_not_trusted_but_a_function_may_trust_it(tmp_path: Path) -> 
     assert loaded.provenance["runs_code"] is True
 
 
-def test_what_is_no_estimator_or_no_file_of_skops(tmp_path: Path) -> None:
+def test_what_is_no_estimator_or_no_file_of_skops(skops: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "model.skops"
     skops.dump({"a": 1}, path)
     refused("model_file", "dict", load_model, path)
