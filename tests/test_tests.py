@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from checks.figures import Source, sources
 from helpers.halves import leave_every_other
-
-pytestmark = pytest.mark.xdist_group("sources")  # one process reads every file
 
 ROOT = Path(__file__).parents[1]
 
@@ -31,21 +29,23 @@ class Item:
         self.slow = self.slow or marker.name == "slow"
 
 
-def files() -> list[Source]:
-    return sources(ROOT, "tests")
+@cache
+def texts() -> dict[Path, str]:
+    """Every file of the tests, and what it holds."""
+    return {path: path.read_text(encoding="utf-8") for path in sorted((ROOT / "tests").rglob("*.py"))}
 
 
 def test_no_test_file_is_imported() -> None:
     imports = re.compile(r"^ *(from|import) ([\w.]+\.)?test_", flags=re.MULTILINE)
-    assert [str(file.path) for file in files() if imports.search(file.text)] == []
+    assert [str(path) for path, text in texts().items() if imports.search(text)] == []
 
 
 def test_helpers_hold_no_tests_and_are_all_used() -> None:
-    helpers = {file.path.stem: file for file in files() if file.path.parent.name == "helpers"}
-    assert [name for name, file in helpers.items() if re.search(r"^ *def test_", file.text, flags=re.MULTILINE)] == []
-    text = "\n".join(file.text for file in files())
+    helpers = {path.stem: text for path, text in texts().items() if path.parent.name == "helpers"}
+    assert [name for name, text in helpers.items() if re.search(r"^ *def test_", text, flags=re.MULTILINE)] == []
+    everything = "\n".join(texts().values())
     used = r"helpers\.{0} import|helpers import .*\b{0}\b|\"helpers\.{0}\""
-    assert [name for name in helpers if not re.search(used.format(name), text)] == []
+    assert [name for name in helpers if not re.search(used.format(name), everything)] == []
 
 
 def test_every_other_case_of_each_law_is_slow() -> None:

@@ -182,6 +182,7 @@ def compared(x: np.ndarray, y: np.ndarray, score: str) -> pd.Series:
     return compare(of_values(table, x), of_values(table, y)).iloc[0]
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("score", ["logit_margin", "moments"])
 def test_the_p_value_is_the_interval_turned_round(law: str, score: str) -> None:

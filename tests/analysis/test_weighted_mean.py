@@ -47,6 +47,7 @@ LAWS: dict[str, Callable[[np.random.Generator], NDArray[np.float64]]] = {
 }
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("law", LAWS)
 def test_quantiles_of_many_numbers_of_any_size(law: str) -> None:
     values = [Fraction(number) for number in sorted({*np.round(LAWS[law](np.random.default_rng(1)), 25).tolist()})]

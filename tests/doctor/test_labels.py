@@ -67,6 +67,7 @@ def test_a_random_renaming_is_found_surely_and_random_predictions_are_no_renamin
     assert ("are right when" in found) == (classes < 100), "256 labels say little of a hundred classes"
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("labelled", [8, 64, 1000])
 @pytest.mark.parametrize(("classes", "healthy"), [(2, 0.65), (3, 0.5), (10, 0.3), (100, 0.12), (1000, 0.12)])
 def test_near_chance_is_said_of_networks_at_chance_and_not_of_weak_ones(

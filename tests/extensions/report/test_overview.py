@@ -12,6 +12,7 @@ from brittle.analysis.overview_text import how_brittle, how_sure, where
 from brittle.extensions.report.chapters.overview import CHAPTER
 
 
+@pytest.mark.usefixtures("nothing_drawn")
 @pytest.mark.parametrize("recipe", [{}, {"labels": False}, {"classes": 2}, {"broken": 5}, {"points": 1}], ids=str)
 def test_groups_and_bars_hold_every_point_with_a_number_once(recipe: dict[str, int]) -> None:
     table = make_table(**recipe)
