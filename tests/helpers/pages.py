@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 from brittle.extensions.report.chapter import Chapter
-from brittle.extensions.report.render import CHAPTERS, open_contents, render, script
+from brittle.extensions.report.render import open_contents, render, script
 from brittle.store.table import Table
 
 EVERY_SCORE = (
@@ -75,7 +75,7 @@ def text_of(
     table: Table,
     epsilon: float | str | None = None,
     against: Mapping[str, Table] | None = None,
-    chapters: Sequence[Chapter] = CHAPTERS,
+    chapters: Sequence[Chapter] | None = None,
 ) -> str:
     """The page of `table` as text."""
     return render(open_contents(table, epsilon, against), chapters)
@@ -85,7 +85,7 @@ def page_of(
     table: Table,
     epsilon: float | None = None,
     against: Mapping[str, Table] | None = None,
-    chapters: Sequence[Chapter] = CHAPTERS,
+    chapters: Sequence[Chapter] | None = None,
 ) -> Page:
     """The page of `table`, parsed."""
     return Page(text_of(table, epsilon, against, chapters))

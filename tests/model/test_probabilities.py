@@ -12,7 +12,6 @@ from helpers.artefacts import refused
 
 import brittle
 from brittle.cli.commands import main
-from brittle.model.loading.load import load_model
 from brittle.scores import (
     CATALOGUE,
     MaxProbability,
@@ -121,31 +120,6 @@ def test_probabilities_that_do_not_sum_to_1_are_noted() -> None:
     estimator, x = _fitted("LGBMClassifier, objective='multiclassova'", 3)
     (note,) = brittle.score(brittle.Classifier(estimator), (x, None), [Softmax()]).record.warnings
     assert (note.code, "shares" in note.sentence) == ("outputs", True)
-
-
-FILES: dict[str, tuple[str, dict[str, Any], int]] = {
-    "XGBClassifier.json": ("xgboost", {}, 3),
-    "LGBMClassifier.txt": ("lightgbm", {"sigmoid": 0.4}, 2),
-    "LGBMClassifier, each class.txt": ("lightgbm", {"objective": "multiclassova", "sigmoid": 0.4}, 3),
-    "CatBoostClassifier, each class.json": ("catboost", {"loss_function": "MultiClassOneVsAll"}, 3),
-}
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_a_file_has_the_probabilities_of_the_model_that_wrote_it(name: str, tmp_path: Path) -> None:
-    library, given, classes = FILES[name]
-    (x, y), kind = data(classes), name.partition("Classifier")[0] + "Classifier"
-    quiet = {"silent": True, "allow_writing_files": False} if library == "catboost" else {"verbosity": -1}
-    quiet = {} if library == "xgboost" else quiet
-    estimator = getattr(pytest.importorskip(library), kind)(n_estimators=9, **given, **quiet).fit(x, y)
-    file = str(tmp_path / name)
-    saved = {"format": "json"} if library == "catboost" else {}
-    (estimator.booster_ if library == "lightgbm" else estimator).save_model(file, **saved)
-    shares = estimator.predict_proba(x)
-    model = brittle.Classifier(load_model(Path(file)).module, bounds="none")
-    (column,) = brittle.score(model, (x, None), [MaxProbability()], skip_doctor=True).columns
-    truth = (shares / shares.sum(axis=1, keepdims=True)).max(axis=1)
-    np.testing.assert_allclose(column.rows["value"], truth, atol=1e-6 if library == "xgboost" else 1e-9)
 
 
 class Unsure:

@@ -101,7 +101,7 @@ def test_what_is_not_there_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 SCORE_WITH_AND_WITHOUT_CACHE = """
 import shutil, sys
-from brittle.cli import main
+from brittle.cli.commands import main
 
 command = ["score", "hf:own/vit", "x.npz", "--draws", "8", "--out"]
 assert main([*command, "run"]) == 0
