@@ -125,8 +125,8 @@ def test_categories_have_their_text(categories: Any, levels: dict[str, list[str]
     assert data["inputs"]["levels"] == levels
 
 
-@pytest.mark.parametrize("text", HOSTILE)
-def test_no_text_ends_the_element(text: str) -> None:
-    written = inert_json({"name": text, text: [text]})
-    assert json.loads(written) == {"name": text, text: [text]}
-    assert not set(written) & set("<>&\u2028\u2029")
+def test_no_text_ends_the_element() -> None:
+    for text in HOSTILE:
+        written = inert_json({"name": text, text: [text]})
+        assert json.loads(written) == {"name": text, text: [text]}, repr(text)
+        assert not set(written) & set("<>&\u2028\u2029"), repr(text)
