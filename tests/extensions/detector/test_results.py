@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from brittle.detector import Rate
 from scipy.stats import beta
+
+from brittle.extensions.detector import Rate
 
 
 def exact(flagged: int, points: int, confidence: float) -> tuple[float, float]:
