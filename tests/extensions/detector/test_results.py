@@ -7,7 +7,7 @@ import itertools
 import pytest
 from scipy.stats import beta
 
-from brittle.extensions.detector import Rate
+from brittle.extensions.detector.results import Rate
 
 
 def exact(flagged: int, points: int, confidence: float) -> tuple[float, float]:

@@ -170,7 +170,7 @@ class Verdict:
         )
         if self.trusted:
             return f"trusted: {measured}"
-        better = "calibrate on more points or, of a network, learn a pseudo-margin (brittle.extensions.detector.pseudo_margin)"
+        better = "calibrate on more points or, of a network, learn a pseudo-margin (brittle.PseudoMargin)"
         if self.auroc is None or self.auroc_low <= CHANCE:
             return (
                 f"useless: {measured}; an AUROC of {CHANCE} tells nothing, so do not deploy this flag: choose another "
