@@ -16,16 +16,7 @@ import pyarrow.compute as pc
 import torch
 
 from brittle.data.arrays import bytes_of, feature_record, read_arrays
-from brittle.data.arrow import (
-    LABEL_NAMES,
-    ArrowFile,
-    EncodedColumn,
-    Sheet,
-    is_csv,
-    is_image,
-    is_number,
-    open_table,
-)
+from brittle.data.arrow import LABEL_NAMES, ArrowFile, EncodedColumn, Sheet, is_csv, is_image, is_number, open_table
 from brittle.data.folder import encoded_points
 from brittle.data.labels import answers_of, check_labels
 from brittle.data.points import ListedPoints, RowIds
