@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 import torch
-from brittle.model.loading.named_code import find_named
 from torch import Tensor, nn
 
 import brittle
 from brittle.decisions import Custom
 from brittle.errors import ModelError, ResumeError
 from brittle.scores import InputMargin, MonteCarlo
+from brittle.user_code import find_named
 
 NEAR = 1.2
 

@@ -36,8 +36,9 @@ import brittle
 from brittle.data import open_points
 from brittle.decisions import Custom
 from brittle.errors import BrittleError, DataError, ModelError
+from brittle.extensions.workers import workers
 from brittle.extensions.workers.workers import MOST_DEATHS, Processes, SentJob, Team
-from brittle.run import make_job, workers
+from brittle.run import make_job
 from brittle.scores import LogitMargin, Moments
 
 pytestmark = pytest.mark.xdist_group("crew")  # one run of this process alone for all
