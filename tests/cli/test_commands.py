@@ -34,7 +34,7 @@ def test_a_file_of_brittle_is_replaced(run: Path, command: list[str], path: str,
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["report", "--help"]], ids=" ".join)
 def test_help_is_quick_and_needs_no_torch(arguments: list[str]) -> None:
-    code = f"import sys, brittle.cli; brittle.cli.main({arguments}); sys.exit('torch' in sys.modules)"
+    code = f"import sys, brittle.cli.commands as cli; cli.main({arguments}); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
 
 

@@ -159,7 +159,7 @@ def test_labels_are_those_that_the_estimator_was_fitted_on(classes: list[Any], n
 def test_labels_that_it_was_not_fitted_on_are_told() -> None:
     x, y = _data(4)
     numbers = brittle.Classifier(GaussianNB().fit(x.reshape(60, -1), y + 1))
-    said = "15 of 60 labels.*1, 2, 3 and 1 more"
+    said = "15 of 60 labels.*1, 2, 3, 4"
     refused("labels", said, brittle.score, numbers, (x, y), [MaxProbability()])
     words = brittle.Classifier(GaussianNB().fit(x.reshape(60, -1), NAMES[y]))
     said = "eel.*ant, bee"
