@@ -28,7 +28,8 @@ from scipy.stats import fisher_exact
 from timing import print_table, set_threads
 
 import brittle
-from brittle.analysis import auroc, decide
+from brittle.analysis import decide
+from brittle.analysis.detection import auroc
 from brittle.data import open_points
 from brittle.extensions.detector.detector import Detector
 from brittle.extensions.detector.results import Rate

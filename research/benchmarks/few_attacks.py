@@ -59,7 +59,7 @@ def of_run(folder: Path, epsilon: float, given: argparse.Namespace) -> list[str]
         for several in (fixed, other)
         for place in (0, 2)
     ]
-    tau = brittle.analysis.kendall_tau(margin, score)
+    tau = brittle.analysis.correlation.kendall_tau(margin, score)
     tenths = (f"{one:.1f}" for one in (*errors, *widths))
     return [folder.name, f"{100 * truth:.1f}", f"{tau:.2f}", *tenths, *(f"{one:.3f}" for one in held)]
 

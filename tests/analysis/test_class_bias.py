@@ -12,7 +12,8 @@ from helpers.tables import make_table, with_value
 from numpy.typing import NDArray
 from scipy.stats import kruskal
 
-from brittle.analysis import class_bias, mean_differences
+from brittle.analysis import class_bias
+from brittle.analysis.class_bias import mean_differences
 from brittle.analysis.mean_interval import mean_interval
 from brittle.store.schemas import POINTS
 from brittle.store.table import Table

@@ -11,8 +11,9 @@ from helpers.tables import make_table, with_model
 from torch import nn
 
 import brittle
-from brittle.analysis import Overview, format_overview, overview
-from brittle.analysis.overview_text import how_brittle, words_of
+from brittle.analysis import overview
+from brittle.analysis.overview import Overview
+from brittle.analysis.overview_text import format_overview, how_brittle, words_of
 from brittle.decisions import Custom
 
 X = torch.rand(12, 3, generator=torch.Generator().manual_seed(0))

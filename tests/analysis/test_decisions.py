@@ -15,16 +15,10 @@ from helpers.problems import inputs, small_classifier
 from helpers.tables import make_table
 
 import brittle
-from brittle.analysis import (
-    class_bias,
-    decide,
-    format_point_list,
-    overview,
-    point_list,
-    probabilistic_accuracy,
-)
+from brittle.analysis import class_bias, decide, overview, point_list, probabilistic_accuracy
 from brittle.analysis.columns import typical
 from brittle.analysis.decisions import column_for, numbers_beside
+from brittle.analysis.point_list import format_point_list
 from brittle.errors import DataError, ParameterError
 from brittle.extensions.probabilistic_accuracy import _interval
 from brittle.extensions.report.render import open_contents

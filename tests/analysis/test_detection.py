@@ -14,7 +14,8 @@ from scipy.integrate import trapezoid
 from scipy.stats import norm
 from sklearn import metrics
 
-from brittle.analysis import Detection, detection
+from brittle.analysis import detection
+from brittle.analysis.detection import Detection
 from brittle.errors import ParameterError
 
 REPLICATES, MOST_MISSES, CONFIDENCE = 300, 13, 0.99

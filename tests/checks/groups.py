@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 import brittle
-from brittle.analysis import compare, mean_differences, mean_interval
+from brittle.analysis import compare, mean_interval
+from brittle.analysis.class_bias import mean_differences
 from brittle.analysis.mean_interval import ranged_interval
 from brittle.extensions.demo.digits import load_digits, train
 from brittle.scores import MonteCarlo

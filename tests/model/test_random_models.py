@@ -100,7 +100,7 @@ def test_a_run_says_so_and_is_the_same_again() -> None:
     assert "nondeterministic_model" in {finding.code for finding in one.record.warnings}
     assert one.points["passes"].to_pylist() == [CLEAN_PASSES + 1000] * 12
     assert one.record.account.passes == 12 * (CLEAN_PASSES + 1000)
-    assert str(CLEAN_PASSES) in brittle.analysis.format_overview(brittle.analysis.overview(one))
+    assert str(CLEAN_PASSES) in brittle.analysis.overview_text.format_overview(brittle.analysis.overview(one))
     assert brittle.score(brittle.Classifier(nn.Linear(6, 2)), X.float()).record.model.random is None
     with torch.random.fork_rng(devices=[]):
         torch.random.set_rng_state(before)

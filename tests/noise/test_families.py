@@ -16,18 +16,8 @@ from torch import Tensor
 
 import brittle
 from brittle.errors import ParameterError
-from brittle.noise import (
-    FAMILIES,
-    DiagonalGaussian,
-    FactorGaussian,
-    Gaussian,
-    Laplace,
-    Noise,
-    Sphere,
-    Stream,
-    Swap,
-    identity,
-)
+from brittle.noise import FAMILIES, DiagonalGaussian, FactorGaussian, Gaussian, Laplace, Noise, Sphere, Stream, Swap
+from brittle.noise.base import identity
 from brittle.noise.stream import check_promise
 from brittle.scores import CATALOGUE, MonteCarlo, NoiseScore
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from brittle.analysis import detection, kendall_tau, margin_consistency
+from brittle.analysis import detection, margin_consistency
+from brittle.analysis.correlation import kendall_tau
 from studies.margin_consistency.facts import NORMS
 from studies.margin_consistency.few import from_few
 from studies.margin_consistency.margins import SCORES

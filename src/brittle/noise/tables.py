@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from brittle.data import as_points
+from brittle.data.formats import as_points
 from brittle.data.points import Points, SomePoints
 from brittle.errors import DataError, ParameterError, UsageError, listed
 from brittle.model.rules import Rules

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from brittle.data import Points, as_points
-from brittle.data.formats import Data
+from brittle.data import Points
+from brittle.data.formats import Data, as_points
 from brittle.data.labels import in_classes, text_places
 from brittle.data.points import SomePoints
 from brittle.doctor import varying

@@ -9,15 +9,15 @@ from brittle.scores.base import NoiseScore, Score
 from brittle.scores.catalogue import CATALOGUE
 from brittle.scores.input_margin import FeatureDistance, InputMargin
 from brittle.scores.moments import Moments
-from brittle.scores.monte_carlo import MonteCarlo, SampledScore
+from brittle.scores.monte_carlo import MonteCarlo
 from brittle.scores.one_pass import Entropy, FeatureMargin, LogitMargin, MaxProbability, ProbabilityMargin, Softmax
 from brittle.scores.shrinkage import Shrinkage
 from brittle.scores.taylor import FirstOrderMargin, Taylor
 
 __all__ = [
     "CATALOGUE", "Entropy", "FeatureDistance", "FeatureMargin", "FirstOrderMargin", "InputMargin", "LogitMargin",
-    "MaxProbability", "Moments", "MonteCarlo", "NoiseScore", "ProbabilityMargin", "SampledScore", "Score", "Shrinkage",
-    "Softmax", "Taylor",
+    "MaxProbability", "Moments", "MonteCarlo", "NoiseScore", "ProbabilityMargin", "Score", "Shrinkage", "Softmax",
+    "Taylor",
 ]  # fmt: skip
 
 __getattr__ = find_attribute(__name__, "score")

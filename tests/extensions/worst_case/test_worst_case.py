@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from helpers.tables import make_table, with_score, with_value
 
-from brittle.analysis import detection, margin_columns, margin_consistency, worst_case_table
+from brittle.analysis import detection, margin_consistency, worst_case_table
+from brittle.analysis.columns import margin_columns
 from brittle.estimate import INPUT_MARGIN
 from brittle.extensions.worst_case.table import safer
 from brittle.store.table import Table

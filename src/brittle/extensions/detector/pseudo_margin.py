@@ -17,7 +17,8 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from brittle.data import Points, as_points
+from brittle.data import Points
+from brittle.data.formats import as_points
 from brittle.errors import ArtefactError, DataError, ModelError, ParameterError, StorageError
 from brittle.estimate import Parameters, Status
 from brittle.extensions.detector.criterion import check_table, margin_column

@@ -24,7 +24,7 @@ def report(
         against: Other runs over the same points to compare with: of other models, or of the same one on corrupted
             copies.
     """
-    from brittle.analysis import margin_columns
+    from brittle.analysis.columns import margin_columns
     from brittle.analysis.overview_text import how_brittle
     from brittle.extensions.report.render import MARK, open_contents, write_page
 

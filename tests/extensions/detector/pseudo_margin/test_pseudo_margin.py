@@ -15,7 +15,7 @@ from helpers.tables import first_points
 from torch import nn
 
 import brittle
-from brittle.analysis import kendall_tau
+from brittle.analysis.correlation import kendall_tau
 from brittle.data import array_points
 from brittle.errors import DataError, ModelError, ParameterError
 from brittle.extensions.detector.detector import Detector

@@ -11,7 +11,7 @@ from helpers.stand_ins import margin, points, small
 from helpers.threads import LIMIT, SOON, Worker
 from torch import Tensor, nn
 
-from brittle.analysis import kendall_tau
+from brittle.analysis.correlation import kendall_tau
 from brittle.errors import DataError, ParameterError
 from brittle.extensions.detector import regressor
 from brittle.extensions.detector.pseudo_margin import PseudoMargin
