@@ -1,6 +1,6 @@
 """Noise: families with a sampler keyed by point and, where there is one, a covariance; and random functions."""
 
-from brittle.noise.base import Noise
+from brittle.noise.base import Noise, at_one, identity
 from brittle.noise.families import FAMILIES, Ball, DiagonalGaussian, FactorGaussian, Gaussian, Laplace, Sphere, Uniform
 from brittle.noise.relative import Decibels, Relative
 from brittle.noise.stream import Stream
@@ -10,7 +10,7 @@ from brittle.registry import find_attribute
 
 __all__ = [
     "FAMILIES", "Ball", "Decibels", "DiagonalGaussian", "FactorGaussian", "Gaussian", "Laplace", "Noise",
-    "PerFeature", "Relative", "Sphere", "Stream", "Swap", "Transform", "Transforming", "Uniform",
+    "PerFeature", "Relative", "Sphere", "Stream", "Swap", "Transform", "Transforming", "Uniform", "at_one", "identity",
 ]  # fmt: skip
 
 __getattr__ = find_attribute(__name__, "family")

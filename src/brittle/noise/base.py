@@ -200,6 +200,6 @@ def no_mirror(noise: Noise, what: str) -> ParameterError:
 def _no_covariance(noise: Noise, what: str) -> ParameterError:
     return ParameterError(
         f"{what} needs the covariance of the noise, and the family {noise.name} says none beside its draws; write "
-        f"{type(noise).__name__}.covariance, which gives K v (brittle.noise.base.identity where K = I), or use shrinkage, "
-        f" monte_carlo or probability_change",
+        f"{type(noise).__name__}.covariance, which gives K v (covariance = brittle.noise.identity where K = I), or "
+        f"use shrinkage, monte_carlo or probability_change",
     )
