@@ -24,8 +24,13 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
     """The folder where a small demo was called, for the folder `my demo`, and what it printed on either stream."""
     place, out, err = tmp_path_factory.mktemp("demo"), io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-        for name, value in {"digits.EPOCHS": 6, "digits.TEST_POINTS": 60, "demo.POINTS": 40, "demo.DRAWS": 50}.items():
-            patch.setattr(f"brittle.cli.{name}", value)
+        for name, value in {
+            "digits.EPOCHS": 6,
+            "digits.TEST_POINTS": 60,
+            "commands.POINTS": 40,
+            "commands.DRAWS": 50,
+        }.items():
+            patch.setattr(f"brittle.extensions.demo.{name}", value)
         patch.chdir(place)
         before = torch.random.get_rng_state()
         assert main(["demo", "--out", "my demo", "--quiet"]) == 0
