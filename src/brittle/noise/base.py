@@ -97,6 +97,10 @@ class Noise(ABC):
         """The covariance action at the points `[B, *shape]`, whose vectors are `[B, ..., n]`."""
         return self.covariance
 
+    def scales(self, inputs: Tensor, varies: Tensor | None = None) -> Tensor | None:
+        """Factors of the draws at each of the points `[B, *shape]`, by the coordinates that vary, `[B]`; None for 1."""
+        return None
+
     def moves(self, size: int, device: torch.device | str = "cpu") -> Tensor | None:
         """Which coordinates of an input it may change, `[size]`; None for all, and where no covariance says it."""
         if not self.added or self.alike or not self.has_covariance:

@@ -12,7 +12,7 @@ import torch
 
 from brittle.errors import ParameterError, UsageError
 from brittle.model.bounds import BoundsLike
-from brittle.noise import FAMILIES, Decibels, Noise, PerFeature, Relative, Sphere, Swap, Transform
+from brittle.noise import FAMILIES, Noise, PerFeature, Sphere, Transform
 from brittle.registry import Registry
 from brittle.user_code import find_named, unknown
 
@@ -67,13 +67,6 @@ class NamedNoise:
         return not self.sigma and self.family is None
 
 
-def _swaps(shares: Sequence[float], data: NoiseData) -> list[Swap]:
-    checked = [Swap(share, torch.zeros(1, 1)) for share in shares]
-    if data.points is None:
-        return checked
-    return [Swap.of(data.points, noise.sigma, data.categories or None, data.rules) for noise in checked]
-
-
 def _spheres(radii: Sequence[float], data: NoiseData) -> list[Sphere]:
     size = 1 if data.points is None else next(iter(data.points.batches(1))).inputs[0].numel()
     return [Sphere.of_radius(radius, size) for radius in radii]
@@ -89,17 +82,12 @@ def _per_feature(sigmas: Sequence[float], data: NoiseData) -> list[PerFeature]:
     return [PerFeature(sigma, learned.scale, learned.still) for sigma in sigmas]
 
 
-_RMS, _DEVIATIONS = "root mean squares of each point", "standard deviations of each feature"
-
 NOISES: Mapping[str, NamedNoise | type[Noise]] = Registry(
     "noise",
     {
         **FAMILIES,
         "sphere": NamedNoise(_spheres, 0.5, family=Sphere, above=0.0),
-        "per_feature": NamedNoise(_per_feature, changes="columns", sigma=_DEVIATIONS),
-        "relative": NamedNoise(lambda shares, data: list(map(Relative, shares)), 0.5, sigma=_RMS, above=0.0),
-        "decibels": NamedNoise(lambda levels, data: list(map(Decibels, levels)), 20.0),
-        "swap": NamedNoise(_swaps, 0.1, changes="columns"),
+        "per_feature": NamedNoise(_per_feature, changes="columns", sigma="standard deviations of each feature"),
     },
 )
 """Every word of `--noise` by its name with underscores; a class is described by `sigma` alone."""

@@ -17,7 +17,6 @@ from torch import Tensor
 from brittle.errors import ParameterError
 from brittle.noise.base import Noise, at_one, is_own, no_mirror
 from brittle.noise.families import Gaussian
-from brittle.noise.relative import Relative
 from brittle.noise.transform import Transforming, check_keyed, transformed
 
 FEWEST_DRAWS, CHECKED_DRAWS, CHECKED_NUMBERS = 512, 1024, 2**24
@@ -124,8 +123,9 @@ class Stream:
                 draws[point][:, some] = self._next([point], len(some), count)[0].to(draws)
         if type(noise) is not Gaussian:
             check_finite(noise, draws)
-        if isinstance(noise, Relative):
-            draws.mul_(noise.scales(self._like, self._varies).to(draws)[:, None, None])
+        scales = noise.scales(self._like, self._varies)
+        if scales is not None:
+            draws.mul_(scales.to(draws)[:, None, None])
         draws = draws.mul_(noise.sigma).view(len(draws), count, *shape)
         return draws if self._varies is None else draws * self._varies[:, None]
 

@@ -190,3 +190,9 @@ def _written(parameters: Mapping[str, Any]) -> str:
         if not isinstance(value, int | float | str) or not isinstance(name, str):
             raise ParameterError(f"a parameter of a transform is a number or a text; found {name!r:.40}: {value!r:.40}")
     return ", ".join(f"{name}={parameters[name]!r}" for name in sorted(parameters))
+
+
+def check_share(share: object) -> None:
+    """Raise unless `share` is a share of values to change."""
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 < share <= 1.0:
+        raise ParameterError(f"the share of values or tokens to change is above 0 and at most 1; found {share!r:.40}")

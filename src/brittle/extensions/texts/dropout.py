@@ -14,8 +14,7 @@ from brittle.errors import ParameterError
 from brittle.estimate import Parameters
 from brittle.noise.families import digest_of_tensors
 from brittle.noise.named import NamedNoise, NoiseData
-from brittle.noise.tables import check_share
-from brittle.noise.transform import Transforming
+from brittle.noise.transform import Transforming, check_share
 
 
 @dataclass(frozen=True, init=False)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from brittle.errors import ParameterError
 from brittle.noise.base import Action, Noise, at_one, identity
+from brittle.noise.named import NamedNoise
 
 
 @dataclass(frozen=True)
@@ -81,3 +82,10 @@ class Decibels(Relative):
     def level(self) -> float:
         """The signal-to-noise ratio in decibels."""
         return -20.0 * math.log10(self.sigma)
+
+
+RELATIVE = NamedNoise(
+    lambda shares, data: list(map(Relative, shares)), 0.5, sigma="root mean squares of each point", above=0.0
+)
+DECIBELS = NamedNoise(lambda levels, data: list(map(Decibels, levels)), 20.0)
+"""The words of `--noise` for both."""
