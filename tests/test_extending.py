@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
 
@@ -25,6 +26,7 @@ from helpers.problems import inputs, small_classifier
 from helpers.processes import LIMIT
 
 import brittle
+from brittle import registry
 from brittle.cli.commands import main
 from brittle.errors import ParameterError, UsageError
 from brittle.noise import Noise
@@ -309,4 +311,34 @@ def test_the_package_of_the_page_is_an_extension(place: Path, monkeypatch: pytes
     assert subprocess.run([sys.executable, "-c", code], timeout=LIMIT).returncode == 0
     page = Page(Path("theirs/report.html").read_text())
     assert_inert(page)
-    assert re.search(r"salt.*: \d+\.\d% of the noisy copies keep the prediction", page.text)
+    assert re.search(r"noise=salt.*: the prediction holds with \d+\.\d% on average", page.text)
+
+
+@pytest.mark.parametrize(
+    ("entries", "kind", "core", "facts"),
+    [
+        ([("score.mine", "one:A"), ("score.mine", "two:A")], "score", {}, ("one:A and two:A", "score.mine")),
+        ([("score.laplacian", "one:A")], "score", {}, ("brittle and one:A", "score.laplacian")),
+        ([("noise.gaussian", "one:A")], "noise", {"gaussian": 1}, ("brittle and one:A", "noise.gaussian")),
+        ([("score.mine", "absent_package:A")], "score", {}, ("absent_package:A", "ModuleNotFoundError")),
+    ],
+)
+def test_a_part_of_two_packages_is_refused_by_both_names(
+    entries: list[tuple[str, str]],
+    kind: str,
+    core: dict[str, int],
+    facts: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    points = [EntryPoint(name, value, registry.GROUP) for name, value in entries]
+    monkeypatch.setattr(registry, "entry_points", lambda group: points)
+    caches = [function for function in vars(registry).values() if hasattr(function, "cache_clear")]
+    try:
+        for function in caches:
+            function.cache_clear()
+        with pytest.raises(ParameterError) as caught:
+            list(registry.Registry(kind, core).items())
+    finally:
+        for function in caches:
+            function.cache_clear()
+    assert all(fact in str(caught.value) for fact in facts)

@@ -140,7 +140,10 @@ class Registry(Mapping[str, T]):
         self._kind, self._core = kind, core
 
     def __getitem__(self, name: str) -> T:
-        return self._core[name] if name in self._core else load(self._kind, name)
+        if name in self._core:
+            _check_alone(f"{self._kind}.{name}", "brittle")
+            return self._core[name]
+        return load(self._kind, name)
 
     def __contains__(self, name: object) -> bool:
         return name in self._core or name in _names(self._kind)
@@ -164,7 +167,8 @@ def load(kind: str, name: str) -> Any:
     if absent := missing(kind, name):
         raise BrittleError("not_installed", f"{name} {absent}")
     if part not in PARTS:
-        return _load_outside(_outside()[part])
+        return _load_outside(part)
+    _check_alone(part, "brittle")
     module, _, attribute = PARTS[part].partition(":")
     found = import_module(f"{GROUP}.{module}")
     return getattr(found, attribute) if attribute else found
@@ -208,21 +212,33 @@ def _names(kind: str) -> tuple[str, ...]:
 
 
 @cache
-def _outside() -> dict[str, EntryPoint]:
-    """The parts of extensions of other packages."""
-    parts: dict[str, EntryPoint] = {}
+def _outside() -> dict[str, list[EntryPoint]]:
+    """The parts of extensions of other packages, each with all entry points that name it."""
+    parts: dict[str, list[EntryPoint]] = {}
     for entry in entry_points(group=GROUP):
-        if entry.name in PARTS or entry.name in parts:
-            raise ParameterError(
-                f"two packages add {entry.name}: {parts.get(entry.name, entry).value} is one; remove one of them"
-            )
-        parts[entry.name] = entry
+        parts.setdefault(entry.name, []).append(entry)
     return parts
 
 
-def _load_outside(entry: EntryPoint) -> Any:
+def _check_alone(part: str, *owners: str) -> None:
+    """Raise where a part of these owners is one of another package, too: neither takes the place of the other."""
+    packages = [*owners, *(_package_of(entry) for entry in _outside().get(part, ()))]
+    if len(packages) > 1:
+        raise ParameterError(f"{' and '.join(packages)} each have {part}; uninstall one, or have it renamed")
+
+
+def _load_outside(part: str) -> Any:
+    """Import a part of another package."""
+    _check_alone(part)
+    (entry,) = _outside()[part]
     try:
         return entry.load()
     except Exception as error:
-        sentence = f"{entry.name} of {entry.value} cannot be imported: {type(error).__name__}: {error}"
-        raise ParameterError(sentence) from error
+        raise ParameterError(
+            f"{part} of the package {_package_of(entry)}, {entry.value}, cannot be imported: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+
+
+def _package_of(entry: EntryPoint) -> str:
+    return entry.value if entry.dist is None else entry.dist.name

@@ -160,20 +160,21 @@ def refused(where: str, why: str) -> ParameterError:
 
 
 @contextmanager
-def failing(kind: type, method: str) -> Iterator[None]:
-    """Name the class from outside whose `method` fails within, in a `ParameterError`; what fails in brittle's own is a
-    defect, and goes on."""
+def failing(code: Any, what: str) -> Iterator[None]:
+    """Name the class or function from outside of which `what` fails within, in a `ParameterError`; a failure of
+    brittle's own is a defect, and goes on."""
     try:
         yield
     except BrittleError:
         raise
     except Exception as error:
-        if kind.__module__.partition(".")[0] == "brittle":
+        if code.__module__.partition(".")[0] == "brittle":
             raise
-        module = sys.modules.get(kind.__module__)
+        module = sys.modules.get(code.__module__)
         line = "" if module is None or not hasattr(module, "__file__") else line_of(error, module)
         seen = f"{type(error).__name__}: {error}".removesuffix(": ")
-        raise refused(f"{kind.__qualname__}.{method}", f"failed{line}: {seen}") from error
+        name = what if " " in what else f"{code.__qualname__}.{what}"
+        raise refused(name, f"failed{line}: {seen}") from error
 
 
 def kind_of(found: object) -> str:

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from brittle.analysis.overview import Overview
     from brittle.store.table import Table
 
+FACTS = ("name", "title", "quantity", "cost", "reference", "explanation")
+"""Class attributes of a score that `brittle list` tells of."""
+
 TOP = 20
 """Points in a list, unless another number is given."""
 
@@ -233,13 +236,19 @@ def list_scores(*, json: Json = False) -> int:
     from rich.table import Table as Grid
 
     from brittle.scores import CATALOGUE
+    from brittle.scores.outside import find_score
+    from brittle.user_code import failing
 
+    facts = []
+    for name in CATALOGUE:
+        kind = find_score(name)
+        with failing(kind, "record"):
+            facts.append({fact: getattr(kind, fact) for fact in FACTS})
     if json:
-        told = ("name", "title", "quantity", "cost", "reference", "explanation")
-        print_lines(as_json(scores=[{one: getattr(kind, one) for one in told} for kind in CATALOGUE.values()]))
+        print_lines(as_json(scores=facts))
         return 0
     grid = Grid("name", "what it is", "value", "passes per point", "source", box=box.SIMPLE_HEAD)
-    for name, kind in CATALOGUE.items():
-        grid.add_row(name, kind.title, kind.quantity, kind.cost, kind.reference)
+    for fact in facts:
+        grid.add_row(*(fact[name] for name in FACTS[:-1]))
     Console(width=None if sys.stdout.isatty() else 180).print(grid)
     return 0

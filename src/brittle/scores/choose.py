@@ -17,7 +17,7 @@ from brittle.noise import Noise
 from brittle.scores import CATALOGUE, LogitMargin, MonteCarlo, NoiseScore, Score
 from brittle.scores.options import Option, options_of
 from brittle.scores.outside import check_alone, check_scores, find_family, find_score
-from brittle.user_code import unknown
+from brittle.user_code import failing, unknown
 
 BY_DEFAULT = ("shrinkage", "softmax", "logit_margin")
 """What is computed where nothing is chosen; of decisions without a probability only what reads margins."""
@@ -158,10 +158,11 @@ def _scores(kind: type[Score], noises: Iterable[Noise], given: Given, comparing:
 
 
 def _make(kind: type[Made], given: Given) -> Made:
-    try:
-        return kind(**given)  # type: ignore[arg-type]
-    except TypeError as error:
-        raise ParameterError(f"{kind.__qualname__} cannot be made: {error}; give its fields defaults") from error
+    with failing(kind, "__init__"):
+        try:
+            return kind(**given)  # type: ignore[arg-type]
+        except TypeError as error:
+            raise ParameterError(f"{kind.__qualname__} cannot be made: {error}; give its fields defaults") from error
 
 
 def drawn_until(

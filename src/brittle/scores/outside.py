@@ -22,7 +22,10 @@ Named = TypeVar("Named", Score, Noise)
 def find_score(name: str) -> type[Score]:
     """The class of scores that `name` stands for; a `UsageError` where there is none."""
     if name in CATALOGUE:
-        return CATALOGUE[name]
+        kind = check_kind(CATALOGUE[name], name)
+        if kind.name != name:
+            raise refused(name, f"is the score {kind.name!r}; name the part score.{kind.name}")
+        return kind
     kind = find_named(name)
     if kind is None:
         hint = "give its file with --pseudo-margin FILE; " if name.replace("-", "_") == "pseudo_margin" else ""

@@ -16,6 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from brittle.analysis.overview_text import decision_text
+from brittle.errors import ParameterError
 from brittle.extensions.report import figure
 from brittle.extensions.report.chapter import Chapter, Entry
 from brittle.extensions.report.contents import Contents
@@ -25,6 +26,7 @@ from brittle.registry import Registry
 from brittle.store.table import Table
 from brittle.store.writing import check_target, write
 from brittle.text import parse_epsilon
+from brittle.user_code import failing
 
 CHAPTERS: Mapping[str, Chapter] = Registry("chapter", {})
 """The chapters of the page in their order; one without anything to say is left out."""
@@ -80,7 +82,7 @@ def write_page(contents: Contents, path: Path) -> Path:
 
 def render(contents: Contents, chapters: Collection[Chapter] | None = None) -> str:
     chosen = CHAPTERS.values() if chapters is None else chapters
-    sections = [_section(one, values) for one in chosen if (values := one.summarize(contents)) is not None]
+    sections = list(filter(None, (_section(chapter, contents) for chapter in chosen)))
     data, style = page_data(contents), _style()
     code = "" if data is None else script()
     page = environment().get_template("page/page.html.jinja")
@@ -112,20 +114,28 @@ def environment() -> Environment:
 @cache
 def _template(chapter: Chapter) -> Template:
     """Compile the template of a chapter, which lies beside its module."""
-    folder = resources.files(chapter.summarize.__module__.rpartition(".")[0])
-    return environment().from_string((folder / f"{chapter.name}.html.jinja").read_text(encoding="utf-8"))
+    package = chapter.summarize.__module__.rpartition(".")[0]
+    file = resources.files(package) / f"{chapter.name}.html.jinja"
+    if not file.is_file():
+        raise ParameterError(f"the chapter {chapter.name} has no template {chapter.name}.html.jinja in {package}")
+    return environment().from_string(file.read_text(encoding="utf-8"))
 
 
-def _section(chapter: Chapter, values: Mapping[str, Any]) -> dict[str, Any]:
-    macros = _template(chapter).make_module(_draw_all(dict(values), chapter.name))
-    methods = getattr(macros, "methods", None)
-    return {
-        "name": chapter.name,
-        "title": chapter.title,
-        "place": chapter.place,
-        "body": macros.body(),  # pyright: ignore[reportAttributeAccessIssue] a macro of the template
-        "methods": "" if methods is None else methods().strip(),
-    }
+def _section(chapter: Chapter, contents: Contents) -> dict[str, Any] | None:
+    """The texts of a chapter, or None where the run has nothing for it."""
+    with failing(chapter.summarize, f"the chapter {chapter.name}"):
+        values = chapter.summarize(contents)
+        if values is None:
+            return None
+        macros = _template(chapter).make_module(_draw_all(dict(values), chapter.name))
+        methods = getattr(macros, "methods", None)
+        return {
+            "name": chapter.name,
+            "title": chapter.title,
+            "place": chapter.place,
+            "body": macros.body(),  # pyright: ignore[reportAttributeAccessIssue] a macro of the template
+            "methods": "" if methods is None else methods().strip(),
+        }
 
 
 def _draw_all(value: Any, identity: str) -> Any:
