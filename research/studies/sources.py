@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,6 +15,9 @@ from studies.study import HERE
 
 ROOTS = {"brittle": Path(brittle.__file__).parent, "studies": HERE}
 """Packages whose code is followed, and their folders."""
+
+PUBLIC = tuple(f"brittle.{package}" for package in ("analysis", "data", "decisions", "noise", "scores"))
+"""Packages that have names of extensions, too."""
 
 TELLING = ("brittle.cli", "brittle.extensions.report")
 """Rooms that show what was measured: no number comes from them."""
@@ -54,6 +58,8 @@ def imported_by(path: Path) -> frozenset[str]:
                 names |= {alias.name for alias in aliases}
             case ast.ImportFrom(module=str(module), names=aliases):
                 names |= {module, *(f"{module}.{alias.name}" for alias in aliases)}
+                if module in PUBLIC:  # names that extensions add are no imports of the package
+                    names |= {home_of(getattr(import_module(module), alias.name)) for alias in aliases}
             case ast.Attribute(value=ast.Name(id="brittle"), attr=attribute):
                 names.add(home_of(getattr(brittle, attribute, None)))
             case _:

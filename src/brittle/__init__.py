@@ -59,4 +59,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted((*__all__, *_PACKAGES))
+    from brittle.registry import PARTS
+
+    added = [part.partition(".")[2] for part in PARTS if part.startswith("name.")]
+    return sorted((*__all__, *_PACKAGES, *added))

@@ -161,7 +161,8 @@ def load(kind: str, name: str) -> Any:
 
     Raises:
         KeyError: no extension has such a part.
-        BrittleError: the extension that has it is missing, or cannot be imported.
+        BrittleError: the extension that has it is missing.
+        ParameterError: another package has it, and it cannot be imported; or two have it.
     """
     part = f"{kind}.{name}"
     if absent := missing(kind, name):
@@ -185,18 +186,21 @@ def missing(kind: str, name: str) -> str:
 def is_installed(module: str) -> bool:
     """Tell whether the extension of a module lies in its place."""
     try:
-        return find_spec(f"{GROUP}.{module.partition('.')[0]}") is not None
+        spec = find_spec(f"{GROUP}.{module.partition('.')[0]}")
     except ModuleNotFoundError:
         return False
+    return spec is not None and spec.origin is not None  # a folder without files is a namespace
 
 
 def find_attribute(module: str, kind: str) -> Callable[[str], Any]:
-    """Make the `__getattr__` of a module that has the parts of this kind by their names, and those of their classes."""
+    """Make the `__getattr__` of a module that has the parts of this kind by the names of their classes or functions."""
 
     def find(attribute: str) -> Any:
         for part, place in PARTS.items():
             part_kind, _, name = part.partition(".")
-            if part_kind == kind and attribute in (name, place.partition(":")[2]):
+            if part_kind == kind and attribute == (place.partition(":")[2] or name):
+                if absent := missing(kind, name):
+                    raise AttributeError(f"{module}.{attribute} {absent}")
                 return load(kind, name)
         raise AttributeError(f"module {module!r} has no attribute {attribute!r}")
 

@@ -27,7 +27,7 @@ LIMIT = 140.0
 TESTS = str(Path(__file__).parents[1])
 SERVE = "from helpers.forks import serve; serve()"
 
-_servers: list[subprocess.Popen[str]] = []
+_servers: list[subprocess.Popen[bytes]] = []
 """The process that is forked, once it was needed."""
 
 
@@ -51,7 +51,7 @@ def _ask(request: Mapping[str, Any], timeout: float) -> int:
     server = _server()
     assert server.stdin is not None
     assert server.stdout is not None
-    print(json.dumps(request), file=server.stdin, flush=True)
+    server.stdin.write(json.dumps(request).encode() + b"\n")
     child = int(server.stdout.readline())
     try:
         if not select.select([server.stdout], [], [], timeout)[0]:
@@ -63,12 +63,12 @@ def _ask(request: Mapping[str, Any], timeout: float) -> int:
     return int(server.stdout.readline())
 
 
-def _server() -> subprocess.Popen[str]:
+def _server() -> subprocess.Popen[bytes]:
     if not _servers:
         paths = os.pathsep.join([TESTS, *filter(None, [os.environ.get("PYTHONPATH")])])
         environment = {**os.environ, "PYTHONPATH": paths}
         _servers.append(
-            subprocess.Popen([sys.executable, "-c", SERVE], stdin=PIPE, stdout=PIPE, text=True, env=environment)
+            subprocess.Popen([sys.executable, "-c", SERVE], bufsize=0, stdin=PIPE, stdout=PIPE, env=environment)
         )
         atexit.register(_stop)
     return _servers[0]

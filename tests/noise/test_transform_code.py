@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import sys
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ClassVar
 
 import pytest
 import torch
 from helpers.problems import inputs, small_classifier
 
 import brittle
+from brittle.decisions.function_code import code_digest
 from brittle.errors import ParameterError, ResumeError
 from brittle.noise import Transform, Transforming
 from brittle.scores import MonteCarlo
@@ -22,36 +22,133 @@ def _adding(number: float):
     return lambda x, g: x + number * torch.rand(1, generator=g)
 
 
-def doubling(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    return 2 * x
+class Adds:
+    def __init__(self, number: float) -> None:
+        self.number = number
+
+    def __call__(self, x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        return x + self.number * torch.rand(1, generator=generator)
 
 
-def without_source(number: float):
-    return eval(f"lambda x, g: x + {number} * torch.rand(1, generator=g)", {"torch": torch})
+class Holds:
+    """An object that says nothing of what it holds."""
+
+    def __init__(self, number: float) -> None:
+        self.number = number
+
+    def added(self, x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        return x + self.number
 
 
-def test_the_code_of_a_function_is_that_of_its_source() -> None:
-    """The same in every call; without a source it is known by itself alone."""
-    codes = [Transform(function, name="f").code for function in (doubling, partial(doubling), LIGHT)]
-    assert codes[0] == codes[1] != codes[2]
-    one, other = without_source(1.0), without_source(1.0)
-    assert Transform(one, name="light").code == Transform(one, name="light").code
-    assert Transform(one, name="light").code != Transform(other, name="light").code
+def _object_around(number: float):
+    held = Holds(number)
+    return lambda x, g: x + held.number
+
+
+def _network_around(number: float):
+    torch.manual_seed(int(number))
+    network = torch.nn.Sequential(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU()))
+    return lambda x, g: network(x)
+
+
+MAKERS = {
+    "around a number": _adding,
+    "object": Adds,
+    "partial": lambda number: partial(torch.add, alpha=number),
+    "method": lambda number: Holds(number).added,
+    "around an object": _object_around,
+    "around a network": _network_around,
+    "within another, without source": lambda number: eval(f"lambda x, g: (lambda: x + {number})()"),
+}
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_the_digest_of_a_function_tells_it_from_others(kind: str) -> None:
+    make = MAKERS[kind]
+    assert code_digest(make(1.0)) == code_digest(make(1.0))
+    assert code_digest(make(1.0)) != code_digest(make(2.0))
+
+
+LEVEL = 1.0
+
+
+def by_name(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    return x + LEVEL * torch.rand(1, generator=generator)
+
+
+def around(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    return by_name(x, generator)
+
+
+def inside(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    return (lambda: x + LEVEL)()
+
+
+@pytest.mark.parametrize("function", [by_name, around, inside])
+@pytest.mark.parametrize("values", [(1.0, 2.0), (Holds(1.0), Holds(2.0))])
+def test_the_digest_knows_what_of_its_module_a_function_names(function, values, monkeypatch) -> None:
+    one, other = values
+    monkeypatch.setattr(f"{__name__}.LEVEL", one)
+    before = code_digest(function)
+    assert code_digest(function) == before
+    monkeypatch.setattr(f"{__name__}.LEVEL", other)
+    assert code_digest(function) != before
+
+
+def test_the_digest_of_what_holds_itself_ends() -> None:
+    one = Holds(1.0)
+    one.number = one  # type: ignore[assignment]
+    assert code_digest(one.added) == code_digest(one.added)
+
+
+TYPED = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from brittle.noise import Transforming
+
+LEVEL = {module}
+
+
+class Base(Transforming):
+    added_by_base = {base}
 
 
 @dataclass(frozen=True)
-class Typed(Transforming):
+class Typed(Base):
     name: ClassVar[str] = "typed"
+    level = {attribute}
 
-    def apply(self, x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        return x + torch.rand(1, generator=generator)
+    @property
+    def half(self):
+        return {of_property}
+
+    @staticmethod
+    def third():
+        return {static}
+
+    def apply(self, x, generator):
+        level = {method} + LEVEL + self.level + self.half + self.third() + self.added_by_base
+        return x + level * torch.rand(1, generator=generator)
+"""
+PLACES = ("module", "base", "attribute", "of_property", "static", "method")
 
 
-def typed() -> Transforming:
-    """A family that stands in no file and has no source, as where `exec` defines it."""
+def typed(**numbers: float) -> type[Transforming]:
+    """A family as one types it into a session: in no file, so that the class alone tells it from others."""
     session = ModuleType("typed_in_a_session")
-    kind: Any = type("Typed", (Typed,), {"__module__": session.__name__})
-    return dataclass(frozen=True)(kind)(0.5)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, session.__name__, session)
+        exec(TYPED.format(**dict.fromkeys(PLACES, 0.1) | numbers), vars(session))
+    return session.Typed
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_the_digest_of_a_class_tells_it_from_others(place: str) -> None:
+    assert code_digest(typed()) == code_digest(typed())
+    assert code_digest(typed()) != code_digest(typed(**{place: 0.2}))
 
 
 def test_two_functions_of_one_name_are_refused() -> None:
@@ -60,14 +157,11 @@ def test_two_functions_of_one_name_are_refused() -> None:
         brittle.score(small_classifier(), inputs(6), scores)
 
 
-FAMILY, LIGHT = typed(), _adding(1.0)
-
-
 @pytest.mark.parametrize(
     ("one", "other", "named"),
     [
-        (lambda: Transform(LIGHT, name="light"), lambda: Transform(doubling, name="light"), "code"),
-        (lambda: FAMILY, typed, r"code\.class Typed"),
+        (lambda: Transform(_adding(1.0), name="light"), lambda: Transform(_adding(2.0), name="light"), "code"),
+        (lambda: typed()(0.5), lambda: typed(method=0.2)(0.5), r"code\.class Typed"),
     ],
     ids=["function", "class"],
 )

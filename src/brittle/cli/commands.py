@@ -10,7 +10,7 @@ from importlib.metadata import version
 from io import TextIOWrapper
 from typing import Any, Literal
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CommandCollisionError, CycloptsError
 
 from brittle.cli.check import check
 from brittle.cli.common import (
@@ -63,8 +63,17 @@ app.command(show_run, name="show")
 app.command(export)
 app.command(verify)
 app.command(list_scores, name="list")
-for word, command in Registry[Any]("command", {}).items():
-    app.command(command) if isinstance(command, App) else app.command(command, name=word, help_epilogue=MORE_HELP)
+FAULTS: list[str] = []
+"""Sentences about commands of extensions that cannot be added, which are said before any command."""
+
+for word in (words := Registry[Any]("command", {})):
+    try:
+        command = words[word]
+        app.command(command) if isinstance(command, App) else app.command(command, name=word, help_epilogue=MORE_HELP)
+    except BrittleError as error:
+        FAULTS.append(str(error))
+    except CommandCollisionError:
+        FAULTS.append(f"two commands are called {word}, of which one is of an extension; have it renamed")
 
 
 @app.command(name="--install-completion")
@@ -130,6 +139,8 @@ def main(arguments: Sequence[str]) -> int:
     debug = "--debug" in arguments
     words = ["--help" if word == "--help-all" else word for word in arguments if word != "--debug"]
     shows_all = HELP_ALL.set("--help-all" in arguments)
+    for sentence in FAULTS:
+        show(f"brittle: note: {sentence}", sys.stderr)
     try:
         return app(words, exit_on_error=False, print_error=False, result_action="return_value") or 0
     except CycloptsError as error:

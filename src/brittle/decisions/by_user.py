@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from brittle.decisions.base import Decision
+from brittle.decisions.function_code import code_digest
 from brittle.errors import ModelError, ParameterError
 from brittle.estimate import Parameters
 
@@ -70,7 +67,7 @@ class Custom(Decision):
 
     @property
     def parameters(self) -> Parameters:
-        return {"function": self.label.partition(":")[2], "code": source_digest(self.compare)}
+        return {"function": self.label.partition(":")[2], "code": code_digest(self.compare)}
 
     def decide(self, outputs: Tensor) -> Tensor:
         """The output at the point, `[B, ...]`."""
@@ -107,22 +104,3 @@ class Custom(Decision):
 
     def check(self, outputs: Tensor) -> None:
         """Any tensor with a row for each input can be compared."""
-
-
-def source_digest(code: Any) -> str:
-    """Return 16 hexadecimal digits for the source of a function, of a class, or of the class of an object.
-
-    Code without a source, such as what `exec` defines, gets random digits, so that no other process goes on with it.
-    """
-    while isinstance(code, partial):
-        code = code.func
-    code = code if inspect.isroutine(code) or isinstance(code, type) else type(code)
-    try:
-        return hashlib.sha256(inspect.getsource(code).encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    except (OSError, TypeError):
-        return _random_digits(code)
-
-
-@cache
-def _random_digits(code: Any) -> str:
-    return secrets.token_hex(8)

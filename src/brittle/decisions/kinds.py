@@ -199,9 +199,10 @@ def as_decision(given: Decision | str | None) -> Decision:
             raise
         except (ValueError, TypeError):
             pass
+    if absent := missing("decision", name):
+        raise ParameterError(f"{name} {absent}")
     raise ParameterError(
-        missing("decision", name)
-        or f"a decision is one of class, multilabel, multilabel:J (one label, counted from 0, or its name), "
+        f"a decision is one of class, multilabel, multilabel:J (one label, counted from 0, or its name), "
         f"top:K, within:T (such as within:0.1), masks:T, boxes:T (overlaps, such as 0.5) or boxes:T,S (S a score), or "
         f"in Python one of brittle.decisions; found {given!r:.60}"
     )

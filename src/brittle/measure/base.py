@@ -80,6 +80,11 @@ class Measurement(ABC):
         """What it spends on a point beyond the clean pass."""
 
     @property
+    def code(self) -> tuple[Any, ...]:
+        """Functions and classes that it uses and that may be of another package, beside its own class."""
+        return ()
+
+    @property
     def stream(self) -> Hashable:
         """Measurements of equal stream share their passes."""
         return self

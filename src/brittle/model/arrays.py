@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from brittle.decisions import Custom, Decision, Within
+from brittle.decisions.function_code import code_digest
 from brittle.errors import DataError, ModelError, ParameterError, listed
 from brittle.model.fitted_state import estimator_digest
 from brittle.model.rules import Rules
@@ -77,10 +78,9 @@ class ArrayModel:
 class BatchModel(ArrayModel):
     """A classifier of images as MAITE calls one, with a list of arrays for which it returns as many lists of scores."""
 
-    @property
-    def digest(self) -> str | None:
-        """Digest of what it has learned, where it can be pickled."""
-        return estimator_digest(self.function)
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        super().__init__(function)
+        self.digest = code_digest(function)
 
     def __call__(self, inputs: Tensor) -> Tensor:
         scores = self.function(list(inputs.detach().cpu().numpy()))

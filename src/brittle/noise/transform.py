@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from brittle.decisions.by_user import source_digest
+from brittle.decisions.function_code import code_digest
 from brittle.errors import ParameterError
 from brittle.estimate import Parameters
 from brittle.noise.base import Noise
@@ -94,9 +94,8 @@ class Transform(Transforming):
         fn: takes one input, a tensor `[*shape]` on the CPU in the declared units, which it may change, and a
             `torch.Generator`; gives one of the same shape, a tensor or a NumPy array.
         called: its name.
-        settings: what else tells it from others of that name, as one writes it: `degrees=10`, and the numbers
-            that `fn` has from the code around it.
-        code: digest of the source of `fn`, so that no run goes on with another function.
+        settings: what else tells it from others of that name, as one writes it: `degrees=10`.
+        code: digest of the code of `fn` and of the values that it holds, so that no run goes on with another function.
 
     Raises:
         ParameterError: the name is not one word, or a parameter is no number or text.
@@ -121,7 +120,7 @@ class Transform(Transforming):
         called = getattr(fn, "__name__", type(fn).__name__) if name is None else name
         if not isinstance(called, str) or not (called.isascii() and called.isidentifier()):
             raise ParameterError(f"a transform needs a name of one word, such as name='rotate'; found {called!r:.60}")
-        self._set(sigma=1.0, fn=fn, called=called, settings=_written(parameters or {}), code=source_digest(fn))
+        self._set(sigma=1.0, fn=fn, called=called, settings=_written(parameters or {}), code=code_digest(fn))
 
     def apply(self, x: Tensor, generator: torch.Generator) -> Tensor:
         try:

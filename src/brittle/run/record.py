@@ -197,7 +197,9 @@ def _describe_model(classifier: Classifier) -> ModelRecord:
     parameters = list(model.parameters()) if isinstance(model, nn.Module) else []
     files = [*(digests([getattr(model, "function", model)]) or {}).values()]
     decision = classifier.decision
-    parameters_of_decision = dict(decision.parameters) | (digests([getattr(decision, "compare", None)]) or {})
+    parameters_of_decision = dict(decision.parameters) | (
+        digests([getattr(decision, "compare", None), *type(decision).__mro__]) or {}
+    )
     dtypes = sorted({str(parameter.dtype).removeprefix("torch.") for parameter in parameters})
     content = {
         "spec": getattr(model, "__name__", type(model).__name__),

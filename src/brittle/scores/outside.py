@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeVar
 
-from brittle.decisions.by_user import source_digest
+from brittle.decisions.function_code import code_digest
 from brittle.noise import FAMILIES, Noise, Transform
 from brittle.noise.named import family_of
 from brittle.scores import CATALOGUE, NoiseScore, Score
@@ -47,14 +47,15 @@ def find_family(name: str) -> type[Noise]:
 
 def code_of(score: Score) -> dict[str, str] | None:
     """The sha256 of the files from outside in which the score, its noise and its measurements stand, by their names. A
-    class of scores or noise that stands in no file, such as one typed into a session, has the digest of its source."""
+    class of scores or noise that stands in no file, such as one typed into a session, has a digest of its own code."""
     noise = getattr(score, "noise", None)
     own = (noise.fn, type(noise.fn)) if isinstance(noise, Transform) else ()
     parts = (score, noise, *score.needs)
-    files = digests((*own, *(kind for part in parts for kind in type(part).__mro__)))
+    used = [code for need in score.needs for code in need.code]
+    files = digests((*own, *used, *(kind for part in parts for kind in type(part).__mro__)))
     kinds = [type(part) for part in (score, noise) if part is not None]
     typed = [kind for kind in kinds if kind.__module__.partition(".")[0] != "brittle" and digests([kind]) is None]
-    return (files or {}) | {f"class {kind.__qualname__}": source_digest(kind) for kind in typed} or None
+    return (files or {}) | {f"class {kind.__qualname__}": code_digest(kind) for kind in typed} or None
 
 
 def check_scores(scores: Iterable[Score]) -> None:

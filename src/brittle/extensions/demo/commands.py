@@ -7,7 +7,7 @@ from pathlib import Path
 from cyclopts import App
 
 from brittle.cli.common import AS_TYPED, Quiet, check_own, program, say, show
-from brittle.registry import load
+from brittle.registry import is_installed, load
 
 POINTS = 200
 """Digits that are scored."""
@@ -32,27 +32,40 @@ def demo(*, out: Path = Path("brittle-demo"), quiet: Quiet = False) -> int:
     from brittle.cli.runs import show as show_run
     from brittle.cli.score import score
     from brittle.extensions.demo import digits
+    from brittle.scores import CATALOGUE
     from brittle.store.folder import check_free
     from brittle.store.reading import read_table
 
     run, page = out / "run", out / "report.html"
     check_free(run)
-    check_own(page, load("view", "mark"), "report")
+    if is_installed("report"):
+        check_own(page, load("view", "mark"), "report")
     with digits.one_thread():
         say(quiet, "training a small network on scikit-learn's digits")
         model, data = digits.prepare(out)
-        words = [str(model), str(data), "--out", str(run), "--points", str(POINTS), "--scores", *SCORES]
+        words = [
+            str(model),
+            str(data),
+            "--out",
+            str(run),
+            "--points",
+            str(POINTS),
+            "--scores",
+            *(name for name in SCORES if name in CATALOGUE),
+        ]
         words += ["--sigma", str(SIGMA), "--draws", str(DRAWS), "--effort", "fast", *["--quiet"] * quiet]
         app = App(default_command=score, default_parameter=AS_TYPED)
         _, given, _ = app.parse_args(words, exit_on_error=False, print_error=False)
         code = score(*given.args, **given.kwargs, inside=("score", *words))
     if code:
         return code
-    say(quiet, "writing the report")
-    read_table(run).report(page)
+    if is_installed("report"):
+        say(quiet, "writing the report")
+        read_table(run).report(page)
     show_run(run)
     name = program()
-    show(f"\nreport: {page}, to be opened in a browser")
+    if is_installed("report"):
+        show(f"\nreport: {page}, to be opened in a browser")
     show("a file of your network, one of your data, a new folder:")
     show(f"    {name} score MODEL DATA --out RUN")
     return 0

@@ -120,7 +120,7 @@ class PointFrame(pd.DataFrame):
 
 
 def list_points(table: Table, count: int, by: Key | None) -> pd.DataFrame:
-    """List the points that are the least safe, as `Table.head` does."""
+    """List the points that are the least safe, as `Table.top` does."""
     return PointFrame.of(point_list(table, None if by is None else table[by]).head(count), table)
 
 

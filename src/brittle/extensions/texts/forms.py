@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from brittle.decisions.function_code import code_digest
 from brittle.errors import DataError, ModelError, ParameterError
 from brittle.model.arrays import ArrayModel, as_tensor
 from brittle.model.evaluation_mode import evaluating
@@ -220,7 +221,7 @@ class TextFunction(ArrayModel):
     Args:
         function: from a list of texts to class scores, `[B, C]`, a tensor or an array. Of texts that are the same it
             gets one, and at most `CALLED` at a time.
-        digest: of what it has learned, so that no run goes on with another; None by default.
+        digest: of what it has learned, so that no run goes on with another; by default of its code.
         facts: what the record of a run says of how texts are read.
     """
 
@@ -230,7 +231,7 @@ class TextFunction(ArrayModel):
         self, function: Callable[[list[str]], Any], digest: str | None = None, facts: Mapping[str, Any] | None = None
     ) -> None:
         super().__init__(function)
-        self.digest, self.facts = digest, dict(facts or {})
+        self.digest, self.facts = digest or code_digest(function), dict(facts or {})
 
     def __call__(self, inputs: Tensor) -> Tensor:
         """Class scores `[B, C]` of `inputs`, `[B, L]`, on their device."""

@@ -131,6 +131,10 @@ class Nearest(Measurement):
         suited = sorted((attack.place, name) for name, attack in ATTACKS.items() if self.norm in attack.norms)
         return [name for _, name in suited] if self.attack == "best" else [self.attack]
 
+    @property
+    def code(self) -> tuple[Any, ...]:
+        return (*(ATTACKS[name].propose for name in self.attacks), *EXACT_SEARCHES.values())
+
     def cost(self, network: NetworkTraits) -> Passes:
         """What its effort spends on average, as it was measured, and a pass more for the features of what was found.
 
