@@ -79,8 +79,8 @@ def check(extension):
     from brittle.cli.commands import main
     assert main(["--help"]) == main(["list"]) == 0
     x, out = torch.rand(6, 4), folder + "/" + extension
-    names = ["shrinkage", "moments", "taylor", "softmax", "logit_margin", "first_order_margin"]
-    scores = [brittle.scores.CATALOGUE[name]() for name in names if name.endswith(("max", "margin"))]
+    names = ["shrinkage", "moments", "taylor", "softmax", "logit_margin", "entropy"]
+    scores = [brittle.scores.CATALOGUE[name]() for name in names if name in names[3:]]
     scores += [brittle.scores.CATALOGUE[name](0.1) for name in names[:3]]
     scores += [brittle.scores.MonteCarlo(0.1, draws=20), brittle.scores.InputMargin(effort="fast")]
     table = brittle.score(torch.nn.Linear(4, 3), (x, torch.zeros(6, dtype=torch.long)), scores, out=out)

@@ -31,6 +31,8 @@ PARTS: dict[str, str] = {
     "score.probability_change": "expected_change.probability_change:ProbabilityChange",
     "score.first_order_change": "expected_change.local_change:FirstOrderChange",
     "score.change_bound": "expected_change.local_change:ChangeBound",
+    "score.first_order_margin": "worst_case.first_order_margin:FirstOrderMargin",
+    "score.feature_distance": "worst_case.feature_distance:FeatureDistance",
     "measurement.certified": "certificates.radius:Certified",
     "decision.masks": "masks_and_boxes.regions:Masks",
     "decision.boxes": "masks_and_boxes.regions:Boxes",
@@ -171,8 +173,8 @@ def load(kind: str, name: str) -> Any:
         return _load_outside(part)
     _check_alone(part, "brittle")
     module, _, attribute = PARTS[part].partition(":")
-    found = import_module(f"{GROUP}.{module}")
-    return getattr(found, attribute) if attribute else found
+    home = import_module(f"{GROUP}.{module}")
+    return getattr(home, attribute) if attribute else home
 
 
 def missing(kind: str, name: str) -> str:

@@ -1,4 +1,4 @@
-"""What a model decides: the predicted class, several labels, the best few, a number within a tolerance."""
+"""Decisions of a model: the predicted class, several labels, the best few, a number within a tolerance."""
 
 from brittle.decisions.base import Decision
 from brittle.decisions.by_user import Custom

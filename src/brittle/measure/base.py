@@ -18,7 +18,7 @@ from brittle.model.inputs import ExtraInputs
 from brittle.user_code import failing
 
 PROOFS = ("full", "middle", "fast")
-"""What is spent on the proof of a certificate."""
+"""Budgets of the proof of a certificate, the largest first."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Passes:
 
 
 class NetworkTraits(Protocol):
-    """What the cost of a measurement depends on: classes, coordinates of an input, why the network never has a
+    """Facts on which the cost of a measurement depends: classes, coordinates of an input, why the network never has a
     gradient, where it has none, whether its probabilities take a pass apart from its logits, and what a measurement
     finds at a few points."""
 

@@ -34,7 +34,7 @@ CLEAN_PASSES = 101
 
 @dataclass
 class PassLog:
-    """What the passes of a classifier have shown so far, shared by those that are made of it.
+    """A log of the passes of a classifier, shared by those that are made of it.
 
     Attributes:
         forward, backward: rows that were sent.

@@ -10,7 +10,7 @@ __getattr__ = find_attribute(__name__, "texts")
 
 
 class TextReader(Protocol):
-    """How texts become points of a model that was loaded: the embeddings of their tokens."""
+    """A reader of texts for a model that was loaded: points are the embeddings of their tokens."""
 
     perturb: str
     """The argument of the model that takes them."""
@@ -22,7 +22,7 @@ class TextReader(Protocol):
 
     @property
     def words(self) -> str:
-        """How texts are read, for a person."""
+        """A description of the reading, for a person."""
         ...
 
     def of_characters(self, digest: str | None = None) -> Any:

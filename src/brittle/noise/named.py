@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NoiseData:
-    """What noise may be made from beside its levels.
+    """Data from which noise is made, beside its levels.
 
     Attributes:
         bounds: of an input.
@@ -63,7 +63,7 @@ class NamedNoise:
 
     @property
     def has_levels_alone(self) -> bool:
-        """Whether it takes no `--sigma`."""
+        """Tell whether it takes no `--sigma`."""
         return not self.sigma and self.family is None
 
 
@@ -138,7 +138,7 @@ def noises(
     texts: Any = None,
     rules: Mapping[str, str] | None = None,
 ) -> str | Sequence[Noise]:
-    """What `--noise` stands for: ready noises, or the name of a class that standard deviations describe.
+    """Make the noise that `--noise` names: ready noises, or the name of a class that standard deviations describe.
 
     The other arguments are the fields of `NoiseData`.
     """

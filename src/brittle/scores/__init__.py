@@ -7,15 +7,15 @@ free; only measurements cost passes through the network.
 from brittle.registry import find_attribute
 from brittle.scores.base import NoiseScore, Score
 from brittle.scores.catalogue import CATALOGUE
-from brittle.scores.input_margin import FeatureDistance, InputMargin
+from brittle.scores.input_margin import InputMargin
 from brittle.scores.moments import Moments
 from brittle.scores.monte_carlo import MonteCarlo
 from brittle.scores.one_pass import Entropy, FeatureMargin, LogitMargin, MaxProbability, ProbabilityMargin, Softmax
 from brittle.scores.shrinkage import Shrinkage
-from brittle.scores.taylor import FirstOrderMargin, Taylor
+from brittle.scores.taylor import Taylor
 
 __all__ = [
-    "CATALOGUE", "Entropy", "FeatureDistance", "FeatureMargin", "FirstOrderMargin", "InputMargin", "LogitMargin",
+    "CATALOGUE", "Entropy", "FeatureMargin", "InputMargin", "LogitMargin",
     "MaxProbability", "Moments", "MonteCarlo", "NoiseScore", "ProbabilityMargin", "Score", "Shrinkage", "Softmax",
     "Taylor",
 ]  # fmt: skip

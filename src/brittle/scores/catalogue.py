@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from brittle.registry import Registry
 from brittle.scores.base import Score
-from brittle.scores.input_margin import FeatureDistance, InputMargin
+from brittle.scores.input_margin import InputMargin
 from brittle.scores.moments import Moments
 from brittle.scores.monte_carlo import MonteCarlo
 from brittle.scores.one_pass import Entropy, FeatureMargin, LogitMargin, MaxProbability, ProbabilityMargin, Softmax
 from brittle.scores.shrinkage import Shrinkage
-from brittle.scores.taylor import FirstOrderMargin, Taylor
+from brittle.scores.taylor import Taylor
 
 CATALOGUE: Mapping[str, type[Score]] = Registry(
     "score",
@@ -26,8 +26,6 @@ CATALOGUE: Mapping[str, type[Score]] = Registry(
             InputMargin,
             LogitMargin,
             FeatureMargin,
-            FirstOrderMargin,
-            FeatureDistance,
             MaxProbability,
             ProbabilityMargin,
             Entropy,

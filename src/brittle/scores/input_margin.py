@@ -1,4 +1,4 @@
-"""The nearest input with another prediction: its distance, found by attacks and certified from below; its features."""
+"""The nearest input with another prediction: its distance, found by attacks and certified from below."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from brittle.errors import ParameterError
-from brittle.estimate import COUNT, DISTANCES, INPUT_MARGIN, Estimate, Status, check_norm
+from brittle.estimate import COUNT, DISTANCES, INPUT_MARGIN, Estimate, Status
 from brittle.measure import Clean, Forward, Measurement, Nearest, NearestPoint
 from brittle.measure.base import PROOFS
 from brittle.measure.nearest import ATTACKS, EFFORTS
@@ -21,7 +21,9 @@ from brittle.scores.options import option
 
 
 @dataclass(frozen=True)
-class _Searched(Score):
+class SearchedScore(Score):
+    """Base of the scores of the nearest input that attacks find: the fields of the search."""
+
     norm: str = field(default="l2", metadata=option(choices=DISTANCES))
     attack: str = field(default="best", metadata=option(choices=("best", *ATTACKS)))
     effort: str = field(default="standard", metadata=option(choices=tuple(EFFORTS)))
@@ -34,7 +36,7 @@ class _Searched(Score):
 
 
 @dataclass(frozen=True)
-class InputMargin(_Searched):
+class InputMargin(SearchedScore):
     """`min ||x' - x||_p` over the inputs `x'` with another prediction than `x`, in pixel units; 0 at a tie.
 
     The value is the distance of the nearest such input that was found, and the upper end of the interval; the lower
@@ -126,52 +128,6 @@ class InputMargin(_Searched):
 
     def counterexamples(self, measured: Mapping[Measurement, Any]) -> NearestPoint:
         return measured[self.needs[1]]
-
-
-@dataclass(frozen=True)
-class FeatureDistance(_Searched):
-    """`||h(x') - h(x)||_p`, `x'` the input that `InputMargin` found, `h` the features; in units of the features.
-
-    Where it is a fixed multiple of the input margin the features keep distances (an isometry up to scale), which is
-    what makes margins in them consistent with margins in the input.
-
-    Validity: exact for the input that was found, with an interval of no width; that input need not be the nearest.
-
-    Source: Ngnawé et al., Detecting brittle decisions for free (NeurIPS 2024), section 3.2, figure 6.
-
-    Attributes:
-        norm: of both distances, `l2`, `linf` or `l1`.
-        attack: as for `InputMargin`.
-        effort: as for `InputMargin`.
-        bounded: as for `InputMargin`.
-    """
-
-    name: ClassVar[str] = "feature_distance"
-    title = "Feature distance"
-    quantity = "feature_distance"
-    cost = "1 + that of input_margin"
-    reference = "Ngnawé et al. (NeurIPS 2024), section 3.2"
-    explanation = (
-        "How far the features move on the way to the nearest input found with another prediction; a fixed multiple of "
-        "the input margin where features keep distances."
-    )
-
-    def __post_init__(self) -> None:
-        check_norm(self.norm)
-        super().__post_init__()
-
-    @property
-    def needs(self) -> tuple[Forward, Nearest]:
-        return (Forward(), Nearest(self.norm, self.attack, self.effort, self.bounded, observe=True))
-
-    def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        clean: Clean = measured[Forward()]
-        nearest: NearestPoint = measured[self.needs[1]]
-        assert nearest.feature_distance is not None
-        missing = nearest.predicted < 0
-        distance = nearest.feature_distance.double().masked_fill(missing & clean.tied, 0.0)
-        distance = distance.masked_fill(missing & ~clean.tied, float("inf"))
-        return finish(distance, distance, distance, nearest_status(clean, nearest), nearest.passes)
 
 
 def nearest_status(clean: Clean, nearest: NearestPoint) -> Tensor:

@@ -10,7 +10,7 @@ from brittle.extensions.hugging_face.description import CONFIG
 from brittle.extensions.hugging_face.hugging_face import is_hugging_face, load_hugging_face, placed, reads_texts
 from brittle.extensions.hugging_face.image_steps import declared_steps
 from brittle.extensions.hugging_face.timm_model import build_timm, is_timm, load_timm
-from brittle.model.loading.load import LoadedModel, Source, name_a_network
+from brittle.model.loading.load import LoadedModel, Source, network_advice
 
 
 def _find(name: str) -> tuple[str, Path]:
@@ -19,7 +19,7 @@ def _find(name: str) -> tuple[str, Path]:
     if not is_hugging_face(folder):
         raise UsageError(
             f"{name} is a folder without {CONFIG}; a model of Hugging Face has one, and DATA comes second; "
-            f"{name_a_network()}"
+            f"{network_advice()}"
         )
     return recorded, folder
 

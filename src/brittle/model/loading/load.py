@@ -1,4 +1,4 @@
-"""How a name becomes a model: one table of sources by the form of the name, those of extensions from the registry."""
+"""Models by their names: one table of sources by the form of the name, those of extensions from the registry."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _failure = partial(ModelError, "user_code")
 
 @dataclass(frozen=True)
 class Declared:
-    """What the files of a model say of it.
+    """Facts about a model that its own files declare.
 
     Attributes:
         mean, std: those of inputs in [0, 1], one number a channel.
@@ -98,7 +98,7 @@ def check_file(name: str) -> None:
 
 @dataclass(frozen=True)
 class Source:
-    """What loads the models whose names have one form.
+    """A way to load the models whose names have one form.
 
     Attributes:
         load: makes a model of a name and of a file of weights, which it need not load.
@@ -127,7 +127,7 @@ def file_source(read: Callable[[bytes, str], Any]) -> Source:
 
 
 def read_file(name: str) -> tuple[bytes, dict[str, Any]]:
-    """What a file holds, and what the record of a run says of it."""
+    """Read a file: its content, and its facts for the record of a run."""
     path = Path(name)
     content = read_content(path)
     sha256 = hashlib.sha256(content).hexdigest()
@@ -217,21 +217,21 @@ def _refusal(spec: str) -> BrittleError:
             "model_file",
             f"{spec} is a {suffix} file, which holds a pickle that could run code and is no model; weights in it go "
             "to --weights beside the network that they are for; save a scikit-learn classifier with "
-            f"skops.io.dump(model, 'model.skops'); of PyTorch, {name_a_network()}; what you trust, a factory may load "
+            f"skops.io.dump(model, 'model.skops'); of PyTorch, {network_advice()}; what you trust, a factory may load "
             "(torch.jit.load)",
         )
     if suffix == ".py":
-        return UsageError(f"{spec} names no function in the file{defined_in(spec)}; {name_a_network()}")
+        return UsageError(f"{spec} names no function in the file{defined_in(spec)}; {network_advice()}")
     if suffix == ".safetensors":
-        return UsageError(f"{spec} holds weights without a network; give it with --weights; {name_a_network()}")
+        return UsageError(f"{spec} holds weights without a network; give it with --weights; {network_advice()}")
     if suffix in _ADVICE:
         return UsageError(f"{spec} {_ADVICE[suffix]}")
     absent = "" if path.exists() else ", and is no file"
-    return UsageError(f"{spec!r} is none of {', '.join(SOURCES)}{absent}; {name_a_network()}")
+    return UsageError(f"{spec!r} is none of {', '.join(SOURCES)}{absent}; {network_advice()}")
 
 
-def name_a_network() -> str:
-    """What to do with any network of PyTorch."""
+def network_advice() -> str:
+    """Advice for any network of PyTorch."""
     export = (
         "export the network with torch.export.save(torch.export.export(model, (inputs,), dynamic_shapes=...), "
         "'model.pt2'), or "
