@@ -18,7 +18,7 @@ from brittle.estimate import Status
 from brittle.extensions.detector.calibration import judge
 from brittle.extensions.detector.detector import Detector
 from brittle.extensions.detector.flags import FLAGS, write_flags
-from brittle.extensions.detector.results import Verdict
+from brittle.extensions.detector.results import Judgement
 from brittle.scores import LogitMargin
 from brittle.store.table import Table
 
@@ -27,7 +27,7 @@ def test_verdict() -> None:
     rng = np.random.default_rng(0)
     margins = rng.random(300)
 
-    def judged(scores: np.ndarray, epsilon: float) -> Verdict:
+    def judged(scores: np.ndarray, epsilon: float) -> Judgement:
         return judge(margins, scores, margins <= epsilon, margins > epsilon, 0.99)
 
     good, bad, weak = (judged(scores, 0.3) for scores in (margins, rng.random(300), margins + rng.random(300)))

@@ -13,7 +13,7 @@ from brittle.analysis.correlation import kendall
 from brittle.analysis.detection import auroc
 from brittle.errors import DataError
 from brittle.extensions.detector.criterion import KnownPoints
-from brittle.extensions.detector.results import Counts, Rate, Verdict
+from brittle.extensions.detector.results import Counts, Judgement, Rate
 
 STEADY = 13
 """So many times the brittle points that a rate needs make it steady: see `steady_rate`."""
@@ -74,7 +74,7 @@ def flagged(scores: NDArray[np.float64], threshold: float) -> NDArray[np.bool_]:
 
 def calibrate(
     points: KnownPoints, scores: NDArray[np.float64], tpr: float, confidence: float, seed: int
-) -> tuple[float, Counts, Verdict]:
+) -> tuple[float, Counts, Judgement]:
     """The threshold of half of the brittle points, what it does on the other half and all robust ones, and a verdict.
 
     Undecided points choose nothing: the rates count them either way, that of the true positives the half that lies on
@@ -114,12 +114,12 @@ def judge(
     brittle: NDArray[np.bool_],
     robust: NDArray[np.bool_],
     confidence: float,
-) -> Verdict:
+) -> Judgement:
     """Whether `scores` `[n]`, larger where safer, order points as `truth` `[n]`, and tell brittle from robust ones."""
     order = kendall(truth, scores, confidence)
     value, low, high = auroc(scores[brittle], scores[robust], confidence)
     tau, apart = (None if math.isnan(number) else number for number in (order.value, value))
-    return Verdict(tau, order.low, order.high, apart, low, high)
+    return Judgement(tau, order.low, order.high, apart, low, high)
 
 
 def threshold_verdict(rate: Rate, points: int, tpr: float) -> str:

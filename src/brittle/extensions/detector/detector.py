@@ -25,7 +25,7 @@ from brittle.extensions.detector.flags import flag_frame
 from brittle.extensions.detector.identity import Identity, Source
 from brittle.extensions.detector.network import DetectorNetwork
 from brittle.extensions.detector.pseudo_margin import PseudoMargin
-from brittle.extensions.detector.results import Counts, Rate, Verdict
+from brittle.extensions.detector.results import Counts, Judgement, Rate
 from brittle.extensions.detector.scoring import PSEUDO_MARGIN, kind_of, oriented, score_of
 from brittle.intervals import check_confidence, check_share
 from brittle.model.classifier import Classifier
@@ -94,7 +94,7 @@ class Detector:
     confidence: Share
     seed: Count
     counts: Counts
-    verdict: Verdict
+    verdict: Judgement
 
     def __post_init__(self) -> None:
         if self.format != FORMAT:

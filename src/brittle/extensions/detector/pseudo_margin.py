@@ -23,7 +23,7 @@ from brittle.errors import ArtefactError, DataError, ModelError, ParameterError,
 from brittle.estimate import Parameters, Status
 from brittle.extensions.detector.criterion import check_table, margin_column
 from brittle.extensions.detector.identity import Identity, Source
-from brittle.extensions.detector.regressor import FEWEST, Recipe, Regressor, train
+from brittle.extensions.detector.regressor import FEWEST, MarginRegressor, Recipe, train
 from brittle.model.classifier import Classifier
 from brittle.model.head import Head
 from brittle.model.loading.weights import state_digest
@@ -34,7 +34,7 @@ from brittle.store.strict_json import FormatProblem, convert, dump, parse_json, 
 from brittle.store.table import Table
 from brittle.store.writing import write
 
-__all__ = ["PseudoMargin", "PseudoMarginScore", "Recipe", "Regressor"]
+__all__ = ["MarginRegressor", "PseudoMargin", "PseudoMarginScore", "Recipe"]
 
 LAYERS, WIDTH = 5, 512
 """Hidden layers and their width, as in the paper."""
@@ -58,7 +58,7 @@ class PseudoMargin:
 
     $$\min_\theta \sum_i \bigl(\sigma(f_\theta((h_i - \mu) / s)) - \min(d_i / c, 1)\bigr)^2$$
 
-    with features `h_i` (and the margins of the head to every class there, see `Regressor`), input margins `d_i`,
+    with features `h_i` (and the margins of the head to every class there, see `MarginRegressor`), input margins `d_i`,
     `sigma` the sigmoid, `f` a perceptron with `LAYERS` hidden layers of `WIDTH` and ReLU, `c` the scale
     (`regressor.SCALE_QUANTILE` of the finite margins), `mu` and `s` mean and standard deviation of each feature over
     the training share. Adam; the weights of the pass with the smallest squared error on a held-out share of
@@ -80,7 +80,7 @@ class PseudoMargin:
     """
 
     recipe: Recipe
-    regressor: Regressor
+    regressor: MarginRegressor
     points: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -282,7 +282,7 @@ def _decode(content: bytes) -> PseudoMargin:
     recipe, points = learned.recipe, learned.points
     if (len(points) == 0) != (recipe.data is None):
         raise FormatProblem(f"it names {len(points)} points of the data {recipe.data}")
-    regressor = Regressor.blank(recipe)
+    regressor = MarginRegressor.blank(recipe)
     expected, found = (
         {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in one.items()}
         for one in (regressor.state_dict(), weights)

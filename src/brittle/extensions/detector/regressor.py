@@ -73,7 +73,7 @@ class Recipe:
             check_norm(self.norm)
 
 
-class Regressor(nn.Module):
+class MarginRegressor(nn.Module):
     """Features `[B, d]` to margins `[B]`, double precision; NaN for features that are not finite.
 
     `scale * sigmoid(W_6 relu(W_5 ... relu(W_1 (u - mean) / std)))`, biases left out of the formula; `scale` is the
@@ -103,7 +103,7 @@ class Regressor(nn.Module):
         self.register_buffer("std", torch.ones(read, dtype=torch.float32))
 
     @classmethod
-    def blank(cls, recipe: Recipe) -> Regressor:
+    def blank(cls, recipe: Recipe) -> MarginRegressor:
         """One without numbers or memory for them; none are drawn from the program's own random stream."""
         with torch.device("meta"):
             return cls(recipe)
@@ -145,7 +145,7 @@ def scale_of(margins: np.ndarray) -> float:
 
 def train(
     recipe: Recipe, head: Head | None, features: Tensor, margins: np.ndarray, epochs: int
-) -> tuple[Recipe, Regressor]:
+) -> tuple[Recipe, MarginRegressor]:
     """The regressor with the smallest held-out error, in evaluation mode, and its recipe with that error.
 
     The number of threads makes no difference: one is used. Features, `[n, d]`, are finite and of double precision;
@@ -154,7 +154,7 @@ def train(
     scale = scale_of(margins)
     with standard_modes(torch.device("cpu")), _one_thread():
         generator = torch.Generator().manual_seed(recipe.seed)
-        regressor = Regressor.blank(recipe).to_empty(device="cpu")
+        regressor = MarginRegressor.blank(recipe).to_empty(device="cpu")
         if head is not None:
             regressor.head_weight.copy_(head.weight.detach())
             regressor.head_bias.copy_(torch.zeros(len(head.weight)) if head.bias is None else head.bias.detach())
@@ -181,7 +181,7 @@ def train(
     return replace(recipe, validation_loss=best_loss), regressor.requires_grad_(False).eval()
 
 
-def _initialise(regressor: Regressor, features: Tensor, scale: float, generator: torch.Generator) -> None:
+def _initialise(regressor: MarginRegressor, features: Tensor, scale: float, generator: torch.Generator) -> None:
     """He's uniform weights (He et al. 2015), no biases, the scale, and the standardisation of `features`."""
     with torch.no_grad():
         for layer in regressor.body:

@@ -130,7 +130,7 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Judgement:
     """Whether a score tells brittle points of this model at all.
 
     Attributes:

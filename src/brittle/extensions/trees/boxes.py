@@ -86,7 +86,7 @@ def search_boxes(
         low, high = narrow(rules, low, high)
         if not ((low < point) & (point <= high)).all():  # fixed columns that break a rule
             return None
-        search = Boxes(trees, point, own[row], norm, low, high, rules, predicted)
+        search = BoxSearch(trees, point, own[row], norm, low, high, rules, predicted)
         search.run(BOXES[effort])
         proved[row], distance[row] = search.proved, search.distance
         if search.found is not None:
@@ -112,7 +112,7 @@ class Box(NamedTuple):
     margins: np.ndarray
 
 
-class Boxes:
+class BoxSearch:
     """The search around one point, in the order of distance, so that it can stop at any box.
 
     A box is dropped where no class can win in it: every tree gives the most of any leaf that the box meets. Else its
