@@ -83,8 +83,11 @@ def check(extension):
     scores = [brittle.scores.CATALOGUE[name]() for name in names if name in names[3:]]
     scores += [brittle.scores.CATALOGUE[name](0.1) for name in names[:3]]
     scores += [brittle.scores.MonteCarlo(0.1, draws=20), brittle.scores.InputMargin(effort="fast")]
+    needed = brittle.scores.InputMargin().needs[1].missing
+    assert (extension in needed) == (extension in ("more_attacks", "trees")), needed
     table = brittle.score(torch.nn.Linear(4, 3), (x, torch.zeros(6, dtype=torch.long)), scores, out=out)
     assert len(table.scores) == 6 * len(scores)
+    assert [bool(score.code) for score in table.record.scores] == [False] * 7 + [bool(needed)]
     assert brittle.check(table, holds=0.0).state == "passes"
     assert "6 points" in repr(table)
     assert main(["show", out]) == 0

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
@@ -30,7 +31,7 @@ from brittle import registry
 from brittle.cli.commands import main
 from brittle.errors import ParameterError, UsageError
 from brittle.noise import Noise
-from brittle.scores import Moments, MonteCarlo, Score
+from brittle.scores import LogitMargin, Moments, MonteCarlo, Score
 from brittle.scores.choose import choose
 from brittle.scores.outside import find_family, find_score
 from brittle.user_code import digests
@@ -342,3 +343,14 @@ def test_a_part_of_two_packages_is_refused_by_both_names(
         for function in caches:
             function.cache_clear()
     assert all(fact in str(caught.value) for fact in facts)
+
+
+def test_what_a_class_says_of_all_its_scores_is_no_field() -> None:
+    """A score would stand under the name of another."""
+
+    @dataclass(frozen=True)
+    class Renamed(LogitMargin):
+        name: str = "renamed"  # type: ignore[misc]
+
+    with pytest.raises(ParameterError, match="field name"):
+        brittle.score(small_classifier(), inputs(2), [Renamed(name="logit_margin")])

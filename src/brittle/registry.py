@@ -214,7 +214,15 @@ def _names(kind: str) -> tuple[str, ...]:
     """Names of the parts of a kind that extensions have."""
     places = {part: place.partition(":")[0] for part, place in PARTS.items()}
     parts = [part for part, module in places.items() if is_installed(module)]
-    return tuple(part.partition(".")[2] for part in (*parts, *_outside()) if part.startswith(f"{kind}."))
+    names = (part.partition(".")[2] for part in (*parts, *_outside()) if part.startswith(f"{kind}."))
+    return tuple(dict.fromkeys(names))
+
+
+def absent(*kinds: str) -> list[str]:
+    """The extensions of ours with parts of these kinds that are missing."""
+    places = (place for part, place in PARTS.items() if part.partition(".")[0] in kinds)
+    extensions = dict.fromkeys(place.partition(":")[0].partition(".")[0] for place in places)
+    return [extension for extension in extensions if not is_installed(extension)]
 
 
 @cache

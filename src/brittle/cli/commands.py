@@ -25,7 +25,7 @@ from brittle.cli.common import (
 )
 from brittle.cli.runs import compare, export, list_scores, verify
 from brittle.cli.runs import show as show_run
-from brittle.errors import BrittleError, ModelError, UsageError
+from brittle.errors import BrittleError, ModelError, ParameterError, UsageError
 from brittle.registry import Registry, missing
 
 INTERRUPTED, READER_GONE, TERMINATED = 130, 141, 143
@@ -68,7 +68,8 @@ FAULTS: list[str] = []
 
 for word in (words := Registry[Any]("command", {})):
     try:
-        command = words[word]
+        if not callable(command := words[word]):
+            raise ParameterError(f"command.{word} is {command!r:.40}, which cannot be called")
         app.command(command) if isinstance(command, App) else app.command(command, name=word, help_epilogue=MORE_HELP)
     except BrittleError as error:
         FAULTS.append(str(error))

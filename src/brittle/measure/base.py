@@ -85,6 +85,11 @@ class Measurement(ABC):
         return ()
 
     @property
+    def missing(self) -> Sequence[str]:
+        """Extensions that it would use and that are missing, so that its numbers may be others with them."""
+        return ()
+
+    @property
     def stream(self) -> Hashable:
         """Measurements of equal stream share their passes."""
         return self

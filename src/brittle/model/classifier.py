@@ -272,7 +272,8 @@ class Classifier:
 
     def deciding(self, decision: Decision) -> Classifier:
         """The same model with another decision of the same output; its passes are counted here."""
-        return self._changed(decision=decision, _undecided=False)
+        decided = decision if self.class_names is None else decision.named(self.class_names)
+        return self._changed(decision=decided, _undecided=False)
 
     def reading(self, provenance: Mapping[str, Any]) -> Classifier:
         """The same model for points of this provenance: an estimator that was fitted on a frame is given

@@ -47,7 +47,8 @@ def find_family(name: str) -> type[Noise]:
 
 def code_of(score: Score) -> dict[str, str] | None:
     """The sha256 of the files from outside in which the score, its noise and its measurements stand, by their names. A
-    class of scores or noise that stands in no file, such as one typed into a session, has a digest of its own code."""
+    class of scores or noise that stands in no file, such as one typed into a session, has a digest of its own code.
+    Extensions that the measurements would use and that are missing are told, too: runs with and without them differ."""
     noise = getattr(score, "noise", None)
     own = (noise.fn, type(noise.fn)) if isinstance(noise, Transform) else ()
     parts = (score, noise, *score.needs)
@@ -55,7 +56,8 @@ def code_of(score: Score) -> dict[str, str] | None:
     files = digests((*own, *used, *(kind for part in parts for kind in type(part).__mro__)))
     kinds = [type(part) for part in (score, noise) if part is not None]
     typed = [kind for kind in kinds if kind.__module__.partition(".")[0] != "brittle" and digests([kind]) is None]
-    return (files or {}) | {f"class {kind.__qualname__}": code_digest(kind) for kind in typed} or None
+    without = {f"without {name}": "missing" for need in score.needs for name in need.missing}
+    return (files or {}) | {f"class {kind.__qualname__}": code_digest(kind) for kind in typed} | without or None
 
 
 def check_scores(scores: Iterable[Score]) -> None:

@@ -39,11 +39,20 @@ class ScoreLike(Protocol):
     def counterexamples(self, measured: Mapping[Measurement, Any]) -> NearestPoint | None: ...
 
 
+CONSTANT = frozenset(
+    ("name", "title", "quantity", "cost", "reference", "explanation", "safer", "colour", "preference", "model")
+)
+"""What a class of scores says of all its scores, so that none is taken for another."""
+
+
 @cache
 def check_class(kind: Any, where: str) -> None:
     """Raise unless a class of scores, named by `where`, is a frozen dataclass with a name, and says what it serves."""
     check_dataclass(kind, where)
     check_name(where, getattr(kind, "name", None), "name = 'my_score'")
+    if varying := CONSTANT & {member.name for member in fields(kind)}:
+        field = min(varying)
+        raise refused(where, f"has a field {field}; expected a class variable: {field}: ClassVar[...] = ...")
     if kind.serves not in ("counts", "all", "probability", "classes") and not isinstance(kind.serves, property):
         raise refused(where, f"has serves = {kind.serves!r:.60}; brittle.scores.Score says what it may be")
 

@@ -26,7 +26,7 @@ from brittle.measure.rows import join
 from brittle.model.arrays import Fitted
 from brittle.model.classifier import Classifier
 from brittle.model.inputs import ExtraInputs
-from brittle.registry import Registry
+from brittle.registry import Registry, absent
 
 
 @dataclass(frozen=True)
@@ -134,6 +134,10 @@ class Nearest(Measurement):
     @property
     def code(self) -> tuple[Any, ...]:
         return (*(ATTACKS[name].propose for name in self.attacks), *EXACT_SEARCHES.values())
+
+    @property
+    def missing(self) -> Sequence[str]:
+        return absent("attack", "exact_search")
 
     def cost(self, network: NetworkTraits) -> Passes:
         """What its effort spends on average, as it was measured, and a pass more for the features of what was found.
