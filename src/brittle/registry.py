@@ -167,8 +167,8 @@ def load(kind: str, name: str) -> Any:
         ParameterError: another package has it, and it cannot be imported; or two have it.
     """
     part = f"{kind}.{name}"
-    if absent := missing(kind, name):
-        raise BrittleError("not_installed", f"{name} {absent}")
+    if sentence := missing(kind, name):
+        raise BrittleError("not_installed", f"{name} {sentence}")
     if part not in PARTS:
         return _load_outside(part)
     _check_alone(part, "brittle")
@@ -201,8 +201,8 @@ def find_attribute(module: str, kind: str) -> Callable[[str], Any]:
         for part, place in PARTS.items():
             part_kind, _, name = part.partition(".")
             if part_kind == kind and attribute == (place.partition(":")[2] or name):
-                if absent := missing(kind, name):
-                    raise AttributeError(f"{module}.{attribute} {absent}")
+                if sentence := missing(kind, name):
+                    raise AttributeError(f"{module}.{attribute} {sentence}")
                 return load(kind, name)
         raise AttributeError(f"module {module!r} has no attribute {attribute!r}")
 
@@ -218,8 +218,8 @@ def _names(kind: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def absent(*kinds: str) -> list[str]:
-    """The extensions of ours with parts of these kinds that are missing."""
+def missing_extensions(*kinds: str) -> list[str]:
+    """Return the extensions of ours that have parts of these kinds and are missing."""
     places = (place for part, place in PARTS.items() if part.partition(".")[0] in kinds)
     extensions = dict.fromkeys(place.partition(":")[0].partition(".")[0] for place in places)
     return [extension for extension in extensions if not is_installed(extension)]

@@ -109,3 +109,11 @@ def test_a_name_that_no_label_has_is_refused(names: tuple[str, ...] | None) -> N
         of_label(torch.nn.Linear(4, 4), "fogg", names)
     with pytest.raises(ParameterError, match="fogg"):
         LogitMargin()(brittle.Classifier(torch.nn.Linear(4, 4), decision="multilabel:fogg"), X)
+
+
+def test_another_decision_of_a_classifier_finds_its_label_by_name() -> None:
+    network = torch.nn.Linear(2, 3)
+    classifier = brittle.Classifier(network, decision="multilabel", class_names=["a", "b", "c"])
+    points = torch.rand(4, 2)
+    by_name, by_place = (LogitMargin()(classifier.deciding(MultiLabel(only=label)), points) for label in ("c", 2))
+    assert torch.equal(by_name.value, by_place.value)

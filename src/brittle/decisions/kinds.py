@@ -197,11 +197,16 @@ def as_decision(given: Decision | str | None) -> Decision:
             return DECISIONS[name].parse(text)
         except ParameterError:
             raise
-        except (ValueError, TypeError):
-            pass
-    if absent := missing("decision", name):
-        raise ParameterError(f"{name} {absent}")
-    raise ParameterError(
+        except (ValueError, TypeError) as error:
+            raise _refusal(given) from error
+    if sentence := missing("decision", name):
+        raise ParameterError(f"{name} {sentence}")
+    raise _refusal(given)
+
+
+def _refusal(given: object) -> ParameterError:
+    """The error for words that name no decision."""
+    return ParameterError(
         f"a decision is one of class, multilabel, multilabel:J (one label, counted from 0, or its name), "
         f"top:K, within:T (such as within:0.1), masks:T, boxes:T (overlaps, such as 0.5) or boxes:T,S (S a score), or "
         f"in Python one of brittle.decisions; found {given!r:.60}"

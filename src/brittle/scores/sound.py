@@ -42,7 +42,7 @@ class ScoreLike(Protocol):
 CONSTANT = frozenset(
     ("name", "title", "quantity", "cost", "reference", "explanation", "safer", "colour", "preference", "model")
 )
-"""What a class of scores says of all its scores, so that none is taken for another."""
+"""Class attributes that hold for all scores of a class; as fields, a score could take the name of another."""
 
 
 @cache

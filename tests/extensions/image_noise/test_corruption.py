@@ -12,6 +12,7 @@ import brittle
 from brittle.errors import ParameterError, UsageError
 from brittle.extensions.image_noise import KINDS
 from brittle.noise import Corruption, Stream
+from brittle.noise.named import noises
 from brittle.scores import MonteCarlo, Shrinkage, Taylor
 
 DRAWS = 2000
@@ -155,3 +156,9 @@ def test_what_is_no_image_or_out_of_range_is_refused() -> None:
             copies(Corruption("rotation", 15), image, 1)
     with pytest.raises(ParameterError, match="changes colours only"):
         copies(Corruption("saturate", 0.5), torch.zeros(1, 5, 5), 1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_word_of_the_table_is_noise_of_its_kind(kind: str) -> None:
+    (noise,) = noises(f"{kind}:0.25", [], (0, 1))
+    assert noise.kind == kind  # type: ignore[union-attr]

@@ -19,6 +19,7 @@ from brittle.extensions.texts.characters import ALIKE, EDITS, NEIGHBOURS
 from brittle.extensions.texts.forms import TextFunction, codes_of, text_of
 from brittle.intervals import clopper_pearson
 from brittle.noise import Edits, Gaussian, Paraphrases
+from brittle.noise.named import noises
 from brittle.scores import InputMargin, MonteCarlo, Shrinkage, Softmax, Taylor
 
 COPIES = 20_000
@@ -228,3 +229,9 @@ def test_another_family_may_not_take_the_name_of_one_here() -> None:
 
     with pytest.raises(ParameterError):
         Mine(0.1)
+
+
+@pytest.mark.parametrize("kind", EDITS)
+def test_a_word_of_the_table_is_noise_of_its_kind(kind: str) -> None:
+    (noise,) = noises(f"{kind}:0.25", [], (0, 1))
+    assert noise.kind == kind  # type: ignore[union-attr]

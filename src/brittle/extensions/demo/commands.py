@@ -43,16 +43,8 @@ def demo(*, out: Path = Path("brittle-demo"), quiet: Quiet = False) -> int:
     with digits.one_thread():
         say(quiet, "training a small network on scikit-learn's digits")
         model, data = digits.prepare(out)
-        words = [
-            str(model),
-            str(data),
-            "--out",
-            str(run),
-            "--points",
-            str(POINTS),
-            "--scores",
-            *(name for name in SCORES if name in CATALOGUE),
-        ]
+        scores = [name for name in SCORES if name in CATALOGUE]
+        words = [str(model), str(data), "--out", str(run), "--points", str(POINTS), "--scores", *scores]
         words += ["--sigma", str(SIGMA), "--draws", str(DRAWS), "--effort", "fast", *["--quiet"] * quiet]
         app = App(default_command=score, default_parameter=AS_TYPED)
         _, given, _ = app.parse_args(words, exit_on_error=False, print_error=False)

@@ -26,7 +26,7 @@ from brittle.measure.rows import join
 from brittle.model.arrays import Fitted
 from brittle.model.classifier import Classifier
 from brittle.model.inputs import ExtraInputs
-from brittle.registry import Registry, absent
+from brittle.registry import Registry, missing_extensions
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class Nearest(Measurement):
 
     @property
     def missing(self) -> Sequence[str]:
-        return absent("attack", "exact_search")
+        return missing_extensions("attack", "exact_search")
 
     def cost(self, network: NetworkTraits) -> Passes:
         """What its effort spends on average, as it was measured, and a pass more for the features of what was found.
