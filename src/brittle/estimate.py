@@ -26,9 +26,6 @@ LIMIT = 0.9
 FLIP_PROBABILITY = "flip_probability"
 """The quantity of a score whose value is `1 - p_robust`."""
 
-MOST_DRAWS = 10_000
-"""Noisy copies of a point at most by default, where a rule stops earlier."""
-
 LARGEST_DRAWS = 10_000_000
 """More noisy copies of one point than anybody waits for; a larger number is a mistake."""
 

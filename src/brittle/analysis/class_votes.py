@@ -18,9 +18,6 @@ from brittle.store.votes import ClassVotes, unpack_votes
 LONGEST = 40
 """Characters of its name."""
 
-LOOKS = 2
-"""Numbers of copies at which an adaptive score may stop, among which the error of an interval is split."""
-
 
 def class_votes(table: Table, of: int | str | None = None, column: Column | None = None) -> pd.DataFrame:
     r"""Which classes the noisy copies of each point became, each with its share.
@@ -175,9 +172,7 @@ def _interval(column: Column, votes: ClassVotes, found: pd.DataFrame, confidence
     units, once, both = votes.units[place], found["once"].to_numpy(), found["both"].to_numpy()
     silent = (votes.draws - np.bincount(votes.place, votes.copies, minlength=len(votes.units)).astype(np.int64))[place]
     any_at_most, both_at_most = np.minimum(once + both + silent, units), np.minimum(both + silent, units)
-    stages = column.parameters.get("adaptive") is True
-    confidence = 1.0 - (1.0 - confidence) / LOOKS if stages else confidence
-    single = sequence_interval if column.stops and not stages else clopper_pearson
+    single = sequence_interval if column.stops else clopper_pearson
     paired = votes.members[place] == 2
     low = np.where(paired, paired_proportion(once, both, units, confidence)[0], single(once, units, confidence)[0])
     high = paired_proportion(any_at_most - both_at_most, both_at_most, units, confidence)[1]

@@ -28,7 +28,7 @@ def decide(table: Table, limit: float | None = None, column: Column | None = Non
 
     `holds` where the whole interval of `p_robust` lies at `limit` or above, `breaks` where it lies below, `undecided`
     where it reaches over `limit`. A state is as sure as the interval: where it is counted
-    (`brittle.score(..., until="decided", limit=0.9)`), at most `1 - confidence` of the points get a wrong one in the
+    (`brittle.score(..., limit=0.9)`), at most `1 - confidence` of the points get a wrong one in the
     mean, for every network.
 
     Args:

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from brittle.analysis.decisions import MORE_DRAWS, unjudged_text
+from brittle.analysis.decisions import MORE_DRAWS, SHRINKAGE, unjudged_text
 from brittle.analysis.overview import FAILED, FROM_SAFE, RIGHT, WRONG, Overview
 from brittle.errors import listed, printable
-from brittle.estimate import LARGEST_DRAWS, MOST_DRAWS, Evidence
+from brittle.estimate import Evidence
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Row
 from brittle.store.record import DataRecord, ModelRecord
 from brittle.text import aligned, by_number, chosen_text, number, share_of, span, verb_of
@@ -41,9 +41,6 @@ COUNTED = (
     "All intervals count noisy copies and hold for every network.",
 )
 """Said where all others do, of one interval and of several."""
-
-STEEP = 20
-"""Over `1 - limit`, noisy copies that are more than enough to show that a point which none of them flips holds."""
 
 
 RIGHT_BREAKS = "right, and broken by noise: look at them"
@@ -139,8 +136,19 @@ def how_brittle(found: Overview) -> str:
     return (
         f"{chosen}{noise}{share_of(held, found.rated, 'prediction')} {verb_of(held, found.rated, 'holds', 'hold')}: "
         f"kept with probability {_limit(found)} or more. {broken:,} {by_number(broken, 'breaks', 'break')} and "
-        f"{open_ones:,} {by_number(open_ones, 'is', 'are')} undecided. {right}"
+        f"{open_ones:,} {by_number(open_ones, 'is', 'are')} undecided{_undecided_text(found)}. {right}"
     )
+
+
+def _undecided_text(found: Overview) -> str:
+    """How many noisy copies leave points undecided, and with which probabilities these are kept; empty without any."""
+    column = found.column
+    if column is None or not found.count(UNDECIDED) or column.most_draws is None:
+        return ""
+    kept = column.p_robust[column.states(found.limit) == UNDECIDED]
+    copies = f" after {by_number(column.most_draws, '1 noisy copy', f'{column.most_draws:,} noisy copies')}"
+    least, most = number(kept.min()), number(kept.max())
+    return f"{copies} (kept with probability {least if least == most else f'{least} to {most}'})"
 
 
 def chosen_sentence(points: int, data: DataRecord) -> str:
@@ -219,7 +227,7 @@ def next_steps(found: Overview, run: str | None = None) -> tuple[NextStep, ...]:
     open_wrong = 0 if held_wrong else found.labelled - found.right
     fit = f"brittle detector fit {shlex.quote(run)} {limit}"
     steps = (
-        NextStep(found.count(UNDECIDED), "undecided: draw more noise", draw_more(found, run), UNDECIDED),
+        NextStep(found.count(UNDECIDED), "undecided: draw more copies of these", draw_more(found, run), UNDECIDED),
         NextStep(found.count(BREAKS, RIGHT), RIGHT_BREAKS, f"{show} --state breaks --right {limit}", BREAKS, RIGHT),
         NextStep(held_wrong, WRONG_HOLDS, f"{show} --state holds --wrong {limit}", HOLDS, WRONG),
         NextStep(open_wrong, WRONG_OPEN, f"{show} --wrong {limit}", kind=WRONG),
@@ -264,31 +272,25 @@ def _counts(title: str, rows: Iterable[Row]) -> list[str]:
 
 
 def draw_more(found: Overview, run: str | None = None) -> str:
-    """The command that draws until points are decided; `brittle join` adds what it finds to the run. For a run from
-    Python it is the call of `brittle.score` with `...` for its arguments, which are not recorded. The folder of the run
-    is as in `next_steps`.
+    """The command that draws until the undecided points are decided, into the folder of the run.
 
-    Where the run drew for the limit and left points undecided, it may draw more than the run did.
+    A run that did not draw for this limit is scored again for it. For a run from Python it is the call of
+    `brittle.score` with `...` for its arguments, which are not recorded. The folder is as in `next_steps`.
     """
-    column = found.column
-    drew = column.parameters.get("draws") if column is not None and column.limit == found.limit else None
-    most = max(enough_draws(found.limit), MORE_DRAWS * drew if isinstance(drew, int) else 0)
-    needed = most > MOST_DRAWS or drew is not None
-    if found.record.command is None:
-        more = f", most_draws={most}" if needed else ""
-        return f'brittle.score(..., until="decided", limit={_limit(found)}{more})'
-    more = f" --most-draws {most}" if needed else ""
-    own, command = _taken_apart(found.record.command)
-    run = own if run is None else run
-    return f"{command} --out {shlex.quote(f'{run}-decided')} --until decided --limit {_limit(found)}{more}"
-
-
-def enough_draws(limit: float) -> int:
-    """Noisy copies, `MOST_DRAWS` or more, of which so many decide a point at the limit if none flips."""
-    most = MOST_DRAWS
-    while most * (1.0 - limit) < STEEP and most < LARGEST_DRAWS:
-        most *= 10
-    return most
+    column, command = found.column, found.record.command
+    most = None if column is None else column.most_draws
+    if column is not None and column.limit == found.limit and most is not None:
+        folder = _taken_apart(command)[0] if run is None else run
+        return (
+            f"brittle.score(..., draws={MORE_DRAWS * most})"
+            if command is None
+            else f"brittle more {shlex.quote(folder)}"
+        )
+    if command is None:
+        return f'brittle.score(..., "{SHRINKAGE}", limit={_limit(found)})'
+    folder, again = _taken_apart(command)
+    folder = shlex.quote(f"{folder if run is None else run}-decided")
+    return f"{again} --out {folder} --scores {SHRINKAGE} --limit {_limit(found)}"
 
 
 def _limit(found: Overview) -> str:
@@ -297,12 +299,14 @@ def _limit(found: Overview) -> str:
 
 
 def _taken_apart(command: tuple[str, ...] | None) -> tuple[str, str]:
-    """The folder that the command of a run named, `RUN` for none, and the command without it and without its rules."""
+    """The folder that the command of a run named, `RUN` for none, and the command without it and its scores."""
     if command is None or command[:2] != ("brittle", "score"):
         return "RUN", "brittle score MODEL DATA"
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    for option in ("--out", "--until", "--limit", "--precision", "--most-draws"):
+    for option in ("--out", "--limit", "--precision"):
         parser.add_argument(option, nargs="?")
+    for option in ("--scores", "--draws", "--set", "--norm", "--effort"):
+        parser.add_argument(option, nargs="*", action="append")
     for option in ("--resume", "--overwrite"):
         parser.add_argument(option, action="store_true")
     given, rest = parser.parse_known_args(command[2:])

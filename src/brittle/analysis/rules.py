@@ -20,7 +20,8 @@ from brittle.analysis.overview_text import chosen_sentence, draw_more
 from brittle.errors import DataError, ModelError, ParameterError, printable
 from brittle.estimate import LIMIT
 from brittle.intervals import check_share, clopper_pearson
-from brittle.store.columns import BREAKS, HOLDS
+from brittle.store.columns import BREAKS, HOLDS, Column
+from brittle.store.columns import UNDECIDED as OPEN
 from brittle.store.table import Table
 from brittle.text import aligned, as_json, by_number, check_epsilon, in_markdown, number, parse_epsilon, span
 
@@ -262,8 +263,7 @@ def _share(
     state, remedy = _state(low, high, wanted), ""
     if state == UNDECIDED:
         more = _points_needed(sure / points, possible / points, wanted, missed, wrong, points) if points else None
-        remedy = "more points like these do not decide it" if sure == possible else "draw more noise"
-        remedy = f"about {more:,} points like these would decide it" if more else remedy
+        remedy = f"about {more:,} points like these would decide it" if more else "more points like these do not"
     return Verdict(rule, words, state, wanted, value, low, high, points, remedy)
 
 
@@ -284,16 +284,15 @@ def _two_digits(points: int) -> int:
     return -(-points // unit) * unit
 
 
-def _states(table: Table, limit: float | None) -> tuple[Any, float]:
-    """The state of each point at the limit, and the limit; refused where no noisy copies were counted."""
+def _judge(table: Table, limit: float | None) -> tuple[Column, float]:
+    """The column that says which points hold, and at which limit; refused where no noisy copies were counted."""
     column = column_for(table, limit)
     if not column.judges:
         raise DataError(
             "no_such_score",
             f"{column.shown} counts no noisy copies, so no point holds by it; add shrinkage or monte_carlo",
         )
-    at = limit if limit is not None else column.limit if column.limit is not None else LIMIT
-    return column.states(at), at
+    return column, limit if limit is not None else column.limit if column.limit is not None else LIMIT
 
 
 def _counts(states: Any) -> tuple[int, int, int]:
@@ -302,21 +301,25 @@ def _counts(states: Any) -> tuple[int, int, int]:
 
 
 def _holds(table: Table, wanted: float, limit: float | None, missed: float) -> Verdict:
-    states, at = _states(table, limit)
+    column, at = _judge(table, limit)
+    states = column.states(at)
     words = f"at least {wanted:.4g} of the predictions hold, kept with probability {at:.12g} or more"
     wrong, (sure, possible, points) = (1.0 - table.record.confidence) / 2.0, _counts(states)
-    found, all_hold, all_break = (
-        _share("holds", words, wanted, counts, missed, wrong)
-        for counts in ((sure, possible, points), (possible, possible, points), (sure, sure, points))
-    )
-    if found.state != UNDECIDED or (all_hold.state != PASSES and all_break.state != FAILS):
+    found = _share("holds", words, wanted, (sure, possible, points), missed, wrong)
+    if found.state != UNDECIDED or sure == possible:
         return found
-    said = f"{possible - sure:,} points are undecided: draw more noise"
+    # More copies decide the rule where it is decided once each open point is on the side of its value.
+    settled = sure + int(((column.p_robust >= at) & (states == OPEN)).sum())
+    likely = _share("holds", words, wanted, (settled, settled, points), missed, wrong)
+    if likely.state == UNDECIDED:
+        return replace(found, remedy=likely.remedy)
+    said = f"{possible - sure:,} points are undecided: draw more copies of these"
     return replace(found, remedy=said, command=draw_more(overview(table, limit=limit)))
 
 
 def _every_class(table: Table, wanted: float, limit: float | None, missed: float) -> Verdict:
-    states, at = _states(table, limit)
+    column, at = _judge(table, limit)
+    states = column.states(at)
     by, classes = class_of(table)
     groups = {int(name): group for name, group in states.groupby(classes.reindex(states.index))}
     if not groups:

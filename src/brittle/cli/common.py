@@ -37,7 +37,7 @@ FIRST = frozenset(
     f"--{name}"
     for name in (
         *("out", "weights", "bounds", "decision", "label-column", "points"),
-        *("scores", "sigma", "noise", "until", "resume"),
+        *("scores", "sigma", "noise", "limit", "draws", "resume"),
     )
 )
 """The options that `--help` of a command with groups tells of, `--out` and ten more; `--help-all` tells of all."""

@@ -17,12 +17,11 @@ from cyclopts import Parameter
 from brittle.cli.common import LENGTH, NOISE, say
 from brittle.cli.options import UNIT, DataOptions, ModelOptions, load_network
 from brittle.errors import UsageError
-from brittle.estimate import MOST_DRAWS
 from brittle.model.texts import is_text_function
 from brittle.noise.named import changes, check_noise, has_level, noises
 from brittle.registry import load
 from brittle.scores import NoiseScore, Score
-from brittle.scores.choose import BY_DEFAULT, choose, drawn_until, usual_names, usual_sigma
+from brittle.scores.choose import BY_DEFAULT, choose, usual_names, usual_sigma
 
 if TYPE_CHECKING:
     from brittle.data import Points
@@ -47,15 +46,14 @@ class ScoreOptions:
         categories: All columns that --noise per-feature leaves alone (without it those of few whole numbers), or that
             alone --noise swap changes.
         seed: Seed of the noise.
-        until: Count noisy copies of each point until it is sure whether it holds with probability --limit.
-        limit: Probability with which a prediction has to survive the noise, 0.9 by default; with --until decided.
-        precision: Count noisy copies of each point until the interval of its flip probability is no wider than this.
-        most_draws: Noisy copies of a point at most, with --until or --precision (10,000).
+        limit: Count noisy copies of each point until it is sure whether its prediction is kept with this probability,
+            0.9 by default; none counts exactly --draws.
+        precision: Count until the interval of the probability is no wider than this, whatever the limit.
+        draws: Noisy copies per point at most, even (1,000; moments takes exactly so many, 100). Several values make
+            several scores.
         pseudo_margin: A file of `brittle pseudo-margin fit`, to score the points by.
         settings: Fields of one score or of the noise alone, as NAME.FIELD=VALUE, such as mmse.draws=40,
             monte_carlo.clip=true or input_margin.certify=true.
-        draws: Noisy copies per point, even; at most, where a rule stops earlier (1,000 where they are counted, 200 for
-            shrinkage, 100 for moments).
         norm: Norm of the distance, l2 (the default), linf or l1; or l0, the number of values that change.
         effort: Budget of passes per point for input_margin: fast, standard (the default) or thorough.
     """
@@ -65,13 +63,11 @@ class ScoreOptions:
     noise: str = "gaussian"
     categories: tuple[str, ...] = ()
     seed: int = 0
-    until: Annotated[Literal["decided"] | None, LASTS] = None
-    limit: Annotated[float | None, LASTS] = None
+    limit: Annotated[float | Literal["none"] | None, LASTS] = None
     precision: Annotated[float | None, LASTS] = None
-    most_draws: Annotated[int | None, LASTS] = None
+    draws: Annotated[tuple[int, ...], LASTS] = ()
     pseudo_margin: Path | None = None
     settings: Annotated[tuple[str, ...], Parameter(name="--set")] = ()
-    draws: int | None = None
     norm: tuple[str, ...] = ()
     effort: str | None = None
 
@@ -92,18 +88,15 @@ class ScoreOptions:
         family = noises(
             self.noise, sigmas, model.declared_bounds, self.categories, points, texts, model.rules_by_column
         )
-        given = {"draws": self.draws, "norm": self.norm, "effort": self.effort}
+        given = {"draws": self.draws, "limit": self.limit, "precision": self.precision}
+        given |= {"norm": self.norm, "effort": self.effort}
         scores = choose(names, sigmas, family, given, self.settings)
-        most = MOST_DRAWS if self.most_draws is None else self.most_draws
-        drawn = drawn_until(scores, self.until, self.limit, self.precision, most)
-        return drawn if self.learned is None else (*drawn, self.learned.score)
+        return (*scores,) if self.learned is None else (*scores, self.learned.score)
 
     def check(self, model: ModelOptions, reads_texts: bool) -> bool:
         """Raise where options do not fit together or to a model; whether there is noise whose size nobody gave."""
         check_noise(self.noise, self.sigma, self.categories)
         changed, sized = changes(self.noise), bool(self.sigma) or has_level(self.noise)
-        if self.most_draws is not None and self.until is None and self.precision is None:
-            raise UsageError("--most-draws is for --until decided and --precision; give one of them")
         if not any(isinstance(score, NoiseScore) for score in self.chosen(model)):
             if self.sigma or self.noise != "gaussian":
                 raise UsageError("--sigma and --noise are for scores under noise; none was chosen")

@@ -14,11 +14,11 @@ from brittle.measure.linearize import Linearize
 from brittle.measure.nearest import Nearest, NearestPoint
 from brittle.measure.noisy_margins import NoisyMargins, Spread, Votes
 from brittle.measure.sample_sums import ProbabilityChanges, Sampled
-from brittle.measure.sampling import Sample, SampledInStages
-from brittle.measure.stopping import SampleUntil, StoppedVotes
+from brittle.measure.sampling import Sample
+from brittle.measure.stopping import SampleUntil
 
 __all__ = [
     "Clean", "Features", "Forward", "HeadInputs", "Linearization", "Linearize", "Measurement", "Nearest",
     "NearestPoint", "NetworkTraits", "NoisyMargins", "Passes", "ProbabilityChanges", "Sample", "SampleUntil",
-    "Sampled", "SampledInStages", "Spread", "StoppedVotes", "Votes", "passes_of", "take",
+    "Sampled", "Spread", "Votes", "passes_of", "take",
 ]  # fmt: skip

@@ -49,10 +49,9 @@ def noisy_chunks(
     purpose: str,
     budgets: Sequence[int],
     signs: tuple[int, ...] = PAIRS,
-    after: int = 0,
     passes: int = 1,
 ) -> Iterator[NoiseChunk]:
-    """Noisy copies of the points after the first `after` draws and up to the largest of `budgets`.
+    """Noisy copies of the points, up to the largest of `budgets`.
 
     They come in chunks that end at every budget, for about so many `passes` through the network each. The noise of a
     unit is the same for all `signs`.
@@ -60,8 +59,7 @@ def noisy_chunks(
     members = len(signs)
     stream = clean.stream(noise, purpose)
     most = max(1, passes * clean.rows // (len(clean.inputs) * members))
-    first = after // members
-    stream.skip(first)
+    first = 0
     for end in sorted({budget // members for budget in budgets}):
         while first < end:
             units = min(most, end - first)

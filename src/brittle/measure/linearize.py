@@ -248,7 +248,7 @@ class LinearSums:
 
     def read(self, units: int) -> Linearization:
         """Means over all units so far."""
-        clean, draws = self.clean, self.votes.draws
+        clean, draws = self.clean, units * self.votes.members
         gram = contract(self.jacobian / draws, self.action)
         return Linearization(
             logits=self.logits / draws,

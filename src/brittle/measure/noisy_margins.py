@@ -23,7 +23,7 @@ class Votes:
     copy with NaN or infinite logits is a flip in both.
 
     Attributes:
-        draws: number of noisy copies.
+        units: independent units of noise, `[B]`, int64.
         flips: units with none, one and (in pairs) two copies that flipped, `[B, members + 1]`.
         flips_without_ties: the same with ties as votes, `[B, members + 1]`.
         ties: copies that tied, `[B]`.
@@ -33,7 +33,7 @@ class Votes:
         margins: sum of the nearest margins of the copies with finite logits, `[B]`, float64.
     """
 
-    draws: int
+    units: Tensor
     flips: Tensor
     flips_without_ties: Tensor
     ties: Tensor
@@ -47,9 +47,9 @@ class Votes:
         return self.flips.shape[1] - 1
 
     @property
-    def units(self) -> int:
-        """Independent units of noise."""
-        return self.draws // self.members
+    def draws(self) -> Tensor:
+        """Noisy copies, `[B]`."""
+        return self.units * self.members
 
     @classmethod
     def of(cls, logits: Tensor, predicted: Tensor) -> Votes:
@@ -60,7 +60,8 @@ class Votes:
         flips, without_ties = (one_hot(some.sum(2), members + 1).sum(1) for some in (flipped, flipped & ~tied))
         classes = _by_class(logits, predicted, flipped, finite, flips)
         total = nearest.double().where(finite, 0.0).sum((1, 2))
-        return cls(units * members, flips, without_ties, tied.sum((1, 2)), (~finite).sum((1, 2)), classes, total)
+        counts = torch.full_like(predicted, units)
+        return cls(counts, flips, without_ties, tied.sum((1, 2)), (~finite).sum((1, 2)), classes, total)
 
     def __add__(self, more: Votes) -> Votes:
         return Votes(*(getattr(self, one.name) + getattr(more, one.name) for one in fields(self)))
@@ -106,7 +107,6 @@ class Spread:
 class NoisyMargins:
     """The margins `z_t - z_j` of the kept competitors over the noisy copies, with their covariance, `[B, K, K]`."""
 
-    units: int
     spread: Spread
     covariance: Tensor
 

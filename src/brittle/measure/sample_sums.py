@@ -42,29 +42,33 @@ class ProbabilityChanges:
 
 @dataclass(frozen=True)
 class Sampled:
-    """What `draws` noisy copies of each point showed.
+    """What noisy copies of each point showed: as many of every point, or fewer where a point stopped earlier.
 
     Attributes:
-        draws: number of noisy copies, in antithetic pairs or single.
         votes: how they voted.
         margins: mean and covariance of the margins of the kept competitors; None below two units.
         left_out: `sum_j P(margin of j <= 0)` over the competitors `j` that were not kept, by the normal model, `[B]`;
             None where all are.
         change: how the probability changed; None below two units, or where nobody asked for it.
-        nearest: margin to the nearest competitor in each copy, `[B, draws]`; None above `KEPT_DRAWS` copies.
+        nearest: margin to the nearest competitor in each copy, `[B, copies]`; NaN behind those of points that have
+            fewer, and of all above `KEPT_DRAWS` copies. Where mirror images were drawn, they stand here, too.
             These three are None, too, where the votes alone were wanted.
         tied: whether the prediction of the clean input was a tie, `[B]`.
-        passes: passes through the network per point, the clean one included.
+        passes: passes through the network of each point, the clean one included, `[B]`.
     """
 
-    draws: int
     votes: Votes
     margins: NoisyMargins | None
     left_out: Tensor | None
     change: ProbabilityChanges | None
     nearest: Tensor | None
     tied: Tensor
-    passes: int
+    passes: Tensor
+
+    @property
+    def draws(self) -> Tensor:
+        """Noisy copies that voted, `[B]`."""
+        return self.votes.draws
 
 
 @dataclass
@@ -186,21 +190,27 @@ class SampleSums:
             )
             now._choose()
             return now.read(units)
-        change, draws = None, self.votes.draws
+        change, draws = None, units * self.votes.members
         if units >= 2 and self.changed == units:
             mean = self.changes / units
             between = (self.change_products - units * mean[:, :, None] * mean[:, None, :])[:, 0, 0] / (units - 1)
             change = ProbabilityChanges(mean, between, self.doubt, torch.cat(self.doubts, dim=1)[:, :KEPT_UNITS])
         return Sampled(
-            draws=draws,
             votes=self.votes,
             margins=self._margins(units) if units >= 2 and not self.votes_only else None,
             left_out=self._left_out(units) if units >= 2 and not self.votes_only else None,
             change=change,
-            nearest=torch.cat(self.nearest, dim=1) if draws <= KEPT_DRAWS and not self.votes_only else None,
+            nearest=self._nearest(draws),
             tied=self.clean.tied,
-            passes=self.clean.passes + draws,
+            passes=self.votes.draws + self.clean.passes,
         )
+
+    def _nearest(self, draws: int) -> Tensor | None:
+        if self.votes_only:
+            return None
+        if draws > KEPT_DRAWS:
+            return self.origin.new_full((len(self.origin), 1), torch.nan)
+        return torch.cat(self.nearest, dim=1)
 
     def _left_out(self, units: int) -> Tensor | None:
         if self.of_all is None:
@@ -219,7 +229,7 @@ class SampleSums:
         left = origin.square() * torch.finfo(torch.float64).eps  # what rounding leaves of the clean margins
         sizes = (self.even_even + self.odd_odd).diagonal(dim1=1, dim2=2) / units + left
         covariance = without_rounding((covariance + covariance.mT) / 2, sizes)
-        return NoisyMargins(units, spread_of(self.powers, units, origin), covariance)
+        return NoisyMargins(spread_of(self.powers, units, origin), covariance)
 
 
 def _parts(margins: Tensor) -> tuple[Tensor, Tensor]:

@@ -129,16 +129,6 @@ class Stream:
         draws = draws.mul_(noise.sigma).view(len(draws), count, *shape)
         return draws if self._varies is None else draws * self._varies[:, None]
 
-    def skip(self, count: int) -> None:
-        """Pass over the next `count` draws of each point, as if they had been drawn."""
-        self._drawn += count
-        every, places = range(len(self._generators)), self._drawn_for()
-        whole = [(every, self._like.shape[1:].numel())]
-        for points, size in whole if places is None else [([point], len(some)) for point, some in enumerate(places)]:
-            step = max(1, CHECKED_NUMBERS // 16 // max(1, len(points) * size))
-            for first in range(0, count, step):
-                self._next(points, size, min(step, count - first))
-
     def _next(self, points: Sequence[int], size: int, count: int) -> Tensor:
         """The next `count` draws of the family for some points, `[P, count, size]`, each with `size` coordinates."""
         noise, like = self._noise, self._like

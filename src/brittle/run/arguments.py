@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -36,23 +36,24 @@ def make_job(
     seed: int,
     batch_size: int | None,
     confidence: float,
-    rule: Callable[[Sequence[Score]], Sequence[Score]] | None = None,
     sigma: float | Sequence[float] | None = None,
     noise: str | None = None,
     label_column: str | None = None,
+    options: Mapping[str, object] | None = None,
 ) -> Job:
-    """The job of `score` with these arguments. `rule` says how the scores draw (`brittle.scores.choose.drawn_until`),
-    once they are found to be scores."""
+    """The job of `score` with these arguments; `options` are those of scores by name (`brittle.scores.choose`)."""
     check_classifier(classifier)
     scores, points = cast("Sequence[Score]", asked), None
     listed = asked if isinstance(asked, list | tuple) else ()
     if asked is None or isinstance(asked, str) or any(isinstance(one, str) for one in listed):
         points = _points_for(classifier, data, label_column)
-        scores = _named(classifier, points, asked, sigma, noise)
-    elif sigma is not None or noise is not None:
-        raise ParameterError("sigma and noise are for scores by name; scores that are given have noise of their own")
+        scores = _named(classifier, points, asked, sigma, noise, options)
+    elif sigma is not None or noise is not None or options:
+        names = ", ".join(
+            [*(name for name, one in (("sigma", sigma), ("noise", noise)) if one is not None), *(options or ())]
+        )
+        raise ParameterError(f"{names}: for scores by name; scores that are given as objects have their own")
     _check_kinds(scores)
-    scores = scores if rule is None else rule(scores)
     for score in scores:
         check_serves(score, classifier)
     points = _points_for(classifier, data, label_column) if points is None else points
@@ -72,7 +73,9 @@ def make_job(
     return Job(classifier, points, scores, seed, rows, confidence)
 
 
-def _named(classifier: Classifier, points: Points, asked: Any, sigma: Any, noise: Any) -> list[Score]:
+def _named(
+    classifier: Classifier, points: Points, asked: Any, sigma: Any, noise: Any, options: Mapping[str, object] | None
+) -> list[Score]:
     """The scores with these names under this noise, as the command line has them."""
     decision, bounds, family = classifier.decision, classifier.bounds, noise or "gaussian"
     usual = usual_names(decision, classifier.random, classifier.has_probability)
@@ -93,7 +96,7 @@ def _named(classifier: Classifier, points: Points, asked: Any, sigma: Any, noise
     if noisy and not sigmas and not has_level(family) and level is None:
         raise ParameterError("without bounds no range says how large the noise is: give sigma=, or noise='per-feature'")
     sigmas = sigmas or (level or 1.0,)
-    return choose(names, sigmas, noises(family, sigmas, bounds, (), points, rules=classifier.rules))
+    return choose(names, sigmas, noises(family, sigmas, bounds, (), points, rules=classifier.rules), options)
 
 
 def _points_for(classifier: Classifier, data: Data, label_column: str | None) -> Points:

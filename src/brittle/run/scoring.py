@@ -6,8 +6,7 @@ import os
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, nullcontext
-from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 from torch import nn
@@ -17,7 +16,7 @@ from brittle.data import Batch
 from brittle.data.formats import Data
 from brittle.decisions import Decision
 from brittle.errors import ParameterError, ResumeError, warn
-from brittle.estimate import CONFIDENCE, MOST_DRAWS
+from brittle.estimate import CONFIDENCE, LIMIT
 from brittle.model.arrays import is_estimator, names_itself
 from brittle.model.classifier import Classifier
 from brittle.noise.named import changes
@@ -27,7 +26,7 @@ from brittle.run.job import Job, Workers
 from brittle.run.progress import Progress, ProgressLine
 from brittle.run.progress import progress as shown_progress
 from brittle.run.record import MOST_FAILURES, RunningRecord, describe
-from brittle.scores.choose import drawn_until
+from brittle.scores.choose import NO_LIMIT
 from brittle.store.folder import RunFolder, Shard, check_free
 from brittle.store.mirror import Mirror
 from brittle.store.reading import read_table
@@ -84,10 +83,9 @@ def score(
     command: Sequence[str] | None = None,
     most_failures: int | None = MOST_FAILURES,
     skip_doctor: bool = False,
-    until: Literal["decided"] | None = None,
-    limit: float | None = None,
+    limit: float | None = LIMIT,
     precision: float | None = None,
-    most_draws: int = MOST_DRAWS,
+    draws: int | Sequence[int] | None = None,
     workers: int | None = None,
     part: tuple[int, int] | None = None,
 ) -> Table:
@@ -131,15 +129,14 @@ def score(
         command: how the run was started, for the record.
         most_failures: stop when more of the first 1,000 points than this get no number; None never stops for that.
         skip_doctor: leave out the checks before the run (see `docs/reference/doctor.md`); the record says so.
-        until: `decided` counts noisy copies of each point until it is decided whether its prediction holds with
-            probability `limit` or more (`brittle.scores.choose.drawn_until`).
-        limit: that probability, 0.9 by default.
-        precision: count noisy copies of each point until the interval of its flip probability is no wider.
+        limit: count noisy copies of each point until it is decided whether its prediction is kept with this
+            probability or more; None counts exactly `draws`. It, `precision` and `draws` are for scores by name.
+        precision: count until the interval of that probability is no wider, whatever the limit.
+        draws: noisy copies of a point at most; by default 1,000. Several make several scores.
         workers: processes that compute side by side, with one thread each, as `--workers` has them; each gets a copy of
             the model and of the data, so what you define has to stand in a module that can be imported. The table is
             the same for any number of them, and for none with one thread. None computes here.
         part: compute this part of so many of the shards, such as (1, 8), to be put together by `brittle join`.
-        most_draws: noisy copies of a point at most, where `until` or `precision` is given.
 
     Returns:
         the table.
@@ -160,9 +157,11 @@ def score(
     copy = None if mirror is None else Mirror(mirror)
     if out is not None and not resume:
         check_free(out, copy)
-    rule = partial(drawn_until, until=until, limit=limit, precision=precision, most_draws=most_draws)
     model = _declared(classifier, decision, name, noise)
-    job = make_job(model, data, scores, seed, batch_size, confidence, rule, sigma, noise, label_column)
+    options: dict[str, object] = {} if limit == LIMIT else {"limit": NO_LIMIT if limit is None else limit}
+    options |= {} if precision is None else {"precision": precision}
+    options |= {} if draws is None else {"draws": (draws,) if isinstance(draws, int) else tuple(draws)}
+    job = make_job(model, data, scores, seed, batch_size, confidence, sigma, noise, label_column, options)
     place = Memory() if out is None else out
     with shown_progress(progress) as advance:
         execute(

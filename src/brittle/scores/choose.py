@@ -1,17 +1,13 @@
-"""The scores of a run: from names and numbers, as the command line takes them, with a rule to stop."""
+"""The scores of a run: from names and numbers, as the command line takes them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
 from itertools import product
 from typing import TypeVar
 
 from brittle.decisions import Decision
 from brittle.errors import ParameterError, UsageError
-from brittle.estimate import FLIP_PROBABILITY, LIMIT, MOST_DRAWS
-from brittle.intervals import check_share
-from brittle.measure import Sample, SampleUntil
 from brittle.model.bounds import Bounds
 from brittle.noise import Noise
 from brittle.scores import CATALOGUE, LogitMargin, MonteCarlo, NoiseScore, Score
@@ -22,11 +18,8 @@ from brittle.user_code import failing, unknown
 BY_DEFAULT = ("shrinkage", "softmax", "logit_margin")
 """What is computed where nothing is chosen; of decisions without a probability only what reads margins."""
 
-RUNGS = (6, 10, 20, 50, 100, 200, 500)
-"""Budgets of draws, with 100 times their numbers, at which a comparison also reads off what the draws so far say."""
-
-DECIDED = "decided"
-"""Draw until it is decided whether `p_robust` reaches the limit."""
+NO_LIMIT = "none"
+"""The limit where points are not compared with one, and each has exactly as many draws as were asked for."""
 
 Made = TypeVar("Made", Score, Noise)
 
@@ -59,10 +52,9 @@ def choose(
 ) -> list[Score]:
     """The scores that `names` stand for, at every sigma.
 
-    Where `monte_carlo` is among several scores, the estimators are compared with it: every estimator of the flip
-    probability that draws is then also recorded at smaller budgets, which are the first draws of the largest and cost
-    nothing. An option that is None or () leaves every score its own default, and several values make several scores;
-    settings are of one score or of the noise alone, such as `mmse.antithetic=false`.
+    An option that is None or () leaves every score its own default, and several values make several scores, such as
+    budgets of draws, of which the smaller are the first draws of the largest and cost nothing. Settings are of one
+    score or of the noise alone, such as `mmse.antithetic=false`.
     """
     kinds: dict[str, type[Score]] = {}
     for kind in map(find_score, names):
@@ -77,7 +69,6 @@ def choose(
         noises = [*family]  # type: ignore[list-item]
     else:
         noises = [_make(noise, {"sigma": sigma, **own.get(noise.name, {})}) for sigma in dict.fromkeys(sigmas)]
-    comparing = MonteCarlo.name in kinds and len(kinds) > 1
     chosen = []
     for name, kind in kinds.items():
         every = {field: one.every for field, one in options_of(kind).items() if one.every}
@@ -85,7 +76,7 @@ def choose(
         ways: dict[str, tuple[object, ...]] = {**every, **taken[name], **set_alone}
         for values in product(*ways.values()):
             variant = dict(zip(ways, values, strict=True))
-            chosen += _scores(kind, noises, variant, comparing)  # type: ignore[arg-type]
+            chosen += _scores(kind, noises, variant)  # type: ignore[arg-type]
     check_scores(chosen)
     return chosen
 
@@ -112,7 +103,7 @@ def _taken(given: Given, kinds: Mapping[str, type[Score]]) -> dict[str, dict[str
         if not kinds.keys() & set(takers):
             raise UsageError(f"--{option} changes none of these scores; it is for {', '.join(takers) or 'no score'}")
         for name in kinds.keys() & set(takers):
-            taken[name][option] = tuple(dict.fromkeys(words))
+            taken[name][option] = tuple(None if word == NO_LIMIT else word for word in dict.fromkeys(words))
     return taken
 
 
@@ -141,20 +132,12 @@ def _settings(settings: Sequence[str], kinds: Mapping[str, type]) -> dict[str, d
     return values
 
 
-def _scores(kind: type[Score], noises: Iterable[Noise], given: Given, comparing: bool) -> Iterator[Score]:
+def _scores(kind: type[Score], noises: Iterable[Noise], given: Given) -> Iterator[Score]:
     if not issubclass(kind, NoiseScore):
         yield _make(kind, given)
         return
-    names = {one.name for one in fields(kind)}
-    if comparing and "adaptive" in names:  # the copies that are counted are there for every point
-        given = {"adaptive": False, **given}
     for noise in noises:
-        largest = _make(kind, {"noise": noise, **given})
-        if comparing and "draws" in names and kind.quantity == FLIP_PROBABILITY:
-            for budget in (*RUNGS, *(100 * rung for rung in RUNGS[1:])):
-                if budget < largest.draws:  # type: ignore[attr-defined]
-                    yield _make(kind, {"noise": noise, **given, "draws": budget})
-        yield largest
+        yield _make(kind, {"noise": noise, **given})
 
 
 def _make(kind: type[Made], given: Given) -> Made:
@@ -163,47 +146,3 @@ def _make(kind: type[Made], given: Given) -> Made:
             return kind(**given)  # type: ignore[arg-type]
         except TypeError as error:
             raise ParameterError(f"{kind.__qualname__} cannot be made: {error}; give its fields defaults") from error
-
-
-def drawn_until(
-    scores: Sequence[Score],
-    until: str | None = None,
-    limit: float | None = None,
-    precision: float | None = None,
-    most_draws: int = MOST_DRAWS,
-) -> tuple[Score, ...]:
-    """`scores`, with a `MonteCarlo` that stops by the rule under every noise; without a rule as they are. The limit is
-    0.9 by default.
-
-    It takes the place of the `MonteCarlo` under the same noise, and comes last where there is none. It clips its copies
-    where the scores under that noise clip theirs.
-    """
-    check_share("limit", limit)
-    check_share("precision", precision)
-    if until not in (None, DECIDED):
-        raise ParameterError(f"until takes 'decided' or nothing; found {until!r:.40}")
-    if until is not None and limit is None:
-        limit = LIMIT
-    if until is None and limit is not None:
-        raise ParameterError(
-            "a limit draws for each point only together with --until decided (until='decided'); which points hold at "
-            "another limit, brittle show RUN --limit 0.9 says, and brittle.analysis.decide(table, limit=0.9)",
-        )
-    if until is None and precision is None:
-        return tuple(scores)
-    noisy = [score for score in scores if isinstance(score, NoiseScore) and score.quantity == FLIP_PROBABILITY]
-    if not noisy:
-        raise ParameterError("no score says how often noise changes a prediction; add one, such as moments")
-    copies = [
-        (score.noise, need.clip) for score in noisy for need in score.needs if isinstance(need, Sample | SampleUntil)
-    ]
-    drawn = {noise for noise, _ in copies}
-    copies += [(score.noise, False) for score in noisy if score.noise not in drawn]
-    stopped = {
-        (noise, clip): MonteCarlo(noise=noise, draws=most_draws, clip=clip, limit=limit, precision=precision)
-        for noise, clip in dict.fromkeys(copies)
-    }
-    kept: dict[Score, None] = {}
-    for score in scores:
-        kept[stopped.pop((score.noise, score.clip), score) if isinstance(score, MonteCarlo) else score] = None
-    return tuple(kept | dict.fromkeys(stopped.values()))

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from brittle.estimate import Estimate, Evidence, Status
-from brittle.intervals import clopper_pearson, paired_proportion
+from brittle.intervals import clopper_pearson, paired_proportion, sequence_interval
 from brittle.measure.noisy_margins import Votes
 from brittle.scores.base import copies_detail, finish, mark
 from brittle.store.votes import pack_votes
@@ -28,19 +28,19 @@ TIE = "tie for the largest logit"
 """What some noisy copies do."""
 
 
-def counted(votes: Votes, confidence: float) -> tuple[Tensor, Tensor, Tensor]:
+def counted(votes: Votes, confidence: float, stopped: bool = False) -> tuple[Tensor, Tensor, Tensor]:
     """The share of noisy copies that flip, `[B]`, and the ends of its exact interval, for any network.
 
-    Over antithetic pairs as `paired_proportion`, over single draws as `clopper_pearson`. A tie is a flip in the share
-    and at the upper end, and none at the lower end.
+    Over antithetic pairs as `paired_proportion`, over single draws as `clopper_pearson`, or where a rule `stopped` them
+    as `sequence_interval`. A tie is a flip in the share and at the upper end, and none at the lower end.
     """
-    ends = []
+    ends, single = [], sequence_interval if stopped else clopper_pearson
     for counts in (votes.flips_without_ties, votes.flips):
-        once, both = counts[:, 1].cpu().numpy(), counts[:, -1].cpu().numpy()
+        once, both, units = (one.cpu().numpy() for one in (counts[:, 1], counts[:, -1], votes.units))
         if votes.members == 2:
-            ends.append(paired_proportion(once, both, votes.units, confidence))
+            ends.append(paired_proportion(once, both, units, confidence))
         else:
-            ends.append(clopper_pearson(once, votes.units, confidence))
+            ends.append(single(once, units, confidence))
     share = flips_of(votes).double() / votes.draws
     return share, torch.from_numpy(ends[0][0]).to(share), torch.from_numpy(ends[1][1]).to(share)
 
@@ -54,20 +54,21 @@ def conclude(
     value: Tensor | None,
     status: Tensor,
     detail: tuple[str | None, ...],
-    passes: int,
+    passes: int | Tensor,
     votes: Votes,
     confidence: float,
     by_model: Tensor | None = None,
     left_out: Tensor | None = None,
+    stopped: bool = False,
 ) -> Estimate:
     """A flip probability with what the noisy copies behind it say: their interval by counting, stretched to it.
 
     The value `[B]` is that of a model of the copies, `by_model` alone where that is given, and counted elsewhere; None
     is the share that flips. `status` and `detail`, `[B]`, say how each point went so far, and `left_out`, `[B]`, what
     the competing classes that the model leaves out may add to it: more than `UNSAID` of the interval, or of a value
-    below one flip in the number of copies, is said.
+    below one flip in the number of copies, is said. A rule may have `stopped` the copies of each point.
     """
-    share, low, high = counted(votes, confidence)
+    share, low, high = counted(votes, confidence, stopped)
     modelled = value is not None
     value = share if value is None else value
     status = mark(status, (value < low) | (value > high), Status.CONTRADICTED)
@@ -78,9 +79,9 @@ def conclude(
     if left_out is not None:
         beside = torch.where(unseen, value, width)  # where no flip was seen the interval says little of the value
         status = mark(status, left_out > UNSAID * beside, Status.CLASSES_KEPT)
-    flips, ties = flips_of(votes).tolist(), copies_detail(votes.ties, votes.draws, TIE)
+    flips, draws, ties = flips_of(votes).tolist(), votes.draws.tolist(), copies_detail(votes.ties, votes.draws, TIE)
     detail = tuple(
-        f"{flips[point]} of {votes.draws} noisy copies flipped, which says "
+        f"{flips[point]} of {draws[point]} noisy copies flipped, which says "
         f"[{float(low[point]):.3g}, {float(high[point]):.3g}]"
         if code == Status.CONTRADICTED
         else (ties if code == Status.NOISY_TIES else detail)[point]
@@ -91,7 +92,7 @@ def conclude(
         by_size = torch.where(unseen, int(Evidence.EXTRAPOLATED), int(Evidence.MODELLED))
         evidence = by_size if by_model is None else torch.where(by_model, by_size, evidence)
     found = finish(value, low, high, status, passes, detail, evidence, (low, high))
-    return replace(found, votes=by_class(torch.full_like(votes.ties, votes.units), votes.classes))
+    return replace(found, votes=by_class(votes.units, votes.classes))
 
 
 def by_class(units: Tensor, classes: Tensor) -> tuple[bytes, ...]:

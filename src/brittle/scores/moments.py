@@ -33,7 +33,12 @@ def flat(sampled: Sampled) -> Tensor:
 
 
 def concluded(
-    sampled: Sampled, model: OrthantProbability, value: Tensor, confidence: float, by_model: Tensor | None = None
+    sampled: Sampled,
+    model: OrthantProbability,
+    value: Tensor,
+    confidence: float,
+    by_model: Tensor | None = None,
+    stopped: bool = False,
 ) -> Estimate:
     """`value` with what the copies, their votes and the model say of it; elsewhere than `by_model` it is counted."""
     votes = sampled.votes
@@ -44,7 +49,7 @@ def concluded(
     status = mark(status, asked & (model.condition > ILL_CONDITIONED_ABOVE), Status.ILL_CONDITIONED)
     detail = copies_detail(votes.nonfinite, votes.draws)
     left_out = None if sampled.left_out is None else torch.where(asked, sampled.left_out, 0.0)
-    return conclude(value, status, detail, sampled.passes, votes, confidence, by_model, left_out)
+    return conclude(value, status, detail, sampled.passes, votes, confidence, by_model, left_out, stopped)
 
 
 @dataclass(frozen=True)

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 
 from brittle.errors import ParameterError
-from brittle.estimate import Estimate, Evidence, Status
-from brittle.intervals import check_share, sequence_interval
-from brittle.measure import Measurement, Sample, Sampled, SampleUntil, StoppedVotes
+from brittle.estimate import LIMIT, Estimate
+from brittle.intervals import check_share
+from brittle.measure import Measurement, Sample, Sampled, SampleUntil
 from brittle.measure.base import check_draws
 from brittle.measure.stopping import StoppingRule
-from brittle.scores.base import NoiseScore, copies_detail, finish, initial_status, mark
-from brittle.scores.evidence import TIE, VACUOUS_FROM, by_class, conclude
+from brittle.scores.base import NoiseScore, copies_detail, initial_status
+from brittle.scores.evidence import conclude, counted, flips_of
 
 DRAWS = 1000
-"""Noisy copies per point and sigma by default."""
+"""Noisy copies per point and sigma at most by default."""
 
 ENOUGH_DRAWS = 200
-"""Noisy copies from which on a count is preferred to every model of the margins."""
+"""Noisy copies from which on a fixed count is preferred to every model of the margins."""
 
 
 @dataclass(frozen=True)
@@ -50,92 +49,95 @@ class SampledScore(NoiseScore):
 
 
 @dataclass(frozen=True)
-class MonteCarlo(SampledScore):
+class CountedScore(SampledScore):
+    """A score of noisy copies of each point that are counted until their interval answers the question.
+
+    Attributes:
+        draws: noisy copies per point at most, even; exactly, where neither rule is given.
+        clip: clip noisy copies to the bounds.
+        limit: count until the interval of `p_robust` leaves this number, between 0 and 1; None for no such rule.
+        precision: count until the interval is no wider than this, between 0 and 1, whatever the limit.
+    """
+
+    limit: float | None = LIMIT
+    precision: float | None = None
+
+    cost = "1 + draws per sigma at most, 61 at clear points"
+    model = "counting"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("limit", "precision"):
+            check_share(name, getattr(self, name))
+        if self.precision is not None:
+            object.__setattr__(self, "limit", None)
+
+    @property
+    def stops(self) -> bool:
+        """Return whether points have as many draws as they need, and not all of them."""
+        return self.limit is not None or self.precision is not None
+
+    def copies(self, *, votes_only: bool) -> Measurement:
+        """Return the noisy copies that the rule asks for: independent ones, or of a fixed number antithetic pairs."""
+        if self.stops:
+            return SampleUntil(self.noise, self.draws, self.limit, self.precision, self.clip, votes_only)
+        return Sample(self.noise, self.draws, self.clip, votes_only)
+
+
+@dataclass(frozen=True)
+class MonteCarlo(CountedScore):
     """Share of noisy copies that lose the predicted class, `1 - p_robust = mean_j 1{argmax z(x + e_j) != t}`.
 
-    The draws are antithetic pairs `(e, -e)`, shared with `Moments`; of noise that is not symmetric, single copies. The
-    interval is exact at any number of draws and for any network: Clopper-Pearson intervals of the shares of pairs with
-    a flip and with two, combined (`brittle.intervals.paired_proportion`), or of single copies with a flip. A tie
-    is a flip in the value and at the upper end of the interval and none at the lower end, and has a status of its own;
-    a NaN is no vote but a status.
+    The copies are independent, and counted until the interval of `p_robust` leaves `limit`, or is as narrow as
+    `precision`. The interval holds at whatever draw one stops (`brittle.intervals.sequence_interval`), for any network.
+    The share of a count that was stopped is biased; the value is the estimate of Girshick, Mosteller and Savage (Annals
+    of Mathematical Statistics 1946, theorem 4) instead, which is not: of all orders of the draws that would not have
+    stopped before, the share that begin with a flip. With ties it is the share.
 
-    With `limit` or `precision` a point has as many draws as that question needs, and `draws` at most. They are
-    independent then, and no other score reads them. The interval holds at whatever draw one stops
-    (`brittle.intervals.sequence_interval`). The share of a count that was stopped is biased; the value is the estimate
-    of Girshick, Mosteller and Savage (Annals of Mathematical Statistics 1946, theorem 4) instead, which is not: of all
-    orders of the draws that would not have stopped before, the share that begin with a flip. With ties it is the share.
+    Without a rule (`limit=None`) there are exactly `draws`: antithetic pairs `(e, -e)`, shared with `Moments`; of noise
+    that is not symmetric, single copies. The interval is exact there: Clopper-Pearson intervals of the shares of pairs
+    with a flip and with two, combined (`brittle.intervals.paired_proportion`), or of single copies with a flip.
+
+    A tie is a flip in the value and at the upper end of the interval and none at the lower end, and has a status of its
+    own; a NaN is no vote but a status.
 
     Validity: unbiased for every model, with or without gradients.
 
     Source: Han, Srinivas, Lakkaraju, Characterizing data point vulnerability via average-case robustness (UAI 2024),
     section 3.1.
 
-    Attributes:
-        draws: noisy copies per point, even; at most, where a rule stops earlier.
-        clip: clip noisy copies to the bounds.
-        limit: draw for a point until the interval of `p_robust` leaves this number, between 0 and 1.
-        precision: draw for a point until its interval is no wider than this, between 0 and 1.
+    Attributes are those of `CountedScore`.
     """
-
-    limit: float | None = None
-    precision: float | None = None
 
     name: ClassVar[str] = "monte_carlo"
     title = "Monte Carlo"
     reference = "Han et al. (UAI 2024), section 3.1"
     serves = "counts"
     explanation = (
-        "The share of noisy copies that keep the prediction. Unbiased, and its interval is exact; it needs many "
-        "passes and cannot tell points apart that no draw flips."
+        "The share of noisy copies that keep the prediction. Unbiased, and its interval is exact; it cannot tell "
+        "points apart that no copy flips."
     )
     colour = 0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("limit", "precision"):
-            check_share(name, getattr(self, name))
-
-    @property
-    def stops(self) -> bool:
-        """Whether points have as many draws as they need, and not all of them."""
-        return self.limit is not None or self.precision is not None
-
     @property
     def needs(self) -> tuple[Measurement]:
-        if not self.stops:
-            return (Sample(self.noise, self.draws, self.clip, votes_only=True),)
-        return (SampleUntil(self.noise, self.draws, self.limit, self.precision, self.clip),)
+        return (self.copies(votes_only=True),)
 
     @property
     def preference(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """First with draws enough to tell points apart, late with fewer, as where points stop once they are decided."""
+        """Return 0, the first, for fixed draws enough to tell points apart; late, where points stop when decided."""
         return 0.0 if self.draws >= ENOUGH_DRAWS and self.limit is None else 7.0
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        found: Sampled | StoppedVotes = measured[self.needs[0]]
-        if isinstance(found, StoppedVotes):
-            return _stopped(found, StoppingRule(self.draws, self.limit, self.precision, confidence))
-        status = initial_status(found.tied, found.votes.nonfinite > 0)
-        detail = copies_detail(found.votes.nonfinite, found.votes.draws)
-        return conclude(None, status, detail, found.passes, found.votes, confidence)
-
-
-def _stopped(counts: StoppedVotes, rule: StoppingRule) -> Estimate:
-    """The unbiased share of the copies that flip where every point had as many as it needed; a confidence sequence."""
-    draws, flips = counts.draws.cpu().numpy(), counts.flips.cpu().numpy()
-    low = sequence_interval(counts.flips_without_ties.cpu().numpy(), draws, rule.confidence)[0]
-    high = sequence_interval(flips, draws, rule.confidence)[1]
-    without_ties = (counts.ties == 0).cpu().numpy()
-    share = flips / np.maximum(draws, 1)
-    share[without_ties] = rule.unbiased_shares(flips[without_ties], draws[without_ties])
-    numbers = (share.clip(low, high), low, high)
-    value, low, high = (torch.from_numpy(each).to(counts.draws.device) for each in numbers)
-    status = initial_status(counts.tied, counts.nonfinite > 0)
-    status = mark(status, counts.ties > 0, Status.NOISY_TIES)
-    status = mark(status, high - low >= VACUOUS_FROM, Status.VACUOUS)
-    broken = copies_detail(counts.nonfinite, counts.draws)
-    tied = copies_detail(counts.ties, counts.draws, TIE)
-    detail = tuple(one or other for one, other in zip(broken, tied, strict=True))
-    counted = torch.full_like(status, int(Evidence.COUNTED))
-    found = finish(value, low, high, status, counts.passes, detail, counted, (low, high))
-    return replace(found, votes=by_class(counts.draws, counts.classes))
+        found: Sampled = measured[self.needs[0]]
+        votes, value = found.votes, None
+        if self.stops:
+            rule = StoppingRule(self.draws, self.limit, self.precision, confidence)
+            value = rule.unbiased_shares(flips_of(votes).cpu().numpy(), votes.draws.cpu().numpy())
+            _, low, high = counted(votes, confidence, stopped=True)
+            share = torch.from_numpy(value).to(low).where(votes.ties == 0, flips_of(votes).double() / votes.draws)
+            value = share.clamp(low, high)
+        status = initial_status(found.tied, votes.nonfinite > 0)
+        detail = copies_detail(votes.nonfinite, votes.draws)
+        by_model = None if value is None else torch.zeros_like(found.tied)
+        return conclude(value, status, detail, found.passes, votes, confidence, by_model, stopped=self.stops)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -11,14 +10,10 @@ import torch
 from torch import Tensor
 
 from brittle.estimate import Estimate
-from brittle.measure import Measurement, Sample, Sampled, SampledInStages, Spread
-from brittle.scores.evaluate import concatenate
+from brittle.measure import Measurement, Sampled, Spread
 from brittle.scores.evidence import flips_of
 from brittle.scores.moments import concluded, flat, normal_model
-from brittle.scores.monte_carlo import SampledScore
-
-DRAWS = 200
-"""Noisy copies per point and sigma at most by default; where none of the first 60 flips, a prediction holds at 0.9."""
+from brittle.scores.monte_carlo import CountedScore
 
 BANDWIDTH = 0.5
 """Bandwidth of the smoothed share in standard deviations of the nearest margin, at one draw."""
@@ -29,12 +24,9 @@ NORMAL_QUARTERS = 1.349
 DISBELIEF = 5.0
 """How far the copies must be from a model or a smoothing, in what chance gives on average, to count once against it."""
 
-STAGES = 2
-"""Numbers of copies at which an adaptive score may stop, among which the error of its interval is split."""
-
 
 @dataclass(frozen=True)
-class Shrinkage(SampledScore):
+class Shrinkage(CountedScore):
     """A smoothed share of the flips and the normal model of the margins, mixed at every point by what its copies show.
 
     `(p_model + r p_share) / (1 + r)`, from `n` copies. `p_model` is the value of `Moments`. The ratio `r = y + y^2`,
@@ -52,96 +44,96 @@ class Shrinkage(SampledScore):
 
     Validity: exact for linear models and normal noise, and consistent for every model, as the draws grow: where the
     normal model is off, `T` grows with them. The divisor 5 and the squares were found by trials
-    (`docs/explanation/estimators.md`). The interval is that by counting (`brittle.scores.evidence.counted`), stretched
-    to the value, so that it holds for every model.
-
-    `adaptive`, a point has a first stage of three tenths of the draws, independent ones, and all of them, in antithetic
-    pairs, only where its nearest margin then has a mean within 3 of its standard deviations from 0. These are two looks
-    with half the error of an interval each (Bonferroni). `brittle.scores.choose` turns it off beside `MonteCarlo`,
-    whose copies are there for every point.
+    (`docs/explanation/estimators.md`). The interval is that of `MonteCarlo`, from the same copies, stretched to the
+    value, so that it holds for every model. Where a rule stops the copies of a point early, near the boundary, the
+    value is read from antithetic pairs of these copies (`brittle.measure.SampleUntil`).
 
     Source: this library; the smoothed share after A. Azzalini, A note on the estimation of a distribution function and
     quantiles by a kernel method, Biometrika 68 (1981); the statistic from C. Jarque, A. Bera, A test for normality of
     observations and regression residuals, Int. Stat. Rev. 55 (1987), with the errors of antithetic pairs.
 
-    Attributes:
-        draws: noisy copies per point, even, at least 4; at most, where it is adaptive.
-        clip: clip noisy copies to the bounds.
-        adaptive: give three tenths of the draws to points that clearly hold or break, and all of them to the others.
+    Attributes are those of `CountedScore`; `draws` are at least 4.
     """
-
-    draws: int = DRAWS
-    adaptive: bool = True
 
     name: ClassVar[str] = "shrinkage"
     title = "Shrinkage"
-    cost = "1 + draws per sigma, three tenths of them at clear points"
     reference = "brittle"
     serves = "all"
     explanation = (
-        "Mixes the share of a few noisy copies that flip with a normal model of their margins, and trusts the model as "
-        "far as these copies look normal. No gradients."
+        "Mixes the share of noisy copies that flip with a normal model of their margins, and trusts the model as far "
+        "as these copies look normal. No gradients."
     )
     colour = 20
     preference = 0.5
-    model = "counting"
     fewest = 4
 
     @property
     def needs(self) -> tuple[Measurement]:
-        return (Sample(self.noise, self.draws, self.clip, self.adaptive),)
+        return (self.copies(votes_only=False),)
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        found: Sampled | SampledInStages = measured[self.needs[0]]
-        if isinstance(found, Sampled):
-            return self._of(found, confidence)
-        at_either = 1.0 - (1.0 - confidence) / STAGES
-        places = torch.cat([rows for rows, _ in found.parts])
-        return concatenate([self._of(sampled, at_either) for _, sampled in found.parts], places)
-
-    def _of(self, sampled: Sampled, confidence: float) -> Estimate:
-        """The mixture where all points have as many copies."""
-        model, share = normal_model(sampled), smoothed_share(sampled)
+        sampled: Sampled = measured[self.needs[0]]
         assert sampled.margins is not None
-        deviance = differs_by(model.complement, share, sampled.draws)
+        model, share = normal_model(sampled), smoothed_share(sampled)
+        deviance = differs_by(model.complement, share, _copies(sampled))
         apart = (not_normal_by(sampled.margins.spread) + deviance) / DISBELIEF
         ratio = apart + apart.square()
         value = torch.where(ratio.isfinite(), (model.complement + ratio * share) / (1 + ratio), share)
         by_model = ~(flat(sampled) | model.complement.isnan())
         value = torch.where(by_model, value, flips_of(sampled.votes).double() / sampled.draws)
-        return concluded(sampled, model, value, confidence, by_model)
+        return concluded(sampled, model, value, confidence, by_model, self.stops)
+
+
+def _copies(sampled: Sampled) -> Tensor:
+    """Return how many copies the margins are from, mirror images included, `[B]`."""
+    assert sampled.nearest is not None
+    kept = (~sampled.nearest.isnan()).sum(dim=1)
+    return torch.where(kept > 0, kept, sampled.draws)
 
 
 def smoothed_share(sampled: Sampled) -> Tensor:
-    """`mean_j Phi(-g_j / h)` of the nearest margins, `[B]`, drawn to the share of flips where that contradicts it. It
-    is the share of flips where copies tie or do not vary."""
-    share = flips_of(sampled.votes).double() / sampled.draws
-    if sampled.nearest is None:
+    """Return `mean_j Phi(-g_j / h)` of the nearest margins, `[B]`, drawn to the share of flips where that contradicts
+    it: the share of flips itself where copies tie, are not finite, do not vary or are too many to be kept."""
+    nearest, votes = sampled.nearest, sampled.votes
+    share = flips_of(votes).double() / votes.draws
+    if nearest is None:
         return share
-    ordered = sampled.nearest.sort(dim=1).values
-    low, high = (_quantile(ordered, level) for level in (0.25, 0.75))
-    scale = torch.minimum(sampled.nearest.std(dim=1), (high - low) / NORMAL_QUARTERS)
-    bandwidth = BANDWIDTH * scale * sampled.draws**-0.2
-    smooth = torch.special.ndtr(-sampled.nearest / bandwidth[:, None])
-    against = jumps((sampled.nearest <= 0).double() - smooth)
-    mixed = torch.where(against.isfinite(), (smooth.mean(dim=1) + against * share) / (1.0 + against), share)
-    return torch.where((sampled.votes.ties > 0) | (bandwidth <= 0), share, mixed)
+    known = nearest.isfinite()
+    count = known.sum(dim=1).clamp_min(2)
+    usable = (known.sum(dim=1) >= 2) & (votes.nonfinite == 0) & (votes.ties == 0)
+
+    def mean(values: Tensor) -> Tensor:
+        return values.where(known, 0.0).sum(dim=1) / count
+
+    flips = mean((nearest <= 0).double())
+    ordered = nearest.where(known, torch.inf).sort(dim=1).values
+    low, high = (_quantile(ordered, count, level) for level in (0.25, 0.75))
+    deviation = (mean((nearest - mean(nearest)[:, None]).square()) * count / (count - 1)).sqrt()
+    bandwidth = BANDWIDTH * torch.minimum(deviation, (high - low) / NORMAL_QUARTERS) * count**-0.2
+    smooth = torch.special.ndtr(-nearest / bandwidth[:, None])
+    against = jumps(((nearest <= 0).double() - smooth).where(known, torch.nan))
+    mixed = torch.where(against.isfinite(), (mean(smooth) + against * flips) / (1.0 + against), flips)
+    return torch.where(usable & (bandwidth > 0), mixed, torch.where(usable, flips, share))
 
 
 def jumps(differences: Tensor) -> Tensor:
     """How much of what smoothing moved is bias, from the `differences` of the copies `[B, n]`; in its variances, `[B]`.
 
     `max(0, (z^2 - 1) / 5)^2`, `z` their mean in its standard errors, as of independent copies; 0 where they are alike.
+    NaN is no copy.
     """
-    mean, variance = differences.mean(dim=1), differences.var(dim=1) / differences.shape[1]
+    count = (~differences.isnan()).sum(dim=1).clamp_min(2)
+    mean = differences.nansum(dim=1) / count
+    variance = (differences - mean[:, None]).square().nansum(dim=1) / (count - 1) / count
     beyond = torch.where(variance > 0, mean.square() / variance - 1.0, 0.0).clamp_min(0.0)
     return (beyond / DISBELIEF).square()
 
 
-def _quantile(ordered: Tensor, level: float) -> Tensor:
-    """The quantile of each row of increasing numbers, `[B]`, between the two that are nearest to it."""
-    place = level * (ordered.shape[1] - 1)
-    return torch.lerp(ordered[:, math.floor(place)], ordered[:, math.ceil(place)], place % 1.0)
+def _quantile(ordered: Tensor, count: Tensor, level: float) -> Tensor:
+    """Return the quantile of the first `count` of increasing numbers in each row, `[B]`, between the two nearest."""
+    place = (level * (count - 1).double())[:, None]
+    below, above = (ordered.gather(1, end.long())[:, 0] for end in (place.floor(), place.ceil()))
+    return torch.lerp(below, above, place[:, 0] % 1.0)
 
 
 def not_normal_by(spread: Spread) -> Tensor:
@@ -155,7 +147,7 @@ def not_normal_by(spread: Spread) -> Tensor:
     return (total / varies.sum(dim=1).clamp_min(1)).clamp_min(0.0)
 
 
-def differs_by(model: Tensor, share: Tensor, draws: int) -> Tensor:
+def differs_by(model: Tensor, share: Tensor, draws: Tensor) -> Tensor:
     """The binomial deviance of the share of `draws` copies under the model, less 1; 0 below it, `[B]`."""
     within = torch.special.xlogy(share, share) + torch.special.xlogy(1.0 - share, 1.0 - share)
     across = torch.special.xlogy(share, model) + torch.special.xlogy(1.0 - share, 1.0 - model)

@@ -90,7 +90,7 @@ class Column(ScoreRecord):
     @property
     def stops(self) -> bool:
         """Whether points have as many draws as they needed, and not all the same number."""
-        return self.limit is not None or "precision" in self.parameters or self.parameters.get("adaptive") is True
+        return self.limit is not None or "precision" in self.parameters
 
     @property
     def value(self) -> pd.Series:

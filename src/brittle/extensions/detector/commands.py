@@ -37,8 +37,8 @@ def fit(
     """Calibrate a detector on RUN, by its input margins with --epsilon or by its noise with --limit, and write it.
 
     Args:
-        run_folder: A folder that `brittle score` wrote, with --scores input_margin logit_margin for --epsilon, with
-            --until decided --limit 0.9 for --limit; and with the score.
+        run_folder: A folder that `brittle score` wrote, with --scores input_margin logit_margin for --epsilon, or
+            with the same --limit; and with the score.
         epsilon: Predictions whose margin is at most this are brittle; in pixel units, such as 8/255.
         limit: Predictions that survive the noise of RUN with a probability below this are brittle, such as 0.9.
         norm: Of the margins, l2, linf or l1; by default the one that RUN holds them in. With --limit, of the score.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from brittle.analysis.decisions import MORE_DRAWS, column_for, decide
 from brittle.errors import DataError, ParameterError
-from brittle.estimate import DUAL_ORDER, INPUT_MARGIN, MOST_DRAWS, Parameter, Status, check_norm, score_label
+from brittle.estimate import DUAL_ORDER, INPUT_MARGIN, Parameter, Status, check_norm, score_label
 from brittle.extensions.detector.identity import Positive
 from brittle.intervals import check_share
 from brittle.noise import Gaussian
@@ -74,8 +74,8 @@ class Criterion:
         if self.limit is None:
             return "choose another epsilon, in the units of the inputs, such as 8/255 where they range from 0 to 1"
         draws, drawn_for = (self.parameters.get(name) for name in ("draws", "limit"))
-        more = MORE_DRAWS * draws if drawn_for == self.limit and isinstance(draws, int) else MOST_DRAWS
-        return f"fewer are undecided after --until decided --limit {self.limit:g} --most-draws {more}"
+        more = f" --draws {MORE_DRAWS * draws}" if drawn_for == self.limit and isinstance(draws, int) else ""
+        return f"fewer are undecided after --limit {self.limit:g}{more}"
 
     def __str__(self) -> str:
         if self.limit is None:
@@ -133,7 +133,7 @@ def known_points(
             raise DataError(
                 "no_such_score",
                 f"{column.label} does not say what noise does to a prediction; score the points by one that does: "
-                f"--scores monte_carlo --until decided --limit {limit:g}",
+                f"--scores monte_carlo --limit {limit:g}",
             )
         rows, states = column.rows.sort_index(), decide(table, limit, column).set_index("point")["state"].sort_index()
         truth, masked = 1.0 - rows["value"].to_numpy(np.float64), np.zeros(len(rows), dtype=bool)

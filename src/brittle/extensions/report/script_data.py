@@ -18,8 +18,8 @@ from brittle.analysis.comparison import pair_points
 from brittle.analysis.decisions import column_if_any, numbers_beside
 from brittle.analysis.features import feature_names, kept_counterexamples, kept_inputs
 from brittle.analysis.overview import overview
-from brittle.analysis.overview_text import RESTS, STEEP, chosen_sentence, next_steps, where_to_run, words_of
-from brittle.estimate import LARGEST_DRAWS, LIMIT, MOST_DRAWS, Status, parameters_json
+from brittle.analysis.overview_text import RESTS, chosen_sentence, next_steps, where_to_run, words_of
+from brittle.estimate import LIMIT, Status, parameters_json
 from brittle.extensions.report.contents import Contents
 from brittle.extensions.report.images import PER_SIDE, TILE, decoded, embedded, sheets
 from brittle.extensions.report.wording import show
@@ -95,7 +95,6 @@ def page_data(contents: Contents) -> dict[str, object] | None:
         "by": [column.label for column in columns].index(by.label),
         "right": words._asdict() | {"right": show(words.right)},
         "rests": {kind.slug: words for kind, words in RESTS.items()},
-        "mostDraws": [MOST_DRAWS, LARGEST_DRAWS, STEEP],
         "statuses": {status.slug: status.sentence for status in Status},
         "pictures": _pictures(contents, order),
         "votes": _texts([*votes_texts(contents).reindex(contents.points["point"].to_pylist())]),

@@ -87,9 +87,6 @@ export const rests = written.rests;
 /** @type {{ counted: string, verbs: [string, string], right: string, unlabelled: string }} How the page says how many are right. */
 export const rightWords = written.right;
 
-/** @type {[number, number, number]} Copies of a point at most by default, the most that can be asked for, and what over `1 - limit` is enough. */
-export const mostDraws = written.mostDraws;
-
 /** @type {Record<string, string>} What each status means. */
 export const statuses = written.statuses;
 

@@ -2,7 +2,7 @@
 /** The first screen, alive: its groups and classes select, and follow the score and the limit that the reader chooses. */
 
 import { element, keepFocus } from "./dom.js";
-import { chosen, classOf, classes, columns, count, mostDraws, ownLimit, rests, rightWords, runs, spokesman } from "./data.js";
+import { chosen, classOf, classes, columns, count, ownLimit, rests, rightWords, runs, spokesman } from "./data.js";
 import { fields } from "./fields.js";
 import { bringSelection } from "./list.js";
 import { classFor, filters, kinds, selectedBut, states } from "./selection.js";
@@ -92,18 +92,6 @@ function evidenceText() {
  */
 function share0(some, all) {
   return `${counted(some)} of ${counted(all)} ${byNumber(all, "interval", "intervals")}`;
-}
-
-/**
- * The option, written as it is, by which a point that no copy flips can be shown to hold at the chosen limit; empty
- * where none is needed.
- * @param {string} option
- */
-function moreDraws(option) {
-  const [byDefault, largest, enough] = mostDraws;
-  let most = byDefault;
-  while (most * (1 - state.limit) < enough && most < largest) most *= 10;
-  return most > byDefault ? `${option}${most}` : "";
 }
 
 function drawGroups() {
@@ -226,9 +214,9 @@ function drawStep(step) {
   const command = step.querySelector("code");
   if (command) {
     commands.set(step, commands.get(step) ?? command.textContent ?? "");
-    const text = commandOf(step, kind, name);
+    const text = atLimit(commandOf(step, kind, name));
     command.hidden = text === "";
-    command.textContent = atLimit(text);
+    command.textContent = text;
   }
   if (step.querySelector("button")) return;
   const click = () => {
@@ -257,13 +245,11 @@ function commandOf(step, kind, name) {
 }
 
 /**
- * A command for the limit that is chosen.
+ * A command for the limit that is chosen; empty where it draws for the limit of the run.
  * @param {string} command
  */
 function atLimit(command) {
   if (state.limit === ownLimit) return command;
-  const python = command.startsWith("brittle.score(");
-  if (python) return command.replace(/ limit=.*$/, ` limit=${state.limit}${moreDraws(", most_draws=")})`);
-  const more = command.includes(" --until decided ") ? moreDraws(" --most-draws ") : "";
-  return command.replace(/ --most-draws \d+$/, "").replace(/ --limit \S+$/, ` --limit ${state.limit}`) + more;
+  if (command.startsWith("brittle more ") || command.includes(", draws=")) return "";
+  return command.replace(/ --limit \S+$/, ` --limit ${state.limit}`).replace(/ limit=\S+\)$/, ` limit=${state.limit})`);
 }
