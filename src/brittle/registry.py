@@ -73,6 +73,7 @@ PARTS: dict[str, str] = {
     "command.detector": "detector.commands:detector",
     "command.pseudo-margin": "detector.commands:pseudo_margin",
     "command.join": "workers.commands:join",
+    "command.more": "workers.commands:more",
     "command.robust-accuracy": "worst_case.commands:robust_accuracy",
     "command.report": "report.commands:report",
     "command.demo": "demo.commands:demo",

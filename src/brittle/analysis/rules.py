@@ -319,7 +319,7 @@ def _holds(table: Table, wanted: float, limit: float | None, missed: float) -> V
 
 def _every_class(table: Table, wanted: float, limit: float | None, missed: float) -> Verdict:
     column, at = _judge(table, limit)
-    states = column.states(at)
+    states: Any = column.states(at)
     by, classes = class_of(table)
     groups = {int(name): group for name, group in states.groupby(classes.reindex(states.index))}
     if not groups:

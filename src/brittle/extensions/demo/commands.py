@@ -13,7 +13,6 @@ POINTS = 200
 """Digits that are scored."""
 
 SIGMA = 0.2
-DRAWS = 500
 
 SCORES = (
     *("monte_carlo", "shrinkage", "taylor", "softmax"),
@@ -45,7 +44,7 @@ def demo(*, out: Path = Path("brittle-demo"), quiet: Quiet = False) -> int:
         model, data = digits.prepare(out)
         scores = [name for name in SCORES if name in CATALOGUE]
         words = [str(model), str(data), "--out", str(run), "--points", str(POINTS), "--scores", *scores]
-        words += ["--sigma", str(SIGMA), "--draws", str(DRAWS), "--effort", "fast", *["--quiet"] * quiet]
+        words += ["--sigma", str(SIGMA), "--effort", "fast", *["--quiet"] * quiet]
         app = App(default_command=score, default_parameter=AS_TYPED)
         _, given, _ = app.parse_args(words, exit_on_error=False, print_error=False)
         code = score(*given.args, **given.kwargs, inside=("score", *words))
