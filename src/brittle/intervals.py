@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import cache, reduce
 from numbers import Real
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,13 @@ HALVINGS = 24
 
 BETS, SMALLEST_BET, SHRINK = (1.0, 0.9, 0.7), 0.3, 1 / 3
 """Bets on a mean: these, and ever smaller ones down to about `SMALLEST_BET / sqrt(n)`, `n` the number of values."""
+
+SHIFTS = 0.44 ** np.arange(1.0, 11.0)
+"""How far alternatives lie below a proportion, as differences of `arcsin sqrt(p)`. The first three decide 0.9 within
+1,000 trials, the last a proportion within ten million."""
+
+WEIGHTS = np.array([0.4, 0.25, 0.3, *(0.05 * 0.5 ** np.arange(1.0, 8.0))])
+"""Weights of these alternatives, less than 1 in sum."""
 
 
 def check_confidence(confidence: float) -> None:
@@ -71,21 +78,24 @@ def paired_proportion(one: ArrayLike, both: ArrayLike, pairs: ArrayLike, confide
 def log_evidence_below(successes: ArrayLike, trials: ArrayLike, proportion: ArrayLike) -> NDArray:
     """How strongly a sequence of trials says that its proportion of successes is below `proportion`, as a logarithm.
 
-    `log int_0^q p^k (1-p)^(n-k) dF(p) / (q^k (1-q)^(n-k))`, `q` the proportion and `F` Jeffreys' Beta(1/2, 1/2) cut to
-    `[0, q]`: an average of likelihood ratios. While the true proportion is `q` or more, its exponential is a
-    nonnegative supermartingale that starts at 1, so the probability that it ever reaches `1/a` is at most `a`, at
-    whatever trial one looks and stops (Ville's inequality).
+    `log sum_j w_j (p_j / q)^k ((1 - p_j) / (1 - q))^(n - k)`, `q` the proportion: a weighted sum of likelihood ratios.
+    The alternatives `p_j = sin^2(arcsin sqrt(q) - d_j)`, or 0 where `d_j` is the larger, lie the distances `d_j` of
+    `SHIFTS` below `q` on the scale on which proportions are equally hard to tell apart. While the true proportion is
+    `q` or more, the sum is a nonnegative supermartingale that starts at 1 at most, so the probability that it ever
+    reaches `1/a` is at most `a`, at whatever trial one looks and stops (Ville's inequality). It grows with `q`, as each
+    term does: `p_j / q` grows, and so does `(1 - p_j) / (1 - q)`.
 
     It is below 0 where the trials speak against it.
 
     Source: H. Robbins, Statistical methods related to the law of the iterated logarithm, Ann. Math. Stat. 41 (1970);
     S. Howard et al., Time-uniform, nonparametric, nonasymptotic confidence sequences, Ann. Stat. 49 (2021), section 3.
+    The alternatives and their weights are the choice of `research/benchmarks/draws_by_need.py`.
     """
-    k, n, q = np.broadcast_arrays(*(np.asarray(each, float) for each in (successes, trials, proportion)))
-    with np.errstate(divide="ignore"):
-        average = special.betaln(k + 0.5, n - k + 0.5) + np.log(special.betainc(k + 0.5, n - k + 0.5, q))
-        prior = np.log(2.0 * np.arcsin(np.sqrt(q)))  # of the arcsine distribution, times its beta function
-    return average - prior - special.xlogy(k, q) - special.xlog1py(n - k, -q)
+    k, n, q = (np.asarray(argument, float)[..., None] for argument in (successes, trials, proportion))
+    below = np.sin(np.maximum(np.arcsin(np.sqrt(q)) - SHIFTS, 0.0)) ** 2
+    alternative = special.xlogy(k, below) + special.xlog1py(n - k, -below)
+    ratios = alternative - special.xlogy(k, q) - special.xlog1py(n - k, -q)
+    return np.logaddexp.reduce(ratios + np.log(WEIGHTS), axis=-1)
 
 
 def sequence_interval(successes: ArrayLike, trials: ArrayLike, confidence: float) -> tuple[NDArray, NDArray]:
@@ -93,7 +103,7 @@ def sequence_interval(successes: ArrayLike, trials: ArrayLike, confidence: float
 
     The proportions against which `log_evidence_below`, or the same of the failures, stays under `log(2 / a)`,
     `a = 1 - confidence`. Where one looks once, at a number of trials that was chosen before, `clopper_pearson` is
-    narrower: after 100 trials without a success it ends at 0.052, this at 0.061 (confidence 0.99).
+    narrower: after 100 trials without a success it ends at 0.052, this at 0.056 (confidence 0.99).
     """
     check_confidence(confidence)
     k, n = np.broadcast_arrays(np.asarray(successes, float), np.asarray(trials, float))
@@ -106,14 +116,28 @@ def decided(
 ) -> NDArray:
     """Whether `sequence_interval` of the share of draws that do not flip leaves `limit`, on either side. Of the `draws`
     some flip, ties among them (`flips`) or not."""
-    level = np.log(2.0 / (1.0 - confidence))
-    holds = log_evidence_below(flips, draws, 1.0 - limit) >= level
-    breaks = log_evidence_below(np.subtract(draws, flips_without_ties), draws, limit) >= level
-    return holds | breaks
+    level = float(np.log(2.0 / (1.0 - confidence)))
+    numbers, positions = np.unique(np.asarray(draws), return_inverse=True)
+    most_flips, most_votes = (
+        np.array([_most_successes(int(number), share, level) for number in numbers])[positions].reshape(np.shape(draws))
+        for share in (1.0 - limit, limit)
+    )
+    return (flips <= most_flips) | (np.subtract(draws, flips_without_ties) <= most_votes)
+
+
+@cache
+def _most_successes(trials: int, proportion: float, level: float) -> int:
+    """The most successes whose `log_evidence_below` reaches `level`, as do fewer; -1 where none do."""
+    low, high = -1, int(trials * proportion)
+    while low < high:
+        middle = (low + high + 1) // 2
+        reached = log_evidence_below(middle, trials, proportion) >= level
+        low, high = (middle, high) if reached else (low, middle - 1)
+    return low
 
 
 def _upper_end(k: NDArray, n: NDArray, level: float) -> NDArray:
-    """The proportion at which `log_evidence_below` reaches `level`; 1 where it never does. It grows above `k / n`."""
+    """The proportion at which `log_evidence_below` reaches `level`; 1 where it never does."""
     low, high = k / np.maximum(n, 1.0), np.ones_like(k)
     for _ in range(BISECTIONS):
         middle = (low + high) / 2.0
